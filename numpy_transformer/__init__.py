@@ -1,0 +1,9 @@
+"""A Transformer in NumPy: every component has a forward and a hand-written backward."""
+
+from .checks import gradcheck
+from .layers import *
+from .models import *
+from .module import Module, Parameter
+from .training import *
+
+__version__ = "0.1.0"

@@ -1,0 +1,5 @@
+"""What proves that the gradients are right."""
+
+from .gradcheck import gradcheck
+
+__all__ = ["gradcheck"]

@@ -1,0 +1,181 @@
+"""Every component with a sample of its inputs: one line each, behind the command and the contract test.
+
+The sizes differ from each other and are above 1, so that a wrong reshape cannot fit, nor a transpose hide.
+"""
+
+from dataclasses import dataclass
+from typing import Callable
+
+import numpy as np
+
+from .. import layers, models
+from ..layers import causal_mask, padding_mask
+
+B, T, S, H, D, F, V, W, L = 3, 5, 7, 2, 12, 16, 11, 13, 2
+P = 0.3                                         # dropout
+MASK = np.random.default_rng(0).random((B, H, T, S)) < 0.7
+MASK[0, 1, 2] = False                           # a query that may attend to nothing
+REAL = np.arange(T) >= np.array([[2], [0], [1]])   # padding on the left
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A component and inputs for it. `build(rng)` and `inputs(draw)` draw from what they are given."""
+
+    name: str                                   # the class, and after a comma the variant
+    build: Callable
+    inputs: Callable
+    directions: int | None = None               # None: every entry is checked, else that many directions a tensor
+    loss: bool = False                          # returns a mean loss and takes targets
+
+    def make(self, seed=0):
+        """The module, and a tuple of inputs: floats in float32."""
+        return self.build(np.random.default_rng([seed, 1])), self.inputs(Draw(np.random.default_rng([seed, 2])))
+
+
+class Draw:
+    """draw(shape) are normal floats, draw.ids(size, shape) integers in [0, size)."""
+
+    def __init__(self, rng):
+        self.rng = rng
+
+    def __call__(self, *shape):
+        return self.rng.standard_normal(shape, np.float32)
+
+    def ids(self, size, *shape):
+        return self.rng.integers(0, size, shape)
+
+
+def padded(ids, pads):
+    """ids without zeros but for `pads` of them at the end of the first row."""
+    ids = np.maximum(ids, 1)
+    ids[0, ids.shape[1] - pads:] = 0
+    return ids
+
+
+def scores(draw):
+    return (draw(B, H, T, S),)
+
+
+def sequence(draw):
+    return (draw(B, T, D),)
+
+
+def masked(draw):
+    return draw(B, T, D), causal_mask(T)
+
+
+def heads(draw):
+    return draw(B, 4, T, 3), draw(B, H, S, 3), draw(B, H, S, F), MASK[:, :1]
+
+
+def two(draw):
+    return draw(B, T, D), draw(B, S, D), MASK
+
+
+def three(draw):
+    return draw(B, T, D), draw(B, S, D), draw(B, S, D), MASK
+
+
+def with_memory(draw):
+    return draw(B, T, D), draw(B, S, D), causal_mask(T), padding_mask(padded(draw.ids(V, B, S), 2))
+
+
+def tokens(draw):
+    return (draw.ids(V, B, T),)
+
+
+def tokens_and_padding(draw):
+    return draw.ids(V, B, T), REAL
+
+
+def translation(draw):
+    return padded(draw.ids(V, B, S), 2), padded(draw.ids(W, B, T), 1)
+
+
+def rotary(**options):
+    return layers.RotaryEmbedding(6, **options)
+
+
+SAMPLES = [
+    Sample("Linear", lambda rng: layers.Linear(D, F, rng=rng), sequence),
+    Sample("Linear, no bias", lambda rng: layers.Linear(D, F, bias=False, rng=rng), sequence),
+    Sample("Embedding", lambda rng: layers.Embedding(V, D, rng=rng), tokens),
+    Sample("Embedding, scaled, padding", lambda rng: layers.Embedding(V, D, scale=True, pad_id=4, rng=rng), tokens),
+    Sample("Unembedding", lambda rng: layers.Unembedding(layers.Embedding(V, D, rng=rng).weight), sequence),
+    Sample("Dropout", lambda rng: layers.Dropout(P, rng), sequence),
+    Sample("ReLU", lambda rng: layers.ReLU(), sequence),
+    Sample("GELU", lambda rng: layers.GELU(), sequence),
+    Sample("GELU, tanh", lambda rng: layers.GELU("tanh"), sequence),
+    Sample("SiLU", lambda rng: layers.SiLU(), sequence),
+    Sample("Softmax", lambda rng: layers.Softmax(), scores),
+    Sample("LogSoftmax", lambda rng: layers.LogSoftmax(), scores),
+    Sample("LayerNorm", lambda rng: layers.LayerNorm(D), sequence),
+    Sample("LayerNorm, no bias", lambda rng: layers.LayerNorm(D, bias=False), sequence),
+    Sample("RMSNorm", lambda rng: layers.RMSNorm(D), sequence),
+    Sample("SinusoidalPositionalEncoding", lambda rng: layers.SinusoidalPositionalEncoding(D, S, P, rng), sequence),
+    Sample("LearnedPositionalEmbedding", lambda rng: layers.LearnedPositionalEmbedding(S, D, rng), sequence),
+    Sample("RotaryEmbedding", lambda rng: rotary(), lambda draw: (draw(B, H, T, 6),)),
+    Sample("RotaryEmbedding, half-split", lambda rng: rotary(interleaved=False), lambda draw: (draw(B, H, T, 6), 4)),
+    Sample("AttentionMask", lambda rng: layers.AttentionMask(), lambda draw: (draw(B, H, T, S), MASK)),
+    Sample("ScaledDotProductAttention", lambda rng: layers.ScaledDotProductAttention(P, rng),
+           lambda draw: (draw(B, H, T, 6), draw(B, H, S, 6), draw(B, H, S, 4), MASK)),
+    Sample("ScaledDotProductAttention, grouped", lambda rng: layers.ScaledDotProductAttention(P, rng), heads),
+    Sample("MultiHeadAttention", lambda rng: layers.MultiHeadAttention(D, H, dropout=P, rng=rng), three),
+    Sample("SelfAttention", lambda rng: layers.SelfAttention(D, H, dropout=P, rng=rng), masked),
+    Sample("SelfAttention, grouped, rotary",
+           lambda rng: layers.SelfAttention(24, 4, 2, dropout=P, rotary=rotary(), rng=rng),
+           lambda draw: (draw(B, T, 24), causal_mask(T))),
+    Sample("CrossAttention", lambda rng: layers.CrossAttention(D, H, dropout=P, rng=rng), two),
+    Sample("FeedForward", lambda rng: layers.FeedForward(D, F, dropout=P, rng=rng), sequence),
+    Sample("FeedForward, gelu", lambda rng: layers.FeedForward(D, F, "gelu", P, rng=rng), sequence),
+    Sample("SwiGLU", lambda rng: layers.SwiGLU(D, F, rng=rng), sequence),
+    Sample("EncoderBlock", lambda rng: layers.EncoderBlock(D, H, F, P, rng=rng), masked, 3),
+    Sample("EncoderBlock, post-norm", lambda rng: layers.EncoderBlock(D, H, F, P, norm="post", rng=rng), masked, 3),
+    Sample("DecoderBlock", lambda rng: layers.DecoderBlock(D, H, F, P, activation="gelu", rng=rng), masked, 3),
+    Sample("DecoderBlock, cross-attention",
+           lambda rng: layers.DecoderBlock(D, H, F, P, cross_attention=True, rng=rng), with_memory, 3),
+    Sample("DecoderBlock, cross-attention, post-norm",
+           lambda rng: layers.DecoderBlock(D, H, F, P, norm="post", cross_attention=True, rng=rng), with_memory, 3),
+    Sample("Encoder", lambda rng: models.Encoder(L, D, H, F, P, rng=rng), masked, 3),
+    Sample("Encoder, post-norm", lambda rng: models.Encoder(L, D, H, F, P, norm="post", rng=rng), masked, 3),
+    Sample("Decoder", lambda rng: models.Decoder(L, D, H, F, P, rng=rng), masked, 3),
+    Sample("Decoder, cross-attention",
+           lambda rng: models.Decoder(L, D, H, F, P, cross_attention=True, rng=rng), with_memory, 3),
+    Sample("CrossEntropyLoss", lambda rng: layers.CrossEntropyLoss(),
+           lambda draw: (draw(B, T, V), draw.ids(V, B, T)), loss=True),
+    Sample("CrossEntropyLoss, smoothed, ignoring", lambda rng: layers.CrossEntropyLoss(0.1, ignore_id=0),
+           lambda draw: (draw(B, T, V), padded(draw.ids(V, B, T), 2)), loss=True),
+    Sample("BinaryCrossEntropyLoss", lambda rng: layers.BinaryCrossEntropyLoss(),
+           lambda draw: (draw(B, T), draw.ids(2, B, T)), loss=True),
+    Sample("CausalLanguageModel",
+           lambda rng: models.CausalLanguageModel(V, D, H, L, F, max_len=S, dropout=P, rng=rng), tokens_and_padding, 3),
+    Sample("CausalLanguageModel, sinusoidal, post-norm",
+           lambda rng: models.CausalLanguageModel(V, D, H, L, F, S, P, norm="post", activation="relu", tie_weights=False,
+                                                  positions="sinusoidal", scale_embedding=True, rng=rng), tokens, 3),
+    Sample("CausalLanguageModel, rotary, rms, swiglu, grouped",
+           lambda rng: models.CausalLanguageModel(V, 24, 4, L, F, S, P, norm_layer="rms", activation="swiglu",
+                                                  positions="rotary", num_kv_heads=2, bias=False, rng=rng),
+           tokens_and_padding, 3),
+    Sample("EncoderDecoder", lambda rng: models.EncoderDecoder(V, W, D, H, L, F, P, S, rng=rng), translation, 3),
+    Sample("EncoderDecoder, post-norm, learned, tied",
+           lambda rng: models.EncoderDecoder(W, W, D, H, L, F, P, S, norm="post", positions="learned", tie_weights=True,
+                                             rng=rng), translation, 3),
+    Sample("make_model", lambda rng: models.make_model(V, W, L, D, F, H, P, tie_weights=True, rng=rng), translation, 3),
+]
+
+
+def find(names):
+    """The samples of the given classes, each with its variants; all of them for no name.
+
+    Raises ValueError that lists what there is for an unknown name.
+    """
+    classes = {}
+    for sample in SAMPLES:
+        classes.setdefault(sample.name.split(",")[0].lower(), []).append(sample)
+    unknown = [name for name in names if name.lower() not in classes]
+    if unknown:
+        known = ", ".join(samples[0].name for samples in classes.values())
+        raise ValueError(f"there is no component {unknown[0]!r}; choose among {known}, or check a class of your own "
+                         "with FILE.py:Class")
+    return [sample for name in names for sample in classes[name.lower()]] if names else list(SAMPLES)

@@ -1,0 +1,18 @@
+"""The components of a Transformer: in each file forward, and backward right under it."""
+
+from .activations import GELU, ReLU, SiLU
+from .attention import ScaledDotProductAttention
+from .blocks import DecoderBlock, EncoderBlock
+from .dropout import Dropout
+from .embedding import Embedding, Unembedding
+from .feed_forward import FeedForward, SwiGLU
+from .linear import Linear
+from .losses import BinaryCrossEntropyLoss, CrossEntropyLoss
+from .masks import AttentionMask, causal_mask, combine_masks, padding_mask
+from .multi_head import CrossAttention, MultiHeadAttention, SelfAttention
+from .normalization import LayerNorm, RMSNorm
+from .positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
+from .rotary import RotaryEmbedding
+from .softmax import LogSoftmax, Softmax
+
+__all__ = [name for name in dir() if name[0].isupper() or name.endswith(("_mask", "_masks"))]

@@ -1,0 +1,44 @@
+"""What the components share before the mathematics begins: checks of arguments, and `rows`."""
+
+import numpy as np
+
+
+def rows(x):
+    """(..., n) -> (N, n), a view where possible: one large matmul instead of a batch of small ones."""
+    return x.reshape(-1, x.shape[-1])
+
+
+def check_last_dim(layer, x, name, size):
+    if np.ndim(x) == 0 or x.shape[-1] != size:
+        raise ValueError(f"{type(layer).__name__} takes inputs whose last dimension is {name} = {size}, got shape "
+                         f"{np.shape(x)}; pass (..., {size}) or build the layer with another {name}")
+
+
+def check_positive(**sizes):
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1, got {size!r}")
+
+
+def check_divides(whole_name, whole, part_name, part):
+    check_positive(**{whole_name: whole, part_name: part})
+    if whole % part:
+        raise ValueError(f"{whole_name} = {whole} is not divisible by {part_name} = {part}; "
+                         f"choose {part_name} among {[n for n in range(1, whole + 1) if whole % n == 0]}")
+
+
+def check_choice(name, value, choices):
+    if value not in choices:
+        raise ValueError(f"{name} = {value!r} is unknown; choose one of {', '.join(map(repr, choices))}")
+
+
+def integer_ids(ids, size, what, limit_name):
+    """ids as an integer array, each in [0, size)."""
+    ids = np.asarray(ids)
+    if ids.dtype.kind not in "iu":
+        raise TypeError(f"{what} must be integers, got dtype {ids.dtype}; convert them with .astype(np.int64)")
+    if ids.size and (ids.min() < 0 or ids.max() >= size):
+        bad = tuple(map(int, np.argwhere((ids < 0) | (ids >= size))[0]))
+        raise IndexError(f"{what} must lie in 0 to {size - 1} ({limit_name} = {size}), got {ids[bad]} "
+                         f"at index {list(bad)}; check the tokenizer, or build with a larger {limit_name}")
+    return ids

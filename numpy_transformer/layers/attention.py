@@ -1,0 +1,79 @@
+"""Scaled dot-product attention: every query takes a weighted mean of the values."""
+
+import math
+
+from ..module import Module
+from .dropout import Dropout
+from .masks import AttentionMask
+from .softmax import Softmax
+
+
+def by_key_head(x, k):
+    """(..., H, T, n) -> (..., G, H/G T, n): the rows of all query heads that share a key head of k.
+
+    A view where H == G. It makes grouped queries one matmul a key head, and backward's matmul
+    sums the group by itself.
+    """
+    return x if x.shape[:-2] == k.shape[:-2] else x.reshape(*k.shape[:-2], -1, x.shape[-1])
+
+
+class ScaledDotProductAttention(Module):
+    """y = P v,   P = softmax(q kᵀ / sqrt(d)), hidden scores -inf.
+
+    A hidden key has weight exactly 0; a query that may attend to nothing gives 0. With fewer heads in
+    k and v than in q (grouped queries), H/G neighbouring query heads share one key and value head.
+
+    Parameters
+    ----------
+    dropout : float, on the weights P
+    rng : generator or seed of the dropout
+
+    Shape
+    -----
+    q (B, H, T, d), k (B, G, S, d), v (B, G, S, e), mask -> y (B, H, T, e); B may be absent, and B and
+    H together. `weights` (B, H, T, S) are those of the latest forward, before dropout.
+
+    Backward
+    --------
+    dv = Pᵀ dy,   dP = dy vᵀ,   dS = softmax backward of dP,   dq = dS k / sqrt(d),   dk = dSᵀ q / sqrt(d)
+
+    Raises
+    ------
+    ValueError if the shapes of q, k and v do not fit together; as AttentionMask for the mask.
+
+    Source: Vaswani et al. 2017, equation 1; grouped queries: Ainslie et al. 2023.
+    """
+
+    def __init__(self, dropout=0.0, rng=None):
+        self.mask = AttentionMask()
+        self.softmax = Softmax()
+        self.dropout = Dropout(dropout, rng)
+        self.weights = None
+
+    def forward(self, q, k, v, mask=None):
+        check_shapes(q, k, v)
+        q = q / math.sqrt(q.shape[-1])          # on q, the smallest place to scale the scores
+        scores = (by_key_head(q, k) @ k.mT).reshape(*q.shape[:-1], -1)
+        self.weights = self.softmax(self.mask(scores, mask))
+        p = self.dropout(self.weights)
+        self.remember(q, k, v, p)
+        return (by_key_head(p, v) @ v).reshape(*q.shape[:-1], -1)
+
+    def backward(self, dy):
+        q, k, v, p = self.recall()              # q is q / sqrt(d)
+        dy = by_key_head(dy, v)
+        dv = by_key_head(p, v).mT @ dy
+        dp = (dy @ v.mT).reshape(p.shape)
+        dscores = by_key_head(self.mask.backward(self.softmax.backward(self.dropout.backward(dp))), k)
+        dk = dscores.mT @ by_key_head(q, k)
+        dq = (dscores @ k).reshape(q.shape)
+        dq /= math.sqrt(q.shape[-1])
+        return dq, dk, dv
+
+
+def check_shapes(q, k, v):
+    heads = [x.shape[-3] if x.ndim > 2 else 1 for x in (q, k, v)]
+    if (not q.ndim == k.ndim == v.ndim >= 2 or q.shape[:-3] != k.shape[:-3] or k.shape[:-1] != v.shape[:-1]
+            or q.shape[-1] != k.shape[-1] or heads[0] % heads[1]):
+        raise ValueError(f"queries {q.shape}, keys {k.shape} and values {v.shape} do not fit together: wanted "
+                         "(B, H, T, d), (B, G, S, d) and (B, G, S, e) with H a multiple of G")

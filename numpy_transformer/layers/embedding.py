@@ -1,0 +1,99 @@
+"""Embedding, and its transpose as an output layer (weight tying)."""
+
+import math
+
+import numpy as np
+
+from ..module import Module, Parameter
+from .arguments import check_last_dim, check_positive, integer_ids, rows
+from .initial import normal
+
+
+class Embedding(Module):
+    """y = E[ids]: a row of the table for each token, times sqrt(d_model) if scaled.
+
+    Parameters
+    ----------
+    vocab_size, d_model : int
+    scale : bool, multiply by sqrt(d_model)
+    pad_id : int or None; this token embeds to zeros, and its row gets no gradient
+    rng : generator or seed of the initial weights, N(0, 1/d_model)
+
+    Shape
+    -----
+    ids (...) integers -> y (..., d_model); `weight` (vocab_size, d_model)
+
+    Backward
+    --------
+    dE[i] = sum of dy over all places where ids == i (a scatter-add); ids have no gradient: None
+
+    Raises
+    ------
+    TypeError if ids are not integers, IndexError if one lies outside the vocabulary.
+
+    Source: Vaswani et al. 2017, section 3.4.
+    """
+
+    def __init__(self, vocab_size, d_model, scale=False, pad_id=None, rng=None):
+        check_positive(vocab_size=vocab_size, d_model=d_model)
+        if pad_id is not None:
+            integer_ids(pad_id, vocab_size, "pad_id", "vocab_size")
+        self.vocab_size, self.pad_id = vocab_size, pad_id
+        self.factor = math.sqrt(d_model) if scale else 1.0
+        self.weight = Parameter(normal(rng, (vocab_size, d_model), 1 / math.sqrt(d_model)))
+
+    def forward(self, ids):
+        ids = integer_ids(ids, self.vocab_size, "token ids", "vocab_size")
+        self.remember(ids)
+        y = self.weight.data[ids]
+        if self.factor != 1:
+            y *= self.factor
+        if self.pad_id is not None:
+            y[ids == self.pad_id] = 0
+        return y
+
+    def backward(self, dy):
+        ids = self.recall().ravel()
+        order = np.argsort(ids, kind="stable")              # equal ids side by side, then one sum each
+        tokens, starts = np.unique(ids[order], return_index=True)
+        sums = np.add.reduceat(rows(dy)[order], starts, axis=0) * self.factor
+        self.weight.grad[tokens] += sums if self.pad_id is None else sums * (tokens != self.pad_id)[:, None]
+
+
+class Unembedding(Module):
+    """y = x Eᵀ: logits from a weight that is shared with an Embedding.
+
+    Parameters
+    ----------
+    weight : the Embedding's `Parameter`, (vocab_size, d_model); the same object, not a copy
+
+    Shape
+    -----
+    x (..., d_model) -> logits (..., vocab_size)
+
+    Backward
+    --------
+    dE += sum over rows of dyᵀ x (beside the Embedding's own scatter-add),   dx = dy E
+
+    Raises
+    ------
+    TypeError if weight is not a Parameter; ValueError if the last dimension of x is not d_model.
+
+    Source: Press and Wolf 2017; Vaswani et al. 2017, section 3.4.
+    """
+
+    def __init__(self, weight):
+        if not isinstance(weight, Parameter):
+            raise TypeError(f"Unembedding shares a Parameter, got {type(weight).__name__}; pass embedding.weight")
+        self.weight = weight
+
+    def forward(self, x):
+        vocab_size, d_model = self.weight.data.shape
+        check_last_dim(self, x, "d_model", d_model)
+        self.remember(x)
+        return (rows(x) @ self.weight.data.T).reshape(*x.shape[:-1], vocab_size)
+
+    def backward(self, dy):
+        x = self.recall()
+        self.weight.grad += rows(dy).T @ rows(x)
+        return (rows(dy) @ self.weight.data).reshape(x.shape)

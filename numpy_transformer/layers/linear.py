@@ -1,0 +1,53 @@
+"""Linear: the affine map on the last axis."""
+
+import numpy as np
+
+from ..module import Module, Parameter
+from .arguments import check_last_dim, check_positive, rows
+from .initial import DTYPE, xavier_uniform
+
+
+class Linear(Module):
+    """y = x W + b on the last axis.
+
+    Parameters
+    ----------
+    d_in, d_out : int
+    bias : bool, whether there is a b
+    rng : generator or seed of the initial weights (Xavier uniform; b starts at zero)
+
+    Shape
+    -----
+    x (..., d_in) -> y (..., d_out); `weight` (d_in, d_out), `bias` (d_out,)
+
+    Backward
+    --------
+    dW = sum over rows of xᵀ dy,   db = sum over rows of dy,   dx = dy Wᵀ
+
+    Raises
+    ------
+    ValueError if the last dimension of x is not d_in.
+
+    Source: Rumelhart, Hinton and Williams 1986, equations 1 and 6.
+    """
+
+    def __init__(self, d_in, d_out, bias=True, rng=None):
+        check_positive(d_in=d_in, d_out=d_out)
+        self.d_in, self.d_out = d_in, d_out
+        self.weight = Parameter(xavier_uniform(rng, (d_in, d_out)))
+        self.bias = Parameter(np.zeros(d_out, DTYPE)) if bias else None
+
+    def forward(self, x):
+        check_last_dim(self, x, "d_in", self.d_in)
+        self.remember(x)
+        y = rows(x) @ self.weight.data
+        if self.bias is not None:
+            y += self.bias.data
+        return y.reshape(*x.shape[:-1], self.d_out)
+
+    def backward(self, dy):
+        x = self.recall()
+        if self.bias is not None:
+            self.bias.grad += rows(dy).sum(0)
+        self.weight.grad += rows(x).T @ rows(dy)
+        return (rows(dy) @ self.weight.data.T).reshape(x.shape)

@@ -1,0 +1,109 @@
+"""The two losses: models return logits, the logarithm lives here."""
+
+import numpy as np
+
+from ..module import Module
+from .arguments import integer_ids, rows
+from .softmax import shift
+
+
+class CrossEntropyLoss(Module):
+    """Mean over the counted targets of -sum_v q_v log softmax(z)_v,   q = (1 - ε) onehot + ε / V.
+
+    Parameters
+    ----------
+    label_smoothing : ε in [0, 1)
+    ignore_id : int or None; targets with this id are not counted and get no gradient
+
+    Shape
+    -----
+    logits z (..., V), targets (...) integers -> a scalar; `count` is the number of counted targets
+
+    Backward
+    --------
+    dz = dy (softmax(z) - q) / count, exactly 0 in the rows of ignored targets
+
+    Raises
+    ------
+    TypeError if targets are not integers, IndexError if one is no class, ValueError if their shape is
+    not that of the logits without the last axis or if all of them are ignored.
+
+    Source: label smoothing: Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4.
+    """
+
+    def __init__(self, label_smoothing=0.0, ignore_id=None):
+        if not 0 <= label_smoothing < 1:
+            raise ValueError(f"label_smoothing = {label_smoothing} must lie in [0, 1); the paper uses 0.1")
+        self.label_smoothing, self.ignore_id = label_smoothing, ignore_id
+
+    def forward(self, logits, targets):
+        targets, counted = self.read(logits, targets)
+        z = shift(rows(logits))                             # (N, V)
+        p = np.exp(z)
+        total = p.sum(-1)
+        p /= total[:, None]
+        loss = np.log(total) - (1 - self.label_smoothing) * z[np.arange(len(z)), targets]
+        if self.label_smoothing:
+            loss -= self.label_smoothing * z.mean(-1)
+        self.remember(p, targets, counted, logits.shape)
+        return loss[counted].sum() / self.count
+
+    def backward(self, dy=1.0):
+        p, targets, counted, shape = self.recall()
+        dz = p - self.label_smoothing / p.shape[-1]
+        dz[np.arange(len(dz)), targets] -= 1 - self.label_smoothing
+        dz *= dy / np.count_nonzero(counted)
+        dz[~counted] = 0
+        return dz.reshape(shape)
+
+    def read(self, logits, targets):
+        """Targets as N class ids, and which of them count."""
+        targets = np.asarray(targets)
+        if targets.shape != logits.shape[:-1]:
+            raise ValueError(f"targets have shape {targets.shape}, logits {logits.shape}: wanted one target for each "
+                             f"row of {logits.shape[-1]} logits, shape {logits.shape[:-1]}")
+        counted = np.ones(targets.size, bool) if self.ignore_id is None else targets.ravel() != self.ignore_id
+        self.count = int(np.count_nonzero(counted))
+        if not self.count:
+            raise ValueError(f"all {targets.size} targets are ignored (ignore_id = {self.ignore_id}): a mean over none "
+                             "has no value; leave such batches out")
+        ids = np.where(counted, targets.ravel(), 0) if targets.dtype.kind in "iu" else targets
+        return integer_ids(ids, logits.shape[-1], "targets", "number of classes"), counted
+
+
+class BinaryCrossEntropyLoss(Module):
+    """Mean of -t log σ(z) - (1 - t) log(1 - σ(z)) = log(1 + exp(z)) - t z.
+
+    Shape
+    -----
+    logits z (...), targets t (the same shape) in [0, 1] -> a scalar; `count` is their number
+
+    Backward
+    --------
+    dz = dy (σ(z) - t) / count
+
+    Raises
+    ------
+    ValueError if the shapes differ or a target lies outside [0, 1].
+
+    Source: Bishop 2006, equation 4.90.
+    """
+
+    def forward(self, logits, targets):
+        targets = np.asarray(targets, logits.real.dtype)
+        if targets.shape != logits.shape or not targets.size:
+            raise ValueError(f"targets have shape {targets.shape}, logits {logits.shape}: wanted the same shape, "
+                             "with at least one entry; logits[..., 0] drops a last axis of 1")
+        if not (targets.min() >= 0 and targets.max() <= 1):
+            raise ValueError(f"targets must lie in 0 to 1, got {targets.min()} to {targets.max()}")
+        self.count = targets.size
+        self.remember(logits, targets)
+        positive = logits.real > 0                          # log(1 + exp z) = max(z, 0) + log(1 + exp -|z|)
+        loss = np.where(positive, logits, 0) + np.log1p(np.exp(np.where(positive, -logits, logits)))
+        return (loss - targets * logits).sum() / self.count
+
+    def backward(self, dy=1.0):
+        logits, targets = self.recall()
+        dz = (1 + np.tanh(logits / 2)) / 2 - targets
+        dz *= dy / targets.size
+        return dz

@@ -1,0 +1,89 @@
+"""Masks: boolean arrays, True = may attend; and the component that applies one to scores."""
+
+import numpy as np
+
+from ..module import Module
+from .arguments import check_positive
+
+
+def causal_mask(T):
+    """(1, 1, T, T): query t may attend to keys 0 to t. Source: Vaswani et al. 2017, section 3.2.3."""
+    check_positive(T=T)
+    return np.tri(T, dtype=bool)[None, None]
+
+
+def padding_mask(ids, pad_id=0):
+    """(B, 1, 1, S) from ids (B, S), or (1, 1, 1, S) from ids (S,): every token but pad_id may be seen."""
+    ids = np.asarray(ids)
+    if ids.ndim not in (1, 2) or ids.dtype.kind not in "iu":
+        raise ValueError(f"padding_mask takes integer ids of shape (B, S) or (S,), got dtype {ids.dtype} and "
+                         f"shape {ids.shape}; pass the token ids themselves")
+    return np.atleast_2d(ids != pad_id)[:, None, None, :]
+
+
+def combine_masks(*masks):
+    """What every given mask allows; a mask of None allows everything, and None alone stays None."""
+    combined = None
+    for mask in masks:
+        if mask is not None:
+            mask = check_boolean(mask)
+            combined = mask if combined is None else combined & mask
+    return combined
+
+
+def check_boolean(mask):
+    mask = np.asarray(mask)
+    if mask.dtype != bool:
+        raise TypeError(f"a mask must be boolean, True = may attend, got dtype {mask.dtype}; "
+                        "write mask == 1 for a mask of 1 and 0, mask == 0 for one of 0 and -inf")
+    if mask.ndim not in (2, 4):
+        remedy = "mask[:, None] gives every head the same mask" if mask.ndim == 3 else "add the missing axes with None"
+        raise ValueError(f"a mask is 2-D (T, S) or 4-D (B or 1, H or 1, T or 1, S), got {mask.ndim}-D {mask.shape}; "
+                         f"{remedy}")
+    return mask
+
+
+def fit_mask(mask, shape):
+    """The mask, checked and ready to broadcast against scores of this shape."""
+    mask = check_boolean(mask)
+    while mask.ndim > max(len(shape), 2) and mask.shape[0] == 1:
+        mask = mask[0]                          # scores of one sequence have no batch axis
+    try:
+        fits = np.broadcast_shapes(mask.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(f"a mask of shape {mask.shape} does not broadcast to scores of shape {shape}; "
+                         "its axes are (batch or 1, heads or 1, queries or 1, keys)")
+    return mask
+
+
+class AttentionMask(Module):
+    """Hides scores: where the mask is False the score becomes -inf, so its softmax weight is exactly 0.
+
+    Shape
+    -----
+    scores (..., T, S), mask None, 2-D (T, S) or 4-D (B or 1, H or 1, T or 1, S), boolean, True = may
+    attend -> scores (..., T, S)
+
+    Backward
+    --------
+    dscores = dy where the mask is True, exactly 0 where it is False
+
+    Raises
+    ------
+    TypeError if the mask is not boolean; ValueError if it is 3-D (its batch axis would meet the
+    heads) or does not broadcast to the scores.
+
+    Source: Vaswani et al. 2017, section 3.2.3 ("setting to -inf").
+    """
+
+    def forward(self, scores, mask=None):
+        if mask is not None:
+            mask = fit_mask(mask, scores.shape)
+        self.remember(mask)
+        return scores if mask is None else np.where(mask, scores, -np.inf)
+
+    def backward(self, dy):
+        mask = self.recall()
+        return dy if mask is None else np.where(mask, dy, 0)

@@ -1,0 +1,129 @@
+"""Multi-head attention, and its two uses: a sequence on itself, and on another one."""
+
+import numpy as np
+
+from ..module import Module
+from .arguments import check_divides
+from .attention import ScaledDotProductAttention
+from .linear import Linear
+
+
+def split_heads(x, num_heads):
+    """(..., T, H d) -> (..., H, T, d), a view: head h holds the features h d to (h + 1) d."""
+    return x.reshape(*x.shape[:-1], num_heads, -1).swapaxes(-2, -3)
+
+
+def merge_heads(x):
+    """(..., H, T, d) -> (..., T, H d), the inverse of split_heads."""
+    x = x.swapaxes(-2, -3)
+    return x.reshape(*x.shape[:-2], -1)
+
+
+class MultiHeadAttention(Module):
+    """y = concat(head_1, ..., head_H) W_O,   head_h = Attention(query W_Q^h, key W_K^h, value W_V^h).
+
+    Parameters
+    ----------
+    d_model, num_heads : int, num_heads divides d_model; d = d_model / num_heads
+    num_kv_heads : int or None (num_heads); fewer make groups of query heads share keys and values
+    dropout : float, on the attention weights
+    bias : bool, in the four Linears `query`, `key`, `value`, `output`
+    rotary : RotaryEmbedding or None; turns queries and keys
+    rng : generator or seed of initial weights and dropout
+
+    Shape
+    -----
+    query (B, T, d_model), key and value (B, S, d_model), mask 2-D or 4-D -> y (B, T, d_model); B may
+    be absent. `weights` (B, H, T, S) are those of the latest forward. `positions` (T,) or (B, T) are
+    given to the rotary embedding of queries and keys where they do not just count up.
+
+    Backward
+    --------
+    each step of forward upside down; returns dquery, dkey, dvalue
+
+    Raises
+    ------
+    ValueError if num_heads does not divide d_model or num_kv_heads does not divide num_heads.
+
+    Source: Vaswani et al. 2017, section 3.2.2.
+    """
+
+    def __init__(self, d_model, num_heads, num_kv_heads=None, dropout=0.0, bias=True, rotary=None, rng=None):
+        num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+        check_divides("d_model", d_model, "num_heads", num_heads)
+        check_divides("num_heads", num_heads, "num_kv_heads", num_kv_heads)
+        rng = np.random.default_rng(rng)
+        d_kv = num_kv_heads * (d_model // num_heads)
+        self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
+        self.query = Linear(d_model, d_model, bias, rng)
+        self.key = Linear(d_model, d_kv, bias, rng)
+        self.value = Linear(d_model, d_kv, bias, rng)
+        self.rotary = rotary
+        self.attention = ScaledDotProductAttention(dropout, rng)
+        self.output = Linear(d_model, d_model, bias, rng)
+
+    @property
+    def weights(self):
+        return self.attention.weights
+
+    def forward(self, query, key, value, mask=None, positions=None):
+        q = split_heads(self.query(query), self.num_heads)
+        k = split_heads(self.key(key), self.num_kv_heads)
+        v = split_heads(self.value(value), self.num_kv_heads)
+        if self.rotary is not None:
+            q = self.rotary(q, positions=positions)
+            k = self.rotary(k, positions=positions)
+        return self.output(merge_heads(self.attention(q, k, v, mask)))
+
+    def backward(self, dy):
+        dq, dk, dv = self.attention.backward(split_heads(self.output.backward(dy), self.num_heads))
+        if self.rotary is not None:
+            dk = self.rotary.backward(dk)       # last in, first out
+            dq = self.rotary.backward(dq)
+        return (self.query.backward(merge_heads(dq)),
+                self.key.backward(merge_heads(dk)),
+                self.value.backward(merge_heads(dv)))
+
+
+class SelfAttention(MultiHeadAttention):
+    """Multi-head attention of a sequence on itself: x is query, key and value.
+
+    Shape
+    -----
+    x (B, T, d_model), mask -> y (B, T, d_model); B may be absent
+
+    Backward
+    --------
+    dx = dquery + dkey + dvalue: x went three ways
+
+    Parameters, Raises and Source as in MultiHeadAttention.
+    """
+
+    def forward(self, x, mask=None, positions=None):
+        return super().forward(x, x, x, mask, positions)
+
+    def backward(self, dy):
+        dquery, dkey, dvalue = super().backward(dy)
+        return dquery + dkey + dvalue
+
+
+class CrossAttention(MultiHeadAttention):
+    """Multi-head attention of a sequence on another: queries from x, keys and values from memory.
+
+    Shape
+    -----
+    x (B, T, d_model), memory (B, S, d_model), mask -> y (B, T, d_model); B may be absent
+
+    Backward
+    --------
+    dx = dquery,   dmemory = dkey + dvalue
+
+    Parameters, Raises and Source as in MultiHeadAttention.
+    """
+
+    def forward(self, x, memory, mask=None):
+        return super().forward(x, memory, memory, mask)
+
+    def backward(self, dy):
+        dquery, dkey, dvalue = super().backward(dy)
+        return dquery, dkey + dvalue

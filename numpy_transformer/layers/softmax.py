@@ -1,0 +1,67 @@
+"""Softmax and its logarithm, over the last axis."""
+
+import numpy as np
+
+from ..module import Module
+
+
+def shift(x):
+    """x minus its row maximum, so that exp cannot overflow; a row of -inf alone stays -inf."""
+    top = x.real.max(-1, keepdims=True)         # a constant: softmax does not see it, nor do derivatives
+    top[np.isneginf(top)] = 0
+    return x - top
+
+
+class Softmax(Module):
+    """y_i = exp(x_i) / sum_j exp(x_j) over the last axis. A row of -inf alone gives zeros.
+
+    Shape
+    -----
+    x (..., n) -> y (..., n), each row sums to 1
+
+    Backward
+    --------
+    dx = y * (dy - sum_j dy_j y_j): every output depends on every input of its row
+
+    Source: Bridle 1990; the row maximum is subtracted first, which changes nothing but the range.
+    """
+
+    def forward(self, x):
+        y = shift(x)
+        np.exp(y, out=y)
+        total = y.sum(-1, keepdims=True)
+        total[total == 0] = 1                   # nothing to attend to: zeros, not 0/0
+        y /= total
+        self.remember(y)
+        return y
+
+    def backward(self, dy):
+        y = self.recall()
+        dx = dy - (dy * y).sum(-1, keepdims=True)
+        dx *= y
+        return dx
+
+
+class LogSoftmax(Module):
+    """y_i = x_i - log sum_j exp(x_j) over the last axis: the logarithm of Softmax, without overflow.
+
+    Shape
+    -----
+    x (..., n) -> y (..., n)
+
+    Backward
+    --------
+    dx = dy - softmax(x) * sum_j dy_j
+
+    Source: the output of the annotated Transformer's generator (Rush 2018).
+    """
+
+    def forward(self, x):
+        y = shift(x)
+        y -= np.log(np.exp(y).sum(-1, keepdims=True))
+        self.remember(y)
+        return y
+
+    def backward(self, dy):
+        y = self.recall()
+        return dy - np.exp(y) * dy.sum(-1, keepdims=True)

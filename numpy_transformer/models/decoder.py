@@ -1,0 +1,147 @@
+"""The decoder: a stack of blocks; and the language model that is one."""
+
+import math
+
+import numpy as np
+
+from ..layers.arguments import check_choice
+from ..layers.blocks import DecoderBlock
+from ..layers.dropout import Dropout
+from ..layers.embedding import Embedding, Unembedding
+from ..layers.initial import normal
+from ..layers.linear import Linear
+from ..layers.masks import causal_mask, combine_masks
+from ..layers.positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
+from ..layers.rotary import RotaryEmbedding
+from ..module import Module
+from .encoder import Encoder
+
+
+class Decoder(Encoder):
+    """num_layers DecoderBlocks, then a norm. Like its blocks it hides nothing by itself: pass causal_mask(T).
+
+    Parameters
+    ----------
+    as Encoder, and cross_attention=False
+
+    Shape
+    -----
+    x (B, T, d_model), mask=None -> y (B, T, d_model); with cross-attention
+    x, memory (B, S, d_model), mask=None, memory_mask=None -> y
+
+    Backward
+    --------
+    dy -> dx; with cross-attention dy -> dx, dmemory: every block saw the memory, so its gradients are added
+
+    Source: Vaswani et al. 2017, section 3.1.
+    """
+
+    Block = DecoderBlock
+
+    def forward(self, x, *memory_and_masks, **named):
+        for block in self.blocks:
+            x = block(x, *memory_and_masks, **named)
+        return x if self.norm is None else self.norm(x)
+
+    def backward(self, dx):
+        if self.blocks[0].cross_attention is None:
+            return super().backward(dx)
+        dx = dx if self.norm is None else self.norm.backward(dx)
+        dmemory = 0
+        for block in reversed(self.blocks):
+            dx, dm = block.backward(dx)
+            dmemory = dmemory + dm
+        return dx, dmemory
+
+
+class CausalLanguageModel(Module):
+    """Logits of the next token at every place: embedding, positions, a causal decoder, output.
+
+    Parameters
+    ----------
+    vocab_size, d_model, num_heads, num_layers : int
+    d_ff : int or None (4 d_model)
+    max_len : int, longest sequence
+    dropout : float, after the embedding and as EncoderBlock
+    norm, norm_layer, activation, num_kv_heads : as EncoderBlock
+    positions : "learned" (GPT), "sinusoidal" (2017) or "rotary" (LLaMA)
+    bias : bool; False drops LayerNorm's β too
+    tie_weights : bool; the output is the transposed embedding
+    scale_embedding : bool, times sqrt(d_model)
+    rng : generator or seed of initial weights and dropout
+
+    Shape
+    -----
+    ids (B, T), mask=None (B, T; True = real token) -> logits (B, T, vocab_size); B may be absent.
+    Positions count real tokens, so padding, wherever it stands, changes nothing for them.
+
+    Backward
+    --------
+    dlogits -> None: ids have no gradient
+
+    Raises
+    ------
+    ValueError for a sequence longer than max_len, an empty one or a mask of another shape.
+
+    Source: Radford et al. 2019 (GPT-2: the defaults); Touvron et al. 2023 (LLaMA: rotary, rms, swiglu).
+    """
+
+    def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, max_len=1024, dropout=0.0, norm="pre",
+                 norm_layer="layer", activation="gelu", positions="learned", num_kv_heads=None, bias=True,
+                 tie_weights=True, scale_embedding=False, attention="plain", rng=None):
+        check_choice("positions", positions, ("learned", "sinusoidal", "rotary"))
+        check_choice("attention", attention, ("plain",))
+        rng = np.random.default_rng(rng)
+        d_ff = 4 * d_model if d_ff is None else d_ff
+        self.max_len = max_len
+        self.embedding = Embedding(vocab_size, d_model, scale_embedding, rng=rng)
+        self.positions = rotary = None
+        if positions == "learned":
+            self.positions = LearnedPositionalEmbedding(max_len, d_model, rng)
+        elif positions == "sinusoidal":
+            self.positions = SinusoidalPositionalEncoding(d_model, max_len)
+        else:
+            rotary = RotaryEmbedding(d_model // num_heads)
+        self.dropout = Dropout(dropout, rng)
+        self.decoder = Decoder(num_layers, d_model, num_heads, d_ff, dropout, norm, activation, rng=rng,
+                               norm_layer=norm_layer, num_kv_heads=num_kv_heads, bias=bias, rotary=rotary)
+        self.output = Unembedding(self.embedding.weight) if tie_weights else Linear(d_model, vocab_size, False, rng)
+        self.initialise(rng, scale_embedding)
+
+    def initialise(self, rng, scale_embedding):
+        """N(0, 0.02²), and smaller by sqrt(2 L) for what is added to the residual stream (GPT-2, section 2.3)."""
+        for name, parameter in self.named_parameters():
+            if parameter.data.ndim == 2 and not (scale_embedding and name == "embedding.weight"):
+                residual = name.endswith(("attention.output.weight", "feed_forward.down.weight"))
+                std = 0.02 / math.sqrt(2 * len(self.decoder.blocks)) if residual else 0.02
+                parameter.data = normal(rng, parameter.data.shape, std)
+
+    def forward(self, ids, mask=None):
+        ids = np.asarray(ids)
+        if not (ids.ndim in (1, 2) and 1 <= ids.shape[-1] <= self.max_len):
+            raise ValueError(f"ids have shape {ids.shape}: wanted (B, T) or (T,) with T from 1 to max_len = "
+                             f"{self.max_len}; shorten the sequence, or build the model with a larger max_len")
+        mask, positions = self.read_mask(ids, mask)
+        x = self.embedding(ids)
+        if self.positions is not None:
+            x = self.positions(x, positions=positions)
+        return self.output(self.decoder(self.dropout(x), mask, positions))
+
+    def backward(self, dlogits):
+        dx = self.dropout.backward(self.decoder.backward(self.output.backward(dlogits)))
+        if self.positions is not None:
+            dx = self.positions.backward(dx)
+        self.embedding.backward(dx)
+
+    @staticmethod
+    def read_mask(ids, mask):
+        """The attention mask, and the positions where padding keeps them from counting up."""
+        causal = causal_mask(ids.shape[-1])
+        if mask is None:
+            return causal, None
+        mask = np.asarray(mask)
+        if mask.dtype != bool or mask.shape != ids.shape:
+            raise ValueError(f"mask has dtype {mask.dtype} and shape {mask.shape}: wanted booleans, True = real token, "
+                             f"of the shape of ids, {ids.shape}")
+        positions = np.maximum(np.cumsum(mask, -1) - 1, 0)
+        return combine_masks(causal, np.atleast_2d(mask)[:, None, None, :]), positions

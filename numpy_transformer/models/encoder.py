@@ -1,0 +1,52 @@
+"""The encoder: a stack of blocks."""
+
+import numpy as np
+
+from ..layers.arguments import check_positive
+from ..layers.blocks import EncoderBlock, make_norm
+from ..module import Module
+
+
+class Encoder(Module):
+    """num_layers EncoderBlocks, one after another, each with weights of its own; then a norm.
+
+    Parameters
+    ----------
+    num_layers : int
+    d_model, num_heads, d_ff, dropout, norm, activation, eps and further options : as EncoderBlock
+    final_norm : bool or None (None: yes for pre-norm, whose residual stream nobody has normalised)
+    rng : generator or seed of initial weights and dropout
+
+    Shape
+    -----
+    x (B, T, d_model), mask=None -> y (B, T, d_model); B may be absent
+
+    Backward
+    --------
+    the blocks in reverse order
+
+    Source: Vaswani et al. 2017, section 3.1; the final norm: the annotated Transformer (Rush 2018).
+    """
+
+    Block = EncoderBlock
+
+    def __init__(self, num_layers, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
+                 final_norm=None, rng=None, **options):
+        check_positive(num_layers=num_layers)
+        rng = np.random.default_rng(rng)
+        self.blocks = [self.Block(d_model, num_heads, d_ff, dropout, norm, activation, eps, rng=rng, **options)
+                       for _ in range(num_layers)]
+        self.norm = None
+        if norm == "pre" if final_norm is None else final_norm:
+            self.norm = make_norm(options.get("norm_layer", "layer"), d_model, eps, options.get("bias", True))
+
+    def forward(self, x, mask=None, positions=None):
+        for block in self.blocks:
+            x = block(x, mask, positions)
+        return x if self.norm is None else self.norm(x)
+
+    def backward(self, dx):
+        dx = dx if self.norm is None else self.norm.backward(dx)
+        for block in reversed(self.blocks):
+            dx = block.backward(dx)
+        return dx

@@ -1,0 +1,34 @@
+"""A progress bar in a terminal, plain lines elsewhere."""
+
+import sys
+
+from tqdm import tqdm
+
+
+class Progress:
+    """Counts `total` pieces of work: a tqdm bar in a terminal, else a line at every tenth of the way."""
+
+    def __init__(self, total, title, unit="it"):
+        self.total, self.title, self.done, self.tenths = total, title, 0, 0
+        self.bar = tqdm(total=total, desc=title, unit=unit, file=sys.stderr, disable=None)
+
+    def advance(self, note=""):
+        self.done += 1
+        self.bar.set_postfix_str(note, refresh=False)
+        self.bar.update()
+        tenths = self.done * 10 // self.total
+        if self.bar.disable and tenths > self.tenths:
+            self.tenths = tenths
+            print(f"{self.title}: {self.done}/{self.total}  {note}".rstrip(), file=sys.stderr, flush=True)
+
+    def write(self, line):
+        """A line above the bar, on standard output."""
+        self.bar.clear()
+        print(line, flush=True)
+        self.bar.refresh()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.bar.close()
