@@ -1,0 +1,29 @@
+"""The command line: `numpy-transformer COMMAND`, or `python -m numpy_transformer COMMAND`."""
+
+import argparse
+import sys
+
+from .. import __version__
+from . import demo, gradcheck, lesson
+
+COMMANDS = (demo, gradcheck, lesson)
+
+
+def main(argv=None):
+    """Run one command; its exit code. Bad input is one line on standard error and exit code 2."""
+    parser = argparse.ArgumentParser(prog="numpy-transformer", description="A Transformer in NumPy to learn from.")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add(commands)
+    arguments = parser.parse_args(argv)
+    try:
+        return arguments.run(arguments) or 0
+    except (ValueError, TypeError, IndexError, OSError) as error:
+        if arguments.traceback:
+            raise
+        print(f"numpy-transformer {arguments.command}: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"\nnumpy-transformer {arguments.command}: interrupted", file=sys.stderr)
+        return 130

@@ -1,0 +1,168 @@
+"""numpy-transformer gradcheck: the package's components, or a class that a student wrote."""
+
+import ast
+import importlib.util
+import inspect
+import json
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from ..checks import components
+from ..checks.gradcheck import gradcheck, positional, show
+from ..training.progress import Progress
+from .parser import add_command
+
+WIDTH = max(len(sample.name) for sample in components.SAMPLES)
+
+
+def add(commands):
+    parser = add_command(
+        commands, "gradcheck", run, help="compare backward with numbers",
+        description="Compare every backward with central differences and with the complex step, in float64 and with "
+                    "random parameters. Exit code 1 if anything disagrees.")
+    parser.add_argument("names", nargs="*", metavar="NAME",
+                        help="components such as LayerNorm (all if none is given), or FILE.py:Class, "
+                             "a class of your own with forward and backward")
+    parser.add_argument("--json", metavar="FILE", help="also write every row as JSON, - for standard output")
+    parser.add_argument("--all", action="store_true", help="print every tensor, not only the worst of each component")
+    parser.add_argument("--seed", type=int, default=0, help="of parameters and inputs")
+    own = parser.add_argument_group("a class of your own")
+    own.add_argument("--shape", dest="inputs", metavar="3,5,12", action="append", type=float_input,
+                     help="shape of a float input of forward; once for each, in forward's order")
+    own.add_argument("--ids", dest="inputs", metavar="11:3,5", action="append", type=id_input,
+                     help="an integer input instead: ids below 11, of shape 3,5")
+    own.add_argument("--args", metavar="12,16", default=None,
+                     help="arguments of the constructor; if left out, the last number of the first --shape for its "
+                          "only required one")
+
+
+def run(arguments):
+    own = [name for name in arguments.names if ".py:" in name]
+    if own and len(arguments.names) > 1:
+        raise ValueError("check one FILE.py:Class at a time, without other names")
+    if (arguments.inputs or arguments.args) and not own:
+        raise ValueError("--shape, --ids and --args are for a class of your own: name it as FILE.py:Class")
+    out = None
+    if arguments.json:
+        out = sys.stdout if arguments.json == "-" else open(arguments.json, "w", encoding="utf-8")
+    text = sys.stderr if out is sys.stdout else sys.stdout
+    if own:
+        reports = [check_own(own[0], arguments)]
+        print(reports[0], file=text)
+    else:
+        reports = check_components(arguments.names, arguments.seed)
+        print(table(reports, every_tensor=arguments.all or bool(arguments.names)), file=text)
+    if out is not None:
+        rows = [row for report in reports for row in report.to_json()]
+        json.dump([{key: None if isinstance(value, float) and not math.isfinite(value) else value
+                    for key, value in row.items()} for row in rows], out, indent=1)
+        out.write("\n")
+        out.flush()
+    return 0 if all(report.ok for report in reports) else 1
+
+
+def check_components(names, seed):
+    """A report for each sample of the named components."""
+    samples, reports = components.find(names), []
+    with Progress(len(samples), "gradcheck", "component") as progress:
+        for sample in samples:
+            module, inputs = sample.make(seed)
+            reports.append(gradcheck(module, *inputs, seed=seed, directions=sample.directions, name=sample.name))
+            progress.advance(sample.name)
+    return reports
+
+
+def table(reports, every_tensor=False):
+    """One line a component with its worst errors; every tensor where asked for or where something is wrong."""
+    lines = [f"{'component':<{WIDTH}} {'tensors':>7} {'central':>9} {'complex':>9}"]
+    for report in reports:
+        lines.append(f"{report.name:<{WIDTH}} {len(report.rows):>7} {show(report.worst('central')):>9} "
+                     f"{show(report.worst('complex')):>9}  {'ok' if report.ok else 'WRONG'}")
+    good = sum(report.ok for report in reports)
+    lines.append(f"{good} of {len(reports)} components agree: central differences within 1e-6, "
+                 "the complex step within 1e-12")
+    details = [str(report) for report in reports if every_tensor or not report.ok]
+    return "\n".join([*details, *lines])
+
+
+def check_own(name, arguments):
+    path, _, class_name = name.rpartition(":")
+    cls = load_class(Path(path), class_name)
+    inputs = arguments.inputs or []
+    if not inputs:
+        raise ValueError(f"give the shape of each input of {class_name}.forward{inspect.signature(cls.forward)}, "
+                         "for instance --shape 3,5,12")
+    rng = np.random.default_rng(arguments.seed)
+    module = build(cls, arguments.args, inputs[0])
+    check_count(module, class_name, inputs)
+    values = [rng.integers(0, limit, shape) if limit else rng.standard_normal(shape) for limit, shape in inputs]
+    return gradcheck(module, *values, seed=arguments.seed, name=class_name)
+
+
+def load_class(path, class_name):
+    if not path.is_file():
+        raise ValueError(f"there is no file {str(path)!r}; give FILE.py:Class")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.resolve().parent))          # so that it can import what lies beside it
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ValueError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    cls = getattr(module, class_name, None)
+    if not isinstance(cls, type):
+        classes = [key for key, value in vars(module).items() if isinstance(value, type)]
+        raise ValueError(f"{path} defines no class {class_name!r}; it has {', '.join(classes) or 'none'}")
+    for method in ("forward", "backward"):
+        if not callable(getattr(cls, method, None)):
+            raise ValueError(f"{class_name} has no {method}; a component has forward and backward")
+    return cls
+
+
+def build(cls, text, first_input):
+    """The object: constructor arguments as given, or the last dimension for a single required one."""
+    required = [p for p in inspect.signature(cls).parameters.values()
+                if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if text is not None:
+        try:
+            values = ast.literal_eval(f"({text},)")
+        except (SyntaxError, ValueError) as error:
+            raise ValueError(f"--args {text!r} are not Python literals such as 12,16") from error
+    elif len(required) > 1:
+        raise ValueError(f"{cls.__name__} takes {', '.join(p.name for p in required)}; give them with --args, "
+                         "in this order and best distinct, for instance --args 12,16")
+    else:
+        values = (first_input[1][-1],) * len(required)
+    return cls(*values)
+
+
+def check_count(module, class_name, inputs):
+    names = positional(module.forward)
+    required = [p for p in inspect.signature(module.forward).parameters.values()
+                if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if not len(required) <= len(inputs) <= max(len(names), len(required)):
+        raise ValueError(f"{class_name}.forward takes {', '.join(names)}, but {len(inputs)} input(s) were given; "
+                         "give --shape (or --ids) once for each")
+
+
+def float_input(text):
+    return None, parse_shape(text)
+
+
+def id_input(text):
+    limit, _, shape = text.partition(":")
+    return parse_shape(limit)[0], parse_shape(shape)
+
+
+def parse_shape(text):
+    """"3,5,12" -> (3, 5, 12); argparse turns the ValueError into its own message."""
+    shape = tuple(int(number) for number in text.split(","))
+    if min(shape) < 1:
+        raise ValueError(text)
+    return shape
+
+
+float_input.__name__, id_input.__name__ = "shape", "ids (LIMIT:SHAPE)"     # as argparse names them in errors

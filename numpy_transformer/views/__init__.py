@@ -1,0 +1,9 @@
+"""Everything drawn. Each function takes arrays or rows of history and returns a matplotlib Figure."""
+
+from .attention import attention_heads, mask_pictures
+from .history import learning_curves
+from .positions import positional_heatmap, positional_waves
+from .save import check_folder, save
+
+__all__ = ["attention_heads", "check_folder", "learning_curves", "mask_pictures", "positional_heatmap",
+           "positional_waves", "save"]

@@ -1,0 +1,23 @@
+"""Learning curves from the rows that a Trainer keeps."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+
+def learning_curves(histories):
+    """histories {title: rows}: for each, the training loss (pale: each step, dark: smoothed) and the validation loss."""
+    figure = Figure(figsize=(5.5 * len(histories), 4), layout="constrained")
+    for axes, (title, rows) in zip(figure.subplots(1, len(histories), squeeze=False)[0], histories.items()):
+        steps = np.array([row["step"] for row in rows])
+        loss = np.array([row["loss"] for row in rows])
+        width = max(1, len(loss) // 40)
+        smooth = np.convolve(loss, np.ones(width) / width, "valid")
+        axes.plot(steps, loss, color="C0", alpha=0.25, linewidth=0.8)
+        axes.plot(steps[len(steps) - len(smooth):], smooth, color="C0", label="training")
+        measured = [(row["step"], row["validation"]) for row in rows if "validation" in row]
+        if measured:
+            axes.plot(*zip(*measured), color="C1", marker="o", markersize=4, label="validation")
+        axes.set(title=title, xlabel="step", ylabel="loss (nats per token)")
+        axes.grid(alpha=0.3)
+        axes.legend()
+    return figure

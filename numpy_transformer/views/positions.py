@@ -1,0 +1,37 @@
+"""Positional encodings, as a heatmap and as waves."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+
+def positional_heatmap(table, transposed=False):
+    """table (positions, d_model) in colours: position down and dimension across, or the reverse."""
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    limit = float(np.abs(table).max())
+    image = axes.imshow(table.T if transposed else table, aspect="auto", cmap="RdBu", vmin=-limit, vmax=limit,
+                        interpolation="nearest")
+    labels = ("position", "dimension") if transposed else ("dimension", "position")
+    axes.set(xlabel=labels[0], ylabel=labels[1],
+             title=f"Positional encoding: {table.shape[0]} positions, d_model = {table.shape[1]}")
+    figure.colorbar(image, ax=axes, label="value added to the embedding")
+    return figure
+
+
+def positional_waves(table, dimensions=None, positions=(1, 5, 10, 20)):
+    """Left: chosen dimensions along the positions. Right: chosen positions across the sine dimensions."""
+    length, d_model = table.shape
+    if dimensions is None:
+        dimensions = [2 * round(d_model * part / 2) for part in (0, 0.08, 0.16, 0.24, 0.32)]
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    for dimension in dimensions:
+        left.plot(table[:, dimension], label=f"dimension {dimension} ({'cos' if dimension % 2 else 'sin'})")
+    for position in (p for p in positions if p < length):
+        right.plot(range(0, d_model, 2), table[position, 0::2], label=f"position {position}")
+    left.set(xlabel="position", ylabel="value", title="One dimension along the positions: a wave")
+    right.set(xlabel="dimension (the even ones, sines)", title="One position across the dimensions: its fingerprint")
+    for axes in (left, right):
+        axes.legend(fontsize=8, loc="lower right", framealpha=0.9)
+        axes.grid(alpha=0.3)
+    return figure
