@@ -87,8 +87,8 @@ claim("with offset=7 the first token is number 7", apart(pe(x, offset=7), x + by
 # %% [markdown]
 # ## 3. Pictures
 #
-# One row of the heatmap is one position, one column is one feature. On the left the features change from token
-# to token, to the right they change ever more slowly. The second picture shows more positions, turned by 90
+# One row of the heatmap is one position, one column is one feature (dimension). On the left the features change
+# from token to token, to the right they change ever more slowly. The second picture shows more positions, turned by 90
 # degrees as many texts draw it: each feature is now a horizontal line, and the stripes are the waves. The
 # third one shows single columns, and the sines of single rows.
 

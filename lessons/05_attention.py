@@ -67,7 +67,7 @@ show(S=S, P=P, y=y)
 # If the entries of q and k are independent with mean 0 and variance 1, then q · k is a sum of d products, each
 # with variance 1: its variance is d, its typical size sqrt(d). With d = 512 the scores would spread over some
 # 20 units, and softmax would give nearly all the weight to one key. There its slope vanishes, since
-# P (1 - P) is near 0 for P near 0 and for P near 1, and training gets no signal. Division by sqrt(d) makes
+# P (1 - P) is near 0 for P near 0 and for P near 1, and training gets hardly any signal. Division by sqrt(d) makes
 # the variance 1, and the weights look the same for every d. The last number below says how much of the gradient
 # passes: the length of a row of dL/dscores over that of dL/dweights (section 4), the median of all queries.
 
@@ -122,8 +122,7 @@ claim("the weights are a softmax over the tokens 0 to t", apart(P, P_loops) < 1e
 claim("a hidden token has weight 0, exactly", P[~np.tri(T, dtype=bool)] == 0)
 claim("token 0 sees only itself, so its output is its value", np.array_equal(y[0], v[0]))
 k_new, v_new = k.copy(), v.copy()
-k_new[3] += 1
-v_new[3] -= 10
+k_new[3], v_new[3] = k[3] + 1, v[3] - 10
 y_new = attention(q, k_new, v_new, mask)
 claim("another token 3 leaves outputs 0 to 2 as they are, to the last bit", np.array_equal(y_new[:3], y[:3]))
 claim("and moves outputs 3 and 4", np.abs(y_new - y)[3:].max(-1) > 0.1)
@@ -147,7 +146,7 @@ claim("and moves outputs 3 and 4", np.abs(y_new - y)[3:].max(-1) > 0.1)
 #
 #     dS_ts = P_ts (dP_ts - sum over j of P_tj dP_tj)
 #
-# In words: a score is worth raising as far as its dP exceeds the weighted mean of dP in its row.
+# In words: raising a score raises L if its dP exceeds the weighted mean of dP in its row.
 #
 # **S_ts = (sum over c of q_tc k_sc) / sqrt(d).** q_tc occurs in the scores of row t with slope k_sc / sqrt(d),
 # k_sc in the scores of column s with slope q_tc / sqrt(d):
@@ -184,7 +183,8 @@ for name, gradient, loops, loss, x in (
         ("dS = P * (dP - row sums of P * dP)", dS, dS_loops, lambda S: np.sum(dy * (softmax_of(S) @ v)), S),
         ("dq = dS k / sqrt(d)", dq, dq_loops, lambda q: np.sum(dy * (softmax_of(q @ k.T / math.sqrt(d)) @ v)), q),
         ("dk = dSᵀ q / sqrt(d)", dk, dk_loops, lambda k: np.sum(dy * (softmax_of(q @ k.T / math.sqrt(d)) @ v)), k)):
-    claim(name, max(apart(gradient, loops), apart(gradient, slopes(loss, x))) < 1e-13)
+    distance = max(apart(gradient, loops), apart(gradient, slopes(loss, x)))
+    claim(name, distance < 1e-13, f"off by {distance:.0e}")
 claim("each row of dS sums to 0", apart(dS.sum(-1), 0) < 1e-14)
 claim("a hidden score has gradient 0, exactly", dS[~np.tri(T, dtype=bool)] == 0)
 
@@ -225,6 +225,6 @@ figure("backward", picture)
 #
 # 1. What would the weights look like for large d if the scores were divided by d instead of sqrt(d)?
 # 2. Two keys of a row have equal dP. Can their dS differ? When is a whole row of dS zero?
-# 3. Token 0 sees only itself. Why do its query and its row of dS have gradient zero?
+# 3. Token 0 sees only itself. Why is the gradient of its query zero, whatever dy is?
 # 4. Someone hides scores by adding -10 instead of setting -inf. Which claims of section 3 fail?
 # 5. Someone writes dv = P dy. For which P is that the same? Which shapes make NumPy refuse it?

@@ -1,0 +1,146 @@
+"""Attention against plain loops, at extreme scores, and with everything hidden."""
+
+import math
+
+import numpy as np
+import pytest
+
+import numpy_transformer as nt
+
+B, T, S, H, d, e = 3, 5, 7, 4, 6, 2
+
+
+def draw(seed=0, dtype=np.float64, groups=H):
+    rng = np.random.default_rng(seed)
+    q, k, v = rng.standard_normal((B, H, T, d)), rng.standard_normal((B, groups, S, d)), rng.standard_normal((B, groups, S, e))
+    mask = rng.random((B, H, T, S)) < 0.6
+    mask[..., 0] = True
+    return q.astype(dtype), k.astype(dtype), v.astype(dtype), mask
+
+
+def by_loops(q, k, v, mask):
+    """One query at a time, with Python's own exp."""
+    y, p = np.zeros((*q.shape[:3], v.shape[-1])), np.zeros((*q.shape[:3], k.shape[2]))
+    for b, h, t in np.ndindex(q.shape[:3]):
+        g = h * k.shape[1] // q.shape[1]
+        weights = [math.exp(sum(map(float, q[b, h, t] * k[b, g, s])) / math.sqrt(q.shape[-1])) if mask[b, h, t, s] else 0.0
+                   for s in range(k.shape[2])]
+        for s, weight in enumerate(weights):
+            p[b, h, t, s] = weight / sum(weights)
+            y[b, h, t] += p[b, h, t, s] * v[b, g, s]
+    return y, p
+
+
+@pytest.mark.parametrize("groups", [H, 2, 1])
+@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-12), (np.float32, 2e-6)])
+def test_attention_equals_plain_loops(groups, dtype, tolerance):
+    q, k, v, mask = draw(dtype=dtype, groups=groups)
+    attention = nt.ScaledDotProductAttention()
+    y = attention(q, k, v, mask)
+    expected, p = by_loops(q.astype(np.float64), k.astype(np.float64), v.astype(np.float64), mask)
+    assert p.std(-1).mean() > 0.1                       # far from uniform: a dead softmax could not pass
+    np.testing.assert_allclose(y, expected, atol=tolerance)
+    np.testing.assert_allclose(attention.weights, p, atol=tolerance)
+
+
+def test_hidden_keys_have_weight_exactly_zero_and_rows_sum_to_one():
+    q, k, v, mask = draw(dtype=np.float32)
+    attention = nt.ScaledDotProductAttention()
+    attention(q, k, v, mask)
+    assert (attention.weights[~mask] == 0).all() and (attention.weights[mask] > 0).all()
+    np.testing.assert_allclose(attention.weights.sum(-1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_query_that_may_attend_to_nothing_gives_zero_and_takes_no_gradient(dtype):
+    q, k, v, mask = draw(dtype=dtype)
+    mask[1, 2, 3] = False
+    mask[0] = False
+    attention = nt.ScaledDotProductAttention()
+    with np.errstate(all="raise"):
+        y = attention(q, k, v, mask)
+        dq, dk, dv = attention.backward(np.ones_like(y))
+    assert (y[1, 2, 3] == 0).all() and (y[0] == 0).all() and (y[2] != 0).any()
+    assert (dq[1, 2, 3] == 0).all() and not dq[0].any() and not dk[0].any() and not dv[0].any()
+    assert all(np.isfinite(x).all() for x in (y, dq, dk, dv)) and dq[2].any() and dk[2].any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scores_of_ten_thousand_neither_overflow_nor_leak(dtype):
+    """A mask of -1e4 or -1e9 added to the scores would lose against these."""
+    q, k, v, mask = draw(dtype=dtype)
+    q *= 1e4 / abs(q @ k.mT).max() * math.sqrt(d)
+    scores = (q @ k.mT) / math.sqrt(d)
+    assert abs(scores).max() == pytest.approx(1e4, rel=1e-4)
+    attention = nt.ScaledDotProductAttention()
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        y = attention(q, k, v, mask)
+        gradients = attention.backward(np.ones_like(y))
+    assert (attention.weights[~mask] == 0).all()
+    np.testing.assert_array_equal(attention.weights.argmax(-1), np.where(mask, scores, -np.inf).argmax(-1))
+    assert all(np.isfinite(g).all() for g in gradients)
+
+
+def test_what_a_hidden_key_holds_does_not_matter():
+    q, k, v, mask = draw()
+    mask[:, :, :, 4] = False
+    attention = nt.ScaledDotProductAttention()
+    y = attention(q, k, v, mask)
+    k[:, :, 4], v[:, :, 4] = 1e6, -1e6
+    np.testing.assert_array_equal(attention(q, k, v, mask), y)
+
+
+def test_the_gradient_of_the_key_bias_is_zero():
+    """Adding the same vector to every key adds the same number to a query's scores, and softmax does not see it."""
+    rng = np.random.default_rng(0)
+    layer = nt.SelfAttention(12, 2, rng=rng).astype(np.float64)
+    x = rng.standard_normal((B, T, 12))
+    layer.backward(rng.standard_normal(layer(x, nt.causal_mask(T)).shape))
+    assert np.linalg.norm(layer.key.bias.grad) < 1e-14 * np.linalg.norm(layer.query.bias.grad) * 100
+    assert np.linalg.norm(layer.value.bias.grad) > 0.1
+
+
+def test_heads_are_blocks_of_features_and_every_token_reaches_every_token():
+    rng = np.random.default_rng(0)
+    layer = nt.MultiHeadAttention(8, 2, rng=rng).astype(np.float64)
+    x = rng.standard_normal((B, T, 8))
+    y = layer(x, x, x)
+    w = {name: p.data for name, p in layer.named_parameters()}
+    heads = []
+    for h in range(2):                                  # the paper's own form: one projection a head
+        cut = slice(4 * h, 4 * h + 4)
+        q, k, v = (x @ w[f"{name}.weight"][:, cut] + w[f"{name}.bias"][cut] for name in ("query", "key", "value"))
+        p = np.exp(q @ k.mT / 2)
+        heads.append(p / p.sum(-1, keepdims=True) @ v)
+    expected = np.concatenate(heads, -1) @ w["output.weight"] + w["output.bias"]
+    np.testing.assert_allclose(y, expected, atol=1e-13)
+    x[:, 0] += 1
+    assert (abs(layer(x, x, x) - y).max(-1) > 1e-6).all()
+
+
+def test_unbatched_input_gives_the_row_of_the_batch():
+    rng = np.random.default_rng(0)
+    layer = nt.SelfAttention(12, 2, num_kv_heads=1, rotary=nt.RotaryEmbedding(6), rng=rng)
+    x = rng.standard_normal((B, T, 12)).astype(np.float32)
+    y = layer(x, nt.causal_mask(T))
+    np.testing.assert_allclose(layer(x[1], nt.causal_mask(T)), y[1], atol=1e-6)
+    assert layer.weights.shape == (2, T, T)
+
+
+@pytest.mark.parametrize("arguments, match", [
+    ((10, 3), "d_model = 10 is not divisible by num_heads = 3"),
+    ((12, 4, 3), "num_heads = 4 is not divisible by num_kv_heads = 3"),
+    ((12, 0), "num_heads must be a whole number of at least 1"),
+])
+def test_sizes_that_do_not_divide_are_refused(arguments, match):
+    with pytest.raises(ValueError, match=match):
+        nt.MultiHeadAttention(*arguments)
+
+
+@pytest.mark.parametrize("shapes", [
+    ((B, H, T, d), (B, H, S, d + 1), (B, H, S, e)), ((B, H, T, d), (B, H, S, d), (B, H, S + 1, e)),
+    ((B, H, T, d), (B, 3, S, d), (B, 3, S, e)), ((B, H, T, d), (B + 1, H, S, d), (B + 1, H, S, e)),
+])
+def test_shapes_that_do_not_fit_together_are_refused(shapes):
+    with pytest.raises(ValueError, match="do not fit together"):
+        nt.ScaledDotProductAttention()(*map(np.zeros, shapes))

@@ -1,0 +1,111 @@
+import copy
+
+import numpy as np
+import pytest
+
+import numpy_transformer as nt
+
+
+class Pair(nt.Module):
+    def __init__(self):
+        self.first = nt.Linear(3, 5, rng=0)
+        self.rest = [nt.Linear(5, 2, rng=1), nt.ReLU()]
+        self.tied = self.first.weight
+        self._private = nt.Linear(7, 7)
+
+    def forward(self, x):
+        for layer in (self.first, *self.rest):
+            x = layer(x)
+        return x
+
+
+def test_the_tree_is_found_by_walking_attributes_and_lists():
+    model = Pair()
+    assert [name for name, _ in model.named_parameters()] == ["first.weight", "first.bias", "rest.0.weight", "rest.0.bias"]
+    assert [name for name, _ in model.named_modules()] == ["", "first", "rest.0", "rest.1"]
+    assert model.num_parameters() == 3 * 5 + 5 + 5 * 2 + 2
+
+
+def test_summary_lists_names_shapes_counts_and_the_total():
+    lines = Pair().summary().splitlines()
+    assert lines[0].split() == ["first.weight", "(3,", "5)", "15"]
+    assert lines[-1].split() == ["total", "of", "Pair", "32"]
+
+
+def test_parameters_keep_their_arrays():
+    p = nt.Parameter(np.zeros((2, 3), np.float32))
+    data, grad = p.data, p.grad
+    p.data, p.grad = np.ones((2, 3)), np.full((2, 3), 2.0)
+    p.grad += 1
+    assert p.data is data and p.grad is grad and data.dtype == np.float32
+    assert (data == 1).all() and (grad == 3).all()
+
+
+@pytest.mark.parametrize("value, error, match", [
+    (np.zeros(3), ValueError, r"shape \(3,\).*shape \(2, 3\)"),
+    (np.zeros((2, 3), complex), TypeError, "same_kind"),
+])
+def test_a_parameter_refuses_what_does_not_fit(value, error, match):
+    with pytest.raises(error, match=match):
+        nt.Parameter(np.zeros((2, 3))).data = value
+
+
+def test_deep_copies_keep_ties_and_share_nothing_else():
+    model = nt.CausalLanguageModel(7, 6, 2, 1, max_len=4, rng=0)
+    nt.SGD(model.parameters(), 0.1)
+    twin = copy.deepcopy(model)
+    assert twin.output.weight is twin.embedding.weight is not model.embedding.weight
+    twin.embedding.weight.data += 1
+    assert not np.array_equal(twin.embedding.weight.data, model.embedding.weight.data)
+    assert twin.astype(np.float64).embedding.weight.data.dtype == np.float64      # no optimizer holds the copy
+
+
+def test_astype_converts_tables_exactly_and_refuses_once_an_optimizer_holds_the_parameters():
+    layer = nt.SinusoidalPositionalEncoding(6, 9)
+    angle = 4 / 10000 ** (2 / 6)
+    assert layer.table.dtype == np.float32
+    assert layer.astype(np.float64) is layer
+    assert layer.table.dtype == np.float64 and abs(layer.table[4, 2] - np.sin(angle)) < 1e-15
+    model = nt.EncoderBlock(6, 2, 8, rng=0)
+    nt.Adam(model.parameters())
+    with pytest.raises(ValueError, match="before the optimizer is made"):
+        model.astype(np.float64)
+    assert model.norm1.gamma.data.dtype == np.float32
+
+
+def test_train_and_eval_switch_the_whole_tree_and_forget():
+    model = nt.EncoderBlock(6, 2, 8, rng=0)
+    x = np.random.default_rng(0).standard_normal((2, 3, 6))
+    model(x)
+    assert model.eval() is model and not model.attention.attention.dropout.training
+    with pytest.raises(RuntimeError, match="nothing to recall"):
+        model.backward(x)
+    model.train()
+    assert model.dropout.training and model.dropout.remembering
+
+
+def test_load_state_dict_names_every_offender_and_loads_nothing():
+    model = Pair()
+    state = model.state_dict()
+    state["first.weight"] = state["first.weight"] + 1
+    state["rest.0.bias"] = np.zeros(9)
+    state["stranger"] = state.pop("first.bias")
+    before = model.state_dict()
+    with pytest.raises(ValueError) as error:
+        model.load_state_dict(state)
+    for part in ("missing: first.bias", "unknown: stranger", "wrong shape: rest.0.bias (9,) instead of (2,)"):
+        assert part in str(error.value)
+    for name, array in model.state_dict().items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+def test_state_dict_holds_copies():
+    model = Pair()
+    state = model.state_dict()
+    model.first.weight.data += 1
+    assert not np.array_equal(state["first.weight"], model.first.weight.data)
+
+
+def test_a_module_without_forward_says_so():
+    with pytest.raises(NotImplementedError, match="no forward yet"):
+        nt.Module()(1)

@@ -1,0 +1,74 @@
+import math
+
+import numpy as np
+import pytest
+
+import numpy_transformer as nt
+
+
+@pytest.mark.parametrize("d_model", [2, 7, 12])
+def test_the_sinusoid_equals_its_formula(d_model):
+    table = nt.SinusoidalPositionalEncoding(d_model, 40).astype(np.float64).table
+    for t in range(40):
+        for j in range(d_model):
+            angle = t / 10000 ** ((j - j % 2) / d_model)
+            assert table[t, j] == pytest.approx(math.cos(angle) if j % 2 else math.sin(angle), abs=1e-14)
+
+
+def test_sinusoids_a_distance_apart_are_one_rotation_apart():
+    table = nt.SinusoidalPositionalEncoding(8, 60).astype(np.float64).table
+    products = [table[t] @ table[t + 7] for t in range(50)]
+    np.testing.assert_allclose(products, products[0], rtol=1e-12)
+    assert abs(products[0] - table[0] @ table[8]) > 0.01
+
+
+@pytest.mark.parametrize("layer", [nt.SinusoidalPositionalEncoding(6, 9), nt.LearnedPositionalEmbedding(9, 6, rng=0)],
+                         ids=["sinusoidal", "learned"])
+def test_offsets_positions_and_unbatched_input(layer):
+    x = np.random.default_rng(0).standard_normal((3, 4, 6)).astype(np.float32)
+    rows = layer.table if hasattr(layer, "table") else layer.weight.data
+    np.testing.assert_array_equal(layer(x[0]), x[0] + rows[:4])
+    np.testing.assert_array_equal(layer(x, offset=5), x + rows[5:9])
+    positions = np.array([[0, 0, 1, 2], [0, 1, 2, 3], [3, 3, 3, 8]])
+    np.testing.assert_array_equal(layer(x, positions=positions), x + rows[positions])
+    with pytest.raises(ValueError, match="max_len = 9"):
+        layer(x, offset=6)
+    with pytest.raises(IndexError, match="max_len = 9"):
+        layer(x, positions=positions + 1)
+
+
+def test_learned_positions_add_up_the_gradients_of_equal_positions():
+    layer = nt.LearnedPositionalEmbedding(5, 2, rng=0).astype(np.float64)
+    dy = np.random.default_rng(0).standard_normal((3, 4, 2))
+    positions = np.array([[0, 0, 1, 2], [0, 1, 2, 3], [3, 3, 3, 4]])
+    layer(dy, positions=positions)
+    layer.backward(dy)
+    expected = np.zeros((5, 2))
+    for index in np.ndindex(3, 4):
+        expected[positions[index]] += dy[index]
+    np.testing.assert_allclose(layer.weight.grad, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("interleaved", [True, False])
+def test_rotary_turns_pairs_and_its_scores_depend_on_the_distance_alone(interleaved):
+    rng = np.random.default_rng(0)
+    rotary = nt.RotaryEmbedding(6, interleaved=interleaved).astype(np.float64)
+    q, k = rng.standard_normal((2, 1, 6))
+    at = lambda x, t: rotary(x, offset=t)[0]
+    np.testing.assert_array_equal(at(q, 0), q[0])
+    a, b = (2, 3) if interleaved else (1, 4)                            # the second pair
+    angle = 5 / 10000 ** (2 / 6)
+    assert at(q, 5)[a] == pytest.approx(q[0, a] * math.cos(angle) - q[0, b] * math.sin(angle), rel=1e-12)
+    assert at(q, 5)[b] == pytest.approx(q[0, a] * math.sin(angle) + q[0, b] * math.cos(angle), rel=1e-12)
+    assert at(q, 90) @ at(q, 90) == pytest.approx(q[0] @ q[0], rel=1e-12)
+    scores = [at(q, 7 + t) @ at(k, t) for t in (0, 3, 200)]
+    np.testing.assert_allclose(scores, scores[0], rtol=1e-11)
+    assert abs(scores[0] - at(q, 6) @ at(k, 0)) > 1e-3
+
+
+def test_rotary_at_given_positions_equals_rotary_at_offsets():
+    rotary = nt.RotaryEmbedding(6)
+    x = np.random.default_rng(0).standard_normal((3, 2, 4, 6)).astype(np.float32)
+    y = rotary(x, positions=np.array([[0, 1, 2, 3], [5, 6, 7, 8], [300, 301, 302, 303]]))
+    for row, offset in enumerate((0, 5, 300)):
+        np.testing.assert_array_equal(y[row], rotary(x[row], offset=offset))
