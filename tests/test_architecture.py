@@ -1,0 +1,70 @@
+"""The imports go one way, a bare import stays light, and the layers stay pages."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import numpy_transformer
+
+ROOT = Path(numpy_transformer.__file__).parent
+MAY_IMPORT = {
+    "module": set(),
+    "layers": {"module"},
+    "models": {"module", "layers"},
+    "training": set(),
+    "decoding": {"layers", "models"},
+    "data": set(),
+    "views": set(),
+    "checks": {"module", "layers", "models", "training"},
+    "classroom": {"module", "layers", "models", "training", "decoding", "data", "views", "checks"},
+}
+
+
+def imported_parts(path):
+    """The package's own parts that a file imports."""
+    package = path.relative_to(ROOT).parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = [*package[:len(package) - node.level + 1], *(node.module or "").split(".")]
+            base = [part for part in base if part]
+            yield from [base[0]] if base else [alias.name for alias in node.names]
+
+
+@pytest.mark.parametrize("part", MAY_IMPORT)
+def test_imports_go_one_way(part):
+    paths = [ROOT / "module.py"] if part == "module" else sorted((ROOT / part).rglob("*.py"))
+    assert paths
+    found = {name for path in paths for name in imported_parts(path)} - {part}
+    assert found <= MAY_IMPORT[part]
+
+
+def test_only_views_imports_matplotlib():
+    users = {path.relative_to(ROOT).parts[0] for path in ROOT.rglob("*.py") if "import matplotlib" in path.read_text()
+             or "from matplotlib" in path.read_text()}
+    assert users == {"views"}
+
+
+def test_a_bare_import_loads_neither_matplotlib_nor_pytest():
+    code = "import sys, numpy_transformer; print(sorted({'matplotlib', 'pytest', 'torch'} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT.parent,
+                         env={**os.environ, "PYTHONPATH": str(ROOT.parent)})
+    assert run.stdout.strip() == "[]", run.stderr
+
+
+def test_what_a_student_reads_first_stays_small():
+    files = [ROOT / "module.py", *(ROOT / "layers").glob("*.py"), *(ROOT / "models").glob("*.py")]
+    lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in files}
+    assert sum(lengths.values()) <= 2000 and max(lengths.values()) <= 235, lengths
+
+
+def test_backward_stands_right_under_forward():
+    for path in (ROOT / "layers").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                methods = [item.name for item in node.body if isinstance(item, ast.FunctionDef)]
+                if "forward" in methods:
+                    assert methods[methods.index("forward") + 1] == "backward", (path.name, node.name)

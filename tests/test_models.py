@@ -1,0 +1,190 @@
+"""Wiring, by perturbation: what may reach what, what padding must not change, what tied weights add up."""
+
+import numpy as np
+import pytest
+
+import numpy_transformer as nt
+
+V, D, H, L, T, S, W = 11, 12, 2, 2, 6, 8, 13
+GPT = {}
+LLAMA = dict(positions="rotary", norm_layer="rms", activation="swiglu", num_kv_heads=1, bias=False, tie_weights=False)
+OLD = dict(positions="sinusoidal", norm="post", activation="relu", scale_embedding=True)
+kinds = pytest.mark.parametrize("options", [GPT, LLAMA, OLD], ids=["gpt", "llama", "2017"])
+
+
+def language_model(options, dropout=0.0):
+    model = nt.CausalLanguageModel(V, D, H, L, 16, max_len=20, dropout=dropout, rng=0, **options).astype(np.float64)
+    randomise(model)
+    return model.eval()
+
+
+def randomise(model, seed=1):
+    rng = np.random.default_rng(seed)
+    for p in model.parameters():
+        p.data = rng.standard_normal(p.data.shape) / np.sqrt(p.data.shape[0] if p.data.ndim > 1 else 1)
+
+
+def ids(size, *shape, seed=0):
+    return np.random.default_rng(seed).integers(1, size, shape)
+
+
+@kinds
+def test_a_token_moves_itself_and_what_follows_and_nothing_before(options):
+    model = language_model(options)
+    tokens = ids(V, 3, T)
+    y = model(tokens)
+    for t in range(T):
+        changed = tokens.copy()
+        changed[:, t] = changed[:, t] % (V - 1) + 1
+        moved = (model(changed) != y).any(-1)
+        assert not moved[:, :t].any() and moved[:, t:].all()
+
+
+@kinds
+@pytest.mark.parametrize("real", [[0, 0, 0, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 0, 0, 0], [1, 1, 0, 1, 0, 1, 1, 1, 0]],
+                         ids=["left", "right", "inside"])
+def test_padding_changes_nothing_wherever_it_stands(options, real):
+    """Positions count real tokens, and padding is hidden."""
+    model = language_model(options)
+    tokens, mask = ids(V, 2, T), np.array([real, real], bool)
+    for content in (0, 7):
+        padded = np.full(mask.shape, content)
+        padded[mask] = tokens.ravel()
+        np.testing.assert_allclose(model(padded, mask)[mask].reshape(2, T, V), model(tokens), atol=1e-12)
+
+
+@kinds
+def test_unbatched_ids_and_lists_give_the_row_of_the_batch(options):
+    model = language_model(options)
+    tokens = ids(V, 3, T)
+    np.testing.assert_allclose(model(tokens[1].tolist()), model(tokens)[1], atol=1e-13)
+    mask = np.array([True, False, True, True, True, True])
+    np.testing.assert_allclose(model(tokens[1], mask), model(tokens, np.array([mask] * 3))[1], atol=1e-13)
+
+
+def encoder_decoder(**options):
+    model = nt.EncoderDecoder(V, W, D, H, L, 16, 0.0, max_len=20, rng=0, **options).astype(np.float64)
+    randomise(model)
+    return model.eval()
+
+
+@pytest.mark.parametrize("options", [{}, dict(norm="post", tie_weights=True), dict(positions="learned")],
+                         ids=["pre", "post, tied", "learned"])
+def test_the_target_sees_all_of_the_source_and_its_own_past(options):
+    model = encoder_decoder(**options)
+    source, target = ids(V, 3, S), ids(W, 3, T)
+    y = model(source, target)
+    for t in range(T):
+        changed = target.copy()
+        changed[:, t] = changed[:, t] % (W - 1) + 1
+        moved = (model(source, changed) != y).any(-1)
+        assert not moved[:, :t].any() and moved[:, t:].all()
+    for s in range(S):
+        changed = source.copy()
+        changed[:, s] = changed[:, s] % (V - 1) + 1
+        assert (model(changed, target) != y).any(-1).all()
+
+
+def test_padding_of_the_source_changes_nothing():
+    model = encoder_decoder()
+    source, target = ids(V, 3, S), ids(W, 3, T)
+    padded = np.concatenate([source, np.zeros((3, 4), int)], 1)
+    np.testing.assert_allclose(model(padded, target), model(source, target), atol=1e-12)
+    model.pad_id = None
+    assert abs(model(padded, target) - model(source, target)).max() > 1e-3
+
+
+def test_a_source_of_padding_alone_is_finite():
+    model = encoder_decoder()
+    model.eval(remember=True)
+    source, target = ids(V, 3, S), ids(W, 3, T)
+    source[1] = 0
+    y = model(source, target)
+    model.backward(np.ones_like(y))
+    assert np.isfinite(y).all() and all(np.isfinite(p.grad).all() for p in model.parameters())
+
+
+def test_encode_and_decode_apart_equal_forward():
+    model = encoder_decoder()
+    source, target = ids(V, 3, S), ids(W, 3, T)
+    memory = model.encode(source)
+    np.testing.assert_array_equal(model.decode(target, memory, source), model(source, target))
+    assert memory.shape == (3, S, D)
+
+
+@pytest.mark.parametrize("build, uses", [
+    (lambda: nt.CausalLanguageModel(V, D, H, L, 16, max_len=20, rng=0), 2),
+    (lambda: nt.EncoderDecoder(V, V, D, H, L, 16, 0.0, max_len=20, tie_weights=True, rng=0), 3),
+], ids=["language model", "encoder-decoder"])
+def test_a_tied_weight_gets_the_sum_of_its_uses(build, uses):
+    """Untie by hand: the gradients of the separate matrices add up to that of the shared one."""
+    tied = build().astype(np.float64)
+    randomise(tied)
+    inputs = (ids(V, 3, S), ids(V, 3, T))[:1 if uses == 2 else 2]
+    dy = np.random.default_rng(3).standard_normal(tied(*inputs).shape)
+    tied.forget()
+    tied(*inputs)
+    tied.backward(dy)
+    shared = tied.embedding if uses == 2 else tied.target_embedding
+    separate = build().astype(np.float64)
+    randomise(separate)
+    separate.output = nt.Unembedding(nt.Parameter(shared.weight.data))
+    if uses == 3:
+        separate.source_embedding = nt.Embedding(V, D, scale=True).astype(np.float64)
+        separate.source_embedding.weight.data = shared.weight.data
+    separate(*inputs)
+    separate.backward(dy)
+    parts = [separate.output.weight.grad]
+    parts += [separate.embedding.weight.grad] if uses == 2 else [separate.target_embedding.weight.grad,
+                                                                  separate.source_embedding.weight.grad]
+    assert all(np.linalg.norm(part) > 0.1 for part in parts)
+    np.testing.assert_allclose(shared.weight.grad, sum(parts), atol=1e-11)
+
+
+def test_blocks_have_weights_of_their_own():
+    model = nt.Encoder(3, D, H, 16, rng=0)
+    weights = [block.attention.query.weight.data for block in model.blocks]
+    assert not np.array_equal(weights[0], weights[1]) and not np.array_equal(weights[1], weights[2])
+
+
+@pytest.mark.parametrize("norm, final_norm, expected", [("pre", None, True), ("post", None, False), ("pre", False, False),
+                                                        ("post", True, True)])
+def test_final_norms(norm, final_norm, expected):
+    assert (nt.Decoder(1, D, H, 16, norm=norm, final_norm=final_norm).norm is not None) == expected
+
+
+def test_the_base_model_has_the_size_of_the_paper():
+    """Counted by hand from table 3 of the paper: d 512, d_ff 2048, 6 + 6 layers, with biases and final norms."""
+    d, f, v = 512, 2048, 1000
+    attention, feed_forward, norm = 4 * (d * d + d), 2 * d * f + f + d, 2 * d
+    encoder = 6 * (attention + feed_forward + 2 * norm) + norm
+    decoder = 6 * (2 * attention + feed_forward + 3 * norm) + norm
+    model = nt.make_model(v, v, max_len=10, rng=0)
+    assert model.num_parameters() == encoder + decoder + 2 * v * d + d * v + v
+    tied = nt.make_model(v, v, N=1, norm="post", tie_weights=True, max_len=10, rng=0)
+    assert tied.num_parameters() == (encoder - norm) / 6 + (decoder - norm) / 6 + v * d
+    bound = np.sqrt(6 / (d + f))
+    w = model.encoder.blocks[0].feed_forward.up.weight.data
+    assert 0.99 * bound < abs(w).max() <= bound and w.std() == pytest.approx(bound / np.sqrt(3), rel=0.01)
+
+
+@pytest.mark.parametrize("call, match", [
+    (lambda m: m(np.ones((2, 21), int)), "max_len = 20"), (lambda m: m(np.ones((2, 0), int)), "max_len"),
+    (lambda m: m(np.ones((2, 3), int), np.ones((2, 4), bool)), "True = real token"),
+    (lambda m: m(np.ones((2, 3), int), np.ones((2, 3))), "True = real token"),
+])
+def test_sequences_and_masks_that_do_not_fit_are_refused(call, match):
+    with pytest.raises(ValueError, match=match):
+        call(language_model(GPT))
+
+
+def test_a_source_longer_than_max_len_is_refused():
+    with pytest.raises(ValueError, match="21 tokens is longer than max_len = 20"):
+        encoder_decoder()(ids(V, 2, 21), ids(W, 2, 3))
+
+
+@pytest.mark.parametrize("option", [dict(positions="absolute"), dict(attention="sparse"), dict(norm_layer="batch"),
+                                    dict(activation="mish")])
+def test_unknown_switches_are_refused(option):
+    with pytest.raises(ValueError, match="choose one of"):
+        nt.CausalLanguageModel(V, D, H, L, max_len=8, **option)
