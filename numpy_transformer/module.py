@@ -79,10 +79,10 @@ def named_parts(root):
         if isinstance(part, (list, tuple)):
             for index, item in enumerate(part):
                 yield from walk(f"{name}.{index}" if name else str(index), item)
-        elif (is_module(part) or is_parameter(part)) and id(part) not in seen:
+        elif id(part) not in seen and (is_parameter(part) or is_module(part)):
             seen.add(id(part))
             yield name, part
-            if is_module(part):
+            if not is_parameter(part):
                 for key, value in vars(part).items():
                     if not key.startswith("_"):
                         yield from walk(f"{name}.{key}" if name else key, value)
@@ -91,12 +91,16 @@ def named_parts(root):
 
 
 def is_module(part):
+    if isinstance(part, Module):
+        return True
     return (hasattr(part, "__dict__") and not isinstance(part, type)
             and callable(getattr(part, "forward", None)) and callable(getattr(part, "backward", None)))
 
 
 def is_parameter(part):
-    return not isinstance(part, (type, np.ndarray, np.generic)) and hasattr(part, "data") and hasattr(part, "grad")
+    if isinstance(part, (Parameter, Module)):
+        return isinstance(part, Parameter)
+    return hasattr(part, "grad") and hasattr(part, "data") and not isinstance(part, type)
 
 
 class Module:

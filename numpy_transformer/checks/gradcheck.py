@@ -58,7 +58,10 @@ class Report:
         return None if None in errors or not errors else float(np.max(errors))
 
     def to_json(self):
-        return [{"component": self.name, **asdict(row)} for row in self.rows]
+        """The rows as dicts of plain values; what is not finite becomes None."""
+        rows = [{"component": self.name, **asdict(row)} for row in self.rows]
+        return [{key: None if isinstance(value, float) and not math.isfinite(value) else value
+                 for key, value in row.items()} for row in rows]
 
     def __str__(self):
         width = max([len(row.tensor) for row in self.rows] + [6])
@@ -213,7 +216,7 @@ class Checker:
             scale, zero = largest, True
         central, exact = (None if values is None else relative(a - values, scale) for values in (n, z))
         worst = int(np.argmax(np.nan_to_num(abs(a - best), nan=np.inf)))
-        ok = central <= tolerances[0] and (exact is None or exact <= tolerances[1])
+        ok = bool(central <= tolerances[0] and (exact is None or exact <= tolerances[1]))
         if not ok and scale < 1e-5 * largest:
             note = f"tiny, {scale / largest:.0e} of the largest gradient: it may be rounding; try other inputs"
         return Row(self.names[tensor], shape, central, exact, ok=ok, zero=zero,
@@ -294,7 +297,7 @@ def positional(function):
 
 def relative(difference, scale):
     size = float(np.linalg.norm(difference))
-    return size / scale if scale else math.inf if size else 0.0
+    return float(size / scale) if scale else math.inf if size else 0.0
 
 
 def cosine(a, b):

@@ -1,17 +1,17 @@
 """The command line: `numpy-transformer COMMAND`, or `python -m numpy_transformer COMMAND`."""
 
-import argparse
 import sys
 
 from .. import __version__
 from . import demo, gradcheck, lesson
+from .parser import Parser
 
 COMMANDS = (demo, gradcheck, lesson)
 
 
 def main(argv=None):
     """Run one command; its exit code. Bad input is one line on standard error and exit code 2."""
-    parser = argparse.ArgumentParser(prog="numpy-transformer", description="A Transformer in NumPy to learn from.")
+    parser = Parser(prog="numpy-transformer", description="A Transformer in NumPy to learn from.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in COMMANDS:

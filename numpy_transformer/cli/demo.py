@@ -13,7 +13,7 @@ from ..layers import CrossEntropyLoss, SinusoidalPositionalEncoding, causal_mask
 from ..models import CausalLanguageModel, EncoderDecoder
 from ..training import AdamW, CosineSchedule, Trainer
 from .gradcheck import check_components, table
-from .parser import add_command
+from .parser import add_command, whole_number
 
 LENGTH = 64                                     # the language model's context
 
@@ -26,14 +26,13 @@ def add(commands):
     parser.add_argument("--text", metavar="FILE", help="UTF-8 text for the language model instead of the "
                                                        "language reference that Python carries")
     parser.add_argument("--figures", metavar="FOLDER", default="figures", help="where the pictures go")
-    parser.add_argument("--seed", type=int, default=1, help="of everything random")
-    parser.add_argument("--lm-steps", type=int, default=500, metavar="N", help="training steps of the language model")
-    parser.add_argument("--date-steps", type=int, default=1500, metavar="N", help="training steps of the date reader")
+    parser.add_argument("--seed", type=whole_number(0), default=1, help="of everything random")
+    parser.add_argument("--lm-steps", type=whole_number(1), default=500, metavar="N", help="training steps of the language model")
+    parser.add_argument("--date-steps", type=whole_number(1), default=1500, metavar="N", help="training steps of the date reader")
 
 
 def run(arguments):
     started = time.perf_counter()
-    check_arguments(arguments)
     folder = views.check_folder(arguments.figures)
     text = read_text(arguments.text) if arguments.text else builtin_text()
     tokens = CharTokenizer(text)
@@ -58,14 +57,6 @@ def run(arguments):
         print(f"  {views.save(picture, folder, name)}")
     print(f"\nDone in {time.perf_counter() - started:.0f} seconds.")
     return 0 if all(report.ok for report in reports) else 1
-
-
-def check_arguments(arguments):
-    for name in ("lm_steps", "date_steps"):
-        if getattr(arguments, name) < 1:
-            raise ValueError(f"--{name.replace('_', '-')} {getattr(arguments, name)} must be at least 1")
-    if arguments.seed < 0:
-        raise ValueError(f"--seed {arguments.seed} must not be negative")
 
 
 def train_language_model(tokens, windows, arguments):

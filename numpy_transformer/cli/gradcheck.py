@@ -1,11 +1,12 @@
 """numpy-transformer gradcheck: the package's components, or a class that a student wrote."""
 
 import ast
+import contextlib
 import importlib.util
 import inspect
 import json
-import math
 import sys
+import traceback
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from ..checks import components
 from ..checks.gradcheck import gradcheck, positional, show
 from ..training.progress import Progress
-from .parser import add_command
+from .parser import add_command, whole_number
 
 WIDTH = max(len(sample.name) for sample in components.SAMPLES)
 
@@ -28,7 +29,7 @@ def add(commands):
                              "a class of your own with forward and backward")
     parser.add_argument("--json", metavar="FILE", help="also write every row as JSON, - for standard output")
     parser.add_argument("--all", action="store_true", help="print every tensor, not only the worst of each component")
-    parser.add_argument("--seed", type=int, default=0, help="of parameters and inputs")
+    parser.add_argument("--seed", type=whole_number(0), default=0, help="of parameters and inputs")
     own = parser.add_argument_group("a class of your own")
     own.add_argument("--shape", dest="inputs", metavar="3,5,12", action="append", type=float_input,
                      help="shape of a float input of forward; once for each, in forward's order")
@@ -45,23 +46,24 @@ def run(arguments):
         raise ValueError("check one FILE.py:Class at a time, without other names")
     if (arguments.inputs or arguments.args) and not own:
         raise ValueError("--shape, --ids and --args are for a class of your own: name it as FILE.py:Class")
-    out = None
-    if arguments.json:
-        out = sys.stdout if arguments.json == "-" else open(arguments.json, "w", encoding="utf-8")
-    text = sys.stderr if out is sys.stdout else sys.stdout
-    if own:
-        reports = [check_own(own[0], arguments)]
-        print(reports[0], file=text)
-    else:
-        reports = check_components(arguments.names, arguments.seed)
-        print(table(reports, every_tensor=arguments.all or bool(arguments.names)), file=text)
-    if out is not None:
-        rows = [row for report in reports for row in report.to_json()]
-        json.dump([{key: None if isinstance(value, float) and not math.isfinite(value) else value
-                    for key, value in row.items()} for row in rows], out, indent=1)
-        out.write("\n")
-        out.flush()
+    with open_json(arguments.json) as out:
+        text = sys.stderr if out is sys.stdout else sys.stdout
+        if own:
+            reports = [check_own(own[0], arguments)]
+            print(reports[0], file=text)
+        else:
+            reports = check_components(arguments.names, arguments.seed)
+            print(table(reports, every_tensor=arguments.all or bool(arguments.names)), file=text)
+        if out is not None:
+            print(json.dumps([row for report in reports for row in report.to_json()], indent=1), file=out)
     return 0 if all(report.ok for report in reports) else 1
+
+
+def open_json(name):
+    """Opened before the work, so that a file that cannot be written is found then."""
+    if name in (None, "-"):
+        return contextlib.nullcontext(sys.stdout if name else None)
+    return open(name, "w", encoding="utf-8")
 
 
 def check_components(names, seed):
@@ -96,10 +98,24 @@ def check_own(name, arguments):
         raise ValueError(f"give the shape of each input of {class_name}.forward{inspect.signature(cls.forward)}, "
                          "for instance --shape 3,5,12")
     rng = np.random.default_rng(arguments.seed)
-    module = build(cls, arguments.args, inputs[0])
-    check_count(module, class_name, inputs)
     values = [rng.integers(0, limit, shape) if limit else rng.standard_normal(shape) for limit, shape in inputs]
-    return gradcheck(module, *values, seed=arguments.seed, name=class_name)
+    with errors_of(path):
+        module = build(cls, arguments.args, inputs[0])
+        check_count(module, class_name, inputs)
+        return gradcheck(module, *values, seed=arguments.seed, name=class_name)
+
+
+@contextlib.contextmanager
+def errors_of(path):
+    """An exception that passed through the student's file becomes a sentence with its line."""
+    try:
+        yield
+    except Exception as error:
+        lines = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == Path(path)]
+        if not lines:
+            raise
+        raise ValueError(f"{path}, line {lines[-1].lineno}, in {lines[-1].name}: "
+                         f"{type(error).__name__}: {error}") from error
 
 
 def load_class(path, class_name):

@@ -3,6 +3,13 @@
 import argparse
 
 
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
 class Formatter(argparse.ArgumentDefaultsHelpFormatter):
     """Shows a default where there is one to show."""
 
@@ -16,3 +23,12 @@ def add_command(commands, name, run, **texts):
     parser.add_argument("--traceback", action="store_true", help="show the Python traceback of an error")
     parser.set_defaults(run=run)
     return parser
+
+
+def whole_number(least):
+    """An argparse type: a whole number of at least `least`."""
+    def parse(text):
+        if not text.isascii() or not text.isdigit() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+        return int(text)
+    return parse

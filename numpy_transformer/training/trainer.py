@@ -28,6 +28,7 @@ class Trainer:
     def __init__(self, model, criterion, optimizer, schedule=None, clip=None):
         self.model, self.criterion, self.optimizer = model, criterion, optimizer
         self.schedule, self.clip = schedule, clip
+        self.parameters = model.parameters()
         self.steps = 0
         self.history = []               # dicts with step, loss, lr, norm and, where measured, validation
 
@@ -55,7 +56,7 @@ class Trainer:
         loss = float(self.criterion(self.model(*inputs), targets))
         self.check("loss", loss)
         self.model.backward(self.criterion.backward())
-        norm = clip_grad_norm(self.model.parameters(), self.clip or math.inf)
+        norm = clip_grad_norm(self.parameters, self.clip or math.inf)
         self.check("gradient", norm)
         if self.schedule is not None:
             self.schedule.step()

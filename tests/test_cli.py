@@ -1,0 +1,208 @@
+"""The commands: their output, exit codes, and one clear line for bad input."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from numpy_transformer.checks import components
+from numpy_transformer.cli import main
+
+STUDENT = '''
+import numpy as np
+import numpy_transformer as nt
+
+class Good(nt.Module):
+    def __init__(self, d_in, d_out=7):
+        self.weight = nt.Parameter(np.zeros((d_in, d_out)))
+    def forward(self, x):
+        self.remember(x)
+        return x @ self.weight.data
+    def backward(self, dy):
+        x = self.recall()
+        self.weight.grad += np.tensordot(x, dy, [(0, 1), (0, 1)])
+        return dy @ self.weight.data.T
+
+class Wrong(Good):
+    def backward(self, dy):
+        return 2 * super().backward(dy)
+
+class Crashes(Good):
+    def backward(self, dy):
+        return dy @ self.weigth.data.T
+
+class Two(nt.Module):
+    def forward(self, a, b):
+        self.remember(a, b)
+        return a * b
+    def backward(self, dy):
+        a, b = self.recall()
+        return dy * b, dy * a
+
+class Table:
+    def __init__(self, rows, width):
+        self.weight = nt.Parameter(np.zeros((rows, width)))
+    def forward(self, ids):
+        self.ids = ids
+        return self.weight.data[ids]
+    def backward(self, dy):
+        np.add.at(self.weight.grad, self.ids, dy)
+
+class NoBackward:
+    def forward(self, x):
+        return x
+'''
+
+
+@pytest.fixture
+def student(tmp_path):
+    path = tmp_path / "student.py"
+    path.write_text(STUDENT)
+    return str(path)
+
+
+def run(capsys, *arguments):
+    code = main([str(a) for a in arguments])
+    output = capsys.readouterr()
+    return code, output.out, output.err
+
+
+def refused(capsys, *arguments):
+    """The one line on standard error of a call that is refused with exit code 2."""
+    try:
+        code, out, err = run(capsys, *arguments)
+    except SystemExit as stop:                              # argparse
+        code, err = stop.code, capsys.readouterr().err
+    assert code == 2 and "Traceback" not in err and len(err.splitlines()) == 1
+    return err
+
+
+def test_gradcheck_of_named_components_prints_every_tensor(capsys):
+    code, out, err = run(capsys, "gradcheck", "layernorm", "ReLU")
+    assert code == 0 and "3 of 3 components agree" in out
+    assert all(word in out for word in ("LayerNorm, no bias", "gamma", "beta", "(3, 5, 12)"))
+    assert "gradcheck: 3/3" in err and "\x1b" not in err
+
+
+def test_gradcheck_writes_json(capsys, tmp_path):
+    path = tmp_path / "rows.json"
+    code, _, _ = run(capsys, "gradcheck", "Linear", "SelfAttention", "--json", path)
+    rows = json.loads(path.read_text())
+    assert code == 0 and {row["component"] for row in rows} == {"Linear", "Linear, no bias", "SelfAttention",
+                                                               "SelfAttention, grouped, rotary"}
+    for row in rows:
+        assert row["ok"] is True and 0 <= row["central"] <= 1e-6 and 0 <= row["complex"] <= 1e-12
+    assert {row["tensor"] for row in rows if row["zero"]} == {"key.bias"}
+    code, out, _ = run(capsys, "gradcheck", "ReLU", "--json", "-")
+    assert code == 0 and json.loads(out)[0]["tensor"] == "x"
+
+
+def test_gradcheck_exits_1_when_something_disagrees(capsys, monkeypatch):
+    monkeypatch.setattr("numpy_transformer.layers.RMSNorm.backward", lambda self, dy: dy * self.recall()[1])
+    code, out, _ = run(capsys, "gradcheck", "RMSNorm", "SiLU")
+    assert code == 1 and "1 of 2 components agree" in out and "WRONG" in out and "worst entry" in out
+
+
+@pytest.mark.parametrize("name, options, code, words", [
+    ("Good", ["--shape", "3,5,12"], 0, ["x ", "weight", "(12, 7)", "ok"]),
+    ("Good", ["--shape", "3,5,12", "--args", "12,4"], 0, ["(12, 4)"]),
+    ("Wrong", ["--shape", "3,5,12"], 1, ["WRONG", "worst entry"]),
+    ("Two", ["--shape", "3,5", "--shape", "3,5"], 0, ["a ", "b "]),
+    ("Table", ["--ids", "11:3,5", "--args", "11,4"], 0, ["weight", "(11, 4)"]),
+])
+def test_gradcheck_of_a_students_class(capsys, student, name, options, code, words):
+    got, out, _ = run(capsys, "gradcheck", f"{student}:{name}", *options)
+    assert got == code and all(word in out for word in words)
+
+
+@pytest.mark.parametrize("name, options, match", [
+    ("Good", [], "give the shape of each input"),
+    ("Missing", ["--shape", "3,5"], "defines no class 'Missing'; it has Good, Wrong"),
+    ("NoBackward", ["--shape", "3,5"], "has no backward"),
+    ("Table", ["--shape", "3,5"], "takes rows, width; give them with --args"),
+    ("Two", ["--shape", "3,5"], "forward takes a, b, but 1 input(s) were given"),
+    ("Good", ["--shape", "3,zero"], "--shape"), ("Good", ["--shape", "3,0"], "--shape"), ("Good", ["--ids", "5"], "--ids"),
+    ("Good", ["--shape", "3,5", "--args", "oops("], "--args"),
+    ("Crashes", ["--shape", "3,5,12"], "student.py, line 22, in backward: AttributeError"),
+    ("Good", ["--shape", "3,5,12", "--args", "4"], "student.py, line 10, in forward: ValueError"),
+])
+def test_bad_input_about_a_students_class_is_one_line(capsys, student, name, options, match):
+    assert match in refused(capsys, "gradcheck", f"{student}:{name}", *options)
+
+
+@pytest.mark.parametrize("arguments, match", [
+    (["gradcheck", "LayerNrom"], "no component 'LayerNrom'; choose among Linear, Embedding"),
+    (["gradcheck", "no_such.py:Class", "--shape", "3"], "no file 'no_such.py'"),
+    (["gradcheck", "Linear", "--shape", "3,5"], "for a class of your own"),
+    (["gradcheck", "ReLU", "--json", "no/such/folder/x.json"], "No such file or directory"),
+    (["gradcheck", "ReLU", "--seed", "-1"], "--seed"),
+    (["demo", "--text", "no-such-file.txt"], "cannot read 'no-such-file.txt'"),
+    (["demo", "--lm-steps", "0"], "--lm-steps: '0' is not a whole number of at least 1"),
+    (["demo", "--seed", "x"], "--seed"),
+    (["lesson", "99"], "no lesson '99'; choose one of"),
+    (["dance"], "invalid choice"),
+])
+def test_bad_input_is_one_line_and_exit_code_2(capsys, arguments, match):
+    assert match in refused(capsys, *arguments)
+
+
+def test_a_file_that_cannot_be_imported_is_named(capsys, tmp_path):
+    (tmp_path / "broken.py").write_text("def (:\n")
+    assert "broken.py cannot be imported: SyntaxError" in refused(capsys, "gradcheck", f"{tmp_path}/broken.py:A", "--shape", "3")
+
+
+@pytest.mark.parametrize("content, match", [(b"\xff\xfe", "not UTF-8"), (b"", "is empty"), (b"short", "too short")])
+def test_texts_the_demo_cannot_use_stop_it_before_it_trains(capsys, tmp_path, content, match):
+    path = tmp_path / "text.txt"
+    path.write_bytes(content)
+    assert match in refused(capsys, "demo", "--text", path, "--figures", tmp_path / "figures")
+
+
+def test_a_figures_folder_that_cannot_be_written_stops_the_demo_before_it_trains(capsys, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert "pictures cannot be written" in refused(capsys, "demo", "--figures", tmp_path / "file")
+
+
+def test_traceback_is_there_for_who_asks(capsys):
+    with pytest.raises(ValueError):
+        main(["lesson", "99", "--traceback"])
+
+
+def test_the_demo_in_small(capsys, tmp_path, monkeypatch):
+    """All its parts, with few components and few steps; nothing in it is canned."""
+    monkeypatch.setattr(components, "SAMPLES", components.find(["Linear", "LayerNorm"]))
+    (tmp_path / "text.txt").write_text("the cat sat on the mat, and the dog lay by the door. " * 40)
+    outputs = []
+    for seed in (1, 2):
+        code, out, _ = run(capsys, "demo", "--text", tmp_path / "text.txt", "--figures", tmp_path / f"figures{seed}",
+                           "--lm-steps", 20, "--date-steps", 4, "--seed", seed)
+        outputs.append(out)
+        assert code == 0 and "exact match on" in out and "validation loss" in out
+        names = {path.name for path in (tmp_path / f"figures{seed}").iterdir()}
+        assert names == {f"{name}.png" for name in ("positional_encoding_heatmap", "positional_encoding_waves", "masks",
+                                                    "attention_heads", "cross_attention", "learning_curves")}
+    losses = [[line for line in out.splitlines() if line.startswith("step")] for out in outputs]
+    assert len(losses[0]) >= 5 and not set(losses[0]) & set(losses[1])
+
+
+def test_lessons_are_found_beside_the_package_or_their_absence_is_said(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run(capsys, "lesson")
+    assert code == 0 and "05_attention.py" in out
+    (tmp_path / "lessons").mkdir()
+    (tmp_path / "lessons" / "42_answer.py").write_text("raise SystemExit(1)\n")
+    assert run(capsys, "lesson")[1].split() == ["42_answer.py"]
+    assert run(capsys, "lesson", "42")[0] == 1
+    (tmp_path / "lessons" / "42_answer.py").unlink()
+    (tmp_path / "lessons").rmdir()
+    monkeypatch.setattr("numpy_transformer.cli.lesson.__file__", str(tmp_path / "a" / "b" / "c.py"))
+    assert "there is no folder lessons/ here" in refused(capsys, "lesson")
+
+
+def test_it_runs_as_a_module_without_a_terminal():
+    run = subprocess.run([sys.executable, "-m", "numpy_transformer", "gradcheck", "ReLU"], capture_output=True, text=True,
+                         stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert run.returncode == 0 and "2 components" not in run.stdout and "\r" not in run.stderr

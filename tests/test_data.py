@@ -1,0 +1,100 @@
+import datetime
+import re
+
+import numpy as np
+import pytest
+
+from numpy_transformer.data import CharTokenizer, Dates, TextWindows, builtin_text, read_text
+from numpy_transformer.data.dates import BOS, EOS, PAD, written_forms
+
+
+def test_the_built_in_text_is_long_english():
+    text = builtin_text()
+    assert len(text) > 300_000 and text.count(" the ") > 2000
+
+
+def test_characters_round_trip_and_strangers_are_named():
+    text = "ein Käse, 日本\n"
+    tokens = CharTokenizer(text)
+    assert tokens.decode(tokens.encode(text)) == text and tokens.vocab_size == len(set(text))
+    with pytest.raises(ValueError, match="'z' is not among the"):
+        tokens.encode("zebra")
+
+
+def test_windows_are_the_text_and_the_text_one_later():
+    ids = np.arange(1000)
+    windows = TextWindows(ids, length=7, batch_size=5, seed=3)
+    (x,), y = windows.batch(0)
+    assert x.shape == y.shape == (5, 7)
+    np.testing.assert_array_equal(y, x + 1)
+    np.testing.assert_array_equal(np.diff(x, axis=1), 1)
+    assert all(windows.batch(step)[1].max() < 900 for step in range(200))
+
+
+def test_a_batch_depends_on_seed_and_step_alone():
+    ids = np.arange(1000)
+    first, second = TextWindows(ids, 7, 5, seed=3), TextWindows(ids, 7, 5, seed=3)
+    for step in range(4):
+        first.batch(step)
+    np.testing.assert_array_equal(first.batch(9)[1], second.batch(9)[1])
+    assert not np.array_equal(first.batch(9)[1], first.batch(10)[1])
+    assert not np.array_equal(first.batch(9)[1], TextWindows(ids, 7, 5, seed=4).batch(9)[1])
+
+
+def test_validation_covers_the_last_tenth_once():
+    windows = TextWindows(np.arange(10_000), length=9, batch_size=5, seed=0)
+    targets = np.concatenate([y.ravel() for _, y in windows.validation()])
+    np.testing.assert_array_equal(targets, np.arange(9001, 9001 + len(targets)))
+    assert 1000 - len(targets) <= 9
+
+
+@pytest.mark.parametrize("content, match", [
+    (b"", "is empty"), (b" \n\n", "is empty"), (b"caf\xe9", r"not UTF-8 \(byte 0xe9 at offset 3\)")])
+def test_texts_that_cannot_be_used_are_named(tmp_path, content, match):
+    path = tmp_path / "text.txt"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=match):
+        read_text(path)
+
+
+def test_missing_and_short_texts_are_named(tmp_path):
+    with pytest.raises(ValueError, match="cannot read .*no-such-file"):
+        read_text(tmp_path / "no-such-file")
+    with pytest.raises(ValueError, match="too short.*650 are needed"):
+        TextWindows(np.arange(600), 64, 4, 0)
+
+
+def test_dates_are_written_in_four_forms():
+    assert written_forms(datetime.date(1999, 3, 3)) == ("3 March 1999", "March 3, 1999", "3/3/99", "the 3rd of March 1999")
+    endings = [re.search(r"the (\w+) of", written_forms(datetime.date(2004, 1, day))[3])[1] for day in (1, 2, 11, 12, 13, 22, 31)]
+    assert endings == ["1st", "2nd", "11th", "12th", "13th", "22nd", "31st"]
+
+
+@pytest.fixture(scope="module")
+def dates():
+    return Dates(batch_size=6, seed=5)
+
+
+def test_held_out_years_never_occur_in_training(dates):
+    assert len(dates.held_out_years) == 10
+    answers = {rows: {int(dates.decode(dates.targets[i, 1:])[:4]) for i in rows_of[::97]}
+               for rows, rows_of in (("train", dates.training), ("test", dates.test))}
+    assert answers["test"] == set(dates.held_out_years.tolist())
+    assert not answers["train"] & answers["test"] and len(answers["train"]) == 90
+    assert len(dates.training) + len(dates.test) == 4 * 36525
+
+
+def test_examples_are_framed_and_padded(dates):
+    (source, target), answer = dates.batch(0)
+    assert (source[:, 0] == BOS).all() and (target[:, 0] == BOS).all()
+    np.testing.assert_array_equal(target[:, 1:], answer[:, :-1])
+    assert ((source == EOS).sum(1) == 1).all() and (answer[:, -1] == EOS).all()
+    assert (source != PAD)[:, -1].any()
+    row = dates.test[0]
+    source = dates.sources[row]
+    assert dates.source_tokens.decode([i - 3 for i in source if i > EOS]) == dates.texts[row]
+    np.testing.assert_array_equal(dates.batch(7)[1], Dates(6, 5).batch(7)[1])
+
+
+def test_another_seed_holds_out_other_years(dates):
+    assert set(Dates(6, 6).held_out_years) != set(dates.held_out_years)
