@@ -192,3 +192,18 @@ def test_the_upstream_gradient_does_not_repeat_the_callers_draws():
     """The same seed for x and for dy would make them equal, and LayerNorm's gradient along x is zero."""
     report = nt.gradcheck(nt.LayerNorm(12), X, seed=0, randomize=False)
     assert report.ok and abs(report.rows[0].backward) > 1e-3
+
+
+@pytest.mark.parametrize("method", ["forward", "backward"])
+def test_arguments_changed_in_place_are_an_error(method):
+    class InPlace(nt.ReLU):
+        pass
+
+    def change(self, array):
+        result = getattr(nt.ReLU, method)(self, array)
+        array *= 2
+        return result
+
+    setattr(InPlace, method, change)
+    with pytest.raises(ValueError, match="InPlace changes its arguments in place"):
+        nt.gradcheck(InPlace(), X)

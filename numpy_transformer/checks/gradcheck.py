@@ -67,8 +67,9 @@ class Report:
         width = max([len(row.tensor) for row in self.rows] + [6])
         lines = [f"{self.name}", f"  {'tensor':<{width}}  {'shape':<14} {'central':>9} {'complex':>9}"]
         for row in self.rows:
-            lines.append(f"  {row.tensor:<{width}}  {str(row.shape):<14} {show(row.central):>9} {show(row.complex):>9}  "
-                         f"{'ok' if row.ok else 'WRONG'}{'  zero' if row.zero else ''}{'  ' * bool(row.note)}{row.note}")
+            words = "  ".join(filter(None, ["ok" if row.ok else "WRONG", "zero" * row.zero, row.note]))
+            lines.append(f"  {row.tensor:<{width}}  {str(row.shape):<14} {show(row.central):>9} "
+                         f"{show(row.complex):>9}  {words}")
             if not row.ok:
                 lines.append(f"  {'':<{width}}  worst entry {list(row.index)}: backward {row.backward:.9g}, numeric "
                              f"{row.numeric:.9g}; cosine of the two gradients {row.cosine:.4f}")
@@ -87,19 +88,17 @@ def gradcheck(module, *inputs, seed=0, directions=None, randomize=True, central_
     dy random normal. Random generators held by the module are set back before each forward, so that
     dropout keeps its mask. Hidden scores (-inf in the output) do not count in L.
 
-    Parameters
-    ----------
-    module : anything with forward and backward; parameters are found as in `Module`
-    inputs : what forward takes; float arrays are checked, integers, booleans and None are passed on
-    seed : of the parameters, dy and directions
-    directions : None checks every entry; a number k checks k random normal directions a tensor, for
-        whole models, and every entry of a tensor only if these disagree
-    randomize : draw all parameters anew, so that gamma is not 1 and no bias 0
-    central_tolerance, complex_tolerance : what counts as agreement
+    Parameters:
+        module : anything with forward and backward; parameters are found as in `Module`
+        inputs : what forward takes; float arrays are checked, integers, booleans and None are passed on
+        seed : of the parameters, dy and directions
+        directions : None checks every entry; a number k checks k random normal directions a tensor, for
+            whole models, and every entry of a tensor only if these disagree
+        randomize : draw all parameters anew, so that gamma is not 1 and no bias 0
+        central_tolerance, complex_tolerance : what counts as agreement
 
-    Raises
-    ------
-    ValueError if backward returns the wrong number of gradients or one of a wrong shape.
+    Raises:
+        ValueError if backward returns the wrong number of gradients or one of a wrong shape.
     """
     return Checker(module, inputs, seed, randomize).run(
         name or type(module).__name__, directions, (central_tolerance, complex_tolerance))
@@ -134,16 +133,23 @@ class Checker:
         for _, parameter in parameters(self.module):
             parameter.grad = np.zeros_like(parameter.data)
         remember(self.module, True)
-        y = np.asarray(self.module.forward(*self.inputs))
+        before = copy.deepcopy(self.inputs)
+        y = np.array(self.module.forward(*self.inputs))     # a copy: forward may return its input
         self.counts = ~np.isneginf(y)                       # a hidden score is a constant
-        self.dy = np.ones(()) if not positional(self.module.backward) else self.rng.standard_normal(y.shape)
-        dx = self.module.backward(*[self.dy if y.ndim else float(self.dy)] * bool(positional(self.module.backward)))
+        takes_dy = bool(positional(self.module.backward))
+        self.dy = self.rng.standard_normal(y.shape) if takes_dy else np.ones(())
+        dy = self.dy.copy() if y.ndim else float(self.dy)
+        dx = self.module.backward(dy) if takes_dy else self.module.backward()
         remember(self.module, False)                        # what follows are forwards that nobody answers
+        if not all(map(np.array_equal, before, self.inputs)) or not np.array_equal(dy, self.dy):
+            raise ValueError(f"{type(self.module).__name__} changes its arguments in place: the caller's arrays must "
+                             "stay as they are; work on a copy")
         dx = [] if dx is None else list(dx) if isinstance(dx, (tuple, list)) else [dx]
         floats = [i for i, x in enumerate(self.inputs) if is_float(x)]
         if len(dx) != len(floats):
-            raise ValueError(f"backward returned {len(dx)} gradient(s), forward was given {len(floats)} float input(s): "
-                             "one for each, in forward's order; pass what has no gradient as integers or booleans")
+            raise ValueError(f"backward returned {len(dx)} gradient(s), forward was given {len(floats)} float "
+                             "input(s): return one for each, in forward's order; pass what has no gradient as "
+                             "integers or booleans")
         names = dict(enumerate(positional(self.module.forward)))
         found = parameters(self.module)
         self.names = [names.get(i, f"input{i}") for i in floats] + [name for name, _ in found]

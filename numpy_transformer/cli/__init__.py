@@ -1,5 +1,6 @@
 """The command line: `numpy-transformer COMMAND`, or `python -m numpy_transformer COMMAND`."""
 
+import os
 import sys
 
 from .. import __version__
@@ -19,6 +20,9 @@ def main(argv=None):
     arguments = parser.parse_args(argv)
     try:
         return arguments.run(arguments) or 0
+    except BrokenPipeError:                     # the reader of our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (ValueError, TypeError, IndexError, OSError) as error:
         if arguments.traceback:
             raise

@@ -61,46 +61,53 @@ def run(arguments):
 
 def train_language_model(tokens, windows, arguments):
     """A decoder of the GPT kind, trained; its history."""
-    steps = arguments.lm_steps
     model = CausalLanguageModel(tokens.vocab_size, d_model=96, num_heads=4, num_layers=3, max_len=LENGTH,
                                 activation="gelu_tanh", rng=np.random.default_rng([arguments.seed, 1]))
-    print(f"{tokens.vocab_size} characters, {model.num_parameters():,} parameters, context {LENGTH}, {steps} steps")
-    criterion, optimizer = make_training(model, CrossEntropyLoss(), 3e-3, steps)
-
-    def validation():
-        model.eval()
-        total = sum(float(CrossEntropyLoss().eval()(model(*inputs), targets)) * targets.size
-                    for inputs, targets in held_out)
-        model.train()
-        return total / sum(targets.size for _, targets in held_out)
-
-    held_out = windows.validation()
-    trainer = Trainer(model, criterion, *optimizer, clip=1.0)
-    return model, trainer.fit(windows.batch, steps, validation, every=max(steps // 5, 1), title="language model")
+    print(f"{tokens.vocab_size} characters, {model.num_parameters():,} parameters, context {LENGTH}, "
+          f"{arguments.lm_steps} steps")
+    trainer = make_trainer(model, CrossEntropyLoss(), arguments.lm_steps, lr=3e-3, weight_decay=0.1)
+    return model, fit(trainer, windows.batch, windows.validation(), arguments.lm_steps, "language model")
 
 
 def train_date_reader(dates, arguments):
     """An encoder-decoder of the 2017 kind, trained; its history."""
-    steps = arguments.date_steps
     model = EncoderDecoder(dates.src_vocab, dates.tgt_vocab, d_model=64, num_heads=4, num_layers=1, d_ff=256,
                            dropout=0.0, max_len=dates.sources.shape[1], pad_id=PAD,
                            rng=np.random.default_rng([arguments.seed, 2]))
     print(f"{len(dates.training):,} dates to learn from, {len(dates.test):,} in {len(dates.held_out_years)} years held "
-          f"out, {model.num_parameters():,} parameters, {steps} steps")
+          f"out, {model.num_parameters():,} parameters, {arguments.date_steps} steps")
     print("held out:", *dates.held_out_years)
-    criterion, optimizer = make_training(model, CrossEntropyLoss(ignore_id=PAD), 3e-3, steps)
-    trainer = Trainer(model, criterion, *optimizer, clip=1.0)
-    return model, trainer.fit(dates.batch, steps, title="dates")
+    criterion = CrossEntropyLoss(label_smoothing=0.1, ignore_id=PAD)
+    trainer = make_trainer(model, criterion, arguments.date_steps, lr=3e-3, weight_decay=1.0)
+    held_out = [dates.examples(dates.test[i::70]) for i in range(0, 70, 7)]
+    return model, fit(trainer, dates.batch, held_out, arguments.date_steps, "dates")
 
 
-def make_training(model, criterion, lr, steps):
-    """The criterion, and AdamW with a cosine schedule; only matrices decay."""
-    optimizer = AdamW(model.parameters(), lr, betas=(0.9, 0.98), weight_decay=0.1, decay=lambda p: p.data.ndim > 1)
-    return criterion, (optimizer, CosineSchedule(optimizer, lr, lr / 20, min(100, steps // 10), steps))
+def make_trainer(model, criterion, steps, lr, weight_decay):
+    """AdamW with a cosine schedule and clipping; only matrices decay."""
+    optimizer = AdamW(model.parameters(), lr, (0.9, 0.98), 1e-8, weight_decay, decay=lambda p: p.data.ndim > 1)
+    schedule = CosineSchedule(optimizer, lr, lr / 20, min(100, steps // 10), steps)
+    return Trainer(model, criterion, optimizer, schedule, clip=1.0)
+
+
+def fit(trainer, batches, held_out, steps, title):
+    """Train, and measure the loss on the held-out batches five times on the way."""
+    def validation():
+        trainer.model.eval()
+        criterion = trainer.criterion.eval()
+        total = count = 0
+        for inputs, targets in held_out:
+            total += float(criterion(trainer.model(*inputs), targets)) * criterion.count
+            count += criterion.count
+        trainer.model.train()
+        criterion.train()
+        return total / count
+
+    return trainer.fit(batches, steps, validation, every=max(steps // 5, 1), title=title)
 
 
 def sample(model, tokens, windows, seed):
-    start = windows.held_out[:LENGTH // 2]
+    start = sentence(tokens, windows, LENGTH // 2)
     ids = generate(model.eval(), start, 300, temperature=0.8, rng=np.random.default_rng([seed, 3]))
     print(f"Given {tokens.decode(start)!r} it goes on:")
     print("\n".join("    " + line for line in tokens.decode(ids[len(start):]).splitlines()))
@@ -120,6 +127,17 @@ def read_dates(model, dates, seed, count=4000):
     print(f"exact match on {len(rows):,} dates of the held-out years: {right.mean():.2%} (wanted: 99 % or better)")
 
 
+def sentence(tokens, windows, length):
+    """The ids of a piece of held-out text that begins with a word, if there is one."""
+    text = tokens.decode(windows.held_out[:-length])
+    start = max(text.find("The "), 0)
+    return windows.held_out[start:start + length]
+
+
+def readable(text):
+    return text.replace(" ", "␣").replace("\n", "↵")
+
+
 def draw(model, tokens, windows, reader, dates, histories):
     """(name, Figure) of every picture."""
     table = SinusoidalPositionalEncoding(128, max_len=50).table
@@ -128,9 +146,9 @@ def draw(model, tokens, windows, reader, dates, histories):
     ids = np.array([[5, 6, 7, 8, PAD, PAD]])
     causal, padding = causal_mask(6)[0, 0], np.broadcast_to(padding_mask(ids)[0, 0], (6, 6))
     yield "masks", views.mask_pictures({"causal": causal, "padding (2 of 6)": padding, "both": causal & padding})
-    start = windows.held_out[:24]
+    start = sentence(tokens, windows, 24)
     model.eval()(start)
-    letters = [repr(c)[1:-1] if c != " " else "␣" for c in tokens.decode(start)]
+    letters = readable(tokens.decode(start))
     weights = [block.attention.weights for block in model.decoder.blocks]
     names = [f"layer {layer}, head {head}" for layer, heads in enumerate(weights) for head in range(len(heads))]
     yield "attention_heads", views.attention_heads(np.concatenate(weights), letters, letters, names=names,
@@ -139,10 +157,9 @@ def draw(model, tokens, windows, reader, dates, histories):
     source, target = dates.sources[row], dates.targets[row]
     source = source[source != PAD]
     reader.eval()(source, target[:-1])
-    marks = {BOS: "<s>", EOS: "</s>"}
-    keys = [marks.get(i) or dates.source_tokens.decode([i - 3]).replace(" ", "␣") for i in source]
-    queries = [marks.get(i) or dates.target_tokens.decode([i - 3]) for i in target[1:]]
+    keys = f"^{readable(dates.texts[row])}$"    # begin and end
+    queries = dates.decode(target[1:]) + "$"
     yield "cross_attention", views.attention_heads(
         reader.decoder.blocks[-1].cross_attention.weights, queries, keys,
-        title="Cross-attention of the date reader: the character written (rows) and where it looks (columns)")
+        title="Cross-attention of the date reader: the character written (rows) and where it looks (columns); ^ begin, $ end")
     yield "learning_curves", views.learning_curves(histories)

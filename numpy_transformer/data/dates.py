@@ -24,10 +24,9 @@ class Dates:
 
     Ids 0, 1 and 2 are padding, begin and end; sources are padded on the right.
 
-    Parameters
-    ----------
-    batch_size, seed : of the training batches and the choice of years; a batch depends on seed and step alone
-    held_out : how many of the 100 years
+    Parameters:
+        batch_size, seed : of the training batches and the choice of years; a batch depends on seed and step alone
+        held_out : how many of the 100 years
     """
 
     def __init__(self, batch_size, seed, held_out=10):

@@ -12,13 +12,11 @@ from .erf import erf
 class ReLU(Module):
     """y = max(0, x).
 
-    Shape
-    -----
-    x (any) -> y (the same)
+    Shape:
+        x (any) -> y (the same)
 
-    Backward
-    --------
-    dx = dy where x > 0, else 0
+    Backward:
+        dx = dy where x > 0, else 0
 
     Source: Nair and Hinton 2010; Vaswani et al. 2017, equation 2.
     """
@@ -35,23 +33,19 @@ class ReLU(Module):
 class GELU(Module):
     """y = x Φ(x), Φ the distribution function of the standard normal.
 
-    Parameters
-    ----------
-    approximate : "none" for Φ(x) = (1 + erf(x / sqrt 2)) / 2, as in BERT and PyTorch's default, or
-        "tanh" for Φ(x) ≈ (1 + tanh(c (x + 0.044715 x³))) / 2, c = sqrt(2 / π), as in GPT-2
+    Parameters:
+        approximate : "none" for Φ(x) = (1 + erf(x / sqrt 2)) / 2, as in BERT and PyTorch's default, or
+            "tanh" for Φ(x) ≈ (1 + tanh(c (x + 0.044715 x³))) / 2, c = sqrt(2 / π), as in GPT-2
 
-    Shape
-    -----
-    x (any) -> y (the same)
+    Shape:
+        x (any) -> y (the same)
 
-    Backward
-    --------
-    none: dx = dy (Φ + x φ), φ(x) = exp(-x²/2) / sqrt(2π)
-    tanh: dx = dy (Φ + x Φ'), Φ' = (1 - t²) c (1 + 3 · 0.044715 x²) / 2, t the tanh above
+    Backward:
+        none: dx = dy (Φ + x φ), φ(x) = exp(-x²/2) / sqrt(2π)
+        tanh: dx = dy (Φ + x Φ'), Φ' = (1 - t²) c (1 + 3 · 0.044715 x²) / 2, t the tanh above
 
-    Raises
-    ------
-    ValueError if approximate is neither.
+    Raises:
+        ValueError if approximate is neither.
 
     Source: Hendrycks and Gimpel 2016, section 2.
     """
@@ -82,13 +76,11 @@ class GELU(Module):
 class SiLU(Module):
     """y = x σ(x), σ(x) = 1 / (1 + exp(-x)).
 
-    Shape
-    -----
-    x (any) -> y (the same)
+    Shape:
+        x (any) -> y (the same)
 
-    Backward
-    --------
-    dx = dy σ (1 + x (1 - σ))
+    Backward:
+        dx = dy σ (1 + x (1 - σ))
 
     Source: Elfwing et al. 2017; "Swish" in Ramachandran et al. 2017.
     """

@@ -21,24 +21,21 @@ class EncoderBlock(Module):
     pre:  x = x + dropout(f(norm(x)))        the annotated version, GPT-2 and most models since
     post: x = norm(x + dropout(f(x)))        the paper's text
 
-    Parameters
-    ----------
-    d_model, num_heads, d_ff : int
-    dropout : float, on each sublayer's output, the attention weights and the feed-forward's hidden layer
-    norm : "pre" or "post"
-    activation : as FeedForward, or "swiglu"
-    eps : float, of the norms
-    norm_layer : "layer" or "rms"
-    num_kv_heads, bias, rotary : as MultiHeadAttention; bias=False drops LayerNorm's β too
-    rng : generator or seed of initial weights and dropout
+    Parameters:
+        d_model, num_heads, d_ff : int
+        dropout : float, on each sublayer's output, the attention weights and the feed-forward's hidden layer
+        norm : "pre" or "post"
+        activation : as FeedForward, or "swiglu"
+        eps : float, of the norms
+        norm_layer : "layer" or "rms"
+        num_kv_heads, bias, rotary : as MultiHeadAttention; bias=False drops LayerNorm's β too
+        rng : generator or seed of initial weights and dropout
 
-    Shape
-    -----
-    x (B, T, d_model), mask (None: nothing is hidden) -> y (B, T, d_model); B may be absent
+    Shape:
+        x (B, T, d_model), mask (None: nothing is hidden) -> y (B, T, d_model); B may be absent
 
-    Backward
-    --------
-    forward upside down; at each residual the gradient goes both ways and is added
+    Backward:
+        forward upside down; at each residual the gradient goes both ways and is added
 
     Source: Vaswani et al. 2017, sections 3.1 and 5.4; pre-norm: Xiong et al. 2020.
     """
@@ -78,20 +75,17 @@ class EncoderBlock(Module):
 class DecoderBlock(EncoderBlock):
     """An EncoderBlock that gets a causal mask; with cross_attention also attends to a memory.
 
-    Parameters
-    ----------
-    cross_attention : bool; adds `cross_attention` behind `norm2`, and `norm3` before `feed_forward`
-    the others : as EncoderBlock
+    Parameters:
+        cross_attention : bool; adds `cross_attention` behind `norm2`, and `norm3` before `feed_forward`
+        the others : as EncoderBlock
 
-    Shape
-    -----
-    x (B, T, d_model), mask=None -> y (B, T, d_model); with cross-attention
-    x, memory (B, S, d_model), mask=None, memory_mask=None -> y. The block hides nothing by itself:
-    pass causal_mask(T), as the models do.
+    Shape:
+        x (B, T, d_model), mask=None -> y (B, T, d_model); with cross-attention
+        x, memory (B, S, d_model), mask=None, memory_mask=None -> y. The block hides nothing by itself:
+        pass causal_mask(T), as the models do.
 
-    Backward
-    --------
-    dy -> dx; with cross-attention dy -> dx, dmemory
+    Backward:
+        dy -> dx; with cross-attention dy -> dx, dmemory
 
     Source: Vaswani et al. 2017, section 3.1.
     """

@@ -8,22 +8,18 @@ from ..module import Module
 class Dropout(Module):
     """y = x * m / (1 - p), where each entry of m is 0 with probability p, else 1.
 
-    Parameters
-    ----------
-    p : float in [0, 1), the probability of dropping an entry
-    rng : generator or seed that draws the masks
+    Parameters:
+        p : float in [0, 1), the probability of dropping an entry
+        rng : generator or seed that draws the masks
 
-    Shape
-    -----
-    x (any) -> y (the same)
+    Shape:
+        x (any) -> y (the same)
 
-    Backward
-    --------
-    dx = dy * m / (1 - p), with the mask of the matching forward
+    Backward:
+        dx = dy * m / (1 - p), with the mask of the matching forward
 
-    Raises
-    ------
-    ValueError if p lies outside [0, 1).
+    Raises:
+        ValueError if p lies outside [0, 1).
 
     Source: Srivastava et al. 2014, section 10 ("inverted" scaling, so that eval is the identity).
     """

@@ -10,25 +10,21 @@ from .initial import DTYPE, xavier_uniform
 class Linear(Module):
     """y = x W + b on the last axis.
 
-    Parameters
-    ----------
-    d_in, d_out : int
-    bias : bool, whether there is a b
-    rng : generator or seed of the initial weights (Xavier uniform; b starts at zero)
+    Parameters:
+        d_in, d_out : int
+        bias : bool, whether there is a b
+        rng : generator or seed of the initial weights (Xavier uniform; b starts at zero)
 
-    Shape
-    -----
-    x (..., d_in) -> y (..., d_out); `weight` (d_in, d_out), `bias` (d_out,)
+    Shape:
+        x (..., d_in) -> y (..., d_out); `weight` (d_in, d_out), `bias` (d_out,)
 
-    Backward
-    --------
-    dW = sum over rows of xᵀ dy,   db = sum over rows of dy,   dx = dy Wᵀ
+    Backward:
+        dW = sum over rows of xᵀ dy,   db = sum over rows of dy,   dx = dy Wᵀ
 
-    Raises
-    ------
-    ValueError if the last dimension of x is not d_in.
+    Raises:
+        ValueError if the last dimension of x is not d_in.
 
-    Source: Rumelhart, Hinton and Williams 1986, equations 1 and 6.
+    Source: Rumelhart, Hinton and Williams 1986, equations 1, 6 and 7.
     """
 
     def __init__(self, d_in, d_out, bias=True, rng=None):

@@ -61,19 +61,16 @@ def fit_mask(mask, shape):
 class AttentionMask(Module):
     """Hides scores: where the mask is False the score becomes -inf, so its softmax weight is exactly 0.
 
-    Shape
-    -----
-    scores (..., T, S), mask None, 2-D (T, S) or 4-D (B or 1, H or 1, T or 1, S), boolean, True = may
-    attend -> scores (..., T, S)
+    Shape:
+        scores (..., T, S), mask None, 2-D (T, S) or 4-D (B or 1, H or 1, T or 1, S), boolean, True = may
+        attend -> scores (..., T, S)
 
-    Backward
-    --------
-    dscores = dy where the mask is True, exactly 0 where it is False
+    Backward:
+        dscores = dy where the mask is True, exactly 0 where it is False
 
-    Raises
-    ------
-    TypeError if the mask is not boolean; ValueError if it is 3-D (its batch axis would meet the
-    heads) or does not broadcast to the scores.
+    Raises:
+        TypeError if the mask is not boolean; ValueError if it is 3-D (its batch axis would meet the
+        heads) or does not broadcast to the scores.
 
     Source: Vaswani et al. 2017, section 3.2.3 ("setting to -inf").
     """

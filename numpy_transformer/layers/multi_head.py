@@ -22,28 +22,24 @@ def merge_heads(x):
 class MultiHeadAttention(Module):
     """y = concat(head_1, ..., head_H) W_O,   head_h = Attention(query W_Q^h, key W_K^h, value W_V^h).
 
-    Parameters
-    ----------
-    d_model, num_heads : int, num_heads divides d_model; d = d_model / num_heads
-    num_kv_heads : int or None (num_heads); fewer make groups of query heads share keys and values
-    dropout : float, on the attention weights
-    bias : bool, in the four Linears `query`, `key`, `value`, `output`
-    rotary : RotaryEmbedding or None; turns queries and keys
-    rng : generator or seed of initial weights and dropout
+    Parameters:
+        d_model, num_heads : int, num_heads divides d_model; d = d_model / num_heads
+        num_kv_heads : int or None (num_heads); fewer make groups of query heads share keys and values
+        dropout : float, on the attention weights
+        bias : bool, in the four Linears `query`, `key`, `value`, `output`
+        rotary : RotaryEmbedding or None; turns queries and keys
+        rng : generator or seed of initial weights and dropout
 
-    Shape
-    -----
-    query (B, T, d_model), key and value (B, S, d_model), mask 2-D or 4-D -> y (B, T, d_model); B may
-    be absent. `weights` (B, H, T, S) are those of the latest forward. `positions` (T,) or (B, T) are
-    given to the rotary embedding of queries and keys where they do not just count up.
+    Shape:
+        query (B, T, d_model), key and value (B, S, d_model), mask 2-D or 4-D -> y (B, T, d_model); B may
+        be absent. `weights` (B, H, T, S) are those of the latest forward. `positions` (T,) or (B, T) are
+        given to the rotary embedding of queries and keys where they do not just count up.
 
-    Backward
-    --------
-    each step of forward upside down; returns dquery, dkey, dvalue
+    Backward:
+        each step of forward upside down; returns dquery, dkey, dvalue
 
-    Raises
-    ------
-    ValueError if num_heads does not divide d_model or num_kv_heads does not divide num_heads.
+    Raises:
+        ValueError if num_heads does not divide d_model or num_kv_heads does not divide num_heads.
 
     Source: Vaswani et al. 2017, section 3.2.2.
     """
@@ -88,13 +84,11 @@ class MultiHeadAttention(Module):
 class SelfAttention(MultiHeadAttention):
     """Multi-head attention of a sequence on itself: x is query, key and value.
 
-    Shape
-    -----
-    x (B, T, d_model), mask -> y (B, T, d_model); B may be absent
+    Shape:
+        x (B, T, d_model), mask -> y (B, T, d_model); B may be absent
 
-    Backward
-    --------
-    dx = dquery + dkey + dvalue: x went three ways
+    Backward:
+        dx = dquery + dkey + dvalue: x went three ways
 
     Parameters, Raises and Source as in MultiHeadAttention.
     """
@@ -110,13 +104,11 @@ class SelfAttention(MultiHeadAttention):
 class CrossAttention(MultiHeadAttention):
     """Multi-head attention of a sequence on another: queries from x, keys and values from memory.
 
-    Shape
-    -----
-    x (B, T, d_model), memory (B, S, d_model), mask -> y (B, T, d_model); B may be absent
+    Shape:
+        x (B, T, d_model), memory (B, S, d_model), mask -> y (B, T, d_model); B may be absent
 
-    Backward
-    --------
-    dx = dquery,   dmemory = dkey + dvalue
+    Backward:
+        dx = dquery,   dmemory = dkey + dvalue
 
     Parameters, Raises and Source as in MultiHeadAttention.
     """

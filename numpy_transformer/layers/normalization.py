@@ -10,27 +10,23 @@ from .initial import DTYPE
 class LayerNorm(Module):
     """y = γ x̂ + β,   x̂ = (x - μ) / sqrt(σ² + eps), μ and σ² over the last axis.
 
-    Parameters
-    ----------
-    d_model : int
-    eps : float, inside the root
-    bias : bool, whether there is a β
+    Parameters:
+        d_model : int
+        eps : float, inside the root
+        bias : bool, whether there is a β
 
-    Shape
-    -----
-    x (..., d_model) -> y (the same); `gamma`, `beta` (d_model,)
+    Shape:
+        x (..., d_model) -> y (the same); `gamma`, `beta` (d_model,)
 
-    Backward
-    --------
-    dγ = sum over rows of dy x̂,   dβ = sum over rows of dy,   and with g = γ dy
-    dx = (g - mean(g) - x̂ mean(g x̂)) / sqrt(σ² + eps):
-    the two means are the paths through μ and through σ, and so dx is orthogonal to 1 and to x̂
+    Backward:
+        dγ = sum over rows of dy x̂,   dβ = sum over rows of dy,   and with g = γ dy
+        dx = (g - mean(g) - x̂ mean(g x̂)) / sqrt(σ² + eps):
+        the two means are the paths through μ and through σ, and so dx is orthogonal to 1 and to x̂
 
-    Raises
-    ------
-    ValueError if the last dimension of x is not d_model.
+    Raises:
+        ValueError if the last dimension of x is not d_model.
 
-    Source: Ba, Kiros and Hinton 2016, equation 4; σ² divides by n.
+    Source: Ba, Kiros and Hinton 2016, equations 3 and 4; σ² divides by n.
     """
 
     def __init__(self, d_model, eps=1e-5, bias=True):
@@ -65,23 +61,19 @@ class LayerNorm(Module):
 class RMSNorm(Module):
     """y = γ x̂,   x̂ = x / sqrt(mean(x²) + eps): LayerNorm without the mean and without β.
 
-    Parameters
-    ----------
-    d_model : int
-    eps : float, inside the root
+    Parameters:
+        d_model : int
+        eps : float, inside the root
 
-    Shape
-    -----
-    x (..., d_model) -> y (the same); `gamma` (d_model,)
+    Shape:
+        x (..., d_model) -> y (the same); `gamma` (d_model,)
 
-    Backward
-    --------
-    dγ = sum over rows of dy x̂,   and with g = γ dy
-    dx = (g - x̂ mean(g x̂)) / sqrt(mean(x²) + eps)
+    Backward:
+        dγ = sum over rows of dy x̂,   and with g = γ dy
+        dx = (g - x̂ mean(g x̂)) / sqrt(mean(x²) + eps)
 
-    Raises
-    ------
-    ValueError if the last dimension of x is not d_model.
+    Raises:
+        ValueError if the last dimension of x is not d_model.
 
     Source: Zhang and Sennrich 2019, equation 4.
     """

@@ -20,18 +20,15 @@ from .encoder import Encoder
 class Decoder(Encoder):
     """num_layers DecoderBlocks, then a norm. Like its blocks it hides nothing by itself: pass causal_mask(T).
 
-    Parameters
-    ----------
-    as Encoder, and cross_attention=False
+    Parameters:
+        as Encoder, and cross_attention=False
 
-    Shape
-    -----
-    x (B, T, d_model), mask=None -> y (B, T, d_model); with cross-attention
-    x, memory (B, S, d_model), mask=None, memory_mask=None -> y
+    Shape:
+        x (B, T, d_model), mask=None -> y (B, T, d_model); with cross-attention
+        x, memory (B, S, d_model), mask=None, memory_mask=None -> y
 
-    Backward
-    --------
-    dy -> dx; with cross-attention dy -> dx, dmemory: every block saw the memory, so its gradients are added
+    Backward:
+        dy -> dx; with cross-attention dy -> dx, dmemory: every block saw the memory, so its gradients are added
 
     Source: Vaswani et al. 2017, section 3.1.
     """
@@ -57,31 +54,27 @@ class Decoder(Encoder):
 class CausalLanguageModel(Module):
     """Logits of the next token at every place: embedding, positions, a causal decoder, output.
 
-    Parameters
-    ----------
-    vocab_size, d_model, num_heads, num_layers : int
-    d_ff : int or None (4 d_model)
-    max_len : int, longest sequence
-    dropout : float, after the embedding and as EncoderBlock
-    norm, norm_layer, activation, num_kv_heads : as EncoderBlock
-    positions : "learned" (GPT), "sinusoidal" (2017) or "rotary" (LLaMA)
-    bias : bool; False drops LayerNorm's β too
-    tie_weights : bool; the output is the transposed embedding
-    scale_embedding : bool, times sqrt(d_model)
-    rng : generator or seed of initial weights and dropout
+    Parameters:
+        vocab_size, d_model, num_heads, num_layers : int
+        d_ff : int or None (4 d_model)
+        max_len : int, longest sequence
+        dropout : float, after the embedding and as EncoderBlock
+        norm, norm_layer, activation, num_kv_heads : as EncoderBlock
+        positions : "learned" (GPT), "sinusoidal" (2017) or "rotary" (LLaMA)
+        bias : bool; False drops LayerNorm's β too
+        tie_weights : bool; the output is the transposed embedding
+        scale_embedding : bool, times sqrt(d_model)
+        rng : generator or seed of initial weights and dropout
 
-    Shape
-    -----
-    ids (B, T), mask=None (B, T; True = real token) -> logits (B, T, vocab_size); B may be absent.
-    Positions count real tokens, so padding, wherever it stands, changes nothing for them.
+    Shape:
+        ids (B, T), mask=None (B, T; True = real token) -> logits (B, T, vocab_size); B may be absent.
+        Positions count real tokens, so padding, wherever it stands, changes nothing for them.
 
-    Backward
-    --------
-    dlogits -> None: ids have no gradient
+    Backward:
+        dlogits -> None: ids have no gradient
 
-    Raises
-    ------
-    ValueError for a sequence longer than max_len, an empty one or a mask of another shape.
+    Raises:
+        ValueError for a sequence longer than max_len, an empty one or a mask of another shape.
 
     Source: Radford et al. 2019 (GPT-2: the defaults); Touvron et al. 2023 (LLaMA: rotary, rms, swiglu).
     """

@@ -10,20 +10,17 @@ from ..module import Module
 class Encoder(Module):
     """num_layers EncoderBlocks, one after another, each with weights of its own; then a norm.
 
-    Parameters
-    ----------
-    num_layers : int
-    d_model, num_heads, d_ff, dropout, norm, activation, eps and further options : as EncoderBlock
-    final_norm : bool or None (None: yes for pre-norm, whose residual stream nobody has normalised)
-    rng : generator or seed of initial weights and dropout
+    Parameters:
+        num_layers : int
+        d_model, num_heads, d_ff, dropout, norm, activation, eps and further options : as EncoderBlock
+        final_norm : bool or None (None: yes for pre-norm, whose residual stream nobody has normalised)
+        rng : generator or seed of initial weights and dropout
 
-    Shape
-    -----
-    x (B, T, d_model), mask=None -> y (B, T, d_model); B may be absent
+    Shape:
+        x (B, T, d_model), mask=None -> y (B, T, d_model); B may be absent
 
-    Backward
-    --------
-    the blocks in reverse order
+    Backward:
+        the blocks in reverse order
 
     Source: Vaswani et al. 2017, section 3.1; the final norm: the annotated Transformer (Rush 2018).
     """

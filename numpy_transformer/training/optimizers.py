@@ -25,11 +25,10 @@ class Optimizer:
 class SGD(Optimizer):
     """w -= lr v,   v = momentum v + dw.
 
-    Parameters
-    ----------
-    parameters : model.parameters()
-    lr : float
-    momentum : float in [0, 1)
+    Parameters:
+        parameters : model.parameters()
+        lr : float
+        momentum : float in [0, 1)
 
     Source: Robbins and Monro 1951; momentum as in Sutskever et al. 2013, with lr outside v.
     """
@@ -52,12 +51,11 @@ class Adam(Optimizer):
 
     m and v are running means of dw and dw²; t counts the calls of step, from 1.
 
-    Parameters
-    ----------
-    parameters : model.parameters()
-    lr : float
-    betas : (β1, β2); the Transformer paper uses (0.9, 0.98) with eps 1e-9
-    eps : float, outside the root
+    Parameters:
+        parameters : model.parameters()
+        lr : float
+        betas : (β1, β2); the Transformer paper uses (0.9, 0.98) with eps 1e-9
+        eps : float, outside the root
 
     Source: Kingma and Ba 2015, algorithm 1.
     """
@@ -89,12 +87,11 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Adam with decoupled weight decay: w -= lr weight_decay w, beside Adam's own step.
 
-    Parameters
-    ----------
-    parameters, lr, betas, eps : as Adam
-    weight_decay : float
-    decay : which parameters decay: a list of them, or a function of a parameter that says so, such as
-        `lambda p: p.data.ndim >= 2`; None: all
+    Parameters:
+        parameters, lr, betas, eps : as Adam
+        weight_decay : float
+        decay : which parameters decay: a list of them, or a function of a parameter that says so, such as
+            `lambda p: p.data.ndim >= 2`; None: all
 
     Source: Loshchilov and Hutter 2019, algorithm 2.
     """

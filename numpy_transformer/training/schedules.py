@@ -19,12 +19,11 @@ class Schedule:
 class NoamSchedule(Schedule):
     """lr(n) = factor d_model^-0.5 min(n^-0.5, n warmup^-1.5): linear warm-up, then 1/sqrt(n).
 
-    Parameters
-    ----------
-    optimizer : its `lr` is set
-    d_model : int
-    warmup : int, steps until the peak; the paper uses 4000
-    factor : float
+    Parameters:
+        optimizer : its `lr` is set
+        d_model : int
+        warmup : int, steps until the peak; the paper uses 4000
+        factor : float
 
     Source: Vaswani et al. 2017, equation 3.
     """
@@ -42,11 +41,10 @@ class NoamSchedule(Schedule):
 class CosineSchedule(Schedule):
     """Linear warm-up to lr, then half a cosine down to min_lr at the last step, and min_lr after it.
 
-    Parameters
-    ----------
-    optimizer : its `lr` is set
-    lr, min_lr : float, at the peak and at the end
-    warmup, steps : int, steps until the peak and until the end
+    Parameters:
+        optimizer : its `lr` is set
+        lr, min_lr : float, at the peak and at the end
+        warmup, steps : int, steps until the peak and until the end
 
     Source: Loshchilov and Hutter 2017, equation 5, without restarts.
     """

@@ -11,18 +11,16 @@ from .progress import Progress
 class Trainer:
     """Five lines a step, repeated: zero_grad, forward, loss, backward, optimizer.
 
-    Parameters
-    ----------
-    model : Module
-    criterion : loss with forward(output, targets) and backward()
-    optimizer : has `step()` and `lr`
-    schedule : has `step()`, called once before each step of the optimizer, or None
-    clip : float or None, the largest joint norm of the gradients
+    Parameters:
+        model : Module
+        criterion : loss with forward(output, targets) and backward()
+        optimizer : has `step()` and `lr`
+        schedule : has `step()`, called once before each step of the optimizer, or None
+        clip : float or None, the largest joint norm of the gradients
 
-    Raises
-    ------
-    ValueError when a loss or a gradient is not finite: it names the step and the first parameter that
-    went bad, and the weights stay as they were before that step.
+    Raises:
+        ValueError when a loss or a gradient is not finite: it names the step and the first parameter that
+        went bad, and the weights stay as they were before that step.
     """
 
     def __init__(self, model, criterion, optimizer, schedule=None, clip=None):

@@ -7,11 +7,11 @@ from matplotlib.figure import Figure
 
 
 def attention_heads(weights, queries=None, keys=None, title="Attention", names=None):
-    """weights (N, T, S), one picture for each of the N heads; queries, keys: tokens for the ticks."""
+    """weights (N, T, S), one picture for each of the N heads; queries, keys: tokens (or a string) for the ticks."""
     count = len(weights)
     columns = min(count, 4)
     lines = math.ceil(count / columns)
-    cell = 0.16 if max(weights.shape[1:]) > 16 else 0.26
+    cell = 0.13 if max(weights.shape[1:]) > 16 else 0.26
     size = [max(2.6, cell * n) for n in weights.shape[:0:-1]]
     figure = Figure(figsize=(columns * (size[0] + 0.5) + 0.8, lines * (size[1] + 0.7) + 0.5), layout="constrained")
     grid = figure.subplots(lines, columns, squeeze=False).ravel()
@@ -32,7 +32,7 @@ def attention_heads(weights, queries=None, keys=None, title="Attention", names=N
 
 def mask_pictures(masks):
     """masks {title: boolean (T, S)}: which key each query may see."""
-    figure = Figure(figsize=(3.2 * len(masks) + 0.4, 3.6), layout="constrained")
+    figure = Figure(figsize=(3.2 * len(masks) + 0.4, 4.4), layout="constrained")
     for axes, (title, mask) in zip(figure.subplots(1, len(masks), squeeze=False)[0], masks.items()):
         axes.imshow(np.asarray(mask), cmap="Blues", vmin=-0.2, vmax=1.4)
         for (t, s), seen in np.ndenumerate(mask):
@@ -46,6 +46,6 @@ def mask_pictures(masks):
 def label_ticks(axes, queries, keys):
     size = 7
     if keys is not None:
-        axes.set_xticks(range(len(keys)), keys, fontsize=size, rotation=90 if max(map(len, keys)) > 1 else 0)
+        axes.set_xticks(range(len(keys)), list(keys), fontsize=size, rotation=90 if max(map(len, keys)) > 1 else 0)
     if queries is not None:
-        axes.set_yticks(range(len(queries)), queries, fontsize=size)
+        axes.set_yticks(range(len(queries)), list(queries), fontsize=size)

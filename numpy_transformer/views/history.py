@@ -17,6 +17,8 @@ def learning_curves(histories):
         measured = [(row["step"], row["validation"]) for row in rows if "validation" in row]
         if measured:
             axes.plot(*zip(*measured), color="C1", marker="o", markersize=4, label="validation")
+        if smooth.max() > 50 * smooth.min() > 0:
+            axes.set_yscale("log")
         axes.set(title=title, xlabel="step", ylabel="loss (nats per token)")
         axes.grid(alpha=0.3)
         axes.legend()

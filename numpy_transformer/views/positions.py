@@ -23,7 +23,7 @@ def positional_waves(table, dimensions=None, positions=(1, 5, 10, 20)):
     length, d_model = table.shape
     if dimensions is None:
         dimensions = [2 * round(d_model * part / 2) for part in (0, 0.08, 0.16, 0.24, 0.32)]
-    figure = Figure(figsize=(11, 4), layout="constrained")
+    figure = Figure(figsize=(11, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     for dimension in dimensions:
         left.plot(table[:, dimension], label=f"dimension {dimension} ({'cos' if dimension % 2 else 'sin'})")
@@ -32,6 +32,6 @@ def positional_waves(table, dimensions=None, positions=(1, 5, 10, 20)):
     left.set(xlabel="position", ylabel="value", title="One dimension along the positions: a wave")
     right.set(xlabel="dimension (the even ones, sines)", title="One position across the dimensions: its fingerprint")
     for axes in (left, right):
-        axes.legend(fontsize=8, loc="lower right", framealpha=0.9)
+        axes.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3, frameon=False)
         axes.grid(alpha=0.3)
     return figure

@@ -1,0 +1,67 @@
+"""The README's example prints what the README says, its commands stand alone, and its files exist."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.M | re.S)
+
+
+def plain(text):
+    """Rounding differs from machine to machine: every error becomes one sign."""
+    return re.sub(r"\b\d\.\de[-+]\d\d\b", "ERROR", text).strip()
+
+
+def test_the_first_example_prints_its_output():
+    (language, code), (_, output) = BLOCKS[:2]
+    assert language == "python" and output.count("ok") == 9 and "zero" in output
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert plain(run.stdout) == plain(output), run.stderr
+
+
+def test_the_printed_errors_are_inside_the_targets():
+    rows = re.findall(r"(\d\.\de-\d\d) +(\d\.\de-\d\d)  ok", BLOCKS[1][1])
+    assert len(rows) == 9 and all(float(central) <= 1e-6 and float(exact) <= 1e-12 for central, exact in rows)
+
+
+def test_the_sample_of_a_wrong_gradient_is_real(tmp_path):
+    output = next(text for _, text in BLOCKS if text.startswith("MyLayerNorm"))
+    (tmp_path / "mine.py").write_text("""
+import numpy_transformer as nt
+
+class MyLayerNorm(nt.LayerNorm):
+    def backward(self, dy):                 # the path through the deviation is missing
+        x_hat, inverse_std = self.recall()
+        self.beta.grad += dy.sum((0, 1))
+        self.gamma.grad += (dy * x_hat).sum((0, 1))
+        g = dy * self.gamma.data
+        return (g - g.mean(-1, keepdims=True)) * inverse_std
+""")
+    run = subprocess.run([sys.executable, "-m", "numpy_transformer", "gradcheck", str(tmp_path / "mine.py") + ":MyLayerNorm",
+                          "--shape", "3,5,12"], capture_output=True, text=True, cwd=ROOT)
+    assert run.returncode == 1 and plain(run.stdout) == plain(output), run.stderr
+
+
+def test_the_block_of_the_law_is_the_code():
+    """The two methods shown stand in blocks.py, but for the positions that they pass on."""
+    shown = next(code for _, code in BLOCKS if code.startswith("def forward(self, x, mask=None)"))
+    source = (ROOT / "numpy_transformer/layers/blocks.py").read_text(encoding="utf-8").replace(", positions", "")
+    for line in shown.splitlines():
+        if line and not line.startswith("def"):
+            assert line.strip() in source
+
+
+def test_two_commands_stand_alone_in_shell_blocks():
+    commands = [text for language, text in BLOCKS if language == "sh"]
+    assert len(commands) == 2 and all(c.startswith("python3 -m venv") and c.count("\n") == 1 for c in commands)
+    assert "numpy-transformer demo" in commands[0] and ".[test]" in commands[1] and "pytest" in commands[1]
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)]+)\)", README))))
+def test_what_the_readme_links_to_is_there(target):
+    assert (ROOT / target).exists()
