@@ -12,7 +12,8 @@ B, T, S, H, d, e = 3, 5, 7, 4, 6, 2
 
 def draw(seed=0, dtype=np.float64, groups=H):
     rng = np.random.default_rng(seed)
-    q, k, v = rng.standard_normal((B, H, T, d)), rng.standard_normal((B, groups, S, d)), rng.standard_normal((B, groups, S, e))
+    q, k, v = (rng.standard_normal((B, H, T, d)), rng.standard_normal((B, groups, S, d)),
+               rng.standard_normal((B, groups, S, e)))
     mask = rng.random((B, H, T, S)) < 0.6
     mask[..., 0] = True
     return q.astype(dtype), k.astype(dtype), v.astype(dtype), mask
@@ -23,8 +24,8 @@ def by_loops(q, k, v, mask):
     y, p = np.zeros((*q.shape[:3], v.shape[-1])), np.zeros((*q.shape[:3], k.shape[2]))
     for b, h, t in np.ndindex(q.shape[:3]):
         g = h * k.shape[1] // q.shape[1]
-        weights = [math.exp(sum(map(float, q[b, h, t] * k[b, g, s])) / math.sqrt(q.shape[-1])) if mask[b, h, t, s] else 0.0
-                   for s in range(k.shape[2])]
+        weights = [math.exp(sum(map(float, q[b, h, t] * k[b, g, s])) / math.sqrt(q.shape[-1]))
+                   if mask[b, h, t, s] else 0.0 for s in range(k.shape[2])]
         for s, weight in enumerate(weights):
             p[b, h, t, s] = weight / sum(weights)
             y[b, h, t] += p[b, h, t, s] * v[b, g, s]

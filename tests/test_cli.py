@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 from numpy_transformer.checks import components
@@ -124,7 +123,8 @@ def test_gradcheck_of_a_students_class(capsys, student, name, options, code, wor
     ("NoBackward", ["--shape", "3,5"], "has no backward"),
     ("Table", ["--shape", "3,5"], "takes rows, width; give them with --args"),
     ("Two", ["--shape", "3,5"], "forward takes a, b, but 1 input(s) were given"),
-    ("Good", ["--shape", "3,zero"], "--shape"), ("Good", ["--shape", "3,0"], "--shape"), ("Good", ["--ids", "5"], "--ids"),
+    ("Good", ["--shape", "3,zero"], "--shape"), ("Good", ["--shape", "3,0"], "--shape"),
+    ("Good", ["--ids", "5"], "--ids"),
     ("Good", ["--shape", "3,5", "--args", "oops("], "--args"),
     ("Crashes", ["--shape", "3,5,12"], "student.py, line 22, in backward: AttributeError"),
     ("Good", ["--shape", "3,5,12", "--args", "4"], "student.py, line 10, in forward: ValueError"),
@@ -151,7 +151,8 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, arguments, match):
 
 def test_a_file_that_cannot_be_imported_is_named(capsys, tmp_path):
     (tmp_path / "broken.py").write_text("def (:\n")
-    assert "broken.py cannot be imported: SyntaxError" in refused(capsys, "gradcheck", f"{tmp_path}/broken.py:A", "--shape", "3")
+    assert "broken.py cannot be imported: SyntaxError" in refused(
+        capsys, "gradcheck", f"{tmp_path}/broken.py:A", "--shape", "3")
 
 
 @pytest.mark.parametrize("content, match", [(b"\xff\xfe", "not UTF-8"), (b"", "is empty"), (b"short", "too short")])
@@ -203,6 +204,7 @@ def test_lessons_are_found_beside_the_package_or_their_absence_is_said(capsys, t
 
 
 def test_it_runs_as_a_module_without_a_terminal():
-    run = subprocess.run([sys.executable, "-m", "numpy_transformer", "gradcheck", "ReLU"], capture_output=True, text=True,
-                         stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    run = subprocess.run([sys.executable, "-m", "numpy_transformer", "gradcheck", "ReLU"], capture_output=True,
+                         text=True, stdin=subprocess.DEVNULL,
+                         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
     assert run.returncode == 0 and "2 components" not in run.stdout and "\r" not in run.stderr

@@ -65,8 +65,10 @@ def test_missing_and_short_texts_are_named(tmp_path):
 
 
 def test_dates_are_written_in_four_forms():
-    assert written_forms(datetime.date(1999, 3, 3)) == ("3 March 1999", "March 3, 1999", "3/3/99", "the 3rd of March 1999")
-    endings = [re.search(r"the (\w+) of", written_forms(datetime.date(2004, 1, day))[3])[1] for day in (1, 2, 11, 12, 13, 22, 31)]
+    assert written_forms(datetime.date(1999, 3, 3)) == (
+        "3 March 1999", "March 3, 1999", "3/3/99", "the 3rd of March 1999")
+    endings = [re.search(r"the (\w+) of", written_forms(datetime.date(2004, 1, day))[3])[1]
+               for day in (1, 2, 11, 12, 13, 22, 31)]
     assert endings == ["1st", "2nd", "11th", "12th", "13th", "22nd", "31st"]
 
 

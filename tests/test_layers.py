@@ -127,8 +127,8 @@ def test_dropout_probability_outside_its_range_is_refused(p):
         nt.Dropout(p)
 
 
-@pytest.mark.parametrize("layer", [nt.Linear(4, 3), nt.LayerNorm(4), nt.RMSNorm(4), nt.FeedForward(4, 6), nt.SwiGLU(4, 6),
-                                   nt.SinusoidalPositionalEncoding(4), nt.SelfAttention(4, 2)],
+@pytest.mark.parametrize("layer", [nt.Linear(4, 3), nt.LayerNorm(4), nt.RMSNorm(4), nt.FeedForward(4, 6),
+                                   nt.SwiGLU(4, 6), nt.SinusoidalPositionalEncoding(4), nt.SelfAttention(4, 2)],
                          ids=lambda layer: type(layer).__name__)
 def test_a_wrong_last_dimension_is_refused(layer):
     with pytest.raises(ValueError, match=r"= 4, got shape \(2, 3, 5\)"):
@@ -143,6 +143,11 @@ def test_a_wrong_last_dimension_is_refused(layer):
 def test_unknown_choices_and_sizes_are_refused(build, match):
     with pytest.raises(ValueError, match=match):
         build()
+
+
+def test_a_list_is_no_array():
+    with pytest.raises(TypeError, match="Linear takes a NumPy array, got list"):
+        nt.Linear(2, 3)([[1.0, 2.0]])
 
 
 def test_unembedding_wants_the_parameter_itself():

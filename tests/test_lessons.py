@@ -1,4 +1,4 @@
-"""Every lesson runs without a terminal, keeps its claims and draws its figures; a planted mistake makes a claim fail."""
+"""Every lesson runs without a terminal, keeps its claims, draws its figures; a planted mistake makes a claim fail."""
 
 import os
 import re
@@ -31,8 +31,9 @@ def run(path, folder, planted=""):
     code = ("import runpy, sys, numpy as np, numpy_transformer as nt\n"
             "from numpy_transformer.layers import attention, positions\n"
             f"{planted}\nsys.argv = [{str(copy)!r}]\nrunpy.run_path({str(copy)!r}, run_name='__main__')")
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=100,
-                          env={**os.environ, "PYTHONPATH": str(path.parents[1]), "PYTHONIOENCODING": "utf-8"}, cwd=folder)
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=100,
+        env={**os.environ, "PYTHONPATH": str(path.parents[1]), "PYTHONIOENCODING": "utf-8"}, cwd=folder)
 
 
 @every_lesson

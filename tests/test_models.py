@@ -41,8 +41,8 @@ def test_a_token_moves_itself_and_what_follows_and_nothing_before(options):
 
 
 @kinds
-@pytest.mark.parametrize("real", [[0, 0, 0, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 0, 0, 0], [1, 1, 0, 1, 0, 1, 1, 1, 0]],
-                         ids=["left", "right", "inside"])
+@pytest.mark.parametrize("real", [[0, 0, 0, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 0, 0, 0],
+                                  [1, 1, 0, 1, 0, 1, 1, 1, 0]], ids=["left", "right", "inside"])
 def test_padding_changes_nothing_wherever_it_stands(options, real):
     """Positions count real tokens, and padding is hidden."""
     model = language_model(options)
@@ -147,8 +147,8 @@ def test_blocks_have_weights_of_their_own():
     assert not np.array_equal(weights[0], weights[1]) and not np.array_equal(weights[1], weights[2])
 
 
-@pytest.mark.parametrize("norm, final_norm, expected", [("pre", None, True), ("post", None, False), ("pre", False, False),
-                                                        ("post", True, True)])
+@pytest.mark.parametrize("norm, final_norm, expected", [("pre", None, True), ("post", None, False),
+                                                        ("pre", False, False), ("post", True, True)])
 def test_final_norms(norm, final_norm, expected):
     assert (nt.Decoder(1, D, H, 16, norm=norm, final_norm=final_norm).norm is not None) == expected
 

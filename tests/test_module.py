@@ -21,7 +21,8 @@ class Pair(nt.Module):
 
 def test_the_tree_is_found_by_walking_attributes_and_lists():
     model = Pair()
-    assert [name for name, _ in model.named_parameters()] == ["first.weight", "first.bias", "rest.0.weight", "rest.0.bias"]
+    assert [name for name, _ in model.named_parameters()] == ["first.weight", "first.bias",
+                                                              "rest.0.weight", "rest.0.bias"]
     assert [name for name, _ in model.named_modules()] == ["", "first", "rest.0", "rest.1"]
     assert model.num_parameters() == 3 * 5 + 5 + 5 * 2 + 2
 

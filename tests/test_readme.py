@@ -42,8 +42,9 @@ class MyLayerNorm(nt.LayerNorm):
         g = dy * self.gamma.data
         return (g - g.mean(-1, keepdims=True)) * inverse_std
 """)
-    run = subprocess.run([sys.executable, "-m", "numpy_transformer", "gradcheck", str(tmp_path / "mine.py") + ":MyLayerNorm",
-                          "--shape", "3,5,12"], capture_output=True, text=True, cwd=ROOT)
+    run = subprocess.run([sys.executable, "-m", "numpy_transformer", "gradcheck",
+                          str(tmp_path / "mine.py") + ":MyLayerNorm", "--shape", "3,5,12"],
+                         capture_output=True, text=True, cwd=ROOT)
     assert run.returncode == 1 and plain(run.stdout) == plain(output), run.stderr
 
 

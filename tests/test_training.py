@@ -37,7 +37,8 @@ def test_optimizers_equal_a_scalar_reference_over_seven_steps(build, reference):
     rng = np.random.default_rng(0)
     parameters = [nt.Parameter(rng.standard_normal(shape)) for shape in ((3, 2), (4,))]
     start = [p.data.copy() for p in parameters]
-    gradients = [[rng.standard_normal(p.data.shape) * 10.0 ** rng.integers(-5, 2) for p in parameters] for _ in range(7)]
+    gradients = [[rng.standard_normal(p.data.shape) * 10.0 ** rng.integers(-5, 2) for p in parameters]
+                 for _ in range(7)]
     optimizer = build(parameters)
     for step in gradients:
         for p, g in zip(parameters, step):
@@ -45,7 +46,8 @@ def test_optimizers_equal_a_scalar_reference_over_seven_steps(build, reference):
         optimizer.step()
     for i, p in enumerate(parameters):
         for index in np.ndindex(p.data.shape):
-            assert p.data[index] == pytest.approx(reference(start[i][index], [g[i][index] for g in gradients]), rel=1e-12)
+            assert p.data[index] == pytest.approx(
+                reference(start[i][index], [g[i][index] for g in gradients]), rel=1e-12)
 
 
 @pytest.mark.parametrize("decay, expected", [(None, (True, True)), (lambda p: p.data.ndim > 1, (True, False)),
@@ -104,8 +106,8 @@ def test_clipping_scales_all_gradients_together():
 
 
 @pytest.mark.parametrize("build", [
-    lambda p: nt.Adam([]), lambda p: nt.Adam(p, -1.0), lambda p: nt.Adam(p, betas=(0.9, 1.0)), lambda p: nt.SGD(p, 0.1, 1.0),
-    lambda p: nt.clip_grad_norm(p, 0.0), lambda p: nt.NoamSchedule(nt.Adam(p), 512, 0),
+    lambda p: nt.Adam([]), lambda p: nt.Adam(p, -1.0), lambda p: nt.Adam(p, betas=(0.9, 1.0)),
+    lambda p: nt.SGD(p, 0.1, 1.0), lambda p: nt.clip_grad_norm(p, 0.0), lambda p: nt.NoamSchedule(nt.Adam(p), 512, 0),
     lambda p: nt.CosineSchedule(nt.Adam(p), 1.0, 0.1, 10, 10), lambda p: nt.SGD(p, math.nan)])
 def test_rates_outside_their_range_are_refused(build):
     with pytest.raises(ValueError):
@@ -127,7 +129,8 @@ def model_and_batches(dropout=0.1):
 def test_fit_learns_a_pattern_and_keeps_rows(capsys):
     model, batches = model_and_batches()
     optimizer = nt.Adam(model.parameters(), 1e-2)
-    trainer = nt.Trainer(model, nt.CrossEntropyLoss(), optimizer, nt.CosineSchedule(optimizer, 1e-2, 1e-3, 5, 60), clip=1.0)
+    trainer = nt.Trainer(model, nt.CrossEntropyLoss(), optimizer, nt.CosineSchedule(optimizer, 1e-2, 1e-3, 5, 60),
+                         clip=1.0)
     history = trainer.fit(batches, 60, validation=lambda: 0.5, every=25)
     assert history[0]["loss"] > 1.5 and history[-1]["loss"] < 0.5
     assert [row["step"] for row in history] == list(range(1, 61))
@@ -147,7 +150,8 @@ def test_the_same_seed_trains_the_same_model():
 
 
 @pytest.mark.parametrize("spoil, match", [
-    (lambda model: model.decoder.blocks[0].norm1.gamma, r"step 3: the loss is nan.*value of decoder\.blocks\.0\.norm1\.gamma"),
+    (lambda model: model.decoder.blocks[0].norm1.gamma,
+     r"step 3: the loss is nan.*value of decoder\.blocks\.0\.norm1\.gamma"),
     (lambda model: model.embedding.weight, r"step 3: the loss is nan.*value of embedding\.weight"),
 ])
 def test_a_loss_that_is_not_finite_stops_and_names_the_first_bad_parameter(spoil, match):
@@ -173,7 +177,8 @@ def test_a_gradient_that_is_not_finite_stops_before_the_update():
     model, batches = model_and_batches(dropout=0.0)
     trainer = nt.Trainer(model, Bad(), nt.Adam(model.parameters()), clip=1.0)
     before = model.state_dict()
-    with np.errstate(invalid="ignore"), pytest.raises(ValueError, match="step 1: the gradient is .* gradient of embedding"):
+    with (np.errstate(invalid="ignore"),
+          pytest.raises(ValueError, match="step 1: the gradient is .* gradient of embedding")):
         trainer.fit(batches, 1)
     for name, array in model.state_dict().items():
         np.testing.assert_array_equal(array, before[name])

@@ -14,8 +14,10 @@ ROWS = [{"step": n, "loss": 3 / n, **({"validation": 4 / n} if n % 20 == 0 else 
 @pytest.mark.parametrize("draw", [
     lambda: views.positional_heatmap(TABLE), lambda: views.positional_heatmap(TABLE, transposed=True),
     lambda: views.positional_waves(TABLE),
-    lambda: views.attention_heads(np.random.default_rng(0).dirichlet(np.ones(7), (5, 4)), list("abcd"), list("uvwxyz␣")),
-    lambda: views.mask_pictures({"causal": nt.causal_mask(4)[0, 0]}), lambda: views.learning_curves({"a": ROWS, "b": ROWS}),
+    lambda: views.attention_heads(np.random.default_rng(0).dirichlet(np.ones(7), (5, 4)), list("abcd"),
+                                  list("uvwxyz␣")),
+    lambda: views.mask_pictures({"causal": nt.causal_mask(4)[0, 0]}),
+    lambda: views.learning_curves({"a": ROWS, "b": ROWS}),
 ])
 def test_every_picture_has_something_on_it_and_labels(draw):
     figure = draw()

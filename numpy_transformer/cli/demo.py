@@ -1,11 +1,12 @@
 """numpy-transformer demo: the gradients proven, two models trained, the pictures drawn."""
 
+import math
 import time
 
 import numpy as np
 
 from .. import views
-from ..checks.components import SAMPLES
+from ..checks import components
 from ..data import CharTokenizer, Dates, TextWindows, builtin_text, read_text
 from ..data.dates import BOS, EOS, PAD
 from ..decoding import generate, greedy_decode
@@ -27,8 +28,10 @@ def add(commands):
                                                        "language reference that Python carries")
     parser.add_argument("--figures", metavar="FOLDER", default="figures", help="where the pictures go")
     parser.add_argument("--seed", type=whole_number(0), default=1, help="of everything random")
-    parser.add_argument("--lm-steps", type=whole_number(1), default=500, metavar="N", help="training steps of the language model")
-    parser.add_argument("--date-steps", type=whole_number(1), default=1500, metavar="N", help="training steps of the date reader")
+    parser.add_argument("--lm-steps", type=whole_number(1), default=800, metavar="N",
+                        help="training steps of the language model")
+    parser.add_argument("--date-steps", type=whole_number(1), default=1200, metavar="N",
+                        help="training steps of the date reader")
 
 
 def run(arguments):
@@ -36,9 +39,9 @@ def run(arguments):
     folder = views.check_folder(arguments.figures)
     text = read_text(arguments.text) if arguments.text else builtin_text()
     tokens = CharTokenizer(text)
-    windows = TextWindows(tokens.encode(text), LENGTH, batch_size=16, seed=arguments.seed)
+    windows = TextWindows(tokens.encode(text), LENGTH, batch_size=8, seed=arguments.seed)
 
-    print(f"1. The gradients of {len(SAMPLES)} components and variants, against numbers")
+    print(f"1. The gradients of {len(components.SAMPLES)} components and variants, against numbers")
     reports = check_components([], arguments.seed)
     print(table(reports))
 
@@ -60,12 +63,13 @@ def run(arguments):
 
 
 def train_language_model(tokens, windows, arguments):
-    """A decoder of the GPT kind, trained; its history."""
-    model = CausalLanguageModel(tokens.vocab_size, d_model=96, num_heads=4, num_layers=3, max_len=LENGTH,
-                                activation="gelu_tanh", rng=np.random.default_rng([arguments.seed, 1]))
+    """A decoder with the parts of LLaMA, trained; its history."""
+    model = CausalLanguageModel(tokens.vocab_size, d_model=96, num_heads=4, num_layers=3, d_ff=256, max_len=LENGTH,
+                                positions="rotary", norm_layer="rms", activation="swiglu", bias=False,
+                                rng=np.random.default_rng([arguments.seed, 1]))
     print(f"{tokens.vocab_size} characters, {model.num_parameters():,} parameters, context {LENGTH}, "
           f"{arguments.lm_steps} steps")
-    trainer = make_trainer(model, CrossEntropyLoss(), arguments.lm_steps, lr=3e-3, weight_decay=0.1)
+    trainer = make_trainer(model, CrossEntropyLoss(), arguments.lm_steps, lr=5e-3, weight_decay=0.1)
     return model, fit(trainer, windows.batch, windows.validation(), arguments.lm_steps, "language model")
 
 
@@ -78,6 +82,10 @@ def train_date_reader(dates, arguments):
           f"out, {model.num_parameters():,} parameters, {arguments.date_steps} steps")
     print("held out:", *dates.held_out_years)
     criterion = CrossEntropyLoss(label_smoothing=0.1, ignore_id=PAD)
+    other = 0.1 / dates.tgt_vocab
+    right = 0.9 + other
+    lowest = -right * math.log(right) - (dates.tgt_vocab - 1) * other * math.log(other)
+    print(f"label smoothing 0.1: the best possible loss is the entropy of the smoothed target, {lowest:.3f}")
     trainer = make_trainer(model, criterion, arguments.date_steps, lr=3e-3, weight_decay=1.0)
     held_out = [dates.examples(dates.test[i::70]) for i in range(0, 70, 7)]
     return model, fit(trainer, dates.batch, held_out, arguments.date_steps, "dates")
@@ -143,7 +151,7 @@ def draw(model, tokens, windows, reader, dates, histories):
     table = SinusoidalPositionalEncoding(128, max_len=50).table
     yield "positional_encoding_heatmap", views.positional_heatmap(table)
     yield "positional_encoding_waves", views.positional_waves(table)
-    ids = np.array([[5, 6, 7, 8, PAD, PAD]])
+    ids = np.array([5, 6, 7, 8, PAD, PAD])
     causal, padding = causal_mask(6)[0, 0], np.broadcast_to(padding_mask(ids)[0, 0], (6, 6))
     yield "masks", views.mask_pictures({"causal": causal, "padding (2 of 6)": padding, "both": causal & padding})
     start = sentence(tokens, windows, 24)
@@ -161,5 +169,5 @@ def draw(model, tokens, windows, reader, dates, histories):
     queries = dates.decode(target[1:]) + "$"
     yield "cross_attention", views.attention_heads(
         reader.decoder.blocks[-1].cross_attention.weights, queries, keys,
-        title="Cross-attention of the date reader: the character written (rows) and where it looks (columns); ^ begin, $ end")
+        title="Cross-attention of the date reader: each character written (rows) and where it looks (columns)")
     yield "learning_curves", views.learning_curves(histories)

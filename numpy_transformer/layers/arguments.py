@@ -9,9 +9,11 @@ def rows(x):
 
 
 def check_last_dim(layer, x, name, size):
-    if np.ndim(x) == 0 or x.shape[-1] != size:
+    if not isinstance(x, np.ndarray):
+        raise TypeError(f"{type(layer).__name__} takes a NumPy array, got {type(x).__name__}; convert it with np.array")
+    if x.ndim == 0 or x.shape[-1] != size:
         raise ValueError(f"{type(layer).__name__} takes inputs whose last dimension is {name} = {size}, got shape "
-                         f"{np.shape(x)}; pass (..., {size}) or build the layer with another {name}")
+                         f"{x.shape}; pass (..., {size}) or build the layer with another {name}")
 
 
 def check_positive(**sizes):

@@ -41,7 +41,7 @@ class Embedding(Module):
     def forward(self, ids):
         ids = integer_ids(ids, self.vocab_size, "token ids", "vocab_size")
         self.remember(ids)
-        y = self.weight.data[ids]
+        y = self.weight.data.take(ids, axis=0)
         if self.factor != 1:
             y *= self.factor
         if self.pad_id is not None:

@@ -32,7 +32,7 @@ def attention_heads(weights, queries=None, keys=None, title="Attention", names=N
 
 def mask_pictures(masks):
     """masks {title: boolean (T, S)}: which key each query may see."""
-    figure = Figure(figsize=(3.2 * len(masks) + 0.4, 4.4), layout="constrained")
+    figure = Figure(figsize=(3.2 * len(masks) + 0.4, 4.1), layout="constrained")
     for axes, (title, mask) in zip(figure.subplots(1, len(masks), squeeze=False)[0], masks.items()):
         axes.imshow(np.asarray(mask), cmap="Blues", vmin=-0.2, vmax=1.4)
         for (t, s), seen in np.ndenumerate(mask):

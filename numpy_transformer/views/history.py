@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 
 def learning_curves(histories):
-    """histories {title: rows}: for each, the training loss (pale: each step, dark: smoothed) and the validation loss."""
+    """histories {title: rows}: of each the training loss (pale: every step, dark: smoothed) and the validation loss."""
     figure = Figure(figsize=(5.5 * len(histories), 4), layout="constrained")
     for axes, (title, rows) in zip(figure.subplots(1, len(histories), squeeze=False)[0], histories.items()):
         steps = np.array([row["step"] for row in rows])
