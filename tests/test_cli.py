@@ -203,8 +203,39 @@ def test_lessons_are_found_beside_the_package_or_their_absence_is_said(capsys, t
     assert "there is no folder lessons/ here" in refused(capsys, "lesson")
 
 
+def start(*arguments):
+    return subprocess.Popen([sys.executable, "-m", "numpy_transformer", *arguments], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+
+
 def test_it_runs_as_a_module_without_a_terminal():
-    run = subprocess.run([sys.executable, "-m", "numpy_transformer", "gradcheck", "ReLU"], capture_output=True,
-                         text=True, stdin=subprocess.DEVNULL,
-                         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
-    assert run.returncode == 0 and "2 components" not in run.stdout and "\r" not in run.stderr
+    process = start("gradcheck", "ReLU")
+    out, err = process.communicate()
+    assert process.returncode == 0 and b"1 of 1 components agree" in out
+    assert b"\r" not in err and b"gradcheck: 1/1" in err
+
+
+def test_a_reader_that_goes_away_is_no_traceback():
+    process = start("gradcheck", "ReLU")
+    process.stdout.close()
+    errors = process.stderr.read()
+    assert process.wait() == 1 and b"Traceback" not in errors and b"Exception" not in errors
+
+
+def test_ctrl_c_is_a_line_and_exit_code_130(capsys, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("numpy_transformer.cli.gradcheck.gradcheck", interrupt)
+    code, _, err = run(capsys, "gradcheck", "ReLU")
+    assert code == 130 and "gradcheck: interrupted" in err
+
+
+def test_all_prints_every_tensor_and_another_seed_other_figures(capsys, monkeypatch):
+    monkeypatch.setattr(components, "SAMPLES", components.find(["Linear"]))
+    short = run(capsys, "gradcheck")[1]
+    full = run(capsys, "gradcheck", "--all")[1]
+    other = run(capsys, "gradcheck", "--all", "--seed", "8")[1]
+    assert "weight" not in short and full.count("weight") == 2
+    assert full.count("\n") == other.count("\n") and full != other

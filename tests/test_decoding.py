@@ -5,22 +5,37 @@ import numpy_transformer as nt
 from numpy_transformer.decoding import generate, greedy_decode
 
 
-def test_greedy_takes_the_likeliest_token_and_stops_at_the_end():
-    model = nt.EncoderDecoder(11, 7, 12, 2, 1, 16, 0.0, max_len=20, rng=3).eval()
-    rng = np.random.default_rng(0)
-    for p in model.parameters():
-        p.data = rng.standard_normal(p.data.shape)
-    model.output.bias.data[2] += 6.0                    # so that some rows end early
-    source = rng.integers(1, 11, (9, 5))
-    decoded = greedy_decode(model, source, bos=1, eos=2, max_len=12)
-    stopped = 0
+class Counting:
+    """The likeliest next token is the sum of the row's source and of its target so far, modulo 7."""
+
+    def encode(self, source):
+        return source.sum(1)
+
+    def decode(self, target, memory, source):
+        return np.eye(7)[(memory[:, None] + np.cumsum(target, 1)) % 7]
+
+
+def test_greedy_takes_the_likeliest_token_and_a_row_that_has_ended_stays_there():
+    source = np.arange(7)[:, None]
+    decoded = greedy_decode(Counting(), source, bos=1, eos=2, max_len=12)
     for row, ids in zip(source, decoded):
+        total, ended = 1 + row[0], False
+        for token in ids:
+            assert token == (2 if ended else total % 7)
+            ended, total = ended or token == 2, total + token
+    assert decoded.shape == (7, 12) and (decoded == 2).any(1).sum() not in (0, 7)
+    early = greedy_decode(Counting(), source[[0, 1, 3]], bos=1, eos=2, max_len=12)
+    assert early.shape[1] == 1 + max(list(ids).index(2) for ids in early) < 12
+
+
+def test_greedy_decodes_a_real_model_as_its_own_forward_would():
+    model = nt.EncoderDecoder(11, 7, 12, 2, 1, 16, 0.0, max_len=20, rng=3).eval()
+    source = np.random.default_rng(0).integers(1, 11, (9, 5))
+    for row, ids in zip(source, greedy_decode(model, source, bos=1, eos=6, max_len=5)):
         target = [1]
         for token in ids:
-            assert token == 2 if target[-1] == 2 else token == model(row, target)[-1].argmax()
+            assert token == 6 if 6 in target else token == model(row, target)[-1].argmax()
             target.append(token)
-        stopped += 2 in ids
-    assert decoded.shape[1] <= 12 and 0 < stopped < 9
 
 
 def test_sampling_follows_the_seed_and_the_temperature():

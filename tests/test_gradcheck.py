@@ -71,7 +71,14 @@ def test_wrong_gradients_are_caught_by_both_methods(module, tensor, directions):
     wrong = [row for row in report.rows if not row.ok]
     assert not report.ok and [row.tensor for row in wrong] == [tensor]
     assert wrong[0].central > 1e-6 and wrong[0].complex > 1e-12
+    assert len(wrong[0].index) == len(wrong[0].shape)       # an entry is named, also where directions found it
     assert "WRONG" in str(report) and "worst entry" in str(report)
+
+
+@pytest.mark.parametrize("blind", ["central_tolerance", "complex_tolerance"])
+def test_each_method_decides_by_itself(blind):
+    assert not nt.gradcheck(NoVarianceTerm(12), X, **{blind: np.inf}).ok
+    assert nt.gradcheck(NoVarianceTerm(12), X, central_tolerance=np.inf, complex_tolerance=np.inf).ok
 
 
 def test_the_worst_entry_is_named_with_both_values():

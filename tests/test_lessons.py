@@ -32,8 +32,12 @@ def run(path, folder, planted=""):
             "from numpy_transformer.layers import attention, positions\n"
             f"{planted}\nsys.argv = [{str(copy)!r}]\nrunpy.run_path({str(copy)!r}, run_name='__main__')")
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=100,
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", stdin=subprocess.DEVNULL, timeout=100,
         env={**os.environ, "PYTHONPATH": str(path.parents[1]), "PYTHONIOENCODING": "utf-8"}, cwd=folder)
+
+
+def test_there_are_lessons():
+    assert {path.name[:2] for path in LESSONS} == set(MISTAKES)
 
 
 @every_lesson

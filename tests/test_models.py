@@ -94,6 +94,16 @@ def test_padding_of_the_source_changes_nothing():
     assert abs(model(padded, target) - model(source, target)).max() > 1e-3
 
 
+def test_padding_of_the_target_is_hidden():
+    """On the left, where the causal mask alone would let it be seen."""
+    model = encoder_decoder()
+    source, target = ids(V, 3, S), ids(W, 3, T)
+    target[:, :2] = 0
+    y = model(source, target)
+    model.target_embedding.weight.data[0] += 1.0            # what the padding token holds must not matter
+    np.testing.assert_allclose(model(source, target)[:, 2:], y[:, 2:], atol=1e-12)
+
+
 def test_a_source_of_padding_alone_is_finite():
     model = encoder_decoder()
     model.eval(remember=True)
@@ -166,6 +176,18 @@ def test_the_base_model_has_the_size_of_the_paper():
     bound = np.sqrt(6 / (d + f))
     w = model.encoder.blocks[0].feed_forward.up.weight.data
     assert 0.99 * bound < abs(w).max() <= bound and w.std() == pytest.approx(bound / np.sqrt(3), rel=0.01)
+
+
+def test_the_language_model_starts_as_gpt_2_does():
+    model = nt.CausalLanguageModel(50, 48, 2, 8, max_len=30, rng=0)
+    block = model.decoder.blocks[3]
+    for p, std in ((model.embedding.weight, 0.02), (model.positions.weight, 0.02), (block.attention.query.weight, 0.02),
+                   (block.attention.output.weight, 0.005), (block.feed_forward.up.weight, 0.02),
+                   (block.feed_forward.down.weight, 0.005)):
+        assert p.data.std() == pytest.approx(std, rel=0.08) and abs(p.data.mean()) < 0.1 * std
+    assert not block.attention.query.bias.data.any() and (block.norm1.gamma.data == 1).all()
+    scaled = nt.CausalLanguageModel(50, 48, 2, 8, max_len=30, scale_embedding=True, rng=0)
+    assert scaled.embedding.weight.data.std() == pytest.approx(48 ** -0.5, rel=0.08)
 
 
 @pytest.mark.parametrize("call, match", [

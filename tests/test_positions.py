@@ -54,7 +54,10 @@ def test_rotary_turns_pairs_and_its_scores_depend_on_the_distance_alone(interlea
     rng = np.random.default_rng(0)
     rotary = nt.RotaryEmbedding(6, interleaved=interleaved).astype(np.float64)
     q, k = rng.standard_normal((2, 1, 6))
-    at = lambda x, t: rotary(x, offset=t)[0]
+
+    def at(x, t):
+        return rotary(x, offset=t)[0]
+
     np.testing.assert_array_equal(at(q, 0), q[0])
     a, b = (2, 3) if interleaved else (1, 4)                            # the second pair
     angle = 5 / 10000 ** (2 / 6)

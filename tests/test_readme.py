@@ -49,12 +49,13 @@ class MyLayerNorm(nt.LayerNorm):
 
 
 def test_the_block_of_the_law_is_the_code():
-    """The two methods shown stand in blocks.py, but for the positions that they pass on."""
+    """The two methods shown are the pre-norm half of EncoderBlock's, but for the positions that it passes on."""
     shown = next(code for _, code in BLOCKS if code.startswith("def forward(self, x, mask=None)"))
     source = (ROOT / "numpy_transformer/layers/blocks.py").read_text(encoding="utf-8").replace(", positions", "")
-    for line in shown.splitlines():
-        if line and not line.startswith("def"):
-            assert line.strip() in source
+    bodies = [[line.strip() for line in method.splitlines()[1:] if line] for method in shown.split("def ")[1:]]
+    assert [len(body) for body in bodies] == [2, 2]
+    for body in bodies:
+        assert "\n".join("            " + line for line in body) in source
 
 
 def test_two_commands_stand_alone_in_shell_blocks():

@@ -108,7 +108,8 @@ def test_clipping_scales_all_gradients_together():
 @pytest.mark.parametrize("build", [
     lambda p: nt.Adam([]), lambda p: nt.Adam(p, -1.0), lambda p: nt.Adam(p, betas=(0.9, 1.0)),
     lambda p: nt.SGD(p, 0.1, 1.0), lambda p: nt.clip_grad_norm(p, 0.0), lambda p: nt.NoamSchedule(nt.Adam(p), 512, 0),
-    lambda p: nt.CosineSchedule(nt.Adam(p), 1.0, 0.1, 10, 10), lambda p: nt.SGD(p, math.nan)])
+    lambda p: nt.NoamSchedule(nt.Adam(p), 0, 10), lambda p: nt.CosineSchedule(nt.Adam(p), 1.0, 0.1, 10, 10),
+    lambda p: nt.SGD(p, math.nan)])
 def test_rates_outside_their_range_are_refused(build):
     with pytest.raises(ValueError):
         build([nt.Parameter(np.ones(2))])
@@ -140,6 +141,42 @@ def test_fit_learns_a_pattern_and_keeps_rows(capsys):
     assert "step    25" in output.out and "train: 6/60" in output.err and "\x1b" not in output.err + output.out
 
 
+def test_a_step_is_the_five_lines():
+    """Against a loop written out: zeroed gradients, a clip that bites, the schedule before the optimizer."""
+    model, batches = model_and_batches(dropout=0.0)
+    optimizer = nt.SGD(model.parameters(), 1.0, momentum=0.5)
+    trainer = nt.Trainer(model, nt.CrossEntropyLoss(), optimizer, nt.CosineSchedule(optimizer, 1.0, 0.1, 3, 9), clip=0.1)
+    twin, _ = model_and_batches(dropout=0.0)
+    criterion, velocities = nt.CrossEntropyLoss(), [np.zeros_like(p.data) for p in twin.parameters()]
+    model(*batches(5)[0])                                   # a forward that nobody answers
+    trainer.fit(batches, 6)
+    for n in range(1, 7):
+        inputs, targets = batches(n - 1)
+        twin.zero_grad()
+        loss = criterion(twin(*inputs), targets)
+        twin.backward(criterion.backward())
+        norm = math.sqrt(sum(float((p.grad ** 2).sum()) for p in twin.parameters()))
+        lr = n / 3 if n <= 3 else 0.1 + 0.9 * (1 + math.cos(math.pi * (n - 3) / 6)) / 2
+        for p, v in zip(twin.parameters(), velocities):
+            v[...] = 0.5 * v + p.grad * min(1, 0.1 / norm)
+            p.data -= lr * v
+        row = trainer.history[n - 1]
+        assert norm > 0.1 and row["loss"] == pytest.approx(float(loss), rel=1e-4)
+        assert row["norm"] == pytest.approx(norm, rel=1e-3) and row["lr"] == pytest.approx(lr)
+    for p, q in zip(model.parameters(), twin.parameters(), strict=True):
+        np.testing.assert_allclose(p.data, q.data, atol=1e-5)
+
+
+def test_fit_goes_on_where_it_stopped_and_prints_the_mean_loss(capsys):
+    model, batches = model_and_batches()
+    trainer = nt.Trainer(model, nt.CrossEntropyLoss(), nt.Adam(model.parameters()))
+    trainer.fit(batches, 5)
+    history = trainer.fit(batches, 7, validation=lambda: 1.25, every=4)
+    assert [row["step"] for row in history if "validation" in row] == [8, 12]
+    mean = np.mean([row["loss"] for row in history[8:12]])
+    assert f"step    12   training loss {mean:.3f}   validation loss 1.250" in capsys.readouterr().out
+
+
 def test_the_same_seed_trains_the_same_model():
     losses = []
     for _ in range(2):
@@ -159,6 +196,7 @@ def test_a_loss_that_is_not_finite_stops_and_names_the_first_bad_parameter(spoil
     trainer = nt.Trainer(model, nt.CrossEntropyLoss(), nt.Adam(model.parameters()))
     trainer.fit(batches, 2)
     spoil(model).data[...] = np.nan
+    model.decoder.norm.gamma.data[...] = np.nan             # bad too, but further on
     before = model.state_dict()
     with pytest.raises(ValueError, match=match):
         trainer.fit(batches, 2)

@@ -4,6 +4,7 @@ import os
 import sys
 
 from .. import __version__
+from ..training.blas import set_blas_threads
 from . import demo, gradcheck, lesson
 from .parser import Parser
 
@@ -18,6 +19,8 @@ def main(argv=None):
     for command in COMMANDS:
         command.add(commands)
     arguments = parser.parse_args(argv)
+    if "OPENBLAS_NUM_THREADS" not in os.environ:
+        set_blas_threads(1)                     # all that the commands multiply is small
     try:
         return arguments.run(arguments) or 0
     except BrokenPipeError:                     # the reader of our output has gone

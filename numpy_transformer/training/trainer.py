@@ -37,10 +37,10 @@ class Trainer:
         validation : function that returns the validation loss, called every `every` steps and at the end
         """
         with Progress(steps, title, "step") as progress:
-            for _ in range(steps):
+            for n in range(1, steps + 1):
                 row = self.step(*batches(self.steps))
                 progress.advance(f"loss {row['loss']:.3f}  lr {row['lr']:.1e}  norm {row['norm']:.2f}")
-                if validation is not None and (self.steps % every == 0 or self.steps == steps):
+                if validation is not None and (self.steps % every == 0 or n == steps):
                     row["validation"] = validation()
                     recent = np.mean([r["loss"] for r in self.history[-every:]])
                     progress.write(f"step {self.steps:5d}   training loss {recent:.3f}   "
