@@ -15,14 +15,15 @@ class Parameter:
     (an optimizer, a tied layer, a replica) sees the new values and never comes apart from them.
 
     Parameters:
-        data : array_like, copied. `grad` starts as zeros of the same shape and dtype.
+        data : array_like, copied; integers become float64. `grad` starts as zeros of the same shape and dtype.
 
     Raises:
         ValueError if an assigned array has another shape; TypeError if its dtype does not fit.
     """
 
     def __init__(self, data):
-        self._data = np.array(data)
+        data = np.asarray(data)
+        self._data = data.astype(data.dtype if data.dtype.kind in "fc" else np.float64)
         self._grad = np.zeros_like(self._data)
         self.held = False               # True once an optimizer keeps arrays of this dtype beside it
 
@@ -183,6 +184,8 @@ class Module:
 
         Raises ValueError once an optimizer holds the parameters: its state would keep the old dtype.
         """
+        if np.dtype(dtype).kind not in "fc":
+            raise ValueError(f"astype({np.dtype(dtype).name}): parameters are floats; choose np.float32 or np.float64")
         held = [name for name, parameter in self.named_parameters() if getattr(parameter, "held", False)]
         if held:
             raise ValueError(f"an optimizer holds {held[0]!r} and keeps state of dtype "
@@ -204,14 +207,17 @@ class Module:
     def load_state_dict(self, state):
         """Copy arrays into the parameters of the same names, all or nothing; returns self.
 
-        Raises ValueError that lists missing names, unknown names and wrong shapes.
+        Raises ValueError that lists missing names, unknown names, wrong shapes and wrong dtypes.
         """
         own = dict(self.named_parameters())
         wrong = [f"{title}: {', '.join(names)}" for title, names in (
             ("missing", [name for name in own if name not in state]),
             ("unknown", [name for name in state if name not in own]),
             ("wrong shape", [f"{name} {np.shape(state[name])} instead of {own[name].data.shape}" for name in own
-                             if name in state and np.shape(state[name]) != own[name].data.shape])) if names]
+                             if name in state and np.shape(state[name]) != own[name].data.shape]),
+            ("wrong dtype", [f"{name} {np.asarray(state[name]).dtype} instead of {own[name].data.dtype}" for name in own
+                             if name in state and not np.can_cast(np.asarray(state[name]).dtype, own[name].data.dtype,
+                                                                  "same_kind")])) if names]
         if wrong:
             raise ValueError(f"state_dict does not fit {type(self).__name__}, nothing was loaded; " + "; ".join(wrong))
         for name, parameter in own.items():

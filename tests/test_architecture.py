@@ -16,12 +16,13 @@ MAY_IMPORT = {
     "module": set(),
     "layers": {"module"},
     "models": {"module", "layers"},
-    "training": set(),
+    "training": {"module"},
     "decoding": {"layers", "models"},
     "data": set(),
     "views": set(),
     "checks": {"module", "layers", "models", "training"},
-    "cli": {"__version__", "layers", "models", "training", "decoding", "data", "views", "checks", "classroom"},
+    "cli": {"__version__", "module", "layers", "models", "training", "decoding", "data", "views", "checks",
+            "classroom"},
     "classroom": {"module", "layers", "models", "training", "decoding", "data", "views", "checks"},
 }
 

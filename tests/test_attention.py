@@ -82,6 +82,14 @@ def test_scores_of_ten_thousand_neither_overflow_nor_leak(dtype):
     assert all(np.isfinite(g).all() for g in gradients)
 
 
+def test_the_weights_are_to_be_looked_at():
+    q, k, v, mask = draw()
+    attention = nt.ScaledDotProductAttention()
+    attention(q, k, v, mask)
+    with pytest.raises(ValueError, match="read-only"):
+        attention.weights[...] = 0
+
+
 def test_what_a_hidden_key_holds_does_not_matter():
     q, k, v, mask = draw()
     mask[:, :, :, 4] = False

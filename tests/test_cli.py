@@ -137,7 +137,7 @@ def test_bad_input_about_a_students_class_is_one_line(capsys, student, name, opt
     (["gradcheck", "LayerNrom"], "no component 'LayerNrom'; choose among Linear, Embedding"),
     (["gradcheck", "no_such.py:Class", "--shape", "3"], "no file 'no_such.py'"),
     (["gradcheck", "Linear", "--shape", "3,5"], "for a class of your own"),
-    (["gradcheck", "ReLU", "--json", "no/such/folder/x.json"], "No such file or directory"),
+    (["gradcheck", "ReLU", "--json", "no/such/folder/x.json"], "cannot write 'no/such/folder/x.json'"),
     (["gradcheck", "ReLU", "--seed", "-1"], "--seed"),
     (["demo", "--text", "no-such-file.txt"], "cannot read 'no-such-file.txt'"),
     (["demo", "--lm-steps", "0"], "--lm-steps: '0' is not a whole number of at least 1"),
@@ -167,6 +167,38 @@ def test_a_figures_folder_that_cannot_be_written_stops_the_demo_before_it_trains
     assert "pictures cannot be written" in refused(capsys, "demo", "--figures", tmp_path / "file")
 
 
+def test_a_relative_path_works_as_well(capsys, tmp_path, monkeypatch, student):
+    monkeypatch.chdir(tmp_path)
+    assert run(capsys, "gradcheck", "student.py:Good", "--shape", "3,5,12")[0] == 0
+    assert "student.py, line 22" in refused(capsys, "gradcheck", "student.py:Crashes", "--shape", "3,5,12")
+
+
+@pytest.mark.parametrize("body, match", [
+    ("raise SystemExit(0)", "SystemExit"), ("raise NotImplementedError('later')", "NotImplementedError: later"),
+    ("return np.ones((10 ** 5, 10 ** 5, 10 ** 5))", "MemoryError"),
+])
+def test_whatever_a_students_class_raises_is_one_line(capsys, tmp_path, body, match):
+    (tmp_path / "odd.py").write_text(f"import numpy as np\nclass Odd:\n    def forward(self, x):\n        {body}\n"
+                                     "    def backward(self, dy):\n        return dy\n")
+    line = refused(capsys, "gradcheck", f"{tmp_path}/odd.py:Odd", "--shape", "3,5")
+    assert match in line and "odd.py, line 4, in forward" in line
+
+
+def test_a_class_whose_parameters_are_not_found_is_told(capsys, tmp_path):
+    (tmp_path / "plain.py").write_text("class Plain:\n    def __init__(self):\n        self.W = 2.0\n"
+                                       "    def forward(self, x):\n        return self.W * x\n"
+                                       "    def backward(self, dy):\n        return self.W * dy\n")
+    code, out, _ = run(capsys, "gradcheck", f"{tmp_path}/plain.py:Plain", "--shape", "3,5")
+    assert code == 0 and "no parameters found" in out
+
+
+def test_a_json_file_is_replaced_only_by_rows(capsys, tmp_path):
+    path = tmp_path / "keep.json"
+    path.write_text("precious")
+    refused(capsys, "gradcheck", "LayerNrom", "--json", path)
+    assert path.read_text() == "precious"
+
+
 def test_traceback_is_there_for_who_asks(capsys):
     with pytest.raises(ValueError):
         main(["lesson", "99", "--traceback"])
@@ -179,7 +211,7 @@ def test_the_demo_in_small(capsys, tmp_path, monkeypatch):
     outputs = []
     for seed in (1, 2):
         code, out, _ = run(capsys, "demo", "--text", tmp_path / "text.txt", "--figures", tmp_path / f"figures{seed}",
-                           "--lm-steps", 20, "--date-steps", 4, "--seed", seed)
+                           "--lm-steps", 20, "--date-steps", 1, "--seed", seed)
         outputs.append(out)
         assert code == 0 and "exact match on" in out and "validation loss" in out
         names = {path.name for path in (tmp_path / f"figures{seed}").iterdir()}
@@ -200,7 +232,7 @@ def test_lessons_are_found_beside_the_package_or_their_absence_is_said(capsys, t
     (tmp_path / "lessons" / "42_answer.py").unlink()
     (tmp_path / "lessons").rmdir()
     monkeypatch.setattr("numpy_transformer.cli.lesson.__file__", str(tmp_path / "a" / "b" / "c.py"))
-    assert "there is no folder lessons/ here" in refused(capsys, "lesson")
+    assert "there are no lessons in lessons/ here" in refused(capsys, "lesson")
 
 
 def start(*arguments):

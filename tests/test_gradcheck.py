@@ -175,6 +175,41 @@ def test_a_forward_that_complex_numbers_do_not_pass_is_judged_by_differences():
     assert report.ok and report.worst("complex") is None and "does not let complex numbers pass" in report.rows[0].note
 
 
+class WithVar(nt.LayerNorm):
+    """Right, but x.var() gives the complex step no derivative, and no warning either."""
+
+    def forward(self, x):
+        inverse_std = 1 / np.sqrt(x.var(-1, keepdims=True) + self.eps)
+        x_hat = (x - x.mean(-1, keepdims=True)) * inverse_std
+        self.remember(x_hat, inverse_std)
+        return x_hat * self.gamma.data + self.beta.data
+
+
+class WithVarWrong(WithVar):
+    backward = NoVarianceTerm.backward
+
+
+def test_where_the_complex_step_is_blind_the_differences_decide():
+    right, wrong = nt.gradcheck(WithVar(12), X), nt.gradcheck(WithVarWrong(12), X)
+    assert right.ok and right.rows[0].complex is None and "contradicts the differences" in right.rows[0].note
+    row = wrong.rows[0]
+    assert not wrong.ok and abs(row.backward - row.numeric) > 0.1 and row.cosine < 0.99
+
+
+@pytest.mark.parametrize("rng", [np.random.default_rng(0), np.random.RandomState(0), np.random])
+def test_every_kind_of_generator_keeps_its_mask(rng):
+    class OldDropout(nt.ReLU):
+        def __init__(self):
+            self.rng = None if rng is np.random else rng
+
+        def forward(self, x):
+            keep = (self.rng or np.random).uniform(size=x.shape) < 0.7
+            self.remember(keep)
+            return x * keep
+
+    assert nt.gradcheck(OldDropout(), X).ok
+
+
 @pytest.mark.parametrize("backward, match", [
     (lambda self, dy: None, "returned 0 gradient"),
     (lambda self, dy: (dy, dy), "returned 2 gradient"),

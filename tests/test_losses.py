@@ -47,7 +47,7 @@ def test_extreme_logits_are_exact(dtype):
 
 @pytest.mark.parametrize("targets, error, match", [
     (np.array([[0, 1.5]]), TypeError, "integers"),
-    (np.array([[0, 4]]), IndexError, r"0 to 3.*got 4"),
+    (np.array([[0, 4]]), IndexError, r"0 to 3.*got 4 at index \[0, 1\]"),
     (np.array([[0, -2]]), IndexError, "got -2"),
     (np.array([0, 1]), ValueError, "one target for each"),
     (np.array([[9, 9]]), ValueError, "all 2 targets are ignored"),

@@ -51,6 +51,11 @@ def test_masks_of_both_kinds_fit_scores_of_every_rank(mask, shape):
     np.testing.assert_array_equal(np.isneginf(y), np.broadcast_to(~np.tri(5, 4, dtype=bool), shape))
 
 
+def test_masks_that_do_not_fit_each_other_are_refused():
+    with pytest.raises(ValueError, match=r"\(1, 1, 3, 3\) and \(1, 1, 4, 4\) do not broadcast"):
+        nt.combine_masks(nt.causal_mask(3), nt.causal_mask(4))
+
+
 def test_combining_refuses_what_attention_would_refuse():
     with pytest.raises(TypeError, match="boolean"):
         nt.combine_masks(nt.causal_mask(3), np.ones((3, 3)))

@@ -114,6 +114,24 @@ def test_a_source_of_padding_alone_is_finite():
     assert np.isfinite(y).all() and all(np.isfinite(p.grad).all() for p in model.parameters())
 
 
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_dropout_follows_both_kinds_of_positions(positions):
+    model = nt.EncoderDecoder(V, W, D, H, L, 16, 0.5, max_len=20, positions=positions, rng=0)
+    model.encoder.forward = lambda x, mask: x                # what the encoder is given
+    zeros = (model.encode(ids(V, 30, S)) == 0).mean()
+    assert 0.45 < zeros < 0.55 and not (model.eval().encode(ids(V, 30, S)) == 0).any()
+
+
+def test_arguments_of_the_decoder_stand_in_the_order_of_its_blocks():
+    model = nt.Decoder(L, D, H, 16, 0.1, "pre", "relu", 1e-5, True, False)
+    assert model.blocks[0].cross_attention is not None and model.norm is None
+
+
+def test_batches_of_different_sizes_are_refused():
+    with pytest.raises(ValueError, match=r"source \(2, 8\) and target \(3, 6\)"):
+        encoder_decoder()(ids(V, 2, S), ids(W, 3, T))
+
+
 def test_encode_and_decode_apart_equal_forward():
     model = encoder_decoder()
     source, target = ids(V, 3, S), ids(W, 3, T)
@@ -194,6 +212,8 @@ def test_the_language_model_starts_as_gpt_2_does():
     (lambda m: m(np.ones((2, 21), int)), "max_len = 20"), (lambda m: m(np.ones((2, 0), int)), "max_len"),
     (lambda m: m(np.ones((2, 3), int), np.ones((2, 4), bool)), "True = real token"),
     (lambda m: m(np.ones((2, 3), int), np.ones((2, 3))), "True = real token"),
+    (lambda m: nt.CausalLanguageModel(V, D, 0, L, positions="rotary"), "num_heads must be"),
+    (lambda m: nt.CausalLanguageModel(V, D, H, L, max_len=0, positions="rotary"), "max_len must be"),
 ])
 def test_sequences_and_masks_that_do_not_fit_are_refused(call, match):
     with pytest.raises(ValueError, match=match):

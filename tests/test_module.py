@@ -91,10 +91,12 @@ def test_load_state_dict_names_every_offender_and_loads_nothing():
     state["first.weight"] = state["first.weight"] + 1
     state["rest.0.bias"] = np.zeros(9)
     state["stranger"] = state.pop("first.bias")
+    state["rest.0.weight"] = state["rest.0.weight"].astype(complex)
     before = model.state_dict()
     with pytest.raises(ValueError) as error:
         model.load_state_dict(state)
-    for part in ("missing: first.bias", "unknown: stranger", "wrong shape: rest.0.bias (9,) instead of (2,)"):
+    for part in ("missing: first.bias", "unknown: stranger", "wrong shape: rest.0.bias (9,) instead of (2,)",
+                 "wrong dtype: rest.0.weight complex128 instead of float32"):
         assert part in str(error.value)
     for name, array in model.state_dict().items():
         np.testing.assert_array_equal(array, before[name])
@@ -105,6 +107,12 @@ def test_state_dict_holds_copies():
     state = model.state_dict()
     model.first.weight.data += 1
     assert not np.array_equal(state["first.weight"], model.first.weight.data)
+
+
+def test_parameters_are_floats():
+    assert nt.Parameter([1, 2]).data.dtype == np.float64
+    with pytest.raises(ValueError, match="parameters are floats"):
+        Pair().astype(int)
 
 
 def test_a_module_without_forward_says_so():

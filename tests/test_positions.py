@@ -69,6 +69,17 @@ def test_rotary_turns_pairs_and_its_scores_depend_on_the_distance_alone(interlea
     assert abs(scores[0] - at(q, 6) @ at(k, 0)) > 1e-3
 
 
+def test_rotary_takes_whole_numbers_and_refuses_what_it_cannot_turn():
+    rotary = nt.RotaryEmbedding(4)
+    x = np.arange(8).reshape(2, 4)
+    np.testing.assert_allclose(rotary(x), rotary(x.astype(np.float64)))
+    for arguments in (dict(offset=-1), dict(positions=[-1, 0])):
+        with pytest.raises((ValueError, IndexError), match="offset|positions must lie"):
+            rotary(x, **arguments)
+    with pytest.raises(ValueError, match=r"x\[None\]"):
+        rotary(np.ones(4))
+
+
 def test_rotary_at_given_positions_equals_rotary_at_offsets():
     rotary = nt.RotaryEmbedding(6)
     x = np.random.default_rng(0).standard_normal((3, 2, 4, 6)).astype(np.float32)

@@ -145,7 +145,8 @@ def test_a_step_is_the_five_lines():
     """Against a loop written out: zeroed gradients, a clip that bites, the schedule before the optimizer."""
     model, batches = model_and_batches(dropout=0.0)
     optimizer = nt.SGD(model.parameters(), 1.0, momentum=0.5)
-    trainer = nt.Trainer(model, nt.CrossEntropyLoss(), optimizer, nt.CosineSchedule(optimizer, 1.0, 0.1, 3, 9), clip=0.1)
+    schedule = nt.CosineSchedule(optimizer, 1.0, 0.1, 3, 9)
+    trainer = nt.Trainer(model, nt.CrossEntropyLoss(), optimizer, schedule, clip=0.1)
     twin, _ = model_and_batches(dropout=0.0)
     criterion, velocities = nt.CrossEntropyLoss(), [np.zeros_like(p.data) for p in twin.parameters()]
     model(*batches(5)[0])                                   # a forward that nobody answers
@@ -175,6 +176,30 @@ def test_fit_goes_on_where_it_stopped_and_prints_the_mean_loss(capsys):
     assert [row["step"] for row in history if "validation" in row] == [8, 12]
     mean = np.mean([row["loss"] for row in history[8:12]])
     assert f"step    12   training loss {mean:.3f}   validation loss 1.250" in capsys.readouterr().out
+
+
+def test_a_loss_that_overflows_while_all_is_finite_names_the_largest():
+    model, batches = model_and_batches(dropout=0.0)
+    model.decoder.norm.gamma.data[3] = -3e38
+    model.embedding.weight.data *= 1e3
+    match = r"every parameter is still finite, the largest is the value of decoder\.norm\.gamma with 3\.0e\+38"
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match=match):
+        nt.Trainer(model, nt.CrossEntropyLoss(), nt.Adam(model.parameters())).fit(batches, 1)
+
+
+def test_the_norm_of_large_finite_gradients_is_finite():
+    p = nt.Parameter(np.zeros(4, np.float32))
+    p.grad = np.full(4, 1e25)
+    with np.errstate(over="ignore"):
+        assert nt.clip_grad_norm([p], 1.0) == pytest.approx(2e25)
+    np.testing.assert_allclose(p.grad, 0.5)
+
+
+def test_optimizers_take_parameters():
+    with pytest.raises(TypeError, match="pass model.parameters"):
+        nt.SGD([np.ones(3)], 0.1)
+    with pytest.raises(ValueError, match="does not hold"):
+        nt.AdamW([nt.Parameter(np.ones(3))], decay=[nt.Parameter(np.ones(3))])
 
 
 def test_the_same_seed_trains_the_same_model():
@@ -216,7 +241,7 @@ def test_a_gradient_that_is_not_finite_stops_before_the_update():
     trainer = nt.Trainer(model, Bad(), nt.Adam(model.parameters()), clip=1.0)
     before = model.state_dict()
     with (np.errstate(invalid="ignore"),
-          pytest.raises(ValueError, match="step 1: the gradient is .* gradient of embedding")):
+          pytest.raises(ValueError, match="step 1: the gradient is .* gradient of decoder.norm.beta")):
         trainer.fit(batches, 1)
     for name, array in model.state_dict().items():
         np.testing.assert_array_equal(array, before[name])

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..checks import components
 from ..checks.gradcheck import gradcheck, positional, show
+from ..module import is_parameter, named_parts
 from ..training.progress import Progress
 from .parser import add_command, whole_number
 
@@ -46,24 +47,31 @@ def run(arguments):
         raise ValueError("check one FILE.py:Class at a time, without other names")
     if (arguments.inputs or arguments.args) and not own:
         raise ValueError("--shape, --ids and --args are for a class of your own: name it as FILE.py:Class")
-    with open_json(arguments.json) as out:
-        text = sys.stderr if out is sys.stdout else sys.stdout
-        if own:
-            reports = [check_own(own[0], arguments)]
-            print(reports[0], file=text)
+    check_writable(arguments.json)
+    text = sys.stderr if arguments.json == "-" else sys.stdout
+    if own:
+        reports = [check_own(own[0], arguments)]
+        print(reports[0], file=text)
+    else:
+        reports = check_components(arguments.names, arguments.seed)
+        print(table(reports, every_tensor=arguments.all or bool(arguments.names)), file=text)
+    if arguments.json:
+        rows = json.dumps([row for report in reports for row in report.to_json()], indent=1) + "\n"
+        if arguments.json == "-":
+            print(rows, end="")
         else:
-            reports = check_components(arguments.names, arguments.seed)
-            print(table(reports, every_tensor=arguments.all or bool(arguments.names)), file=text)
-        if out is not None:
-            print(json.dumps([row for report in reports for row in report.to_json()], indent=1), file=out)
+            Path(arguments.json).write_text(rows, encoding="utf-8")
     return 0 if all(report.ok for report in reports) else 1
 
 
-def open_json(name):
-    """Opened before the work, so that a file that cannot be written is found then."""
+def check_writable(name):
+    """Before the work; what stands in the file stays until there is something to replace it."""
     if name in (None, "-"):
-        return contextlib.nullcontext(sys.stdout if name else None)
-    return open(name, "w", encoding="utf-8")
+        return
+    try:
+        open(name, "a", encoding="utf-8").close()
+    except OSError as error:
+        raise ValueError(f"cannot write {name!r}: {error.strerror}; name a file in a folder that is there") from error
 
 
 def check_components(names, seed):
@@ -92,46 +100,51 @@ def table(reports, every_tensor=False):
 
 def check_own(name, arguments):
     path, _, class_name = name.rpartition(":")
-    cls = load_class(Path(path), class_name)
+    path = Path(path).resolve()
+    cls = load_class(path, class_name)
     inputs = arguments.inputs or []
     if not inputs:
         raise ValueError(f"give the shape of each input of {class_name}.forward{inspect.signature(cls.forward)}, "
                          "for instance --shape 3,5,12")
     rng = np.random.default_rng(arguments.seed)
-    values = [rng.integers(0, limit, shape) if limit else rng.standard_normal(shape) for limit, shape in inputs]
     with errors_of(path):
+        values = [rng.integers(0, limit, shape) if limit else rng.standard_normal(shape) for limit, shape in inputs]
         module = build(cls, arguments.args, inputs[0])
         check_count(module, class_name, inputs)
-        return gradcheck(module, *values, seed=arguments.seed, name=class_name)
+        report = gradcheck(module, *values, seed=arguments.seed, name=class_name)
+    if not any(is_parameter(part) for _, part in named_parts(module)):
+        report.name += ": no parameters found (attributes with .data and .grad, such as nt.Parameter)"
+    return report
 
 
 @contextlib.contextmanager
 def errors_of(path):
-    """An exception that passed through the student's file becomes a sentence with its line."""
+    """What the student's file raises becomes a sentence with its line."""
     try:
         yield
-    except Exception as error:
-        lines = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == Path(path)]
-        if not lines:
-            raise
-        raise ValueError(f"{path}, line {lines[-1].lineno}, in {lines[-1].name}: "
-                         f"{type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        lines = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path]
+        if not lines and type(error) is ValueError:
+            raise                                           # a sentence already, such as gradcheck's own
+        where = f", line {lines[-1].lineno}, in {lines[-1].name}" if lines else ""
+        raise ValueError(f"{path.name}{where}: {type(error).__name__}: {error}") from error
 
 
 def load_class(path, class_name):
     if not path.is_file():
-        raise ValueError(f"there is no file {str(path)!r}; give FILE.py:Class")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+        raise ValueError(f"there is no file {path.name!r} in {path.parent}; give FILE.py:Class")
+    spec = importlib.util.spec_from_file_location(f"_checked_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.resolve().parent))          # so that it can import what lies beside it
+    sys.path.insert(0, str(path.parent))                    # so that it can import what lies beside it
+    sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise ValueError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"{path.name} cannot be imported: {type(error).__name__}: {error}") from error
     cls = getattr(module, class_name, None)
     if not isinstance(cls, type):
         classes = [key for key, value in vars(module).items() if isinstance(value, type)]
-        raise ValueError(f"{path} defines no class {class_name!r}; it has {', '.join(classes) or 'none'}")
+        raise ValueError(f"{path.name} defines no class {class_name!r}; it has {', '.join(classes) or 'none'}")
     for method in ("forward", "backward"):
         if not callable(getattr(cls, method, None)):
             raise ValueError(f"{class_name} has no {method}; a component has forward and backward")

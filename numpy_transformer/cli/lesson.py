@@ -28,7 +28,7 @@ def run(arguments):
 def lessons_folder():
     """lessons/ in the current folder, else beside the package."""
     for folder in (Path("lessons"), Path(__file__).resolve().parents[2] / "lessons"):
-        if folder.is_dir():
+        if any(folder.glob("[0-9][0-9]_*.py")):
             return folder
-    raise ValueError("there is no folder lessons/ here, and none beside the installed package; "
+    raise ValueError("there are no lessons in lessons/ here, nor beside the installed package; "
                      "run the command in a checkout of the project")

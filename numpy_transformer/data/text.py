@@ -14,7 +14,7 @@ def builtin_text():
 def read_text(path):
     """The text of a UTF-8 file. Raises ValueError if it cannot be read, is not UTF-8 or is empty."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ValueError(f"cannot read {str(path)!r}: {error.strerror}; name a readable text file") from error
     except UnicodeDecodeError as error:
@@ -68,7 +68,7 @@ class TextWindows:
         return self.windows(self.train, rng.integers(0, len(self.train) - self.length, self.batch_size))
 
     def validation(self):
-        """The whole held-out part as one list of batches of windows side by side."""
+        """The held-out part, but for a last incomplete window, as a list of batches of windows side by side."""
         starts = np.arange(0, len(self.held_out) - self.length, self.length)
         return [self.windows(self.held_out, starts[i:i + 64]) for i in range(0, len(starts), 64)]
 

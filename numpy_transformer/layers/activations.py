@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ..module import Module
-from .arguments import check_choice
+from .arguments import check_array, check_choice
 from .erf import erf
 
 
@@ -22,9 +22,10 @@ class ReLU(Module):
     """
 
     def forward(self, x):
+        check_array(self, x)
         positive = x.real > 0
         self.remember(positive)
-        return x * positive                     # where(positive, x, 0) is slower, and would hide a NaN
+        return np.maximum(x, 0) if np.isrealobj(x) else x * positive
 
     def backward(self, dy):
         return dy * self.recall()
@@ -57,6 +58,7 @@ class GELU(Module):
         self.approximate = approximate
 
     def forward(self, x):
+        check_array(self, x)
         if self.approximate == "tanh":
             phi = (1 + np.tanh(math.sqrt(2 / math.pi) * x * (1 + self.CUBIC * (x * x)))) / 2
         else:
@@ -86,6 +88,7 @@ class SiLU(Module):
     """
 
     def forward(self, x):
+        check_array(self, x)
         sigma = (1 + np.tanh(x / 2)) / 2        # the same function, and it cannot overflow
         self.remember(x, sigma)
         return x * sigma

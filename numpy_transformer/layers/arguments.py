@@ -8,9 +8,15 @@ def rows(x):
     return x.reshape(-1, x.shape[-1])
 
 
+def check_array(layer, *arrays):
+    for x in arrays:
+        if not isinstance(x, (np.ndarray, np.generic)):
+            raise TypeError(f"{type(layer).__name__} takes NumPy arrays, got {type(x).__name__}; "
+                            "convert it with np.array")
+
+
 def check_last_dim(layer, x, name, size):
-    if not isinstance(x, np.ndarray):
-        raise TypeError(f"{type(layer).__name__} takes a NumPy array, got {type(x).__name__}; convert it with np.array")
+    check_array(layer, x)
     if x.ndim == 0 or x.shape[-1] != size:
         raise ValueError(f"{type(layer).__name__} takes inputs whose last dimension is {name} = {size}, got shape "
                          f"{x.shape}; pass (..., {size}) or build the layer with another {name}")

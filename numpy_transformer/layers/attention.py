@@ -3,6 +3,7 @@
 import math
 
 from ..module import Module
+from .arguments import check_array
 from .dropout import Dropout
 from .masks import AttentionMask
 from .softmax import Softmax
@@ -47,11 +48,14 @@ class ScaledDotProductAttention(Module):
         self.weights = None
 
     def forward(self, q, k, v, mask=None):
+        check_array(self, q, k, v)
         check_shapes(q, k, v)
         q = q / math.sqrt(q.shape[-1])          # on q, the smallest place to scale the scores
         scores = (by_key_head(q, k) @ k.mT).reshape(*q.shape[:-1], -1)
-        self.weights = self.softmax(self.mask(scores, mask))
-        p = self.dropout(self.weights)
+        weights = self.softmax(self.mask(scores, mask))
+        self.weights = weights.view()
+        self.weights.flags.writeable = False    # to be looked at: backward needs the numbers as they are
+        p = self.dropout(weights)
         self.remember(q, k, v, p)
         return (by_key_head(p, v) @ v).reshape(*q.shape[:-1], -1)
 

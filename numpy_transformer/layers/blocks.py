@@ -23,7 +23,7 @@ class EncoderBlock(Module):
 
     Parameters:
         d_model, num_heads, d_ff : int
-        dropout : float, on each sublayer's output, the attention weights and the feed-forward's hidden layer
+        dropout : float, on each sublayer's output, the attention weights and FeedForward's hidden layer
         norm : "pre" or "post"
         activation : as FeedForward, or "swiglu"
         eps : float, of the norms
@@ -73,7 +73,7 @@ class EncoderBlock(Module):
 
 
 class DecoderBlock(EncoderBlock):
-    """An EncoderBlock that gets a causal mask; with cross_attention also attends to a memory.
+    """An EncoderBlock meant to be given a causal mask; with cross_attention it also attends to a memory.
 
     Parameters:
         cross_attention : bool; adds `cross_attention` behind `norm2`, and `norm3` before `feed_forward`

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..module import Module
+from .arguments import check_array
 
 
 class Dropout(Module):
@@ -13,7 +14,7 @@ class Dropout(Module):
         rng : generator or seed that draws the masks
 
     Shape:
-        x (any) -> y (the same)
+        x (any) -> y (the same; where nothing is dropped, x itself)
 
     Backward:
         dx = dy * m / (1 - p), with the mask of the matching forward
@@ -32,6 +33,7 @@ class Dropout(Module):
         self.rng = np.random.default_rng(rng)
 
     def forward(self, x):
+        check_array(self, x)
         keep = None
         if self.training and self.p:
             keep = self.rng.random(x.shape, np.float32) >= self.p

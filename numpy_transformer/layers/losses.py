@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..module import Module
-from .arguments import integer_ids, rows
+from .arguments import check_array, integer_ids, rows
 from .softmax import shift
 
 
@@ -54,17 +54,18 @@ class CrossEntropyLoss(Module):
 
     def read(self, logits, targets):
         """Targets as N class ids, and which of them count."""
+        check_array(self, logits)
         targets = np.asarray(targets)
         if targets.shape != logits.shape[:-1]:
             raise ValueError(f"targets have shape {targets.shape}, logits {logits.shape}: wanted one target for each "
                              f"row of {logits.shape[-1]} logits, shape {logits.shape[:-1]}")
-        counted = np.ones(targets.size, bool) if self.ignore_id is None else targets.ravel() != self.ignore_id
+        counted = np.ones(targets.shape, bool) if self.ignore_id is None else targets != self.ignore_id
         self.count = int(np.count_nonzero(counted))
         if not self.count:
             raise ValueError(f"all {targets.size} targets are ignored (ignore_id = {self.ignore_id}): a mean over none "
                              "has no value; leave such batches out")
-        ids = np.where(counted, targets.ravel(), 0) if targets.dtype.kind in "iu" else targets
-        return integer_ids(ids, logits.shape[-1], "targets", "number of classes"), counted
+        ids = np.where(counted, targets, 0) if targets.dtype.kind in "iu" else targets
+        return integer_ids(ids, logits.shape[-1], "targets", "number of classes").ravel(), counted.ravel()
 
 
 class BinaryCrossEntropyLoss(Module):
@@ -83,6 +84,7 @@ class BinaryCrossEntropyLoss(Module):
     """
 
     def forward(self, logits, targets):
+        check_array(self, logits)
         targets = np.asarray(targets, logits.real.dtype)
         if targets.shape != logits.shape or not targets.size:
             raise ValueError(f"targets have shape {targets.shape}, logits {logits.shape}: wanted the same shape, "

@@ -27,7 +27,11 @@ def combine_masks(*masks):
     for mask in masks:
         if mask is not None:
             mask = check_boolean(mask)
-            combined = mask if combined is None else combined & mask
+            try:
+                combined = mask if combined is None else combined & mask
+            except ValueError:
+                raise ValueError(f"masks of shapes {combined.shape} and {mask.shape} do not broadcast together; their "
+                                 "axes are (batch or 1, heads or 1, queries or 1, keys)") from None
     return combined
 
 
@@ -63,7 +67,7 @@ class AttentionMask(Module):
 
     Shape:
         scores (..., T, S), mask None, 2-D (T, S) or 4-D (B or 1, H or 1, T or 1, S), boolean, True = may
-        attend -> scores (..., T, S)
+        attend -> scores (..., T, S); with mask None, the very same array
 
     Backward:
         dscores = dy where the mask is True, exactly 0 where it is False

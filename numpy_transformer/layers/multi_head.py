@@ -63,6 +63,9 @@ class MultiHeadAttention(Module):
         return self.attention.weights
 
     def forward(self, query, key, value, mask=None, positions=None):
+        if np.ndim(query) < 2 or np.ndim(key) < 2:
+            raise ValueError(f"attention takes (B, T, d_model) or (T, d_model), got shapes {np.shape(query)} and "
+                             f"{np.shape(key)}; add the missing axis with x[None]")
         q = split_heads(self.query(query), self.num_heads)
         k = split_heads(self.key(key), self.num_kv_heads)
         v = split_heads(self.value(value), self.num_kv_heads)

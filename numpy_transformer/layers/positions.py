@@ -25,6 +25,8 @@ def places(layer, x, offset, positions):
                          f"got shape {np.shape(x)}; add the missing axis with x[None]")
     if positions is not None:
         return integer_ids(positions, layer.max_len, "positions", "max_len")
+    if offset < 0:
+        raise ValueError(f"offset = {offset} must not be negative: positions count from 0")
     if offset + length > layer.max_len:
         raise ValueError(f"a sequence of {offset + length} tokens is longer than max_len = {layer.max_len}; "
                          "shorten it, or build the model with a larger max_len")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..module import Module
-from .arguments import check_choice, check_last_dim, check_positive
+from .arguments import check_choice, check_last_dim, check_positive, integer_ids
 from .initial import DTYPE
 
 
@@ -57,7 +57,7 @@ class RotaryEmbedding(Module):
         return self.turn(dy, cos, -sin)
 
     def turn(self, x, cos, sin):
-        y = np.empty_like(x)
+        y = np.empty(x.shape, np.result_type(x, cos))
         (a, b), (ya, yb) = self.pairs(x), self.pairs(y)
         ya[...] = a * cos - b * sin
         yb[...] = a * sin + b * cos
@@ -69,10 +69,13 @@ class RotaryEmbedding(Module):
         return x[..., :self.d_head // 2], x[..., self.d_head // 2:]
 
     def angles(self, x, offset, positions):
+        if x.ndim < 2 or offset < 0:
+            raise ValueError(f"RotaryEmbedding takes (..., T, d_head) from offset 0 on, got shape {x.shape} and offset "
+                             f"{offset}; add the missing axis with x[None]")
         place = slice(offset, offset + x.shape[-2])
         last = place.stop
         if positions is not None:               # (B, T) -> (B, 1, T): the same for every head
-            place = np.asarray(positions)
+            place = integer_ids(positions, 2 ** 31, "positions", "limit")
             last = int(place.max()) + 1
             if place.ndim > 1:
                 place = place.reshape(len(place), *[1] * (x.ndim - 3), -1)

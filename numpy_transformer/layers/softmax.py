@@ -3,13 +3,14 @@
 import numpy as np
 
 from ..module import Module
+from .arguments import check_array
 
 
 def shift(x):
     """x minus its row maximum, so that exp cannot overflow; a row of -inf alone stays -inf."""
     top = x.real.max(-1, keepdims=True)         # a constant: softmax does not see it, nor do derivatives
     top[np.isneginf(top)] = 0
-    return x - top
+    return np.subtract(x, top, dtype=np.result_type(x, np.float32))
 
 
 class Softmax(Module):
@@ -25,6 +26,7 @@ class Softmax(Module):
     """
 
     def forward(self, x):
+        check_array(self, x)
         y = shift(x)
         np.exp(y, out=y)
         total = y.sum(-1, keepdims=True)
@@ -53,6 +55,7 @@ class LogSoftmax(Module):
     """
 
     def forward(self, x):
+        check_array(self, x)
         y = shift(x)
         y -= np.log(np.exp(y).sum(-1, keepdims=True))
         self.remember(y)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..layers.arguments import check_choice
+from ..layers.arguments import check_choice, check_divides, check_positive
 from ..layers.blocks import DecoderBlock
 from ..layers.dropout import Dropout
 from ..layers.embedding import Embedding, Unembedding
@@ -21,7 +21,7 @@ class Decoder(Encoder):
     """num_layers DecoderBlocks, then a norm. Like its blocks it hides nothing by itself: pass causal_mask(T).
 
     Parameters:
-        as Encoder, and cross_attention=False
+        as Encoder, with cross_attention=False before final_norm
 
     Shape:
         x (B, T, d_model), mask=None -> y (B, T, d_model); with cross-attention
@@ -34,6 +34,11 @@ class Decoder(Encoder):
     """
 
     Block = DecoderBlock
+
+    def __init__(self, num_layers, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
+                 cross_attention=False, final_norm=None, rng=None, **options):
+        super().__init__(num_layers, d_model, num_heads, d_ff, dropout, norm, activation, eps, final_norm, rng,
+                         cross_attention=cross_attention, **options)
 
     def forward(self, x, *memory_and_masks, **named):
         for block in self.blocks:
@@ -76,7 +81,8 @@ class CausalLanguageModel(Module):
     Raises:
         ValueError for a sequence longer than max_len, an empty one or a mask of another shape.
 
-    Source: Radford et al. 2019 (GPT-2: the defaults); Touvron et al. 2023 (LLaMA: rotary, rms, swiglu).
+    Source: Radford et al. 2019 (GPT-2: the defaults, but for the exact GELU); Touvron et al. 2023 (LLaMA: rotary,
+    rms, swiglu).
     """
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, max_len=1024, dropout=0.0, norm="pre",
@@ -84,6 +90,8 @@ class CausalLanguageModel(Module):
                  tie_weights=True, scale_embedding=False, attention="plain", rng=None):
         check_choice("positions", positions, ("learned", "sinusoidal", "rotary"))
         check_choice("attention", attention, ("plain",))
+        check_divides("d_model", d_model, "num_heads", num_heads)
+        check_positive(max_len=max_len)
         rng = np.random.default_rng(rng)
         d_ff = 4 * d_model if d_ff is None else d_ff
         self.max_len = max_len

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..layers.arguments import check_choice
+from ..layers.dropout import Dropout
 from ..layers.embedding import Embedding, Unembedding
 from ..layers.initial import xavier_uniform
 from ..layers.linear import Linear
@@ -47,11 +48,11 @@ class EncoderDecoder(Module):
         self.source_embedding = (self.target_embedding if tie_weights and src_vocab == tgt_vocab
                                  else Embedding(src_vocab, d_model, scale=True, rng=rng))
         if positions == "sinusoidal":           # a constant table: one serves both sides
-            self.source_positions = SinusoidalPositionalEncoding(d_model, max_len, dropout, rng)
-            self.target_positions = self.source_positions
+            self.source_positions = self.target_positions = SinusoidalPositionalEncoding(d_model, max_len)
         else:
             self.source_positions = LearnedPositionalEmbedding(max_len, d_model, rng)
             self.target_positions = LearnedPositionalEmbedding(max_len, d_model, rng)
+        self.dropout = Dropout(dropout, rng)
         sizes = (num_layers, d_model, num_heads, d_ff, dropout, norm, activation)
         self.encoder = Encoder(*sizes, rng=rng)
         self.decoder = Decoder(*sizes, rng=rng, cross_attention=True)
@@ -62,17 +63,21 @@ class EncoderDecoder(Module):
 
     def backward(self, dlogits):
         dx, dmemory = self.decoder.backward(self.output.backward(dlogits))
-        self.target_embedding.backward(self.target_positions.backward(dx))
+        self.target_embedding.backward(self.target_positions.backward(self.dropout.backward(dx)))
         dx = self.encoder.backward(dmemory)
-        self.source_embedding.backward(self.source_positions.backward(dx))
+        self.source_embedding.backward(self.source_positions.backward(self.dropout.backward(dx)))
 
     def encode(self, source):
         source = np.asarray(source)
-        return self.encoder(self.source_positions(self.source_embedding(source)), self.padding(source))
+        x = self.dropout(self.source_positions(self.source_embedding(source)))
+        return self.encoder(x, self.padding(source))
 
     def decode(self, target, memory, source):
-        target = np.asarray(target)
-        x = self.target_positions(self.target_embedding(target))
+        source, target = np.asarray(source), np.asarray(target)
+        if source.shape[:-1] != target.shape[:-1]:
+            raise ValueError(f"source {source.shape} and target {target.shape} are not batches of the same size; "
+                             "wanted (B, S) and (B, T)")
+        x = self.dropout(self.target_positions(self.target_embedding(target)))
         mask = combine_masks(causal_mask(target.shape[-1]), self.padding(target))
         return self.output(self.decoder(x, memory, mask, self.padding(source)))
 

@@ -4,19 +4,23 @@ import math
 
 import numpy as np
 
+from ..module import Parameter
+
 
 class Optimizer:
     """Holds the parameters, each once even where it is tied, and their state in the parameters' dtype."""
 
     def __init__(self, parameters, lr):
         self.parameters = list({id(parameter): parameter for parameter in parameters}.values())
+        if not all(isinstance(parameter, Parameter) for parameter in self.parameters):
+            raise TypeError("an optimizer takes Parameters; pass model.parameters()")
         if not self.parameters:
             raise ValueError("there are no parameters to optimise; pass model.parameters()")
         if not lr >= 0:
             raise ValueError(f"lr = {lr} must not be negative; Adam is usually given 1e-4 to 1e-3")
         self.lr = lr
         for parameter in self.parameters:
-            parameter.held = True
+            parameter.held = True               # their dtype must not change any more
 
     def state(self):
         return [np.zeros_like(parameter.data) for parameter in self.parameters]
@@ -93,11 +97,13 @@ class AdamW(Adam):
         decay : which parameters decay: a list of them, or a function of a parameter that says so, such as
             `lambda p: p.data.ndim >= 2`; None: all
 
-    Source: Loshchilov and Hutter 2019, algorithm 2.
+    Source: Loshchilov and Hutter 2019, algorithm 2; the decay is scaled by lr, as in PyTorch.
     """
 
     def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01, decay=None):
         super().__init__(parameters, lr, betas, eps)
+        if not weight_decay >= 0:
+            raise ValueError(f"weight_decay = {weight_decay} must not be negative; 0.01 to 0.1 is usual")
         self.weight_decay = weight_decay
         if decay is None:
             self.decay = self.parameters
@@ -105,6 +111,8 @@ class AdamW(Adam):
             self.decay = [parameter for parameter in self.parameters if decay(parameter)]
         else:
             chosen = {id(parameter) for parameter in decay}
+            if not chosen <= {id(parameter) for parameter in self.parameters}:
+                raise ValueError("decay names parameters that the optimizer does not hold; choose among its own")
             self.decay = [parameter for parameter in self.parameters if id(parameter) in chosen]
 
     def step(self):
@@ -123,6 +131,8 @@ def clip_grad_norm(parameters, max_norm):
         raise ValueError(f"max_norm = {max_norm} must be above 0; 1.0 is usual")
     gradients = [parameter.grad for parameter in {id(p): p for p in parameters}.values()]
     norm = math.sqrt(sum(float(np.vdot(g, g)) for g in gradients))
+    if norm == math.inf:                        # perhaps only the squares are too large for float32
+        norm = math.sqrt(sum(float(np.square(g, dtype=np.float64).sum()) for g in gradients))
     if max_norm < norm < math.inf:
         for g in gradients:
             g *= max_norm / norm

@@ -54,7 +54,7 @@ class Trainer:
         loss = float(self.criterion(self.model(*inputs), targets))
         self.check("loss", loss)
         self.model.backward(self.criterion.backward())
-        norm = clip_grad_norm(self.parameters, self.clip or math.inf)
+        norm = clip_grad_norm(self.parameters, math.inf if self.clip is None else self.clip)
         self.check("gradient", norm)
         if self.schedule is not None:
             self.schedule.step()
@@ -66,8 +66,13 @@ class Trainer:
     def check(self, what, value):
         if math.isfinite(value):
             return
-        bad = next((f"{kind} of {name}" for name, p in self.model.named_parameters()
-                    for kind, array in (("value", p.data), ("gradient", p.grad)) if not np.isfinite(array).all()),
-                   "output, while every parameter is still finite,")
-        raise ValueError(f"step {self.steps + 1}: the {what} is {value}, not a finite number, and the first to go bad "
-                         f"is the {bad}; lower the learning rate, lengthen the warm-up or clip the gradients")
+        named = self.model.named_parameters()               # backward reaches the last of them first
+        arrays = [(f"value of {name}", p.data) for name, p in named]
+        arrays += [(f"gradient of {name}", p.grad) for name, p in reversed(named)]
+        bad = next((f"the first to go bad is the {name}" for name, array in arrays
+                    if not np.isfinite(array).all()), None)
+        if bad is None:
+            name, largest = max(((name, float(abs(array).max())) for name, array in arrays), key=lambda pair: pair[1])
+            bad = f"every parameter is still finite, the largest is the {name} with {largest:.1e}"
+        raise ValueError(f"step {self.steps + 1}: the {what} is {value}, not a finite number; {bad}; "
+                         "lower the learning rate, lengthen the warm-up or clip the gradients")
