@@ -98,11 +98,7 @@ table = nt.SinusoidalPositionalEncoding(D_LARGE).astype(np.float64).table
 show(table=table)
 figure("heatmap", views.positional_heatmap(table[:50]))
 figure("heatmap_transposed", views.positional_heatmap(table[:100], transposed=True))
-waves = views.positional_waves(table[:50], dimensions=(0, 16, 32), positions=(0, 10, 49))
-for axes in waves.axes:
-    axes.set_ylim(-2.1, 1.1)                # room for the legends
-    axes.legend(loc="lower right", fontsize=11)
-figure("waves", waves)
+figure("waves", views.positional_waves(table[:50], dimensions=(0, 16, 32), positions=(0, 10, 49)))
 
 # %% [markdown]
 # ## 4. Hands of a clock
