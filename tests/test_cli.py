@@ -33,6 +33,14 @@ class Crashes(Good):
     def backward(self, dy):
         return dy @ self.weigth.data.T
 
+class Linear(Good):
+    def __init__(self, d_in, d_out):
+        super().__init__(d_in, d_out)
+
+class Heads(nt.SelfAttention):
+    def __init__(self, d_model, num_heads, dropout):
+        super().__init__(d_model, num_heads, dropout=dropout)
+
 class Two(nt.Module):
     def forward(self, a, b):
         self.remember(a, b)
@@ -109,6 +117,8 @@ def test_gradcheck_exits_1_when_something_disagrees(capsys, monkeypatch):
     ("Good", ["--shape", "3,5,12"], 0, ["x ", "weight", "(12, 7)", "ok"]),
     ("Good", ["--shape", "3,5,12", "--args", "12,4"], 0, ["(12, 4)"]),
     ("Wrong", ["--shape", "3,5,12"], 1, ["WRONG", "worst entry"]),
+    ("Linear", ["--shape", "3,5,12"], 0, ["built as Linear(12, 16)", "(12, 16)"]),
+    ("Heads", ["--shape", "3,5,12"], 0, ["built as Heads(12, 2, 0.3)", "key.bias"]),
     ("Two", ["--shape", "3,5", "--shape", "3,5"], 0, ["a ", "b "]),
     ("Table", ["--ids", "11:3,5", "--args", "11,4"], 0, ["weight", "(11, 4)"]),
 ])

@@ -30,7 +30,7 @@ def test_the_printed_errors_are_inside_the_targets():
 
 
 def test_the_sample_of_a_wrong_gradient_is_real(tmp_path):
-    output = next(text for _, text in BLOCKS if text.startswith("MyLayerNorm"))
+    output = next(text for _, text in BLOCKS if text.startswith("built as MyLayerNorm"))
     (tmp_path / "mine.py").write_text("""
 import numpy_transformer as nt
 

@@ -37,8 +37,8 @@ def add(commands):
     own.add_argument("--ids", dest="inputs", metavar="11:3,5", action="append", type=id_input,
                      help="an integer input instead: ids below 11, of shape 3,5")
     own.add_argument("--args", metavar="12,16", default=None,
-                     help="arguments of the constructor; if left out, the last number of the first --shape for its "
-                          "only required one")
+                     help="arguments of the constructor; if left out, the last number of --shape for the first, and a "
+                          "guess for others named d_out, d_ff, num_heads, dropout, p or eps")
 
 
 def run(arguments):
@@ -50,8 +50,9 @@ def run(arguments):
     check_writable(arguments.json)
     text = sys.stderr if arguments.json == "-" else sys.stdout
     if own:
-        reports = [check_own(own[0], arguments)]
-        print(reports[0], file=text)
+        report, notes = check_own(own[0], arguments)
+        reports = [report]
+        print(*notes, report, sep="\n", file=text)
     else:
         reports = check_components(arguments.names, arguments.seed)
         print(table(reports, every_tensor=arguments.all or bool(arguments.names)), file=text)
@@ -99,6 +100,7 @@ def table(reports, every_tensor=False):
 
 
 def check_own(name, arguments):
+    """The report on a student's class, and what is to be said before it."""
     path, _, class_name = name.rpartition(":")
     path = Path(path).resolve()
     cls = load_class(path, class_name)
@@ -109,12 +111,16 @@ def check_own(name, arguments):
     rng = np.random.default_rng(arguments.seed)
     with errors_of(path):
         values = [rng.integers(0, limit, shape) if limit else rng.standard_normal(shape) for limit, shape in inputs]
-        module = build(cls, arguments.args, inputs[0])
+        built = constructor_arguments(cls, arguments.args, inputs[0])
+        module = cls(*built)
         check_count(module, class_name, inputs)
         report = gradcheck(module, *values, seed=arguments.seed, name=class_name)
+    notes = []
+    if built and arguments.args is None:
+        notes.append(f"built as {class_name}({', '.join(map(str, built))}); --args gives other arguments")
     if not any(is_parameter(part) for _, part in named_parts(module)):
-        report.name += ": no parameters found (attributes with .data and .grad, such as nt.Parameter)"
-    return report
+        notes.append("no parameters found (attributes with .data and .grad, such as nt.Parameter)")
+    return report, notes
 
 
 @contextlib.contextmanager
@@ -151,8 +157,8 @@ def load_class(path, class_name):
     return cls
 
 
-def build(cls, text, first_input):
-    """The object: constructor arguments as given, or the last dimension for a single required one."""
+def constructor_arguments(cls, text, first_input):
+    """As given, or guessed: the last dimension for the first, others by their names."""
     required = [p for p in inspect.signature(cls).parameters.values()
                 if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if text is not None:
@@ -160,12 +166,15 @@ def build(cls, text, first_input):
             values = ast.literal_eval(f"({text},)")
         except (SyntaxError, ValueError) as error:
             raise ValueError(f"--args {text!r} are not Python literals such as 12,16") from error
-    elif len(required) > 1:
-        raise ValueError(f"{cls.__name__} takes {', '.join(p.name for p in required)}; give them with --args, "
-                         "in this order and best distinct, for instance --args 12,16")
     else:
-        values = (first_input[1][-1],) * len(required)
-    return cls(*values)
+        width = first_input[1][-1]
+        guesses = {"d_out": width + 4, "d_ff": width + 5, "dropout": 0.3, "p": 0.3, "eps": 1e-5,
+                   "num_heads": next((n for n in range(2, width) if width % n == 0), 1)}
+        values = [guesses.get(p.name, None if i or first_input[0] else width) for i, p in enumerate(required)]
+        if None in values:
+            raise ValueError(f"{cls.__name__} takes {', '.join(p.name for p in required)}; give them with --args, "
+                             "in this order and best distinct, for instance --args 12,16")
+    return values
 
 
 def check_count(module, class_name, inputs):
