@@ -82,6 +82,13 @@ def test_scores_of_ten_thousand_neither_overflow_nor_leak(dtype):
     assert all(np.isfinite(g).all() for g in gradients)
 
 
+def test_the_weights_are_those_before_dropout():
+    q, k, v, mask = draw()
+    attention = nt.ScaledDotProductAttention(0.5, rng=0)
+    attention(q, k, v, mask)
+    np.testing.assert_allclose(attention.weights, by_loops(q, k, v, mask)[1], atol=1e-12)
+
+
 def test_the_weights_are_to_be_looked_at():
     q, k, v, mask = draw()
     attention = nt.ScaledDotProductAttention()

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from numpy_transformer.checks import components
@@ -111,6 +112,18 @@ def test_gradcheck_exits_1_when_something_disagrees(capsys, monkeypatch):
     monkeypatch.setattr("numpy_transformer.layers.RMSNorm.backward", lambda self, dy: dy * self.recall()[1])
     code, out, _ = run(capsys, "gradcheck", "RMSNorm", "SiLU")
     assert code == 1 and "1 of 2 components agree" in out and "WRONG" in out and "worst entry" in out
+
+
+def test_a_component_that_complex_numbers_do_not_pass_is_wrong(capsys, monkeypatch):
+    """A student's class is then judged by differences alone; the package must show both figures."""
+    def forward(self, x):
+        x_hat = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + self.eps)
+        self.remember(x_hat, 1 / np.sqrt(x.var(-1, keepdims=True) + self.eps))
+        return x_hat * self.gamma.data + (0 if self.beta is None else self.beta.data)
+
+    monkeypatch.setattr("numpy_transformer.layers.LayerNorm.forward", forward)
+    code, out, _ = run(capsys, "gradcheck", "LayerNorm")
+    assert code == 1 and "0 of 2 components agree" in out and "contradicts the differences" in out
 
 
 @pytest.mark.parametrize("name, options, code, words", [

@@ -100,7 +100,7 @@ def test_padding_of_the_target_is_hidden():
     source, target = ids(V, 3, S), ids(W, 3, T)
     target[:, :2] = 0
     y = model(source, target)
-    model.target_embedding.weight.data[0] += 1.0            # what the padding token holds must not matter
+    model.target_embedding.weight.data[0] *= -2.0           # what the padding token holds must not matter
     np.testing.assert_allclose(model(source, target)[:, 2:], y[:, 2:], atol=1e-12)
 
 
@@ -117,9 +117,13 @@ def test_a_source_of_padding_alone_is_finite():
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
 def test_dropout_follows_both_kinds_of_positions(positions):
     model = nt.EncoderDecoder(V, W, D, H, L, 16, 0.5, max_len=20, positions=positions, rng=0)
-    model.encoder.forward = lambda x, mask: x                # what the encoder is given
-    zeros = (model.encode(ids(V, 30, S)) == 0).mean()
-    assert 0.45 < zeros < 0.55 and not (model.eval().encode(ids(V, 30, S)) == 0).any()
+    model.encoder.forward = lambda x, mask: x                # what the two stacks are given
+    model.decoder.forward, model.output.forward = (lambda x, *_: x), (lambda x: x)
+    source, target = ids(V, 30, S), ids(W, 30, T)
+    given = model.encode(source), model.decode(target, None, source)
+    assert all(0.45 < (x == 0).mean() < 0.55 for x in given)
+    model.eval()
+    assert model.encode(source).all() and model.decode(target, None, source).all()
 
 
 def test_arguments_of_the_decoder_stand_in_the_order_of_its_blocks():
@@ -191,9 +195,10 @@ def test_the_base_model_has_the_size_of_the_paper():
     assert model.num_parameters() == encoder + decoder + 2 * v * d + d * v + v
     tied = nt.make_model(v, v, N=1, norm="post", tie_weights=True, max_len=10, rng=0)
     assert tied.num_parameters() == (encoder - norm) / 6 + (decoder - norm) / 6 + v * d
-    bound = np.sqrt(6 / (d + f))
-    w = model.encoder.blocks[0].feed_forward.up.weight.data
-    assert 0.99 * bound < abs(w).max() <= bound and w.std() == pytest.approx(bound / np.sqrt(3), rel=0.01)
+    for w, bound in ((model.encoder.blocks[0].feed_forward.up.weight.data, np.sqrt(6 / (d + f))),
+                     (model.source_embedding.weight.data, np.sqrt(6 / (v + d))),
+                     (model.target_embedding.weight.data, np.sqrt(6 / (v + d)))):
+        assert 0.99 * bound < abs(w).max() <= bound and w.std() == pytest.approx(bound / np.sqrt(3), rel=0.01)
 
 
 def test_the_language_model_starts_as_gpt_2_does():

@@ -1,11 +1,15 @@
 """Optimizers and schedules against scalar references, clipping, and the loop."""
 
+import ctypes
 import math
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import numpy_transformer as nt
+from numpy_transformer.training import blas
 
 
 def scalar_adam(w, gradients, lr, beta1, beta2, eps, decay=0.0):
@@ -166,6 +170,7 @@ def test_a_step_is_the_five_lines():
         assert row["norm"] == pytest.approx(norm, rel=1e-3) and row["lr"] == pytest.approx(lr)
     for p, q in zip(model.parameters(), twin.parameters(), strict=True):
         np.testing.assert_allclose(p.data, q.data, atol=1e-5)
+    assert not any(part.__dict__.get("_memory") for _, part in model.named_modules())
 
 
 def test_fit_goes_on_where_it_stopped_and_prints_the_mean_loss(capsys):
@@ -193,6 +198,21 @@ def test_the_norm_of_large_finite_gradients_is_finite():
     with np.errstate(over="ignore"):
         assert nt.clip_grad_norm([p], 1.0) == pytest.approx(2e25)
     np.testing.assert_allclose(p.grad, 0.5)
+
+
+def test_blas_threads_are_set():
+    getters = [name.replace("_set_", "_get_") for name in blas.SETTERS]
+    libraries = [ctypes.CDLL(str(path)) for path in Path(np.__file__).parent.parent.glob("numpy.libs/*openblas*")]
+    found = [getattr(library, name) for library in libraries for name in getters if hasattr(library, name)]
+    assert blas.set_blas_threads(1) == bool(found)
+    if not found:
+        pytest.skip("NumPy came without an OpenBLAS of its own")
+    most = min(2, os.cpu_count())
+    try:
+        assert blas.set_blas_threads(most) and found[0]() == most
+    finally:
+        blas.set_blas_threads(1)
+    assert found[0]() == 1
 
 
 def test_optimizers_take_parameters():

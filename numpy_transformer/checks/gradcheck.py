@@ -82,7 +82,7 @@ def show(error):
 
 
 def gradcheck(module, *inputs, seed=0, directions=None, randomize=True, central_tolerance=1e-6,
-              complex_tolerance=1e-12, name=None):
+              complex_tolerance=1e-12, need_complex=False, name=None):
     """Check every gradient of module.backward at the given inputs; a Report.
 
     The check runs in float64 on a copy, so the module is left as it is. L = sum(dy * forward(...)),
@@ -97,12 +97,13 @@ def gradcheck(module, *inputs, seed=0, directions=None, randomize=True, central_
             whole models, and every entry of a tensor only if these disagree
         randomize : draw all parameters anew, so that gamma is not 1 and no bias 0
         central_tolerance, complex_tolerance : what counts as agreement
+        need_complex : whether a forward that the complex step cannot see through counts as wrong
 
     Raises:
         ValueError if backward returns the wrong number of gradients or one of a wrong shape.
     """
-    return Checker(module, inputs, seed, randomize).run(
-        name or type(module).__name__, directions, (central_tolerance, complex_tolerance))
+    tolerances = (central_tolerance, complex_tolerance, need_complex)
+    return Checker(module, inputs, seed, randomize).run(name or type(module).__name__, directions, tolerances)
 
 
 class Checker:
@@ -226,7 +227,8 @@ class Checker:
             scale, zero = largest, True
         central, exact = (None if values is None else relative(a - values, scale) for values in (n, z))
         worst = int(np.argmax(np.nan_to_num(abs(a - best), nan=np.inf)))
-        ok = bool(central <= tolerances[0] and (exact is None or exact <= tolerances[1]))
+        seen = not tolerances[2] if exact is None else exact <= tolerances[1]
+        ok = bool(central <= tolerances[0] and seen)
         if not ok and scale < 1e-5 * largest:
             note = f"tiny, {scale / largest:.0e} of the largest gradient: it may be rounding; try other inputs"
         return Row(self.names[tensor], shape, central, exact, ok=ok, zero=zero,

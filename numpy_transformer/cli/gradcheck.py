@@ -81,7 +81,8 @@ def check_components(names, seed):
     with Progress(len(samples), "gradcheck", "component") as progress:
         for sample in samples:
             module, inputs = sample.make(seed)
-            reports.append(gradcheck(module, *inputs, seed=seed, directions=sample.directions, name=sample.name))
+            reports.append(gradcheck(module, *inputs, seed=seed, directions=sample.directions, need_complex=True,
+                                     name=sample.name))
             progress.advance(sample.name)
     return reports
 
