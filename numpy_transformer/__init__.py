@@ -1,6 +1,7 @@
 """A Transformer in NumPy: every component has a forward and a hand-written backward."""
 
 from .checks import gradcheck
+from .decoding import *
 from .layers import *
 from .models import *
 from .module import Module, Parameter

@@ -90,16 +90,13 @@ def named_parts(root):
 
 
 def is_module(part):
-    if isinstance(part, Module):
-        return True
-    return (hasattr(part, "__dict__") and not isinstance(part, type)
-            and callable(getattr(part, "forward", None)) and callable(getattr(part, "backward", None)))
+    return isinstance(part, Module) or (hasattr(part, "__dict__") and not isinstance(part, type)
+                                        and all(callable(getattr(part, name, None)) for name in ("forward", "backward")))
 
 
 def is_parameter(part):
-    if isinstance(part, (Parameter, Module)):
-        return isinstance(part, Parameter)
-    return hasattr(part, "grad") and hasattr(part, "data") and not isinstance(part, type)
+    return isinstance(part, Parameter) or (not isinstance(part, (Module, type))
+                                           and hasattr(part, "grad") and hasattr(part, "data"))
 
 
 class Module:
@@ -122,8 +119,6 @@ class Module:
 
     def __call__(self, *inputs, **named):
         return self.forward(*inputs, **named)
-
-    # memory
 
     def remember(self, *values):
         """Push what the matching backward will need. In eval nothing is kept."""
@@ -157,8 +152,6 @@ class Module:
         for _, module in self.named_modules():
             module.training, module.remembering = training, remembering
         return self
-
-    # the tree
 
     def named_modules(self):
         """List of (dotted name, module), self first under the name ""."""

@@ -118,7 +118,7 @@ def test_a_source_of_padding_alone_is_finite():
 def test_dropout_follows_both_kinds_of_positions(positions):
     model = nt.EncoderDecoder(V, W, D, H, L, 16, 0.5, max_len=20, positions=positions, rng=0)
     model.encoder.forward = lambda x, mask: x                # what the two stacks are given
-    model.decoder.forward, model.output.forward = (lambda x, *_: x), (lambda x: x)
+    model.decoder.forward, model.output.forward = (lambda x, *_, **__: x), (lambda x: x)
     source, target = ids(V, 30, S), ids(W, 30, T)
     given = model.encode(source), model.decode(target, None, source)
     assert all(0.45 < (x == 0).mean() < 0.55 for x in given)

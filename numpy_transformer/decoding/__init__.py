@@ -1,6 +1,7 @@
 """From logits to tokens."""
 
+from .beam import beam_search
 from .greedy import greedy_decode
 from .sampling import generate
 
-__all__ = ["generate", "greedy_decode"]
+__all__ = ["beam_search", "generate", "greedy_decode"]

@@ -2,20 +2,19 @@
 
 import numpy as np
 
+from .continuation import TargetContinuation
 
-def greedy_decode(model, source, bos, eos, max_len):
+
+def greedy_decode(model, source, bos, eos, max_len, cached=True):
     """Target ids (B, at most max_len) that follow bos, each the likeliest given those before it.
 
     model : an EncoderDecoder in eval(); source : (B, S) ids. A row that has reached eos stays there;
     decoding stops when all rows have.
     """
-    source = np.asarray(source)
-    memory = model.encode(source)
-    target = np.full((len(source), 1), bos)
-    for _ in range(max_len):
-        token = model.decode(target, memory, source)[:, -1].argmax(-1)
-        token = np.where((target[:, 1:] == eos).any(1), eos, token)
-        target = np.concatenate([target, token[:, None]], 1)
-        if (target[:, 1:] == eos).any(1).all():
-            break
-    return target[:, 1:]
+    state = TargetContinuation(model, source, bos, cached)
+    ended = np.zeros(len(state.ids), bool)
+    while state.written.shape[1] < max_len and not ended.all():
+        tokens = np.where(ended, eos, state.logits().argmax(-1))
+        state.append(tokens)
+        ended |= tokens == eos
+    return state.written

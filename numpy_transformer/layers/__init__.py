@@ -3,6 +3,7 @@
 from .activations import GELU, ReLU, SiLU
 from .attention import ScaledDotProductAttention
 from .blocks import DecoderBlock, EncoderBlock
+from .cache import KeyValueCache
 from .dropout import Dropout
 from .embedding import Embedding, Unembedding
 from .feed_forward import FeedForward, SwiGLU

@@ -12,8 +12,7 @@ from .softmax import Softmax
 def by_key_head(x, k):
     """(..., H, T, n) -> (..., G, H/G T, n): the rows of all query heads that share a key head of k.
 
-    A view where H == G. It makes grouped queries one matmul a key head, and backward's matmul
-    sums the group by itself.
+    A view where H == G. Grouped queries are then one matmul a key head, and backward's sums the group by itself.
     """
     return x if x.shape[:-2] == k.shape[:-2] else x.reshape(*k.shape[:-2], -1, x.shape[-1])
 

@@ -55,11 +55,11 @@ class EncoderBlock(Module):
             self.feed_forward = FeedForward(d_model, d_ff, activation, dropout, bias, rng)
         self.dropout = Dropout(dropout, rng)
 
-    def forward(self, x, mask=None, positions=None):
+    def forward(self, x, mask=None, positions=None, cache=None):
         if self.pre_norm:
-            x = x + self.dropout(self.attention(self.norm1(x), mask, positions))
+            x = x + self.dropout(self.attention(self.norm1(x), mask, positions, cache))
             return x + self.dropout(self.feed_forward(self.norm2(x)))
-        x = self.norm1(x + self.dropout(self.attention(x, mask, positions)))
+        x = self.norm1(x + self.dropout(self.attention(x, mask, positions, cache)))
         return self.norm2(x + self.dropout(self.feed_forward(x)))
 
     def backward(self, dx):
@@ -80,9 +80,8 @@ class DecoderBlock(EncoderBlock):
         the others : as EncoderBlock
 
     Shape:
-        x (B, T, d_model), mask=None -> y (B, T, d_model); with cross-attention
-        x, memory (B, S, d_model), mask=None, memory_mask=None -> y. The block hides nothing by itself:
-        pass causal_mask(T), as the models do.
+        x (B, T, d_model), mask=None -> y (B, T, d_model); with cross-attention x, memory (B, S, d_model), mask=None,
+        memory_mask=None -> y. The block hides nothing by itself: pass causal_mask(T), as the models do.
 
     Backward:
         dy -> dx; with cross-attention dy -> dx, dmemory
@@ -107,13 +106,13 @@ class DecoderBlock(EncoderBlock):
     def backward(self, dx):
         return super().backward(dx) if self.cross_attention is None else self.backward_with_memory(dx)
 
-    def forward_with_memory(self, x, memory, mask=None, memory_mask=None, positions=None):
+    def forward_with_memory(self, x, memory, mask=None, memory_mask=None, positions=None, cache=None):
         if self.pre_norm:
-            x = x + self.dropout(self.attention(self.norm1(x), mask, positions))
-            x = x + self.dropout(self.cross_attention(self.norm2(x), memory, memory_mask))
+            x = x + self.dropout(self.attention(self.norm1(x), mask, positions, cache))
+            x = x + self.dropout(self.cross_attention(self.norm2(x), memory, memory_mask, cache))
             return x + self.dropout(self.feed_forward(self.norm3(x)))
-        x = self.norm1(x + self.dropout(self.attention(x, mask, positions)))
-        x = self.norm2(x + self.dropout(self.cross_attention(x, memory, memory_mask)))
+        x = self.norm1(x + self.dropout(self.attention(x, mask, positions, cache)))
+        x = self.norm2(x + self.dropout(self.cross_attention(x, memory, memory_mask, cache)))
         return self.norm3(x + self.dropout(self.feed_forward(x)))
 
     def backward_with_memory(self, dx):

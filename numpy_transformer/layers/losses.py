@@ -21,8 +21,8 @@ class CrossEntropyLoss(Module):
         dz = dy (softmax(z) - q) / count, exactly 0 in the rows of ignored targets
 
     Raises:
-        TypeError if targets are not integers, IndexError if one is no class, ValueError if their shape is
-        not that of the logits without the last axis or if all of them are ignored.
+        TypeError if targets are not integers, IndexError if one is no class, ValueError if their shape is not that of
+        the logits without the last axis or if all of them are ignored.
 
     Source: label smoothing: Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4.
     """

@@ -6,10 +6,10 @@ from ..module import Module
 from .arguments import check_positive
 
 
-def causal_mask(T):
-    """(1, 1, T, T): query t may attend to keys 0 to t. Source: Vaswani et al. 2017, section 3.2.3."""
+def causal_mask(T, offset=0):
+    """(1, 1, T, offset + T): query t may attend to keys 0 to offset + t. Source: Vaswani et al. 2017, 3.2.3."""
     check_positive(T=T)
-    return np.tri(T, dtype=bool)[None, None]
+    return np.tri(T, offset + T, offset, dtype=bool)[None, None]
 
 
 def padding_mask(ids, pad_id=0):
@@ -66,15 +66,14 @@ class AttentionMask(Module):
     """Hides scores: where the mask is False the score becomes -inf, so its softmax weight is exactly 0.
 
     Shape:
-        scores (..., T, S), mask None, 2-D (T, S) or 4-D (B or 1, H or 1, T or 1, S), boolean, True = may
-        attend -> scores (..., T, S); with mask None, the very same array
+        scores (..., T, S), mask None or boolean (True = may attend), 2-D (T, S) or 4-D -> scores (..., T, S)
 
     Backward:
         dscores = dy where the mask is True, exactly 0 where it is False
 
     Raises:
-        TypeError if the mask is not boolean; ValueError if it is 3-D (its batch axis would meet the
-        heads) or does not broadcast to the scores.
+        TypeError if the mask is not boolean; ValueError if it is 3-D (its batch axis would meet the heads) or does
+        not broadcast to the scores.
 
     Source: Vaswani et al. 2017, section 3.2.3 ("setting to -inf").
     """

@@ -31,9 +31,9 @@ class MultiHeadAttention(Module):
         rng : generator or seed of initial weights and dropout
 
     Shape:
-        query (B, T, d_model), key and value (B, S, d_model), mask 2-D or 4-D -> y (B, T, d_model); B may
-        be absent. `weights` (B, H, T, S) are those of the latest forward. `positions` (T,) or (B, T) are
-        given to the rotary embedding of queries and keys where they do not just count up.
+        query (B, T, d_model), key and value (B, S, d_model), mask 2-D or 4-D -> y (B, T, d_model); B may be absent.
+        `weights` (B, H, T, S) are those of the latest forward. `positions` (T,) or (B, T) go to the rotary embedding
+        where they do not just count up; `cache`, a KeyValueCache, holds the keys and values of earlier tokens.
 
     Backward:
         each step of forward upside down; returns dquery, dkey, dvalue
@@ -62,16 +62,14 @@ class MultiHeadAttention(Module):
     def weights(self):
         return self.attention.weights
 
-    def forward(self, query, key, value, mask=None, positions=None):
+    def forward(self, query, key, value, mask=None, positions=None, cache=None):
         if np.ndim(query) < 2 or np.ndim(key) < 2:
             raise ValueError(f"attention takes (B, T, d_model) or (T, d_model), got shapes {np.shape(query)} and "
                              f"{np.shape(key)}; add the missing axis with x[None]")
         q = split_heads(self.query(query), self.num_heads)
-        k = split_heads(self.key(key), self.num_kv_heads)
-        v = split_heads(self.value(value), self.num_kv_heads)
         if self.rotary is not None:
             q = self.rotary(q, positions=positions)
-            k = self.rotary(k, positions=positions)
+        k, v = self.keys_and_values(key, value, positions, cache)
         return self.output(merge_heads(self.attention(q, k, v, mask)))
 
     def backward(self, dy):
@@ -82,6 +80,13 @@ class MultiHeadAttention(Module):
         return (self.query.backward(merge_heads(dq)),
                 self.key.backward(merge_heads(dk)),
                 self.value.backward(merge_heads(dv)))
+
+    def keys_and_values(self, key, value, positions, cache):
+        k = split_heads(self.key(key), self.num_kv_heads)
+        v = split_heads(self.value(value), self.num_kv_heads)
+        if self.rotary is not None:
+            k = self.rotary(k, positions=positions)
+        return (k, v) if cache is None else cache.extend(self, k, v)
 
 
 class SelfAttention(MultiHeadAttention):
@@ -96,8 +101,8 @@ class SelfAttention(MultiHeadAttention):
     Parameters, Raises and Source as in MultiHeadAttention.
     """
 
-    def forward(self, x, mask=None, positions=None):
-        return super().forward(x, x, x, mask, positions)
+    def forward(self, x, mask=None, positions=None, cache=None):
+        return super().forward(x, x, x, mask, positions, cache)
 
     def backward(self, dy):
         dquery, dkey, dvalue = super().backward(dy)
@@ -116,9 +121,13 @@ class CrossAttention(MultiHeadAttention):
     Parameters, Raises and Source as in MultiHeadAttention.
     """
 
-    def forward(self, x, memory, mask=None):
-        return super().forward(x, memory, memory, mask)
+    def forward(self, x, memory, mask=None, cache=None):
+        return super().forward(x, memory, memory, mask, cache=cache)
 
     def backward(self, dy):
         dquery, dkey, dvalue = super().backward(dy)
         return dquery, dkey + dvalue
+
+    def keys_and_values(self, key, value, positions, cache):
+        kept = cache.kept(self) if cache is not None else None      # the memory stays as it was
+        return kept or super().keys_and_values(key, value, positions, cache)

@@ -45,8 +45,8 @@ class SinusoidalPositionalEncoding(Module):
         rng : generator or seed of the dropout
 
     Shape:
-        x (B, T, d_model) or (T, d_model) -> y (the same); `table` (max_len, d_model). `offset` is the
-        position of the first token; `positions` (T,) or (B, T) are given where they do not just count up.
+        x (B, T, d_model) or (T, d_model) -> y (the same); `table` (max_len, d_model). `offset` is the position of
+        the first token; `positions` (T,) or (B, T) are given where they do not just count up.
 
     Backward:
         dx = dropout backward of dy: the table is constant
@@ -82,8 +82,7 @@ class LearnedPositionalEmbedding(Module):
         rng : generator or seed of the initial weights, N(0, 0.02²)
 
     Shape:
-        x (B, T, d_model) or (T, d_model) -> y (the same); `weight` (max_len, d_model); `offset` and
-        `positions` as in SinusoidalPositionalEncoding
+        x (B, T, d_model) or (T, d_model) -> y (the same); `weight` (max_len, d_model); offset, positions as above
 
     Backward:
         dW[t] = sum of dy over all tokens at position t,   dx = dy

@@ -20,8 +20,8 @@ class RotaryEmbedding(Module):
             or, if False, (x_i, x_{i + d_head/2}), as in the same weights converted for Hugging Face
 
     Shape:
-        x (..., T, d_head) -> y (the same). `offset` is the position of the first token; `positions`
-        (T,) or (B, T) are given where they do not just count up, B being the first axis of x.
+        x (..., T, d_head) -> y (the same). `offset` is the position of the first token; `positions` (T,) or (B, T)
+        are given where they do not just count up, B being the first axis of x.
 
     Backward:
         dx = dy turned by -t θ_i: the inverse of a rotation is its transpose

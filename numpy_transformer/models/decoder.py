@@ -24,8 +24,7 @@ class Decoder(Encoder):
         as Encoder, with cross_attention=False before final_norm
 
     Shape:
-        x (B, T, d_model), mask=None -> y (B, T, d_model); with cross-attention
-        x, memory (B, S, d_model), mask=None, memory_mask=None -> y
+        x (B, T, d_model), mask=None, cache=None -> y; with cross_attention x, memory, mask=None, memory_mask=None
 
     Backward:
         dy -> dx; with cross-attention dy -> dx, dmemory: every block saw the memory, so its gradients are added
@@ -67,13 +66,12 @@ class CausalLanguageModel(Module):
         norm, norm_layer, activation, num_kv_heads : as EncoderBlock
         positions : "learned" (GPT), "sinusoidal" (2017) or "rotary" (LLaMA)
         bias : bool; False drops LayerNorm's β too
-        tie_weights : bool; the output is the transposed embedding
-        scale_embedding : bool, times sqrt(d_model)
+        tie_weights, scale_embedding : bool; the output is the transposed embedding; the embedding times sqrt(d_model)
         rng : generator or seed of initial weights and dropout
 
     Shape:
-        ids (B, T), mask=None (B, T; True = real token) -> logits (B, T, vocab_size); B may be absent.
-        Positions count real tokens, so padding, wherever it stands, changes nothing for them.
+        ids (B, T), mask=None (B, T; True = real token), cache=None (a KeyValueCache: ids are the new tokens) -> logits
+        (B, T, vocab_size); B may be absent. Positions count real tokens, so padding changes nothing for them.
 
     Backward:
         dlogits -> None: ids have no gradient
@@ -96,13 +94,9 @@ class CausalLanguageModel(Module):
         d_ff = 4 * d_model if d_ff is None else d_ff
         self.max_len = max_len
         self.embedding = Embedding(vocab_size, d_model, scale_embedding, rng=rng)
-        self.positions = rotary = None
-        if positions == "learned":
-            self.positions = LearnedPositionalEmbedding(max_len, d_model, rng)
-        elif positions == "sinusoidal":
-            self.positions = SinusoidalPositionalEncoding(d_model, max_len)
-        else:
-            rotary = RotaryEmbedding(d_model // num_heads)
+        self.positions = (LearnedPositionalEmbedding(max_len, d_model, rng) if positions == "learned" else
+                          SinusoidalPositionalEncoding(d_model, max_len) if positions == "sinusoidal" else None)
+        rotary = RotaryEmbedding(d_model // num_heads) if positions == "rotary" else None
         self.dropout = Dropout(dropout, rng)
         self.decoder = Decoder(num_layers, d_model, num_heads, d_ff, dropout, norm, activation, rng=rng,
                                norm_layer=norm_layer, num_kv_heads=num_kv_heads, bias=bias, rotary=rotary)
@@ -117,16 +111,18 @@ class CausalLanguageModel(Module):
                 std = 0.02 / math.sqrt(2 * len(self.decoder.blocks)) if residual else 0.02
                 parameter.data = normal(rng, parameter.data.shape, std)
 
-    def forward(self, ids, mask=None):
+    def forward(self, ids, mask=None, cache=None):
         ids = np.asarray(ids)
-        if not (ids.ndim in (1, 2) and 1 <= ids.shape[-1] <= self.max_len):
-            raise ValueError(f"ids have shape {ids.shape}: wanted (B, T) or (T,) with T from 1 to max_len = "
-                             f"{self.max_len}; shorten the sequence, or build the model with a larger max_len")
-        mask, positions = self.read_mask(ids, mask)
+        seen = 0 if cache is None else cache.length
+        if not (ids.ndim in (1, 2) and 1 <= ids.shape[-1] <= self.max_len - seen):
+            raise ValueError(f"ids have shape {ids.shape}{f' behind {seen} in the cache' if seen else ''}: wanted "
+                             f"(B, T) or (T,) with T from 1 to max_len = {self.max_len} in all; shorten the sequence, "
+                             "or build the model with a larger max_len")
         x = self.embedding(ids)
+        mask, positions = self.read_mask(ids, mask, cache)
         if self.positions is not None:
             x = self.positions(x, positions=positions)
-        return self.output(self.decoder(self.dropout(x), mask, positions))
+        return self.output(self.decoder(self.dropout(x), mask, positions, cache=cache))
 
     def backward(self, dlogits):
         dx = self.dropout.backward(self.decoder.backward(self.output.backward(dlogits)))
@@ -134,15 +130,16 @@ class CausalLanguageModel(Module):
             dx = self.positions.backward(dx)
         self.embedding.backward(dx)
 
-    @staticmethod
-    def read_mask(ids, mask):
-        """The attention mask, and the positions where padding keeps them from counting up."""
-        causal = causal_mask(ids.shape[-1])
-        if mask is None:
-            return causal, None
-        mask = np.asarray(mask)
-        if mask.dtype != bool or mask.shape != ids.shape:
-            raise ValueError(f"mask has dtype {mask.dtype} and shape {mask.shape}: wanted booleans, True = real token, "
+    def read_mask(self, ids, mask, cache):
+        """The attention mask, and the positions where they do not just count up from 0."""
+        T = ids.shape[-1]
+        if mask is None and cache is None:
+            return causal_mask(T), None
+        real = np.ones(ids.shape, bool) if mask is None else np.asarray(mask)
+        if real.dtype != bool or real.shape != ids.shape:
+            raise ValueError(f"mask has dtype {real.dtype} and shape {real.shape}: wanted booleans, True = real token, "
                              f"of the shape of ids, {ids.shape}")
-        positions = np.maximum(np.cumsum(mask, -1) - 1, 0)
-        return combine_masks(causal, np.atleast_2d(mask)[:, None, None, :]), positions
+        if cache is not None:
+            real = cache.advance(self, real)
+        positions = np.maximum(np.cumsum(real, -1) - 1, 0)[..., -T:]
+        return combine_masks(causal_mask(T, real.shape[-1] - T), np.atleast_2d(real)[:, None, None, :]), positions

@@ -29,8 +29,8 @@ class EncoderDecoder(Module):
         rng : generator or seed of initial weights and dropout
 
     Shape:
-        source (B, S), target (B, T) -> logits (B, T, tgt_vocab); B may be absent. `encode(source)` gives
-        the memory (B, S, d_model), `decode(target, memory, source)` the logits.
+        source (B, S), target (B, T) -> logits (B, T, tgt_vocab); B may be absent. `encode(source)` gives the memory
+        (B, S, d_model), `decode(target, memory, source, cache=None)` the logits, with a KeyValueCache of new tokens.
 
     Backward:
         dlogits -> None; the decoder's dmemory flows on into the encoder
@@ -72,14 +72,18 @@ class EncoderDecoder(Module):
         x = self.dropout(self.source_positions(self.source_embedding(source)))
         return self.encoder(x, self.padding(source))
 
-    def decode(self, target, memory, source):
+    def decode(self, target, memory, source, cache=None):
         source, target = np.asarray(source), np.asarray(target)
         if source.shape[:-1] != target.shape[:-1]:
             raise ValueError(f"source {source.shape} and target {target.shape} are not batches of the same size; "
                              "wanted (B, S) and (B, T)")
-        x = self.dropout(self.target_positions(self.target_embedding(target)))
-        mask = combine_masks(causal_mask(target.shape[-1]), self.padding(target))
-        return self.output(self.decoder(x, memory, mask, self.padding(source)))
+        seen = 0 if cache is None else cache.length
+        x = self.dropout(self.target_positions(self.target_embedding(target), seen))
+        real = np.ones(target.shape, bool) if self.pad_id is None else target != self.pad_id
+        if cache is not None:
+            real = cache.advance(self, real)
+        mask = combine_masks(causal_mask(target.shape[-1], seen), np.atleast_2d(real)[:, None, None, :])
+        return self.output(self.decoder(x, memory, mask, self.padding(source), cache=cache))
 
     def padding(self, ids):
         return None if self.pad_id is None else padding_mask(ids, self.pad_id)

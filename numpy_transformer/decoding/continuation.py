@@ -1,0 +1,85 @@
+"""Rows of tokens that a model goes on with: what greedy decoding, sampling and beam search have in common."""
+
+import numpy as np
+
+from ..layers.cache import KeyValueCache
+
+
+class Continuation:
+    """Rows of ids that grow token by token, and the model's logits of the next token of each.
+
+    With cached=False every step computes all tokens anew: slow, and the same numbers up to rounding.
+    """
+
+    def __init__(self, model, ids, cached):
+        if getattr(model, "remembering", False):
+            raise ValueError("a model decodes with dropout switched off; call model.eval() first")
+        self.model, self.ids = model, ids
+        self.cache = KeyValueCache() if cached else None
+
+    def logits(self):
+        """(rows, V): of the token behind the last."""
+        raise NotImplementedError
+
+    def append(self, tokens):
+        self.ids = np.concatenate([self.ids, np.asarray(tokens)[:, None]], 1)
+
+    def select(self, rows):
+        """Keep these rows, in this order, each as often as it is named."""
+        self.ids = self.ids[rows]
+        if self.cache is not None:
+            self.cache.select(rows)
+
+
+class PromptContinuation(Continuation):
+    """A CausalLanguageModel behind prompts of any lengths, padded on the left; only the latest max_len tokens count."""
+
+    def __init__(self, model, prompts, cached=True):
+        lengths = np.array([len(prompt) for prompt in prompts])
+        if not len(lengths) or not lengths.all():
+            raise ValueError(f"prompts of {lengths.tolist()} tokens: each needs at least one to go on from")
+        self.real = np.arange(lengths.max()) >= (lengths.max() - lengths)[:, None]
+        ids = np.zeros(self.real.shape, np.int64)
+        for row, prompt in zip(ids, prompts):
+            row[len(row) - len(prompt):] = prompt
+        super().__init__(model, ids, cached)
+
+    def logits(self):
+        seen = 0 if self.cache is None else self.cache.length
+        if self.ids.shape[1] > self.model.max_len:          # the window moves: all positions change
+            new, cache = slice(-self.model.max_len, None), {}
+        else:
+            new, cache = slice(seen, None), {} if self.cache is None else {"cache": self.cache}
+        mask = None if self.real.all() else self.real[:, new]
+        return self.model(self.ids[:, new], mask, **cache)[:, -1]
+
+    def append(self, tokens):
+        super().append(tokens)
+        self.real = np.concatenate([self.real, np.ones((len(self.real), 1), bool)], 1)
+
+    def select(self, rows):
+        super().select(rows)
+        self.real = self.real[rows]
+
+
+class TargetContinuation(Continuation):
+    """The target side of an EncoderDecoder: source (B, S) is encoded once, and each row begins with bos."""
+
+    def __init__(self, model, source, bos, cached=True):
+        self.source = np.atleast_2d(source)
+        super().__init__(model, np.full((len(self.source), 1), bos), cached)
+        self.memory = model.encode(self.source)
+
+    @property
+    def written(self):
+        """The ids behind bos."""
+        return self.ids[:, 1:]
+
+    def logits(self):
+        if self.cache is None:
+            return self.model.decode(self.ids, self.memory, self.source)[:, -1]
+        return self.model.decode(self.ids[:, self.cache.length:], self.memory, self.source, cache=self.cache)[:, -1]
+
+    def select(self, rows):
+        super().select(rows)
+        self.source, self.memory = self.source[rows], self.memory[rows]

@@ -1,0 +1,67 @@
+"""Keys and values that attention need not compute again while a model writes token by token."""
+
+import numpy as np
+
+
+class KeyValueCache:
+    """For each attention layer the keys and values of the tokens seen so far.
+
+    A model in eval() takes the new tokens alone, with the same cache at every call: its outputs are those of the
+    whole sequence at the new tokens. Self-attention appends, cross-attention keeps the memory's from the first call.
+    `length` counts the tokens seen, `real` (B, length) is False where they were padding.
+
+    Source: Shazeer 2019, section 2.4 (incremental decoding).
+    """
+
+    def __init__(self):
+        self.length, self.real, self.layers = 0, None, {}
+
+    def advance(self, model, real):
+        """Count new tokens, real (B, T); which of all tokens so far are real, (B, length)."""
+        if model.remembering:
+            raise ValueError("a key-value cache serves decoding, and backward would miss the tokens that it holds; "
+                             "call model.eval() first, or leave the cache out")
+        if self.length:
+            if real.shape[:-1] != self.real.shape[:-1]:
+                raise ValueError(f"the cache holds a batch of shape {self.real.shape[:-1]}, the new tokens have "
+                                 f"{real.shape[:-1]}; use select(), or a new cache for another batch")
+            real = np.concatenate([self.real, real], -1)
+        self.length, self.real = real.shape[-1], real
+        return real
+
+    def extend(self, layer, k, v):
+        """Append k and v (B, G, T, d) to the layer's; all of them."""
+        kept = self.layers.setdefault(layer, (Growing(), Growing()))
+        return kept[0].append(k), kept[1].append(v)
+
+    def kept(self, layer):
+        """What the layer has here: keys and values, or nothing yet."""
+        return [kept.array for kept in self.layers.get(layer, ())]
+
+    def select(self, rows):
+        """Keep these rows of the batch, in this order, each as often as it is named (beam search)."""
+        self.real = self.real[rows] if self.length else None
+        for pair in self.layers.values():
+            for kept in pair:
+                kept.room = kept.array[rows]
+
+
+class Growing:
+    """An array that grows along its next-to-last axis. Room is doubled, so that few appends copy."""
+
+    def __init__(self):
+        self.length, self.room = 0, None
+
+    @property
+    def array(self):
+        return self.room[..., :self.length, :]
+
+    def append(self, x):
+        start, self.length = self.length, self.length + x.shape[-2]
+        if not start:
+            self.room = x
+        elif self.length > self.room.shape[-2]:
+            self.room = np.concatenate([self.room[..., :start, :], x, np.empty_like(self.room)], -2)
+        else:
+            self.room[..., start:self.length, :] = x
+        return self.array
