@@ -1,7 +1,9 @@
 """Optimizers, schedules and the loop. Nothing here knows what a Transformer is."""
 
+from .checkpoint import Checkpoint, average_checkpoints
 from .optimizers import SGD, Adam, AdamW, clip_grad_norm
-from .schedules import CosineSchedule, NoamSchedule
+from .schedules import ConstantSchedule, CosineSchedule, NoamSchedule
 from .trainer import Trainer
 
-__all__ = ["SGD", "Adam", "AdamW", "CosineSchedule", "NoamSchedule", "Trainer", "clip_grad_norm"]
+__all__ = ["SGD", "Adam", "AdamW", "Checkpoint", "ConstantSchedule", "CosineSchedule", "NoamSchedule", "Trainer",
+           "average_checkpoints", "clip_grad_norm"]

@@ -18,12 +18,16 @@ class Optimizer:
             raise ValueError("there are no parameters to optimise; pass model.parameters()")
         if not lr >= 0:
             raise ValueError(f"lr = {lr} must not be negative; Adam is usually given 1e-4 to 1e-3")
-        self.lr = lr
+        self.lr, self.t = lr, 0                 # t: calls of step
         for parameter in self.parameters:
             parameter.held = True               # their dtype must not change any more
 
-    def state(self):
+    def zeros(self):
         return [np.zeros_like(parameter.data) for parameter in self.parameters]
+
+    def state(self):
+        """{name: an array for each parameter}, the live ones: what a step needs from the steps before it."""
+        return {}
 
 
 class SGD(Optimizer):
@@ -41,9 +45,13 @@ class SGD(Optimizer):
         super().__init__(parameters, lr)
         if not 0 <= momentum < 1:
             raise ValueError(f"momentum = {momentum} must lie in [0, 1)")
-        self.momentum, self.velocities = momentum, self.state()
+        self.momentum, self.velocities = momentum, self.zeros()
+
+    def state(self):
+        return {"velocity": self.velocities}
 
     def step(self):
+        self.t += 1
         for parameter, v in zip(self.parameters, self.velocities):
             v *= self.momentum
             v += parameter.grad
@@ -53,7 +61,7 @@ class SGD(Optimizer):
 class Adam(Optimizer):
     """w -= lr m̂ / (sqrt(v̂) + eps),   m̂ = m / (1 - β1ᵗ),   v̂ = v / (1 - β2ᵗ).
 
-    m and v are running means of dw and dw²; t counts the calls of step, from 1.
+    m and v are running means of dw and dw²; t counts the steps from 1.
 
     Parameters:
         parameters : model.parameters()
@@ -68,8 +76,11 @@ class Adam(Optimizer):
         super().__init__(parameters, lr)
         if not all(0 <= beta < 1 for beta in betas):
             raise ValueError(f"betas = {betas} must lie in [0, 1)")
-        self.betas, self.eps, self.t = betas, eps, 0
-        self.m, self.v = self.state(), self.state()
+        self.betas, self.eps = betas, eps
+        self.m, self.v = self.zeros(), self.zeros()
+
+    def state(self):
+        return {"m": self.m, "v": self.v}
 
     def step(self):
         self.t += 1

@@ -8,9 +8,9 @@ from tqdm import tqdm
 class Progress:
     """Counts `total` pieces of work: a tqdm bar in a terminal, else a line at every tenth of the way."""
 
-    def __init__(self, total, title, unit="it"):
-        self.total, self.title, self.done, self.tenths = total, title, 0, 0
-        self.bar = tqdm(total=total, desc=title, unit=unit, file=sys.stderr, disable=None)
+    def __init__(self, total, title, unit="it", done=0):
+        self.total, self.title, self.done, self.tenths = total, title, done, done * 10 // max(total, 1)
+        self.bar = tqdm(total=total, desc=title, unit=unit, file=sys.stderr, disable=None, initial=done)
 
     def advance(self, note=""):
         self.done += 1

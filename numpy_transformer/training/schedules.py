@@ -12,8 +12,25 @@ class Schedule:
         optimizer.lr = self.rate(1)
 
     def step(self):
-        self.count += 1
-        self.optimizer.lr = self.rate(self.count)
+        self.go_to(self.count + 1)
+
+    def go_to(self, count):
+        """The rate of the count-th step; it depends on count alone, so a run can be resumed anywhere."""
+        self.count = count
+        self.optimizer.lr = self.rate(max(count, 1))
+
+
+class ConstantSchedule(Schedule):
+    """Linear warm-up to lr over `warmup` steps, and lr from then on."""
+
+    def __init__(self, optimizer, lr, warmup=0):
+        if warmup < 0:
+            raise ValueError(f"warmup = {warmup} must not be negative; 0 begins with the full rate")
+        self.lr, self.warmup = lr, warmup
+        super().__init__(optimizer)
+
+    def rate(self, n):
+        return self.lr * min(1.0, n / max(self.warmup, 1))
 
 
 class NoamSchedule(Schedule):

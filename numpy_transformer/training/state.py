@@ -1,0 +1,88 @@
+"""What a checkpoint holds of a Trainer: all that its next step depends on."""
+
+import math
+
+import numpy as np
+
+COLUMNS = ("step", "loss", "lr", "norm", "tokens", "validation")
+
+
+def state_of(trainer):
+    """(arrays, meta): weights, the optimizer's arrays, history; counters, random generators, the place in the data."""
+    history = {f"history/{column}": np.array([row.get(column, math.nan) for row in trainer.history])
+               for column in COLUMNS}
+    optimizer, schedule = trainer.optimizer, trainer.schedule
+    return live_arrays(trainer) | history, {
+        "step": trainer.steps, "best": trainer.best,
+        "data": {"next_batch": trainer.steps * trainer.accumulate, "accumulate": trainer.accumulate},
+        "optimizer": {"class": type(optimizer).__name__, "t": optimizer.t, "lr": optimizer.lr},
+        "schedule": schedule and {"class": type(schedule).__name__, "count": schedule.count},
+        "generators": {name: rng.bit_generator.state for name, rng in generators(trainer.model).items()}}
+
+
+def restore(trainer, arrays, meta, path):
+    """Put a checkpoint's state into a trainer of the same kind; raises ValueError, and changes nothing, if it differs."""
+    try:
+        differs = differences(trainer, arrays, meta)
+        history = read_history(arrays)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{str(path)!r} is not the checkpoint of a run that can go on ({error} is missing); name one "
+                         "that a Trainer has saved") from error
+    if differs:
+        raise ValueError(f"{str(path)!r} does not fit this run, nothing was loaded: " + "; ".join(differs))
+    trainer.best, trainer.best_weights = meta["best"], trainer.model.state_dict() if meta["best"] else {}
+    for name, array in live_arrays(trainer).items():
+        array[...] = arrays[name]
+    for name, rng in generators(trainer.model).items():
+        rng.bit_generator.state = meta["generators"][name]
+    trainer.optimizer.t, trainer.optimizer.lr = meta["optimizer"]["t"], meta["optimizer"]["lr"]
+    if trainer.schedule is not None:
+        trainer.schedule.go_to(meta["schedule"]["count"])
+    trainer.steps, trainer.history = meta["step"], history
+
+
+def live_arrays(trainer):
+    """The arrays themselves by name: model/..., optimizer/m/..., and best/... where early stopping keeps them."""
+    named = trainer.model.named_parameters()
+    names = {id(parameter): name for name, parameter in named}
+    arrays = {f"model/{name}": parameter.data for name, parameter in named}
+    for part, values in trainer.optimizer.state().items():
+        for parameter, value in zip(trainer.optimizer.parameters, values):
+            arrays[f"optimizer/{part}/{names[id(parameter)]}"] = value
+    return arrays | {f"best/{name}": array for name, array in trainer.best_weights.items()}
+
+
+def generators(model):
+    """{dotted name: generator} of the random generators in the tree, each once."""
+    found = {}
+    for name, module in model.named_modules():
+        for key, value in vars(module).items():
+            if isinstance(value, np.random.Generator):
+                found.setdefault(id(value), (f"{name}.{key}".strip("."), value))
+    return dict(found.values())
+
+
+def differences(trainer, arrays, meta):
+    """Sentences that say in what a checkpoint is not one of this run."""
+    expected, own = live_arrays(trainer), state_of(trainer)[1]
+    if meta["best"]:
+        expected |= {name.replace("model/", "best/"): array for name, array in expected.items()
+                     if name.startswith("model/")}
+    kinds = [{name: f"{array.dtype} {array.shape}" for name, array in group.items() if not name.startswith("history/")}
+             for group in (arrays, expected)]
+    found = [f"{name} is {kinds[0].get(name, 'missing')} in the file, {kinds[1].get(name, 'missing')} here"
+             for name in kinds[1] | kinds[0] if kinds[0].get(name) != kinds[1].get(name)]
+    found = found[:2] + [f"and {len(found) - 2} more arrays"] * (len(found) > 2)
+    theirs = {"optimizer": meta["optimizer"]["class"], "schedule": meta["schedule"] and meta["schedule"]["class"],
+              "random generators": sorted(meta["generators"]), "batches in a step": meta["data"]["accumulate"]}
+    ours = {"optimizer": own["optimizer"]["class"], "schedule": own["schedule"] and own["schedule"]["class"],
+            "random generators": sorted(own["generators"]), "batches in a step": own["data"]["accumulate"]}
+    return found + [f"{what}: {theirs[what]} in the file, {ours[what]} here" for what in ours
+                    if theirs[what] != ours[what]]
+
+
+def read_history(arrays):
+    """The rows; a NaN means that nothing was measured."""
+    rows = zip(*(arrays[f"history/{column}"].tolist() for column in COLUMNS))
+    return [{column: int(value) if column in ("step", "tokens") else value for column, value in zip(COLUMNS, row)
+             if not math.isnan(value)} for row in rows]

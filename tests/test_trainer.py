@@ -1,0 +1,190 @@
+"""The loop beyond the single step: accumulation, epochs, validation, early stopping, Ctrl-C."""
+
+import math
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import numpy_transformer as nt
+from numpy_transformer.training.trainer import evaluate
+
+V, T, PAD = 7, 6, 0
+
+
+def model(seed=0, dropout=0.0):
+    return nt.CausalLanguageModel(V, 12, 2, 2, max_len=T, dropout=dropout, rng=seed)
+
+
+def batch(n, rows=3, ignored=0.0):
+    """Ids, and as targets the ids one later; a share of the targets is ignored."""
+    rng = np.random.default_rng([3, n])
+    ids = rng.integers(1, V, (rows, T + 1))
+    targets = ids[:, 1:].copy()
+    targets[rng.random(targets.shape) < ignored] = PAD
+    return ids[:, :-1], targets
+
+
+def trainer(network=None, accumulate=1, lr=0.1, clip=None, momentum=0.9):
+    network = network or model()
+    return nt.Trainer(network, nt.CrossEntropyLoss(0.1, ignore_id=PAD), nt.SGD(network.parameters(), lr, momentum),
+                      clip=clip, accumulate=accumulate)
+
+
+def test_accumulated_gradients_are_those_of_the_big_batch():
+    """Micro-batches of different sizes with very different numbers of ignored targets, in float64."""
+    parts = [batch(0, 2, 0.0), batch(1, 5, 0.9), batch(2, 3, 0.4)]
+    counts = [np.count_nonzero(targets) for _, targets in parts]
+    assert counts[0] == 12 and counts[1] < 6                # a plain mean of the three would be far off
+    whole = tuple(np.concatenate(arrays) for arrays in zip(*parts))
+    small, big = trainer(model().astype(np.float64), accumulate=3), trainer(model().astype(np.float64))
+    row, reference = small.step(parts), big.step([whole])
+    for (name, p), q in zip(small.model.named_parameters(), big.model.parameters(), strict=True):
+        assert np.linalg.norm(p.grad - q.grad) <= 1e-12 * max(np.linalg.norm(q.grad), 1e-3), name
+    assert row["tokens"] == sum(counts) == reference["tokens"]
+    assert row["loss"] == pytest.approx(reference["loss"], rel=1e-12)
+    assert row["norm"] == pytest.approx(reference["norm"], rel=1e-12)
+
+
+def test_each_step_takes_the_next_batches_in_turn():
+    asked = []
+
+    def batches(n):
+        asked.append(n)
+        return batch(n)
+
+    run = trainer(accumulate=3)
+    run.fit(batches, steps=2)
+    run.fit(batches, steps=1)
+    assert asked == list(range(9)) and run.steps == 3
+
+
+def test_a_list_of_batches_and_its_function_train_alike_and_epochs_count_them():
+    listed = [batch(n) for n in range(5)]
+    runs = [trainer() for _ in range(3)]
+    runs[0].fit(listed, epochs=2)
+    runs[1].fit([((ids,), targets) for ids, targets in listed], steps=10)       # inputs as a tuple
+    runs[2].fit(lambda n: listed[n % 5], steps=10)
+    assert [run.steps for run in runs] == [10] * 3
+    for p, q, r in zip(*(run.model.parameters() for run in runs)):
+        assert (p.data == q.data).all() and (p.data == r.data).all()
+    uneven = trainer(accumulate=2)
+    uneven.fit(listed, epochs=2, validation=[batch(9)])     # an epoch of 5 batches is 3 steps of 2
+    assert uneven.steps == 6
+    assert [row["step"] for row in uneven.history if "validation" in row] == [3, 6]
+
+
+def test_evaluation_weights_by_the_targets_that_count_and_leaves_the_model_as_it_was():
+    network = model(dropout=0.5)
+    parts = [batch(0, 2, 0.0), batch(1, 5, 0.9)]
+    whole = tuple(np.concatenate(arrays) for arrays in zip(*parts))
+    criterion = nt.CrossEntropyLoss(ignore_id=PAD)
+    states = [rng.bit_generator.state for rng in (network.dropout.rng,)]
+    assert evaluate(network, criterion, parts) == pytest.approx(evaluate(network, criterion, [whole]), rel=1e-6)
+    assert network.training and network.remembering and criterion.remembering
+    assert [network.dropout.rng.bit_generator.state] == states                  # dropout drew nothing
+    assert not any(part.__dict__.get("_memory") for part in (*dict(network.named_modules()).values(), criterion))
+    assert not evaluate(network.eval(), criterion, parts) != evaluate(network, criterion, parts)
+    assert not network.training
+
+
+def test_early_stopping_restores_the_best_weights():
+    losses = iter([3.0, 2.0, 2.5, 1.0, 1.5, 1.0, 0.1])
+    run, kept = trainer(), {}
+
+    def validation():
+        kept[run.steps] = run.model.state_dict()
+        return next(losses)
+
+    history = run.fit(batch, steps=100, validation=validation, every=2, patience=2)
+    assert run.steps == 12 and run.best["step"] == 8 and run.best["loss"] == 1.0     # equal is not better
+    assert [row.get("validation") for row in history[1::2]] == [3.0, 2.0, 2.5, 1.0, 1.5, 1.0]
+    for name, array in run.model.state_dict().items():
+        np.testing.assert_array_equal(array, kept[8][name])
+    assert any((kept[12][name] != kept[8][name]).any() for name in kept[8])
+
+
+def test_the_best_weights_come_back_at_the_end_too():
+    losses, run, kept = iter([3.0, 1.0, 2.0]), trainer(), {}
+
+    def validation():
+        kept[run.steps] = run.model.state_dict()
+        return next(losses)
+
+    run.fit(batch, steps=3, validation=validation, every=1, patience=5)
+    for name, array in run.model.state_dict().items():
+        np.testing.assert_array_equal(array, kept[2][name])
+
+
+def test_fit_trains_a_model_that_was_in_eval():
+    run = trainer(model().eval())
+    assert len(run.fit(batch, steps=2)) == 2 and run.model.training
+
+
+def test_the_constant_schedule_warms_up_and_stays():
+    optimizer = nt.SGD([nt.Parameter(np.ones(2))], 9.0)
+    schedule = nt.ConstantSchedule(optimizer, 0.8, warmup=4)
+    rates = [optimizer.lr]
+    for _ in range(6):
+        schedule.step()
+        rates.append(optimizer.lr)
+    np.testing.assert_allclose(rates, [0.2, 0.2, 0.4, 0.6, 0.8, 0.8, 0.8])
+    assert nt.ConstantSchedule(optimizer, 0.5).optimizer.lr == 0.5
+
+
+def test_ctrl_c_finishes_the_step_saves_and_stops(tmp_path, capsys):
+    def batches(n):
+        if n == 4:
+            os.kill(os.getpid(), signal.SIGINT)             # while the fifth step runs
+        return batch(n)
+
+    run, path = trainer(), tmp_path / "run.npz"
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt, match="stopped after step 5, saved in .*run.npz"):
+        run.fit(batches, steps=50, checkpoint=nt.Checkpoint(path, every=1000))
+    assert signal.getsignal(signal.SIGINT) is before and run.steps == 5
+    assert "stopping after this step" in capsys.readouterr().err
+    other = trainer()
+    other.load(path)
+    assert other.steps == 5
+    undisturbed = trainer()
+    undisturbed.fit(batch, steps=9)
+    other.fit(batch, steps=4)
+    for p, q in zip(other.model.parameters(), undisturbed.model.parameters()):
+        assert (p.data == q.data).all()
+
+
+def test_a_second_ctrl_c_stops_at_once(tmp_path):
+    def batches(n):
+        if n == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+            raise AssertionError("it went on")
+        return batch(n)
+
+    run, path = trainer(), tmp_path / "run.npz"
+    with pytest.raises(KeyboardInterrupt):
+        run.fit(batches, steps=9, checkpoint=path)
+    assert run.steps == 2 and not path.exists()
+
+
+@pytest.mark.parametrize("call, match", [
+    (lambda: trainer(accumulate=0), "accumulate = 0"),
+    (lambda: trainer().fit(batch), "give one of them"), (lambda: trainer().fit(batch, 1, 1), "give one of them"),
+    (lambda: trainer().fit(batch, 3, patience=2), "needs validation"),
+    (lambda: trainer().fit(batch, 3, validation=[batch(0)], patience=0), "patience = 0"),
+    (lambda: trainer().fit((batch(n) for n in range(3)), 3), "generator"),
+    (lambda: trainer().fit(batch, epochs=2), "has no length"),
+    (lambda: trainer().fit([], 3), "no batches"),
+    (lambda: nt.ConstantSchedule(nt.SGD([nt.Parameter(np.ones(2))], 1.0), 1.0, -1), "warmup = -1")])
+def test_what_cannot_be_fitted_is_refused(call, match):
+    with pytest.raises((ValueError, TypeError), match=match):
+        call()
+
+
+def test_a_loss_that_falls_is_what_all_this_is_for():
+    run = trainer(lr=0.3, clip=1.0)
+    listed = [batch(n) for n in range(2)]
+    history = run.fit(listed, epochs=60)
+    assert history[0]["loss"] > 1.7 > 1.2 > history[-1]["loss"] and math.isfinite(history[-1]["norm"])
