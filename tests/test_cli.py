@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from commands import refused, run
 
 from numpy_transformer.checks import components
 from numpy_transformer.cli import main
@@ -70,22 +71,6 @@ def student(tmp_path):
     path = tmp_path / "student.py"
     path.write_text(STUDENT)
     return str(path)
-
-
-def run(capsys, *arguments):
-    code = main([str(a) for a in arguments])
-    output = capsys.readouterr()
-    return code, output.out, output.err
-
-
-def refused(capsys, *arguments):
-    """The one line on standard error of a call that is refused with exit code 2."""
-    try:
-        code, out, err = run(capsys, *arguments)
-    except SystemExit as stop:                              # argparse
-        code, err = stop.code, capsys.readouterr().err
-    assert code == 2 and "Traceback" not in err and len(err.splitlines()) == 1
-    return err
 
 
 def test_gradcheck_of_named_components_prints_every_tensor(capsys):

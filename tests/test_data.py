@@ -1,11 +1,7 @@
-import datetime
-import re
-
 import numpy as np
 import pytest
 
-from numpy_transformer.data import CharTokenizer, Dates, TextWindows, builtin_text, read_text
-from numpy_transformer.data.dates import BOS, EOS, PAD, written_forms
+from numpy_transformer.data import CharTokenizer, TextWindows, builtin_text, read_text
 
 
 def test_the_built_in_text_is_long_english():
@@ -62,41 +58,3 @@ def test_missing_and_short_texts_are_named(tmp_path):
         read_text(tmp_path / "no-such-file")
     with pytest.raises(ValueError, match="too short.*650 are needed"):
         TextWindows(np.arange(600), 64, 4, 0)
-
-
-def test_dates_are_written_in_four_forms():
-    assert written_forms(datetime.date(1999, 3, 3)) == (
-        "3 March 1999", "March 3, 1999", "3/3/99", "the 3rd of March 1999")
-    endings = [re.search(r"the (\w+) of", written_forms(datetime.date(2004, 1, day))[3])[1]
-               for day in (1, 2, 11, 12, 13, 22, 31)]
-    assert endings == ["1st", "2nd", "11th", "12th", "13th", "22nd", "31st"]
-
-
-@pytest.fixture(scope="module")
-def dates():
-    return Dates(batch_size=6, seed=5)
-
-
-def test_held_out_years_never_occur_in_training(dates):
-    assert len(dates.held_out_years) == 10
-    answers = {rows: {int(dates.decode(dates.targets[i, 1:])[:4]) for i in rows_of[::97]}
-               for rows, rows_of in (("train", dates.training), ("test", dates.test))}
-    assert answers["test"] == set(dates.held_out_years.tolist())
-    assert not answers["train"] & answers["test"] and len(answers["train"]) == 90
-    assert len(dates.training) + len(dates.test) == 4 * 36525
-
-
-def test_examples_are_framed_and_padded(dates):
-    (source, target), answer = dates.batch(0)
-    assert (source[:, 0] == BOS).all() and (target[:, 0] == BOS).all()
-    np.testing.assert_array_equal(target[:, 1:], answer[:, :-1])
-    assert ((source == EOS).sum(1) == 1).all() and (answer[:, -1] == EOS).all()
-    assert (source != PAD)[:, -1].any()
-    row = dates.test[0]
-    source = dates.sources[row]
-    assert dates.source_tokens.decode([i - 3 for i in source if i > EOS]) == dates.texts[row]
-    np.testing.assert_array_equal(dates.batch(7)[1], Dates(6, 5).batch(7)[1])
-
-
-def test_another_seed_holds_out_other_years(dates):
-    assert set(Dates(6, 6).held_out_years) != set(dates.held_out_years)

@@ -1,11 +1,15 @@
 """The README's example prints what the README says, its commands stand alone, and its files exist."""
 
+import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from numpy_transformer.cli import make_parser
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -56,6 +60,24 @@ def test_the_block_of_the_law_is_the_code():
     assert [len(body) for body in bodies] == [2, 2]
     for body in bodies:
         assert "\n".join("            " + line for line in body) in source
+
+
+def test_the_commands_shown_are_commands():
+    lines = [line for language, text in BLOCKS if language == "text" for line in text.splitlines()
+             if line.startswith("numpy-transformer ")]
+    assert len(lines) > 10
+    for line in lines:
+        words = shlex.split(line, comments=True)[1:]
+        make_parser().parse_args(words[:words.index("<")] if "<" in words else words)
+
+
+def test_the_training_example_runs(tmp_path):
+    code = next(code for language, code in BLOCKS if language == "python" and "trainer.fit" in code)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path,
+                         env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert run.returncode == 0 and (tmp_path / "reverse.npz").exists(), run.stderr
+    texts = [line.rsplit(" ", 1) for line in run.stdout.splitlines()[-2:]]
+    assert all(text.isalpha() and float(score) < 0 for text, score in texts)
 
 
 def test_two_commands_stand_alone_in_shell_blocks():

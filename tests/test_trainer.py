@@ -171,7 +171,7 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path):
 
 @pytest.mark.parametrize("call, match", [
     (lambda: trainer(accumulate=0), "accumulate = 0"),
-    (lambda: trainer().fit(batch), "give one of them"), (lambda: trainer().fit(batch, 1, 1), "give one of them"),
+    (lambda: trainer().fit(batch), "give one of them"), (lambda: trainer().fit(batch, 1, epochs=1), "give one of them"),
     (lambda: trainer().fit(batch, 3, patience=2), "needs validation"),
     (lambda: trainer().fit(batch, 3, validation=[batch(0)], patience=0), "patience = 0"),
     (lambda: trainer().fit((batch(n) for n in range(3)), 3), "generator"),

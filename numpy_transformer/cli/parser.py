@@ -1,6 +1,7 @@
 """What every command has in common."""
 
 import argparse
+import math
 
 
 class Parser(argparse.ArgumentParser):
@@ -31,4 +32,18 @@ def whole_number(least):
         if not text.isascii() or not text.isdigit() or int(text) < least:
             raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
         return int(text)
+    return parse
+
+
+def number(least, below=math.inf):
+    """An argparse type: a finite number of at least `least` and less than `below`."""
+    def parse(text):
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not least <= value < below:
+            limit = "" if below == math.inf else f" and below {below:g}"
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least {least:g}{limit}")
+        return value
     return parse

@@ -1,4 +1,4 @@
-"""Running text: where it comes from, its characters as ids, and windows of it as batches."""
+"""Running text: where it comes from, and windows of it as batches."""
 
 from pathlib import Path
 
@@ -25,28 +25,6 @@ def read_text(path):
     return text
 
 
-class CharTokenizer:
-    """One id for each distinct character of a text, in the characters' order."""
-
-    def __init__(self, text):
-        self.characters = sorted(set(text))
-        self.ids = {character: i for i, character in enumerate(self.characters)}
-
-    @property
-    def vocab_size(self):
-        return len(self.characters)
-
-    def encode(self, text):
-        try:
-            return np.array([self.ids[character] for character in text], np.int64)
-        except KeyError as error:
-            raise ValueError(f"the character {error.args[0]!r} is not among the {self.vocab_size} of the text that the "
-                             "tokenizer was made from; leave it out, or train on a text that has it") from error
-
-    def decode(self, ids):
-        return "".join(self.characters[i] for i in ids)
-
-
 class TextWindows:
     """Windows of `length` tokens, the targets being the same windows one token later.
 
@@ -65,13 +43,24 @@ class TextWindows:
     def batch(self, step):
         """((inputs,), targets) of a training step."""
         rng = np.random.default_rng([self.seed, step])
-        return self.windows(self.train, rng.integers(0, len(self.train) - self.length, self.batch_size))
+        return windows(self.train, rng.integers(0, len(self.train) - self.length, self.batch_size), self.length)
 
     def validation(self):
-        """The held-out part, but for a last incomplete window, as a list of batches of windows side by side."""
-        starts = np.arange(0, len(self.held_out) - self.length, self.length)
-        return [self.windows(self.held_out, starts[i:i + 64]) for i in range(0, len(starts), 64)]
+        """The whole held-out part as a list of batches."""
+        return side_by_side(self.held_out, self.length)
 
-    def windows(self, ids, starts):
-        window = ids[starts[:, None] + np.arange(self.length + 1)]
-        return (window[:, :-1],), window[:, 1:]
+
+def windows(ids, starts, length):
+    """((inputs,), targets) of the windows that begin at starts."""
+    window = ids[starts[:, None] + np.arange(length + 1)]
+    return (window[:, :-1],), window[:, 1:]
+
+
+def side_by_side(ids, length):
+    """Batches of windows that hold every token behind the first once as a target; the last window may be shorter."""
+    if len(ids) < 2:
+        raise ValueError(f"a text of {len(ids)} tokens has nothing to foretell; use a longer one")
+    starts = np.arange(0, len(ids) - length, length)
+    batches = [windows(ids, starts[i:i + 64], length) for i in range(0, len(starts), 64)]
+    rest = (len(ids) - 1) % length
+    return batches + [windows(ids, np.array([len(ids) - 1 - rest]), rest)] if rest else batches

@@ -42,7 +42,7 @@ class Trainer:
         self.best = None                        # with patience: loss, step, since (measurements without a better one)
         self.best_weights = {}
 
-    def fit(self, batches, steps=None, epochs=None, validation=None, every=None, patience=None, checkpoint=None,
+    def fit(self, batches, steps=None, validation=None, every=None, epochs=None, patience=None, checkpoint=None,
             title="train"):
         """Train for so many steps, or epochs, more; the history's rows so far.
 
