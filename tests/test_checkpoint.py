@@ -74,13 +74,28 @@ def test_without_the_generator_the_optimizer_or_the_count_it_would_not_be_exact(
               lambda run: run.optimizer.m[3].fill(0), lambda run: setattr(run.optimizer, "t", 0),
               lambda run: run.schedule.go_to(0), lambda run: setattr(run, "steps", 2)]
     trainer_at_3 = trainer()
-    trainer_at_3.fit(batch, 3, checkpoint=tmp_path / "run.npz")
+    trainer_at_3.fit(batch, 3)
+    trainer_at_3.save(tmp_path / "run.npz")
     for spoil in spoils:
         run = trainer()
         run.load(tmp_path / "run.npz")
         spoil(run)
         run.fit(batch, 3)
         assert any((p.data != q.data).any() for p, q in zip(run.model.parameters(), whole.model.parameters()))
+
+
+def test_a_resumed_run_goes_on_with_the_patience_that_is_left(tmp_path):
+    losses = {1: 2.0, 2: 1.0}
+    first = trainer()
+    first.fit(batch, 4, validation=lambda: losses.get(first.steps, 5.0), every=1, patience=4,
+              checkpoint=tmp_path / "run.npz")
+    best = first.model.state_dict()
+    second = trainer()
+    second.load(tmp_path / "run.npz")
+    second.fit(batch, 50, validation=lambda: losses.get(second.steps, 5.0), every=1, patience=4)
+    assert second.steps == 6 and second.best == {"loss": 1.0, "step": 2, "since": 4}
+    for name, array in second.model.state_dict().items():
+        np.testing.assert_array_equal(array, best[name])
 
 
 def test_the_file_is_plain(tmp_path):

@@ -195,6 +195,43 @@ def test_a_beam_as_wide_as_all_continuations_is_exhaustive_search(source, length
     assert len(lengths) > 1                                 # else the penalty had nothing to decide
 
 
+def plain_beam_search(model, source, bos, eos, max_len, beam, length_penalty, n_best):
+    """The docstring of beam_search, target by target; it ends only with `beam` finished targets or with none left."""
+    alive, finished = [((), 0.0)], []
+    for length in range(1, max_len + 1):
+        choices = []
+        for ids, total in alive:
+            z = model(source, np.array([bos, *ids]))[-1]
+            log_p = z - np.log(np.exp(z).sum())
+            choices += [((*ids, token), total + log_p[token]) for token in range(len(log_p))]
+        choices.sort(key=lambda choice: -choice[1])
+        alive = []
+        for rank, (ids, total) in enumerate(choices):
+            if ids[-1] != eos and length < max_len:
+                alive.append((ids, total))
+            elif rank < beam:
+                finished.append((list(ids), total / ((5 + length) / 6) ** length_penalty))
+        alive = alive[:beam]
+        if len(finished) >= beam or not alive:
+            break
+    return sorted(finished, key=lambda target: -target[1])[:n_best]
+
+
+@pytest.mark.parametrize("beam, n_best", [(2, 1), (2, 2), (3, 2), (5, 5)])
+@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 2.0])
+def test_a_beam_search_is_what_its_docstring_says(source, beam, n_best, length_penalty):
+    cut_short = 0
+    for seed in range(4):
+        model = encoder_decoder(seed)
+        model.output.weight.data /= 3
+        for row, targets in zip(source, nt.beam_search(model, source, 1, 2, 7, beam, length_penalty, n_best)):
+            wanted = plain_beam_search(model, row, 1, 2, 7, beam, length_penalty, n_best)
+            assert [ids for ids, _ in targets] == [ids for ids, _ in wanted]
+            np.testing.assert_allclose([s for _, s in targets], [s for _, s in wanted], rtol=1e-9)
+            cut_short += max(len(ids) for ids, _ in wanted) < 7
+    assert cut_short
+
+
 def test_a_beam_of_one_is_greedy(source):
     ends = 0
     for seed in range(6):
@@ -315,6 +352,11 @@ def test_top_k_and_top_p_keep_what_their_definitions_keep(temperature, top_k, to
     p = next_token_probabilities(logits, temperature, top_k, top_p)
     for place in np.ndindex(2, 3):
         np.testing.assert_allclose(p[place], plain_probabilities(logits[place], temperature, top_k, top_p), rtol=1e-12)
+
+
+def test_a_nucleus_that_reaches_top_p_exactly_is_large_enough():
+    np.testing.assert_array_equal(next_token_probabilities(np.log([0.25, 0.5, 0.25]), top_p=0.5), [0, 1, 0])
+    np.testing.assert_array_equal(next_token_probabilities(np.log([0.25, 0.5, 0.25]), top_p=0.51) > 0, [True, True, False])
 
 
 def test_probabilities_of_extreme_logits_are_finite():

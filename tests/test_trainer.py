@@ -105,6 +105,15 @@ def test_early_stopping_restores_the_best_weights():
     assert any((kept[12][name] != kept[8][name]).any() for name in kept[8])
 
 
+def test_each_fit_has_its_own_patience_and_nan_is_never_the_best():
+    losses = iter([2.0, 3.0, math.nan, 5.0, math.nan, 4.0])
+    run = trainer()
+    run.fit(batch, steps=9, validation=lambda: next(losses), every=1, patience=1)
+    assert run.steps == 2 and run.best["loss"] == 2.0
+    run.fit(batch, steps=9, validation=lambda: next(losses), every=1, patience=1)
+    assert run.steps == 5 and run.best == {"loss": 5.0, "step": 4, "since": 1}
+
+
 def test_the_best_weights_come_back_at_the_end_too():
     losses, run, kept = iter([3.0, 1.0, 2.0]), trainer(), {}
 

@@ -119,7 +119,7 @@ class SequenceToSequence:
     presets = {
         "2017": {}, "2017-base": dict(d_model=512, num_heads=8, num_layers=6, d_ff=2048, warmup=4000, steps=100_000),
         "copy": dict(num_layers=2, max_len=16, warmup=400, label_smoothing=0.0, batch_size=80, steps=800),
-        "dates": small, "reverse": small, "sort": small | dict(num_layers=2, steps=3000)}
+        "dates": small, "reverse": small, "sort": small | dict(num_layers=2, steps=4000)}
 
     @staticmethod
     def preset(arguments):

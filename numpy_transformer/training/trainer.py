@@ -41,6 +41,7 @@ class Trainer:
         self.history = []
         self.best = None                        # with patience: loss, step, since (measurements without a better one)
         self.best_weights = {}
+        self.loaded = False                     # the next fit goes on with the patience that is left
 
     def fit(self, batches, steps=None, validation=None, every=None, epochs=None, patience=None, checkpoint=None,
             title="train"):
@@ -66,6 +67,9 @@ class Trainer:
         every = every or epoch or 100
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
             checkpoint = Checkpoint(checkpoint)
+        if not self.loaded:
+            self.best, self.best_weights = None, {}
+        self.loaded = False
         self.model.train()
         with Progress(last, title, "step", self.steps) as progress, Interrupt() as interrupt:
             while self.steps < last and not self.out_of_patience(patience):
@@ -116,7 +120,7 @@ class Trainer:
         recent = np.mean([row["loss"] for row in self.history[-every:]])
         progress.write(f"step {self.steps:5d}   training loss {recent:.3f}   validation loss {loss:.3f}")
         if patience is not None:
-            if self.best is None or loss < self.best["loss"]:
+            if self.best is None or loss < self.best["loss"] or math.isnan(self.best["loss"]):
                 self.best = {"loss": loss, "step": self.steps, "since": 0}
                 self.best_weights = self.model.state_dict()
             else:
@@ -139,6 +143,10 @@ class Trainer:
         raise ValueError(f"step {self.steps + 1}: the {what} is {value}, not a finite number; {bad}; "
                          "lower the learning rate, lengthen the warm-up or clip the gradients")
 
+    def save(self, path):
+        """Write a checkpoint of this moment."""
+        Checkpoint(path).save(self)
+
     def load(self, path):
         """Go on exactly where a checkpoint of such a run was saved, all or nothing; its meta.
 
@@ -146,6 +154,7 @@ class Trainer:
         """
         arrays, meta = read_checkpoint(path)
         restore(self, arrays, meta, path)
+        self.loaded = True
         return meta
 
 
