@@ -90,8 +90,8 @@ def named_parts(root):
 
 
 def is_module(part):
-    return isinstance(part, Module) or (hasattr(part, "__dict__") and not isinstance(part, type)
-                                        and all(callable(getattr(part, name, None)) for name in ("forward", "backward")))
+    return isinstance(part, Module) or (not isinstance(part, type) and hasattr(part, "__dict__") and all(
+        callable(getattr(part, name, None)) for name in ("forward", "backward")))
 
 
 def is_parameter(part):

@@ -16,7 +16,7 @@ MAY_IMPORT = {
     "module": set(),
     "layers": {"module"},
     "models": {"module", "layers"},
-    "training": {"module"},
+    "training": {"module", "layers"},
     "decoding": {"layers", "models"},
     "data": set(),
     "views": set(),

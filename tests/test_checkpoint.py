@@ -4,8 +4,10 @@ import itertools
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 from pathlib import Path
@@ -30,8 +32,8 @@ def trainer(optimizer="AdamW", schedule="cosine", d_model=12, tie=True, accumula
     model = nt.CausalLanguageModel(V, d_model, 2, 2, max_len=T, dropout=0.2, tie_weights=tie, rng=0)
     optimizer = {"AdamW": nt.AdamW, "Adam": nt.Adam, "SGD": lambda p: nt.SGD(p, 0.1, 0.9)}[optimizer](
         model.parameters())
-    schedule = {"cosine": lambda o: nt.CosineSchedule(o, 1e-2, 1e-3, 3, 20), "noam": lambda o: nt.NoamSchedule(o, 12, 4),
-                "constant": lambda o: nt.ConstantSchedule(o, 1e-2, 5), None: lambda o: None}[schedule](optimizer)
+    schedule = {"cosine": lambda o: nt.CosineSchedule(o, 1e-2, 1e-3, 3, 20),
+                "noam": lambda o: nt.NoamSchedule(o, 12, 4), "constant": lambda o: nt.ConstantSchedule(o, 1e-2, 5), None: lambda o: None}[schedule](optimizer)
     return nt.Trainer(model, nt.CrossEntropyLoss(), optimizer, schedule, clip=1.0, accumulate=accumulate)
 
 
@@ -139,7 +141,7 @@ def test_only_the_latest_saves_stay_and_their_mean_is_the_mean(tmp_path):
     checkpoint, kept = nt.Checkpoint(tmp_path / "r[1].npz", every=2, keep=3), {}
     run = trainer()
     save = checkpoint.save
-    checkpoint.save = lambda t: (save(t), kept.update({t.steps: t.model.state_dict()}))
+    checkpoint.save = lambda t, keep: (save(t, keep), kept.update({t.steps: t.model.state_dict()}))
     run.fit(batch, 9, checkpoint=checkpoint)
     assert [path.name for path in checkpoint.kept()] == [f"r[1].step-000000{n}.npz" for n in (6, 8, 9)]
     mean = nt.average_checkpoints(checkpoint.kept())
@@ -153,10 +155,101 @@ def test_only_the_latest_saves_stay_and_their_mean_is_the_mean(tmp_path):
         nt.average_checkpoints([*checkpoint.kept(), tmp_path / "other.npz"])
 
 
+def test_saves_that_stay_are_those_of_an_undisturbed_run(tmp_path):
+    """Neither Ctrl-C between two saves, nor another run of that name, nor a name that is a link changes them."""
+    (tmp_path / "link.npz").symlink_to(tmp_path / "real.npz")
+    trainer().fit(batch, 9, checkpoint=nt.Checkpoint(tmp_path / "link.npz", every=3, keep=9))
+    checkpoint = nt.Checkpoint(tmp_path / "link.npz", every=2, keep=3)
+    run = trainer()
+
+    def batches(n):
+        if n == 2 * 4:
+            os.kill(os.getpid(), signal.SIGINT)             # in the fifth step
+        return batch(n)
+
+    with pytest.raises(KeyboardInterrupt):
+        run.fit(batches, 9, checkpoint=checkpoint)
+    assert read_checkpoint(tmp_path / "real.npz")[1]["step"] == 5
+    run = trainer()
+    run.load(tmp_path / "link.npz")
+    run.fit(batch, 4, checkpoint=checkpoint)
+    assert [path.name for path in checkpoint.kept()] == [f"link.step-000000{n}.npz" for n in (6, 8, 9)]
+    assert [read_checkpoint(path)[1]["step"] for path in checkpoint.kept()] == [6, 8, 9]
+    assert (tmp_path / "link.npz").is_symlink()
+
+
+def test_runs_whose_names_end_differently_stay_apart(tmp_path):
+    for name in ("run.1", "run.2"):
+        trainer().fit(batch, 2, checkpoint=nt.Checkpoint(tmp_path / name, every=1, keep=1))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "run.1", "run.1.step-0000002.npz", "run.2", "run.2.step-0000002.npz"]
+
+
+def test_the_mean_is_that_of_the_latest_weights_and_not_of_the_best(tmp_path):
+    run, checkpoint, kept = trainer(), nt.Checkpoint(tmp_path / "run.npz", every=1, keep=2), {}
+    losses = {1: 0.5}
+
+    def validation():
+        kept[run.steps] = run.model.state_dict()
+        return losses.get(run.steps, 1.0)
+
+    run.fit(batch, 9, validation, every=1, patience=3, checkpoint=checkpoint)
+    assert read_checkpoint(tmp_path / "run.npz")[1]["step"] == run.steps == 4       # the end by patience is saved
+    for name, array in nt.average_checkpoints(checkpoint.kept()).items():
+        np.testing.assert_allclose(array, (kept[3][name].astype(np.float64) + kept[4][name]) / 2, rtol=1e-12)
+
+
+@pytest.mark.parametrize("meta, match", [
+    ({"format": "bpe"}, r"the keys \['format'\]"), ({"step": 1, "best": 2}, r"the keys \['best', 'step'\]"),
+    ({"path": Path("x")}, "not JSON serializable")])
+def test_meta_that_could_not_be_read_again_is_refused_at_once(tmp_path, meta, match):
+    with pytest.raises((ValueError, TypeError), match=match):
+        nt.Checkpoint(tmp_path / "run.npz", meta=meta)
+
+
+def two_generators(kind=np.random.PCG64):
+    run = trainer("SGD", None)
+    run.model.decoder.blocks[1].dropout.rng = np.random.Generator(kind(5))
+    return run
+
+
+def test_every_generator_and_a_rate_set_by_hand_come_back(tmp_path):
+    run = two_generators()
+    run.optimizer.lr = 0.025
+    run.fit(batch, 2, checkpoint=tmp_path / "run.npz")
+    other = two_generators()
+    other.load(tmp_path / "run.npz")
+    assert other.optimizer.lr == 0.025
+    run.fit(batch, 2)
+    other.fit(batch, 2)
+    assert_same(snapshot(run), snapshot(other))
+    for stranger in (trainer("SGD", None), two_generators(np.random.MT19937)):
+        before = snapshot(stranger)
+        with pytest.raises(ValueError, match="random generators: "):
+            stranger.load(tmp_path / "run.npz")
+        assert_same(snapshot(stranger), before)
+
+
+def test_an_earlier_save_of_the_same_run_can_be_loaded(tmp_path):
+    run = trainer()
+    run.fit(batch, 1, checkpoint=tmp_path / "run.npz")
+    run.fit(batch, 2, [batch(9)], every=1, patience=5)
+    run.load(tmp_path / "run.npz")
+    assert run.steps == 1 and run.best is None and not run.best_weights
+
+
+def test_a_run_in_a_thread_saves_too(tmp_path):
+    run = trainer()
+    thread = threading.Thread(target=run.fit, args=(batch, 2), kwargs={"checkpoint": tmp_path / "run.npz"})
+    thread.start()
+    thread.join()
+    assert read_checkpoint(tmp_path / "run.npz")[1]["step"] == 2
+
+
 @pytest.mark.parametrize("options, match", [
     ({"d_model": 14}, r"model/embedding.weight is float32 \(7, 12\) in the file, float32 \(7, 14\) here.*more arrays"),
-    ({"tie": False}, "model/output.weight is missing in the file"), ({"optimizer": "SGD"}, "optimizer: AdamW in the file"),
-    ({"schedule": "noam"}, "CosineSchedule in the file, NoamSchedule here"), ({"schedule": None}, "schedule"),
+    ({"tie": False}, "model/output.weight is missing in the file"),
+    ({"optimizer": "SGD"}, "optimizer: AdamW in the file"), ({"schedule": "noam"}, "CosineSchedule in the file, NoamSchedule here"), ({"schedule": None}, "schedule"),
     ({"accumulate": 3}, "batches in a step: 2 in the file, 3 here")])
 def test_a_checkpoint_of_another_run_changes_nothing(tmp_path, options, match):
     run = trainer()
@@ -191,6 +284,25 @@ def test_every_truncation_and_every_flipped_byte_is_noticed_or_harmless(tmp_path
     assert refused > len(data) // 2
 
 
+class Trap:
+    """Unpickling it leaves a trace."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+def test_nothing_is_unpickled(tmp_path):
+    trap = np.empty(1, object)
+    trap[0] = Trap(str(tmp_path / "sprung"))
+    np.savez(tmp_path / "trap.npz", meta=trap)
+    with pytest.raises(ValueError, match="no checkpoint"):
+        read_checkpoint(tmp_path / "trap.npz")
+    assert not (tmp_path / "sprung").exists()
+
+
 def foreign_files():
     yield "empty", lambda path: path.write_bytes(b"")
     yield "text", lambda path: path.write_text("once upon a time")
@@ -201,6 +313,12 @@ def foreign_files():
     yield "meta no JSON", lambda path: np.savez(path.open("wb"), meta=np.array("{"))
     yield "meta a list", lambda path: np.savez(path.open("wb"), meta=np.array("[]"))
     yield "other format", lambda path: np.savez(path.open("wb"), meta=np.array('{"format": "x"}'))
+
+
+def test_another_format_is_named(tmp_path):
+    np.savez(tmp_path / "x.npz", meta=np.array(json.dumps({"format": "numpy_transformer checkpoint, version 2"})))
+    with pytest.raises(ValueError, match="says that it is 'numpy_transformer checkpoint, version 2', wanted"):
+        read_checkpoint(tmp_path / "x.npz")
 
 
 @pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in foreign_files()])
@@ -268,7 +386,8 @@ except OSError as error:
 
 
 TINY = ["--d-model", "8", "--num-heads", "2", "--num-layers", "1", "--d-ff", "8", "--context", "8", "--batch-size", "2",
-        "--dropout", "0.1", "--steps", "60", "--save-every", "1", "--validate-every", "7", "--warmup", "5", "--seed", "4"]
+        "--dropout", "0.1", "--steps", "150", "--save-every", "1", "--validate-every", "7", "--warmup", "5", "--seed",
+        "4"]
 
 
 def test_a_run_that_is_killed_again_and_again_ends_bit_for_bit_like_an_undisturbed_one(tmp_path):
@@ -292,7 +411,7 @@ def test_a_run_that_is_killed_again_and_again_ends_bit_for_bit_like_an_undisturb
             assert process.returncode == 0, errors.decode()
             break
         killed.append(step_of(out))
-    assert 0 < killed[0] < killed[1] < killed[2] < 60
+    assert 0 < killed[0] < killed[1] < killed[2] < 150
     calm, disturbed = (read_checkpoint(tmp_path / name) for name in ("calm.npz", "killed.npz"))
     assert calm[1] == disturbed[1] and calm[0].keys() == disturbed[0].keys()
     for name, array in calm[0].items():

@@ -21,7 +21,8 @@ from numpy_transformer.training.checkpoint import read_checkpoint
 
 ROOT = Path(__file__).parents[1]
 TEXT = "the quick brown fox jumps over the lazy dog.\n" * 40
-SMALL = ["--d-model", 8, "--num-heads", 2, "--num-layers", 1, "--d-ff", 8, "--steps", 6, "--warmup", 2, "--batch-size", 4]
+SMALL = ["--d-model", 8, "--num-heads", 2, "--num-layers", 1, "--d-ff", 8, "--steps", 6, "--warmup", 2,
+         "--batch-size", 4]
 LM = ["train", "lm", *SMALL, "--context", 8]
 PAIRS = ["train", "seq2seq", *SMALL, "--tokenizer", "char"]
 
@@ -43,8 +44,8 @@ def folder(tmp_path_factory):
 
 
 def test_training_says_what_it_does_and_where_it_saved(capsys, folder, tmp_path):
-    code, out, err = run(capsys, *LM, "--text", folder / "text.txt", "--out", tmp_path / "run.npz", "--validate-every", 3,
-                         "--curves", tmp_path / "c.png")
+    code, out, err = run(capsys, *LM, "--text", folder / "text.txt", "--out", tmp_path / "run.npz",
+                         "--validate-every", 3, "--curves", tmp_path / "c.png")
     assert code == 0 and "1,800 characters" in out and "parameters, 6 steps of 4 sequences" in out
     assert len(re.findall(r"^step +\d+   training loss \d\.\d+   validation loss \d\.\d+$", out, re.M)) == 2
     assert re.search(r"lm: 6/6  loss \d\.\d+  lr \S+  norm \d\.\d+  [\d,]+ tokens/s", err)
@@ -52,7 +53,7 @@ def test_training_says_what_it_does_and_where_it_saved(capsys, folder, tmp_path)
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
     arrays, meta = read_checkpoint(tmp_path / "run.npz")
     assert meta["kind"] == "lm" and meta["settings"]["d_model"] == 8 and meta["model"]["vocab_size"] == 29
-    assert meta["tokenizers"][0]["kind"] == "char" and meta["corpus"]["text"].endswith("text.txt")
+    assert meta["tokenizers"][0]["kind"] == "char" and len(meta["corpus"]["sha256"]) == 64
     a, b = load_run(folder / "lm.npz").model, load_run(tmp_path / "run.npz").model
     for p, q in zip(a.parameters(), b.parameters()):        # the same seed
         np.testing.assert_array_equal(p.data, q.data)
@@ -151,9 +152,11 @@ def test_an_echo_is_an_exact_match(capsys, folder, monkeypatch):
     """The measures are those of the pairs: a model that is right about all but one of them."""
     pairs = dict(zip((folder / "a.txt").read_text().splitlines(), (folder / "b.txt").read_text().splitlines()))
     wrong = next(iter(pairs))
-    monkeypatch.setattr("numpy_transformer.cli.evaluate.translate", lambda run, texts, *_: [
-        [("WRONG" if text == wrong else pairs[text], 0.0)] for text in texts])
-    _, out, _ = run(capsys, "evaluate", folder / "pairs.npz", "--source", folder / "a.txt", "--target", folder / "b.txt")
+    decode = load_run(folder / "pairs.npz").tokenizers[0].decode
+    monkeypatch.setattr("numpy_transformer.cli.evaluate.translate", lambda run, rows, *_: [
+        [("WRONG" if text == wrong else pairs[text], 0.0)] for text in (decode(row[1:-1] - 3) for row in rows)])
+    _, out, _ = run(capsys, "evaluate", folder / "pairs.npz", "--source", folder / "a.txt", "--target",
+                    folder / "b.txt")
     share = sum(source != wrong for source in (folder / "a.txt").read_text().splitlines()) / 120
     assert f"exact match {share:.2%}" in out and 95 < float(re.search(r"BLEU (\S+),", out)[1]) < 100
 
@@ -169,10 +172,11 @@ def test_info_shows_settings_progress_and_parameters(capsys, folder):
 
 
 def test_the_average_is_the_mean_of_the_saves_that_stayed(folder):
-    mean = load_run(folder / "pairs.average.npz").model.state_dict()
+    average = load_run(folder / "pairs.average.npz").model.state_dict()
     saves = [load_run(folder / f"pairs.step-000000{n}.npz").model.state_dict() for n in (4, 6)]
-    for name, array in mean.items():
-        np.testing.assert_allclose(array, (saves[0][name].astype(np.float64) + saves[1][name]) / 2, rtol=1e-6, atol=1e-9)
+    for name, array in average.items():
+        mean = (saves[0][name].astype(np.float64) + saves[1][name]) / 2
+        np.testing.assert_allclose(array, mean, rtol=1e-6, atol=1e-9)
     assert not (folder / "pairs.step-0000002.npz").exists()
 
 
@@ -207,9 +211,9 @@ def test_a_resume_without_a_run_begins_anew_and_says_so(capsys, folder, tmp_path
 
 
 @pytest.mark.parametrize("options, match", [
-    (["--d-model", 16], "--d-model 16 differs from the 8"), (["--context", 9], "--context 9 differs from the 8"),
-    (["--seed", 7], "--seed 7 differs from the 1"), (["--config", "nanogpt-cpu"], "--config nanogpt-cpu differs"),
-    (["--bias"], "--bias True differs from the False")])
+    (["--d-model", 16], "--d-model is 8 in the run that is resumed, not 16"), (["--context", 9], "--context is 8 in the run"),
+    (["--seed", 7], "--seed is 1 in the run"), (["--config", "nanogpt-cpu"], "--config is small in the run"),
+    (["--bias"], "--bias is False in the run")])
 def test_a_run_does_not_go_on_with_other_settings(capsys, folder, options, match):
     before = (folder / "lm.npz").read_bytes()
     assert match in refused(capsys, "train", "lm", "--resume", "--out", folder / "lm.npz", *options)
@@ -222,7 +226,7 @@ def test_a_run_does_not_go_on_with_another_text_or_kind(capsys, folder, tmp_path
     run(capsys, *LM, "--text", text, "--out", out)
     text.write_text(TEXT.replace("fox", "cat"))
     assert "the texts are not those" in refused(capsys, "train", "lm", "--resume", "--out", out, "--steps", 9)
-    assert "holds a run of 'lm'" in refused(capsys, *PAIRS, "--task", "copy", "--resume", "--out", out)
+    assert "holds a run of `train lm`" in refused(capsys, *PAIRS, "--task", "copy", "--resume", "--out", out)
     assert "the texts are not those" in refused(capsys, "evaluate", out)
 
 
@@ -240,12 +244,99 @@ def test_ctrl_c_saves_and_exits_130(folder, tmp_path):
         [sys.executable, "-m", "numpy_transformer", *map(str, LM), "--steps", "100000", "--save-every", "5", "--text",
          str(folder / "text.txt"), "--out", str(out)], env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while not out.exists() and process.poll() is None:
+    while process.poll() is None and not (out.exists() and read_checkpoint(out)[1]["step"]):
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
     step = read_checkpoint(out)[1]["step"]
-    assert process.returncode == 130 and f"stopped after step {step}, saved in" in err and "Traceback" not in err
+    assert process.returncode == 130 and "Traceback" not in err
+    assert f"stopped after step {step}, saved in '{out}'; --resume goes on" in err
+
+
+def test_texts_may_have_moved_but_not_changed(capsys, folder, tmp_path):
+    out, moved = tmp_path / "run.npz", tmp_path / "moved.txt"
+    run(capsys, *LM, "--text", folder / "text.txt", "--out", out, "--steps", 3)
+    moved.write_text(TEXT)
+    code, text, _ = run(capsys, "train", "lm", "--resume", "--out", out, "--steps", 6, "--text", moved)
+    assert code == 0 and "resuming at step 3" in text
+
+
+def test_a_run_that_stopped_early_says_so_and_goes_on_with_more_patience(capsys, folder, tmp_path, monkeypatch):
+    losses = iter([1.0, 2.0, 3.0, 4.0, 0.5])
+    monkeypatch.setattr("numpy_transformer.cli.recipes.evaluate", lambda *_: next(losses))
+    out = tmp_path / "run.npz"
+    code, text, _ = run(capsys, *LM, "--text", folder / "text.txt", "--out", out, "--patience", 2, "--validate-every", 1)
+    assert code == 0 and "stopped early: 2 validations" in text and "best validation loss 1.0000 at step 1" in text
+    code, text, _ = run(capsys, "train", "lm", "--resume", "--out", out, "--patience", 4, "--steps", 5)
+    assert code == 0 and "best validation loss 0.5000 at step 5" in text
+
+
+def test_a_run_killed_before_its_first_step_has_its_settings(capsys, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(nt.Trainer, "step", lambda *_: (_ for _ in ()).throw(OSError("killed")))
+    assert "killed" in refused(capsys, *LM, "--text", folder / "text.txt", "--out", tmp_path / "run.npz")
+    monkeypatch.undo()
+    code, text, _ = run(capsys, "train", "lm", "--resume", "--out", tmp_path / "run.npz")
+    assert code == 0 and "resuming at step 0" in text
+    a, b = load_run(folder / "lm.npz").model, load_run(tmp_path / "run.npz").model
+    for p, q in zip(a.parameters(), b.parameters()):
+        np.testing.assert_array_equal(p.data, q.data)
+
+
+def test_only_runs_and_pictures_are_replaced(capsys, folder, tmp_path):
+    base, text = [*LM, "--text", folder / "text.txt"], tmp_path / "precious.png"
+    text.write_text(TEXT)
+    assert "no checkpoint" in refused(capsys, *base, "--out", text, "--overwrite")
+    assert "is no picture" in refused(capsys, *base, "--out", tmp_path / "x.npz", "--curves", text)
+    assert "must end in .png" in refused(capsys, *base, "--out", tmp_path / "x.npz", "--curves", tmp_path / "x.npz")
+    (tmp_path / "x.average.npz").write_text("precious")
+    assert "from another run" in refused(capsys, *base, "--out", tmp_path / "x.npz", "--average", 2)
+    assert text.read_text() == TEXT and (tmp_path / "x.average.npz").read_text() == "precious"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("options, name", [
+    (["--schedule", "noam", "--lr", 1], "lr"), (["--factor", 2], "factor"), (["--vocab-size", 300], "vocab-size"),
+    (["--schedule", "constant", "--min-lr", 0.1], "min-lr")])
+def test_options_that_would_do_nothing_are_mistakes(capsys, folder, tmp_path, options, name):
+    line = refused(capsys, *LM, "--text", folder / "text.txt", *options, "--out", tmp_path / "x.npz")
+    assert f"--{name} would do nothing" in line
+    line = refused(capsys, "train", "seq2seq", "--task", "copy", "--tokenizer", "word", "--out", tmp_path / "x.npz")
+    assert "--tokenizer would do nothing" in line
+
+
+def test_good_lines_before_a_bad_one_are_translated(capsys, folder, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("one\r\ntwo\nquite #\nthree\n"))
+    code = main(["translate", str(folder / "pairs.npz")])
+    output = capsys.readouterr()
+    assert code == 2 and len(output.out.splitlines()) == 2 and "translate: line 3: the character" in output.err
+
+
+def test_a_stop_text_that_is_no_token_stops_nothing(capsys, folder, tmp_path):
+    out = tmp_path / "run.npz"
+    run(capsys, *LM, "--text", folder / "text.txt", "--tokenizer", "word", "--vocab-size", 258, "--out", out)
+    plain = run(capsys, "generate", out, "--temperature", 5, "--prompt", "the")[1]
+    assert run(capsys, "generate", out, "--temperature", 5, "--prompt", "the", "--stop", "xyz")[1] == plain
+    assert run(capsys, "generate", folder / "lm.npz", "--stop", "한")[0] == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("command", ["info {lm} >/dev/full", "generate {lm} --length 5 >/dev/full", "info <&- >/dev/full"])
+def test_output_that_cannot_be_written_is_one_line(folder, command):
+    command = command.format(lm=folder / "lm.npz")
+    done = subprocess.run(["bash", "-c", f"{sys.executable} -m numpy_transformer {command}"], capture_output=True,
+                          text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_closed_streams_are_no_tracebacks(folder, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    python = f"{sys.executable} -m numpy_transformer"
+    for command in (f"translate {folder / 'pairs.npz'} <&-", f"generate {folder / 'lm.npz'} --prompt - <&-"):
+        done = subprocess.run(["bash", "-c", f"{python} {command}"], capture_output=True, text=True, env=environment)
+        assert "Traceback" not in done.stderr and done.returncode in (0, 2)
+    command = " ".join(map(str, LM)) + f" --text {folder / 'text.txt'} --out {tmp_path / 'run.npz'} 2>&- | head -1"
+    subprocess.run(["bash", "-c", f"{python} {command}"], capture_output=True, env=environment)
+    assert read_checkpoint(tmp_path / "run.npz")[1]["step"] == 6        # nobody read, and the work was done
 
 
 # bad input
@@ -262,14 +353,14 @@ def test_ctrl_c_saves_and_exits_130(folder, tmp_path):
     (["translate", "{lm}", "one"], "holds a language model"),
     (["translate", "{pairs}", "one", "--beam", 0], "'0' is not a whole number of at least 1"),
     (["translate", "{pairs}", "one", "--n-best", 5], "n_best = 5 is above beam = 4"),
-    (["translate", "{pairs}", "one" * 40], "has 122 tokens, begin and end included, but the model reads at most 100"),
+    (["translate", "{pairs}", "one" * 40], "TEXT 1: .* has 122 tokens, begin and end included, but the model reads at most 100"),
     (["translate", "{pairs}", "日本"], "the character '日'"),
     (["evaluate", "{lm}", "--source", "x"], "measure it on --text"),
     (["evaluate", "{pairs}", "--text", "x"], "measure it on --source"),
     (["evaluate", "{pairs}", "--source", "{text}"], "both, or without files"),
     (["info", "{text}"], "no checkpoint"),
     (["train", "lm", "--out", "no-folder/run.npz"], "cannot write .*no-folder"),
-    (["train", "lm", "--out", "{folder}"], "is there already|cannot write"),
+    (["train", "lm", "--out", "{folder}"], "it is no ordinary file"),
     (["train", "lm", "--curves", "no-folder/c.png", "--out", "{new}"], "cannot write .*c.png"),
     (["train", "lm", "--resume", "--overwrite", "--out", "{new}"], "give one of them"),
     (["train", "lm", "--d-model", 10, "--num-heads", 4, "--out", "{new}"], "d_model = 10 is not divisible"),
@@ -278,10 +369,13 @@ def test_ctrl_c_saves_and_exits_130(folder, tmp_path):
     (["train", "lm", "--tokenizer", "bpe", "--vocab-size", 10, "--out", "{new}"], "at least 258"),
     (["train", "lm", "--config", "huge"], "invalid choice"),
     (["train", "seq2seq", "--out", "{new}"], "name what to learn"),
+    (["train", "seq2seq", "--task", "dates", "--max-len", 27, "--out", "{new}"], "--max-len 27 is too short"),
+    (["train", "lm", "--warmup", 9, "--steps", 9, "--out", "{new}"], "warmup = 9 must lie in 0 to steps"),
+    (["train", "lm", "--text", "", "--out", "{new}"], "cannot read ''"), (["evaluate", "{lm}", "--limit", 5], "measure it"),
     (["train", "seq2seq", "--task", "copy", "--source", "{text}", "--out", "{new}"], "name what to learn"),
     (["train", "seq2seq", "--source", "{a}", "--target", "{short}", "--out", "{new}"], "has 120 lines but .* has 119"),
-    (["train", "seq2seq", "--source", "{a}", "--target", "{a}", "--max-len", 5, "--tokenizer", "char", "--out", "{new}"],
-     "none of the 108 pairs has at most 5 tokens")])
+    (["train", "seq2seq", "--source", "{a}", "--target", "{a}", "--max-len", 5, "--tokenizer", "char", "--out",
+      "{new}"], "none of the 108 pairs has at most 5 tokens")])
 def test_bad_input_gets_one_line_and_leaves_nothing(capsys, folder, tmp_path, arguments, match):
     (folder / "short.txt").write_text("x\n" * 119)
     places = {"lm": folder / "lm.npz", "pairs": folder / "pairs.npz", "text": folder / "text.txt", "folder": folder,
@@ -317,7 +411,7 @@ def test_a_damaged_run_is_refused_by_every_command(capsys, folder, tmp_path):
     nt.Trainer(model, nt.CrossEntropyLoss(), nt.Adam(model.parameters())).fit(
         lambda n: (np.ones((1, 3), int), np.ones((1, 3), int)), 1, checkpoint=tmp_path / "bare.npz")
     capsys.readouterr()
-    assert "not of the command train" in refused(capsys, "info", tmp_path / "bare.npz")
+    assert "not one of the command train" in refused(capsys, "info", tmp_path / "bare.npz")
 
 
 def test_output_to_a_closed_pipe_is_no_error(folder):

@@ -53,7 +53,7 @@ class MyLayerNorm(nt.LayerNorm):
 
 
 def test_the_block_of_the_law_is_the_code():
-    """The two methods shown are the pre-norm half of EncoderBlock's, but for the positions and the cache that it passes on."""
+    """The two methods are the pre-norm half of EncoderBlock's, but for the positions and the cache."""
     shown = next(code for _, code in BLOCKS if code.startswith("def forward(self, x, mask=None)"))
     source = (ROOT / "numpy_transformer/layers/blocks.py").read_text(encoding="utf-8").replace(", positions, cache", "")
     bodies = [[line.strip() for line in method.splitlines()[1:] if line] for method in shown.split("def ")[1:]]

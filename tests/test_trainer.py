@@ -70,9 +70,9 @@ def test_a_list_of_batches_and_its_function_train_alike_and_epochs_count_them():
     for p, q, r in zip(*(run.model.parameters() for run in runs)):
         assert (p.data == q.data).all() and (p.data == r.data).all()
     uneven = trainer(accumulate=2)
-    uneven.fit(listed, epochs=2, validation=[batch(9)])     # an epoch of 5 batches is 3 steps of 2
-    assert uneven.steps == 6
-    assert [row["step"] for row in uneven.history if "validation" in row] == [3, 6]
+    uneven.fit(listed, epochs=2, validation=[batch(9)])     # 5 steps of 2 batches hold each of the 5 twice
+    assert uneven.steps == 5
+    assert [row["step"] for row in uneven.history if "validation" in row] == [3, 5]
 
 
 def test_evaluation_weights_by_the_targets_that_count_and_leaves_the_model_as_it_was():
@@ -85,7 +85,7 @@ def test_evaluation_weights_by_the_targets_that_count_and_leaves_the_model_as_it
     assert network.training and network.remembering and criterion.remembering
     assert [network.dropout.rng.bit_generator.state] == states                  # dropout drew nothing
     assert not any(part.__dict__.get("_memory") for part in (*dict(network.named_modules()).values(), criterion))
-    assert not evaluate(network.eval(), criterion, parts) != evaluate(network, criterion, parts)
+    assert evaluate(network.eval(), criterion, parts) == evaluate(network, criterion, parts)
     assert not network.training
 
 
@@ -105,13 +105,52 @@ def test_early_stopping_restores_the_best_weights():
     assert any((kept[12][name] != kept[8][name]).any() for name in kept[8])
 
 
-def test_each_fit_has_its_own_patience_and_nan_is_never_the_best():
-    losses = iter([2.0, 3.0, math.nan, 5.0, math.nan, 4.0])
+def test_each_fit_has_its_own_patience():
+    losses = iter([2.0, 3.0, 5.0, 5.0, 4.0])
     run = trainer()
     run.fit(batch, steps=9, validation=lambda: next(losses), every=1, patience=1)
     assert run.steps == 2 and run.best["loss"] == 2.0
     run.fit(batch, steps=9, validation=lambda: next(losses), every=1, patience=1)
-    assert run.steps == 5 and run.best == {"loss": 5.0, "step": 4, "since": 1}
+    assert run.steps == 4 and run.best == {"loss": 5.0, "step": 3, "since": 1}
+    run.fit(batch, steps=1)
+    assert run.best is None and not run.best_weights        # else a later save would hold weights of long ago
+
+
+def test_a_validation_loss_that_is_not_finite_stops():
+    with pytest.raises(ValueError, match="step 1: the validation loss is nan"):
+        trainer().fit(batch, steps=9, validation=lambda: math.nan, every=1)
+
+
+def test_a_validation_function_may_leave_the_model_in_eval():
+    run = trainer(model(dropout=0.1))
+    run.fit(batch, steps=3, validation=lambda: float(bool(run.model.eval())), every=1)
+    assert run.steps == 3 and run.model.training
+
+
+def test_batches_whose_targets_are_all_ignored_weigh_nothing():
+    parts = [batch(0), (batch(1)[0], np.full((3, T), PAD)), batch(2)]
+    small, big = (trainer(model().astype(np.float64), accumulate=n) for n in (3, 2))
+    assert small.step(parts)["tokens"] == big.step([parts[0], parts[2]])["tokens"]
+    for p, q in zip(small.model.parameters(), big.model.parameters()):
+        np.testing.assert_array_equal(p.grad, q.grad)
+    with pytest.raises(ValueError, match="are ignored"):
+        small.step([parts[1], parts[1]])
+    with pytest.raises(ValueError, match="are ignored"):
+        trainer().step([parts[1]])
+
+
+def test_nobody_reads_the_lines_and_the_work_goes_on(monkeypatch):
+    class Closed:
+        def write(self, text):
+            raise BrokenPipeError
+
+        flush = isatty = lambda self: False
+
+    monkeypatch.setattr("sys.stderr", Closed())
+    monkeypatch.setattr("sys.stdout", Closed())
+    run = trainer()
+    run.fit(batch, steps=4, validation=[batch(9)], every=2)
+    assert run.steps == 4
 
 
 def test_the_best_weights_come_back_at_the_end_too():
@@ -142,7 +181,7 @@ def test_the_constant_schedule_warms_up_and_stays():
     assert nt.ConstantSchedule(optimizer, 0.5).optimizer.lr == 0.5
 
 
-def test_ctrl_c_finishes_the_step_saves_and_stops(tmp_path, capsys):
+def test_ctrl_c_finishes_the_step_saves_and_stops(tmp_path, capfd):
     def batches(n):
         if n == 4:
             os.kill(os.getpid(), signal.SIGINT)             # while the fifth step runs
@@ -153,7 +192,7 @@ def test_ctrl_c_finishes_the_step_saves_and_stops(tmp_path, capsys):
     with pytest.raises(KeyboardInterrupt, match="stopped after step 5, saved in .*run.npz"):
         run.fit(batches, steps=50, checkpoint=nt.Checkpoint(path, every=1000))
     assert signal.getsignal(signal.SIGINT) is before and run.steps == 5
-    assert "stopping after this step" in capsys.readouterr().err
+    assert "stopping after this step" in capfd.readouterr().err
     other = trainer()
     other.load(path)
     assert other.steps == 5
@@ -179,13 +218,16 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path):
 
 
 @pytest.mark.parametrize("call, match", [
-    (lambda: trainer(accumulate=0), "accumulate = 0"),
+    (lambda: trainer(accumulate=0), "accumulate must be"), (lambda: trainer(clip=0), "clip = 0 must be above 0"),
+    (lambda: trainer().fit(batch, -1), "steps must be"), (lambda: trainer().fit(batch, 2.5), "steps must be"),
+    (lambda: trainer().fit(batch, 3, every=0), "every = 0"), (lambda: trainer().fit(batch, 3, []), "validation holds no"),
+    (lambda: trainer().fit(batch, 3, (batch(n) for n in range(2))), "validation, a generator, has no length"),
     (lambda: trainer().fit(batch), "give one of them"), (lambda: trainer().fit(batch, 1, epochs=1), "give one of them"),
     (lambda: trainer().fit(batch, 3, patience=2), "needs validation"),
     (lambda: trainer().fit(batch, 3, validation=[batch(0)], patience=0), "patience = 0"),
     (lambda: trainer().fit((batch(n) for n in range(3)), 3), "generator"),
     (lambda: trainer().fit(batch, epochs=2), "has no length"),
-    (lambda: trainer().fit([], 3), "no batches"),
+    (lambda: trainer().fit([], 3), "batches holds no batches"),
     (lambda: nt.ConstantSchedule(nt.SGD([nt.Parameter(np.ones(2))], 1.0), 1.0, -1), "warmup = -1")])
 def test_what_cannot_be_fitted_is_refused(call, match):
     with pytest.raises((ValueError, TypeError), match=match):

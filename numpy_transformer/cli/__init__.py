@@ -1,7 +1,10 @@
 """The command line: `numpy-transformer COMMAND`, or `python -m numpy_transformer COMMAND`."""
 
+import contextlib
 import os
 import sys
+
+import numpy as np
 
 from .. import __version__
 from ..training.blas import set_blas_threads
@@ -22,19 +25,34 @@ def make_parser():
 
 def main(argv=None):
     """Run one command; its exit code. Bad input is one line on standard error and exit code 2."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:          # closed by whoever started us
+            setattr(sys, name, open(os.devnull, mode))
     arguments = make_parser().parse_args(argv)
     if "OPENBLAS_NUM_THREADS" not in os.environ:
         set_blas_threads(1)                     # all that the commands multiply is small
     try:
-        return arguments.run(arguments) or 0
+        with np.errstate(all="ignore"):         # what is not finite is found and named where it matters
+            code = arguments.run(arguments) or 0
+        sys.stdout.flush()
+        return code
     except BrokenPipeError:                     # the reader of our output has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         return 1
     except (ValueError, TypeError, IndexError, OSError, MemoryError) as error:
         if arguments.traceback:
             raise
-        print(f"numpy-transformer {arguments.command}: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"numpy-transformer {arguments.command}: {' '.join(str(error).splitlines())}", file=sys.stderr)
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            return 2
+        drop_output()
         return 2
     except KeyboardInterrupt as stop:
         print(f"\nnumpy-transformer {arguments.command}: {str(stop) or 'interrupted'}", file=sys.stderr)
         return 130
+
+
+def drop_output():
+    """What is still to be written to standard output cannot be: let Python not try again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

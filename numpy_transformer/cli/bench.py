@@ -47,8 +47,9 @@ def run(arguments):
         print(f"  {row['length']:6}   {row['cached_ms']:15.2f}   {1e3 / row['cached_ms']:8.0f}   "
               f"{row['uncached_ms']:17.2f}   {1e3 / row['uncached_ms']:8.0f}", file=text)
     first, last = rows[0], rows[-1]
-    print(f"{last['length'] / first['length']:.0f} times the length takes {last['cached_ms'] / first['cached_ms']:.1f} "
-          "times as long a token with the cache (linear growth or less is wanted)", file=text)
+    growth, linear = last["cached_ms"] / first["cached_ms"], last["length"] / first["length"]
+    print(f"with the cache a token at length {last['length']} takes {growth:.1f} times as long as one at "
+          f"{first['length']}; linear growth would be {linear:.0f} times", file=text)
     if arguments.json == "-":
         print(json.dumps(rows, indent=1))
     elif arguments.json:

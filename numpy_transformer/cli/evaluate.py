@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..data import PAD, Pairs, limit_length, read_pairs, read_text
+from ..data import PAD, Pairs, frame, limit_length, read_pairs, read_text
 from ..data.text import side_by_side
 from ..decoding.bleu import corpus_bleu, exact_match, tokenize
 from ..layers import CrossEntropyLoss
@@ -24,7 +24,8 @@ def add(commands):
     parser.add_argument("--text", metavar="FILE", help="text for a language model, all of it")
     parser.add_argument("--source", metavar="FILE", help="sentences for an encoder-decoder, a line each")
     parser.add_argument("--target", metavar="FILE", help="their translations, line by line")
-    parser.add_argument("--limit", type=whole_number(1), metavar="N", help="only N of the pairs")
+    parser.add_argument("--limit", type=whole_number(1), metavar="N",
+                        help="only N of the pairs, drawn at random (default: all)")
     add_beam(parser, default=1)
     parser = add_command(commands, "info", run_info, help="what is in a trained model's file",
                          description="Print configuration, progress and parameters of a run.")
@@ -35,7 +36,7 @@ def run_evaluate(arguments):
     run = load_run(arguments.file)
     files = arguments.source, arguments.target
     if run.meta["kind"] == "lm":
-        if any(files):
+        if any(files) or arguments.limit:
             raise ValueError(f"{run.path!r} holds {TITLES['lm']}; measure it on --text FILE")
         evaluate_language_model(run, arguments.text)
     else:
@@ -66,7 +67,8 @@ def evaluate_pairs(run, files, arguments):
         what = " and ".join(files)
     else:
         recipe = recipe_of(run)
-        pairs, report, what = recipe.test, [], f"the {run.settings['task'] or 'pairs'} held out of training"
+        task = run.settings["task"]
+        pairs, report, what = recipe.test, [], f"the {task} held out to test" if task else "those held out to validate"
     pairs, dropped = limit_length(pairs, *run.tokenizers, run.settings["max_len"])
     if arguments.limit and arguments.limit < len(pairs):
         chosen = np.random.default_rng(0).choice(len(pairs), arguments.limit, replace=False)
@@ -76,10 +78,11 @@ def evaluate_pairs(run, files, arguments):
     loss = evaluate(run.model, CrossEntropyLoss(ignore_id=PAD), tracked(batches, "loss"))
     print(f"loss {loss:.4f} nats per token, perplexity {perplexity(loss)}", flush=True)
     sources, targets = zip(*pairs)
-    order = sorted(range(len(pairs)), key=lambda n: len(sources[n]))
+    framed = [frame(run.tokenizers[0], source) for source in sources]
+    order = sorted(range(len(pairs)), key=lambda n: len(framed[n]))
     found = [""] * len(pairs)
     for rows in tracked([order[i:i + BATCH] for i in range(0, len(order), BATCH)], "translate"):
-        for n, best in zip(rows, translate(run, [sources[n] for n in rows], arguments.beam, arguments.length_penalty)):
+        for n, best in zip(rows, translate(run, [framed[n] for n in rows], arguments.beam, arguments.length_penalty)):
             found[n] = best[0][0]
     short = "" if any(len(tokenize(target)) >= 4 for target in targets) else " (0 by definition: no target has 4 words)"
     print(f"exact match {exact_match(found, targets):.2%}, BLEU {corpus_bleu(found, targets):.2f}{short}, "

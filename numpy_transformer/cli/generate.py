@@ -22,10 +22,10 @@ def add(commands):
     parser.add_argument("--samples", type=whole_number(1), default=1, metavar="N", help="how many texts")
     parser.add_argument("--temperature", type=number(0), default=0.8, metavar="X",
                         help="0 always takes the likeliest token, 1 the model's own probabilities")
-    parser.add_argument("--top-k", type=whole_number(1), metavar="K", help="only the K likeliest tokens")
+    parser.add_argument("--top-k", type=whole_number(1), metavar="K", help="only the K likeliest tokens (default: all)")
     parser.add_argument("--top-p", type=float, metavar="P", help="only the likeliest tokens that reach probability P "
-                                                                 "together, in (0, 1]")
-    parser.add_argument("--stop", metavar="TEXT", help="end before this text")
+                                                                 "together, in (0, 1] (default: all)")
+    parser.add_argument("--stop", metavar="TEXT", help="end before this text (default: none)")
     parser.add_argument("--seed", type=whole_number(0), default=1, help="of the draws")
 
     parser = add_command(commands, "translate", run_translate, help="translate with a trained encoder-decoder",
@@ -46,13 +46,15 @@ def add_beam(parser, default):
 def run_generate(arguments):
     run = load_run(arguments.file, "lm")
     tokens = run.tokenizers[0]
-    prompt = sys.stdin.read() if arguments.prompt == "-" else "\n" if arguments.prompt is None else arguments.prompt
+    prompt = "\n" if arguments.prompt is None else arguments.prompt
+    if prompt == "-":
+        prompt = standard_input().read().replace("\r\n", "\n")
     if not prompt:
         raise ValueError("the prompt is empty; give at least one character, or leave --prompt out")
     ids = tokens.encode(prompt).tolist()
-    stop = tokens.encode(arguments.stop).tolist() if arguments.stop else []
+    stop = one_token(tokens, arguments.stop)
     texts = generate(run.model, [ids] * arguments.samples, arguments.length, arguments.temperature, arguments.top_k,
-                     arguments.top_p, stop if len(stop) == 1 else (), arguments.seed)
+                     arguments.top_p, stop, arguments.seed)
     for n, text in enumerate(texts):
         written = tokens.decode(text[len(ids):])
         if arguments.stop:
@@ -62,19 +64,54 @@ def run_generate(arguments):
         print(("" if arguments.prompt is None else prompt) + written, flush=True)
 
 
+def one_token(tokens, text):
+    """[id] of a text that is a single token, else nothing: the text is then looked for behind the model."""
+    try:
+        ids = tokens.encode(text or "").tolist()
+    except ValueError:                          # it cannot occur
+        return []
+    return ids if len(ids) == 1 and tokens.decode(ids) == text else []
+
+
 def run_translate(arguments):
     run = load_run(arguments.file, "seq2seq")
-    for lines in batches(arguments.texts or sys.stdin):
-        for targets in translate(run, lines, arguments.beam, arguments.length_penalty, arguments.n_best):
+    where = "TEXT" if arguments.texts else "line"
+    for lines in batches(arguments.texts or standard_input()):
+        rows, trouble = readable_rows(run, lines, where)
+        for targets in translate(run, rows, arguments.beam, arguments.length_penalty, arguments.n_best):
             for text, score in targets:
                 print(text if arguments.n_best == 1 else f"{score:.4f}\t{text}", flush=True)
+        if trouble:
+            raise trouble
+
+
+def standard_input():
+    """Standard input as UTF-8, without a byte order mark."""
+    if hasattr(sys.stdin, "reconfigure"):
+        sys.stdin.reconfigure(encoding="utf-8-sig", errors="strict")
+    return sys.stdin
+
+
+def readable_rows(run, lines, where):
+    """The ids of the lines up to the first that the model cannot read, and what is wrong with that one."""
+    tokens, longest, rows = run.tokenizers[0], run.settings["max_len"], []
+    for place, text in lines:
+        try:
+            row = frame(tokens, text) if text.strip() else np.zeros(0, int)
+        except ValueError as error:
+            return rows, ValueError(f"{where} {place}: {error}")
+        if len(row) > longest:
+            return rows, ValueError(f"{where} {place}: {text[:30]!r}... has {len(row)} tokens, begin and end included, "
+                                    f"but the model reads at most {longest}; shorten it, or train with a larger --max-len")
+        rows.append(row)
+    return rows, None
 
 
 def batches(lines):
-    """Lists of lines without their ends: one by one where somebody types them, else BATCH at a time."""
+    """Lists of (number, line) without line ends: one by one where somebody types them, else BATCH at a time."""
     size, waiting = 1 if lines is sys.stdin and sys.stdin.isatty() else BATCH, []
-    for line in lines:
-        waiting.append(line.rstrip("\r\n"))
+    for place, line in enumerate(lines, 1):
+        waiting.append((place, line.rstrip("\r\n")))
         if len(waiting) == size:
             yield waiting
             waiting = []
@@ -82,17 +119,10 @@ def batches(lines):
         yield waiting
 
 
-def translate(run, texts, beam=1, length_penalty=0.6, n_best=1):
-    """For each text a list of (target, score), best first; an empty text stays empty."""
-    source_tokens, target_tokens = run.tokenizers
-    longest = run.settings["max_len"]
-    rows = [frame(source_tokens, text) for text in texts]
-    for text, row in zip(texts, rows):
-        if len(row) > longest:
-            raise ValueError(f"the text {text[:30]!r}... has {len(row)} tokens, begin and end included, but the model "
-                             f"reads at most {longest}; shorten it, or train with a larger --max-len")
-    found = [[("", 0.0)]] * len(texts)
-    order = sorted((n for n, text in enumerate(texts) if text.strip()), key=lambda n: len(rows[n]))
+def translate(run, rows, beam=1, length_penalty=0.6, n_best=1):
+    """For each row of source ids a list of (target, score), best first; an empty row stays empty."""
+    longest, found = run.settings["max_len"], [[("", 0.0)]] * len(rows)
+    order = sorted((n for n, row in enumerate(rows) if len(row)), key=lambda n: len(rows[n]))
     for chosen in (order[i:i + BATCH] for i in range(0, len(order), BATCH)):
         source = pad([rows[n] for n in chosen])
         if beam == 1 == n_best:
@@ -100,5 +130,5 @@ def translate(run, texts, beam=1, length_penalty=0.6, n_best=1):
         else:
             targets = beam_search(run.model, source, BOS, EOS, longest, beam, length_penalty, n_best)
         for n, best in zip(chosen, targets):
-            found[n] = [(unframe(target_tokens, np.array(ids)), score) for ids, score in best]
+            found[n] = [(unframe(run.tokenizers[1], np.array(ids)), score) for ids, score in best]
     return found

@@ -11,6 +11,7 @@ from ..layers.feed_forward import ACTIVATIONS
 from ..models import CausalLanguageModel, EncoderDecoder
 from ..training import AdamW, ConstantSchedule, CosineSchedule, NoamSchedule, Trainer
 from ..training.progress import Progress
+from ..training.trainer import evaluate
 from .settings import choice, count, rate, switch, Setting
 
 HELD_OUT = 1000                                 # pairs of two files that validate
@@ -65,14 +66,20 @@ class LanguageModel:
         d_model=128, num_layers=4, d_ff=512, norm_layer="layer", activation="gelu", positions="learned", batch_size=12,
         steps=2000, lr=1e-3, min_lr=1e-4, warmup=100, beta2=0.99, validate_every=500)}
 
+    config_help = "named settings, of which each can still be changed (default: small)"
+
     @staticmethod
     def preset(arguments):
         return arguments.config or "small"
 
+    @staticmethod
+    def idle(settings):
+        return [(["vocab_size"], "it belongs to --tokenizer bpe or word")] if settings["tokenizer"] == "char" else []
+
     def __init__(self, settings, tokenizers=None):
         self.settings = settings
-        text = read_text(settings["text"]) if settings["text"] else builtin_text()
-        self.corpus = {"text": settings["text"], "sha256": digest(text)}
+        text = builtin_text() if settings["text"] is None else read_text(settings["text"])
+        self.corpus = {"sha256": digest(text)}
         self.tokenizers = tokenizers or [train_tokenizer(settings, text[:len(text) * 9 // 10], text)]
         ids = self.tokenizers[0].encode(text)
         self.windows = TextWindows(ids, settings["context"], settings["batch_size"], settings["seed"])
@@ -86,8 +93,12 @@ class LanguageModel:
                 **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "norm",
                                               "norm_layer", "activation", "positions", "num_kv_heads", "bias")}}
 
-    def criterion(self):
-        return CrossEntropyLoss(self.settings["label_smoothing"])
+    def criterion(self, smoothing=0.0):
+        return CrossEntropyLoss(smoothing)
+
+    def validate(self, model):
+        """A function that measures the loss as `evaluate` does, without label smoothing."""
+        return lambda: evaluate(model, self.criterion(), self.validation)
 
 
 class SequenceToSequence:
@@ -118,23 +129,35 @@ class SequenceToSequence:
                  warmup=100, weight_decay=1.0, eps=1e-8, steps=2000)
     presets = {
         "2017": {}, "2017-base": dict(d_model=512, num_heads=8, num_layers=6, d_ff=2048, warmup=4000, steps=100_000),
-        "copy": dict(num_layers=2, max_len=16, warmup=400, label_smoothing=0.0, batch_size=80, steps=800),
-        "dates": small, "reverse": small, "sort": small | dict(num_layers=2, steps=4000)}
+        "copy": small | dict(max_len=16, steps=1000), "dates": small, "reverse": small,
+        "sort": small | dict(num_layers=2, weight_decay=0.1, steps=3000)}
+
+    config_help = "named settings, of which each can still be changed (default: that of --task, for files 2017)"
 
     @staticmethod
     def preset(arguments):
         return arguments.config or arguments.task or "2017"
 
+    @staticmethod
+    def idle(settings):
+        if settings["task"]:
+            return [(["tokenizer", "vocab_size", "too_long"], "a task is made of characters, and none is too long")]
+        return LanguageModel.idle(settings)
+
     def __init__(self, settings, tokenizers=None):
         self.settings = s = settings
         files = [s["source"], s["target"]]
-        if bool(s["task"]) == any(files) or any(files) != all(files):
-            raise ValueError("name what to learn: --task copy, reverse, sort or dates, or both --source FILE and "
-                             "--target FILE")
+        named = [file is not None for file in files]
+        if (s["task"] is not None) == any(named) or any(named) != all(named):
+            raise ValueError("name what to learn: either --task copy, reverse, sort or dates, or --source FILE and "
+                             "--target FILE, both of them")
         if s["task"]:
             self.task = TASKS[s["task"]](s["seed"])
             training, validation, self.test, self.report = self.task.training, self.task.validation, self.task.test, []
             self.tokenizers = tokenizers or self.task.tokenizers()
+            _, too_long = limit_length(training + validation + self.test, *self.tokenizers, s["max_len"])
+            if too_long:
+                raise ValueError(f"--max-len {s['max_len']} is too short for this task: {too_long[0]}; raise it")
         else:
             pairs, self.report = read_pairs(*files)
             training, validation = hold_out(pairs, s["seed"])
@@ -143,7 +166,7 @@ class SequenceToSequence:
             training, report = limit_length(training, *self.tokenizers, s["max_len"], s["too_long"])
             validation, held_out = limit_length(validation, *self.tokenizers, s["max_len"], s["too_long"])
             self.report += report + [f"to validate: {line}" for line in held_out]
-        self.corpus = {"task": s["task"], "files": files, "sha256": digest("\n".join(map("\t".join, training + validation)))}
+        self.corpus = {"task": s["task"], "sha256": digest("\n".join(map("\t".join, training + validation)))}
         pool = 4 if s["task"] else 100          # in a task the length tells too much: mixed lengths learn faster
         self.batches = Pairs(training, *self.tokenizers, s["batch_size"], s["seed"], pool)
         self.validation = Pairs(validation, *self.tokenizers, 64, s["seed"]).batches()
@@ -160,11 +183,13 @@ class SequenceToSequence:
         s = self.settings
         source, target = (tokens.vocab_size + EOS + 1 for tokens in self.tokenizers)
         return {"src_vocab": source, "tgt_vocab": target, "tie_weights": s["tie"], "pad_id": PAD,
-                **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "max_len", "norm",
-                                              "positions", "activation")}}
+                **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "max_len",
+                                              "norm", "positions", "activation")}}
 
-    def criterion(self):
-        return CrossEntropyLoss(self.settings["label_smoothing"], ignore_id=PAD)
+    def criterion(self, smoothing=0.0):
+        return CrossEntropyLoss(smoothing, ignore_id=PAD)
+
+    validate = LanguageModel.validate
 
 
 RECIPES = {recipe.name: recipe for recipe in (LanguageModel, SequenceToSequence)}
@@ -176,6 +201,12 @@ def all_settings(recipe):
 
 def default_settings(recipe, preset, **changes):
     return {setting.name: setting.default for setting in all_settings(recipe)} | recipe.presets[preset] | changes
+
+
+def idle_rates(settings):
+    """(names, remedy) of the rates that the schedule does not use."""
+    names = {"cosine": ["factor"], "noam": ["lr", "min_lr"], "constant": ["factor", "min_lr"]}[settings["schedule"]]
+    return [(names, f"--schedule is {settings['schedule']}; choose another one, or leave it out")]
 
 
 def make_model(recipe):
@@ -217,10 +248,11 @@ def make_trainer(recipe, model):
     if s["schedule"] == "noam":
         schedule = NoamSchedule(optimizer, s["d_model"], max(s["warmup"], 1), s["factor"])
     elif s["schedule"] == "cosine":
-        schedule = CosineSchedule(optimizer, s["lr"], s["min_lr"], min(s["warmup"], s["steps"] - 1), s["steps"])
+        schedule = CosineSchedule(optimizer, s["lr"], s["min_lr"], s["warmup"], s["steps"])
     else:
         schedule = ConstantSchedule(optimizer, s["lr"], s["warmup"])
-    return Trainer(model, recipe.criterion(), optimizer, schedule, s["clip"] or None, s["accumulate"])
+    criterion = recipe.criterion(s["label_smoothing"])
+    return Trainer(model, criterion, optimizer, schedule, s["clip"] or None, s["accumulate"])
 
 
 def load_tokenizers(meta):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ..module import Module
 from ..training.checkpoint import read_checkpoint, weights
-from .recipes import RECIPES, load_tokenizers
+from .recipes import RECIPES, default_settings, load_tokenizers
 
 TITLES = {"lm": "a language model: `generate` goes on from a text with it",
           "seq2seq": "an encoder-decoder: `translate` uses it"}
@@ -28,13 +28,23 @@ class Run:
 def load_run(path, kind=None):
     """The Run in a file. Raises ValueError if it holds none, or one of another kind."""
     arrays, meta = read_checkpoint(path)
+    meta = check_meta(meta, path)
+    found = meta["kind"]
+    if kind not in (None, found):
+        raise ValueError(f"{str(path)!r} holds {TITLES[found]}; name a run of `train {kind}`")
     try:
-        found = meta["kind"]
-        if kind not in (None, found):
-            raise ValueError(f"{str(path)!r} holds {TITLES[found]}; name a run of `train {kind}`")
-        tokenizers = load_tokenizers(meta)
         model = RECIPES[found].model_class(**meta["model"], rng=0)
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"{str(path)!r} is a checkpoint, but not of the command train ({error}); name a run that it "
-                         "has written") from error
-    return Run(str(path), model.load_state_dict(weights(arrays)).eval(), tokenizers, meta, arrays)
+    except TypeError as error:
+        raise ValueError(f"{str(path)!r} holds a model that this version does not know ({error}); "
+                         "name another run") from error
+    return Run(str(path), model.load_state_dict(weights(arrays)).eval(), load_tokenizers(meta), meta, arrays)
+
+
+def check_meta(meta, path):
+    """The meta, settings that are newer than the run added. Raises ValueError if the command train did not write it."""
+    recipe = RECIPES.get(meta.get("kind"))
+    missing = [key for key in ("config", "settings", "model", "tokenizers", "corpus", "step") if key not in meta]
+    if recipe is None or missing or meta["config"] not in recipe.presets:
+        raise ValueError(f"{str(path)!r} is a checkpoint, but not one of the command train; load it with Trainer.load, "
+                         "or name a run that the command has written")
+    return meta | {"settings": default_settings(recipe, meta["config"]) | meta["settings"]}

@@ -63,9 +63,12 @@ def resolve(arguments, settings, defaults, saved=None, may_change=()):
     given = {setting.name: getattr(arguments, setting.name) for setting in settings
              if getattr(arguments, setting.name) is not None}
     if saved is None:
-        return defaults | given
+        settings = defaults | given
+        if "warmup" not in given and settings["warmup"] >= settings["steps"]:
+            settings["warmup"] = settings["steps"] // 10
+        return settings
     for setting in settings:
         if setting.name in given and setting.name not in may_change and given[setting.name] != saved[setting.name]:
-            raise ValueError(f"{setting.option} {given[setting.name]} differs from the {saved[setting.name]} with which "
-                             "the run was begun; leave it out to resume, or begin another run under another --out")
+            raise ValueError(f"{setting.option} is {saved[setting.name]} in the run that is resumed, not "
+                             f"{given[setting.name]}; leave it out, or begin another run under another --out")
     return saved | given

@@ -1,15 +1,17 @@
 """numpy-transformer train: a language model, or an encoder-decoder; saved, and resumed bit for bit."""
 
+import contextlib
+import os
 import sys
 from pathlib import Path
 
 from ..training.checkpoint import Checkpoint, average_checkpoints, check_writable, read_checkpoint, write_checkpoint
-from ..training.trainer import evaluate
 from .parser import add_command
-from .recipes import RECIPES, all_settings, default_settings, load_tokenizers, make_model, make_trainer
+from .recipes import RECIPES, all_settings, default_settings, idle_rates, load_tokenizers, make_model, make_trainer
+from .runs import check_meta
 from .settings import add_settings, resolve
 
-MAY_CHANGE = ("steps", "validate_every", "save_every")
+MAY_CHANGE = ("steps", "validate_every", "save_every", "patience", "average", "text", "source", "target")
 
 
 def add(commands):
@@ -20,7 +22,7 @@ def add(commands):
         sub = add_command(kinds, recipe.name, run, help=recipe.title,
                           description=f"Train {recipe.title}. Ctrl-C finishes the step and saves; --resume goes on, "
                                       "and ends with the weights of a run that nobody disturbed.")
-        sub.add_argument("--config", choices=recipe.presets, help="named settings; each can still be changed")
+        sub.add_argument("--config", choices=recipe.presets, help=recipe.config_help)
         sub.add_argument("--out", metavar="RUN.npz", default=f"{recipe.name}.npz", help="where the run is saved")
         sub.add_argument("--resume", action="store_true", help="go on with the run in --out, with its settings")
         sub.add_argument("--overwrite", action="store_true", help="replace the run in --out")
@@ -31,75 +33,122 @@ def add(commands):
 
 
 def run(arguments):
-    out = Path(arguments.out)
+    kind, out = RECIPES[arguments.kind], Path(arguments.out)
     saved = look_at(out, arguments)
     check_writable(out)
-    if arguments.curves:
-        check_writable(arguments.curves)
-    kind = RECIPES[arguments.kind]
+    check_picture(arguments.curves, out)
     preset = saved["config"] if saved else kind.preset(arguments)
     if arguments.config not in (None, preset):
-        raise ValueError(f"--config {arguments.config} differs from the {preset} with which the run was begun; leave it "
-                         "out to resume, or begin another run under another --out")
+        raise ValueError(f"--config is {preset} in the run that is resumed, not {arguments.config}; leave it out, or begin "
+                         "another run under another --out")
     settings = resolve(arguments, all_settings(kind), default_settings(kind, preset), saved and saved["settings"],
                        MAY_CHANGE)
+    if not saved:
+        check_idle(arguments, kind, settings)
     recipe = kind(settings, saved and load_tokenizers(saved))
     if saved and saved["corpus"] != recipe.corpus:
-        raise ValueError(f"the texts are not those with which the run in {str(out)!r} was begun; restore them, or begin "
-                         "another run under another --out")
+        raise ValueError(f"the texts are not those with which the run in {str(out)!r} was begun; restore them, or "
+                         "begin another run under another --out")
     model = make_model(recipe)
-    print(*recipe.report, recipe.description, sep="\n")
-    print(f"{model.num_parameters():,} parameters, {settings['steps']:,} steps of {settings['batch_size']} sequences")
+    say(*recipe.report, recipe.description,
+        f"{model.num_parameters():,} parameters, {settings['steps']:,} steps of {settings['batch_size']} sequences")
     trainer = make_trainer(recipe, model)
     meta = {"kind": kind.name, "config": preset, "settings": settings, "model": recipe.config(),
             "tokenizers": [tokens.to_json() for tokens in recipe.tokenizers], "corpus": recipe.corpus}
     checkpoint = Checkpoint(out, settings["save_every"], settings["average"], meta)
     if saved:
         trainer.load(out)
-        print(f"resuming at step {trainer.steps:,}")
-    elif checkpoint.keep:
-        for old in checkpoint.kept():           # of the run that is replaced
-            old.unlink()
-    trainer.fit(recipe.batches, max(settings["steps"] - trainer.steps, 0), validation=recipe.validation,
-                every=settings["validate_every"], patience=settings["patience"] or None, checkpoint=checkpoint,
-                title=kind.name)
+        say(f"resuming at step {trainer.steps:,}")
+    else:
+        begin(trainer, checkpoint, arguments.overwrite)
+    if trainer.steps < settings["steps"]:
+        try:
+            trainer.fit(recipe.batches, settings["steps"] - trainer.steps, recipe.validate(model),
+                        settings["validate_every"], patience=settings["patience"] or None, checkpoint=checkpoint,
+                        title=kind.name)
+        except KeyboardInterrupt as stop:
+            raise KeyboardInterrupt(f"{str(stop) or 'interrupted'}; --resume goes on") from stop
     finish(trainer, recipe, checkpoint, arguments.curves)
 
 
+def say(*lines):
+    """Print at once; where nobody reads any more the run goes on."""
+    with contextlib.suppress(OSError):
+        print(*lines, sep="\n", flush=True)
+
+
 def look_at(out, arguments):
-    """The meta of the run to resume, or None. Nothing is replaced unasked."""
+    """The meta of the run to resume, or None. Nothing is replaced unasked, and nothing but a run is replaced at all."""
     if arguments.resume and arguments.overwrite:
         raise ValueError("--resume goes on with a run, --overwrite replaces it; give one of them")
-    if out.exists() and not arguments.overwrite:
-        if not arguments.resume:
-            raise ValueError(f"{str(out)!r} is there already; --resume goes on with it, --overwrite replaces it, --out "
-                             "names another file")
-        meta = read_checkpoint(out)[1]
-        if meta.get("kind") != arguments.kind:
-            raise ValueError(f"{str(out)!r} holds a run of {meta.get('kind')!r}, not of {arguments.kind!r}; name "
-                             "another file with --out")
-        return meta
-    if arguments.resume:
-        print(f"there is no {str(out)!r} yet: beginning anew", file=sys.stderr)
-    return None
+    if not out.exists():
+        if arguments.resume:
+            print(f"there is no {str(out)!r} yet: beginning anew", file=sys.stderr)
+        return None
+    if not out.is_file():
+        raise ValueError(f"cannot write {str(out)!r}: it is no ordinary file; name another one with --out")
+    if not arguments.resume and not arguments.overwrite:
+        raise ValueError(f"{str(out)!r} is there already; --resume goes on with it, --overwrite replaces it, --out "
+                         "names another file")
+    meta = check_meta(read_checkpoint(out)[1], out)
+    if arguments.overwrite:
+        return None
+    if meta["kind"] != arguments.kind:
+        raise ValueError(f"{str(out)!r} holds a run of `train {meta['kind']}`, not of `train {arguments.kind}`; name "
+                         "another file with --out")
+    return meta
+
+
+def check_picture(path, out):
+    """Raises ValueError now if the curves could not be drawn there, or would replace anything but a picture."""
+    if path is None:
+        return
+    path = Path(path)
+    if path.suffix.lower() != ".png" or os.path.realpath(path) == os.path.realpath(out):
+        raise ValueError(f"--curves {str(path)!r} must end in .png and not be the run itself: the curves are a picture")
+    check_writable(path)
+    if path.exists() and not path.read_bytes()[:4] == b"\x89PNG":
+        raise ValueError(f"{str(path)!r} is there already and is no picture; name another file with --curves")
+
+
+def check_idle(arguments, kind, settings):
+    """Options that would do nothing are mistakes."""
+    for names, remedy in kind.idle(settings) + idle_rates(settings):
+        for name in names:
+            if getattr(arguments, name) is not None:
+                raise ValueError(f"--{name.replace('_', '-')} would do nothing: {remedy}")
+
+
+def begin(trainer, checkpoint, overwrite):
+    """Save at once, so that a run that is killed early has its settings; make room for what stays beside it."""
+    beside = [*checkpoint.kept(), checkpoint.beside("average")] if checkpoint.keep else []
+    for path in filter(Path.exists, beside):
+        if not overwrite:
+            raise ValueError(f"{str(path)!r} is there already, from another run of this name; --overwrite replaces it, "
+                             "--out names another file")
+        path.unlink()
+    checkpoint.save(trainer, keep=False)
 
 
 def finish(trainer, recipe, checkpoint, curves):
     """Say what came out, average the last saves, draw the curves."""
+    settings = recipe.settings
+    if trainer.steps < settings["steps"]:
+        say(f"stopped early: {settings['patience']} validations brought no better loss; a larger --patience goes on")
     if trainer.best:
-        print(f"best validation loss {trainer.best['loss']:.4f} at step {trainer.best['step']:,}")
+        say(f"best validation loss {trainer.best['loss']:.4f} at step {trainer.best['step']:,}")
     elif trainer.history and "validation" in trainer.history[-1]:
-        print(f"validation loss {trainer.history[-1]['validation']:.4f} over {len(recipe.validation)} batches")
-    print(f"saved {str(checkpoint.path)!r} at step {trainer.steps:,}")
+        say(f"validation loss {trainer.history[-1]['validation']:.4f} over {len(recipe.validation)} batches")
+    say(f"saved {str(checkpoint.path)!r} at step {trainer.steps:,}")
     if checkpoint.keep:
         kept = checkpoint.kept()
         trainer.model.load_state_dict(average_checkpoints(kept))
-        path = checkpoint.path.with_name(f"{checkpoint.path.stem}.average.npz")
+        path = checkpoint.beside("average")
         arrays = {f"model/{name}": array for name, array in trainer.model.state_dict().items()}
         write_checkpoint(path, arrays, {**checkpoint.meta, "step": trainer.steps, "averaged": [p.name for p in kept]})
-        loss = evaluate(trainer.model, trainer.criterion, recipe.validation)
-        print(f"saved {str(path)!r}, the mean of {len(kept)} saves: validation loss {loss:.4f}")
+        loss = recipe.validate(trainer.model)()
+        say(f"saved {str(path)!r}, the mean of {len(kept)} saves: validation loss {loss:.4f}")
     if curves:
         from .. import views                    # matplotlib is slow to import
         views.learning_curves({checkpoint.path.name: trainer.history}).savefig(curves, dpi=110, format="png")
-        print(f"drew {curves!r}")
+        say(f"drew {curves!r}")

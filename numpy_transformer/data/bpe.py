@@ -36,8 +36,8 @@ class BytePairTokenizer:
             self.ranks[left, right] = len(self.ranks)
             self.tokens.append(self.tokens[left] + self.tokens[right])
             if len(self.tokens[-1]) > LONGEST:
-                raise ValueError(f"merge {len(self.ranks) - 1} makes a token of {len(self.tokens[-1])} bytes, but a piece "
-                                 f"has at most {LONGEST}; pass the merges of a trained tokenizer")
+                raise ValueError(f"merge {len(self.ranks) - 1} makes a token of {len(self.tokens[-1])} bytes, but a "
+                                 f"piece has at most {LONGEST}; pass the merges of a trained tokenizer")
 
     @classmethod
     def train(cls, text, merges=1000, progress=None):

@@ -8,7 +8,7 @@ import numpy as np
 from .dates import YEARS, date_pairs
 from .tokenizers import CharTokenizer
 
-TRAINING, VALIDATION, TEST = 20_000, 500, 2_000         # pairs
+TRAINING, VALIDATION, TEST = 100_000, 500, 2_000         # pairs
 
 
 @dataclass

@@ -83,5 +83,6 @@ def expand(totals, beam, vocab_size, eos, last):
 
 def largest(values, count):
     """Indices of the `count` largest values, the largest first, of equal ones the first."""
-    chosen = np.sort(np.argpartition(-values, count - 1)[:count]) if count < len(values) else np.arange(len(values))
-    return chosen[np.argsort(-values[chosen], kind="stable")]
+    least = np.partition(values, -count)[-count] if count < len(values) else -np.inf
+    chosen = np.flatnonzero(values >= least)
+    return chosen[np.argsort(-values[chosen], kind="stable")][:count]

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..layers.arguments import integer_ids
 from ..layers.cache import KeyValueCache
 
 
@@ -13,7 +14,7 @@ class Continuation:
 
     def __init__(self, model, ids, cached):
         if getattr(model, "remembering", False):
-            raise ValueError("a model decodes with dropout switched off; call model.eval() first")
+            raise ValueError("a model decodes with dropout off and without remembering; call model.eval() first")
         self.model, self.ids = model, ids
         self.cache = KeyValueCache() if cached else None
 
@@ -23,12 +24,6 @@ class Continuation:
 
     def append(self, tokens):
         self.ids = np.concatenate([self.ids, np.asarray(tokens)[:, None]], 1)
-
-    def select(self, rows):
-        """Keep these rows, in this order, each as often as it is named."""
-        self.ids = self.ids[rows]
-        if self.cache is not None:
-            self.cache.select(rows)
 
 
 class PromptContinuation(Continuation):
@@ -40,8 +35,7 @@ class PromptContinuation(Continuation):
             raise ValueError(f"prompts of {lengths.tolist()} tokens: each needs at least one to go on from")
         self.real = np.arange(lengths.max()) >= (lengths.max() - lengths)[:, None]
         ids = np.zeros(self.real.shape, np.int64)
-        for row, prompt in zip(ids, prompts):
-            row[len(row) - len(prompt):] = prompt
+        ids[self.real] = integer_ids(np.concatenate(prompts), 2 ** 63, "prompt ids", "limit")
         super().__init__(model, ids, cached)
 
     def logits(self):
@@ -57,16 +51,14 @@ class PromptContinuation(Continuation):
         super().append(tokens)
         self.real = np.concatenate([self.real, np.ones((len(self.real), 1), bool)], 1)
 
-    def select(self, rows):
-        super().select(rows)
-        self.real = self.real[rows]
-
 
 class TargetContinuation(Continuation):
     """The target side of an EncoderDecoder: source (B, S) is encoded once, and each row begins with bos."""
 
     def __init__(self, model, source, bos, cached=True):
         self.source = np.atleast_2d(source)
+        if not self.source.size:
+            raise ValueError(f"sources of shape {self.source.shape} hold no token; pass (B, S) ids, at least one each")
         super().__init__(model, np.full((len(self.source), 1), bos), cached)
         self.memory = model.encode(self.source)
 
@@ -81,5 +73,7 @@ class TargetContinuation(Continuation):
         return self.model.decode(self.ids[:, self.cache.length:], self.memory, self.source, cache=self.cache)[:, -1]
 
     def select(self, rows):
-        super().select(rows)
-        self.source, self.memory = self.source[rows], self.memory[rows]
+        """Keep these rows, in this order, each as often as it is named."""
+        if self.cache is not None:
+            self.cache.select(rows)
+        self.ids, self.source, self.memory = self.ids[rows], self.source[rows], self.memory[rows]

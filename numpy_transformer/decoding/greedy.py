@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..layers.arguments import check_positive
 from .continuation import TargetContinuation
 
 
@@ -11,6 +12,7 @@ def greedy_decode(model, source, bos, eos, max_len, cached=True):
     model : an EncoderDecoder in eval(); source : (B, S) ids. A row that has reached eos stays there;
     decoding stops when all rows have.
     """
+    check_positive(max_len=max_len)
     state = TargetContinuation(model, source, bos, cached)
     ended = np.zeros(len(state.ids), bool)
     while state.written.shape[1] < max_len and not ended.all():

@@ -23,8 +23,9 @@ def generate(model, ids, count, temperature=1.0, top_k=None, top_p=None, stop=()
     """
     single = not len(ids) or np.ndim(ids[0]) == 0
     state = PromptContinuation(model, [ids] if single else ids, cached)
-    check_choices(temperature, top_k, top_p)
-    streams = np.random.default_rng(rng).spawn(len(state.ids))
+    check_positive(count=count)
+    seeds = np.random.default_rng(rng).integers(2 ** 63, size=len(state.ids))
+    streams = [np.random.default_rng(seed) for seed in seeds]
     texts = [list(map(int, prompt)) for prompt in ([ids] if single else ids)]
     going = np.ones(len(texts), bool)
     for _ in range(count):
@@ -32,7 +33,7 @@ def generate(model, ids, count, temperature=1.0, top_k=None, top_p=None, stop=()
         tokens = [int(stream.choice(len(row), p=row)) for stream, row in zip(streams, p)]
         for row in np.flatnonzero(going):
             texts[row].append(tokens[row])
-            going[row] = tokens[row] not in stop
+            going[row] = tokens[row] not in np.atleast_1d(stop)
         if not going.any():
             break
         state.append(tokens)
@@ -50,12 +51,12 @@ def next_token_probabilities(logits, temperature=1.0, top_k=None, top_p=None):
     logits = np.asarray(logits, np.float64)
     if temperature == 0:
         return np.eye(logits.shape[-1])[logits.argmax(-1)]
-    p = Softmax().eval()((logits - logits.max(-1, keepdims=True)) / temperature)
+    p = Softmax().eval()((logits - logits.max(-1, keepdims=True)) / temperature)    # 0 first: it cannot overflow
     order = np.argsort(-p, -1, kind="stable")
     ranked = np.take_along_axis(p, order, -1)
     if top_k is not None:
         ranked[..., top_k:] = 0
-    if top_p is not None:
+    if top_p is not None and top_p < 1:
         ranked /= ranked.sum(-1, keepdims=True)
         ranked[np.cumsum(ranked, -1) - ranked >= top_p] = 0
     np.put_along_axis(p, order, ranked, -1)

@@ -11,7 +11,7 @@ def rows(x):
 def check_array(layer, *arrays):
     for x in arrays:
         if not isinstance(x, (np.ndarray, np.generic)):
-            raise TypeError(f"{type(layer).__name__} takes NumPy arrays, got {type(x).__name__}; convert it by np.array")
+            raise TypeError(f"{type(layer).__name__} takes NumPy arrays, got {type(x).__name__}; use np.array")
 
 
 def check_last_dim(layer, x, name, size):

@@ -40,10 +40,10 @@ class KeyValueCache:
 
     def select(self, rows):
         """Keep these rows of the batch, in this order, each as often as it is named (beam search)."""
-        self.real = self.real[rows] if self.length else None
-        for pair in self.layers.values():
-            for kept in pair:
-                kept.room = kept.array[rows]
+        if self.length:
+            self.real = self.real[rows]
+        for kept in (kept for pair in self.layers.values() for kept in pair):
+            kept.room = kept.room[rows]
 
 
 class Growing:

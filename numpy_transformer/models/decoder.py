@@ -94,8 +94,8 @@ class CausalLanguageModel(Module):
         d_ff = 4 * d_model if d_ff is None else d_ff
         self.max_len = max_len
         self.embedding = Embedding(vocab_size, d_model, scale_embedding, rng=rng)
-        self.positions = (LearnedPositionalEmbedding(max_len, d_model, rng) if positions == "learned" else
-                          SinusoidalPositionalEncoding(d_model, max_len) if positions == "sinusoidal" else None)
+        self.positions = (LearnedPositionalEmbedding(max_len, d_model, rng) if positions == "learned" else None if
+                          positions == "rotary" else SinusoidalPositionalEncoding(d_model, max_len, rng=rng))
         rotary = RotaryEmbedding(d_model // num_heads) if positions == "rotary" else None
         self.dropout = Dropout(dropout, rng)
         self.decoder = Decoder(num_layers, d_model, num_heads, d_ff, dropout, norm, activation, rng=rng,

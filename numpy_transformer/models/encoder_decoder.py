@@ -48,7 +48,7 @@ class EncoderDecoder(Module):
         self.source_embedding = (self.target_embedding if tie_weights and src_vocab == tgt_vocab
                                  else Embedding(src_vocab, d_model, scale=True, rng=rng))
         if positions == "sinusoidal":           # a constant table: one serves both sides
-            self.source_positions = self.target_positions = SinusoidalPositionalEncoding(d_model, max_len)
+            self.source_positions = self.target_positions = SinusoidalPositionalEncoding(d_model, max_len, rng=rng)
         else:
             self.source_positions = LearnedPositionalEmbedding(max_len, d_model, rng)
             self.target_positions = LearnedPositionalEmbedding(max_len, d_model, rng)

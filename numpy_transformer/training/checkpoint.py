@@ -1,15 +1,16 @@
 """Checkpoints: a run in one .npz file that is whole at every moment."""
 
+import contextlib
 import glob
 import json
 import os
 import shutil
-import zipfile
 from pathlib import Path
 
 import numpy as np
 
-from .state import state_of
+from ..layers.arguments import check_positive
+from .state import RESERVED, state_of
 
 FORMAT = "numpy_transformer checkpoint, version 1"
 
@@ -22,25 +23,25 @@ def write_checkpoint(path, arrays, meta):
     """
     path = Path(os.path.realpath(path))
     part = path.with_name(path.name + ".part")
-    meta = {"format": FORMAT, "arrays": list(arrays), **meta}
+    meta = {**meta, "format": FORMAT, "arrays": list(arrays)}
     try:
         with open(part, "wb") as file:
             np.savez(file, meta=np.array(json.dumps(meta, default=lambda array: array.tolist())), **arrays)
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
-        sync_folder(path.parent)
     except BaseException as error:
         part.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise OSError(f"cannot save {str(path)!r}: {error.strerror or error}; a checkpoint that stood there is "
                           "still whole; make room, or name another file") from error
         raise
+    sync_folder(path.parent)
 
 
 def sync_folder(folder):
-    """Make a rename last, where the system lets one open a folder (not on Windows)."""
-    if hasattr(os, "O_DIRECTORY"):
+    """Make a rename last, where the system can (Windows cannot, nor can some network disks)."""
+    with contextlib.suppress(OSError, AttributeError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(handle)
@@ -54,9 +55,9 @@ def check_writable(path):
     try:
         if path.is_dir():
             raise IsADirectoryError(21, "it is a folder")
-        part = path.with_name(path.name + ".part")
-        part.touch()
-        part.unlink()
+        probe = path.with_name(f".{path.name}.{os.getpid()}")
+        probe.touch()
+        probe.unlink()
     except OSError as error:
         raise ValueError(f"cannot write {str(path)!r}: {error.strerror}; name a file in a folder that is there and "
                          "that you may write to") from error
@@ -68,31 +69,28 @@ def read_checkpoint(path):
     Raises ValueError if the file cannot be read, is damaged, or is something else.
     """
     try:
-        with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
-            damaged = archive.testzip()
-            if damaged:
-                raise zipfile.BadZipFile(f"wrong checksum of {damaged!r}")
-            with np.load(path, allow_pickle=False) as stored:
-                arrays = {name: stored[name] for name in stored.files}
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}      # zipfile compares the checksums
         meta = json.loads(str(arrays.pop("meta")))
         found = meta["format"] if isinstance(meta, dict) and "format" in meta else None
         if found == FORMAT and meta.pop("arrays") != list(arrays):
-            raise zipfile.BadZipFile("arrays are missing")
+            raise KeyError("an array that it lists")
     except OSError as error:
-        raise ValueError(f"cannot read {str(path)!r}: {error.strerror or error}; name a checkpoint that the command "
-                         "train has written") from error
+        raise ValueError(f"cannot read {str(path)!r}: {error.strerror or error}; name a checkpoint that "
+                         "training has saved") from error
     except Exception as error:                              # zipfile and NumPy raise many kinds on foreign bytes
-        raise ValueError(f"{str(path)!r} is no checkpoint, or a damaged one ({error}); name a file that the command "
-                         "train has written, or a copy from before the damage") from error
+        reason = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise ValueError(f"{str(path)!r} is no checkpoint, or a damaged one ({reason}); name a file that training has "
+                         "saved, or a copy from before the damage") from error
     if found != FORMAT:
         raise ValueError(f"{str(path)!r} says that it is {found!r}, wanted {FORMAT!r}; it was written by another "
                          "program, or by another version of this one")
     return arrays, meta
 
 
-def weights(arrays):
+def weights(arrays, groups=("best/", "model/")):
     """The state_dict in a checkpoint's arrays: the best weights where early stopping kept them, else the latest."""
-    for group in ("best/", "model/"):
+    for group in groups:
         found = {name.removeprefix(group): array for name, array in arrays.items() if name.startswith(group)}
         if found:
             return found
@@ -100,13 +98,15 @@ def weights(arrays):
 
 
 def average_checkpoints(paths):
-    """state_dict of the mean over several checkpoints of one model (Vaswani et al. 2017, section 6.1).
+    """state_dict of the mean over several checkpoints of one model, the latest weights of each.
+
+    Source: Vaswani et al. 2017, section 6.1.
 
     Raises ValueError if there is none, or if they do not hold the same names and shapes.
     """
     total = {}
     for n, path in enumerate(paths, 1):
-        state = weights(read_checkpoint(path)[0])
+        state = weights(read_checkpoint(path)[0], ["model/"])
         if n > 1 and {k: v.shape for k, v in state.items()} != {k: v.shape for k, v in total.items()}:
             raise ValueError(f"{str(path)!r} holds other parameters than {str(paths[0])!r}; average checkpoints of one "
                              "run")
@@ -126,28 +126,49 @@ class Checkpoint:
         meta : dict for JSON, stored in the file: the model's configuration, the tokenizer
 
     Raises:
-        ValueError if nothing can be written there: now, not after hours of training.
+        ValueError if nothing can be written there, TypeError if meta is not JSON: now, not after hours of training.
     """
 
     def __init__(self, path, every=100, keep=0, meta=None):
-        if every < 1 or keep < 0:
-            raise ValueError(f"every = {every} must be at least 1 and keep = {keep} at least 0")
+        check_positive(every=every)
+        if keep:
+            check_positive(keep=keep)
+        taken = RESERVED & set(meta or {})
+        if taken:
+            raise ValueError(f"meta has the keys {sorted(taken)}, which the checkpoint itself needs; rename them")
+        json.dumps(meta)                        # what is not JSON is found now
         check_writable(path)
         self.path, self.every, self.keep, self.meta = Path(path), every, keep, meta or {}
 
-    def save(self, trainer):
+    def save(self, trainer, keep=True):
+        """Save the run; with keep=False not among those that stay."""
         arrays, meta = state_of(trainer)
-        write_checkpoint(self.path, arrays, self.meta | meta)
-        if self.keep:
-            link = self.path.with_name(f"{self.path.stem}.step-{trainer.steps:07d}.npz")
-            link.unlink(missing_ok=True)
-            try:
-                os.link(self.path, link)                    # the next save replaces the name, not the file
-            except OSError:
-                shutil.copyfile(self.path, link)
-            for old in self.kept()[:-self.keep]:
-                old.unlink()
+        if not (keep and self.keep):
+            return write_checkpoint(self.path, arrays, self.meta | meta)
+        stays = self.beside(f"step-{trainer.steps:07d}")
+        write_checkpoint(stays, arrays, self.meta | meta)   # first, so that a kill in between leaves no gap
+        replace_by_link(stays, Path(os.path.realpath(self.path)))
+        names = self.kept()
+        past = [path for path in names if path <= stays]    # later ones are of another run
+        for path in set(names) - set(past[-self.keep:]):
+            path.unlink()
 
     def kept(self):
         """The saves that stayed, the oldest first."""
-        return sorted(self.path.parent.glob(f"{glob.escape(self.path.stem)}.step-" + "[0-9]" * 7 + ".npz"))
+        return sorted(self.path.parent.glob(f"{glob.escape(self.beside('step-').stem)}{'[0-9]' * 7}.npz"))
+
+    def beside(self, tag):
+        """RUN.tag.npz for RUN.npz, and for RUN."""
+        return self.path.with_name(f"{self.path.name.removesuffix('.npz')}.{tag}.npz")
+
+
+def replace_by_link(source, path):
+    """Give the file a second name, replacing what stood there at once; a copy where links are not to be had."""
+    part = path.with_name(path.name + ".part")
+    part.unlink(missing_ok=True)
+    try:
+        os.link(source, part)
+    except OSError:
+        shutil.copyfile(source, part)
+    os.replace(part, path)
+    sync_folder(path.parent)

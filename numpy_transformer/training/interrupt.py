@@ -1,7 +1,8 @@
 """Ctrl-C that waits for the step to end."""
 
+import contextlib
+import os
 import signal
-import sys
 import threading
 
 
@@ -14,7 +15,8 @@ class Interrupt:
     def ask(self, *_):
         self.asked = True
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        print("\nstopping after this step; Ctrl-C again stops at once", file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):                  # the reader of our lines may have got the Ctrl-C too
+            os.write(2, b"\nstopping after this step; Ctrl-C again stops at once\n")
 
     def __enter__(self):
         self.main = threading.current_thread() is threading.main_thread()       # only there may signals be handled

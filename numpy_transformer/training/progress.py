@@ -1,5 +1,6 @@
 """A progress bar in a terminal, plain lines elsewhere."""
 
+import contextlib
 import sys
 
 from tqdm import tqdm
@@ -10,22 +11,25 @@ class Progress:
 
     def __init__(self, total, title, unit="it", done=0):
         self.total, self.title, self.done, self.tenths = total, title, done, done * 10 // max(total, 1)
-        self.bar = tqdm(total=total, desc=title, unit=unit, file=sys.stderr, disable=None, initial=done)
+        self.bar = tqdm(total=total, desc=title, unit=unit, file=sys.stderr, disable=None, initial=done,
+                        bar_format="{desc}: {n_fmt}/{total_fmt} |{bar:8}| {remaining}{postfix}")
 
     def advance(self, note=""):
         self.done += 1
-        self.bar.set_postfix_str(note, refresh=False)
-        self.bar.update()
         tenths = self.done * 10 // self.total
-        if self.bar.disable and tenths > self.tenths:
-            self.tenths = tenths
-            print(f"{self.title}: {self.done}/{self.total}  {note}".rstrip(), file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):      # nobody may read the lines any more: the work goes on
+            self.bar.set_postfix_str(note, refresh=False)
+            self.bar.update()
+            if self.bar.disable and tenths > self.tenths:
+                print(f"{self.title}: {self.done}/{self.total}  {note}".rstrip(), file=sys.stderr, flush=True)
+        self.tenths = tenths
 
     def write(self, line):
         """A line above the bar, on standard output."""
-        self.bar.clear()
-        print(line, flush=True)
-        self.bar.refresh()
+        with contextlib.suppress(OSError):
+            self.bar.clear()
+            print(line, flush=True)
+            self.bar.refresh()
 
     def __enter__(self):
         return self

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+RESERVED = {"format", "arrays", "step", "best", "data", "optimizer", "schedule", "generators"}
 COLUMNS = ("step", "loss", "lr", "norm", "tokens", "validation")
 
 
@@ -21,13 +22,13 @@ def state_of(trainer):
 
 
 def restore(trainer, arrays, meta, path):
-    """Put a checkpoint's state into a trainer of the same kind; raises ValueError, and changes nothing, if it differs."""
+    """Put a checkpoint's state into a trainer of the same kind. If it differs: ValueError, and nothing is changed."""
     try:
         differs = differences(trainer, arrays, meta)
         history = read_history(arrays)
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{str(path)!r} is not the checkpoint of a run that can go on ({error} is missing); name one "
-                         "that a Trainer has saved") from error
+        raise ValueError(f"{str(path)!r} is not the checkpoint of a run that can go on ({error} is missing: is it an "
+                         "average?); name one that a Trainer has saved") from error
     if differs:
         raise ValueError(f"{str(path)!r} does not fit this run, nothing was loaded: " + "; ".join(differs))
     trainer.best, trainer.best_weights = meta["best"], trainer.model.state_dict() if meta["best"] else {}
@@ -47,8 +48,8 @@ def live_arrays(trainer):
     names = {id(parameter): name for name, parameter in named}
     arrays = {f"model/{name}": parameter.data for name, parameter in named}
     for part, values in trainer.optimizer.state().items():
-        for parameter, value in zip(trainer.optimizer.parameters, values):
-            arrays[f"optimizer/{part}/{names[id(parameter)]}"] = value
+        for n, (parameter, value) in enumerate(zip(trainer.optimizer.parameters, values)):
+            arrays[f"optimizer/{part}/{names.get(id(parameter), n)}"] = value
     return arrays | {f"best/{name}": array for name, array in trainer.best_weights.items()}
 
 
@@ -64,7 +65,8 @@ def generators(model):
 
 def differences(trainer, arrays, meta):
     """Sentences that say in what a checkpoint is not one of this run."""
-    expected, own = live_arrays(trainer), state_of(trainer)[1]
+    own = state_of(trainer)[1]
+    expected = {name: array for name, array in live_arrays(trainer).items() if not name.startswith("best/")}
     if meta["best"]:
         expected |= {name.replace("model/", "best/"): array for name, array in expected.items()
                      if name.startswith("model/")}
@@ -74,11 +76,15 @@ def differences(trainer, arrays, meta):
              for name in kinds[1] | kinds[0] if kinds[0].get(name) != kinds[1].get(name)]
     found = found[:2] + [f"and {len(found) - 2} more arrays"] * (len(found) > 2)
     theirs = {"optimizer": meta["optimizer"]["class"], "schedule": meta["schedule"] and meta["schedule"]["class"],
-              "random generators": sorted(meta["generators"]), "batches in a step": meta["data"]["accumulate"]}
+              "random generators": kinds_of(meta["generators"]), "batches in a step": meta["data"]["accumulate"]}
     ours = {"optimizer": own["optimizer"]["class"], "schedule": own["schedule"] and own["schedule"]["class"],
-            "random generators": sorted(own["generators"]), "batches in a step": own["data"]["accumulate"]}
+            "random generators": kinds_of(own["generators"]), "batches in a step": own["data"]["accumulate"]}
     return found + [f"{what}: {theirs[what]} in the file, {ours[what]} here" for what in ours
                     if theirs[what] != ours[what]]
+
+
+def kinds_of(generators):
+    return {name: state["bit_generator"] for name, state in generators.items()}
 
 
 def read_history(arrays):

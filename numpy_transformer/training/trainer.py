@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 
+from ..layers.arguments import check_positive
 from .checkpoint import Checkpoint, read_checkpoint
 from .interrupt import Interrupt
 from .optimizers import clip_grad_norm
@@ -17,9 +18,9 @@ class Trainer:
 
     Parameters:
         model : Module
-        criterion : loss with forward(output, targets), backward(dy) and `count`, the targets that it averaged over
-        optimizer : has `step()`, `lr` and `state()`
-        schedule : has `step()`, called once before each step of the optimizer, or None
+        criterion : loss, a Module with `count`, the number of targets that it averaged over
+        optimizer : Optimizer
+        schedule : Schedule or None; its step() is called once before each step of the optimizer
         clip : float or None, the largest joint norm of the gradients
         accumulate : int, batches a step: their gradients are those of one batch that holds them all
 
@@ -32,8 +33,9 @@ class Trainer:
     """
 
     def __init__(self, model, criterion, optimizer, schedule=None, clip=None, accumulate=1):
-        if accumulate < 1:
-            raise ValueError(f"accumulate = {accumulate} must be at least 1: that many batches make a step")
+        check_positive(accumulate=accumulate)
+        if clip is not None and not clip > 0:
+            raise ValueError(f"clip = {clip} must be above 0; 1.0 is usual, None does not clip")
         self.model, self.criterion, self.optimizer = model, criterion, optimizer
         self.schedule, self.clip, self.accumulate = schedule, clip, accumulate
         self.parameters = model.parameters()
@@ -56,18 +58,14 @@ class Trainer:
 
         The first Ctrl-C finishes the step, saves, and raises KeyboardInterrupt.
         """
-        if (steps is None) == (epochs is None):
-            raise ValueError(f"fit takes steps or epochs, got steps = {steps} and epochs = {epochs}; give one of them")
-        if patience is not None and (validation is None or patience < 1):
-            raise ValueError(f"patience = {patience} counts measurements of the validation loss: it must be at least "
-                             "1 and needs validation")
-        check_batches(batches, epochs)
-        epoch = None if epochs is None else math.ceil(len(batches) / self.accumulate)
-        last = self.steps + (steps if epochs is None else epochs * epoch)
-        every = every or epoch or 100
+        check_plan(batches, steps, epochs, validation, every, patience)
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
             checkpoint = Checkpoint(checkpoint)
-        if not self.loaded:
+        if epochs is not None:
+            steps = math.ceil(epochs * len(batches) / self.accumulate)
+            every = every or math.ceil(len(batches) / self.accumulate)
+        every, last = every or 100, self.steps + steps
+        if patience is None or not self.loaded:
             self.best, self.best_weights = None, {}
         self.loaded = False
         self.model.train()
@@ -76,28 +74,40 @@ class Trainer:
                 started = time.perf_counter()
                 row = self.step([nth(batches, self.steps * self.accumulate + i) for i in range(self.accumulate)])
                 rate = row["tokens"] / (time.perf_counter() - started)
+                if validation is not None and (self.steps % every == 0 or self.steps == last):
+                    self.measure(validation, patience)
+                stop, ended = interrupt.asked, self.steps == last or self.out_of_patience(patience)
+                if checkpoint and (stop or ended or self.steps % checkpoint.every == 0):
+                    checkpoint.save(self, keep=ended or self.steps % checkpoint.every == 0)
                 progress.advance(f"loss {row['loss']:.3f}  lr {row['lr']:.1e}  norm {row['norm']:.2f}  "
                                  f"{rate:,.0f} tokens/s")
-                if validation is not None and (self.steps % every == 0 or self.steps == last):
-                    self.measure(validation, patience, progress, every)
-                if checkpoint and (self.steps % checkpoint.every == 0 or self.steps == last or interrupt.asked
-                                   or self.out_of_patience(patience)):
-                    checkpoint.save(self)
-                if interrupt.asked:
+                if "validation" in row:
+                    recent = np.mean([r["loss"] for r in self.history[-every:]])
+                    progress.write(f"step {self.steps:5d}   training loss {recent:.3f}   "
+                                   f"validation loss {row['validation']:.3f}")
+                if stop:
                     where = f", saved in {str(checkpoint.path)!r}" if checkpoint else ""
                     raise KeyboardInterrupt(f"stopped after step {self.steps}{where}")
-        if patience is not None and self.best_weights:
+        if self.best_weights:
             self.model.load_state_dict(self.best_weights)
         return self.history
 
     def step(self, batches):
         """One training step on a list of batches; its row of the history."""
         self.model.forget()
+        self.criterion.forget()
         self.model.zero_grad()
         loss = tokens = 0
         for inputs, targets in batches:
-            value = float(self.criterion(self.model(*as_tuple(inputs)), targets))
-            self.check("loss", value)
+            output = self.model(*as_tuple(inputs))
+            try:
+                value = float(self.criterion(output, targets))
+            except ValueError:
+                if self.criterion.count or targets is batches[-1][1] and not tokens:
+                    raise
+                self.model.forget()             # all its targets are ignored: it weighs nothing
+                continue
+            self.check_finite("loss", value)
             count = self.criterion.count
             self.model.backward(self.criterion.backward(1.0 if len(batches) == 1 else count))
             loss, tokens = loss + value * count, tokens + count
@@ -105,7 +115,7 @@ class Trainer:
             for parameter in self.parameters:
                 parameter.grad /= tokens
         norm = clip_grad_norm(self.parameters, math.inf if self.clip is None else self.clip)
-        self.check("gradient", norm)
+        self.check_finite("gradient", norm)
         if self.schedule is not None:
             self.schedule.step()
         self.optimizer.step()
@@ -114,13 +124,13 @@ class Trainer:
                              "tokens": tokens})
         return self.history[-1]
 
-    def measure(self, validation, patience, progress, every):
+    def measure(self, validation, patience):
         loss = float(validation() if callable(validation) else evaluate(self.model, self.criterion, validation))
+        self.model.train()                      # a function may have left it in eval
+        self.check_finite("validation loss", loss)
         self.history[-1]["validation"] = loss
-        recent = np.mean([row["loss"] for row in self.history[-every:]])
-        progress.write(f"step {self.steps:5d}   training loss {recent:.3f}   validation loss {loss:.3f}")
         if patience is not None:
-            if self.best is None or loss < self.best["loss"] or math.isnan(self.best["loss"]):
+            if self.best is None or loss < self.best["loss"]:
                 self.best = {"loss": loss, "step": self.steps, "since": 0}
                 self.best_weights = self.model.state_dict()
             else:
@@ -129,7 +139,7 @@ class Trainer:
     def out_of_patience(self, patience):
         return patience is not None and self.best is not None and self.best["since"] >= patience
 
-    def check(self, what, value):
+    def check_finite(self, what, value):
         if math.isfinite(value):
             return
         named = self.model.named_parameters()               # backward reaches the last of them first
@@ -140,7 +150,8 @@ class Trainer:
         if bad is None:
             name, largest = max(((name, float(abs(array).max())) for name, array in arrays), key=lambda pair: pair[1])
             bad = f"every parameter is still finite, the largest is the {name} with {largest:.1e}"
-        raise ValueError(f"step {self.steps + 1}: the {what} is {value}, not a finite number; {bad}; "
+        step = self.steps + (what != "validation loss")     # which is measured behind the step
+        raise ValueError(f"step {step}: the {what} is {value}, not a finite number; {bad}; "
                          "lower the learning rate, lengthen the warm-up or clip the gradients")
 
     def save(self, path):
@@ -173,13 +184,23 @@ def evaluate(model, criterion, batches):
     return loss / tokens
 
 
-def check_batches(batches, epochs):
-    length = len(batches) if hasattr(batches, "__len__") else None
-    if length == 0:
-        raise ValueError("there are no batches: their length is 0; give at least one")
-    if length is None and (epochs is not None or not callable(batches)):
-        raise TypeError(f"batches, a {type(batches).__name__}, has no length; pass a list, or with `steps` a function of "
-                        "a batch's number, so that a run can be resumed at any of them")
+def check_plan(batches, steps, epochs, validation, every, patience):
+    """The arguments of fit."""
+    if (steps is None) == (epochs is None):
+        raise ValueError(f"fit takes steps or epochs, got steps = {steps} and epochs = {epochs}; give one of them")
+    check_positive(**{name: value for name, value in (("steps", steps), ("epochs", epochs), ("every", every),
+                                                      ("patience", patience)) if value not in (None, 0)})
+    if every == 0 or patience == 0 or patience is not None and validation is None:
+        raise ValueError(f"every = {every} and patience = {patience} must be at least 1, and patience counts measurements: "
+                         "it needs validation")
+    for name, given in (("batches", batches), ("validation", validation)):
+        if given is None or callable(given) and (name == "validation" or epochs is None):
+            continue
+        if not hasattr(given, "__len__"):
+            raise TypeError(f"{name}, a {type(given).__name__}, has no length; pass a list, or (with steps instead of "
+                            "epochs) a function of a batch's number, so that a run can be resumed at any of them")
+        if not len(given):
+            raise ValueError(f"{name} holds no batches; give at least one")
 
 
 def nth(batches, n):
