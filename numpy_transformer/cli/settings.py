@@ -55,20 +55,16 @@ def add_settings(parser, title, settings, presets):
         group.add_argument(setting.option, **options)
 
 
-def resolve(arguments, settings, defaults, saved=None, may_change=()):
-    """The value of every setting: what was given, else the resumed run's, else the default.
+def given_settings(arguments, settings):
+    """{name: value} of the settings that stand on the command line."""
+    values = {setting.name: getattr(arguments, setting.name) for setting in settings}
+    return {name: value for name, value in values.items() if value is not None}
 
-    Raises ValueError if a resumed run was begun with another value of what may not change.
-    """
-    given = {setting.name: getattr(arguments, setting.name) for setting in settings
-             if getattr(arguments, setting.name) is not None}
-    if saved is None:
-        settings = defaults | given
-        if "warmup" not in given and settings["warmup"] >= settings["steps"]:
-            settings["warmup"] = settings["steps"] // 10
-        return settings
-    for setting in settings:
-        if setting.name in given and setting.name not in may_change and given[setting.name] != saved[setting.name]:
-            raise ValueError(f"{setting.option} is {saved[setting.name]} in the run that is resumed, not "
-                             f"{given[setting.name]}; leave it out, or begin another run under another --out")
+
+def resumed_settings(saved, given, may_change):
+    """The settings of a saved run, with changes. Raises ValueError for a change of what the run is made of."""
+    for name, value in given.items():
+        if name not in may_change and value != saved[name]:
+            raise ValueError(f"--{name.replace('_', '-')} is {saved[name]} in the run that is resumed, not {value}; leave "
+                             "it out, or begin another run under another --out")
     return saved | given

@@ -9,7 +9,7 @@ from ..training.checkpoint import Checkpoint, average_checkpoints, check_writabl
 from .parser import add_command
 from .recipes import RECIPES, all_settings, default_settings, idle_rates, load_tokenizers, make_model, make_trainer
 from .runs import check_meta
-from .settings import add_settings, resolve
+from .settings import add_settings, given_settings, resumed_settings
 
 MAY_CHANGE = ("steps", "validate_every", "save_every", "patience", "average", "text", "source", "target")
 
@@ -41,10 +41,11 @@ def run(arguments):
     if arguments.config not in (None, preset):
         raise ValueError(f"--config is {preset} in the run that is resumed, not {arguments.config}; leave it out, or begin "
                          "another run under another --out")
-    settings = resolve(arguments, all_settings(kind), default_settings(kind, preset), saved and saved["settings"],
-                       MAY_CHANGE)
+    given = given_settings(arguments, all_settings(kind))
+    settings = (resumed_settings(saved["settings"], given, MAY_CHANGE) if saved else
+                default_settings(kind, preset, **given))
     if not saved:
-        check_idle(arguments, kind, settings)
+        check_idle(given, kind, settings)
     recipe = kind(settings, saved and load_tokenizers(saved))
     if saved and saved["corpus"] != recipe.corpus:
         raise ValueError(f"the texts are not those with which the run in {str(out)!r} was begun; restore them, or "
@@ -111,11 +112,11 @@ def check_picture(path, out):
         raise ValueError(f"{str(path)!r} is there already and is no picture; name another file with --curves")
 
 
-def check_idle(arguments, kind, settings):
+def check_idle(given, kind, settings):
     """Options that would do nothing are mistakes."""
     for names, remedy in kind.idle(settings) + idle_rates(settings):
         for name in names:
-            if getattr(arguments, name) is not None:
+            if name in given:
                 raise ValueError(f"--{name.replace('_', '-')} would do nothing: {remedy}")
 
 
