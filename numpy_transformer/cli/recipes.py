@@ -155,9 +155,10 @@ class SequenceToSequence:
             self.task = TASKS[s["task"]](s["seed"])
             training, validation, self.test, self.report = self.task.training, self.task.validation, self.task.test, []
             self.tokenizers = tokenizers or self.task.tokenizers()
-            _, too_long = limit_length(training + validation + self.test, *self.tokenizers, s["max_len"])
-            if too_long:
-                raise ValueError(f"--max-len {s['max_len']} is too short for this task: {too_long[0]}; raise it")
+            longest = max(len(text) for pair in training + validation + self.test for text in pair) + 2
+            if longest > s["max_len"]:
+                raise ValueError(f"--max-len {s['max_len']} is too short for --task {s['task']}: its longest text has "
+                                 f"{longest} tokens, begin and end included; raise it")
         else:
             pairs, self.report = read_pairs(*files)
             training, validation = hold_out(pairs, s["seed"])

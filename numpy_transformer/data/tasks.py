@@ -60,11 +60,12 @@ TASKS = {"copy": copy, "reverse": reverse, "sort": sort, "dates": dates}
 
 def distinct_words(rng, letters, shortest, longest):
     """As many words as a task has pairs, in the order drawn; a word drawn again does not count."""
-    words = {}
-    while len(words) < TRAINING + VALIDATION + TEST:
-        drawn = rng.integers(len(letters), size=rng.integers(shortest, longest + 1))
-        words["".join([letters[i] for i in drawn])] = None
-    return list(words)
+    count, words = TRAINING + VALIDATION + TEST, {}
+    while len(words) < count:
+        drawn = np.array(list(letters))[rng.integers(len(letters), size=(count, longest))]
+        drawn[np.arange(longest) >= rng.integers(shortest, longest + 1, (count, 1))] = ""
+        words |= dict.fromkeys(drawn.view(f"U{longest}")[:, 0].tolist())        # a row of letters, read as one string
+    return list(words)[:count]
 
 
 def split(name, sources, targets):
