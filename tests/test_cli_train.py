@@ -16,6 +16,7 @@ from commands import refused, run
 
 import numpy_transformer as nt
 from numpy_transformer.cli import main
+from numpy_transformer.cli.recipes import LanguageModel, SequenceToSequence, default_settings
 from numpy_transformer.cli.runs import load_run
 from numpy_transformer.training.checkpoint import read_checkpoint
 
@@ -302,6 +303,12 @@ def test_options_that_would_do_nothing_are_mistakes(capsys, folder, tmp_path, op
     assert f"--{name} would do nothing" in line
     line = refused(capsys, "train", "seq2seq", "--task", "copy", "--tokenizer", "word", "--out", tmp_path / "x.npz")
     assert "--tokenizer would do nothing" in line
+
+
+def test_a_short_run_warms_up_over_a_tenth_but_noam_keeps_its_peak():
+    assert default_settings(LanguageModel, "small", steps=50)["warmup"] == 5
+    assert default_settings(LanguageModel, "small", steps=50, warmup=60)["warmup"] == 60
+    assert default_settings(SequenceToSequence, "2017", steps=50)["warmup"] == 1000
 
 
 def test_good_lines_before_a_bad_one_are_translated(capsys, folder, monkeypatch):

@@ -201,9 +201,9 @@ def all_settings(recipe):
 
 
 def default_settings(recipe, preset, **changes):
-    """The settings of a named configuration, with changes; a short run warms up over a tenth of it."""
+    """The settings of a named configuration, with changes; a short cosine warms up over a tenth of it."""
     settings = {setting.name: setting.default for setting in all_settings(recipe)} | recipe.presets[preset] | changes
-    if "warmup" not in changes and settings["warmup"] >= settings["steps"]:
+    if settings["schedule"] == "cosine" and "warmup" not in changes and settings["warmup"] >= settings["steps"]:
         settings["warmup"] = settings["steps"] // 10
     return settings
 
