@@ -16,7 +16,7 @@ from commands import refused, run
 
 import numpy_transformer as nt
 from numpy_transformer.cli import main
-from numpy_transformer.cli.recipes import LanguageModel, SequenceToSequence, default_settings
+from numpy_transformer.cli.recipes import LanguageModel, SequenceToSequence, default_settings, hold_out
 from numpy_transformer.cli.runs import load_run
 from numpy_transformer.training.checkpoint import read_checkpoint
 
@@ -309,6 +309,54 @@ def test_a_short_run_warms_up_over_a_tenth_but_noam_keeps_its_peak():
     assert default_settings(LanguageModel, "small", steps=50)["warmup"] == 5
     assert default_settings(LanguageModel, "small", steps=50, warmup=60)["warmup"] == 60
     assert default_settings(SequenceToSequence, "2017", steps=50)["warmup"] == 1000
+
+
+def test_what_validates_is_a_tenth_and_not_learnt_from():
+    pairs = [(f"source {n % 150}", f"target {n}") for n in range(200)]          # some sources stand twice
+    training, validation = hold_out(pairs, seed=3)
+    assert sorted(training + validation) == sorted(pairs) and len({source for source, _ in validation}) in range(10, 21)
+    assert not {source for source, _ in training} & {source for source, _ in validation}
+    assert hold_out(pairs, seed=3) == (training, validation) != hold_out(pairs, seed=4)
+    with pytest.raises(ValueError, match="too few"):
+        hold_out(pairs[:1], seed=3)
+
+
+def test_the_options_of_the_beam_reach_it(capsys, folder, monkeypatch):
+    asked = []
+    monkeypatch.setattr("numpy_transformer.cli.generate.beam_search", lambda model, source, *options: asked.append(
+        options) or [[([4], 0.0)]] * len(source))
+    run(capsys, "translate", folder / "pairs.npz", "one", "--beam", 3, "--length-penalty", 1.5, "--n-best", 2)
+    run(capsys, "evaluate", folder / "pairs.npz", "--limit", 2, "--beam", 2, "--length-penalty", 0.25)
+    assert asked == [(1, 2, 100, 3, 1.5, 2), (1, 2, 100, 2, 0.25, 1)]
+
+
+@pytest.mark.parametrize("options, check", [
+    (["--clip", 0.001], lambda t: t.clip == 0.001), (["--clip", 0], lambda t: t.clip is None),
+    (["--beta1", 0.5, "--beta2", 0.6], lambda t: t.optimizer.betas == (0.5, 0.6)),
+    (["--eps", 1e-3], lambda t: t.optimizer.eps == 1e-3), (["--accumulate", 3], lambda t: t.accumulate == 3),
+    (["--weight-decay", 0.3], lambda t: t.optimizer.weight_decay == 0.3
+        and all(p.data.ndim > 1 for p in t.optimizer.decay) and len(t.optimizer.decay) < len(t.parameters)),
+    (["--label-smoothing", 0.2], lambda t: t.criterion.label_smoothing == 0.2),
+    (["--schedule", "constant", "--lr", 0.03], lambda t: t.schedule.lr == 0.03 and t.schedule.warmup == 2),
+    (["--schedule", "noam", "--factor", 3], lambda t: t.schedule.scale == pytest.approx(3 / 8 ** 0.5)),
+    (["--min-lr", 1e-7], lambda t: (t.schedule.min_lr, t.schedule.steps) == (1e-7, 6))])
+def test_rates_reach_the_trainer(capsys, folder, tmp_path, monkeypatch, options, check):
+    trainers = []
+    monkeypatch.setattr(nt.Trainer, "fit", lambda self, *arguments, **named: trainers.append((self, arguments, named)))
+    run(capsys, *LM, "--text", folder / "text.txt", "--out", tmp_path / "run.npz", *options, "--validate-every", 4,
+        "--save-every", 5, "--patience", 7)
+    trainer, arguments, named = trainers[0]
+    assert check(trainer) and arguments[1] == 6 and arguments[3] == 4
+    assert named["patience"] == 7 and named["checkpoint"].every == 5
+
+
+def test_padding_is_ignored_in_the_loss_of_pairs(capsys, tmp_path, monkeypatch):
+    trainers = []
+    monkeypatch.setattr(nt.Trainer, "fit", lambda self, *arguments, **named: trainers.append(self))
+    run(capsys, *PAIRS[:-2], "--task", "copy", "--max-len", 16, "--out", tmp_path / "run.npz")
+    criterion, recipe = trainers[0].criterion, SequenceToSequence
+    assert criterion.ignore_id == 0 and criterion.label_smoothing == 0.1
+    assert recipe.criterion(None).ignore_id == 0 and recipe.criterion(None).label_smoothing == 0
 
 
 def test_good_lines_before_a_bad_one_are_translated(capsys, folder, monkeypatch):
