@@ -49,7 +49,7 @@ def test_training_says_what_it_does_and_where_it_saved(capsys, folder, tmp_path)
                          "--validate-every", 3, "--curves", tmp_path / "c.png")
     assert code == 0 and "1,800 characters" in out and "parameters, 6 steps of 4 sequences" in out
     assert len(re.findall(r"^step +\d+   training loss \d\.\d+   validation loss \d\.\d+$", out, re.M)) == 2
-    assert re.search(r"lm: 6/6  loss \d\.\d+  lr \S+  norm \d\.\d+  [\d,]+ tokens/s", err)
+    assert re.search(r"lm: 6/6  loss \d\.\d+  lr \S+  norm \d\.\d+  [\d,]+ tok/s", err)
     assert f"saved '{tmp_path / 'run.npz'}' at step 6" in out
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
     arrays, meta = read_checkpoint(tmp_path / "run.npz")

@@ -2,7 +2,9 @@
 
 import math
 import os
+import re
 import signal
+import struct
 
 import numpy as np
 import pytest
@@ -215,6 +217,19 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run.fit(batches, steps=9, checkpoint=path)
     assert run.steps == 2 and not path.exists()
+
+
+def test_a_terminal_of_80_columns_shows_the_whole_bar(monkeypatch):
+    pty, fcntl, termios = (pytest.importorskip(name) for name in ("pty", "fcntl", "termios"))
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    with open(follower, "w") as terminal:
+        monkeypatch.setattr("sys.stderr", terminal)
+        trainer().fit(batch, steps=3, title="seq2seq")
+        output = os.read(leader, 1 << 16).decode()
+    os.close(leader)
+    assert re.search(r"seq2seq: 3/3 \|.{4}\| [\d:]+, loss \S+  lr \S+  norm \S+  [\d,]+ tok/s *[\r\n]", output)
+    assert max(len(line.rstrip()) for line in re.split(r"[\r\n]", output)) <= 80
 
 
 @pytest.mark.parametrize("call, match", [

@@ -12,7 +12,7 @@ class Progress:
     def __init__(self, total, title, unit="it", done=0):
         self.total, self.title, self.done, self.tenths = total, title, done, done * 10 // max(total, 1)
         self.bar = tqdm(total=total, desc=title, unit=unit, file=sys.stderr, disable=None, initial=done,
-                        bar_format="{desc}: {n_fmt}/{total_fmt} |{bar:8}| {remaining}{postfix}")
+                        bar_format="{desc}: {n_fmt}/{total_fmt} |{bar:4}| {remaining}{postfix}")
 
     def advance(self, note=""):
         self.done += 1

@@ -80,7 +80,7 @@ class Trainer:
                 if checkpoint and (stop or ended or self.steps % checkpoint.every == 0):
                     checkpoint.save(self, keep=ended or self.steps % checkpoint.every == 0)
                 progress.advance(f"loss {row['loss']:.3f}  lr {row['lr']:.1e}  norm {row['norm']:.2f}  "
-                                 f"{rate:,.0f} tokens/s")
+                                 f"{rate:,.0f} tok/s")
                 if "validation" in row:
                     recent = np.mean([r["loss"] for r in self.history[-every:]])
                     progress.write(f"step {self.steps:5d}   training loss {recent:.3f}   "
