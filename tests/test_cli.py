@@ -11,6 +11,7 @@ from commands import refused, run
 
 from numpy_transformer.checks import components
 from numpy_transformer.cli import main
+from numpy_transformer.data import tasks
 
 STUDENT = '''
 import numpy as np
@@ -213,8 +214,9 @@ def test_traceback_is_there_for_who_asks(capsys):
 
 
 def test_the_demo_in_small(capsys, tmp_path, monkeypatch):
-    """All its parts, with few components and few steps; nothing in it is canned."""
+    """All its parts, with few components, years and steps; nothing in it is canned."""
     monkeypatch.setattr(components, "SAMPLES", components.find(["Linear", "LayerNorm"]))
+    monkeypatch.setattr(tasks, "YEARS", np.arange(1990, 2006))
     (tmp_path / "text.txt").write_text("the cat sat on the mat, and the dog lay by the door. " * 40)
     outputs = []
     for seed in (1, 2):
