@@ -10,7 +10,7 @@ import pytest
 from commands import refused, run
 
 from numpy_transformer.checks import components
-from numpy_transformer.cli import main
+from numpy_transformer.cli import demo, main
 from numpy_transformer.data import tasks
 
 STUDENT = '''
@@ -214,7 +214,8 @@ def test_traceback_is_there_for_who_asks(capsys):
 
 
 def test_the_demo_in_small(capsys, tmp_path, monkeypatch):
-    """All its parts, with few components, years and steps; nothing in it is canned."""
+    """All its parts, with few components, years, readings and steps; nothing in it is canned."""
+    monkeypatch.setattr(demo.read_dates, "__defaults__", (200,))
     monkeypatch.setattr(components, "SAMPLES", components.find(["Linear", "LayerNorm"]))
     monkeypatch.setattr(tasks, "YEARS", np.arange(1990, 2006))
     (tmp_path / "text.txt").write_text("the cat sat on the mat, and the dog lay by the door. " * 40)
