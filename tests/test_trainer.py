@@ -139,6 +139,10 @@ def test_batches_whose_targets_are_all_ignored_weigh_nothing():
         small.step([parts[1], parts[1]])
     with pytest.raises(ValueError, match="are ignored"):
         trainer().step([parts[1]])
+    wrong = batch(0)[0], batch(0)[1][:, :3]                 # other mistakes are not taken for it
+    for order in ([wrong], [parts[1], wrong], [parts[0], wrong], [wrong, parts[0]]):
+        with pytest.raises(ValueError, match="wanted one target for each row"):
+            trainer().step(order)
 
 
 def test_nobody_reads_the_lines_and_the_work_goes_on(monkeypatch):

@@ -125,8 +125,8 @@ class SequenceToSequence:
         switch("tie", False, "one tokenizer and one matrix for source, target and output")]
     training = training_settings(batch_size=64, steps=4000, lr=1e-3, min_lr=1e-4, warmup=1000, schedule="noam",
                                  beta2=0.98, eps=1e-9, weight_decay=0.0, smoothing=0.1)
-    small = dict(tokenizer="char", d_model=64, num_layers=1, d_ff=256, max_len=32, dropout=0.0, schedule="cosine", lr=3e-3, min_lr=1.5e-4,
-                 warmup=100, weight_decay=1.0, eps=1e-8, steps=2000)
+    small = dict(tokenizer="char", d_model=64, num_layers=1, d_ff=256, max_len=32, dropout=0.0, schedule="cosine",
+                 lr=3e-3, min_lr=1.5e-4, warmup=100, weight_decay=1.0, eps=1e-8, steps=2000)
     presets = {
         "2017": {}, "2017-base": dict(d_model=512, num_heads=8, num_layers=6, d_ff=2048, warmup=4000, steps=100_000),
         "copy": small | dict(max_len=16, steps=1000), "dates": small, "reverse": small,

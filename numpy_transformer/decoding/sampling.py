@@ -27,13 +27,13 @@ def generate(model, ids, count, temperature=1.0, top_k=None, top_p=None, stop=()
     seeds = np.random.default_rng(rng).integers(2 ** 63, size=len(state.ids))
     streams = [np.random.default_rng(seed) for seed in seeds]
     texts = [list(map(int, prompt)) for prompt in ([ids] if single else ids)]
-    going = np.ones(len(texts), bool)
+    going, stop = np.ones(len(texts), bool), set(np.ravel(stop).tolist())
     for _ in range(count):
         p = next_token_probabilities(state.logits(), temperature, top_k, top_p)
         tokens = [int(stream.choice(len(row), p=row)) for stream, row in zip(streams, p)]
         for row in np.flatnonzero(going):
             texts[row].append(tokens[row])
-            going[row] = tokens[row] not in np.atleast_1d(stop)
+            going[row] = tokens[row] not in stop
         if not going.any():
             break
         state.append(tokens)

@@ -99,11 +99,11 @@ class Trainer:
         self.model.zero_grad()
         loss = tokens = 0
         for inputs, targets in batches:
-            output = self.model(*as_tuple(inputs))
+            output, self.criterion.count = self.model(*as_tuple(inputs)), None
             try:
                 value = float(self.criterion(output, targets))
             except ValueError:
-                if self.criterion.count or targets is batches[-1][1] and not tokens:
+                if self.criterion.count != 0 or len(batches) == 1:
                     raise
                 self.model.forget()             # all its targets are ignored: it weighs nothing
                 continue
@@ -111,6 +111,9 @@ class Trainer:
             count = self.criterion.count
             self.model.backward(self.criterion.backward(1.0 if len(batches) == 1 else count))
             loss, tokens = loss + value * count, tokens + count
+        if not tokens:
+            raise ValueError(f"step {self.steps + 1}: all targets of its {len(batches)} batches are ignored; leave such "
+                             "batches out")
         if len(batches) > 1:                    # so far the gradients of sums
             for parameter in self.parameters:
                 parameter.grad /= tokens
@@ -191,8 +194,8 @@ def check_plan(batches, steps, epochs, validation, every, patience):
     check_positive(**{name: value for name, value in (("steps", steps), ("epochs", epochs), ("every", every),
                                                       ("patience", patience)) if value not in (None, 0)})
     if every == 0 or patience == 0 or patience is not None and validation is None:
-        raise ValueError(f"every = {every} and patience = {patience} must be at least 1, and patience counts measurements: "
-                         "it needs validation")
+        raise ValueError(f"every = {every} and patience = {patience} must be at least 1, and patience needs validation, "
+                         "whose measurements it counts")
     for name, given in (("batches", batches), ("validation", validation)):
         if given is None or callable(given) and (name == "validation" or epochs is None):
             continue
