@@ -33,7 +33,8 @@ def trainer(optimizer="AdamW", schedule="cosine", d_model=12, tie=True, accumula
     optimizer = {"AdamW": nt.AdamW, "Adam": nt.Adam, "SGD": lambda p: nt.SGD(p, 0.1, 0.9)}[optimizer](
         model.parameters())
     schedule = {"cosine": lambda o: nt.CosineSchedule(o, 1e-2, 1e-3, 3, 20),
-                "noam": lambda o: nt.NoamSchedule(o, 12, 4), "constant": lambda o: nt.ConstantSchedule(o, 1e-2, 5), None: lambda o: None}[schedule](optimizer)
+                "noam": lambda o: nt.NoamSchedule(o, 12, 4),
+                "constant": lambda o: nt.ConstantSchedule(o, 1e-2, 5), None: lambda o: None}[schedule](optimizer)
     return nt.Trainer(model, nt.CrossEntropyLoss(), optimizer, schedule, clip=1.0, accumulate=accumulate)
 
 
@@ -249,7 +250,8 @@ def test_a_run_in_a_thread_saves_too(tmp_path):
 @pytest.mark.parametrize("options, match", [
     ({"d_model": 14}, r"model/embedding.weight is float32 \(7, 12\) in the file, float32 \(7, 14\) here.*more arrays"),
     ({"tie": False}, "model/output.weight is missing in the file"),
-    ({"optimizer": "SGD"}, "optimizer: AdamW in the file"), ({"schedule": "noam"}, "CosineSchedule in the file, NoamSchedule here"), ({"schedule": None}, "schedule"),
+    ({"optimizer": "SGD"}, "optimizer: AdamW in the file"),
+    ({"schedule": "noam"}, "CosineSchedule in the file, NoamSchedule here"), ({"schedule": None}, "schedule"),
     ({"accumulate": 3}, "batches in a step: 2 in the file, 3 here")])
 def test_a_checkpoint_of_another_run_changes_nothing(tmp_path, options, match):
     run = trainer()

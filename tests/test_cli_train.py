@@ -212,7 +212,8 @@ def test_a_resume_without_a_run_begins_anew_and_says_so(capsys, folder, tmp_path
 
 
 @pytest.mark.parametrize("options, match", [
-    (["--d-model", 16], "--d-model is 8 in the run that is resumed, not 16"), (["--context", 9], "--context is 8 in the run"),
+    (["--d-model", 16], "--d-model is 8 in the run that is resumed, not 16"),
+    (["--context", 9], "--context is 8 in the run"),
     (["--seed", 7], "--seed is 1 in the run"), (["--config", "nanogpt-cpu"], "--config is small in the run"),
     (["--bias"], "--bias is False in the run")])
 def test_a_run_does_not_go_on_with_other_settings(capsys, folder, options, match):
@@ -266,7 +267,8 @@ def test_a_run_that_stopped_early_says_so_and_goes_on_with_more_patience(capsys,
     losses = iter([1.0, 2.0, 3.0, 4.0, 0.5])
     monkeypatch.setattr("numpy_transformer.cli.recipes.evaluate", lambda *_: next(losses))
     out = tmp_path / "run.npz"
-    code, text, _ = run(capsys, *LM, "--text", folder / "text.txt", "--out", out, "--patience", 2, "--validate-every", 1)
+    code, text, _ = run(capsys, *LM, "--text", folder / "text.txt", "--out", out, "--patience", 2,
+                        "--validate-every", 1)
     assert code == 0 and "stopped early: 2 validations" in text and "best validation loss 1.0000 at step 1" in text
     code, text, _ = run(capsys, "train", "lm", "--resume", "--out", out, "--patience", 4, "--steps", 5)
     assert code == 0 and "best validation loss 0.5000 at step 5" in text
@@ -375,7 +377,8 @@ def test_a_stop_text_that_is_no_token_stops_nothing(capsys, folder, tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-@pytest.mark.parametrize("command", ["info {lm} >/dev/full", "generate {lm} --length 5 >/dev/full", "info <&- >/dev/full"])
+@pytest.mark.parametrize("command", [
+    "info {lm} >/dev/full", "generate {lm} --length 5 >/dev/full", "info <&- >/dev/full"])
 def test_output_that_cannot_be_written_is_one_line(folder, command):
     command = command.format(lm=folder / "lm.npz")
     done = subprocess.run(["bash", "-c", f"{sys.executable} -m numpy_transformer {command}"], capture_output=True,
@@ -408,7 +411,8 @@ def test_closed_streams_are_no_tracebacks(folder, tmp_path):
     (["translate", "{lm}", "one"], "holds a language model"),
     (["translate", "{pairs}", "one", "--beam", 0], "'0' is not a whole number of at least 1"),
     (["translate", "{pairs}", "one", "--n-best", 5], "n_best = 5 is above beam = 4"),
-    (["translate", "{pairs}", "one" * 40], "TEXT 1: .* has 122 tokens, begin and end included, but the model reads at most 100"),
+    (["translate", "{pairs}", "one" * 40],
+     "TEXT 1: .* has 122 tokens, begin and end included, but the model reads at most 100"),
     (["translate", "{pairs}", "日本"], "the character '日'"),
     (["evaluate", "{lm}", "--source", "x"], "measure it on --text"),
     (["evaluate", "{pairs}", "--text", "x"], "measure it on --source"),
@@ -426,7 +430,8 @@ def test_closed_streams_are_no_tracebacks(folder, tmp_path):
     (["train", "seq2seq", "--out", "{new}"], "name what to learn"),
     (["train", "seq2seq", "--task", "dates", "--max-len", 27, "--out", "{new}"], "--max-len 27 is too short"),
     (["train", "lm", "--warmup", 9, "--steps", 9, "--out", "{new}"], "warmup = 9 must lie in 0 to steps"),
-    (["train", "lm", "--text", "", "--out", "{new}"], "cannot read ''"), (["evaluate", "{lm}", "--limit", 5], "measure it"),
+    (["train", "lm", "--text", "", "--out", "{new}"], "cannot read ''"),
+    (["evaluate", "{lm}", "--limit", 5], "measure it"),
     (["train", "seq2seq", "--task", "copy", "--source", "{text}", "--out", "{new}"], "name what to learn"),
     (["train", "seq2seq", "--source", "{a}", "--target", "{short}", "--out", "{new}"], "has 120 lines but .* has 119"),
     (["train", "seq2seq", "--source", "{a}", "--target", "{a}", "--max-len", 5, "--tokenizer", "char", "--out",

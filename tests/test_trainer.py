@@ -239,7 +239,8 @@ def test_a_terminal_of_80_columns_shows_the_whole_bar(monkeypatch):
 @pytest.mark.parametrize("call, match", [
     (lambda: trainer(accumulate=0), "accumulate must be"), (lambda: trainer(clip=0), "clip = 0 must be above 0"),
     (lambda: trainer().fit(batch, -1), "steps must be"), (lambda: trainer().fit(batch, 2.5), "steps must be"),
-    (lambda: trainer().fit(batch, 3, every=0), "every = 0"), (lambda: trainer().fit(batch, 3, []), "validation holds no"),
+    (lambda: trainer().fit(batch, 3, every=0), "every = 0"),
+    (lambda: trainer().fit(batch, 3, []), "validation holds no"),
     (lambda: trainer().fit(batch, 3, (batch(n) for n in range(2))), "validation, a generator, has no length"),
     (lambda: trainer().fit(batch), "give one of them"), (lambda: trainer().fit(batch, 1, epochs=1), "give one of them"),
     (lambda: trainer().fit(batch, 3, patience=2), "needs validation"),

@@ -102,7 +102,8 @@ def readable_rows(run, lines, where):
             return rows, ValueError(f"{where} {place}: {error}")
         if len(row) > longest:
             return rows, ValueError(f"{where} {place}: {text[:30]!r}... has {len(row)} tokens, begin and end included, "
-                                    f"but the model reads at most {longest}; shorten it, or train with a larger --max-len")
+                                    f"but the model reads at most {longest}; shorten it, or train with a larger "
+                                    "--max-len")
         rows.append(row)
     return rows, None
 

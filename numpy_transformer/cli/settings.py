@@ -65,6 +65,6 @@ def resumed_settings(saved, given, may_change):
     """The settings of a saved run, with changes. Raises ValueError for a change of what the run is made of."""
     for name, value in given.items():
         if name not in may_change and value != saved[name]:
-            raise ValueError(f"--{name.replace('_', '-')} is {saved[name]} in the run that is resumed, not {value}; leave "
-                             "it out, or begin another run under another --out")
+            raise ValueError(f"--{name.replace('_', '-')} is {saved[name]} in the run that is resumed, not {value}; "
+                             "leave it out, or begin another run under another --out")
     return saved | given

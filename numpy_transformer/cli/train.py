@@ -39,8 +39,8 @@ def run(arguments):
     check_picture(arguments.curves, out)
     preset = saved["config"] if saved else kind.preset(arguments)
     if arguments.config not in (None, preset):
-        raise ValueError(f"--config is {preset} in the run that is resumed, not {arguments.config}; leave it out, or begin "
-                         "another run under another --out")
+        raise ValueError(f"--config is {preset} in the run that is resumed, not {arguments.config}; leave it out, or "
+                         "begin another run under another --out")
     given = given_settings(arguments, all_settings(kind))
     settings = (resumed_settings(saved["settings"], given, MAY_CHANGE) if saved else
                 default_settings(kind, preset, **given))

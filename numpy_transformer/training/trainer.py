@@ -112,8 +112,8 @@ class Trainer:
             self.model.backward(self.criterion.backward(1.0 if len(batches) == 1 else count))
             loss, tokens = loss + value * count, tokens + count
         if not tokens:
-            raise ValueError(f"step {self.steps + 1}: all targets of its {len(batches)} batches are ignored; leave such "
-                             "batches out")
+            raise ValueError(f"step {self.steps + 1}: all targets of its {len(batches)} batches are ignored; leave "
+                             "such batches out")
         if len(batches) > 1:                    # so far the gradients of sums
             for parameter in self.parameters:
                 parameter.grad /= tokens
@@ -194,8 +194,8 @@ def check_plan(batches, steps, epochs, validation, every, patience):
     check_positive(**{name: value for name, value in (("steps", steps), ("epochs", epochs), ("every", every),
                                                       ("patience", patience)) if value not in (None, 0)})
     if every == 0 or patience == 0 or patience is not None and validation is None:
-        raise ValueError(f"every = {every} and patience = {patience} must be at least 1, and patience needs validation, "
-                         "whose measurements it counts")
+        raise ValueError(f"every = {every} and patience = {patience} must be at least 1, and patience needs "
+                         "validation, whose measurements it counts")
     for name, given in (("batches", batches), ("validation", validation)):
         if given is None or callable(given) and (name == "validation" or epochs is None):
             continue
