@@ -2,10 +2,12 @@
 
 import math
 
+import numpy as np
+
 from ..module import Module
 from .arguments import check_array
 from .dropout import Dropout
-from .masks import AttentionMask
+from .masks import fit_mask, hide
 from .softmax import Softmax
 
 
@@ -15,6 +17,12 @@ def by_key_head(x, k):
     A view where H == G. Grouped queries are then one matmul a key head, and backward's sums the group by itself.
     """
     return x if x.shape[:-2] == k.shape[:-2] else x.reshape(*k.shape[:-2], -1, x.shape[-1])
+
+
+def matmul_like(a, b, like):
+    """a @ b, laid out in memory as `like`, an array of as many axes: merging heads then copies nothing."""
+    out = np.empty_like(like, np.result_type(a, b), shape=(*a.shape[:-1], b.shape[-1]))
+    return np.matmul(a, b, out=out)
 
 
 class ScaledDotProductAttention(Module):
@@ -41,7 +49,6 @@ class ScaledDotProductAttention(Module):
     """
 
     def __init__(self, dropout=0.0, rng=None):
-        self.mask = AttentionMask()
         self.softmax = Softmax()
         self.dropout = Dropout(dropout, rng)
         self.weights = None
@@ -51,21 +58,23 @@ class ScaledDotProductAttention(Module):
         check_shapes(q, k, v)
         q = q / math.sqrt(q.shape[-1])          # on q, the smallest place to scale the scores
         scores = (by_key_head(q, k) @ k.mT).reshape(*q.shape[:-1], -1)
-        weights = self.softmax(self.mask(scores, mask))
+        if mask is not None:
+            hide(scores, fit_mask(mask, scores.shape))
+        weights = self.softmax(scores)
         self.weights = weights.view()
         self.weights.flags.writeable = False    # to be looked at: backward needs the numbers as they are
         p = self.dropout(weights)
         self.remember(q, k, v, p)
-        return (by_key_head(p, v) @ v).reshape(*q.shape[:-1], -1)
+        return matmul_like(by_key_head(p, v), v, like=q).reshape(*q.shape[:-1], -1)
 
     def backward(self, dy):
         q, k, v, p = self.recall()              # q is q / sqrt(d)
         dy = by_key_head(dy, v)
-        dv = by_key_head(p, v).mT @ dy
+        dv = matmul_like(by_key_head(p, v).mT, dy, like=v)
         dp = (dy @ v.mT).reshape(p.shape)
-        dscores = by_key_head(self.mask.backward(self.softmax.backward(self.dropout.backward(dp))), k)
-        dk = dscores.mT @ by_key_head(q, k)
-        dq = (dscores @ k).reshape(q.shape)
+        dscores = by_key_head(self.softmax.backward(self.dropout.backward(dp)), k)     # 0 where p is, so hidden ones too
+        dk = matmul_like(dscores.mT, by_key_head(q, k), like=k)
+        dq = matmul_like(dscores, k, like=q).reshape(q.shape)
         dq /= math.sqrt(q.shape[-1])
         return dq, dk, dv
 

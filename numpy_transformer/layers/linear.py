@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..module import Module, Parameter
-from .arguments import check_last_dim, check_positive, rows
+from .arguments import check_last_dim, check_positive, column_sums, rows
 from .initial import DTYPE, xavier_uniform
 
 
@@ -44,6 +44,6 @@ class Linear(Module):
     def backward(self, dy):
         x = self.recall()
         if self.bias is not None:
-            self.bias.grad += rows(dy).sum(0)
+            self.bias.grad += column_sums(dy)
         self.weight.grad += rows(x).T @ rows(dy)
         return (rows(dy) @ self.weight.data.T).reshape(x.shape)

@@ -62,6 +62,13 @@ def fit_mask(mask, shape):
     return mask
 
 
+def hide(scores, mask):
+    """Add log(mask) in place: 0 where True, -inf where False."""
+    with np.errstate(divide="ignore"):
+        scores += np.log(mask, dtype=scores.real.dtype)
+    return scores
+
+
 class AttentionMask(Module):
     """Hides scores: where the mask is False the score becomes -inf, so its softmax weight is exactly 0.
 
@@ -82,8 +89,8 @@ class AttentionMask(Module):
         if mask is not None:
             mask = fit_mask(mask, scores.shape)
         self.remember(mask)
-        return scores if mask is None else np.where(mask, scores, -np.inf)
+        return scores if mask is None else hide(scores.copy(), mask)
 
     def backward(self, dy):
         mask = self.recall()
-        return dy if mask is None else np.where(mask, dy, 0)
+        return dy if mask is None else dy * mask

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..module import Module, Parameter
-from .arguments import check_last_dim, check_positive, rows
+from .arguments import check_last_dim, check_positive, column_sums, row_dots, row_sums
 from .initial import DTYPE
 
 
@@ -37,8 +37,8 @@ class LayerNorm(Module):
 
     def forward(self, x):
         check_last_dim(self, x, "d_model", self.d_model)
-        x_hat = x - x.mean(-1, keepdims=True)
-        inverse_std = 1 / np.sqrt((x_hat * x_hat).mean(-1, keepdims=True) + self.eps)
+        x_hat = x - row_sums(x) / self.d_model
+        inverse_std = 1 / np.sqrt(row_dots(x_hat, x_hat) / self.d_model + self.eps)
         x_hat *= inverse_std
         self.remember(x_hat, inverse_std)
         y = x_hat * self.gamma.data
@@ -49,11 +49,11 @@ class LayerNorm(Module):
     def backward(self, dy):
         x_hat, inverse_std = self.recall()
         if self.beta is not None:
-            self.beta.grad += rows(dy).sum(0)
-        self.gamma.grad += rows(dy * x_hat).sum(0)
+            self.beta.grad += column_sums(dy)
+        self.gamma.grad += column_sums(dy * x_hat)
         g = dy * self.gamma.data
-        dx = g - g.mean(-1, keepdims=True)
-        dx -= x_hat * (g * x_hat).mean(-1, keepdims=True)
+        dx = g - row_sums(g) / self.d_model
+        dx -= x_hat * (row_dots(g, x_hat) / self.d_model)
         dx *= inverse_std
         return dx
 
@@ -85,15 +85,15 @@ class RMSNorm(Module):
 
     def forward(self, x):
         check_last_dim(self, x, "d_model", self.d_model)
-        inverse_rms = 1 / np.sqrt((x * x).mean(-1, keepdims=True) + self.eps)
+        inverse_rms = 1 / np.sqrt(row_dots(x, x) / self.d_model + self.eps)
         x_hat = x * inverse_rms
         self.remember(x_hat, inverse_rms)
         return x_hat * self.gamma.data
 
     def backward(self, dy):
         x_hat, inverse_rms = self.recall()
-        self.gamma.grad += rows(dy * x_hat).sum(0)
+        self.gamma.grad += column_sums(dy * x_hat)
         g = dy * self.gamma.data
-        dx = g - x_hat * (g * x_hat).mean(-1, keepdims=True)
+        dx = g - x_hat * (row_dots(g, x_hat) / self.d_model)
         dx *= inverse_rms
         return dx

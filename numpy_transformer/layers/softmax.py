@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..module import Module
-from .arguments import check_array
+from .arguments import check_array, row_dots, row_sums
 
 
 def shift(x):
@@ -29,7 +29,7 @@ class Softmax(Module):
         check_array(self, x)
         y = shift(x)
         np.exp(y, out=y)
-        total = y.sum(-1, keepdims=True)
+        total = row_sums(y)
         total[total == 0] = 1                   # nothing to attend to: zeros, not 0/0
         y /= total
         self.remember(y)
@@ -37,7 +37,7 @@ class Softmax(Module):
 
     def backward(self, dy):
         y = self.recall()
-        dx = dy - (dy * y).sum(-1, keepdims=True)
+        dx = dy - row_dots(dy, y)
         dx *= y
         return dx
 
@@ -57,10 +57,10 @@ class LogSoftmax(Module):
     def forward(self, x):
         check_array(self, x)
         y = shift(x)
-        y -= np.log(np.exp(y).sum(-1, keepdims=True))
+        y -= np.log(row_sums(np.exp(y)))
         self.remember(y)
         return y
 
     def backward(self, dy):
         y = self.recall()
-        return dy - np.exp(y) * dy.sum(-1, keepdims=True)
+        return dy - np.exp(y) * row_sums(dy)
