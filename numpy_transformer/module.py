@@ -47,6 +47,10 @@ class Parameter:
         self._data = self._data.astype(dtype)
         self._grad = self._grad.astype(dtype)
 
+    def move(self, data, grad):
+        """Into these arrays of the same shape, such as views of an optimizer's flat buffer."""
+        self._data, self._grad = data, grad
+
     def __deepcopy__(self, memo):       # the copy is new: no optimizer holds it
         copy = Parameter(self._data)
         copy.grad = self._grad

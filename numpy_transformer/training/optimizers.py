@@ -6,9 +6,17 @@ import numpy as np
 
 from ..module import Parameter
 
+BLOCK = 2 ** 15                                 # entries of each array that are updated at a time, so that they stay cached
+
 
 class Optimizer:
-    """Holds the parameters, each once even where it is tied, and their state in the parameters' dtype."""
+    """Holds the parameters, each once even where it is tied, and their state in the parameters' dtype.
+
+    The constructor moves the parameters of a dtype into one flat buffer, and their gradients into another: a step is
+    then a few long passes instead of many short ones. What a Parameter or state() shows are views of the buffers.
+    """
+
+    STATE = ()                                  # names of what a step needs from the steps before it
 
     def __init__(self, parameters, lr):
         self.parameters = list({id(parameter): parameter for parameter in parameters}.values())
@@ -21,13 +29,48 @@ class Optimizer:
         self.lr, self.t = lr, 0                 # t: calls of step
         for parameter in self.parameters:
             parameter.held = True               # their dtype must not change any more
-
-    def zeros(self):
-        return [np.zeros_like(parameter.data) for parameter in self.parameters]
+        dtypes = dict.fromkeys(parameter.data.dtype for parameter in self.parameters)
+        self.buffers = [Buffer([p for p in self.parameters if p.data.dtype == dtype], len(self.STATE))
+                        for dtype in dtypes]
+        self.parameters = [parameter for buffer in self.buffers for parameter in buffer.parameters]
 
     def state(self):
         """{name: an array for each parameter}, the live ones: what a step needs from the steps before it."""
-        return {}
+        return {name: [view for buffer in self.buffers for view in buffer.views(buffer.state[n])]
+                for n, name in enumerate(self.STATE)}
+
+    def step(self):
+        self.t += 1
+        for buffer in self.buffers:
+            for block in buffer.blocks():
+                self.update(*block)
+
+
+class Buffer:
+    """Parameters of one dtype, one behind another in a flat array; their gradients, and what an optimizer keeps, too."""
+
+    def __init__(self, parameters, states):
+        self.parameters = parameters
+        self.gather()
+        self.state = [np.zeros_like(self.data) for _ in range(states)]
+
+    def gather(self):
+        self.data, self.grad = (np.concatenate([getattr(p, name).ravel() for p in self.parameters])
+                                for name in ("data", "grad"))
+        for parameter, data, grad in zip(self.parameters, self.views(self.data), self.views(self.grad)):
+            parameter.move(data, grad)
+
+    def views(self, flat):
+        """Of each parameter's part, in its shape."""
+        parts = np.split(flat, np.cumsum([p.data.size for p in self.parameters])[:-1])
+        return [part.reshape(p.data.shape) for p, part in zip(self.parameters, parts)]
+
+    def blocks(self):
+        """(data, grad, *state) of BLOCK entries after another."""
+        if any(parameter.data.base is not self.data for parameter in self.parameters):
+            self.gather()                       # another optimizer has moved them, or they are copies
+        for start in range(0, len(self.data), BLOCK):
+            yield [array[start:start + BLOCK] for array in (self.data, self.grad, *self.state)]
 
 
 class SGD(Optimizer):
@@ -41,21 +84,18 @@ class SGD(Optimizer):
     Source: Robbins and Monro 1951; momentum as in Sutskever et al. 2013, with lr outside v.
     """
 
+    STATE = ("velocity",)
+
     def __init__(self, parameters, lr, momentum=0.0):
         super().__init__(parameters, lr)
         if not 0 <= momentum < 1:
             raise ValueError(f"momentum = {momentum} must lie in [0, 1)")
-        self.momentum, self.velocities = momentum, self.zeros()
+        self.momentum = momentum
 
-    def state(self):
-        return {"velocity": self.velocities}
-
-    def step(self):
-        self.t += 1
-        for parameter, v in zip(self.parameters, self.velocities):
-            v *= self.momentum
-            v += parameter.grad
-            parameter.data -= self.lr * v
+    def update(self, w, g, v):
+        v *= self.momentum
+        v += g
+        w -= self.lr * v
 
 
 class Adam(Optimizer):
@@ -72,31 +112,27 @@ class Adam(Optimizer):
     Source: Kingma and Ba 2015, algorithm 1.
     """
 
+    STATE = ("m", "v")
+    m, v = (property(lambda self, name=name: self.state()[name]) for name in STATE)
+
     def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
         super().__init__(parameters, lr)
         if not all(0 <= beta < 1 for beta in betas):
             raise ValueError(f"betas = {betas} must lie in [0, 1)")
         self.betas, self.eps = betas, eps
-        self.m, self.v = self.zeros(), self.zeros()
 
-    def state(self):
-        return {"m": self.m, "v": self.v}
-
-    def step(self):
-        self.t += 1
+    def update(self, w, g, m, v):
         beta1, beta2 = self.betas
-        for parameter, m, v in zip(self.parameters, self.m, self.v):
-            g = parameter.grad
-            m *= beta1
-            m += (1 - beta1) * g
-            v *= beta2
-            v += (1 - beta2) * (g * g)
-            denominator = np.sqrt(v)
-            denominator /= math.sqrt(1 - beta2 ** self.t)
-            denominator += self.eps
-            np.divide(m, denominator, out=denominator)
-            denominator *= self.lr / (1 - beta1 ** self.t)
-            parameter.data -= denominator
+        m *= beta1
+        m += (1 - beta1) * g
+        v *= beta2
+        v += (1 - beta2) * (g * g)
+        denominator = np.sqrt(v)
+        denominator /= math.sqrt(1 - beta2 ** self.t)
+        denominator += self.eps
+        np.divide(m, denominator, out=denominator)
+        denominator *= self.lr / (1 - beta1 ** self.t)
+        w -= denominator
 
 
 class AdamW(Adam):
