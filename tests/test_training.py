@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import numpy_transformer as nt
-from numpy_transformer.training import blas
+from numpy_transformer.training import machine
 
 
 def scalar_adam(w, gradients, lr, beta1, beta2, eps, decay=0.0):
@@ -201,17 +201,16 @@ def test_the_norm_of_large_finite_gradients_is_finite():
 
 
 def test_blas_threads_are_set():
-    getters = [name.replace("_set_", "_get_") for name in blas.SETTERS]
     libraries = [ctypes.CDLL(str(path)) for path in Path(np.__file__).parent.parent.glob("numpy.libs/*openblas*")]
-    found = [getattr(library, name) for library in libraries for name in getters if hasattr(library, name)]
-    assert blas.set_blas_threads(1) == bool(found)
+    found = [getattr(library, name.format("get")) for library in libraries for name in machine.NAMES
+             if hasattr(library, name.format("get"))]
     if not found:
         pytest.skip("NumPy came without an OpenBLAS of its own")
     most = min(2, os.cpu_count())
     try:
-        assert blas.set_blas_threads(most) and found[0]() == most
+        assert machine.set_blas_threads(most) == 1 and found[0]() == most
     finally:
-        blas.set_blas_threads(1)
+        assert machine.set_blas_threads(1) == most
     assert found[0]() == 1
 
 

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from .. import __version__
-from ..training.blas import set_blas_threads
+from ..training.machine import keep_freed_memory, set_blas_threads
 from . import bench, demo, evaluate, generate, gradcheck, lesson, train
 from .parser import Parser
 
@@ -31,6 +31,7 @@ def main(argv=None):
     arguments = make_parser().parse_args(argv)
     if "OPENBLAS_NUM_THREADS" not in os.environ:
         set_blas_threads(1)                     # all that the commands multiply is small
+    keep_freed_memory()
     try:
         with np.errstate(all="ignore"):         # what is not finite is found and named where it matters
             code = arguments.run(arguments) or 0

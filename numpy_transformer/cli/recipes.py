@@ -38,6 +38,7 @@ def training_settings(batch_size, steps, lr, min_lr, warmup, schedule, beta2, ep
         count("average", 0, "at the end write the mean of the weights of the last N saves beside the run, 0: no", 0),
         count("validate_every", 200, "steps from one validation to the next"),
         count("save_every", 100, "steps from one save to the next"),
+        count("workers", None, "threads, each with a part of every batch; if left out, by size and cores"),
         count("seed", 1, "of everything random", 0)]
 
 
@@ -257,7 +258,7 @@ def make_trainer(recipe, model):
     else:
         schedule = ConstantSchedule(optimizer, s["lr"], s["warmup"])
     criterion = recipe.criterion(s["label_smoothing"])
-    return Trainer(model, criterion, optimizer, schedule, s["clip"] or None, s["accumulate"])
+    return Trainer(model, criterion, optimizer, schedule, s["clip"] or None, s["accumulate"], s["workers"])
 
 
 def load_tokenizers(meta):

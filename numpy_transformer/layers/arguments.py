@@ -1,5 +1,7 @@
 """What the components share before the mathematics begins: checks of arguments, and `rows`."""
 
+import functools
+
 import numpy as np
 
 
@@ -10,18 +12,23 @@ def rows(x):
 
 def row_sums(x):
     """(..., n) -> (..., 1): as a matmul it is four times as quick as x.sum(-1, keepdims=True)."""
-    return x @ np.ones((x.shape[-1], 1), x.dtype)
+    return x @ ones(x.shape[-1], x.dtype)[:, None]
 
 
 def column_sums(x):
     """(..., n) -> (n,): the sum over all rows."""
     x = rows(x)
-    return np.ones(len(x), x.dtype) @ x
+    return ones(len(x), x.dtype) @ x
+
+
+@functools.lru_cache
+def ones(n, dtype):
+    return np.ones(n, dtype)
 
 
 def row_dots(x, y):
-    """(..., n) twice -> (..., 1): sum of x y over the last axis, without an array for the products."""
-    return (x[..., None, :] @ y[..., :, None])[..., 0]
+    """(..., n) twice, or (..., n) and (n,) -> (..., 1): sum of x y over the last axis, without an array for the products."""
+    return (x[..., None, :] @ y[..., :, None])[..., 0] if y.ndim > 1 else x @ y[:, None]
 
 
 def check_array(layer, *arrays):

@@ -42,8 +42,8 @@ class Linear(Module):
         return y.reshape(*x.shape[:-1], self.d_out)
 
     def backward(self, dy):
-        x = self.recall()
+        x, dy = self.recall(), rows(dy)
         if self.bias is not None:
             self.bias.grad += column_sums(dy)
-        self.weight.grad += rows(x).T @ rows(dy)
-        return (rows(dy) @ self.weight.data.T).reshape(x.shape)
+        self.weight.grad += rows(x).T @ dy
+        return (dy @ self.weight.data.T).reshape(x.shape)

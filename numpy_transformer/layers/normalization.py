@@ -50,10 +50,11 @@ class LayerNorm(Module):
         x_hat, inverse_std = self.recall()
         if self.beta is not None:
             self.beta.grad += column_sums(dy)
-        self.gamma.grad += column_sums(dy * x_hat)
-        g = dy * self.gamma.data
-        dx = g - row_sums(g) / self.d_model
-        dx -= x_hat * (row_dots(g, x_hat) / self.d_model)
+        product = dy * x_hat
+        self.gamma.grad += column_sums(product)
+        dx = dy * self.gamma.data               # g
+        dx -= row_sums(dx) / self.d_model
+        dx -= np.multiply(x_hat, row_dots(product, self.gamma.data) / self.d_model, out=product)
         dx *= inverse_std
         return dx
 

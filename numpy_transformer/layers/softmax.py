@@ -8,9 +8,9 @@ from .arguments import check_array, row_dots, row_sums
 
 def shift(x):
     """x minus its row maximum, so that exp cannot overflow; a row of -inf alone stays -inf."""
+    dtype = np.result_type(x, np.float32)
     top = x.real.max(-1, keepdims=True)         # a constant: softmax does not see it, nor do derivatives
-    top[np.isneginf(top)] = 0
-    return np.subtract(x, top, dtype=np.result_type(x, np.float32))
+    return np.subtract(x, np.maximum(top, float(np.finfo(dtype).min)), dtype=dtype)
 
 
 class Softmax(Module):
@@ -30,7 +30,7 @@ class Softmax(Module):
         y = shift(x)
         np.exp(y, out=y)
         total = row_sums(y)
-        total[total == 0] = 1                   # nothing to attend to: zeros, not 0/0
+        total += total == 0                     # nothing to attend to: zeros, not 0/0
         y /= total
         self.remember(y)
         return y

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..module import Parameter
 
-BLOCK = 2 ** 15                                 # entries of each array that are updated at a time, so that they stay cached
+BLOCK = 2 ** 16                                 # entries of each array that are updated at a time, so that they stay cached
 
 
 class Optimizer:
@@ -17,6 +17,7 @@ class Optimizer:
     """
 
     STATE = ()                                  # names of what a step needs from the steps before it
+    map = map                                   # or that of a pool of threads, for the blocks of a step
 
     def __init__(self, parameters, lr):
         self.parameters = list({id(parameter): parameter for parameter in parameters}.values())
@@ -42,8 +43,8 @@ class Optimizer:
     def step(self):
         self.t += 1
         for buffer in self.buffers:
-            for block in buffer.blocks():
-                self.update(*block)
+            for _ in self.map(lambda block: self.update(*block), buffer.blocks()):
+                pass
 
 
 class Buffer:
@@ -126,13 +127,15 @@ class Adam(Optimizer):
         m *= beta1
         m += (1 - beta1) * g
         v *= beta2
-        v += (1 - beta2) * (g * g)
-        denominator = np.sqrt(v)
-        denominator /= math.sqrt(1 - beta2 ** self.t)
-        denominator += self.eps
-        np.divide(m, denominator, out=denominator)
-        denominator *= self.lr / (1 - beta1 ** self.t)
-        w -= denominator
+        square = g * g
+        square *= 1 - beta2
+        v += square
+        root = math.sqrt(1 - beta2 ** self.t)   # sqrt(v̂) + eps = (sqrt(v) + eps root) / root
+        change = np.sqrt(v)
+        change += self.eps * root
+        np.divide(m, change, out=change)
+        change *= self.lr * root / (1 - beta1 ** self.t)
+        w -= change
 
 
 class AdamW(Adam):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-RESERVED = {"format", "arrays", "step", "best", "data", "optimizer", "schedule", "generators"}
+RESERVED = {"format", "arrays", "step", "best", "data", "optimizer", "schedule", "generators", "workers"}
 COLUMNS = ("step", "loss", "lr", "norm", "tokens", "validation")
 
 
@@ -18,7 +18,8 @@ def state_of(trainer):
         "data": {"next_batch": trainer.steps * trainer.accumulate, "accumulate": trainer.accumulate},
         "optimizer": {"class": type(optimizer).__name__, "t": optimizer.t, "lr": optimizer.lr},
         "schedule": schedule and {"class": type(schedule).__name__, "count": schedule.count},
-        "generators": {name: rng.bit_generator.state for name, rng in generators(trainer.model).items()}}
+        "generators": states(trainer.model),
+        "workers": trainer.team and [states(replica) for replica, _ in trainer.team.pairs[1:]]}
 
 
 def restore(trainer, arrays, meta, path):
@@ -34,8 +35,12 @@ def restore(trainer, arrays, meta, path):
     trainer.best, trainer.best_weights = meta["best"], trainer.model.state_dict() if meta["best"] else {}
     for name, array in live_arrays(trainer).items():
         array[...] = arrays[name]
-    for name, rng in generators(trainer.model).items():
-        rng.bit_generator.state = meta["generators"][name]
+    workers = meta.get("workers", [])           # a run from before there were any had one
+    if workers is not None:
+        trainer.hire(1 + len(workers))
+        for (model, _), saved in zip(trainer.team.pairs, [meta["generators"], *workers]):
+            for name, rng in generators(model).items():
+                rng.bit_generator.state = saved[name]
     trainer.optimizer.t, trainer.optimizer.lr = meta["optimizer"]["t"], meta["optimizer"]["lr"]
     if trainer.schedule is not None:
         trainer.schedule.go_to(meta["schedule"]["count"])
@@ -63,6 +68,10 @@ def generators(model):
     return dict(found.values())
 
 
+def states(model):
+    return {name: rng.bit_generator.state for name, rng in generators(model).items()}
+
+
 def differences(trainer, arrays, meta):
     """Sentences that say in what a checkpoint is not one of this run."""
     own = state_of(trainer)[1]
@@ -79,6 +88,9 @@ def differences(trainer, arrays, meta):
               "random generators": kinds_of(meta["generators"]), "batches in a step": meta["data"]["accumulate"]}
     ours = {"optimizer": own["optimizer"]["class"], "schedule": own["schedule"] and own["schedule"]["class"],
             "random generators": kinds_of(own["generators"]), "batches in a step": own["data"]["accumulate"]}
+    workers = meta.get("workers", [])
+    if None not in (trainer.workers, workers) and trainer.workers != 1 + len(workers):
+        found.append(f"workers: {1 + len(workers)} in the file, {trainer.workers} here")
     return found + [f"{what}: {theirs[what]} in the file, {ours[what]} here" for what in ours
                     if theirs[what] != ours[what]]
 

@@ -8,9 +8,11 @@ import numpy as np
 from ..layers.arguments import check_positive
 from .checkpoint import Checkpoint, read_checkpoint
 from .interrupt import Interrupt
+from .machine import keep_freed_memory
 from .optimizers import clip_grad_norm
 from .progress import Progress
 from .state import restore
+from .workers import Workers, workers_for
 
 
 class Trainer:
@@ -23,6 +25,9 @@ class Trainer:
         schedule : Schedule or None; its step() is called once before each step of the optimizer
         clip : float or None, the largest joint norm of the gradients
         accumulate : int, batches a step: their gradients are those of one batch that holds them all
+        workers : int, threads, each with a part of the rows of every batch, so the first axis of inputs and targets must
+            be the batch; None chooses by the size of the first batch and the cores. Each draws its own dropout, so the
+            count belongs to a run as its seed does, and a checkpoint keeps it
 
     `steps` counts the steps done; `history` has a dict for each with step, loss, lr, norm (before clipping),
     tokens (counted targets) and, where measured, validation.
@@ -32,12 +37,13 @@ class Trainer:
         went bad, and the weights stay as they were before that step.
     """
 
-    def __init__(self, model, criterion, optimizer, schedule=None, clip=None, accumulate=1):
-        check_positive(accumulate=accumulate)
+    def __init__(self, model, criterion, optimizer, schedule=None, clip=None, accumulate=1, workers=None):
+        check_positive(accumulate=accumulate, workers=1 if workers is None else workers)
         if clip is not None and not clip > 0:
             raise ValueError(f"clip = {clip} must be above 0; 1.0 is usual, None does not clip")
         self.model, self.criterion, self.optimizer = model, criterion, optimizer
         self.schedule, self.clip, self.accumulate = schedule, clip, accumulate
+        self.workers, self.team = workers, None
         self.parameters = model.parameters()
         self.steps = 0
         self.history = []
@@ -59,6 +65,7 @@ class Trainer:
         The first Ctrl-C finishes the step, saves, and raises KeyboardInterrupt.
         """
         check_plan(batches, steps, epochs, validation, every, patience)
+        keep_freed_memory()
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
             checkpoint = Checkpoint(checkpoint)
         if epochs is not None:
@@ -94,38 +101,27 @@ class Trainer:
 
     def step(self, batches):
         """One training step on a list of batches; its row of the history."""
-        self.model.forget()
-        self.criterion.forget()
-        self.model.zero_grad()
-        loss = tokens = 0
-        for inputs, targets in batches:
-            output, self.criterion.count = self.model(*as_tuple(inputs)), None
-            try:
-                value = float(self.criterion(output, targets))
-            except ValueError:
-                if self.criterion.count != 0 or len(batches) == 1:
-                    raise
-                self.model.forget()             # all its targets are ignored: it weighs nothing
-                continue
-            self.check_finite("loss", value)
-            count = self.criterion.count
-            self.model.backward(self.criterion.backward(1.0 if len(batches) == 1 else count))
-            loss, tokens = loss + value * count, tokens + count
+        if self.team is None:
+            self.hire(self.workers or workers_for(batches[0], self.parameters))
+        loss, tokens = self.team.gradients(batches, self.check_finite)
         if not tokens:
             raise ValueError(f"step {self.steps + 1}: all targets of its {len(batches)} batches are ignored; leave "
                              "such batches out")
-        if len(batches) > 1:                    # so far the gradients of sums
-            for parameter in self.parameters:
-                parameter.grad /= tokens
         norm = clip_grad_norm(self.parameters, math.inf if self.clip is None else self.clip)
         self.check_finite("gradient", norm)
         if self.schedule is not None:
             self.schedule.step()
         self.optimizer.step()
         self.steps += 1
-        self.history.append({"step": self.steps, "loss": loss / tokens, "lr": self.optimizer.lr, "norm": norm,
+        self.history.append({"step": self.steps, "loss": loss, "lr": self.optimizer.lr, "norm": norm,
                              "tokens": tokens})
         return self.history[-1]
+
+    def hire(self, workers):
+        """Split batches over so many threads from now on."""
+        self.workers, self.team = workers, Workers(self.model, self.criterion, workers)
+        if workers > 1:
+            self.optimizer.map = self.team.pool.map
 
     def measure(self, validation, patience):
         loss = float(validation() if callable(validation) else evaluate(self.model, self.criterion, validation))

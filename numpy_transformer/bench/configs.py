@@ -1,0 +1,83 @@
+"""The models whose training step is timed, and one batch of random ids for each."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..layers import CrossEntropyLoss, Embedding, Linear, SinusoidalPositionalEncoding
+from ..layers.dropout import Dropout
+from ..models import CausalLanguageModel, Encoder, EncoderDecoder
+from ..module import Module
+
+
+@dataclass(frozen=True)
+class Config:
+    """Sizes of one model. `layers` stand in each stack; two stacks make an encoder-decoder."""
+
+    name: str
+    kind: str                                   # "lm", "seq2seq" or "classifier"
+    layers: int
+    heads: int
+    d_model: int
+    length: int
+    batch: int
+    vocab: int
+    dropout: float = 0.0
+
+    @property
+    def d_ff(self):
+        return 4 * self.d_model
+
+    @property
+    def tokens(self):
+        return self.batch * self.length
+
+    def model(self, rng=0):
+        sizes = dict(d_model=self.d_model, num_heads=self.heads, num_layers=self.layers, d_ff=self.d_ff,
+                     dropout=self.dropout, rng=rng)
+        if self.kind == "lm":
+            return CausalLanguageModel(self.vocab, max_len=self.length, activation="gelu_tanh", bias=False, **sizes)
+        if self.kind == "seq2seq":
+            return EncoderDecoder(self.vocab, self.vocab, max_len=self.length, pad_id=None, **sizes)
+        return MeanClassifier(self.vocab, self.length, **sizes)
+
+    def batch_of_ids(self, rng=0):
+        """(inputs, targets) as a Trainer takes them."""
+        rng = np.random.default_rng(rng)
+        ids = rng.integers(0, self.vocab, (3, self.batch, self.length))
+        if self.kind == "classifier":
+            return (ids[0],), rng.integers(0, 2, self.batch)
+        return tuple(ids[:2] if self.kind == "seq2seq" else ids[:1]), ids[2]
+
+    def criterion(self):
+        return CrossEntropyLoss()
+
+
+class MeanClassifier(Module):
+    """Logits of two classes from the mean over an encoder's outputs."""
+
+    def __init__(self, vocab, length, d_model, num_heads, num_layers, d_ff, dropout, rng):
+        rng = np.random.default_rng(rng)
+        self.embedding = Embedding(vocab, d_model, scale=True, rng=rng)
+        self.positions = SinusoidalPositionalEncoding(d_model, length, rng=rng)
+        self.dropout = Dropout(dropout, rng)
+        self.encoder = Encoder(num_layers, d_model, num_heads, d_ff, dropout, rng=rng)
+        self.output = Linear(d_model, 2, rng=rng)
+
+    def forward(self, ids):
+        x = self.encoder(self.dropout(self.positions(self.embedding(ids))))
+        self.remember(x.shape)
+        return self.output(x.mean(-2))
+
+    def backward(self, dlogits):
+        shape = self.recall()
+        dx = np.broadcast_to(self.output.backward(dlogits)[:, None] / shape[-2], shape)
+        self.embedding.backward(self.positions.backward(self.dropout.backward(self.encoder.backward(dx))))
+
+
+CONFIGS = {config.name: config for config in (
+    Config("tiny", "lm", layers=2, heads=4, d_model=64, length=32, batch=8, vocab=65),
+    Config("nanogpt-cpu", "lm", layers=4, heads=4, d_model=128, length=64, batch=12, vocab=65),
+    Config("mid", "lm", layers=6, heads=6, d_model=384, length=128, batch=16, vocab=65),
+    Config("seq2seq", "seq2seq", layers=2, heads=4, d_model=128, length=32, batch=16, vocab=1000, dropout=0.1),
+    Config("classifier", "classifier", layers=2, heads=4, d_model=64, length=200, batch=64, vocab=10_000, dropout=0.1))}

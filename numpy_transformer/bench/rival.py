@@ -1,0 +1,156 @@
+"""The same models in eager PyTorch, in a process of their own: `python -m numpy_transformer.bench.rival NAME THREADS`.
+
+Each line on standard input asks for so many steps; the answer is a line with the milliseconds of each, as JSON.
+"""
+
+import json
+import math
+import sys
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from .configs import CONFIGS
+
+
+class Attention(nn.Module):
+    """Multi-head attention with PyTorch's fused kernel. Queries, keys and values of one sequence are one matmul."""
+
+    def __init__(self, config, bias, causal, cross=False):
+        super().__init__()
+        d = config.d_model
+        self.heads, self.dropout, self.causal = config.heads, config.dropout, causal
+        self.project = nn.ModuleList([nn.Linear(d, d, bias), nn.Linear(d, 2 * d, bias)] if cross else
+                                     [nn.Linear(d, 3 * d, bias)])
+        self.output = nn.Linear(d, d, bias)
+
+    def forward(self, x, memory=None):
+        projected = [layer(y) for layer, y in zip(self.project, (x, memory))]
+        q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+                   for y in projected for part in y.split(x.shape[-1], -1))
+        y = functional.scaled_dot_product_attention(q, k, v, dropout_p=self.dropout, is_causal=self.causal)
+        return self.output(y.transpose(1, 2).flatten(2))
+
+
+class Block(nn.Module):
+    """A pre-norm block."""
+
+    def __init__(self, config, bias, activation, causal=False, cross=False):
+        super().__init__()
+        d = config.d_model
+        self.attention = Attention(config, bias, causal)
+        self.cross = Attention(config, bias, False, cross=True) if cross else None
+        self.norms = nn.ModuleList([nn.LayerNorm(d, bias=bias) for _ in range(3 if cross else 2)])
+        self.up, self.down = nn.Linear(d, config.d_ff, bias), nn.Linear(config.d_ff, d, bias)
+        self.activation, self.dropout = activation, nn.Dropout(config.dropout)
+
+    def forward(self, x, memory=None):
+        x = x + self.dropout(self.attention(self.norms[0](x)))
+        if self.cross is not None:
+            x = x + self.dropout(self.cross(self.norms[1](x), memory))
+        return x + self.dropout(self.down(self.dropout(self.activation(self.up(self.norms[-1](x))))))
+
+
+class Stack(nn.Module):
+    def __init__(self, config, bias, activation, **kinds):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(config, bias, activation, **kinds) for _ in range(config.layers)])
+        self.norm = nn.LayerNorm(config.d_model, bias=bias)
+
+    def forward(self, x, memory=None):
+        for block in self.blocks:
+            x = block(x, memory)
+        return self.norm(x)
+
+
+class LanguageModel(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.embedding = nn.Embedding(config.vocab, config.d_model)
+        self.positions = nn.Embedding(config.length, config.d_model)
+        self.dropout = nn.Dropout(config.dropout)
+        self.decoder = Stack(config, False, nn.GELU(approximate="tanh"), causal=True)
+        self.output = nn.Linear(config.d_model, config.vocab, bias=False)
+        self.output.weight = self.embedding.weight
+
+    def forward(self, ids):
+        x = self.embedding(ids) + self.positions(torch.arange(ids.shape[-1]))
+        return self.output(self.decoder(self.dropout(x)))
+
+
+class Embedded(nn.Module):
+    """Scaled embedding, sinusoidal positions, dropout."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.embedding, self.dropout = nn.Embedding(config.vocab, config.d_model), nn.Dropout(config.dropout)
+        angles = torch.arange(config.length)[:, None] / 10000 ** (torch.arange(0, config.d_model, 2) / config.d_model)
+        self.register_buffer("table", torch.stack([angles.sin(), angles.cos()], -1).flatten(1))
+        self.factor = math.sqrt(config.d_model)
+
+    def forward(self, ids):
+        return self.dropout(self.embedding(ids) * self.factor + self.table[:ids.shape[-1]])
+
+
+class SequenceToSequence(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.source, self.target = Embedded(config), Embedded(config)
+        self.encoder = Stack(config, True, nn.ReLU())
+        self.decoder = Stack(config, True, nn.ReLU(), causal=True, cross=True)
+        self.output = nn.Linear(config.d_model, config.vocab)
+
+    def forward(self, source, target):
+        return self.output(self.decoder(self.target(target), self.encoder(self.source(source))))
+
+
+class Classifier(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.embedded, self.encoder = Embedded(config), Stack(config, True, nn.ReLU())
+        self.output = nn.Linear(config.d_model, 2)
+
+    def forward(self, ids):
+        return self.output(self.encoder(self.embedded(ids)).mean(1))
+
+
+MODELS = {"lm": LanguageModel, "seq2seq": SequenceToSequence, "classifier": Classifier}
+
+
+def stepper(config):
+    """A function that does one training step and returns the loss."""
+    model = MODELS[config.kind](config)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    inputs, targets = config.batch_of_ids()
+    inputs, targets = [torch.from_numpy(ids) for ids in inputs], torch.from_numpy(targets)
+
+    def step():
+        logits = model(*inputs)
+        loss = functional.cross_entropy(logits.flatten(0, -2), targets.flatten())
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        return loss
+
+    step.model = model
+    return step
+
+
+def main(name, threads):
+    torch.set_num_threads(int(threads))
+    torch.manual_seed(0)
+    step = stepper(CONFIGS[name])
+    for line in sys.stdin:
+        times = []
+        for _ in range(int(line)):
+            started = time.perf_counter()
+            step().item()
+            times.append(1e3 * (time.perf_counter() - started))
+        print(json.dumps(times), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,52 @@
+"""What makes NumPy quick on this machine: the threads of its matmuls, and memory that is not given back."""
+
+import contextlib
+import ctypes
+import functools
+from pathlib import Path
+
+import numpy as np
+
+NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads64_",
+         "openblas_{}_num_threads")
+
+
+@functools.cache
+def blas():
+    """Two functions that get and set the threads of the BLAS that NumPy has loaded; None where none is found."""
+    package = Path(np.__file__).parent
+    for path in [*package.parent.glob("numpy.libs/*openblas*"), *package.glob(".dylibs/*openblas*")]:
+        library = ctypes.CDLL(str(path))
+        for name in NAMES:
+            if hasattr(library, name.format("set")):
+                return [getattr(library, name.format(verb)) for verb in ("get", "set")]
+    with contextlib.suppress(ImportError, IndexError):      # another kind of BLAS, which threadpoolctl may know
+        from threadpoolctl import ThreadpoolController
+        library = ThreadpoolController().select(user_api="blas").lib_controllers[0]
+        return [library.get_num_threads, library.set_num_threads]
+
+
+def set_blas_threads(count):
+    """Let NumPy's matmuls use `count` threads; how many it was before, 0 where that cannot be set.
+
+    On small matrices two threads are hardly quicker than one, and many times slower when another program wants the
+    second core.
+    """
+    if blas() is None:
+        return 0
+    get, put = blas()
+    before = get()
+    put(count)
+    return before
+
+
+def keep_freed_memory():
+    """Tell glibc's malloc to keep what a step frees, so that the next step need not fetch it anew, page by page.
+
+    It holds for the whole process, whose memory then does not shrink. Whether there was a glibc to tell.
+    """
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mmap_threshold, trim_threshold, top_pad = -3, -1, -2                # names and numbers of malloc.h
+        return all([mallopt(mmap_threshold, 2 ** 25), mallopt(trim_threshold, 2 ** 30), mallopt(top_pad, 2 ** 26)])
+    return False
