@@ -7,6 +7,7 @@ import json
 import math
 import sys
 import time
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -26,11 +27,14 @@ class Attention(nn.Module):
                                      [nn.Linear(d, 3 * d, bias)])
         self.output = nn.Linear(d, d, bias)
 
-    def forward(self, x, memory=None):
+    def forward(self, x, memory=None, cache=None):
         projected = [layer(y) for layer, y in zip(self.project, (x, memory))]
         q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2)
                    for y in projected for part in y.split(x.shape[-1], -1))
-        y = functional.scaled_dot_product_attention(q, k, v, dropout_p=self.dropout, is_causal=self.causal)
+        if cache is not None:
+            k, v = cache.extend(self, k, v)
+        causal = self.causal and q.shape == k.shape
+        y = functional.scaled_dot_product_attention(q, k, v, dropout_p=self.dropout, is_causal=causal)
         return self.output(y.transpose(1, 2).flatten(2))
 
 
@@ -46,8 +50,8 @@ class Block(nn.Module):
         self.up, self.down = nn.Linear(d, config.d_ff, bias), nn.Linear(config.d_ff, d, bias)
         self.activation, self.dropout = activation, nn.Dropout(config.dropout)
 
-    def forward(self, x, memory=None):
-        x = x + self.dropout(self.attention(self.norms[0](x)))
+    def forward(self, x, memory=None, cache=None):
+        x = x + self.dropout(self.attention(self.norms[0](x), cache=cache))
         if self.cross is not None:
             x = x + self.dropout(self.cross(self.norms[1](x), memory))
         return x + self.dropout(self.down(self.dropout(self.activation(self.up(self.norms[-1](x))))))
@@ -59,9 +63,9 @@ class Stack(nn.Module):
         self.blocks = nn.ModuleList([Block(config, bias, activation, **kinds) for _ in range(config.layers)])
         self.norm = nn.LayerNorm(config.d_model, bias=bias)
 
-    def forward(self, x, memory=None):
+    def forward(self, x, memory=None, cache=None):
         for block in self.blocks:
-            x = block(x, memory)
+            x = block(x, memory, cache)
         return self.norm(x)
 
 
@@ -75,9 +79,28 @@ class LanguageModel(nn.Module):
         self.output = nn.Linear(config.d_model, config.vocab, bias=False)
         self.output.weight = self.embedding.weight
 
-    def forward(self, ids):
-        x = self.embedding(ids) + self.positions(torch.arange(ids.shape[-1]))
-        return self.output(self.decoder(self.dropout(x)))
+    def forward(self, ids, cache=None):
+        seen = 0 if cache is None else cache.length
+        x = self.embedding(ids) + self.positions(torch.arange(seen, seen + ids.shape[-1]))
+        x = self.decoder(self.dropout(x), cache=cache)
+        if cache is not None:
+            cache.length += ids.shape[-1]
+        return self.output(x)
+
+
+class Cache:
+    """Room for the keys and values of `size` tokens in each attention layer."""
+
+    def __init__(self, size):
+        self.size, self.length, self.layers = size, 0, {}
+
+    def extend(self, layer, *new):
+        if layer not in self.layers:
+            self.layers[layer] = [x.new_empty(*x.shape[:2], self.size, x.shape[-1]) for x in new]
+        stop = self.length + new[0].shape[2]
+        for room, x in zip(self.layers[layer], new):
+            room[:, :, self.length:stop] = x
+        return [room[:, :, :stop] for room in self.layers[layer]]
 
 
 class Embedded(nn.Module):
@@ -120,7 +143,7 @@ MODELS = {"lm": LanguageModel, "seq2seq": SequenceToSequence, "classifier": Clas
 
 
 def stepper(config):
-    """A function that does one training step and returns the loss."""
+    """A function that does so many training steps and returns the milliseconds of each."""
     model = MODELS[config.kind](config)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     inputs, targets = config.batch_of_ids()
@@ -135,21 +158,36 @@ def stepper(config):
         optimizer.step()
         return loss
 
-    step.model = model
-    return step
+    return lambda count: timed(count, lambda: step().item())
+
+
+def writer(length):
+    """A function that puts tokens behind a text of this length, the same text at each call."""
+    def write(count):
+        model = LanguageModel(replace(CONFIGS["nanogpt-cpu"], length=length + count)).eval()
+        ids, cache = torch.randint(0, 65, (1, length + count)), Cache(length + count)
+        with torch.inference_mode():
+            model(ids[:, :length], cache)
+            return timed(count, lambda: model(ids[:, cache.length:cache.length + 1], cache))
+
+    return write
+
+
+def timed(count, step):
+    times = []
+    for _ in range(count):
+        started = time.perf_counter()
+        step()
+        times.append(1e3 * (time.perf_counter() - started))
+    return times
 
 
 def main(name, threads):
     torch.set_num_threads(int(threads))
     torch.manual_seed(0)
-    step = stepper(CONFIGS[name])
+    task = writer(int(name.removeprefix("decoding-"))) if name.startswith("decoding-") else stepper(CONFIGS[name])
     for line in sys.stdin:
-        times = []
-        for _ in range(int(line)):
-            started = time.perf_counter()
-            step().item()
-            times.append(1e3 * (time.perf_counter() - started))
-        print(json.dumps(times), flush=True)
+        print(json.dumps(task(int(line))), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,76 +1,117 @@
-"""numpy-transformer bench: how fast a model writes, with the key-value cache and without."""
+"""numpy-transformer bench: whole training steps, decoding, and growth, timed."""
 
+import importlib.util
 import json
-import statistics
 import sys
-import time
 from pathlib import Path
 
-import numpy as np
-
-from ..layers import KeyValueCache
-from ..models import CausalLanguageModel
+from ..bench.configs import CONFIGS
+from ..bench.decoding import LENGTHS, measure_decoding
+from ..bench.growth import LENGTHS as GROWN_LENGTHS, WIDTHS, curves, growth, slope
+from ..bench.measure import ROUNDS, measure
 from ..training.checkpoint import check_writable
 from ..training.progress import Progress
+from ..training.workers import cores
 from .parser import add_command, whole_number
-
-LENGTHS = (64, 256, 1024)
 
 
 def add(commands):
-    parser = add_command(commands, "bench", run, help="tokens per second in decoding, by length",
-                         description="Time a new token behind texts of several lengths: with the key-value cache, and "
-                                     "with all tokens computed anew.")
-    parser.add_argument("--d-model", type=whole_number(1), default=128, metavar="N", help="width")
-    parser.add_argument("--num-heads", type=whole_number(1), default=4, metavar="N", help="attention heads")
-    parser.add_argument("--num-layers", type=whole_number(1), default=4, metavar="N", help="blocks")
-    parser.add_argument("--tokens", type=whole_number(1), default=32, metavar="N", help="timed at each length")
+    parser = add_command(
+        commands, "bench", run, help="how fast it trains and writes, beside the matmuls alone and beside PyTorch",
+        description="Time whole training steps (forward, loss, backward, clipping, AdamW) in turns with the floor, the "
+                    "same matmuls alone; with --vs torch in turns with eager PyTorch too. Times are medians.")
+    parser.add_argument("--config", nargs="+", choices=CONFIGS, default=list(CONFIGS), metavar="NAME",
+                        help=f"among {', '.join(CONFIGS)} (default: all)")
+    parser.add_argument("--vs", choices=["torch"], help="also time the same models in PyTorch, if it is installed")
+    parser.add_argument("--threads", type=whole_number(1), default=cores(), metavar="N",
+                        help="that each side may use; ours is one where a batch is not worth more")
+    parser.add_argument("--rounds", type=whole_number(1), default=ROUNDS, metavar="N", help="turns of each side")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--decoding", action="store_true",
+                      help=f"time new tokens behind {', '.join(map(str, LENGTHS))} others instead")
+    mode.add_argument("--growth", action="store_true",
+                      help="time steps of growing length and width instead, and draw them")
+    parser.add_argument("--tokens", type=whole_number(1), default=64, metavar="N",
+                        help="of each round, with --decoding")
+    parser.add_argument("--figures", metavar="FOLDER", default="figures", help="where --growth draws growth.png")
     parser.add_argument("--json", metavar="FILE", help="also write the rows as JSON, - for standard output")
 
 
 def run(arguments):
     if arguments.json not in (None, "-"):
         check_writable(arguments.json)
-    model = CausalLanguageModel(65, arguments.d_model, arguments.num_heads, arguments.num_layers, bias=False,
-                                max_len=LENGTHS[-1] + arguments.tokens, rng=0).eval()
-    ids = np.random.default_rng(0).integers(0, 65, model.max_len)
-    rows = []
-    with Progress(len(LENGTHS), "bench", "length") as progress:
-        for length in LENGTHS:
-            rows.append({"length": length, "cached_ms": cached(model, ids, length, arguments.tokens),
-                         "uncached_ms": uncached(model, ids, length, min(arguments.tokens, 5))})
-            progress.advance()
-    text = sys.stderr if arguments.json == "-" else sys.stdout
-    print(f"{model.num_parameters():,} parameters; median of {arguments.tokens} tokens\n"
-          "  length   cached ms/token   tokens/s   uncached ms/token   tokens/s", file=text)
-    for row in rows:
-        print(f"  {row['length']:6}   {row['cached_ms']:15.2f}   {1e3 / row['cached_ms']:8.0f}   "
-              f"{row['uncached_ms']:17.2f}   {1e3 / row['uncached_ms']:8.0f}", file=text)
-    first, last = rows[0], rows[-1]
-    growth, linear = last["cached_ms"] / first["cached_ms"], last["length"] / first["length"]
-    print(f"with the cache a token at length {last['length']} takes {growth:.1f} times as long as one at "
-          f"{first['length']}; linear growth would be {linear:.0f} times", file=text)
+    if arguments.vs and importlib.util.find_spec("torch") is None:
+        raise ValueError("--vs torch: PyTorch is not installed here; pip install torch, or leave --vs out")
+    if arguments.vs and arguments.growth:
+        raise ValueError("--growth shows how our own steps grow; leave out --vs torch")
+    out = sys.stderr if arguments.json == "-" else sys.stdout
+    rows = (run_decoding if arguments.decoding else run_growth if arguments.growth else run_steps)(arguments, out)
     if arguments.json == "-":
         print(json.dumps(rows, indent=1))
     elif arguments.json:
         Path(arguments.json).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
-def cached(model, ids, length, tokens):
-    """Median milliseconds of a token behind `length` others."""
-    cache = KeyValueCache()
-    model(ids[:length], cache=cache)
-    return median(lambda n: model(ids[length + n:length + n + 1], cache=cache), tokens)
+def run_steps(arguments, out):
+    rows = []
+    with Progress(len(arguments.config) * arguments.rounds, "bench", "round") as progress:
+        for name in arguments.config:
+            rows.append(measure(CONFIGS[name], arguments.threads, arguments.vs, rounds=arguments.rounds,
+                                advance=progress.advance))
+    print(f"A training step on {arguments.threads} threads: medians (quartiles) of turns taken side by side", file=out)
+    for row in rows:
+        low, high = row["ours_quartiles_ms"]
+        print(f"\n{row['config']}: {row['parameters']:,} parameters, {row['workers']} of our threads, "
+              f"{row['tokens_per_second']:,.0f} tokens/s, peak {row['peak_mb']:,.0f} MB of arrays\n"
+              f"  ours   {row['ours_ms']:9.2f} ms  ({low:.2f} to {high:.2f})\n"
+              f"  floor  {row['floor_ms']:9.2f} ms  the matmuls alone; ours / floor {row['ratio_floor']:.2f}", file=out)
+        if row["torch_ms"]:
+            low, high = row["torch_quartiles_ms"]
+            print(f"  torch  {row['torch_ms']:9.2f} ms  ({low:.2f} to {high:.2f}); ours / torch "
+                  f"{row['ratio_torch']:.2f}", file=out)
+        print("  where: " + ", ".join(f"{part} {share:.0%}" for part, share in row["shares"].items() if share >= 0.02),
+              file=out)
+    return rows
 
 
-def uncached(model, ids, length, tokens):
-    return median(lambda n: model(ids[:length + n + 1]), tokens)
+def run_decoding(arguments, out):
+    rows = []
+    with Progress(len(LENGTHS), "bench", "length") as progress:
+        for length in LENGTHS:
+            rows.append(measure_decoding(length, arguments.tokens, arguments.threads, arguments.vs, arguments.rounds))
+            progress.advance()
+    print(f"A new token of the nanogpt-cpu model: median of {arguments.rounds} times {arguments.tokens}\n"
+          "  length   cached ms   tokens/s   uncached ms   tokens/s" + "   torch ms   our rate / its" * bool(arguments.vs),
+          file=out)
+    for row in rows:
+        line = (f"  {row['length']:6}   {row['cached_ms']:9.2f}   {1e3 / row['cached_ms']:8.0f}   "
+                f"{row['uncached_ms']:11.2f}   {1e3 / row['uncached_ms']:8.0f}")
+        if row["torch_ms"]:
+            line += f"   {row['torch_ms']:8.2f}   {row['rate_over_torch']:14.2f}"
+        print(line, file=out)
+    first, last = rows[0], rows[-1]
+    grown, linear = last["cached_ms"] / first["cached_ms"], last["length"] / first["length"]
+    print(f"with the cache a token at length {last['length']} takes {grown:.1f} times as long as one at "
+          f"{first['length']}; linear growth would be {linear:.0f} times", file=out)
+    return rows
 
 
-def median(step, count):
-    times = []
-    for n in range(count):
-        started = time.perf_counter()
-        step(n)
-        times.append(1e3 * (time.perf_counter() - started))
-    return statistics.median(times)
+def run_growth(arguments, out):
+    from .. import views                        # matplotlib takes long to import
+
+    folder = views.check_folder(arguments.figures)
+    with Progress(2 * len(GROWN_LENGTHS) + len(WIDTHS), "bench", "size") as progress:
+        rows = growth(GROWN_LENGTHS, WIDTHS, progress.advance)
+    panels = []
+    for x in ("T", "d_model"):
+        for y in ("step_ms", "peak_mb"):
+            panels.append((x, y, [(f"{attention} attention: slope {slope(line, x, y):.2f}", line)
+                                  for (over, attention), line in curves(rows).items() if over == x]))
+    for (over, attention), line in curves(rows).items():
+        print(f"\n{attention} attention, {over} grows\n{over:>8}   {'step ms':>8}   {'peak MB':>8}", file=out)
+        for row in line:
+            print(f"{row[over]:8}   {row['step_ms']:8.2f}   {row['peak_mb']:8.2f}", file=out)
+        print(f"log-log slope of the larger half: time {slope(line, over, 'step_ms'):.2f}, "
+              f"memory {slope(line, over, 'peak_mb'):.2f}", file=out)
+    print(f"\ndrew {views.save(views.growth_curves(panels), folder, 'growth')}", file=out)
+    return rows

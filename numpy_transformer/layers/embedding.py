@@ -51,7 +51,9 @@ class Embedding(Module):
     def backward(self, dy):
         ids = self.recall().ravel()
         order = np.argsort(ids, kind="stable")              # equal ids side by side, then one sum each
-        tokens, starts = np.unique(ids[order], return_index=True)
+        ids = ids[order]
+        starts = np.flatnonzero(np.diff(ids, prepend=-1))
+        tokens = ids[starts]
         sums = np.add.reduceat(rows(dy)[order], starts, axis=0) * self.factor
         self.weight.grad[tokens] += sums if self.pad_id is None else sums * (tokens != self.pad_id)[:, None]
 

@@ -32,7 +32,7 @@ class FlashAttention(Module):
     def __init__(self, block_size=64, causal=False, dropout=0.0):
         check_positive(block_size=block_size)
         if dropout:
-            raise ValueError(f"dropout = {dropout}, but FlashAttention has no weights to drop; use 0 or plain attention")
+            raise ValueError(f"dropout = {dropout}: FlashAttention has no weights to drop; use 0 or plain attention")
         self.block_size, self.causal, self.weights = block_size, causal, None
 
     def forward(self, q, k, v, mask=None):

@@ -6,6 +6,9 @@ from ..module import Module
 from .arguments import check_array, row_dots, row_sums
 
 
+SMALL, TINY = 60.0, 1e-20                       # exp of anything below SMALL is far from overflow, even in float32
+
+
 def shift(x):
     """x minus its row maximum, so that exp cannot overflow; a row of -inf alone stays -inf."""
     dtype = np.result_type(x, np.float32)
@@ -27,10 +30,12 @@ class Softmax(Module):
 
     def forward(self, x):
         check_array(self, x)
-        y = shift(x)
-        np.exp(y, out=y)
+        y = np.exp(x if x.size and x.real.max() < SMALL else shift(x))
         total = row_sums(y)
-        total += total == 0                     # nothing to attend to: zeros, not 0/0
+        if total.size and not total.real.min() > TINY:      # hidden rows, or all so low that exp has no digits there
+            y = np.exp(shift(x))
+            total = row_sums(y)
+            total += total == 0                 # nothing to attend to: zeros, not 0/0
         y /= total
         self.remember(y)
         return y

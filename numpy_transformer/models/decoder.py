@@ -133,13 +133,15 @@ class CausalLanguageModel(Module):
     def read_mask(self, ids, mask, cache):
         """The attention mask, and the positions where they do not just count up from 0."""
         T = ids.shape[-1]
-        if mask is None and cache is None:
-            return causal_mask(T), None
         real = np.ones(ids.shape, bool) if mask is None else np.asarray(mask)
         if real.dtype != bool or real.shape != ids.shape:
             raise ValueError(f"mask has dtype {real.dtype} and shape {real.shape}: wanted booleans, True = real token, "
                              f"of the shape of ids, {ids.shape}")
         if cache is not None:
             real = cache.advance(self, real)
+        seen = real.shape[-1] - T
+        causal = causal_mask(T, seen) if T > 1 else None        # a single new token may attend to all
+        if real.all():
+            return causal, np.arange(seen, seen + T) if seen else None
         positions = np.maximum(np.cumsum(real, -1) - 1, 0)[..., -T:]
-        return combine_masks(causal_mask(T, real.shape[-1] - T), np.atleast_2d(real)[:, None, None, :]), positions
+        return combine_masks(causal, np.atleast_2d(real)[:, None, None, :]), positions

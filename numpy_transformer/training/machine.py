@@ -47,6 +47,7 @@ def keep_freed_memory():
     """
     with contextlib.suppress(AttributeError, OSError, TypeError):
         mallopt = ctypes.CDLL(None).mallopt
-        mmap_threshold, trim_threshold, top_pad = -3, -1, -2                # names and numbers of malloc.h
-        return all([mallopt(mmap_threshold, 2 ** 25), mallopt(trim_threshold, 2 ** 30), mallopt(top_pad, 2 ** 26)])
+        mmap_threshold, trim_threshold, top_pad, arenas = -3, -1, -2, -8    # names and numbers of malloc.h
+        return all([mallopt(mmap_threshold, 2 ** 25), mallopt(trim_threshold, 2 ** 30), mallopt(top_pad, 2 ** 26),
+                    mallopt(arenas, 1)])        # one for all threads, so that each finds what another has freed
     return False

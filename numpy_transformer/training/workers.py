@@ -124,6 +124,10 @@ def workers_for(batch, parameters):
     tokens = x.size if x.dtype.kind in "iu" else x.size // x.shape[-1] if x.ndim else 1
     if np.ndim(targets) == 0 or x.ndim < (2 if x.dtype.kind in "iu" else 3) or len(x) != len(targets):
         return 1
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     work = tokens * sum(parameter.data.size for parameter in parameters)
-    return max(1, min(cores, len(targets), work // (WORTHWHILE // 2)))
+    return max(1, min(cores(), len(targets), work // (WORTHWHILE // 2)))
+
+
+def cores():
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

@@ -1,9 +1,10 @@
 """Everything drawn. Each function takes arrays or rows of history and returns a matplotlib Figure."""
 
 from .attention import attention_heads, mask_pictures
+from .growth import growth_curves
 from .history import learning_curves
 from .positions import positional_heatmap, positional_waves
 from .save import check_folder, save
 
-__all__ = ["attention_heads", "check_folder", "learning_curves", "mask_pictures", "positional_heatmap",
+__all__ = ["attention_heads", "check_folder", "growth_curves", "learning_curves", "mask_pictures", "positional_heatmap",
            "positional_waves", "save"]

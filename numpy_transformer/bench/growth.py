@@ -1,0 +1,57 @@
+"""How the time and memory of a training step grow with the length of the text and with the width of the model."""
+
+import statistics
+import tracemalloc
+
+import numpy as np
+
+from ..layers import CrossEntropyLoss
+from ..models import CausalLanguageModel
+from ..training import AdamW, Trainer
+from ..training.machine import keep_freed_memory, set_blas_threads
+from .measure import timer
+
+LENGTHS, WIDTHS = (128, 256, 512, 1024, 2048), (64, 128, 256, 512, 1024)
+WIDTH, LENGTH, LAYERS, HEADS = 64, 64, 2, 4     # what stays while the other one grows
+
+
+def growth(lengths=LENGTHS, widths=WIDTHS, advance=lambda: None):
+    """Rows of step_ms and peak_mb: over T with both kinds of attention, then over d_model."""
+    keep_freed_memory()
+    set_blas_threads(1)
+    rows = []
+    for attention, length, width in [*((kind, T, WIDTH) for kind in ("plain", "flash") for T in lengths),
+                                     *(("plain", LENGTH, d) for d in widths)]:
+        def step_of_new():
+            model = CausalLanguageModel(65, width, HEADS, LAYERS, max_len=length, attention=attention, rng=0)
+            trainer = Trainer(model, CrossEntropyLoss(), AdamW(model.parameters()), clip=1.0, workers=1)
+            ids = np.random.default_rng(0).integers(0, 65, (2, 1, length))
+            return lambda: trainer.step([(ids[0], ids[1])])
+
+        step = step_of_new()
+        step()
+        times = timer(step)(5)
+        tracemalloc.start()
+        step = step_of_new()
+        step(), step()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        rows.append({"over": "d_model" if (length, attention) == (LENGTH, "plain") and width in widths
+                     and len(rows) >= 2 * len(lengths) else "T", "attention": attention, "T": length,
+                     "d_model": width, "step_ms": statistics.median(times), "peak_mb": peak / 1e6})
+        advance()
+    return rows
+
+
+def curves(rows):
+    """{(what grows, attention): rows}, in the order of the rows."""
+    found = {}
+    for row in rows:
+        found.setdefault((row["over"], row["attention"]), []).append(row)
+    return found
+
+
+def slope(rows, x, y):
+    """The exponent p of y ~ x^p over the larger half of the rows, by least squares in logarithms."""
+    rows = rows[len(rows) // 2:]
+    return float(np.polyfit(np.log([row[x] for row in rows]), np.log([row[y] for row in rows]), 1)[0])
