@@ -14,11 +14,8 @@ class Parameter:
     Assigning to `.data` or `.grad` copies into the array that is there, so whatever else holds it
     (an optimizer, a tied layer, a replica) sees the new values and never comes apart from them.
 
-    Parameters:
-        data : array_like, copied; integers become float64. `grad` starts as zeros of the same shape and dtype.
-
-    Raises:
-        ValueError if an assigned array has another shape; TypeError if its dtype does not fit.
+    Parameters: data : array_like, copied; integers become float64. `grad` starts as zeros of the same shape and dtype.
+    Raises: ValueError if an assigned array has another shape; TypeError if its dtype does not fit.
     """
 
     def __init__(self, data):

@@ -19,10 +19,11 @@ MAY_IMPORT = {
     "training": {"module", "layers"},
     "decoding": {"layers", "models"},
     "data": set(),
+    "bench": {"module", "layers", "models", "training"},
     "views": set(),
     "checks": {"module", "layers", "models", "training"},
     "cli": {"__version__", "module", "layers", "models", "training", "decoding", "data", "views", "checks",
-            "classroom"},
+            "classroom", "bench"},
     "classroom": {"module", "layers", "models", "training", "decoding", "data", "views", "checks"},
 }
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import numpy_transformer as nt
-from numpy_transformer.layers.flash import FlashAttention
+from numpy_transformer import FlashAttention
 
 B, T, S, H, d, e = 3, 70, 79, 4, 6, 5
 BLOCKS = [1, 7, 16, 64, 79, 200]                # 7 and 16 do not divide S, 200 is larger

@@ -7,6 +7,7 @@ from .cache import KeyValueCache
 from .dropout import Dropout
 from .embedding import Embedding, Unembedding
 from .feed_forward import FeedForward, SwiGLU
+from .flash import FlashAttention
 from .linear import Linear
 from .losses import BinaryCrossEntropyLoss, CrossEntropyLoss
 from .masks import AttentionMask, causal_mask, combine_masks, padding_mask

@@ -12,12 +12,8 @@ from .erf import erf_and_exp
 class ReLU(Module):
     """y = max(0, x).
 
-    Shape:
-        x (any) -> y (the same)
-
-    Backward:
-        dx = dy where x > 0, else 0
-
+    Shape: x (any) -> y (the same)
+    Backward: dx = dy where x > 0, else 0
     Source: Nair and Hinton 2010; Vaswani et al. 2017, equation 2.
     """
 
@@ -59,17 +55,11 @@ class GELU(Activation):
     Parameters:
         approximate : "none" for Φ(x) = (1 + erf(x / sqrt 2)) / 2, as in BERT and PyTorch's default, or
             "tanh" for Φ(x) ≈ (1 + tanh(c (x + 0.044715 x³))) / 2, c = sqrt(2 / π), as in GPT-2
-
-    Shape:
-        x (any) -> y (the same)
-
+    Shape: x (any) -> y (the same)
     Backward:
         none: dx = dy (Φ + x φ), φ(x) = exp(-x²/2) / sqrt(2π)
         tanh: dx = dy (Φ + x Φ'), Φ' = (1 - t²) c (1 + 3 · 0.044715 x²) / 2, t the tanh above
-
-    Raises:
-        ValueError if approximate is neither.
-
+    Raises: ValueError if approximate is neither.
     Source: Hendrycks and Gimpel 2016, section 2.
     """
 
@@ -82,36 +72,23 @@ class GELU(Activation):
     def fill(self, x, y, slope):
         if self.approximate == "tanh":
             c, square = math.sqrt(2 / math.pi), x * x
-            phi = square * (c * self.CUBIC)
-            phi += c
-            phi *= x
-            np.tanh(phi, out=phi)
+            phi = (1 + np.tanh(x * (c + c * self.CUBIC * square))) / 2
+            np.multiply(x, phi, out=y)
+            np.multiply(y, (1 - phi) * (2 * c + 6 * c * self.CUBIC * square), out=slope)        # 1 - t² = 4 Φ (1 - Φ)
         else:
             phi, density = erf_and_exp(x * math.sqrt(0.5))
-        phi += 1
-        phi *= 0.5
-        np.multiply(x, phi, out=y)
-        if self.approximate == "tanh":          # x Φ' = y (1 - Φ) 2 c (1 + 3 · 0.044715 x²), as 1 - t² = 4 Φ (1 - Φ)
-            square *= 6 * c * self.CUBIC
-            square += 2 * c
-            square *= y
-            np.subtract(1, phi, out=slope)
-            slope *= square
-        else:
-            density /= math.sqrt(2 * math.pi)
-            np.multiply(x, density, out=slope)
+            phi += 1
+            phi /= 2
+            np.multiply(x, phi, out=y)
+            np.multiply(x, density / math.sqrt(2 * math.pi), out=slope)
         slope += phi
 
 
 class SiLU(Activation):
     """y = x σ(x), σ(x) = 1 / (1 + exp(-x)).
 
-    Shape:
-        x (any) -> y (the same)
-
-    Backward:
-        dx = dy σ (1 + x (1 - σ))
-
+    Shape: x (any) -> y (the same)
+    Backward: dx = dy σ (1 + x (1 - σ))
     Source: Elfwing et al. 2017; "Swish" in Ramachandran et al. 2017.
     """
 

@@ -34,17 +34,11 @@ class ScaledDotProductAttention(Module):
     Parameters:
         dropout : float, on the weights P
         rng : generator or seed of the dropout
-
     Shape:
         q (B, H, T, d), k (B, G, S, d), v (B, G, S, e), mask -> y (B, H, T, e); B may be absent, and B and
         H together. `weights` (B, H, T, S) are those of the latest forward, before dropout.
-
-    Backward:
-        dv = Pᵀ dy,   dP = dy vᵀ,   dS = softmax backward of dP,   dq = dS k / sqrt(d),   dk = dSᵀ q / sqrt(d)
-
-    Raises:
-        ValueError if the shapes of q, k and v do not fit together; as AttentionMask for the mask.
-
+    Backward: dv = Pᵀ dy,   dP = dy vᵀ,   dS = softmax backward of dP,   dq = dS k / sqrt(d),   dk = dSᵀ q / sqrt(d)
+    Raises: ValueError if the shapes of q, k and v do not fit together; as AttentionMask for the mask.
     Source: Vaswani et al. 2017, equation 1; grouped queries: Ainslie et al. 2023.
     """
 

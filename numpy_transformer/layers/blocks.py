@@ -28,26 +28,21 @@ class EncoderBlock(Module):
         activation : as FeedForward, or "swiglu"
         eps : float, of the norms
         norm_layer : "layer" or "rms"
-        num_kv_heads, bias, rotary : as MultiHeadAttention; bias=False drops LayerNorm's β too
+        num_kv_heads, bias, rotary, attention : as MultiHeadAttention; bias=False drops LayerNorm's β too
         rng : generator or seed of initial weights and dropout
-
-    Shape:
-        x (B, T, d_model), mask (None: nothing is hidden) -> y (B, T, d_model); B may be absent
-
-    Backward:
-        forward upside down; at each residual the gradient goes both ways and is added
-
+    Shape: x (B, T, d_model), mask (None: nothing is hidden) -> y (B, T, d_model); B may be absent
+    Backward: forward upside down; at each residual the gradient goes both ways and is added
     Source: Vaswani et al. 2017, sections 3.1 and 5.4; pre-norm: Xiong et al. 2020.
     """
 
     def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
-                 norm_layer="layer", num_kv_heads=None, bias=True, rotary=None, rng=None):
+                 norm_layer="layer", num_kv_heads=None, bias=True, rotary=None, attention=None, rng=None):
         check_choice("norm", norm, ("pre", "post"))
         check_choice("activation", activation, (*ACTIVATIONS, "swiglu"))
         rng = np.random.default_rng(rng)
         self.pre_norm = norm == "pre"
         self.norm1 = make_norm(norm_layer, d_model, eps, bias)
-        self.attention = SelfAttention(d_model, num_heads, num_kv_heads, dropout, bias, rotary, rng)
+        self.attention = SelfAttention(d_model, num_heads, num_kv_heads, dropout, bias, rotary, attention, rng)
         self.norm2 = make_norm(norm_layer, d_model, eps, bias)
         if activation == "swiglu":
             self.feed_forward = SwiGLU(d_model, d_ff, bias, rng)
@@ -78,22 +73,18 @@ class DecoderBlock(EncoderBlock):
     Parameters:
         cross_attention : bool; adds `cross_attention` behind `norm2`, and `norm3` before `feed_forward`
         the others : as EncoderBlock
-
     Shape:
         x (B, T, d_model), mask=None -> y (B, T, d_model); with cross-attention x, memory (B, S, d_model), mask=None,
         memory_mask=None -> y. The block hides nothing by itself: pass causal_mask(T), as the models do.
-
-    Backward:
-        dy -> dx; with cross-attention dy -> dx, dmemory
-
+    Backward: dy -> dx; with cross-attention dy -> dx, dmemory
     Source: Vaswani et al. 2017, section 3.1.
     """
 
     def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
-                 cross_attention=False, norm_layer="layer", num_kv_heads=None, bias=True, rotary=None, rng=None):
+                 cross_attention=False, norm_layer="layer", num_kv_heads=None, bias=True, rng=None, **options):
         rng = np.random.default_rng(rng)
         super().__init__(d_model, num_heads, d_ff, dropout, norm, activation, eps, norm_layer, num_kv_heads, bias,
-                         rotary, rng)
+                         rng=rng, **options)
         self.cross_attention = None
         if cross_attention:
             self.cross_attention = CrossAttention(d_model, num_heads, num_kv_heads, dropout, bias, rng=rng)

@@ -12,16 +12,9 @@ class Dropout(Module):
     Parameters:
         p : float in [0, 1), the probability of dropping an entry (drawn to within 2^-16)
         rng : generator or seed that draws the masks
-
-    Shape:
-        x (any) -> y (the same; where nothing is dropped, x itself)
-
-    Backward:
-        dx = dy * m / (1 - p), with the mask of the matching forward
-
-    Raises:
-        ValueError if p lies outside [0, 1).
-
+    Shape: x (any) -> y (the same; where nothing is dropped, x itself)
+    Backward: dx = dy * m / (1 - p), with the mask of the matching forward
+    Raises: ValueError if p lies outside [0, 1).
     Source: Srivastava et al. 2014, section 10 ("inverted" scaling, so that eval is the identity).
     """
 

@@ -17,16 +17,9 @@ class Embedding(Module):
         scale : bool, multiply by sqrt(d_model)
         pad_id : int or None; this token embeds to zeros, and its row gets no gradient
         rng : generator or seed of the initial weights, N(0, 1/d_model)
-
-    Shape:
-        ids (...) integers -> y (..., d_model); `weight` (vocab_size, d_model)
-
-    Backward:
-        dE[i] = sum of dy over all places where ids == i (a scatter-add); ids have no gradient: None
-
-    Raises:
-        TypeError if ids are not integers, IndexError if one lies outside the vocabulary.
-
+    Shape: ids (...) integers -> y (..., d_model); `weight` (vocab_size, d_model)
+    Backward: dE[i] = sum of dy over all places where ids == i (a scatter-add); ids have no gradient: None
+    Raises: TypeError if ids are not integers, IndexError if one lies outside the vocabulary.
     Source: Vaswani et al. 2017, section 3.4.
     """
 
@@ -61,18 +54,10 @@ class Embedding(Module):
 class Unembedding(Module):
     """y = x Eᵀ: logits from a weight that is shared with an Embedding.
 
-    Parameters:
-        weight : the Embedding's `Parameter`, (vocab_size, d_model); the same object, not a copy
-
-    Shape:
-        x (..., d_model) -> logits (..., vocab_size)
-
-    Backward:
-        dE += sum over rows of dyᵀ x (beside the Embedding's own scatter-add),   dx = dy E
-
-    Raises:
-        TypeError if weight is not a Parameter; ValueError if the last dimension of x is not d_model.
-
+    Parameters: weight : the Embedding's `Parameter`, (vocab_size, d_model); the same object, not a copy
+    Shape: x (..., d_model) -> logits (..., vocab_size)
+    Backward: dE += sum over rows of dyᵀ x (beside the Embedding's own scatter-add),   dx = dy E
+    Raises: TypeError if weight is not a Parameter; ValueError if the last dimension of x is not d_model.
     Source: Press and Wolf 2017; Vaswani et al. 2017, section 3.4.
     """
 

@@ -20,16 +20,9 @@ class FeedForward(Module):
         dropout : float, on the hidden layer
         bias : bool, in the Linears `up` and `down`
         rng : generator or seed of initial weights and dropout
-
-    Shape:
-        x (..., d_model) -> y (..., d_model)
-
-    Backward:
-        forward upside down
-
-    Raises:
-        ValueError if the activation is unknown or the last dimension of x is not d_model.
-
+    Shape: x (..., d_model) -> y (..., d_model)
+    Backward: forward upside down
+    Raises: ValueError if the activation is unknown or the last dimension of x is not d_model.
     Source: Vaswani et al. 2017, equation 2.
     """
 
@@ -55,17 +48,11 @@ class SwiGLU(Module):
         d_model, d_ff : int
         bias : bool, in the Linears `gate`, `up` and `down`
         rng : generator or seed of the initial weights
-
-    Shape:
-        x (..., d_model) -> y (..., d_model)
-
+    Shape: x (..., d_model) -> y (..., d_model)
     Backward:
         with a = silu(gate x), u = up x and dh = down backward of dy (the product rule):
         dx = gate backward of silu backward of (dh * u), plus up backward of (dh * a)
-
-    Raises:
-        ValueError if the last dimension of x is not d_model.
-
+    Raises: ValueError if the last dimension of x is not d_model.
     Source: Shazeer 2020, equation 6.
     """
 

@@ -20,12 +20,9 @@ class FlashAttention(Module):
         block_size : int, so many keys at a time; the result does not depend on it
         causal : bool; query t then sees keys 0 to S - T + t, and blocks that no query sees cost nothing
         dropout : 0; for dropout, or a look at the `weights`, None here, take ScaledDotProductAttention
-
-    Backward:
-        as there, block by block with P = exp(s - m) / total computed again; sum_j dP_j P_j is sum_e dy_e y_e
+    Backward: as there, block by block with P = exp(s - m) / total computed again; sum_j dP_j P_j is sum_e dy_e y_e
 
     Shape and Raises as there, and ValueError if dropout is not 0, or T > S in causal attention.
-
     Source: Dao et al. 2022, algorithms 1, 2 and 4; the running maximum: Milakov and Gimelshein 2018.
     """
 

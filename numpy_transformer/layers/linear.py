@@ -14,16 +14,9 @@ class Linear(Module):
         d_in, d_out : int
         bias : bool, whether there is a b
         rng : generator or seed of the initial weights (Xavier uniform; b starts at zero)
-
-    Shape:
-        x (..., d_in) -> y (..., d_out); `weight` (d_in, d_out), `bias` (d_out,)
-
-    Backward:
-        dW = sum over rows of xᵀ dy,   db = sum over rows of dy,   dx = dy Wᵀ
-
-    Raises:
-        ValueError if the last dimension of x is not d_in.
-
+    Shape: x (..., d_in) -> y (..., d_out); `weight` (d_in, d_out), `bias` (d_out,)
+    Backward: dW = sum over rows of xᵀ dy,   db = sum over rows of dy,   dx = dy Wᵀ
+    Raises: ValueError if the last dimension of x is not d_in.
     Source: Rumelhart, Hinton and Williams 1986, equations 1, 6 and 7.
     """
 

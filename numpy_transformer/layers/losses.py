@@ -13,17 +13,11 @@ class CrossEntropyLoss(Module):
     Parameters:
         label_smoothing : ε in [0, 1)
         ignore_id : int or None; targets with this id are not counted and get no gradient
-
-    Shape:
-        logits z (..., V), targets (...) integers -> a scalar; `count` is the number of counted targets
-
-    Backward:
-        dz = dy (softmax(z) - q) / count, exactly 0 in the rows of ignored targets
-
+    Shape: logits z (..., V), targets (...) integers -> a scalar; `count` is the number of counted targets
+    Backward: dz = dy (softmax(z) - q) / count, exactly 0 in the rows of ignored targets
     Raises:
         TypeError if targets are not integers, IndexError if one is no class, ValueError if their shape is not that of
         the logits without the last axis or if all of them are ignored.
-
     Source: label smoothing: Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4.
     """
 
@@ -71,15 +65,9 @@ class CrossEntropyLoss(Module):
 class BinaryCrossEntropyLoss(Module):
     """Mean of -t log σ(z) - (1 - t) log(1 - σ(z)) = log(1 + exp(z)) - t z.
 
-    Shape:
-        logits z (...), targets t (the same shape) in [0, 1] -> a scalar; `count` is their number
-
-    Backward:
-        dz = dy (σ(z) - t) / count
-
-    Raises:
-        ValueError if the shapes differ or a target lies outside [0, 1].
-
+    Shape: logits z (...), targets t (the same shape) in [0, 1] -> a scalar; `count` is their number
+    Backward: dz = dy (σ(z) - t) / count
+    Raises: ValueError if the shapes differ or a target lies outside [0, 1].
     Source: Bishop 2006, equation 4.90.
     """
 

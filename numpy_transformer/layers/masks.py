@@ -72,16 +72,11 @@ def hide(scores, mask):
 class AttentionMask(Module):
     """Hides scores: where the mask is False the score becomes -inf, so its softmax weight is exactly 0.
 
-    Shape:
-        scores (..., T, S), mask None or boolean (True = may attend), 2-D (T, S) or 4-D -> scores (..., T, S)
-
-    Backward:
-        dscores = dy where the mask is True, exactly 0 where it is False
-
+    Shape: scores (..., T, S), mask None or boolean (True = may attend), 2-D (T, S) or 4-D -> scores (..., T, S)
+    Backward: dscores = dy where the mask is True, exactly 0 where it is False
     Raises:
         TypeError if the mask is not boolean; ValueError if it is 3-D (its batch axis would meet the heads) or does
         not broadcast to the scores.
-
     Source: Vaswani et al. 2017, section 3.2.3 ("setting to -inf").
     """
 

@@ -28,23 +28,19 @@ class MultiHeadAttention(Module):
         dropout : float, on the attention weights
         bias : bool, in the four Linears `query`, `key`, `value`, `output`
         rotary : RotaryEmbedding or None; turns queries and keys
+        attention : ScaledDotProductAttention (None: a new one) or FlashAttention
         rng : generator or seed of initial weights and dropout
-
     Shape:
         query (B, T, d_model), key and value (B, S, d_model), mask 2-D or 4-D -> y (B, T, d_model); B may be absent.
         `weights` (B, H, T, S) are those of the latest forward. `positions` (T,) or (B, T) go to the rotary embedding
         where they do not just count up; `cache`, a KeyValueCache, holds the keys and values of earlier tokens.
-
-    Backward:
-        each step of forward upside down; returns dquery, dkey, dvalue
-
-    Raises:
-        ValueError if num_heads does not divide d_model or num_kv_heads does not divide num_heads.
-
+    Backward: each step of forward upside down; returns dquery, dkey, dvalue
+    Raises: ValueError if num_heads does not divide d_model or num_kv_heads does not divide num_heads.
     Source: Vaswani et al. 2017, section 3.2.2.
     """
 
-    def __init__(self, d_model, num_heads, num_kv_heads=None, dropout=0.0, bias=True, rotary=None, rng=None):
+    def __init__(self, d_model, num_heads, num_kv_heads=None, dropout=0.0, bias=True, rotary=None, attention=None,
+                 rng=None):
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         check_divides("d_model", d_model, "num_heads", num_heads)
         check_divides("num_heads", num_heads, "num_kv_heads", num_kv_heads)
@@ -55,7 +51,7 @@ class MultiHeadAttention(Module):
         self.key = Linear(d_model, d_kv, bias, rng)
         self.value = Linear(d_model, d_kv, bias, rng)
         self.rotary = rotary
-        self.attention = ScaledDotProductAttention(dropout, rng)
+        self.attention = ScaledDotProductAttention(dropout, rng) if attention is None else attention
         self.output = Linear(d_model, d_model, bias, rng)
 
     @property
@@ -92,11 +88,8 @@ class MultiHeadAttention(Module):
 class SelfAttention(MultiHeadAttention):
     """Multi-head attention of a sequence on itself: x is query, key and value.
 
-    Shape:
-        x (B, T, d_model), mask -> y (B, T, d_model); B may be absent
-
-    Backward:
-        dx = dquery + dkey + dvalue: x went three ways
+    Shape: x (B, T, d_model), mask -> y (B, T, d_model); B may be absent
+    Backward: dx = dquery + dkey + dvalue: x went three ways
 
     Parameters, Raises and Source as in MultiHeadAttention.
     """
@@ -112,11 +105,8 @@ class SelfAttention(MultiHeadAttention):
 class CrossAttention(MultiHeadAttention):
     """Multi-head attention of a sequence on another: queries from x, keys and values from memory.
 
-    Shape:
-        x (B, T, d_model), memory (B, S, d_model), mask -> y (B, T, d_model); B may be absent
-
-    Backward:
-        dx = dquery,   dmemory = dkey + dvalue
+    Shape: x (B, T, d_model), memory (B, S, d_model), mask -> y (B, T, d_model); B may be absent
+    Backward: dx = dquery,   dmemory = dkey + dvalue
 
     Parameters, Raises and Source as in MultiHeadAttention.
     """

@@ -19,12 +19,8 @@ def shift(x):
 class Softmax(Module):
     """y_i = exp(x_i) / sum_j exp(x_j) over the last axis. A row of -inf alone gives zeros.
 
-    Shape:
-        x (..., n) -> y (..., n), each row sums to 1
-
-    Backward:
-        dx = y * (dy - sum_j dy_j y_j): every output depends on every input of its row
-
+    Shape: x (..., n) -> y (..., n), each row sums to 1
+    Backward: dx = y * (dy - sum_j dy_j y_j): every output depends on every input of its row
     Source: Bridle 1990; the row maximum is subtracted first, which changes nothing but the range.
     """
 
@@ -50,12 +46,8 @@ class Softmax(Module):
 class LogSoftmax(Module):
     """y_i = x_i - log sum_j exp(x_j) over the last axis: the logarithm of Softmax, without overflow.
 
-    Shape:
-        x (..., n) -> y (..., n)
-
-    Backward:
-        dx = dy - softmax(x) * sum_j dy_j
-
+    Shape: x (..., n) -> y (..., n)
+    Backward: dx = dy - softmax(x) * sum_j dy_j
     Source: the output of the annotated Transformer's generator (Rush 2018).
     """
 

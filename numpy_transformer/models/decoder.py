@@ -8,6 +8,7 @@ from ..layers.arguments import check_choice, check_divides, check_positive
 from ..layers.blocks import DecoderBlock
 from ..layers.dropout import Dropout
 from ..layers.embedding import Embedding, Unembedding
+from ..layers.flash import FlashAttention
 from ..layers.initial import normal
 from ..layers.linear import Linear
 from ..layers.masks import causal_mask, combine_masks
@@ -20,15 +21,9 @@ from .encoder import Encoder
 class Decoder(Encoder):
     """num_layers DecoderBlocks, then a norm. Like its blocks it hides nothing by itself: pass causal_mask(T).
 
-    Parameters:
-        as Encoder, with cross_attention=False before final_norm
-
-    Shape:
-        x (B, T, d_model), mask=None, cache=None -> y; with cross_attention x, memory, mask=None, memory_mask=None
-
-    Backward:
-        dy -> dx; with cross-attention dy -> dx, dmemory: every block saw the memory, so its gradients are added
-
+    Parameters: as Encoder, with cross_attention=False before final_norm
+    Shape: x (B, T, d_model), mask=None, cache=None -> y; with cross_attention x, memory, mask=None, memory_mask=None
+    Backward: dy -> dx; with cross-attention dy -> dx, dmemory: every block saw the memory, so its gradients are added
     Source: Vaswani et al. 2017, section 3.1.
     """
 
@@ -65,20 +60,15 @@ class CausalLanguageModel(Module):
         dropout : float, after the embedding and as EncoderBlock
         norm, norm_layer, activation, num_kv_heads : as EncoderBlock
         positions : "learned" (GPT), "sinusoidal" (2017) or "rotary" (LLaMA)
+        attention : "plain" or "flash" (FlashAttention: for long texts, without dropout)
         bias : bool; False drops LayerNorm's β too
         tie_weights, scale_embedding : bool; the output is the transposed embedding; the embedding times sqrt(d_model)
         rng : generator or seed of initial weights and dropout
-
     Shape:
         ids (B, T), mask=None (B, T; True = real token), cache=None (a KeyValueCache: ids are the new tokens) -> logits
         (B, T, vocab_size); B may be absent. Positions count real tokens, so padding changes nothing for them.
-
-    Backward:
-        dlogits -> None: ids have no gradient
-
-    Raises:
-        ValueError for a sequence longer than max_len, an empty one or a mask of another shape.
-
+    Backward: dlogits -> None: ids have no gradient
+    Raises: ValueError for a sequence longer than max_len, an empty one or a mask of another shape.
     Source: Radford et al. 2019 (GPT-2: the defaults, but for the exact GELU); Touvron et al. 2023 (LLaMA: rotary,
     rms, swiglu).
     """
@@ -87,19 +77,21 @@ class CausalLanguageModel(Module):
                  norm_layer="layer", activation="gelu", positions="learned", num_kv_heads=None, bias=True,
                  tie_weights=True, scale_embedding=False, attention="plain", rng=None):
         check_choice("positions", positions, ("learned", "sinusoidal", "rotary"))
-        check_choice("attention", attention, ("plain",))
+        check_choice("attention", attention, ("plain", "flash"))
         check_divides("d_model", d_model, "num_heads", num_heads)
         check_positive(max_len=max_len)
         rng = np.random.default_rng(rng)
         d_ff = 4 * d_model if d_ff is None else d_ff
-        self.max_len = max_len
+        self.max_len, self.masks = max_len, attention == "plain"
         self.embedding = Embedding(vocab_size, d_model, scale_embedding, rng=rng)
         self.positions = (LearnedPositionalEmbedding(max_len, d_model, rng) if positions == "learned" else None if
                           positions == "rotary" else SinusoidalPositionalEncoding(d_model, max_len, rng=rng))
         rotary = RotaryEmbedding(d_model // num_heads) if positions == "rotary" else None
+        flash = FlashAttention(causal=True, dropout=dropout) if attention == "flash" else None
         self.dropout = Dropout(dropout, rng)
         self.decoder = Decoder(num_layers, d_model, num_heads, d_ff, dropout, norm, activation, rng=rng,
-                               norm_layer=norm_layer, num_kv_heads=num_kv_heads, bias=bias, rotary=rotary)
+                               norm_layer=norm_layer, num_kv_heads=num_kv_heads, bias=bias, rotary=rotary,
+                               attention=flash)
         self.output = Unembedding(self.embedding.weight) if tie_weights else Linear(d_model, vocab_size, False, rng)
         self.initialise(rng, scale_embedding)
 
@@ -140,7 +132,7 @@ class CausalLanguageModel(Module):
         if cache is not None:
             real = cache.advance(self, real)
         seen = real.shape[-1] - T
-        causal = causal_mask(T, seen) if T > 1 else None        # a single new token may attend to all
+        causal = causal_mask(T, seen) if T > 1 and self.masks else None   # one new token sees all
         if real.all():
             return causal, np.arange(seen, seen + T) if seen else None
         positions = np.maximum(np.cumsum(real, -1) - 1, 0)[..., -T:]

@@ -15,13 +15,8 @@ class Encoder(Module):
         d_model, num_heads, d_ff, dropout, norm, activation, eps and further options : as EncoderBlock
         final_norm : bool or None (None: yes for pre-norm, whose residual stream nobody has normalised)
         rng : generator or seed of initial weights and dropout
-
-    Shape:
-        x (B, T, d_model), mask=None -> y (B, T, d_model); B may be absent
-
-    Backward:
-        the blocks in reverse order
-
+    Shape: x (B, T, d_model), mask=None -> y (B, T, d_model); B may be absent
+    Backward: the blocks in reverse order
     Source: Vaswani et al. 2017, section 3.1; the final norm: the annotated Transformer (Rush 2018).
     """
 

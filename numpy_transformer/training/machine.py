@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import functools
+import os
 from pathlib import Path
 
 import numpy as np
@@ -51,3 +52,8 @@ def keep_freed_memory():
         return all([mallopt(mmap_threshold, 2 ** 25), mallopt(trim_threshold, 2 ** 30), mallopt(top_pad, 2 ** 26),
                     mallopt(arenas, 1)])        # one for all threads, so that each finds what another has freed
     return False
+
+
+def cores():
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

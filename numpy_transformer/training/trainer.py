@@ -2,13 +2,14 @@
 
 import math
 import time
+import warnings
 
 import numpy as np
 
 from ..layers.arguments import check_positive
 from .checkpoint import Checkpoint, read_checkpoint
 from .interrupt import Interrupt
-from .machine import keep_freed_memory
+from .machine import blas, keep_freed_memory
 from .optimizers import clip_grad_norm
 from .progress import Progress
 from .state import restore
@@ -118,7 +119,11 @@ class Trainer:
         return self.history[-1]
 
     def hire(self, workers):
-        """Split batches over so many threads from now on."""
+        """Split batches over so many threads from now on; one where BLAS's own threads cannot be held back."""
+        if workers > 1 and blas() is None:
+            warnings.warn("the threads of this NumPy's BLAS cannot be limited, so one worker trains instead of "
+                          f"{workers}; installing threadpoolctl may help", stacklevel=3)
+            workers = 1
         self.workers, self.team = workers, Workers(self.model, self.criterion, workers)
         if workers > 1:
             self.optimizer.map = self.team.pool.map

@@ -1,31 +1,30 @@
 """Data-parallel threads: replicas of a model that share its weights, each with a part of every batch.
 
-NumPy lets go of Python's lock in its loops and matmuls, so threads do run at once. A thread a core, each with one BLAS
-thread, beats BLAS threads alone where a batch is large: all of a step runs side by side, not only its matmuls.
+NumPy lets go of Python's lock in its loops, so all of a step runs side by side, and not its matmuls alone.
 """
 
 import copy
-import os
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import copy_context
 
 import numpy as np
 
-from .machine import set_blas_threads
+from .machine import blas, cores, set_blas_threads
 
+SWITCHES = ("training", "remembering")
 WORTHWHILE = 2 * 10 ** 8                        # inputs times parameters of a step that is worth a second thread
 
 
 class Workers:
-    """`count` replicas of a model and its criterion, each in a thread; the first are the originals.
+    """`count` replicas of a model and its criterion, the originals first, each in a thread.
 
-    They share the weights; memory, gradients and random generators (children of the seeds of the model's) are their
-    own. The same seed and count give the same numbers, bit by bit.
+    They share the weights; memory, gradients and random generators (children of the model's seeds) are their own. The
+    same seed and count give the same numbers, bit by bit.
     """
 
     def __init__(self, model, criterion, count):
-        model.forget(), criterion.forget()
-        self.pairs = [(model, criterion), *(copy.deepcopy((model, criterion)) for _ in range(1, count))]
+        original = model.forget(), criterion.forget()
+        self.pairs = [original, *(copy.deepcopy(original) for _ in range(1, count))]
         for number, (replica, _) in enumerate(self.pairs[1:], 1):
             spawn_generators(replica, number)
         self.modules = [[module for part in pair for _, module in part.named_modules()] for pair in self.pairs]
@@ -33,16 +32,12 @@ class Workers:
         self.pool = ThreadPoolExecutor(count)
 
     def gradients(self, batches, check):
-        """Put the gradient of the mean loss over all targets of the batches into the model; (mean loss, targets).
-
-        check(what, value) is called with each loss before its backward. Without targets the result is (0, 0).
-        """
+        """Gradients of the mean loss over all targets, into the model; (mean loss, targets). check("loss", each)."""
         self.begin()
-        count = len(self.pairs)
-        parts = [split(batch, count) for batch in batches]
-        shares = [[part[n] for part in parts if n < len(part)] for n in range(count)]
+        parts = [split(batch, len(self.pairs)) for batch in batches]
+        shares = [[part[n] for part in parts if n < len(part)] for n in range(len(self.pairs))]
         alone = sum(map(len, shares)) == 1      # then backward's own mean is the one that is wanted
-        before = set_blas_threads(1) if count > 1 else None
+        before = set_blas_threads(1) if len(self.pairs) > 1 else 0
         jobs = [self.pool.submit(copy_context().run, accumulate, *pair, share, check, alone)
                 for pair, share in zip(self.pairs[1:], shares[1:])]
         try:
@@ -62,13 +57,12 @@ class Workers:
         """Empty memories and gradients; weights and switches of every replica are those of the model."""
         for modules, parameters in zip(self.modules, self.parameters):
             for module, original in zip(modules, self.modules[0]):
-                module.__dict__.pop("_memory", None)
-                if module is not original:
-                    module.training, module.remembering = original.training, original.remembering
+                vars(module).pop("_memory", None)
+                vars(module).update({key: vars(original)[key] for key in SWITCHES if key in vars(original)})
             for parameter, original in zip(parameters, self.parameters[0]):
                 if parameter is not original:
                     parameter.move(original.data, parameter.grad)
-                parameter.grad.fill(0)
+                parameter.grad = 0
 
 
 def accumulate(model, criterion, batches, check, alone):
@@ -99,17 +93,17 @@ def split(batch, count):
     """The batch in `count` parts, fewer if it has fewer rows: whatever is as long as the targets is cut."""
     inputs, targets = batch
     inputs = inputs if isinstance(inputs, tuple) else (inputs,)
-    rows = len(targets) if count > 1 else 1
-    cuts = [rows * n // min(count, rows) for n in range(min(count, rows) + 1)]
-    if len(cuts) == 2:
+    count = min(count, len(targets)) if np.ndim(targets) else 1
+    if count <= 1:
         return [(inputs, targets)]
-    return [(tuple(x[a:b] if np.ndim(x) and len(x) == rows else x for x in inputs), targets[a:b])
-            for a, b in zip(cuts, cuts[1:])]
+    cuts = [slice(len(targets) * n // count, len(targets) * (n + 1) // count) for n in range(count)]
+    return [(tuple(x[cut] if np.ndim(x) and len(x) == len(targets) else x for x in inputs), targets[cut])
+            for cut in cuts]
 
 
 def spawn_generators(model, number):
     """Give each random generator in the tree the stream of its seed's child of this number."""
-    children = {}
+    children = {}                               # a generator may be shared
     for _, module in model.named_modules():
         for key, value in list(vars(module).items()):
             if isinstance(value, np.random.Generator):
@@ -121,13 +115,8 @@ def workers_for(batch, parameters):
     """How many threads such a batch is worth here: one for little work, or for a sequence without a batch axis."""
     inputs, targets = batch
     x = np.asarray(inputs[0] if isinstance(inputs, tuple) else inputs)
-    tokens = x.size if x.dtype.kind in "iu" else x.size // x.shape[-1] if x.ndim else 1
-    if np.ndim(targets) == 0 or x.ndim < (2 if x.dtype.kind in "iu" else 3) or len(x) != len(targets):
+    tokens = x if x.dtype.kind in "iu" else x[..., 0] if x.ndim else x      # (B, T)
+    if tokens.ndim < 2 or np.ndim(targets) == 0 or len(x) != len(targets) or blas() is None:
         return 1
-    work = tokens * sum(parameter.data.size for parameter in parameters)
-    return max(1, min(cores(), len(targets), work // (WORTHWHILE // 2)))
-
-
-def cores():
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    work = tokens.size * sum(parameter.data.size for parameter in parameters)
+    return max(1, min(cores(), len(targets), 2 * work // WORTHWHILE))
