@@ -1,4 +1,4 @@
-"""Times of whole training steps: ours, the floor, and PyTorch's, in turns, so that a drifting machine meets all alike."""
+"""Whole training steps, ours, the floor and PyTorch's, timed in turns: a drifting machine then meets all alike."""
 
 import json
 import os

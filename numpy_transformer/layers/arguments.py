@@ -27,7 +27,7 @@ def ones(n, dtype):
 
 
 def row_dots(x, y):
-    """(..., n) twice, or (..., n) and (n,) -> (..., 1): sum of x y over the last axis, without an array for the products."""
+    """(..., n) and (..., n) or (n,) -> (..., 1): sum of x y over the last axis, without an array for the products."""
     return (x[..., None, :] @ y[..., :, None])[..., 0] if y.ndim > 1 else x @ y[:, None]
 
 

@@ -31,12 +31,9 @@ class ScaledDotProductAttention(Module):
     A hidden key has weight exactly 0; a query that may attend to nothing gives 0. With fewer heads in
     k and v than in q (grouped queries), H/G neighbouring query heads share one key and value head.
 
-    Parameters:
-        dropout : float, on the weights P
-        rng : generator or seed of the dropout
-    Shape:
-        q (B, H, T, d), k (B, G, S, d), v (B, G, S, e), mask -> y (B, H, T, e); B may be absent, and B and
-        H together. `weights` (B, H, T, S) are those of the latest forward, before dropout.
+    Parameters: dropout : float, on the weights P; rng : generator or seed of the dropout
+    Shape: q (B, H, T, d), k (B, G, S, d), v (B, G, S, e), mask -> y (B, H, T, e); B may be absent, and B and H
+        together. `weights` (B, H, T, S) are those of the latest forward, before dropout.
     Backward: dv = Pᵀ dy,   dP = dy vᵀ,   dS = softmax backward of dP,   dq = dS k / sqrt(d),   dk = dSᵀ q / sqrt(d)
     Raises: ValueError if the shapes of q, k and v do not fit together; as AttentionMask for the mask.
     Source: Vaswani et al. 2017, equation 1; grouped queries: Ainslie et al. 2023.
@@ -66,7 +63,7 @@ class ScaledDotProductAttention(Module):
         dy = by_key_head(dy, v)
         dv = matmul_like(by_key_head(p, v).mT, dy, like=v)
         dp = (dy @ v.mT).reshape(p.shape)
-        dscores = by_key_head(self.softmax.backward(self.dropout.backward(dp)), k)     # 0 where p is, so hidden ones too
+        dscores = by_key_head(self.softmax.backward(self.dropout.backward(dp)), k)      # 0 where p is: hidden ones too
         dk = matmul_like(dscores.mT, by_key_head(q, k), like=k)
         dq = matmul_like(dscores, k, like=q).reshape(q.shape)
         dq /= math.sqrt(q.shape[-1])

@@ -73,8 +73,7 @@ class DecoderBlock(EncoderBlock):
     Parameters:
         cross_attention : bool; adds `cross_attention` behind `norm2`, and `norm3` before `feed_forward`
         the others : as EncoderBlock
-    Shape:
-        x (B, T, d_model), mask=None -> y (B, T, d_model); with cross-attention x, memory (B, S, d_model), mask=None,
+    Shape: x (B, T, d_model), mask=None -> y (B, T, d_model); with cross-attention x, memory (B, S, d_model), mask=None,
         memory_mask=None -> y. The block hides nothing by itself: pass causal_mask(T), as the models do.
     Backward: dy -> dx; with cross-attention dy -> dx, dmemory
     Source: Vaswani et al. 2017, section 3.1.

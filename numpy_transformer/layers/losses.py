@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..module import Module
-from .arguments import check_array, integer_ids, rows
+from .arguments import check_array, integer_ids, row_sums, rows
 from .softmax import shift
 
 
@@ -15,9 +15,8 @@ class CrossEntropyLoss(Module):
         ignore_id : int or None; targets with this id are not counted and get no gradient
     Shape: logits z (..., V), targets (...) integers -> a scalar; `count` is the number of counted targets
     Backward: dz = dy (softmax(z) - q) / count, exactly 0 in the rows of ignored targets
-    Raises:
-        TypeError if targets are not integers, IndexError if one is no class, ValueError if their shape is not that of
-        the logits without the last axis or if all of them are ignored.
+    Raises: TypeError if targets are not integers, IndexError if one is no class, ValueError if their shape is not that
+        of the logits without the last axis or if all of them are ignored.
     Source: label smoothing: Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4.
     """
 
@@ -30,9 +29,9 @@ class CrossEntropyLoss(Module):
         targets, counted = self.read(logits, targets)
         z = shift(rows(logits))                             # (N, V)
         p = np.exp(z)
-        total = p.sum(-1)
-        p /= total[:, None]
-        loss = np.log(total) - (1 - self.label_smoothing) * z[np.arange(len(z)), targets]
+        total = row_sums(p)
+        p /= total
+        loss = np.log(total[:, 0]) - (1 - self.label_smoothing) * z[np.arange(len(z)), targets]
         if self.label_smoothing:
             loss -= self.label_smoothing * z.mean(-1)
         self.remember(p, targets, counted, logits.shape)
@@ -40,10 +39,13 @@ class CrossEntropyLoss(Module):
 
     def backward(self, dy=1.0):
         p, targets, counted, shape = self.recall()
-        dz = p - self.label_smoothing / p.shape[-1]
-        dz[np.arange(len(dz)), targets] -= 1 - self.label_smoothing
-        dz *= dy / np.count_nonzero(counted)
-        dz[~counted] = 0
+        dy = float(dy) / int(np.count_nonzero(counted))
+        dz = p * dy
+        if self.label_smoothing:
+            dz -= dy * self.label_smoothing / p.shape[-1]
+        dz[np.arange(len(dz)), targets] -= dy * (1 - self.label_smoothing)
+        if not counted.all():
+            dz[~counted] = 0
         return dz.reshape(shape)
 
     def read(self, logits, targets):

@@ -63,9 +63,8 @@ def fit_mask(mask, shape):
 
 
 def hide(scores, mask):
-    """Add log(mask) in place: 0 where True, -inf where False."""
-    with np.errstate(divide="ignore"):
-        scores += np.log(mask, dtype=scores.real.dtype)
+    """Write -inf into the scores, in place, where the mask is False."""
+    np.copyto(scores, -np.inf, where=~mask)
     return scores
 
 
@@ -74,8 +73,7 @@ class AttentionMask(Module):
 
     Shape: scores (..., T, S), mask None or boolean (True = may attend), 2-D (T, S) or 4-D -> scores (..., T, S)
     Backward: dscores = dy where the mask is True, exactly 0 where it is False
-    Raises:
-        TypeError if the mask is not boolean; ValueError if it is 3-D (its batch axis would meet the heads) or does
+    Raises: TypeError if the mask is not boolean; ValueError if it is 3-D (its batch axis would meet the heads) or does
         not broadcast to the scores.
     Source: Vaswani et al. 2017, section 3.2.3 ("setting to -inf").
     """
@@ -88,4 +86,4 @@ class AttentionMask(Module):
 
     def backward(self, dy):
         mask = self.recall()
-        return dy if mask is None else dy * mask
+        return dy if mask is None else np.where(mask, dy, 0)

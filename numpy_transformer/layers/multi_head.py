@@ -30,8 +30,7 @@ class MultiHeadAttention(Module):
         rotary : RotaryEmbedding or None; turns queries and keys
         attention : ScaledDotProductAttention (None: a new one) or FlashAttention
         rng : generator or seed of initial weights and dropout
-    Shape:
-        query (B, T, d_model), key and value (B, S, d_model), mask 2-D or 4-D -> y (B, T, d_model); B may be absent.
+    Shape: query (B, T, d_model), key and value (B, S, d_model), mask 2-D or 4-D -> y (B, T, d_model); B may be absent.
         `weights` (B, H, T, S) are those of the latest forward. `positions` (T,) or (B, T) go to the rotary embedding
         where they do not just count up; `cache`, a KeyValueCache, holds the keys and values of earlier tokens.
     Backward: each step of forward upside down; returns dquery, dkey, dvalue
@@ -90,7 +89,6 @@ class SelfAttention(MultiHeadAttention):
 
     Shape: x (B, T, d_model), mask -> y (B, T, d_model); B may be absent
     Backward: dx = dquery + dkey + dvalue: x went three ways
-
     Parameters, Raises and Source as in MultiHeadAttention.
     """
 
@@ -107,7 +105,6 @@ class CrossAttention(MultiHeadAttention):
 
     Shape: x (B, T, d_model), memory (B, S, d_model), mask -> y (B, T, d_model); B may be absent
     Backward: dx = dquery,   dmemory = dkey + dvalue
-
     Parameters, Raises and Source as in MultiHeadAttention.
     """
 

@@ -10,10 +10,7 @@ from .initial import DTYPE
 class LayerNorm(Module):
     """y = γ x̂ + β,   x̂ = (x - μ) / sqrt(σ² + eps), μ and σ² over the last axis.
 
-    Parameters:
-        d_model : int
-        eps : float, inside the root
-        bias : bool, whether there is a β
+    Parameters: d_model : int; eps : float, inside the root; bias : bool, whether there is a β
     Shape: x (..., d_model) -> y (the same); `gamma`, `beta` (d_model,)
     Backward:
         dγ = sum over rows of dy x̂,   dβ = sum over rows of dy,   and with g = γ dy
@@ -56,9 +53,7 @@ class LayerNorm(Module):
 class RMSNorm(Module):
     """y = γ x̂,   x̂ = x / sqrt(mean(x²) + eps): LayerNorm without the mean and without β.
 
-    Parameters:
-        d_model : int
-        eps : float, inside the root
+    Parameters: d_model : int; eps : float, inside the root
     Shape: x (..., d_model) -> y (the same); `gamma` (d_model,)
     Backward:
         dγ = sum over rows of dy x̂,   and with g = γ dy

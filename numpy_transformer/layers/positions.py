@@ -43,8 +43,7 @@ class SinusoidalPositionalEncoding(Module):
         max_len : int, rows of the table
         dropout : float, on the sum
         rng : generator or seed of the dropout
-    Shape:
-        x (B, T, d_model) or (T, d_model) -> y (the same); `table` (max_len, d_model). `offset` is the position of
+    Shape: x (B, T, d_model) or (T, d_model) -> y (the same); `table` (max_len, d_model). `offset` is the position of
         the first token; `positions` (T,) or (B, T) are given where they do not just count up.
     Backward: dx = dropout backward of dy: the table is constant
     Raises: ValueError if the sequence is longer than max_len or the last dimension is not d_model.
@@ -71,9 +70,7 @@ class SinusoidalPositionalEncoding(Module):
 class LearnedPositionalEmbedding(Module):
     """y = x + W[position], W learned.
 
-    Parameters:
-        max_len, d_model : int
-        rng : generator or seed of the initial weights, N(0, 0.02²)
+    Parameters: max_len, d_model : int; rng : generator or seed of the initial weights, N(0, 0.02²)
     Shape: x (B, T, d_model) or (T, d_model) -> y (the same); `weight` (max_len, d_model); offset, positions as above
     Backward: dW[t] = sum of dy over all tokens at position t,   dx = dy
     Raises: ValueError if the sequence is longer than max_len or the last dimension is not d_model.

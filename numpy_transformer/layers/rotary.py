@@ -18,8 +18,7 @@ class RotaryEmbedding(Module):
         base : float
         interleaved : bool; pairs are (x0, x1), (x2, x3), ... as in the paper and in Meta's LLaMA weights,
             or, if False, (x_i, x_{i + d_head/2}), as in the same weights converted for Hugging Face
-    Shape:
-        x (..., T, d_head) -> y (the same). `offset` is the position of the first token; `positions` (T,) or (B, T)
+    Shape: x (..., T, d_head) -> y (the same). `offset` is the position of the first token; `positions` (T,) or (B, T)
         are given where they do not just count up, B being the first axis of x.
     Backward: dx = dy turned by -t θ_i: the inverse of a rotation is its transpose
     Raises: ValueError if d_head is odd or the last dimension of x is not d_head.

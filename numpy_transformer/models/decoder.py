@@ -34,11 +34,6 @@ class Decoder(Encoder):
         super().__init__(num_layers, d_model, num_heads, d_ff, dropout, norm, activation, eps, final_norm, rng,
                          cross_attention=cross_attention, **options)
 
-    def forward(self, x, *memory_and_masks, **named):
-        for block in self.blocks:
-            x = block(x, *memory_and_masks, **named)
-        return x if self.norm is None else self.norm(x)
-
     def backward(self, dx):
         if self.blocks[0].cross_attention is None:
             return super().backward(dx)
@@ -64,9 +59,8 @@ class CausalLanguageModel(Module):
         bias : bool; False drops LayerNorm's β too
         tie_weights, scale_embedding : bool; the output is the transposed embedding; the embedding times sqrt(d_model)
         rng : generator or seed of initial weights and dropout
-    Shape:
-        ids (B, T), mask=None (B, T; True = real token), cache=None (a KeyValueCache: ids are the new tokens) -> logits
-        (B, T, vocab_size); B may be absent. Positions count real tokens, so padding changes nothing for them.
+    Shape: ids (B, T), mask=None (B, T; True = real token), cache=None (a KeyValueCache: ids are the new tokens) ->
+        logits (B, T, vocab_size); B may be absent. Positions count real tokens, so padding changes nothing for them.
     Backward: dlogits -> None: ids have no gradient
     Raises: ValueError for a sequence longer than max_len, an empty one or a mask of another shape.
     Source: Radford et al. 2019 (GPT-2: the defaults, but for the exact GELU); Touvron et al. 2023 (LLaMA: rotary,

@@ -32,9 +32,9 @@ class Encoder(Module):
         if norm == "pre" if final_norm is None else final_norm:
             self.norm = make_norm(options.get("norm_layer", "layer"), d_model, eps, options.get("bias", True))
 
-    def forward(self, x, mask=None, positions=None, cache=None):
+    def forward(self, x, *memory_and_masks, **named):
         for block in self.blocks:
-            x = block(x, mask, positions, cache)
+            x = block(x, *memory_and_masks, **named)
         return x if self.norm is None else self.norm(x)
 
     def backward(self, dx):

@@ -27,8 +27,7 @@ class EncoderDecoder(Module):
             the source embedding shares it too (section 3.4 of the paper)
         pad_id : int or None; these tokens are hidden in source and target
         rng : generator or seed of initial weights and dropout
-    Shape:
-        source (B, S), target (B, T) -> logits (B, T, tgt_vocab); B may be absent. `encode(source)` gives the memory
+    Shape: source (B, S), target (B, T) -> logits (B, T, tgt_vocab); B may be absent. `encode(source)` gives the memory
         (B, S, d_model), `decode(target, memory, source, cache=None)` the logits, with a KeyValueCache of new tokens.
     Backward: dlogits -> None; the decoder's dmemory flows on into the encoder
     Source: Vaswani et al. 2017, section 3 and figure 1.

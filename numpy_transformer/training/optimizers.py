@@ -6,7 +6,7 @@ import numpy as np
 
 from ..module import Parameter
 
-BLOCK = 2 ** 16                                 # entries of each array that are updated at a time, so that they stay cached
+BLOCK = 2 ** 16                                 # entries that are updated at a time, so that they stay in the cache
 
 
 class Optimizer:
@@ -48,7 +48,7 @@ class Optimizer:
 
 
 class Buffer:
-    """Parameters of one dtype, one behind another in a flat array; their gradients, and what an optimizer keeps, too."""
+    """Parameters of one dtype, one behind another in a flat array; so their gradients and an optimizer's state."""
 
     def __init__(self, parameters, states):
         self.parameters = parameters

@@ -26,9 +26,9 @@ class Trainer:
         schedule : Schedule or None; its step() is called once before each step of the optimizer
         clip : float or None, the largest joint norm of the gradients
         accumulate : int, batches a step: their gradients are those of one batch that holds them all
-        workers : int, threads, each with a part of the rows of every batch, so the first axis of inputs and targets must
-            be the batch; None chooses by the size of the first batch and the cores. Each draws its own dropout, so the
-            count belongs to a run as its seed does, and a checkpoint keeps it
+        workers : int, threads, each with a part of every batch, whose arrays must have the batch as their first axis;
+            None chooses by the size of the first batch and the cores. Each draws its own dropout, so the count belongs
+            to a run as its seed does, and a checkpoint keeps it
 
     `steps` counts the steps done; `history` has a dict for each with step, loss, lr, norm (before clipping),
     tokens (counted targets) and, where measured, validation.

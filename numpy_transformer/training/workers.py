@@ -50,8 +50,13 @@ class Workers:
         if not targets:
             return 0, 0
         if not alone:
-            list(self.pool.map(lambda same: add_up(*same, factor=1 / targets), zip(*self.parameters)))
+            list(self.pool.map(lambda same: self.add_up(*same, factor=1 / targets), zip(*self.parameters)))
         return loss / targets, targets
+
+    def add_up(self, parameter, *replicas, factor):
+        for replica in replicas:
+            parameter.grad += replica.grad
+        parameter.grad *= factor
 
     def begin(self):
         """Empty memories and gradients; weights and switches of every replica are those of the model."""
@@ -81,12 +86,6 @@ def accumulate(model, criterion, batches, check, alone):
         model.backward(criterion.backward(1.0 if alone else float(criterion.count)))
         total, targets = total + loss * criterion.count, targets + criterion.count
     return total, targets
-
-
-def add_up(parameter, *replicas, factor):
-    for replica in replicas:
-        parameter.grad += replica.grad
-    parameter.grad *= factor
 
 
 def split(batch, count):
