@@ -55,10 +55,14 @@ class OneEntry(nt.Linear):
 class SlightlyOff(nt.GELU):
     """Forward with erf, backward of the tanh variant: the two differ by a few ten-thousandths."""
 
+    def forward(self, x):
+        self.twin = nt.GELU("tanh")
+        self.twin(x)
+        return super().forward(x)
+
     def backward(self, dy):
-        twin = nt.GELU("tanh")
-        twin(self.recall()[0])
-        return twin.backward(dy)
+        super().backward(dy)
+        return self.twin.backward(dy)
 
 
 @pytest.mark.parametrize("module, tensor", [

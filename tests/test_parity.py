@@ -292,7 +292,7 @@ POSITIONS = np.array([[0, 1, 0, 2, 3], [0, 1, 2, 3, 0], [0, 1, 2, 3, 4]])      #
 GPT_LABELS, LABELS = np.where(REAL, LABELS, 0), np.where(TARGET == 0, 0, LABELS)
 SOFT = rng.random((B, T, V))
 
-Attention, sdpa = nt.ScaledDotProductAttention, F.scaled_dot_product_attention
+Attention, Flash, sdpa = nt.ScaledDotProductAttention, nt.FlashAttention, F.scaled_dot_product_attention
 Sinusoid, Learned = nt.SinusoidalPositionalEncoding, partial(nt.LearnedPositionalEmbedding, S, D)
 Rotary = partial(nt.RotaryEmbedding, D_HEAD)
 LanguageModel = partial(nt.CausalLanguageModel, num_layers=L, d_ff=D_FF, max_len=S)
@@ -336,6 +336,15 @@ CASES = [                                       # name, ours, theirs, inputs
     ("ScaledDotProductAttention, causal", Attention, lambda p, q, k, v, mask: sdpa(q, k, v, is_causal=True),
      Q[:, :H], KEY[:, :, :T], VAL[:, :, :T], CAUSAL),
     ("ScaledDotProductAttention, grouped", Attention, plain(sdpa, enable_gqa=True), Q, KEY, VAL, MASK[:, :1]),
+    ("FlashAttention", partial(Flash, 3), plain(sdpa), Q[:, :H], KEY, VAL),
+    ("FlashAttention, mask", partial(Flash, 2), plain(sdpa), Q[:, :H], KEY, VAL, MASK),
+    ("FlashAttention, causal", partial(Flash, 2, causal=True), plain(sdpa, is_causal=True), Q[:, :H], KEY[:, :, :T],
+     VAL[:, :, :T]),
+    ("FlashAttention, causal, fewer queries", partial(Flash, 3, causal=True),
+     lambda p, q, k, v: sdpa(q, k, v, torch.ones(T, S, dtype=torch.bool).tril(S - T)), Q[:, :H], KEY, VAL),
+    ("FlashAttention, grouped", partial(Flash, 3), plain(sdpa, enable_gqa=True), Q, KEY, VAL, MASK[:, :1]),
+    ("FlashAttention, grouped, causal", partial(Flash, 2, causal=True), plain(sdpa, is_causal=True, enable_gqa=True),
+     Q, KEY[:, :, :T], VAL[:, :, :T]),
     ("MultiHeadAttention", partial(nt.MultiHeadAttention, D, H), multi_head(), X, MEMORY, VALUE, MASK),
     ("MultiHeadAttention, no bias", partial(nt.MultiHeadAttention, D, H, bias=False), multi_head(bias=False),
      X, MEMORY, VALUE, MASK),

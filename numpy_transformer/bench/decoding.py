@@ -24,7 +24,7 @@ def decoding_model(max_len):
 def measure_decoding(length, tokens, threads, rival=False, rounds=5):
     """A row of figures: medians over `rounds` times `tokens` tokens, each round from the same text on."""
     keep_freed_memory()
-    set_blas_threads(1)
+    before = set_blas_threads(threads)
     model = decoding_model(length + tokens)
     ids = np.random.default_rng(0).integers(0, model.embedding.vocab_size, length + tokens)
     prompt = KeyValueCache()
@@ -42,6 +42,7 @@ def measure_decoding(length, tokens, threads, rival=False, rounds=5):
                 times["cached"] += found
                 times.setdefault("torch", []).extend(theirs)
     finally:
+        set_blas_threads(before or 1)
         if child:
             child.close()
     ours, uncached = statistics.median(times["cached"]), statistics.median(times["uncached"])

@@ -46,7 +46,8 @@ class Activation(Module):
         return y
 
     def backward(self, dy):
-        return dy * self.recall()
+        slope = self.recall()                   # nobody else holds it
+        return np.multiply(dy, slope, out=slope)
 
 
 class GELU(Activation):

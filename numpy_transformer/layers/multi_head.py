@@ -97,7 +97,9 @@ class SelfAttention(MultiHeadAttention):
 
     def backward(self, dy):
         dquery, dkey, dvalue = super().backward(dy)
-        return dquery + dkey + dvalue
+        dx = dquery + dkey
+        dx += dvalue
+        return dx
 
 
 class CrossAttention(MultiHeadAttention):

@@ -16,7 +16,6 @@ def growth_curves(curves):
         axes.set_yscale("log")
         sizes = sorted({row[x] for _, rows in lines for row in rows})
         axes.set_xticks(sizes, map(str, sizes))
-        axes.minorticks_off() if len(sizes) < 2 else None
         axes.set(xlabel=LABELS[x], ylabel=LABELS[y])
         axes.grid(alpha=0.3)
         axes.legend()
