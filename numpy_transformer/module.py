@@ -9,10 +9,10 @@ import numpy as np
 
 
 class Parameter:
-    """A trainable array and its gradient, which keep their arrays for life.
+    """A trainable array and its gradient.
 
-    Assigning to `.data` or `.grad` copies into the array that is there, so whatever else holds it
-    (an optimizer, a tied layer, a replica) sees the new values and never comes apart from them.
+    Assigning to `.data` or `.grad` copies into the array that is there, so whatever else holds it (an optimizer, a
+    tied layer, a replica) sees the new values. Only an optimizer's constructor moves them, into its flat buffer.
 
     Parameters: data : array_like, copied; integers become float64. `grad` starts as zeros of the same shape and dtype.
     Raises: ValueError if an assigned array has another shape; TypeError if its dtype does not fit.

@@ -1,6 +1,7 @@
 """The benchmark: both sides do the same work, the floor is what it says, the command; and guards against slow spots."""
 
 import copy
+import importlib.util
 import io
 import json
 import math
@@ -8,9 +9,11 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +25,7 @@ from numpy_transformer.bench.configs import CONFIGS, Config, MeanClassifier
 from numpy_transformer.checks.components import SAMPLES
 from numpy_transformer.training.machine import keep_freed_memory
 
+TORCH = importlib.util.find_spec("torch") is not None
 SMALL = {name: replace(config, layers=min(config.layers, 2), heads=2, d_model=8, length=5, batch=3, vocab=11)
          for name, config in CONFIGS.items()}
 every_config = pytest.mark.parametrize("config", SMALL.values(), ids=SMALL)
@@ -159,12 +163,9 @@ def test_whole_steps_of_both_sides_lead_to_the_same_weights(torch, config, monke
     spy(torch.optim, "AdamW")
     spy(torch.nn.utils, "clip_grad_norm_")
     start = trainer.model.state_dict()
-    for row in range(4):
-        assert len(rival.stepper(config)(1) if not row else step(1)) == 1
-        if not row:                             # the optimizer that the first stepper made goes on
-            optimizer = seen["AdamW"][1]
-            monkeypatch.setattr(torch.optim, "AdamW", lambda *_, **__: optimizer)
-            step = rival.stepper(config)
+    steps = rival.stepper(config)
+    for _ in range(4):
+        assert len(steps(1)) == 1
         norm = trainer.step([batch])["norm"]
         arguments, their_norm = seen["clip_grad_norm_"]
         assert arguments[1] == trainer.clip == 1.0 and norm == pytest.approx(their_norm.item(), rel=1e-6)
@@ -173,7 +174,7 @@ def test_whole_steps_of_both_sides_lead_to_the_same_weights(torch, config, monke
         assert np.abs(in_torch(config, start)[name] - state[name]).max() > 1e-4
         np.testing.assert_allclose(state[name], p.detach().numpy(), rtol=0, atol=1e-7, err_msg=name)
 
-    ours, (group,) = trainer.optimizer, optimizer.param_groups
+    ours, (group,) = trainer.optimizer, seen["AdamW"][1].param_groups
     assert type(ours) is nt.AdamW and not group["amsgrad"] and not group["maximize"]
     assert (ours.lr, ours.betas, ours.eps, ours.weight_decay) == tuple(
         group[name] for name in ("lr", "betas", "eps", "weight_decay"))
@@ -206,11 +207,13 @@ def test_both_sides_drop_at_the_same_places(torch, config, monkeypatch):
         if isinstance(module, torch.nn.Dropout):
             module.register_forward_hook(lambda module, x, y: theirs.update([(tuple(x[0].shape), module.p)]))
     model(*map(torch.from_numpy, inputs))
-    assert +ours == +theirs and theirs.total() > 5 * config.layers
+    assert +ours == +theirs and theirs.total() >= 1 + 4 * config.layers
 
 
 def test_both_sides_use_the_same_gelu():
-    rival = pytest.importorskip("torch") and __import__("numpy_transformer.bench.rival", fromlist=["rival"])
+    pytest.importorskip("torch")
+    from numpy_transformer.bench import rival
+
     config = SMALL["tiny"]
     ours, theirs = config.model().decoder.blocks[0].feed_forward.activation, rival.LanguageModel(config).decoder
     assert ours.approximate == theirs.blocks[0].activation.approximate == "tanh"
@@ -295,7 +298,7 @@ def test_the_floor_holds_exactly_the_matmuls_of_a_step(config, record):
 @every_config
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_the_parts_of_the_floor_are_the_whole_batch(config, threads, monkeypatch):
-    made = []
+    config, made = replace(config, batch=7), []
 
     def spy(config, batch, matmuls=floor.matmuls):
         made.append((batch, matmuls(config, batch)))
@@ -312,7 +315,7 @@ def test_the_parts_of_the_floor_are_the_whole_batch(config, threads, monkeypatch
             out[...] = np.nan
         function()
         for a, b, out in operations:
-            np.testing.assert_allclose(out, a @ b, rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(out, a @ b, rtol=1e-3, atol=1e-3)
             assert out.dtype == np.float32
 
 
@@ -326,6 +329,17 @@ def small(monkeypatch):
     """The command with small models and short turns."""
     monkeypatch.setattr("numpy_transformer.cli.bench.CONFIGS", SMALL)
     monkeypatch.setattr("numpy_transformer.cli.bench.measure", partial(measure.measure, turn=0.001))
+
+
+@pytest.fixture
+def children(monkeypatch):
+    """Every child process that the benchmark starts; in the end none may be left, alive or as a zombie."""
+    found = []
+    monkeypatch.setattr(subprocess, "Popen", lambda *given, popen=subprocess.Popen, **named: found.append(
+        popen(*given, **named)) or found[-1])
+    yield found
+    assert found and all(child.returncode is not None for child in found)
+    assert all(pipe.closed for child in found for pipe in (child.stdin, child.stdout))
 
 
 def check_row(row, config):
@@ -353,9 +367,10 @@ def test_rows_of_all_configurations(capsys, small, tmp_path):
     assert "torch" not in out and "bench: 10/10" in err
 
 
-def test_rows_on_standard_output_beside_torch(capsys, monkeypatch):
+def test_rows_on_standard_output_beside_torch(capsys, monkeypatch, request):
     """With the real child process and so the real configuration tiny."""
     pytest.importorskip("torch")
+    request.getfixturevalue("children")
     monkeypatch.setattr("numpy_transformer.cli.bench.measure", partial(measure.measure, turn=0.001))
     code, out, err = run(capsys, "bench", "--config", "tiny", "--vs", "torch", "--rounds", 1, "--threads", 1,
                          "--json", "-")
@@ -363,7 +378,6 @@ def test_rows_on_standard_output_beside_torch(capsys, monkeypatch):
     check_row(row, CONFIGS["tiny"])
     assert code == 0 and row["torch_ms"] > 0 and row["ratio_torch"] == row["ours_ms"] / row["torch_ms"]
     assert row["workers"] == 1 and f"ours / torch {row['ratio_torch']:.2f}" in err
-    assert_no_child_is_left()
 
 
 def test_turns_are_taken_side_by_side(monkeypatch):
@@ -414,9 +428,9 @@ def test_decoding_rows(capsys, monkeypatch):
     assert all(row["cached_ms"] > 0 and row["uncached_ms"] > 0 for row in rows)
     assert all(row["torch_ms"] is row["rate_over_torch"] is None for row in rows)
     assert "linear growth would be 2 times" in err
-    if __import__("importlib.util").util.find_spec("torch"):
+    if TORCH:
         _, out, err = run(capsys, *arguments, "--vs", "torch")
-        assert [row["rate_over_torch"] for row in json.loads(out)] == [0.5 / r["cached_ms"] for r in json.loads(out)]
+        assert all(row["rate_over_torch"] == 0.5 / row["cached_ms"] for row in json.loads(out))
         assert "our rate / its" in err
 
 
@@ -439,13 +453,13 @@ def test_tokens_that_are_timed_are_those_of_the_whole_text(monkeypatch):
 
 def test_growth_rows_and_picture(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr("numpy_transformer.cli.bench.GROWN_LENGTHS", (4, 8, 16))
-    monkeypatch.setattr("numpy_transformer.cli.bench.WIDTHS", (8, 16))
+    monkeypatch.setattr("numpy_transformer.cli.bench.WIDTHS", (8, 16, 32))
     code, out, err = run(capsys, "bench", "--growth", "--figures", tmp_path / "figures", "--json", tmp_path / "g.json")
     rows = json.loads((tmp_path / "g.json").read_text())
-    assert code == 0 and "bench: 8/8" in err and out.count("log-log slope of the larger half") == 3
+    assert code == 0 and "bench: 9/9" in err and out.count("log-log slope of the larger half") == 3
     assert [(row["over"], row["attention"], row["T"], row["d_model"]) for row in rows] == [
         *(("T", kind, T, growth.WIDTH) for kind in ("plain", "flash") for T in (4, 8, 16)),
-        *(("d_model", "plain", growth.LENGTH, d) for d in (8, 16))]
+        *(("d_model", "plain", growth.LENGTH, d) for d in (8, 16, 32))]
     assert all(row["step_ms"] > 0 and row["peak_mb"] > 0 for row in rows)
     assert (tmp_path / "figures" / "growth.png").read_bytes().startswith(b"\x89PNG")
 
@@ -460,7 +474,7 @@ def test_slopes_of_a_power_law_are_its_exponent():
     (["--config", "huge"], "'huge'"), (["--config", "tiny", "huge"], "nanogpt-cpu"),
     (["--threads", "0"], "'0' is not a whole number of at least 1"), (["--rounds", "0"], "--rounds"),
     (["--tokens", "-1"], "--tokens"), (["--vs", "jax"], "torch"), (["--decoding", "--growth"], "not allowed with"),
-    (["--growth", "--vs", "torch"], "" if not __import__("importlib.util").util.find_spec("torch") else "leave out")])
+    (["--growth", "--vs", "torch"], "leave out --vs torch" if TORCH else "not installed")])
 def test_bad_input_is_one_line(capsys, options, match):
     assert match in refused(capsys, "bench", *options)
 
@@ -479,54 +493,47 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_timed(capsy
 
 # the child process
 
-def assert_no_child_is_left():
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
-
-
 @pytest.fixture
 def broken(monkeypatch):
     """The child process ends at once."""
     monkeypatch.setattr(measure, "__package__", "numpy_transformer.nowhere")
 
 
-def test_a_rival_that_cannot_start_is_one_line_and_no_zombie(capsys, broken, small, monkeypatch):
+def test_a_rival_that_cannot_start_is_one_line_and_no_zombie(capsys, broken, children, small, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: True)
     line = refused(capsys, "bench", "--config", "tiny", "--vs", "torch")
     assert "the process that runs PyTorch has ended" in line and "leave out --vs torch" in line
-    assert_no_child_is_left()
 
 
 @pytest.mark.parametrize("asked", [False, True])
-def test_a_rival_that_dies_between_two_turns_is_an_error_too(broken, asked):
+def test_a_rival_that_dies_between_two_turns_is_an_error_too(broken, children, asked):
     rival = measure.Rival("tiny", 1)
-    rival.process.wait()                        # its pipe is broken before it is asked
+    children[0].wait()                          # its pipe is broken before it is asked
     if asked:
         with pytest.raises(OSError, match="the process that runs PyTorch has ended"):
             rival.times(1)
     rival.close()
-    assert rival.process.stdin.closed and rival.process.stdout.closed
-    assert_no_child_is_left()
 
 
 def test_ctrl_c_ends_both_processes_without_a_traceback(tmp_path):
-    """As a terminal sends it: to the command and to its child."""
+    """As a terminal sends it: to everything that the command started in its own group."""
     pytest.importorskip("torch")
     command = subprocess.Popen([sys.executable, "-m", "numpy_transformer", "bench", "--config", "tiny", "--vs", "torch",
-                                "--rounds", "1000000", "--json", str(tmp_path / "rows.json")], stderr=subprocess.PIPE,
-                               stdout=subprocess.PIPE, text=True, start_new_session=True)
-    children = f"/proc/{command.pid}/task/{command.pid}/children"
-    if not os.path.exists(children):
+                                "--rounds", "1000000"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                               start_new_session=True)
+    try:
+        children = Path(f"/proc/{command.pid}/task/{command.pid}/children")
+        if not children.exists():
+            pytest.skip("no /proc that shows the child")
+        while not (child := children.read_text().split()) and command.poll() is None:
+            time.sleep(0.01)
+        os.killpg(command.pid, signal.SIGINT)
+        out, err = command.communicate(timeout=60)
+    finally:
         command.kill()
         command.communicate()
-        pytest.skip("no /proc to see the child in")
-    while not open(children).read() and command.poll() is None:
-        pass
-    child = open(children).read().strip()
-    os.killpg(command.pid, signal.SIGINT)
-    out, err = command.communicate(timeout=60)
-    assert command.returncode == 130 and "Traceback" not in err and err.endswith("bench: interrupted\n"), err
-    assert child and not os.path.exists(f"/proc/{child}") and not (tmp_path / "rows.json").read_text()
+    assert command.returncode == 130 and err == "\nnumpy-transformer bench: interrupted\n" and not out
+    assert len(child) == 1 and not Path(f"/proc/{child[0]}").exists()
 
 
 def test_the_rival_may_use_its_threads(monkeypatch):
@@ -536,6 +543,7 @@ def test_the_rival_may_use_its_threads(monkeypatch):
     monkeypatch.setattr(subprocess, "Popen", lambda command, **named: seen.update(named, command=command))
     measure.Rival("tiny", 7)
     assert seen["command"][-2:] == ["tiny", "7"]
+    assert seen["start_new_session"]            # a Ctrl-C in the terminal is ours to answer
     assert not {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"} & set(seen["env"])
 
 
@@ -613,7 +621,8 @@ def test_slow_functions_are_not_called(kind, record, monkeypatch):
 # One more block costs so many ufunc calls that make an array as large as its input or larger, forward and backward; what
 # is computed in place, products of matrices apart. A number that rises is one more pass over memory in every block of
 # every step: lower it where you can, raise it only for a reason.
-PASSES = {}
+PASSES = {"relu": 23, "gelu": 26, "gelu_tanh": 30, "swiglu": 29, "flash": 20, "llama": 29, "classifier": 23,
+          "seq2seq": 59}                        # an encoder block and a decoder block
 
 
 @every_kind
@@ -626,26 +635,34 @@ def test_large_arrays_that_a_block_makes(kind, record):
     assert made(3) - made(2) <= PASSES[kind]
 
 
-def calls_of_a_step(kind, batch=B, length=T):
-    """Calls of functions, Python's and C's, in a second step."""
+def work_of_a_step(kind, batch=B, length=T):
+    """Lines of Python that a second step goes through, each turn of a loop anew, and functions that it calls."""
     model = KINDS[kind](length=length)
-    trainer = nt.Trainer(model, nt.CrossEntropyLoss(), nt.AdamW(model.parameters()), clip=1.0, workers=1)
-    ids, calls = ids_for(kind, batch, length), Counter()
+    trainer = nt.Trainer(model, nt.CrossEntropyLoss(), nt.AdamW(model.parameters()), clip=1e-3, workers=1)
+    ids, work = ids_for(kind, batch, length), Counter()
     trainer.step([ids])
-    before = sys.getprofile()
-    sys.setprofile(lambda frame, event, argument: calls.update([event]))
+
+    def trace(frame, event, argument):
+        work[event] += 1
+        return trace
+
+    before = sys.gettrace(), sys.getprofile()
+    sys.settrace(trace)
+    sys.setprofile(lambda frame, event, argument: work.update([event]) if event == "c_call" else None)
     try:
         trainer.step([ids])
     finally:
-        sys.setprofile(before)
-    return calls["call"] + calls["c_call"]
+        sys.settrace(before[0])
+        sys.setprofile(before[1])
+    return work
 
 
 @every_kind
 def test_no_loop_over_the_batch_or_the_text(kind):
     """Blocks of GELU, flash attention and AdamW are loops, but these sizes lie within one block."""
-    calls = calls_of_a_step(kind)
-    assert calls_of_a_step(kind, batch=4 * B) == calls == calls_of_a_step(kind, length=4 * T)
+    work = work_of_a_step(kind)
+    assert work["line"] > 500 and work["c_call"] > 50
+    assert work_of_a_step(kind, batch=4 * B) == work == work_of_a_step(kind, length=4 * T)
 
 
 # results

@@ -1,7 +1,6 @@
-"""train, generate, translate, evaluate, info, bench: their output, and one clear line for bad input."""
+"""train, generate, translate, evaluate, info: their output, and one clear line for bad input."""
 
 import io
-import json
 import os
 import re
 import signal
@@ -179,14 +178,6 @@ def test_the_average_is_the_mean_of_the_saves_that_stayed(folder):
         mean = (saves[0][name].astype(np.float64) + saves[1][name]) / 2
         np.testing.assert_allclose(array, mean, rtol=1e-6, atol=1e-9)
     assert not (folder / "pairs.step-0000002.npz").exists()
-
-
-def test_the_bench_measures_each_length(capsys, monkeypatch):
-    monkeypatch.setattr("numpy_transformer.cli.bench.LENGTHS", (8, 32))
-    code, out, _ = run(capsys, "bench", "--d-model", 8, "--num-layers", 1, "--tokens", 2, "--json", "-")
-    rows = json.loads(out)
-    assert code == 0 and [row["length"] for row in rows] == [8, 32]
-    assert all(row["cached_ms"] > 0 and row["uncached_ms"] > 0 for row in rows)
 
 
 # resume

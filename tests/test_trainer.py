@@ -3,6 +3,7 @@
 import math
 import os
 import re
+import select
 import signal
 import struct
 
@@ -230,7 +231,9 @@ def test_a_terminal_of_80_columns_shows_the_whole_bar(monkeypatch):
     with open(follower, "w") as terminal:
         monkeypatch.setattr("sys.stderr", terminal)
         trainer().fit(batch, steps=3, title="seq2seq")
-        output = os.read(leader, 1 << 16).decode()
+        output = ""
+        while select.select([leader], [], [], 0.2)[0]:      # the terminal hands it over bit by bit
+            output += os.read(leader, 1 << 16).decode()
     os.close(leader)
     assert re.search(r"seq2seq: 3/3 \|.{4}\| [\d:]+, loss \S+  lr \S+  norm \S+  [\d,]+ tok/s *[\r\n]", output)
     assert max(len(line.rstrip()) for line in re.split(r"[\r\n]", output)) <= 80

@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -257,6 +258,10 @@ def test_a_step_in_eval_says_that_nothing_is_remembered_and_train_puts_it_right(
     run.model.train()
     run.step([batch(1)])
     assert run.steps == 2
+    other = make(language_model().eval(), 2)
+    other.hire(2)                               # while nothing is remembered
+    other.model.train()
+    assert other.step([batch(0)]) == run.history[0]
 
 
 def test_validation_between_the_steps_disturbs_no_replica():
@@ -384,6 +389,34 @@ def test_an_error_in_any_thread_is_raised_as_it_is_and_the_next_step_works(two_t
         assert_near(gradients(run.model.model), gradients(alone.model))
 
 
+def test_nothing_is_remembered_of_failed_or_ignored_shares():
+    def left(run):
+        parts = [part for pair in run.team.pairs for root in pair for _, part in root.named_modules()]
+        return [part for part in parts if vars(part).get("_memory")]
+
+    run = make(language_model(), 3)
+    run.step([batch(0, 6, empty=(2, 3))])
+    assert not left(run)
+    for row in (0, 5):
+        ids, targets = batch(0, 6)
+        targets[row, 2] = 23                    # found by the loss, when the model already remembers
+        with pytest.raises(IndexError):
+            run.step([(ids, targets)])
+        run.step([batch(0, 6)])
+        assert not left(run)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_other_mistakes_in_the_targets_are_not_taken_for_ignored_ones(count):
+    run, (ids, targets) = make(language_model(), count), batch(0, 6)
+    for wrong in (targets[:, :3], np.where(np.arange(6)[:, None] < 5, targets, 23)):
+        with pytest.raises((ValueError, IndexError), match="wanted one target for each|23"):
+            run.step([(ids, wrong)])
+    with pytest.raises(ValueError, match="wanted one target for each"):
+        run.step([(ids, np.full((6, 3), PAD))])
+    assert run.steps == 0
+
+
 def test_errors_in_all_threads_are_waited_for(two_threads):
     run = make(Watched(), 3)
     with pytest.raises(IndexError):
@@ -409,10 +442,11 @@ def test_a_loss_that_is_not_finite_names_the_step_and_changes_nothing(row):
 
 
 def test_numpy_settings_of_the_caller_hold_in_every_thread():
-    run = make(language_model(dtype=np.float32), 2)
-    run.model.embedding.weight.data[4] = 1e30
+    model = nt.CausalLanguageModel(V, 12, 2, 2, max_len=T, tie_weights=False, rng=0)
+    run = make(model, 2)
+    model.embedding.weight.data[4] = 1e30
     ids, targets = batch(0, 6)
-    ids[ids == 4], ids[5, 2] = 5, 4
+    ids[ids == 4], ids[5, 2] = 5, 4             # only in the second thread's share
     with np.errstate(all="raise"), pytest.raises(FloatingPointError):
         run.step([(ids, targets)])
 
@@ -667,15 +701,17 @@ def test_threads_that_share_the_blocks_of_a_step_change_nothing(monkeypatch):
     model, twin = language_model(), language_model()
     many, one = (nt.Trainer(m, nt.CrossEntropyLoss(), nt.AdamW(m.parameters(), eps=0.1), workers=n)
                  for m, n in ((model, 3), (twin, 1)))
-    used = []
-    many.hire(3)
-    pool_map = many.optimizer.map
-    many.optimizer.map = lambda function, blocks: pool_map(lambda block: used.append(len(block[0])) or function(block),
-                                                           blocks)
+    used, update = [], nt.AdamW.update
+    monkeypatch.setattr(nt.AdamW, "update", lambda self, w, *rest: used.append(
+        (self, len(w), threading.current_thread())) or update(self, w, *rest))
     for n in range(3):
         many.step([batch(n)])
         one.step([batch(n)])
-    assert sum(used) == 3 * model.num_parameters() and max(used) == 50
+    for run in (many, one):
+        lengths = [length for optimizer, length, _ in used if optimizer is run.optimizer]
+        assert sum(lengths) == 3 * model.num_parameters() and max(lengths) == 50
+    assert {thread for optimizer, _, thread in used if optimizer is one.optimizer} == {threading.main_thread()}
+    assert {thread for optimizer, _, thread in used if optimizer is many.optimizer} - {threading.main_thread()}
     assert_near(model.state_dict(), twin.state_dict())
 
 
@@ -739,6 +775,8 @@ def test_a_copy_of_model_and_optimizer_goes_on_together_and_alone():
 
     go_on(model, optimizer, range(2))
     twin, its_optimizer = copy.deepcopy((model, optimizer))
+    for p, q in zip(model.parameters(), twin.parameters()):
+        assert not np.shares_memory(p.data, q.data) and not np.shares_memory(p.grad, q.grad)
     before = model.state_dict()
     go_on(twin, its_optimizer, range(2, 4))
     for name, array in model.state_dict().items():

@@ -40,6 +40,9 @@ class Optimizer:
         return {name: [view for buffer in self.buffers for view in buffer.views(buffer.state[n])]
                 for n, name in enumerate(self.STATE)}
 
+    def __getstate__(self):                     # a copy has no threads
+        return {name: value for name, value in vars(self).items() if name != "map"}
+
     def step(self):
         self.t += 1
         for buffer in self.buffers:

@@ -36,11 +36,13 @@ def restore(trainer, arrays, meta, path):
     for name, array in live_arrays(trainer).items():
         array[...] = arrays[name]
     workers = meta.get("workers", [])           # a run from before there were any had one
-    if workers is not None:
+    trainer.team = None
+    if workers is not None:                     # None: saved before its first step
         trainer.hire(1 + len(workers))
-        for (model, _), saved in zip(trainer.team.pairs, [meta["generators"], *workers]):
-            for name, rng in generators(model).items():
-                rng.bit_generator.state = saved[name]
+    models = [model for model, _ in trainer.team.pairs] if trainer.team else [trainer.model]
+    for model, saved in zip(models, [meta["generators"], *(workers or [])]):
+        for name, rng in generators(model).items():
+            rng.bit_generator.state = saved[name]
     trainer.optimizer.t, trainer.optimizer.lr = meta["optimizer"]["t"], meta["optimizer"]["lr"]
     if trainer.schedule is not None:
         trainer.schedule.go_to(meta["schedule"]["count"])

@@ -125,8 +125,7 @@ class Trainer:
                           f"{workers}; installing threadpoolctl may help", stacklevel=3)
             workers = 1
         self.workers, self.team = workers, Workers(self.model, self.criterion, workers)
-        if workers > 1:
-            self.optimizer.map = self.team.pool.map
+        self.optimizer.map = self.team.pool.map if workers > 1 else map
 
     def measure(self, validation, patience):
         loss = float(validation() if callable(validation) else evaluate(self.model, self.criterion, validation))

@@ -18,7 +18,7 @@ WORTHWHILE = 2 * 10 ** 8                        # inputs times parameters of a s
 class Workers:
     """`count` replicas of a model and its criterion, the originals first, each in a thread.
 
-    They share the weights; memory, gradients and random generators (children of the model's seeds) are their own. The
+    They share the weights; memory, gradients and random generators, seeded by the model's, are their own. The
     same seed and count give the same numbers, bit by bit.
     """
 
@@ -37,21 +37,19 @@ class Workers:
         parts = [split(batch, len(self.pairs)) for batch in batches]
         shares = [[part[n] for part in parts if n < len(part)] for n in range(len(self.pairs))]
         alone = sum(map(len, shares)) == 1      # then backward's own mean is the one that is wanted
-        before = set_blas_threads(1) if len(self.pairs) > 1 else 0
-        jobs = [self.pool.submit(copy_context().run, accumulate, *pair, share, check, alone)
-                for pair, share in zip(self.pairs[1:], shares[1:])]
+        jobs, before = [], set_blas_threads(1) if len(self.pairs) > 1 else 0
         try:
+            jobs += [self.pool.submit(copy_context().run, accumulate, *pair, share, check, alone)
+                     for pair, share in zip(self.pairs[1:], shares[1:])]
             totals = [accumulate(*self.pairs[0], shares[0], check, alone)]
         finally:
             wait(jobs)
             if before:
                 set_blas_threads(before)
         loss, targets = (sum(column) for column in zip(*totals, *(job.result() for job in jobs)))
-        if not targets:
-            return 0, 0
-        if not alone:
+        if targets and not alone:
             list(self.pool.map(lambda same: self.add_up(*same, factor=1 / targets), zip(*self.parameters)))
-        return loss / targets, targets
+        return loss / max(targets, 1), targets
 
     def add_up(self, parameter, *replicas, factor):
         for replica in replicas:
@@ -92,7 +90,7 @@ def split(batch, count):
     """The batch in `count` parts, fewer if it has fewer rows: whatever is as long as the targets is cut."""
     inputs, targets = batch
     inputs = inputs if isinstance(inputs, tuple) else (inputs,)
-    count = min(count, len(targets)) if np.ndim(targets) else 1
+    count = min(count, len(targets)) if np.ndim(targets) and np.ndim(inputs[0]) > 1 else 1
     if count <= 1:
         return [(inputs, targets)]
     cuts = [slice(len(targets) * n // count, len(targets) * (n + 1) // count) for n in range(count)]
@@ -101,12 +99,13 @@ def split(batch, count):
 
 
 def spawn_generators(model, number):
-    """Give each random generator in the tree the stream of its seed's child of this number."""
+    """Give each random generator in the tree a stream that follows from its state and this number."""
     children = {}                               # a generator may be shared
     for _, module in model.named_modules():
         for key, value in list(vars(module).items()):
             if isinstance(value, np.random.Generator):
-                child = children.setdefault(id(value), (value, value.spawn(number)[-1]))[1]
+                new = np.random.default_rng([number, *value.integers(2 ** 32, size=4)])
+                child = children.setdefault(id(value), (value, new))[1]
                 setattr(module, key, child)
 
 
