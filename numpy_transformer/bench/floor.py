@@ -16,9 +16,10 @@ def matmuls(config, batch):
     def draw(*shape):
         return rng.standard_normal(shape, np.float32)
 
-    def linear(rows, d_in, d_out):
-        x, w, dy = draw(rows, d_in), draw(d_in, d_out), draw(rows, d_out)
-        found.extend([(x, w, draw(rows, d_out)), (x.T, dy, draw(d_in, d_out)), (dy, w.T, draw(rows, d_in))])
+    def linear(rows, d_in, d_out, tied=False):
+        x, w, dy = draw(rows, d_in), draw(d_out, d_in).T if tied else draw(d_in, d_out), draw(rows, d_out)
+        dw = (dy.T, x, draw(d_out, d_in)) if tied else (x.T, dy, draw(d_in, d_out))
+        found.extend([(x, w, draw(rows, d_out)), dw, (dy, w.T, draw(rows, d_in))])
 
     def attention():
         for _ in range(4):
@@ -41,7 +42,7 @@ def matmuls(config, batch):
     if config.kind == "classifier":
         linear(batch, D, 2)
     else:
-        linear(batch * T, D, config.vocab)
+        linear(batch * T, D, config.vocab, tied=config.kind == "lm")
     return found
 
 
@@ -53,7 +54,8 @@ def multiply(operations):
 def floors(config, threads):
     """Two functions that do all matmuls of a step: with BLAS threads, and with the batch split over Python threads."""
     whole = matmuls(config, config.batch)
-    parts = [matmuls(config, config.batch * (n + 1) // threads - config.batch * n // threads) for n in range(threads)]
+    parts = [whole] if threads == 1 else [
+        matmuls(config, config.batch * (n + 1) // threads - config.batch * n // threads) for n in range(threads)]
     pool = ThreadPoolExecutor(threads)
 
     def with_blas_threads():

@@ -20,8 +20,8 @@ def growth(lengths=LENGTHS, widths=WIDTHS, advance=lambda: None):
     keep_freed_memory()
     set_blas_threads(1)
     rows = []
-    for attention, length, width in [*((kind, T, WIDTH) for kind in ("plain", "flash") for T in lengths),
-                                     *(("plain", LENGTH, d) for d in widths)]:
+    plan = [("T", kind, length, WIDTH) for kind in ("plain", "flash") for length in lengths]
+    for over, attention, length, width in plan + [("d_model", "plain", LENGTH, width) for width in widths]:
         def step_of_new():
             model = CausalLanguageModel(65, width, HEADS, LAYERS, max_len=length, attention=attention, rng=0)
             trainer = Trainer(model, CrossEntropyLoss(), AdamW(model.parameters()), clip=1.0, workers=1)
@@ -36,9 +36,8 @@ def growth(lengths=LENGTHS, widths=WIDTHS, advance=lambda: None):
         step(), step()
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        rows.append({"over": "d_model" if (length, attention) == (LENGTH, "plain") and width in widths
-                     and len(rows) >= 2 * len(lengths) else "T", "attention": attention, "T": length,
-                     "d_model": width, "step_ms": statistics.median(times), "peak_mb": peak / 1e6})
+        rows.append({"over": over, "attention": attention, "T": length, "d_model": width,
+                     "step_ms": statistics.median(times), "peak_mb": peak / 1e6})
         advance()
     return rows
 
@@ -52,6 +51,6 @@ def curves(rows):
 
 
 def slope(rows, x, y):
-    """The exponent p of y ~ x^p over the larger half of the rows, by least squares in logarithms."""
-    rows = rows[len(rows) // 2:]
+    """The exponent p of y ~ x^p over the larger half of the rows, at least two, by least squares in logarithms."""
+    rows = rows[min(len(rows) // 2, len(rows) - 2):]
     return float(np.polyfit(np.log([row[x] for row in rows]), np.log([row[y] for row in rows]), 1)[0])

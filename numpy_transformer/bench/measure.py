@@ -1,5 +1,6 @@
 """Whole training steps, ours, the floor and PyTorch's, timed in turns: a drifting machine then meets all alike."""
 
+import contextlib
 import json
 import os
 import statistics
@@ -39,8 +40,8 @@ def measure(config, threads, rival=False, turn=TURN, rounds=ROUNDS, advance=lamb
     times = {name: [] for name in contestants}
     try:
         counts = {name: max(1, round(turn * 1e3 / min(run(3)[1:]))) for name, run in contestants.items()}
-        for _ in range(rounds):
-            for name, run in contestants.items():
+        for n in range(rounds):
+            for name, run in list(contestants.items())[::1 if n % 2 else -1]:       # nobody always follows the same one
                 times[name] += run(counts[name])
             advance()
     finally:
@@ -80,19 +81,21 @@ class Rival:
         free = {name: value for name, value in os.environ.items()      # it may use all the threads that it is given
                 if name not in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
         self.process = subprocess.Popen([sys.executable, "-m", f"{__package__}.rival", *map(str, arguments)],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=free)
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=free,
+                                        start_new_session=True)             # a Ctrl-C is for us to answer
 
     def times(self, count):
-        self.process.stdin.write(f"{count}\n")
-        self.process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(f"{count}\n")
+            self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
             raise OSError("the process that runs PyTorch has ended; see its message above, or leave out --vs torch")
         return json.loads(line)
 
     def close(self):
-        self.process.stdin.close()
-        self.process.wait()
+        self.process.kill()                     # it has nothing to save
+        self.process.communicate()              # closes the pipes, and waits
 
 
 def peak_memory(config):

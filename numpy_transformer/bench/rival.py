@@ -17,7 +17,7 @@ from .configs import CONFIGS
 
 
 class Attention(nn.Module):
-    """Multi-head attention with PyTorch's fused kernel. Queries, keys and values of one sequence are one matmul."""
+    """Multi-head attention by PyTorch's own function; queries, keys and values of one sequence are one matmul."""
 
     def __init__(self, config, bias, causal, cross=False):
         super().__init__()
@@ -34,7 +34,8 @@ class Attention(nn.Module):
         if cache is not None:
             k, v = cache.extend(self, k, v)
         causal = self.causal and q.shape == k.shape
-        y = functional.scaled_dot_product_attention(q, k, v, dropout_p=self.dropout, is_causal=causal)
+        y = functional.scaled_dot_product_attention(q, k, v, is_causal=causal,
+                                                    dropout_p=self.dropout if self.training else 0.0)
         return self.output(y.transpose(1, 2).flatten(2))
 
 

@@ -20,32 +20,40 @@ def add(commands):
         commands, "bench", run, help="how fast it trains and writes, beside the matmuls alone and beside PyTorch",
         description="Time whole training steps (forward, loss, backward, clipping, AdamW) in turns with the floor, the "
                     "same matmuls alone; with --vs torch in turns with eager PyTorch too. Times are medians.")
-    parser.add_argument("--config", nargs="+", choices=CONFIGS, default=list(CONFIGS), metavar="NAME",
+    parser.add_argument("--config", nargs="+", choices=CONFIGS, metavar="NAME",
                         help=f"among {', '.join(CONFIGS)} (default: all)")
     parser.add_argument("--vs", choices=["torch"], help="also time the same models in PyTorch, if it is installed")
-    parser.add_argument("--threads", type=whole_number(1), default=cores(), metavar="N",
-                        help="that each side may use; ours is one where a batch is not worth more")
-    parser.add_argument("--rounds", type=whole_number(1), default=ROUNDS, metavar="N", help="turns of each side")
+    parser.add_argument("--threads", type=whole_number(1), metavar="N",
+                        help="that each side may use; ours is one where a batch is not worth more (default: all cores)")
+    parser.add_argument("--rounds", type=whole_number(1), metavar="N", help=f"turns of each side (default: {ROUNDS})")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--decoding", action="store_true",
                       help=f"time new tokens behind {', '.join(map(str, LENGTHS))} others instead")
     mode.add_argument("--growth", action="store_true",
-                      help="time steps of growing length and width instead, and draw them")
-    parser.add_argument("--tokens", type=whole_number(1), default=64, metavar="N",
-                        help="of each round, with --decoding")
-    parser.add_argument("--figures", metavar="FOLDER", default="figures", help="where --growth draws growth.png")
+                      help="time steps of growing length and width instead, on one thread, and draw them")
+    parser.add_argument("--tokens", type=whole_number(1), metavar="N", help="of a round of --decoding (default: 64)")
+    parser.add_argument("--figures", metavar="FOLDER", help="where --growth draws growth.png (default: figures)")
     parser.add_argument("--json", metavar="FILE", help="also write the rows as JSON, - for standard output")
 
 
 def run(arguments):
+    mode = "decoding" if arguments.decoding else "growth" if arguments.growth else "steps"
+    for name, modes in (("config", ["steps"]), ("vs", ["steps", "decoding"]), ("threads", ["steps", "decoding"]),
+                        ("rounds", ["steps", "decoding"]), ("tokens", ["decoding"]), ("figures", ["growth"])):
+        if getattr(arguments, name) is not None and mode not in modes:
+            raise ValueError(f"--{name} would do nothing {'with --' + mode if mode != 'steps' else 'here'}; leave it "
+                             f"out{'' if 'steps' in modes else f', or add --{modes[0]}'}")
     if arguments.json not in (None, "-"):
         check_writable(arguments.json)
     if arguments.vs and importlib.util.find_spec("torch") is None:
         raise ValueError("--vs torch: PyTorch is not installed here; pip install torch, or leave --vs out")
-    if arguments.vs and arguments.growth:
-        raise ValueError("--growth shows how our own steps grow; leave out --vs torch")
+    if arguments.threads is not None and arguments.threads > cores():
+        raise ValueError(f"--threads {arguments.threads} is more than the {cores()} cores that this process may use; "
+                         f"give {cores()} or fewer")
+    arguments.threads = arguments.threads or cores()
+    arguments.rounds = arguments.rounds or ROUNDS
     out = sys.stderr if arguments.json == "-" else sys.stdout
-    rows = (run_decoding if arguments.decoding else run_growth if arguments.growth else run_steps)(arguments, out)
+    rows = {"steps": run_steps, "decoding": run_decoding, "growth": run_growth}[mode](arguments, out)
     if arguments.json == "-":
         print(json.dumps(rows, indent=1))
     elif arguments.json:
@@ -53,34 +61,37 @@ def run(arguments):
 
 
 def run_steps(arguments, out):
-    rows = []
-    with Progress(len(arguments.config) * arguments.rounds, "bench", "round") as progress:
-        for name in arguments.config:
+    names, rows = arguments.config or list(CONFIGS), []
+    print(f"A training step on {arguments.threads} threads: medians (quartiles) of turns taken side by side", file=out)
+    with Progress(len(names) * arguments.rounds, "bench", "round") as progress:
+        for name in names:
             rows.append(measure(CONFIGS[name], arguments.threads, arguments.vs, rounds=arguments.rounds,
                                 advance=progress.advance))
-    print(f"A training step on {arguments.threads} threads: medians (quartiles) of turns taken side by side", file=out)
-    for row in rows:
-        low, high = row["ours_quartiles_ms"]
-        print(f"\n{row['config']}: {row['parameters']:,} parameters, {row['workers']} of our threads, "
-              f"{row['tokens_per_second']:,.0f} tokens/s, peak {row['peak_mb']:,.0f} MB of arrays\n"
-              f"  ours   {row['ours_ms']:9.2f} ms  ({low:.2f} to {high:.2f})\n"
-              f"  floor  {row['floor_ms']:9.2f} ms  the matmuls alone; ours / floor {row['ratio_floor']:.2f}", file=out)
-        if row["torch_ms"]:
-            low, high = row["torch_quartiles_ms"]
-            print(f"  torch  {row['torch_ms']:9.2f} ms  ({low:.2f} to {high:.2f}); ours / torch "
-                  f"{row['ratio_torch']:.2f}", file=out)
-        print("  where: " + ", ".join(f"{part} {share:.0%}" for part, share in row["shares"].items() if share >= 0.02),
-              file=out)
+            progress.write(description(rows[-1]), out)
     return rows
 
 
+def description(row):
+    low, high = row["ours_quartiles_ms"]
+    lines = [f"\n{row['config']}: {row['parameters']:,} parameters, {row['workers']} of our threads, "
+             f"{row['tokens_per_second']:,.0f} tokens/s, peak {row['peak_mb']:,.0f} MB of arrays",
+             f"  ours   {row['ours_ms']:9.2f} ms  ({low:.2f} to {high:.2f})",
+             f"  floor  {row['floor_ms']:9.2f} ms  the matmuls alone; ours / floor {row['ratio_floor']:.2f}"]
+    if row["torch_ms"]:
+        low, high = row["torch_quartiles_ms"]
+        lines.append(f"  torch  {row['torch_ms']:9.2f} ms  ({low:.2f} to {high:.2f}); ours / torch "
+                     f"{row['ratio_torch']:.2f}")
+    shares = ", ".join(f"{part} {share:.0%}" for part, share in row["shares"].items() if share >= 0.02)
+    return "\n".join([*lines, f"  where, on one thread: {shares}"])
+
+
 def run_decoding(arguments, out):
-    rows = []
+    rows, tokens = [], arguments.tokens or 64
     with Progress(len(LENGTHS), "bench", "length") as progress:
         for length in LENGTHS:
-            rows.append(measure_decoding(length, arguments.tokens, arguments.threads, arguments.vs, arguments.rounds))
+            rows.append(measure_decoding(length, tokens, arguments.threads, arguments.vs, arguments.rounds))
             progress.advance()
-    print(f"A new token of the nanogpt-cpu model: median of {arguments.rounds} times {arguments.tokens}\n"
+    print(f"A new token of the nanogpt-cpu model: median of {arguments.rounds} times {tokens}\n"
           "  length   cached ms   tokens/s   uncached ms   tokens/s" + "   torch ms   our rate / its" * bool(arguments.vs),
           file=out)
     for row in rows:
@@ -99,7 +110,7 @@ def run_decoding(arguments, out):
 def run_growth(arguments, out):
     from .. import views                        # matplotlib takes long to import
 
-    folder = views.check_folder(arguments.figures)
+    folder = views.check_folder(arguments.figures or "figures")
     with Progress(2 * len(GROWN_LENGTHS) + len(WIDTHS), "bench", "size") as progress:
         rows = growth(GROWN_LENGTHS, WIDTHS, progress.advance)
     panels = []

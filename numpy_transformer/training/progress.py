@@ -24,11 +24,11 @@ class Progress:
                 print(f"{self.title}: {self.done}/{self.total}  {note}".rstrip(), file=sys.stderr, flush=True)
         self.tenths = tenths
 
-    def write(self, line):
-        """A line above the bar, on standard output."""
+    def write(self, line, file=None):
+        """A line above the bar, on standard output if nothing else is named."""
         with contextlib.suppress(OSError):
             self.bar.clear()
-            print(line, flush=True)
+            print(line, file=file, flush=True)
             self.bar.refresh()
 
     def __enter__(self):
