@@ -167,3 +167,25 @@ def test_a_list_is_no_array():
 def test_unembedding_wants_the_parameter_itself():
     with pytest.raises(TypeError, match="pass embedding.weight"):
         nt.Unembedding(np.zeros((5, 4)))
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(np.float32, 1e-5), (np.float64, 1e-12)])
+@pytest.mark.parametrize("levels", [[0], [59], [61], [-30], [-60], [-100], [59, -60], [-1e4, 0], [1e4, -1e4, 20]])
+def test_softmax_at_every_level(levels, dtype, tolerance):
+    """Rows far from zero, alone and side by side: where exp would overflow, vanish, or keep few digits."""
+    z = np.random.default_rng(1).standard_normal((3, len(levels), 5))
+    x = (z + np.array(levels)[:, None]).astype(dtype)
+    exact = x.astype(np.float64)
+    expected = np.exp(exact - exact.max(-1, keepdims=True))
+    expected /= expected.sum(-1, keepdims=True)
+    with np.errstate(all="raise", under="ignore"):
+        np.testing.assert_allclose(nt.Softmax()(x), expected, rtol=tolerance)
+
+
+def test_dropout_draws_with_the_p_that_it_has_now():
+    layer, x = nt.Dropout(0.1, rng=0), np.ones(20_000, np.float32)
+    layer.p = 0.7
+    y = layer(x)
+    assert (y == 0).mean() == pytest.approx(0.7, abs=0.02) and y.max() == pytest.approx(1 / 0.3)
+    layer.p = 0.0
+    assert layer(x) is x

@@ -23,7 +23,6 @@ class Dropout(Module):
             raise ValueError(f"dropout p = {p} must lie in [0, 1): it is the probability of dropping an entry; "
                              "0 switches dropout off")
         self.p = p
-        self.threshold = min(max(round(p * 2 ** 16), 1), 2 ** 16 - 1)      # of a random number of 16 bits
         self.rng = np.random.default_rng(rng)
 
     def forward(self, x):
@@ -39,5 +38,5 @@ class Dropout(Module):
     def draw(self, x):
         """m / (1 - p), from a quarter as many random numbers of 64 bits as x has entries."""
         bits = self.rng.integers(2 ** 64 - 1, size=-(-x.size // 4), dtype=np.uint64, endpoint=True).view(np.uint16)
-        keep = bits[:x.size].reshape(x.shape) >= self.threshold
+        keep = bits[:x.size].reshape(x.shape) >= min(max(round(self.p * 2 ** 16), 1), 2 ** 16 - 1)
         return np.multiply(keep, 1 / (1 - self.p), dtype=x.real.dtype)

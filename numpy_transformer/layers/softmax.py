@@ -5,7 +5,6 @@ import numpy as np
 from ..module import Module
 from .arguments import check_array, row_dots, row_sums
 
-
 SMALL, TINY = 60.0, 1e-20                       # exp of anything below SMALL is far from overflow, even in float32
 
 
@@ -21,12 +20,12 @@ class Softmax(Module):
 
     Shape: x (..., n) -> y (..., n), each row sums to 1
     Backward: dx = y * (dy - sum_j dy_j y_j): every output depends on every input of its row
-    Source: Bridle 1990; the row maximum is subtracted first, which changes nothing but the range.
+    Source: Bridle 1990. Where exp could overflow or vanish, the row maximum is subtracted first: it cancels.
     """
 
     def forward(self, x):
         check_array(self, x)
-        y = np.exp(x if x.size and x.real.max() < SMALL else shift(x))
+        y = np.exp(x if x.size and x.real.max() < SMALL else shift(x), dtype=np.result_type(x, np.float32))
         total = row_sums(y)
         if total.size and not total.real.min() > TINY:      # hidden rows, or all so low that exp has no digits there
             y = np.exp(shift(x))
