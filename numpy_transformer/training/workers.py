@@ -16,10 +16,9 @@ WORTHWHILE = 2 * 10 ** 8                        # inputs times parameters of a s
 
 
 class Workers:
-    """`count` replicas of a model and its criterion, the originals first, each in a thread.
-
-    They share the weights; memory, gradients and random generators, seeded by the model's, are their own. The
-    same seed and count give the same numbers, bit by bit.
+    """`count` replicas of a model and its criterion, the originals first, each in a thread. They share the weights;
+    memory, gradients and random generators, seeded by the model's, are their own. The same seed and count give the
+    same numbers, bit by bit.
     """
 
     def __init__(self, model, criterion, count):
@@ -61,11 +60,12 @@ class Workers:
         for modules, parameters in zip(self.modules, self.parameters):
             for module, original in zip(modules, self.modules[0]):
                 vars(module).pop("_memory", None)
-                vars(module).update({key: vars(original)[key] for key in SWITCHES if key in vars(original)})
+                if module is not original:
+                    vars(module).update({key: vars(original)[key] for key in SWITCHES if key in vars(original)})
             for parameter, original in zip(parameters, self.parameters[0]):
                 if parameter is not original:
                     parameter.move(original.data, parameter.grad)
-                parameter.grad = 0
+                parameter.grad.fill(0)
 
 
 def accumulate(model, criterion, batches, check, alone):
