@@ -1,7 +1,6 @@
 """How the time and memory of a training step grow with the length of the text and with the width of the model."""
 
 import statistics
-import tracemalloc
 
 import numpy as np
 
@@ -9,7 +8,7 @@ from ..layers import CrossEntropyLoss
 from ..models import CausalLanguageModel
 from ..training import AdamW, Trainer
 from ..training.machine import keep_freed_memory, set_blas_threads
-from .measure import timer
+from .measure import peak_memory, timer
 
 LENGTHS, WIDTHS = (128, 256, 512, 1024, 2048), (64, 128, 256, 512, 1024)
 WIDTH, LENGTH, LAYERS, HEADS = 64, 64, 2, 4     # what stays while the other one grows
@@ -31,13 +30,8 @@ def growth(lengths=LENGTHS, widths=WIDTHS, advance=lambda: None):
         step = step_of_new()
         step()
         times = timer(step)(5)
-        tracemalloc.start()
-        step = step_of_new()
-        step(), step()
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
         rows.append({"over": over, "attention": attention, "T": length, "d_model": width,
-                     "step_ms": statistics.median(times), "peak_mb": peak / 1e6})
+                     "step_ms": statistics.median(times), "peak_mb": peak_memory(step_of_new)})
         advance()
     return rows
 

@@ -55,7 +55,13 @@ def measure(config, threads, rival=False, turn=TURN, rounds=ROUNDS, advance=lamb
             "workers": trainer.workers, "ours_quartiles_ms": quartiles(times["ours"]),
             "torch_quartiles_ms": quartiles(times["torch"]) if rival else None,
             "tokens_per_second": 1e3 * config.tokens / ours, "parameters": trainer.model.num_parameters(),
-            "peak_mb": peak_memory(config), "shares": shares(config)}
+            "peak_mb": peak_memory(lambda: step_of(config)), "shares": shares(config)}
+
+
+def step_of(config):
+    """A function that does a step of a new model on one thread."""
+    trainer, batch = trainer_of(config, 1)
+    return lambda: trainer.step([batch])
 
 
 def timer(step):
@@ -98,12 +104,15 @@ class Rival:
         self.process.communicate()              # closes the pipes, and waits
 
 
-def peak_memory(config):
-    """Megabytes (10^6) of arrays at the peak of a step by one worker: weights, gradients, optimizer and activations."""
+def peak_memory(step_of_new):
+    """Megabytes (10^6) of arrays at the peak of two steps: weights, gradients, optimizer and activations.
+
+    step_of_new() makes a model and returns the function that does a step of it.
+    """
     tracemalloc.start()
-    trainer, batch = trainer_of(config, 1)
-    trainer.step([batch])
-    trainer.step([batch])
+    step = step_of_new()
+    step()
+    step()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak / 1e6

@@ -6,7 +6,6 @@ Each line on standard input asks for so many steps; the answer is a line with th
 import json
 import math
 import sys
-import time
 from dataclasses import replace
 
 import torch
@@ -14,6 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 from .configs import CONFIGS
+from .measure import timer
 
 
 class Attention(nn.Module):
@@ -159,7 +159,7 @@ def stepper(config):
         optimizer.step()
         return loss
 
-    return lambda count: timed(count, lambda: step().item())
+    return timer(lambda: step().item())
 
 
 def writer(length):
@@ -169,18 +169,9 @@ def writer(length):
         ids, cache = torch.randint(0, 65, (1, length + count)), Cache(length + count)
         with torch.inference_mode():
             model(ids[:, :length], cache)
-            return timed(count, lambda: model(ids[:, cache.length:cache.length + 1], cache))
+            return timer(lambda: model(ids[:, cache.length:cache.length + 1], cache))(count)
 
     return write
-
-
-def timed(count, step):
-    times = []
-    for _ in range(count):
-        started = time.perf_counter()
-        step()
-        times.append(1e3 * (time.perf_counter() - started))
-    return times
 
 
 def main(name, threads):
