@@ -33,16 +33,19 @@ class Activation(Module):
     forward fills in f'(x) beside f(x), since they share most of the work, and backward is dx = dy f'(x).
     """
 
-    BLOCK = 2 ** 15
+    BLOCK = 2 ** 17
 
     def forward(self, x):
         check_array(self, x)
-        y = np.empty(x.shape, np.result_type(x, np.float32))
-        slope = np.empty_like(y)
-        flat = [array.reshape(-1) for array in (x, y, slope)]
-        for start in range(0, x.size, self.BLOCK):
-            self.fill(*(array[start:start + self.BLOCK] for array in flat))
-        self.remember(slope)
+        y = np.empty(x.shape, np.result_type(x.dtype, np.float32))
+        arrays = [x, y, np.empty_like(y)] if self.remembering else [x, y]
+        self.remember(arrays[-1])
+        if x.size > self.BLOCK:
+            flat = [array.reshape(-1) for array in arrays]
+            for start in range(0, x.size, self.BLOCK):
+                self.fill(*(array[start:start + self.BLOCK] for array in flat))
+        else:
+            self.fill(*arrays)
         return y
 
     def backward(self, dy):
@@ -70,17 +73,27 @@ class GELU(Activation):
         check_choice("approximate", approximate, ("none", "tanh"))
         self.approximate = approximate
 
-    def fill(self, x, y, slope):
+    def fill(self, x, y, slope=None):
+        c = math.sqrt(2 / math.pi)
         if self.approximate == "tanh":
-            c, square = math.sqrt(2 / math.pi), x * x
-            phi = (1 + np.tanh(x * (c + c * self.CUBIC * square))) / 2
-            np.multiply(x, phi, out=y)
-            np.multiply(y, (1 - phi) * (2 * c + 6 * c * self.CUBIC * square), out=slope)        # 1 - t² = 4 Φ (1 - Φ)
+            square = x * x
+            phi = square * (c * self.CUBIC)
+            phi += c
+            phi *= x
+            np.tanh(phi, out=phi)
         else:
             phi, density = erf_and_exp(x * math.sqrt(0.5))
-            phi += 1
-            phi /= 2
-            np.multiply(x, phi, out=y)
+        phi += 1
+        phi /= 2
+        np.multiply(x, phi, out=y)
+        if slope is None:
+            return
+        if self.approximate == "tanh":          # 1 - t² = 4 Φ (1 - Φ)
+            np.multiply(square, 6 * c * self.CUBIC, out=slope)
+            slope += 2 * c
+            slope *= y
+            slope -= slope * phi
+        else:
             np.multiply(x, density / math.sqrt(2 * math.pi), out=slope)
         slope += phi
 
@@ -93,7 +106,8 @@ class SiLU(Activation):
     Source: Elfwing et al. 2017; "Swish" in Ramachandran et al. 2017.
     """
 
-    def fill(self, x, y, slope):
+    def fill(self, x, y, slope=None):
         sigma = (1 + np.tanh(x / 2)) / 2        # the same function, and it cannot overflow
         np.multiply(x, sigma, out=y)
-        np.add(sigma, y * (1 - sigma), out=slope)
+        if slope is not None:
+            np.add(sigma, y * (1 - sigma), out=slope)

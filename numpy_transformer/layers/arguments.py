@@ -10,25 +10,27 @@ def rows(x):
     return x.reshape(-1, x.shape[-1])
 
 
-def row_sums(x):
+def row_sums(x, weight=1):
     """(..., n) -> (..., 1): as a matmul it is four times as quick as x.sum(-1, keepdims=True)."""
-    return x @ ones(x.shape[-1], x.dtype)[:, None]
+    return x @ full(x.shape[-1], weight, x.dtype)[:, None]
+
+
+def row_means(x):
+    return row_sums(x, 1 / x.shape[-1])
 
 
 def column_sums(x):
     """(..., n) -> (n,): the sum over all rows."""
     x = rows(x)
-    return ones(len(x), x.dtype) @ x
+    return full(len(x), 1, x.dtype) @ x
 
 
-@functools.lru_cache
-def ones(n, dtype):
-    return np.ones(n, dtype)
+full = functools.lru_cache(np.full)
 
 
 def row_dots(x, y):
     """(..., n) and (..., n) or (n,) -> (..., 1): sum of x y over the last axis, without an array for the products."""
-    return (x[..., None, :] @ y[..., :, None])[..., 0] if y.ndim > 1 else x @ y[:, None]
+    return np.vecdot(x.conj(), y)[..., None] if y.ndim > 1 else x @ y[:, None]      # vecdot conjugates; we do not
 
 
 def check_array(layer, *arrays):
@@ -39,7 +41,7 @@ def check_array(layer, *arrays):
 
 def check_last_dim(layer, x, name, size):
     check_array(layer, x)
-    if x.ndim == 0 or x.shape[-1] != size:
+    if x.shape[-1:] != (size,):
         raise ValueError(f"{type(layer).__name__} takes inputs whose last dimension is {name} = {size}, got shape "
                          f"{x.shape}; pass (..., {size}) or build the layer with another {name}")
 

@@ -71,8 +71,7 @@ class ScaledDotProductAttention(Module):
 
 
 def check_shapes(q, k, v):
-    heads = [x.shape[-3] if x.ndim > 2 else 1 for x in (q, k, v)]
-    if (not q.ndim == k.ndim == v.ndim >= 2 or q.shape[:-3] != k.shape[:-3] or k.shape[:-1] != v.shape[:-1]
-            or q.shape[-1] != k.shape[-1] or heads[0] % heads[1]):
+    same = q.ndim == k.ndim >= 2 and q.shape[:-3] == k.shape[:-3] and q.shape[-1] == k.shape[-1]
+    if not same or k.shape[:-1] != v.shape[:-1] or q.ndim > 2 and q.shape[-3] % k.shape[-3]:
         raise ValueError(f"queries {q.shape}, keys {k.shape} and values {v.shape} do not fit together: wanted "
                          "(B, H, T, d), (B, G, S, d) and (B, G, S, e) with H a multiple of G")

@@ -9,8 +9,7 @@ from .arguments import check_array
 class Dropout(Module):
     """y = x * m / (1 - p), where each entry of m is 0 with probability p, else 1.
 
-    Parameters:
-        p : float in [0, 1), the probability of dropping an entry (drawn to within 2^-16)
+    Parameters: p : float in [0, 1), the probability of dropping an entry (drawn to within 2^-16)
         rng : generator or seed that draws the masks
     Shape: x (any) -> y (the same; where nothing is dropped, x itself)
     Backward: dx = dy * m / (1 - p), with the mask of the matching forward
@@ -26,10 +25,13 @@ class Dropout(Module):
         self.rng = np.random.default_rng(rng)
 
     def forward(self, x):
+        if not (self.training and self.p):
+            self.remember(None)
+            return x
         check_array(self, x)
-        scale = self.draw(x) if self.training and self.p else None
+        scale = self.draw(x)
         self.remember(scale)
-        return x if scale is None else x * scale
+        return x * scale
 
     def backward(self, dy):
         scale = self.recall()

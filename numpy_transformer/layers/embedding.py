@@ -12,9 +12,7 @@ from .initial import normal
 class Embedding(Module):
     """y = E[ids]: a row of the table for each token, times sqrt(d_model) if scaled.
 
-    Parameters:
-        vocab_size, d_model : int
-        scale : bool, multiply by sqrt(d_model)
+    Parameters: vocab_size, d_model : int; scale : bool, multiply by sqrt(d_model)
         pad_id : int or None; this token embeds to zeros, and its row gets no gradient
         rng : generator or seed of the initial weights, N(0, 1/d_model)
     Shape: ids (...) integers -> y (..., d_model); `weight` (vocab_size, d_model)

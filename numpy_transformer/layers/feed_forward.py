@@ -14,12 +14,8 @@ ACTIVATIONS = {"relu": ReLU, "gelu": GELU, "gelu_tanh": lambda: GELU("tanh"), "s
 class FeedForward(Module):
     """y = down(dropout(f(up(x)))),   f = ReLU in the paper: max(0, x W1 + b1) W2 + b2.
 
-    Parameters:
-        d_model, d_ff : int
-        activation : "relu", "gelu" (exact), "gelu_tanh" or "silu"
-        dropout : float, on the hidden layer
-        bias : bool, in the Linears `up` and `down`
-        rng : generator or seed of initial weights and dropout
+    Parameters: d_model, d_ff : int; activation : "relu", "gelu" (exact), "gelu_tanh" or "silu"; dropout : float, on the
+        hidden layer; bias : bool, in the Linears `up` and `down`; rng : generator or seed of weights and dropout
     Shape: x (..., d_model) -> y (..., d_model)
     Backward: forward upside down
     Raises: ValueError if the activation is unknown or the last dimension of x is not d_model.
@@ -44,10 +40,7 @@ class FeedForward(Module):
 class SwiGLU(Module):
     """y = down(silu(gate(x)) * up(x)).
 
-    Parameters:
-        d_model, d_ff : int
-        bias : bool, in the Linears `gate`, `up` and `down`
-        rng : generator or seed of the initial weights
+    Parameters: d_model, d_ff : int; bias : bool, in the Linears `gate`, `up` and `down`; rng : generator or seed
     Shape: x (..., d_model) -> y (..., d_model)
     Backward:
         with a = silu(gate x), u = up x and dh = down backward of dy (the product rule):

@@ -10,9 +10,7 @@ from .initial import DTYPE, xavier_uniform
 class Linear(Module):
     """y = x W + b on the last axis.
 
-    Parameters:
-        d_in, d_out : int
-        bias : bool, whether there is a b
+    Parameters: d_in, d_out : int; bias : bool, whether there is a b
         rng : generator or seed of the initial weights (Xavier uniform; b starts at zero)
     Shape: x (..., d_in) -> y (..., d_out); `weight` (d_in, d_out), `bias` (d_out,)
     Backward: dW = sum over rows of xᵀ dy,   db = sum over rows of dy,   dx = dy Wᵀ

@@ -10,8 +10,7 @@ from .softmax import shift
 class CrossEntropyLoss(Module):
     """Mean over the counted targets of -sum_v q_v log softmax(z)_v,   q = (1 - ε) onehot + ε / V.
 
-    Parameters:
-        label_smoothing : ε in [0, 1)
+    Parameters: label_smoothing : ε in [0, 1)
         ignore_id : int or None; targets with this id are not counted and get no gradient
     Shape: logits z (..., V), targets (...) integers -> a scalar; `count` is the number of counted targets
     Backward: dz = dy (softmax(z) - q) / count, exactly 0 in the rows of ignored targets

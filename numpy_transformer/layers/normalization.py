@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..module import Module, Parameter
-from .arguments import check_last_dim, check_positive, column_sums, row_dots, row_sums
+from .arguments import check_last_dim, check_positive, column_sums, row_dots, row_means
 from .initial import DTYPE
 
 
@@ -28,7 +28,7 @@ class LayerNorm(Module):
 
     def forward(self, x):
         check_last_dim(self, x, "d_model", self.d_model)
-        x_hat = x - row_sums(x) / self.d_model
+        x_hat = x - row_means(x)
         inverse_std = 1 / np.sqrt(row_dots(x_hat, x_hat) / self.d_model + self.eps)
         x_hat *= inverse_std
         self.remember(x_hat, inverse_std)
@@ -44,7 +44,7 @@ class LayerNorm(Module):
         product = dy * x_hat
         self.gamma.grad += column_sums(product)
         dx = dy * self.gamma.data               # g
-        dx -= row_sums(dx) / self.d_model
+        dx -= row_means(dx)
         dx -= np.multiply(x_hat, row_dots(product, self.gamma.data) / self.d_model, out=product)
         dx *= inverse_std
         return dx

@@ -38,10 +38,7 @@ class SinusoidalPositionalEncoding(Module):
 
     PE[t, 2i] = sin(t / 10000^(2i/D)),   PE[t, 2i+1] = cos(t / 10000^(2i/D))
 
-    Parameters:
-        d_model : int, may be odd
-        max_len : int, rows of the table
-        dropout : float, on the sum
+    Parameters: d_model : int, may be odd; max_len : int, rows of the table; dropout : float, on the sum
         rng : generator or seed of the dropout
     Shape: x (B, T, d_model) or (T, d_model) -> y (the same); `table` (max_len, d_model). `offset` is the position of
         the first token; `positions` (T,) or (B, T) are given where they do not just count up.

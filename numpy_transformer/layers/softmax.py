@@ -10,7 +10,7 @@ SMALL, TINY = 60.0, 1e-20                       # exp of anything below SMALL is
 
 def shift(x):
     """x minus its row maximum, so that exp cannot overflow; a row of -inf alone stays -inf."""
-    dtype = np.result_type(x, np.float32)
+    dtype = np.result_type(x.dtype, np.float32)
     top = x.real.max(-1, keepdims=True)         # a constant: softmax does not see it, nor do derivatives
     return np.subtract(x, np.maximum(top, float(np.finfo(dtype).min)), dtype=dtype)
 
@@ -25,7 +25,7 @@ class Softmax(Module):
 
     def forward(self, x):
         check_array(self, x)
-        y = np.exp(x if x.size and x.real.max() < SMALL else shift(x), dtype=np.result_type(x, np.float32))
+        y = np.exp(x if x.size and x.real.max() < SMALL else shift(x), dtype=np.result_type(x.dtype, np.float32))
         total = row_sums(y)
         if total.size and not total.real.min() > TINY:      # hidden rows, or all so low that exp has no digits there
             y = np.exp(shift(x))
