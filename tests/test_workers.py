@@ -1,12 +1,19 @@
-"""Data-parallel threads, the flat buffers they need, and the machine: the same numbers, whoever computes them."""
+"""Data-parallel workers, the flat buffers they need, and the machine: the same numbers, whoever computes them."""
 
+import contextlib
 import copy
 import ctypes
+import gc
 import json
 import math
+import multiprocessing.dummy
+import os
+import signal
 import subprocess
 import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +21,49 @@ import pytest
 from commands import run as command
 
 import numpy_transformer as nt
-from numpy_transformer.training import machine, optimizers, trainer, workers
+from numpy_transformer.training import machine, optimizers, shares, trainer, workers
 from numpy_transformer.training.checkpoint import read_checkpoint, write_checkpoint
-from numpy_transformer.training.workers import Workers, split, workers_for
+from numpy_transformer.training.shares import split, workers_for
+from numpy_transformer.training.workers import Workers
 
 ROOT = Path(__file__).parents[1]
+TESTS = os.getpid()
 V, W, T, S, PAD = 11, 13, 7, 5, 0
 
 pytestmark = pytest.mark.skipif(machine.blas() is None, reason="this NumPy's BLAS has no threads to limit")
+forks = pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "darwin", reason="no fork, or none that is safe")
+both = pytest.mark.parametrize("mode", [pytest.param("processes", marks=forks), "threads"], indirect=True)
+
+
+@pytest.fixture
+def mode(request, monkeypatch):
+    """Replicas live in forked processes, or in threads, whatever the system."""
+    monkeypatch.setattr(workers, "FORKS", request.param == "processes")
+    return request.param
+
+
+@pytest.fixture
+def born():
+    """A function that gives the replicas' processes, or threads, which this test has started and which live."""
+    kinds = multiprocessing, multiprocessing.dummy
+    before = {child for kind in kinds for child in kind.active_children()}
+    return lambda: [child for kind in kinds for child in kind.active_children() if child not in before]
+
+
+@pytest.fixture
+def looked_into(monkeypatch):
+    """The (model, criterion) of all that compute a share, in threads, where a test can see them."""
+    monkeypatch.setattr(workers, "FORKS", False)
+    pairs, compute = [], workers.accumulate
+
+    def accumulate(model, criterion, *rest):
+        if all(pair[0] is not model for pair in pairs):
+            pairs.append((model, criterion))
+        return compute(model, criterion, *rest)
+
+    for module in (workers, shares):
+        monkeypatch.setattr(module, "accumulate", accumulate)
+    return pairs
 
 
 def language_model(dropout=0.0, seed=0, dtype=np.float64):
@@ -94,8 +136,9 @@ STEPS = {                                       # batches of each step
 }
 
 
+@both
 @pytest.mark.parametrize("case", STEPS)
-def test_any_number_of_workers_computes_the_same(case):
+def test_any_number_of_workers_computes_the_same(case, mode):
     build, steps = STEPS[case]
     runs = [make(build(), count, accumulate=len(steps[0]), clip=1.0) for count in (1, 2, 3)]
     for batches in steps:
@@ -107,7 +150,17 @@ def test_any_number_of_workers_computes_the_same(case):
             assert row["norm"] == pytest.approx(rows[0]["norm"], rel=1e-12)
             assert_near(gradients(run.model), gradients(runs[0].model))
             assert_near(run.model.state_dict(), runs[0].model.state_dict())
-    assert [run.workers for run in runs] == [1, 2, 3]
+    assert [run.workers for run in runs] == [1, 2, 3] and [len(run.team.replicas) for run in runs] == [0, 1, 2]
+
+
+@both
+def test_replicas_without_a_share_add_nothing_of_an_earlier_step(mode):
+    run, alone = make(language_model(), 3), make(language_model(), 1)
+    for n, rows in enumerate((9, 1, 2, 9, 2, 1)):
+        row = run.step([batch(n, rows)])
+        assert row["loss"] == pytest.approx(alone.step([batch(n, rows)])["loss"], rel=1e-12)
+        assert_near(gradients(run.model), gradients(alone.model))
+        assert all(max(abs(gradient).max() for gradient in its) > 1e-3 for _, its in run.team.replicas)    # it could
 
 
 def test_the_shares_count_different_numbers_of_targets():
@@ -117,17 +170,26 @@ def test_the_shares_count_different_numbers_of_targets():
     assert all(a != b for a, b in counts) and counts[1][1] == 0
 
 
-def test_gradients_are_those_of_the_model_called_by_hand():
-    model, by_hand, criterion = language_model(), language_model(), nt.CrossEntropyLoss(0.1, ignore_id=PAD)
-    ids, targets = batch(0, 5, 0.4)
-    loss = criterion(by_hand(ids), targets)
-    by_hand.backward(criterion.backward())
-    found = Workers(model, nt.CrossEntropyLoss(0.1, ignore_id=PAD), 3).gradients([(ids, targets)], lambda *each: None)
-    assert found == (pytest.approx(loss, rel=1e-12), np.count_nonzero(targets))
-    assert_near(gradients(model), gradients(by_hand))
+def assert_as_by_hand(team, batch, tolerance=1e-12):
+    """The team's gradients and loss are those of an equal model that knows nothing of workers."""
+    model, criterion = copy.deepcopy(team.model), nt.CrossEntropyLoss(0.1, ignore_id=PAD)
+    model.zero_grad()
+    loss = criterion(model(batch[0]), batch[1])
+    model.backward(criterion.backward())
+    assert team.gradients([batch]) == (pytest.approx(loss, rel=tolerance), np.count_nonzero(batch[1]))
+    assert_near(gradients(team.model), gradients(model), tolerance)
 
 
-def test_targets_that_are_all_ignored_are_refused_by_many_workers_too():
+@both
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_gradients_are_those_of_the_model_called_by_hand(count, mode):
+    team = Workers(language_model(), nt.CrossEntropyLoss(0.1, ignore_id=PAD), count)
+    for n in range(2):                          # the first gradients are forgotten
+        assert_as_by_hand(team, batch(n, 5, 0.4))
+
+
+@both
+def test_targets_that_are_all_ignored_are_refused_by_many_workers_too(mode):
     run = make(language_model(), 3)
     nothing = batch(0, 5, empty=range(5))
     with pytest.raises(ValueError, match="step 1: all targets of its 1 batches are ignored"):
@@ -162,9 +224,10 @@ class Masked(nt.Module):
         self.embedding.backward(self.attention.backward(self.output.backward(dy)))
 
 
+@both
 @pytest.mark.parametrize("shape, cut", [((T, T), False), ((1, 1, T, T), False), ((1, 2, 1, T), False), (None, False),
                                         ((5, 1, 1, T), True), ((5, 2, T, T), True)])
-def test_a_mask_is_cut_where_it_has_the_batch_and_whole_where_it_is_broadcast(shape, cut):
+def test_a_mask_is_cut_where_it_has_the_batch_and_whole_where_it_is_broadcast(shape, cut, mode):
     ids, targets = batch(0, 5)
     mask = None if shape is None else np.random.default_rng(1).random(shape) < 0.6
     parts = split(((ids, mask), targets), 2)
@@ -184,8 +247,9 @@ def trained(count, seed=0, steps=3, dtype=np.float64):
     return run
 
 
+@both
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_same_seed_and_count_train_bit_for_bit_alike_and_other_counts_do_not(dtype):
+def test_the_same_seed_and_count_train_bit_for_bit_alike_and_other_counts_do_not(dtype, mode):
     runs = {count: trained(count, dtype=dtype) for count in (1, 2, 3)}
     for count, run in runs.items():
         again = trained(count, dtype=dtype)
@@ -195,47 +259,129 @@ def test_the_same_seed_and_count_train_bit_for_bit_alike_and_other_counts_do_not
     assert differ(runs[2].model, trained(2, seed=1, dtype=dtype).model)
 
 
-def dropouts(model):
-    return [module for _, module in model.named_modules() if isinstance(module, nt.Dropout)]
+@forks
+def test_processes_and_threads_draw_and_compute_the_same(monkeypatch):
+    runs = []
+    for kind in (True, False):
+        monkeypatch.setattr(workers, "FORKS", kind)
+        runs.append(trained(3))
+    assert_same(runs[0].model, runs[1].model)
+    assert runs[0].history == runs[1].history
 
 
-def test_each_replica_draws_other_numbers_and_shares_a_generator_as_the_model_does():
-    model = language_model(0.3)
-    state = model.dropout.rng.bit_generator.state
-    models = [replica for replica, _ in Workers(model, nt.CrossEntropyLoss(), 3).pairs]
-    assert models[0] is model and model.dropout.rng.bit_generator.state == state        # it draws as if it were alone
-    for replica in models:
-        assert len(dropouts(replica)) > 5 and len({id(dropout.rng) for dropout in dropouts(replica)}) == 1
-    assert len({id(replica.dropout.rng) for replica in models}) == 3
-    assert len({tuple(replica.dropout.rng.integers(2 ** 63, size=4)) for replica in models}) == 3
-    again = [replica for replica, _ in Workers(language_model(0.3), nt.CrossEntropyLoss(), 3).pairs]
-    other = [replica for replica, _ in Workers(language_model(0.3, 1), nt.CrossEntropyLoss(), 3).pairs]
-    for a, b, c in list(zip(models, again, other))[1:]:                 # the seed and the number decide
-        b.dropout.rng.integers(2 ** 63, size=4)
-        c.dropout.rng.integers(2 ** 63, size=4)
-        states = [replica.dropout.rng.bit_generator.state for replica in (a, b, c)]
-        assert states[0] == states[1] != states[2]
+class Draws(nt.Module):
+    """Of a model only the dropout: its gradients show what the masks have kept."""
+
+    def __init__(self, *rngs):
+        self.dropouts = [nt.Dropout(0.5, rng) for rng in rngs]
+        self.kept = nt.Parameter(np.zeros((len(rngs), 64)))
+
+    def forward(self, x):
+        for dropout in self.dropouts:
+            dropout(np.ones(64))
+        return 0.0
+
+    def backward(self, dy):
+        self.last = np.array([dropout.backward(np.full(64, dy)) for dropout in self.dropouts])
+        self.kept.grad += self.last
 
 
-def test_generators_that_are_apart_stay_apart():
-    model = Masked()
-    model.first, model.second, model.third = nt.Dropout(0.3, 5), nt.Dropout(0.3, 6), nt.Dropout(0.3, 7)
-    model.third.rng = model.first.rng
-    replica = Workers(model, nt.CrossEntropyLoss(), 2).pairs[1][0]
-    assert replica.first.rng is replica.third.rng is not replica.second.rng
-    states = [module.rng.bit_generator.state for part in (model, replica) for module in (part.first, part.second)]
-    assert all(states.count(state) == 1 for state in states)
+class Switch(nt.Module):
+    """A loss of 1 in training and 0 in eval."""
+
+    def forward(self, output, targets):
+        self.count = targets.size
+        return float(self.training)
+
+    def backward(self, dy=1.0):
+        return dy
 
 
-def test_generators_of_any_kind_are_given_to_the_replicas():
-    for kind in (np.random.RandomState(5), np.random.Generator(np.random.MT19937(5))):
-        model = Masked()
-        model.dropout = nt.Dropout(0.3, kind)
-        models = [replica for replica, _ in Workers(model, nt.CrossEntropyLoss(), 3).pairs]
-        assert len({tuple(replica.dropout.rng.integers(2 ** 63, size=4)) for replica in models}) == 3
+def draw(team):
+    """What each worker keeps in a step, (dropout, entry), the model itself first."""
+    assert team.gradients([(np.zeros((6, 2)), np.zeros(6))])[1] == 6
+    return [kept > 0 for kept in (team.model.last, *(kept for _, (kept,) in team.replicas))]
 
 
-def test_dropout_off_in_the_model_is_off_in_every_replica():
+def different(masks):
+    return len({mask.tobytes() for mask in masks}) == len(masks)
+
+
+@both
+def test_each_worker_draws_other_masks_and_at_each_step_new_ones(mode):
+    model = Draws(5)
+    rng = model.dropouts[0].rng
+    state = rng.bit_generator.state
+    team, again, other = (Workers(each, Switch(), 3) for each in (model, Draws(5), Draws(6)))
+    assert rng.bit_generator.state == state                 # it takes a step to draw
+    steps = [draw(team) for _ in range(3)]
+    assert [len(masks) for masks in steps] == [3] * 3
+    assert all(16 < mask.sum() < 48 for masks in steps for mask in masks)
+    assert different([mask for masks in steps for mask in [*masks, *draw(other)]])
+    np.testing.assert_array_equal([draw(again) for _ in range(3)], steps)                   # the seed decides
+    rng.bit_generator.state = state
+    assert model.dropouts[0].rng is rng
+    np.testing.assert_array_equal([draw(team) for _ in range(3)], steps)        # replicas have no state of their own
+
+
+def test_one_worker_draws_as_the_model_alone():
+    kept = draw(Workers(Draws(5, 6), Switch(), 1))
+    np.testing.assert_array_equal(kept, [[nt.Dropout(0.5, seed)(np.ones(64)) > 0 for seed in (5, 6)]])
+
+
+@both
+def test_generators_that_are_apart_stay_apart_and_a_shared_one_is_shared(mode):
+    def drawn(*seeds):
+        """By modules with generators of these seeds; None stands for the first one's."""
+        first = np.random.default_rng(seeds[0])
+        return draw(Workers(Draws(*(first if seed is None else seed for seed in (None, *seeds[1:]))), Switch(), 3))
+
+    for three, others, two in zip(drawn(5, 6, None), drawn(5, 7, None), drawn(5, None)):
+        assert different(three)
+        np.testing.assert_array_equal(three[[0, 2]], two)   # what is drawn between them comes from another
+        np.testing.assert_array_equal(others[[0, 2]], two)
+        assert (three[1] != others[1]).any()
+
+
+def test_replicas_share_a_generator_where_the_model_does(looked_into):
+    first = np.random.default_rng(5)
+    draw(Workers(Draws(first, 6, first), Switch(), 3))
+    models = [model for model, _ in looked_into]
+    assert len(models) == 3 and all(a.dropouts[0].rng is a.dropouts[2].rng is not a.dropouts[1].rng for a in models)
+    assert len({id(dropout.rng) for model in models for dropout in model.dropouts}) == 6
+
+
+@both
+@pytest.mark.parametrize("kind", ["MT19937", "PCG64DXSM", "Philox", "RandomState"])
+def test_generators_of_any_kind_are_given_to_the_replicas(kind, mode):
+    def made():
+        rng = np.random.RandomState(5) if kind == "RandomState" else np.random.Generator(getattr(np.random, kind)(5))
+        return Workers(Draws(rng), Switch(), 3)
+
+    team, again = made(), made()
+    steps = [draw(team) for _ in range(2)]
+    assert different([mask for masks in steps for mask in masks])
+    np.testing.assert_array_equal([draw(again) for _ in range(2)], steps)
+
+
+@both
+def test_switches_reach_the_replicas(mode):
+    team = Workers(Draws(5, 6), Switch(), 3)
+    every = [(np.zeros((6, 2)), np.zeros(6))]
+    assert [mask.all() for mask in draw(team)] == [False] * 3 and team.gradients(every)[0] == 1
+    team.model.eval(remember=True)
+    assert [mask.all() for mask in draw(team)] == [True] * 3
+    team.criterion.eval()
+    assert team.gradients(every)[0] == 0        # a replica that trained would add a third
+    team.model.train()
+    team.model.dropouts[1].training = False     # of one module alone
+    assert [mask.all(axis=1).tolist() for mask in draw(team)] == [[False, True]] * 3
+    team.criterion.train()
+    assert team.gradients(every)[0] == 1
+
+
+@both
+def test_dropout_off_in_the_model_is_off_in_every_replica(mode):
     dropping, plain = make(language_model(0.5), 3), make(language_model(0.0), 1)
     dropping.step([batch(0)])                               # they exist, and drop
     dropping.model.load_state_dict(plain.model.state_dict())
@@ -246,25 +392,29 @@ def test_dropout_off_in_the_model_is_off_in_every_replica():
     dropping.model.train()
     loss = dropping.step([batch(2)])["loss"]
     assert abs(loss - plain.step([batch(2)])["loss"]) > 1e-6
-    assert all(module.training for replica, _ in dropping.team.pairs for module in dropouts(replica))
 
 
-def test_a_step_in_eval_says_that_nothing_is_remembered_and_train_puts_it_right():
+@both
+def test_a_step_in_eval_says_that_nothing_is_remembered_and_train_puts_it_right(mode):
     run = make(language_model(), 2)
     run.step([batch(0)])
     run.model.eval()
-    with pytest.raises(RuntimeError, match="nothing to recall"):
-        run.step([batch(1)])
+    for given in (batch(1, 4, empty=(0, 1)), batch(1)):     # of the first only the replica's share counts
+        with pytest.raises(RuntimeError, match="nothing to recall"):
+            run.step([given])
     run.model.train()
     run.step([batch(1)])
     assert run.steps == 2
     other = make(language_model().eval(), 2)
     other.hire(2)                               # while nothing is remembered
+    with pytest.raises(RuntimeError, match="nothing to recall"):
+        other.step([batch(0)])
     other.model.train()
     assert other.step([batch(0)]) == run.history[0]
 
 
-def test_validation_between_the_steps_disturbs_no_replica():
+@both
+def test_validation_between_the_steps_disturbs_no_replica(mode):
     whole = make(language_model(0.3), 2)
     whole.fit(batch, 4, validation=[batch(9)], every=1)
     plain = make(language_model(0.3), 2)
@@ -274,24 +424,48 @@ def test_validation_between_the_steps_disturbs_no_replica():
 
 # weights
 
-def test_replicas_share_the_weights_and_not_the_gradients():
+def test_replicas_share_the_weights_and_not_the_gradients(looked_into):
     model = language_model()
     model.output.bias = nt.Parameter(np.ones(3))            # one that forward does not use
     team = Workers(model, nt.CrossEntropyLoss(), 3)
     for optimizer in (None, nt.SGD(model.parameters(), 0.1), nt.Adam(model.parameters()[2:5])):
-        team.gradients([batch(0)], lambda *each: None)
-        for n, same in enumerate(zip(*(replica.named_parameters() for replica, _ in team.pairs), strict=True)):
-            (name, original), *others = same
-            for other_name, other in others:
-                assert other_name == name and np.shares_memory(other.data, original.data)
-                assert other.data.shape == original.data.shape
+        looked_into.clear()
+        team.gradients([batch(0)])
+        models = sorted((pair[0] for pair in looked_into), key=lambda each: each is not model)
+        assert len(models) == 3 and models[0] is model and all(machine.is_shared(p.data) for p in model.parameters())
+        for same in zip(*(each.named_parameters() for each in models), strict=True):
+            assert len({name for name, _ in same}) == 1 and len({p.data.ctypes.data for _, p in same}) == 1
+            assert len({p.data.shape for _, p in same}) == 1
             for a, b in ((0, 1), (0, 2), (1, 2)):
                 assert not np.shares_memory(same[a][1].grad, same[b][1].grad)
-    replica = team.pairs[1][0]
-    assert replica.output.weight is replica.embedding.weight is not model.embedding.weight
+        for _, its in team.replicas:            # what is added up is what a replica computes
+            assert any(all(p.grad is gradient for p, gradient in zip(each.parameters(), its, strict=True))
+                       for each in models[1:])
+            assert all(machine.is_shared(gradient) for gradient in its)
+    assert all(each.output.weight is each.embedding.weight for each in models)
+    assert len({id(each.embedding.weight) for each in models}) == 3
 
 
-def test_weights_that_change_between_steps_reach_the_replicas():
+@both
+def test_replicas_are_made_at_the_first_step_and_kept(mode, born):
+    run = make(language_model(), 3)
+    run.hire(3)
+    assert not born()
+    run.step([batch(0, 1)])                     # there is nothing for them in one row
+    assert not born()
+    run.step([batch(0)])
+    replicas = born()
+    assert len(replicas) == 2
+    run.model.load_state_dict(language_model(seed=8).state_dict())
+    for n in range(3):
+        run.step([batch(n)])
+    assert set(born()) == set(replicas)
+    make(language_model(), 1).step([batch(0)])
+    assert set(born()) == set(replicas)
+
+
+@both
+def test_weights_that_change_between_steps_reach_the_replicas(mode):
     def loaded(run):
         run.model.load_state_dict(language_model(seed=8).state_dict())
 
@@ -318,7 +492,36 @@ def test_weights_that_change_between_steps_reach_the_replicas():
         assert_near(runs[1].model.state_dict(), runs[0].model.state_dict())
 
 
-def test_two_trainers_take_turns_on_one_model():
+@both
+def test_weights_that_no_optimizer_holds_reach_the_replicas_too(mode):
+    team = Workers(language_model(), nt.CrossEntropyLoss(0.1, ignore_id=PAD), 3)
+    assert_as_by_hand(team, batch(0))
+    team.model.load_state_dict(language_model(seed=8).state_dict())
+    assert_as_by_hand(team, batch(1))
+    team.model.embedding.weight.data[3] *= 2
+    assert_as_by_hand(team, batch(2))
+    team.model.astype(np.float32)
+    assert_as_by_hand(team, batch(3), 1e-5)
+    assert team.replicas[1][1][0].dtype == np.float32
+    team.model.embedding.weight.data[3] *= 2
+    assert_as_by_hand(team, batch(4), 1e-5)
+
+
+@both
+def test_replicas_made_anew_draw_what_the_old_ones_would_have_drawn(mode, born):
+    run, undisturbed = make(language_model(0.3), 3), make(language_model(0.3), 3)
+    for n in range(3):
+        undisturbed.step([batch(n)])
+        before = born()
+        run.step([batch(n)])
+        assert not n or len(set(born()) - set(before)) == 2
+        nt.SGD(run.model.parameters(), 0.1)     # moves the weights
+    assert_same(run.model, undisturbed.model)
+    assert run.history == undisturbed.history
+
+
+@both
+def test_two_trainers_take_turns_on_one_model(mode):
     models = [language_model(), language_model()]
     turns = [[make(model, count), make(model, count, lr=0.02)] for model, count in zip(models, (1, 2))]
     for n in range(4):
@@ -330,19 +533,18 @@ def test_two_trainers_take_turns_on_one_model():
 # the threads of BLAS, and errors
 
 class Watched(nt.Module):
-    """A language model that writes down the threads of BLAS, and in which a thread may fail."""
-
-    seen = []                                   # of the class, so that replicas write here too
+    """A language model and a parameter whose gradient shows the threads of BLAS in forward and in backward."""
 
     def __init__(self):
-        self.model = language_model()
+        self.model, self.threads = language_model(), nt.Parameter(np.zeros(2))
 
     def forward(self, ids):
-        self.seen.append(machine.blas()[0]())
+        self.seen = [machine.blas()[0]()]
         return self.model(ids)
 
     def backward(self, dy):
         self.seen.append(machine.blas()[0]())
+        self.threads.grad += self.seen
         return self.model.backward(dy)
 
 
@@ -350,64 +552,156 @@ class Watched(nt.Module):
 def two_threads():
     """BLAS has two threads for the time of a test."""
     before = machine.set_blas_threads(2)
-    Watched.seen.clear()
     yield
     machine.set_blas_threads(before)
 
 
-def test_blas_has_one_thread_during_a_step_of_many_and_its_own_before_and_after(two_threads):
-    run = make(Watched(), 3)
-    run.step([batch(0)])
-    assert Watched.seen == [1] * 6 and machine.blas()[0]() == 2
-    Watched.seen.clear()
-    make(Watched(), 1).step([batch(0)])
-    assert Watched.seen == [2] * 2 and machine.blas()[0]() == 2
+@both
+def test_blas_has_one_thread_during_a_step_of_many_and_its_own_before_and_after(two_threads, mode):
+    run, alone = make(Watched(), 3), make(Watched(), 1)
+    for n in range(2):
+        run.step([batch(n)])
+        assert machine.blas()[0]() == 2
+        alone.step([batch(n)])
+        assert alone.model.seen == [2, 2] and run.model.seen == [1, 1]
+        assert [its[-1].tolist() for _, its in run.team.replicas] == [[1, 1]] * 2
 
 
-def spoilt(row, value):
-    """A batch with an id in one of its six rows that no embedding has."""
+def spoilt(values):
+    """A batch of six rows with ids that no embedding has in some of them, {row: id}."""
     ids, targets = batch(0, 6)
-    ids[row, 2] = value
+    for row, value in values.items():
+        ids[row, 2] = value
     return ids, targets
 
 
-@pytest.mark.parametrize("row", [0, 2, 3, 5])
-def test_an_error_in_any_thread_is_raised_as_it_is_and_the_next_step_works(two_threads, row):
+@both
+@pytest.mark.parametrize("rows", [[0], [2], [3], [5], [2, 5], [0, 2, 5]])
+def test_an_error_in_any_share_is_raised_as_it_is_and_the_next_step_works(two_threads, rows, mode):
     run, alone = make(Watched(), 3), make(language_model(), 1)
+    spoiled = spoilt({row: 23 + row for row in rows})
     for _ in range(2):
         before = run.model.state_dict()
-        with pytest.raises(IndexError, match="23") as error:
-            run.step([spoilt(row, 23)])
+        with pytest.raises(IndexError) as error:
+            run.step([spoiled])
         with pytest.raises(IndexError) as wanted:
-            alone.step([spoilt(row, 23)])
+            alone.step([spoilt({rows[0]: 23 + rows[0]})])   # the first
         ours, theirs = (str(caught.value).split(" at index ")[0] for caught in (error, wanted))
-        assert ours == theirs                   # the index is that within the share
+        assert ours == theirs and str(23 + rows[0]) in ours         # the index is that within the share
         assert machine.blas()[0]() == 2 and run.steps == len(run.history)
         for name, array in run.model.state_dict().items():
             np.testing.assert_array_equal(array, before[name])
         assert run.step([batch(1)])["loss"] == pytest.approx(alone.step([batch(1)])["loss"], rel=1e-12)
         assert_near(gradients(run.model.model), gradients(alone.model))
+    assert machine.blas()[0]() == 2
 
 
-def test_nothing_is_remembered_of_failed_or_ignored_shares():
-    def left(run):
-        parts = [part for pair in run.team.pairs for root in pair for _, part in root.named_modules()]
+class Troubled(nt.Module):
+    """A language model in which some ids beyond its vocabulary call for trouble, {id: function}."""
+
+    def __init__(self, troubles):
+        self.model, self.troubles = language_model(), troubles
+
+    def forward(self, ids):
+        for value, trouble in self.troubles.items():
+            if (ids == value).any():
+                trouble()
+        return self.model(np.where(ids < V, ids, 1))
+
+    def backward(self, dy):
+        return self.model.backward(dy)
+
+
+class Trouble(Exception):
+    pass
+
+
+def fail(kind=Trouble):
+    error = kind("too late", 3)
+    error.hint = "earlier"
+    raise error
+
+
+@both
+@pytest.mark.parametrize("row", [0, 2, 5])
+def test_an_error_keeps_its_type_its_arguments_and_its_attributes(row, mode):
+    run = make(Troubled({20: fail}), 3)
+    with pytest.raises(Trouble) as error:
+        run.step([spoilt({row: 20})])
+    assert type(error.value) is Trouble and error.value.args == ("too late", 3) and error.value.hint == "earlier"
+
+
+@both
+@pytest.mark.parametrize("kind", [Trouble, KeyboardInterrupt])
+def test_an_error_in_the_own_share_while_replicas_are_busy_does_not_confuse_the_next_step(kind, mode, born):
+    run, alone = make(Troubled({20: lambda: fail(kind), 21: lambda: time.sleep(0.2)}), 3), make(language_model(), 1)
+    run.step([batch(0)])
+    alone.step([batch(0)])
+    replicas = born()
+    for n in range(2):
+        with pytest.raises(kind, match="too late"):
+            run.step([spoilt({0: 20, 2: 21, 5: 21})])
+        assert run.step([batch(n)])["loss"] == pytest.approx(alone.step([batch(n)])["loss"], rel=1e-12)
+        assert_near(gradients(run.model.model), gradients(alone.model))
+        assert_ended(replicas)
+        replicas = born()
+        assert len(replicas) == 2
+
+
+@forks
+def test_a_share_may_be_larger_than_what_a_pipe_holds(monkeypatch):
+    monkeypatch.setattr(workers, "FORKS", True)
+    ids, targets = (np.tile(array, (3, 1500)) for array in batch(0, 6))
+    model = nt.Linear(1, V, rng=0).astype(np.float64)
+    team, criterion = Workers(model, nt.CrossEntropyLoss(), 3), nt.CrossEntropyLoss()
+    x = ids[..., None] / V                      # 1.5 MB
+    found, summed = team.gradients([(x, targets)]), gradients(model)
+    assert found == (pytest.approx(criterion(model(x), targets), rel=1e-12), targets.size)
+    model.zero_grad()
+    model.backward(criterion.backward())
+    assert_near(summed, gradients(model), 1e-11)
+
+
+@forks
+def test_a_share_that_cannot_be_sent_does_not_confuse_the_next_step(monkeypatch, born):
+    monkeypatch.setattr(workers, "FORKS", True)
+    run, alone = make(language_model(), 3), make(language_model(), 1)
+    ids, targets = batch(0, 6)
+    targets = targets.astype(object)
+    targets[5, 0] = lambda: None                # for the second replica, when the first is busy already
+    with pytest.raises(Exception, match="lambda"):
+        run.step([(ids, targets)])
+    assert_the_next_steps_work(run, alone, born)
+
+
+def assert_ended(replicas, code=0):
+    for replica in replicas:
+        replica.join(30)
+    assert [replica.exitcode for replica in replicas] == [code] * len(replicas)
+
+
+def test_nothing_is_remembered_of_failed_or_ignored_shares(looked_into, born):
+    def left():
+        parts = [part for pair in looked_into for root in pair for _, part in root.named_modules()]
         return [part for part in parts if vars(part).get("_memory")]
 
     run = make(language_model(), 3)
     run.step([batch(0, 6, empty=(2, 3))])
-    assert not left(run)
+    assert len(looked_into) == 3 and not left()
     for row in (0, 5):
-        ids, targets = batch(0, 6)
+        replicas, (ids, targets) = born(), batch(0, 6)
         targets[row, 2] = 23                    # found by the loss, when the model already remembers
         with pytest.raises(IndexError):
             run.step([(ids, targets)])
+        assert_ended(replicas)
+        looked_into.clear()
         run.step([batch(0, 6)])
-        assert not left(run)
+        assert len(looked_into) == 3 and not left()
 
 
+@both
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_other_mistakes_in_the_targets_are_not_taken_for_ignored_ones(count):
+def test_other_mistakes_in_the_targets_are_not_taken_for_ignored_ones(count, mode):
     run, (ids, targets) = make(language_model(), count), batch(0, 6)
     for wrong in (targets[:, :3], np.where(np.arange(6)[:, None] < 5, targets, 23)):
         with pytest.raises((ValueError, IndexError), match="wanted one target for each|23"):
@@ -417,50 +711,301 @@ def test_other_mistakes_in_the_targets_are_not_taken_for_ignored_ones(count):
     assert run.steps == 0
 
 
-def test_errors_in_all_threads_are_waited_for(two_threads):
-    run = make(Watched(), 3)
-    with pytest.raises(IndexError):
-        run.step([(np.full((6, T), 23), batch(0, 6)[1])])
-    assert len(Watched.seen) == 3 and machine.blas()[0]() == 2
-
-
-@pytest.mark.parametrize("row", [0, 5])
-def test_a_loss_that_is_not_finite_names_the_step_and_changes_nothing(row):
-    run = make(language_model(), 3)
-    run.step([batch(0, 6)])
+@both
+@pytest.mark.parametrize("row", [0, 2, 5])
+def test_a_loss_that_is_not_finite_names_the_step_and_changes_nothing(row, mode):
+    run, alone = make(language_model(), 3), make(language_model(), 1)
+    for each in (run, alone):
+        each.step([batch(0, 6)])
     ids, targets = batch(1, 6)
     ids[ids == 4], ids[row, 2] = 5, 4           # only here
+    kept = run.model.embedding.weight.data[4].copy()
     run.model.embedding.weight.data[4] = math.nan
-    run.model.output.weight = nt.Parameter(np.ones((V, 12)))
     before = run.model.state_dict()
-    with pytest.raises(ValueError, match=r"step 2: the loss is nan.*value of embedding.weight"):
-        make_again = nt.Trainer(run.model, run.criterion, run.optimizer, workers=3)
-        make_again.steps = 1
-        make_again.step([(ids, targets)])
+    with pytest.raises(ValueError, match=r"step 2: the loss is nan.*first to go bad is the value of embedding.weight"):
+        run.step([(ids, targets)])
     for name, array in run.model.state_dict().items():
         np.testing.assert_array_equal(array, before[name])
+    run.model.embedding.weight.data[4] = kept
+    for each in (run, alone):                   # and nothing of it is left in any replica
+        each.step([batch(1, 6)])
+    assert run.steps == 2
+    assert_near(run.model.state_dict(), alone.model.state_dict())
 
 
-def test_numpy_settings_of_the_caller_hold_in_every_thread():
-    model = nt.CausalLanguageModel(V, 12, 2, 2, max_len=T, tie_weights=False, rng=0)
-    run = make(model, 2)
-    model.embedding.weight.data[4] = 1e30
+@both
+@pytest.mark.parametrize("row", [0, 5])
+def test_after_a_loss_that_is_not_finite_nothing_more_is_computed(row, mode):
+    run = make(Troubled({20: fail}), 3, accumulate=2)
     ids, targets = batch(0, 6)
-    ids[ids == 4], ids[5, 2] = 5, 4             # only in the second thread's share
-    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
-        run.step([(ids, targets)])
+    ids[ids == 4], ids[row, 2] = 5, 4           # only here
+    run.model.model.embedding.weight.data[4] = math.nan
+    with pytest.raises(ValueError, match="step 1: the loss is nan"):
+        run.step([(ids, targets), spoilt({row: 20})])
+    run.model.model.embedding.weight.data[4] = 1
+    with pytest.raises(Trouble):
+        run.step([(ids, targets), spoilt({row: 20})])
+
+
+@both
+@pytest.mark.parametrize("row", [0, 5])
+def test_numpy_settings_of_the_caller_hold_in_every_worker(row, mode):
+    def overflow():
+        return np.full(3, 1e30, np.float32) * np.float32(1e30)
+
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError, match="overflow"):
+        make(Troubled({20: overflow}), 2).step([spoilt({row: 20})])
+    with np.errstate(all="ignore"):
+        make(Troubled({20: overflow}), 2).step([spoilt({row: 20})])
+
+
+@both
+def test_a_trainer_may_work_in_another_thread(mode):
+    run, alone = make(language_model(), 3), make(language_model(), 1)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(run.step, [batch(0)]).result()
+    run.step([batch(1)])                        # and then in this one
+    for n in range(2):
+        alone.step([batch(n)])
+    assert_near(run.model.state_dict(), alone.model.state_dict())
+
+
+@forks
+def test_a_trainer_may_work_in_a_process_that_must_not_have_children(monkeypatch):
+    monkeypatch.setattr(workers, "FORKS", True)
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    child = context.Process(target=lambda: theirs.send(make(language_model(), 3).step([batch(0)])), daemon=True)
+    child.start()
+    assert_ended([child])
+    assert ours.recv()["norm"] == pytest.approx(make(language_model(), 1).step([batch(0)])["norm"], rel=1e-12)
+
+
+class Foreign:
+    """It has forward and backward, and knows nothing of this package."""
+
+    def forward(self, x):
+        return 2 * x
+
+    def backward(self, dy):
+        return 2 * dy
+
+
+class WithForeign(nt.Module):
+    def __init__(self, foreign):
+        self.model, self.foreign = language_model(), foreign
+
+    def forward(self, ids):
+        return self.foreign.forward(self.model(ids))
+
+    def backward(self, dy):
+        return self.model.backward(self.foreign.backward(dy))
+
+
+class Double(nt.Module, Foreign):
+    forward, backward = Foreign.forward, Foreign.backward
+
+
+@both
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_module_of_another_kind_works_as_it_does_alone(count, mode):
+    run, alone = make(WithForeign(Foreign()), count), make(WithForeign(Double()), 1)
+    for n in range(2):
+        row = run.step([batch(n)])
+        assert row["loss"] == pytest.approx(alone.step([batch(n)])["loss"], rel=1e-12)
+    assert_near(run.model.state_dict(), alone.model.state_dict())
 
 
 @pytest.mark.parametrize("count", [2, 3])
-def test_without_a_blas_to_limit_one_worker_trains_and_a_warning_says_so(monkeypatch, count):
-    for module in (machine, trainer, workers):
+def test_without_a_blas_to_limit_one_worker_trains_and_a_warning_says_so(monkeypatch, born, count):
+    for module in (machine, trainer, shares):
         monkeypatch.setattr(module, "blas", lambda: None)
     assert machine.set_blas_threads(1) == 0
     run = make(language_model(), count)
     with pytest.warns(UserWarning, match=f"cannot be limited, so one worker trains instead of {count}") as caught:
         run.step([batch(0)])
-    assert caught[0].filename == __file__ and run.workers == 1 and len(run.team.pairs) == 1
+    assert caught[0].filename == __file__ and run.workers == run.team.count == 1 and not born()
     assert workers_for(large(), [nt.Parameter(np.zeros(10 ** 6))]) == 1
+
+
+# the lives of replicas
+
+LOST = r"^a worker has ended in the middle of a step[^\n.]*; try fewer[^\n.]*$"
+
+
+def assert_the_next_steps_work(run, alone, born):
+    for n in range(1, 3):
+        row = run.step([batch(n)])
+        assert row["loss"] == pytest.approx(alone.step([batch(n)])["loss"], rel=1e-12)
+    deadline = time.monotonic() + 30            # for those that were there before
+    while len(born()) > 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(born()) == 2
+    ours = getattr(run.model, "model", run.model)
+    assert_near(gradients(ours), gradients(alone.model))
+    assert_near(ours.state_dict(), alone.model.state_dict())
+
+
+@forks
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_replica_that_is_killed_costs_one_step(monkeypatch, two_threads, born, which):
+    monkeypatch.setattr(workers, "FORKS", True)
+    run, alone = make(language_model(), 3), make(language_model(), 1)
+    for each in (run, alone):
+        each.step([batch(0)])
+    replicas = sorted(born(), key=lambda child: child.name)
+    before = run.model.state_dict()
+    os.kill(replicas[which].pid, signal.SIGKILL)
+    assert_ended([replicas[which]], -signal.SIGKILL)
+    with pytest.raises(RuntimeError, match=LOST):
+        run.step([batch(1)])
+    assert run.steps == 1 and machine.blas()[0]() == 2
+    for name, array in run.model.state_dict().items():
+        np.testing.assert_array_equal(array, before[name])
+    assert_the_next_steps_work(run, alone, born)
+    assert_ended([replicas[1 - which]])
+
+
+@forks
+@pytest.mark.parametrize("rows", [[2], [5], [2, 5]])
+@pytest.mark.parametrize("new", [True, False])
+def test_a_replica_that_is_killed_in_the_middle_of_its_share_costs_one_step(monkeypatch, two_threads, born, rows, new):
+    def die():
+        assert os.getpid() != TESTS
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr(workers, "FORKS", True)
+    run, alone = make(Troubled({20: die}), 3), make(language_model(), 1)
+    for each in () if new else (run, alone):
+        each.step([batch(0)])
+    with pytest.raises(RuntimeError, match=LOST):
+        run.step([spoilt(dict.fromkeys(rows, 20))])
+    assert machine.blas()[0]() == 2
+    assert_the_next_steps_work(run, alone, born)
+
+
+@pytest.fixture
+def ctrl_c():
+    """It raises KeyboardInterrupt here, even where a shell has started the tests in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@forks
+def test_a_ctrl_c_does_not_end_a_replica(monkeypatch, born, ctrl_c):
+    monkeypatch.setattr(workers, "FORKS", True)
+    run, alone = make(language_model(), 3), make(language_model(), 1)
+    for each in (run, alone):
+        each.step([batch(0)])
+    replicas = born()
+    for replica in replicas:
+        os.kill(replica.pid, signal.SIGINT)
+    assert_the_next_steps_work(run, alone, born)
+    assert set(born()) == set(replicas)
+
+
+@both
+def test_replicas_end_with_their_trainer(mode, born):
+    run, other = make(language_model(), 3), make(language_model(), 2)
+    run.step([batch(0)])
+    its = born()
+    other.step([batch(0)])
+    others = [replica for replica in born() if replica not in its]
+    assert len(its) == 2 and len(others) == 1
+    run.step([batch(1)])
+    del run
+    gc.collect()
+    assert_ended(its)
+    other.step([batch(1)])
+    assert born() == others
+    del other
+    gc.collect()
+    assert_ended(others)
+    assert not born()
+
+
+@both
+def test_replicas_end_when_others_take_their_place(mode, born):
+    run = make(language_model(), 3)
+    for replace in (lambda: nt.SGD(run.model.parameters(), 0.1), lambda: run.hire(2), lambda: run.hire(3)):
+        run.step([batch(0)])
+        replicas = born()
+        replace()
+        run.step([batch(1)])
+        assert_ended(replicas)
+        assert len(born()) == run.workers - 1
+
+
+SCRIPT = """
+import signal
+import sys
+import numpy as np
+import numpy_transformer as nt
+from numpy_transformer.training import workers
+
+workers.FORKS = {forks}
+signal.signal(signal.SIGINT, signal.default_int_handler)
+ids = np.arange(48).reshape(6, 8) % 11
+
+
+def batch(n):
+    if n == 3:
+        print("it trains", flush=True)
+    return ids[:, :-1], ids[:, 1:]
+
+
+def run(count):
+    model = nt.CausalLanguageModel(11, 12, 2, 2, max_len=7, rng=0)
+    return nt.Trainer(model, nt.CrossEntropyLoss(), nt.SGD(model.parameters(), 0.1), workers=count)
+
+
+runs = run(3), run(2)
+for one in runs * 2:
+    one.step([batch(0)])
+{rest}
+"""
+
+
+@contextlib.contextmanager
+def script(rest, forks=True):
+    """A program that trains; its output ends when the last of its processes has ended, a replica too."""
+    program = subprocess.Popen([sys.executable, "-c", SCRIPT.format(forks=forks, rest=rest)], cwd=ROOT, text=True,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               start_new_session=True)
+    try:
+        yield program
+    except subprocess.TimeoutExpired:
+        os.killpg(program.pid, signal.SIGKILL)  # some hold its output still, so the group is theirs
+        program.communicate()
+        raise
+    finally:
+        program.stdin.close()                   # if it waits for more
+
+
+@pytest.mark.parametrize("forked", [pytest.param(True, marks=forks), False])
+@pytest.mark.parametrize("rest, code", [("", 0), ("sys.exit(3)", 3)])
+def test_a_program_that_ends_leaves_nothing_behind(forked, rest, code):
+    with script(rest, forked) as program:
+        assert program.communicate(timeout=30) == ("", "") and program.returncode == code
+
+
+@forks
+def test_replicas_end_when_the_program_is_killed():
+    with script("batch(3)\nsys.stdin.read()") as program:
+        assert program.stdout.readline() == "it trains\n"
+        program.kill()
+        assert program.communicate(timeout=30) == ("", "") and program.returncode == -signal.SIGKILL
+
+
+@forks
+def test_a_ctrl_c_goes_to_all_and_is_told_once():
+    with script("run(3).fit(batch, 10 ** 9)") as program:   # besides those that wait
+        assert program.stdout.readline() == "it trains\n"
+        os.killpg(program.pid, signal.SIGINT)
+        out, err = program.communicate(timeout=30)
+    assert program.returncode == -signal.SIGINT and "KeyboardInterrupt: stopped after step" in err
+    assert err.count("stopping after this step") == err.count("Traceback") == 1
 
 
 # how many
@@ -470,23 +1015,25 @@ def large(rows=6, length=400):
     return ids, ids
 
 
-def test_little_work_gets_one_thread_and_much_as_many_as_cores_and_rows(monkeypatch):
-    monkeypatch.setattr(workers, "cores", lambda: 4)
-    parameters = [nt.Parameter(np.zeros(shape, np.float32)) for shape in ((1000, 600), (400000,))]      # 10^6
+def test_little_work_gets_one_worker_and_much_as_many_as_cores_and_rows(monkeypatch):
+    assert shares.WORTHWHILE == (10 ** 7 if workers.FORKS else 10 ** 8)
+    monkeypatch.setattr(shares, "WORTHWHILE", 10 ** 7)
+    monkeypatch.setattr(shares, "cores", lambda: 4)
+    parameters = [nt.Parameter(np.zeros(shape, np.float32)) for shape in ((100, 60), (4000,))]          # 10^4
     assert workers_for(batch(), language_model().parameters()) == 1
-    assert workers_for(large(6, 30), parameters) == 1       # 1.8 * 10^8
-    assert workers_for(large(5, 40), parameters) == 2       # 2.0
-    assert workers_for(large(6, 60), parameters) == 3       # 3.6
-    assert workers_for(large(6, 400), parameters) == 4
-    assert workers_for(large(3, 400), parameters) == 3 and workers_for(large(1, 400), parameters) == 1
-    assert workers_for(((large()[0], None), large()[1]), parameters) == 4                   # inputs as a tuple
-    assert workers_for((np.zeros((6, 50, 3)), large(6, 50)[1]), parameters) == 3            # vectors: 300, not 900
-    assert workers_for((large()[0][0], large()[1][0]), parameters) == 1                     # a sequence alone
-    assert workers_for((np.zeros(2400, int), large(6)[1]), parameters) == 1
-    assert workers_for((large(6)[0], np.zeros(5, int)), parameters) == 1                    # no axis in common
-    assert workers_for((large(6)[0], np.array(1.0)), parameters) == 1
-    monkeypatch.setattr(workers, "cores", lambda: 1)
-    assert workers_for(large(), parameters) == 1
+    assert workers_for(large(6, 300), parameters) == 1      # 1.8 * 10^7
+    assert workers_for(large(5, 400), parameters) == 2      # 2.0
+    assert workers_for(large(6, 600), parameters) == 3      # 3.6
+    assert workers_for(large(6, 4000), parameters) == 4
+    assert workers_for(large(3, 4000), parameters) == 3 and workers_for(large(1, 4000), parameters) == 1
+    assert workers_for(((large(6, 4000)[0], None), large(6, 4000)[1]), parameters) == 4     # inputs as a tuple
+    assert workers_for((np.zeros((6, 500, 3)), large(6, 500)[1]), parameters) == 3          # vectors: 3000, not 9000
+    assert workers_for((np.zeros(24000, int), np.zeros(24000, int)), parameters) == 1       # a sequence alone
+    assert workers_for((np.zeros(24000, int), large(6, 4000)[1]), parameters) == 1
+    assert workers_for((large(6, 4000)[0], np.zeros(5, int)), parameters) == 1              # no axis in common
+    assert workers_for((large(6, 4000)[0], np.array(1.0)), parameters) == 1
+    monkeypatch.setattr(shares, "cores", lambda: 1)
+    assert workers_for(large(6, 4000), parameters) == 1
 
 
 def test_a_trainer_without_a_count_asks_at_its_first_step(monkeypatch):
@@ -495,7 +1042,7 @@ def test_a_trainer_without_a_count_asks_at_its_first_step(monkeypatch):
     run = make(language_model(), None)
     assert run.workers is None
     run.fit(batch, 3)
-    assert run.workers == len(run.team.pairs) == 2 and len(asked) == 1 and asked[0][1] == run.parameters
+    assert run.workers == run.team.count == 2 and len(asked) == 1 and asked[0][1] == run.parameters
     np.testing.assert_array_equal(asked[0][0][0], batch(0)[0])
 
 
@@ -516,14 +1063,15 @@ def test_cores_are_those_that_this_process_may_use(monkeypatch):
 
 # checkpoints
 
+@both
 @pytest.mark.parametrize("count", [2, 3])
-def test_a_resumed_run_takes_the_count_of_the_file_and_ends_bit_for_bit_like_an_undisturbed_one(tmp_path, count):
+def test_a_resumed_run_takes_the_count_of_the_file_and_ends_bit_for_bit_like_an_undisturbed_one(tmp_path, count, mode):
     whole, first, second = (make(language_model(0.3, seed), n) for seed, n in ((0, count), (0, count), (0, None)))
     whole.fit(batch, 6)
     first.fit(batch, 3, checkpoint=tmp_path / "run.npz")
-    assert len(read_checkpoint(tmp_path / "run.npz")[1]["workers"]) == count - 1
+    assert read_checkpoint(tmp_path / "run.npz")[1]["workers"] == count
     second.load(tmp_path / "run.npz")
-    assert second.workers == len(second.team.pairs) == count
+    assert second.workers == second.team.count == count
     second.fit(batch, 3)
     assert_same(second.model, whole.model)
     assert second.history == whole.history
@@ -557,7 +1105,7 @@ def test_a_checkpoint_from_before_there_were_workers_had_one(tmp_path):
     first.fit(batch, 3)
     first.save(tmp_path / "run.npz")
     arrays, meta = read_checkpoint(tmp_path / "run.npz")
-    assert meta.pop("workers") == []
+    assert meta.pop("workers") == 1
     write_checkpoint(tmp_path / "old.npz", arrays, meta)
     second.load(tmp_path / "old.npz")
     assert second.workers == 1
@@ -600,7 +1148,7 @@ def test_the_command_trains_with_so_many_workers(capsys, tmp_path):
                          "--steps", 2, "--warmup", 1, "--batch-size", 4, "--context", 8, "--workers", 2, "--text",
                          tmp_path / "text.txt", "--out", tmp_path / "run.npz")
     meta = read_checkpoint(tmp_path / "run.npz")[1]
-    assert code == 0 and meta["settings"]["workers"] == 2 and len(meta["workers"]) == 1
+    assert code == 0 and meta["settings"]["workers"] == meta["workers"] == 2
 
 
 # flat buffers
@@ -615,6 +1163,7 @@ def test_an_optimizer_moves_parameters_and_gradients_into_one_buffer_and_changes
     (buffer,) = optimizer.buffers
     assert sum(p is model.embedding.weight for p in optimizer.parameters) == 1
     assert len(buffer.data) == len(buffer.grad) == model.num_parameters()
+    assert not machine.is_shared(buffer.data)   # nobody has asked for workers
     places = []
     for name, p in model.named_parameters():
         assert p.data.base is buffer.data and p.grad.base is buffer.grad, name
@@ -675,48 +1224,96 @@ def scalar_step(kind, w, g, state, t, lr, options):
     return w - lr * m / (math.sqrt(v) + options.get("eps", 1e-8))
 
 
-@pytest.mark.parametrize("block", [1, 4, 7, 2 ** 16])
+MATRICES = {"weight_decay": 0.3, "decay": lambda p: p.data.ndim >= 2}
+
+
+@pytest.mark.parametrize("block", [1, 4, 7, 2 ** 17])
 @pytest.mark.parametrize("kind, options", [("SGD", {"momentum": 0.8}), ("Adam", {"betas": (0.7, 0.9), "eps": 0.01}),
-                                           ("AdamW", {"weight_decay": 0.3})])
+                                           ("AdamW", {"weight_decay": 0.3}), ("AdamW", MATRICES)])
 def test_steps_in_blocks_are_those_of_each_number_alone(monkeypatch, kind, options, block):
     monkeypatch.setattr(optimizers, "BLOCK", block)
     rng = np.random.default_rng(3)
-    parameters = [nt.Parameter(rng.standard_normal(shape)) for shape in ((2, 3), (5,), (), (4,))]
+    parameters = [nt.Parameter(rng.standard_normal(shape)) for shape in ((2, 3), (5,), (), (4,), (3, 1))]
     wanted = [p.data.ravel().tolist() for p in parameters]
     states = [[{} for _ in numbers] for numbers in wanted]
+    rules = [options if options.get("decay", lambda p: True)(p) else options | {"weight_decay": 0} for p in parameters]
     optimizer = getattr(nt, kind)(parameters, 0.1, **options)
     for t in range(1, 5):
         optimizer.lr = 0.1 / t
-        for p, numbers, kept in zip(parameters, wanted, states):
+        for p, numbers, kept, rule in zip(parameters, wanted, states, rules):
             p.grad = rng.standard_normal(p.data.shape)
-            numbers[:] = [scalar_step(kind, w, float(g), state, t, optimizer.lr, options)
+            numbers[:] = [scalar_step(kind, w, float(g), state, t, optimizer.lr, rule)
                           for w, g, state in zip(numbers, p.grad.ravel(), kept)]
         optimizer.step()
         for p, numbers in zip(parameters, wanted):
             np.testing.assert_allclose(p.data.ravel(), numbers, rtol=1e-12)
 
 
-def test_threads_that_share_the_blocks_of_a_step_change_nothing(monkeypatch):
-    monkeypatch.setattr(optimizers, "BLOCK", 50)
-    model, twin = language_model(), language_model()
+def test_parameters_of_a_dtype_and_kind_lie_in_one_buffer_and_the_state_with_them():
+    rng = np.random.default_rng(6)
+    parameters = [nt.Parameter(rng.standard_normal(shape).astype(dtype)) for shape, dtype in (
+        ((2, 3), "f4"), ((5,), "f4"), ((4, 1), "f4"), ((2, 2), "f8"), ((3,), "f4"), ((7,), "f8"))]
+    chosen = [parameters[0], parameters[2], parameters[4]]
+    for decay in (chosen, lambda p: any(p is one for one in chosen)):
+        optimizer = nt.AdamW(parameters, 0.1, decay=decay)
+        assert [[parameters.index(p) for p in buffer.parameters] for buffer in optimizer.buffers] == [
+            [0, 2, 4], [1], [3, 5]]
+        assert [id(p) for p in optimizer.decay] == [id(p) for p in chosen]
+        assert [parameters.index(p) for p in optimizer.parameters] == [0, 2, 4, 1, 3, 5]
+        for values in (optimizer.m, optimizer.v):
+            assert [(a.shape, a.dtype) for a in values] == [(p.data.shape, p.data.dtype) for p in optimizer.parameters]
+    for kind in (nt.SGD, nt.Adam, nt.AdamW):
+        assert len(kind(parameters, 0.1).buffers) == 2
+
+
+class Large(nt.Module):
+    """A language model beside a parameter that brings it up to a size."""
+
+    def __init__(self, size=2 ** 19):
+        self.model = language_model()
+        self.rest = nt.Parameter(np.ones(size - self.model.num_parameters()))
+
+    def forward(self, ids):
+        return self.model(ids)
+
+    def backward(self, dy):
+        self.rest.grad += np.sum(dy * dy)
+        return self.model.backward(dy)
+
+
+def test_only_many_parameters_are_worth_a_pool_of_threads():
+    for size, count, pooled in ((2 ** 19, 2, True), (2 ** 19 - 1, 2, False), (2 ** 19, 1, False)):
+        run = make(Large(size), count)
+        run.hire(count)
+        assert (run.team.map is not map) == pooled and run.optimizer.map == run.team.map
+
+
+@both
+def test_threads_that_share_the_blocks_of_a_step_change_nothing(monkeypatch, mode):
+    monkeypatch.setattr(optimizers, "BLOCK", 5000)
     many, one = (nt.Trainer(m, nt.CrossEntropyLoss(), nt.AdamW(m.parameters(), eps=0.1), workers=n)
-                 for m, n in ((model, 3), (twin, 1)))
+                 for m, n in ((Large(), 3), (Large(), 1)))
     used, update = [], nt.AdamW.update
     monkeypatch.setattr(nt.AdamW, "update", lambda self, w, *rest: used.append(
         (self, len(w), threading.current_thread())) or update(self, w, *rest))
+    added, add_up = [], workers.add_up
+    monkeypatch.setattr(workers, "add_up", lambda *same, factor: added.append(
+        threading.current_thread()) or add_up(*same, factor=factor))
     for n in range(3):
         many.step([batch(n)])
         one.step([batch(n)])
     for run in (many, one):
         lengths = [length for optimizer, length, _ in used if optimizer is run.optimizer]
-        assert sum(lengths) == 3 * model.num_parameters() and max(lengths) == 50
+        assert sum(lengths) == 3 * 2 ** 19 and max(lengths) == 5000
     assert {thread for optimizer, _, thread in used if optimizer is one.optimizer} == {threading.main_thread()}
     assert {thread for optimizer, _, thread in used if optimizer is many.optimizer} - {threading.main_thread()}
-    assert_near(model.state_dict(), twin.state_dict())
+    assert len(added) == 3 * len(many.parameters) and threading.main_thread() not in added
+    assert_near(many.model.model.state_dict(), one.model.model.state_dict())
 
 
-def test_an_error_while_blocks_are_updated_is_raised():
-    run = make(language_model(), 2)
+@pytest.mark.parametrize("model", [language_model, Large])
+def test_an_error_while_blocks_are_updated_is_raised(model):
+    run = make(model(), 2)
     run.step([batch(0)])
     run.optimizer.lr = "fast"
     with pytest.raises(TypeError):
@@ -807,6 +1404,50 @@ def test_blas_threads_are_set_and_the_number_before_is_returned():
         machine.set_blas_threads(before)
 
 
+ARRAYS = {
+    "float64": np.linspace(-1, 1, 12).reshape(3, 4), "float32": np.ones((2, 1, 3), np.float32), "int": np.arange(7),
+    "bool": np.array([True, False, True]), "complex": np.array([[1 + 2j, 3j]]), "0-d": np.array(2.5),
+    "empty": np.zeros(0), "empty matrix": np.zeros((3, 0)), "every other": np.arange(10.0)[::2],
+    "columns first": np.asfortranarray(np.arange(6.0).reshape(2, 3)), "many pages": np.arange(3e4)}
+
+
+@pytest.mark.parametrize("case", ARRAYS)
+def test_a_shared_copy_is_a_copy(case):
+    array = ARRAYS[case]
+    shared = machine.shared_copy(array)
+    assert shared.shape == array.shape and shared.dtype == array.dtype and shared.flags.writeable
+    np.testing.assert_array_equal(shared, array)
+    assert not np.shares_memory(shared, array) and not np.shares_memory(shared, machine.shared_copy(array))
+    for view in (shared, shared[...], shared[None].T, shared.reshape(-1)[1:], np.split(shared.ravel(), [1])[0]):
+        assert machine.is_shared(view)
+    for other in (array, array[...], shared.copy(), shared[None] + 0, shared.astype(complex)):
+        assert not machine.is_shared(other)
+    before = array.copy()
+    shared[...] = 1
+    np.testing.assert_array_equal(array, before)
+
+
+@forks
+def test_a_forked_process_and_this_one_see_what_the_other_writes_into_a_shared_copy():
+    shared, plain = machine.shared_copy(np.zeros((3, 4))), np.zeros(3)
+    scalar, view = machine.shared_copy(np.array(1.0)), shared.ravel()[4:8]
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+
+    def write():
+        theirs.recv()
+        plain[:] = scalar[...] = view.sum()
+        view[1] = 7
+
+    child = context.Process(target=write)
+    child.start()
+    shared[1] = 2                               # the child has begun
+    ours.send("go on")
+    child.join(30)
+    assert child.exitcode == 0 and scalar == 8 and not plain.any()
+    np.testing.assert_array_equal(shared, [[0] * 4, [2, 7, 2, 2], [0] * 4])
+
+
 def test_memory_is_kept_where_there_is_a_malloc_to_tell(monkeypatch):
     class Library:
         told = []
@@ -839,18 +1480,24 @@ def test_fit_keeps_memory_and_a_step_alone_does_not(monkeypatch):
     assert called == [1]
 
 
+def test_processes_are_forked_where_that_is_safe():
+    assert workers.FORKS == (hasattr(os, "fork") and sys.platform != "darwin")
+
+
 def test_importing_the_package_changes_nothing_of_the_process():
     code = ("import ctypes, json, numpy\n"
             "called = []\n"
             "load = ctypes.CDLL\n"
             "ctypes.CDLL = lambda *names, **more: called.append(names) or load(*names, **more)\n"
-            "import threading, numpy_transformer\n"
+            "import multiprocessing, threading, numpy_transformer\n"
             "from numpy_transformer.training import machine\n"
-            "print(json.dumps([called, machine.blas.cache_info().currsize, threading.active_count()]))\n")
+            "print(json.dumps([called, machine.blas.cache_info().currsize, threading.active_count(),\n"
+            "                  multiprocessing.active_children()]))\n")
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [[], 0, 1]
+    assert json.loads(done.stdout) == [[], 0, 1, []]
 
 
-def test_the_page_stays_a_page():
-    assert len((ROOT / "numpy_transformer/training/workers.py").read_text().splitlines()) <= 120
+@pytest.mark.parametrize("name", ["workers", "shares"])
+def test_the_page_stays_a_page(name):
+    assert len((ROOT / f"numpy_transformer/training/{name}.py").read_text().splitlines()) <= 120

@@ -24,7 +24,7 @@ def add(commands):
                         help=f"among {', '.join(CONFIGS)} (default: all)")
     parser.add_argument("--vs", choices=["torch"], help="also time the same models in PyTorch, if it is installed")
     parser.add_argument("--threads", type=whole_number(1), metavar="N",
-                        help="that each side may use; ours is one where a batch is not worth more (default: all cores)")
+                        help="that each side may use, ours as workers where a batch is worth them (default: all cores)")
     parser.add_argument("--rounds", type=whole_number(1), metavar="N", help=f"turns of each side (default: {ROUNDS})")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--decoding", action="store_true",
@@ -73,7 +73,7 @@ def run_steps(arguments, out):
 
 def description(row):
     low, high = row["ours_quartiles_ms"]
-    lines = [f"\n{row['config']}: {row['parameters']:,} parameters, {row['workers']} of our threads, "
+    lines = [f"\n{row['config']}: {row['parameters']:,} parameters, {row['workers']} of our workers, "
              f"{row['tokens_per_second']:,.0f} tokens/s, peak {row['peak_mb']:,.0f} MB of arrays",
              f"  ours   {row['ours_ms']:9.2f} ms  ({low:.2f} to {high:.2f})",
              f"  floor  {row['floor_ms']:9.2f} ms  the matmuls alone; ours / floor {row['ratio_floor']:.2f}"]

@@ -38,7 +38,7 @@ def training_settings(batch_size, steps, lr, min_lr, warmup, schedule, beta2, ep
         count("average", 0, "at the end write the mean of the weights of the last N saves beside the run, 0: no", 0),
         count("validate_every", 200, "steps from one validation to the next"),
         count("save_every", 100, "steps from one save to the next"),
-        count("workers", None, "threads, each with a part of every batch; if left out, by size and cores"),
+        count("workers", None, "processes, each with a part of every batch; if left out, by size and cores"),
         count("seed", 1, "of everything random", 0)]
 
 

@@ -3,11 +3,14 @@
 import contextlib
 import ctypes
 import functools
+import mmap
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
 
+FORKS = sys.platform not in ("win32", "darwin")             # a process can be, and its libraries bear it
 NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads64_",
          "openblas_{}_num_threads")
 
@@ -52,6 +55,20 @@ def keep_freed_memory():
         return all([mallopt(mmap_threshold, 2 ** 25), mallopt(trim_threshold, 2 ** 30), mallopt(top_pad, 2 ** 26),
                     mallopt(arenas, 1)])        # one for all threads, so that each finds what another has freed
     return False
+
+
+def shared_copy(array):
+    """A copy in memory that the processes forked from this one share with it."""
+    copy = np.ndarray(array.shape, array.dtype, mmap.mmap(-1, max(array.nbytes, 1)))
+    copy[...] = array
+    return copy
+
+
+def is_shared(array):
+    """Whether it is a shared_copy, or a view of one."""
+    while isinstance(array, np.ndarray):
+        array = array.base
+    return isinstance(array, mmap.mmap)
 
 
 def cores():

@@ -5,15 +5,16 @@ import math
 import numpy as np
 
 from ..module import Parameter
+from .machine import is_shared, shared_copy
 
-BLOCK = 2 ** 16                                 # entries that are updated at a time, so that they stay in the cache
+BLOCK = 2 ** 17                                 # entries that are updated at a time, so that they stay in the cache
 
 
 class Optimizer:
     """Holds the parameters, each once even where it is tied, and their state in the parameters' dtype.
 
-    The constructor moves the parameters of a dtype into one flat buffer, and their gradients into another: a step is
-    then a few long passes instead of many short ones. What a Parameter or state() shows are views of the buffers.
+    The constructor moves the parameters of a dtype and kind into one flat buffer, and their gradients into another: a
+    step is then a few long passes instead of many short ones. What a Parameter or state() shows are views of them.
     """
 
     STATE = ()                                  # names of what a step needs from the steps before it
@@ -30,10 +31,15 @@ class Optimizer:
         self.lr, self.t = lr, 0                 # t: calls of step
         for parameter in self.parameters:
             parameter.held = True               # their dtype must not change any more
-        dtypes = dict.fromkeys(parameter.data.dtype for parameter in self.parameters)
-        self.buffers = [Buffer([p for p in self.parameters if p.data.dtype == dtype], len(self.STATE))
-                        for dtype in dtypes]
+        groups = {}
+        for parameter in self.parameters:
+            groups.setdefault((parameter.data.dtype, *self.kind(parameter)), []).append(parameter)
+        self.buffers = [Buffer(group, kind, len(self.STATE)) for (_, *kind), group in groups.items()]
         self.parameters = [parameter for buffer in self.buffers for parameter in buffer.parameters]
+
+    def kind(self, parameter):
+        """What update is told of a parameter, beside its arrays."""
+        return ()
 
     def state(self):
         """{name: an array for each parameter}, the live ones: what a step needs from the steps before it."""
@@ -46,21 +52,23 @@ class Optimizer:
     def step(self):
         self.t += 1
         for buffer in self.buffers:
-            for _ in self.map(lambda block: self.update(*block), buffer.blocks()):
+            for _ in self.map(lambda block: self.update(*block, *buffer.kind), buffer.blocks()):
                 pass
 
 
 class Buffer:
-    """Parameters of one dtype, one behind another in a flat array; so their gradients and an optimizer's state."""
+    """Parameters of one dtype and kind, one behind another in a flat array; so their gradients and the state."""
 
-    def __init__(self, parameters, states):
-        self.parameters = parameters
+    def __init__(self, parameters, kind, states):
+        self.parameters, self.kind = parameters, kind
         self.gather()
         self.state = [np.zeros_like(self.data) for _ in range(states)]
 
     def gather(self):
         self.data, self.grad = (np.concatenate([getattr(p, name).ravel() for p in self.parameters])
                                 for name in ("data", "grad"))
+        if any(is_shared(parameter.data) for parameter in self.parameters):
+            self.data = shared_copy(self.data)  # workers see it
         for parameter, data, grad in zip(self.parameters, self.views(self.data), self.views(self.grad)):
             parameter.move(data, grad)
 
@@ -127,14 +135,15 @@ class Adam(Optimizer):
 
     def update(self, w, g, m, v):
         beta1, beta2 = self.betas
+        change = (1 - beta1) * g
         m *= beta1
-        m += (1 - beta1) * g
+        m += change
+        np.multiply(g, g, out=change)
+        change *= 1 - beta2
         v *= beta2
-        square = g * g
-        square *= 1 - beta2
-        v += square
+        v += change
         root = math.sqrt(1 - beta2 ** self.t)   # sqrt(v̂) + eps = (sqrt(v) + eps root) / root
-        change = np.sqrt(v)
+        np.sqrt(v, out=change)
         change += self.eps * root
         np.divide(m, change, out=change)
         change *= self.lr * root / (1 - beta1 ** self.t)
@@ -154,24 +163,24 @@ class AdamW(Adam):
     """
 
     def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01, decay=None):
+        self.decay = decay if decay is None or callable(decay) else list(decay)
         super().__init__(parameters, lr, betas, eps)
         if not weight_decay >= 0:
             raise ValueError(f"weight_decay = {weight_decay} must not be negative; 0.01 to 0.1 is usual")
-        self.weight_decay = weight_decay
-        if decay is None:
-            self.decay = self.parameters
-        elif callable(decay):
-            self.decay = [parameter for parameter in self.parameters if decay(parameter)]
-        else:
-            chosen = {id(parameter) for parameter in decay}
-            if not chosen <= {id(parameter) for parameter in self.parameters}:
-                raise ValueError("decay names parameters that the optimizer does not hold; choose among its own")
-            self.decay = [parameter for parameter in self.parameters if id(parameter) in chosen]
+        chosen = [parameter for buffer in self.buffers if True in buffer.kind for parameter in buffer.parameters]
+        if isinstance(self.decay, list) and not {id(p) for p in self.decay} <= {id(p) for p in chosen}:
+            raise ValueError("decay names parameters that the optimizer does not hold; choose among its own")
+        self.weight_decay, self.decay = weight_decay, chosen
 
-    def step(self):
-        for parameter in self.decay:
-            parameter.data *= 1 - self.lr * self.weight_decay
-        super().step()
+    def kind(self, parameter):
+        if isinstance(self.decay, list):
+            return [any(parameter is one for one in self.decay)]
+        return [self.decay is None or bool(self.decay(parameter))]
+
+    def update(self, w, g, m, v, decays=True):
+        if decays:
+            w *= 1 - self.lr * self.weight_decay
+        super().update(w, g, m, v)
 
 
 def clip_grad_norm(parameters, max_norm):

@@ -18,8 +18,7 @@ def state_of(trainer):
         "data": {"next_batch": trainer.steps * trainer.accumulate, "accumulate": trainer.accumulate},
         "optimizer": {"class": type(optimizer).__name__, "t": optimizer.t, "lr": optimizer.lr},
         "schedule": schedule and {"class": type(schedule).__name__, "count": schedule.count},
-        "generators": states(trainer.model),
-        "workers": trainer.team and [states(replica) for replica, _ in trainer.team.pairs[1:]]}
+        "generators": states(trainer.model), "workers": trainer.team and trainer.workers}
 
 
 def restore(trainer, arrays, meta, path):
@@ -35,18 +34,21 @@ def restore(trainer, arrays, meta, path):
     trainer.best, trainer.best_weights = meta["best"], trainer.model.state_dict() if meta["best"] else {}
     for name, array in live_arrays(trainer).items():
         array[...] = arrays[name]
-    workers = meta.get("workers", [])           # a run from before there were any had one
     trainer.team = None
-    if workers is not None:                     # None: saved before its first step
-        trainer.hire(1 + len(workers))
-    models = [model for model, _ in trainer.team.pairs] if trainer.team else [trainer.model]
-    for model, saved in zip(models, [meta["generators"], *(workers or [])]):
-        for name, rng in generators(model).items():
-            rng.bit_generator.state = saved[name]
+    if workers_of(meta) is not None:
+        trainer.hire(workers_of(meta))
+    for name, rng in generators(trainer.model).items():
+        rng.bit_generator.state = meta["generators"][name]
     trainer.optimizer.t, trainer.optimizer.lr = meta["optimizer"]["t"], meta["optimizer"]["lr"]
     if trainer.schedule is not None:
         trainer.schedule.go_to(meta["schedule"]["count"])
     trainer.steps, trainer.history = meta["step"], history
+
+
+def workers_of(meta):
+    """How many the run had, None if it was saved before its first step; older files list those beside the first."""
+    workers = meta.get("workers", [])
+    return 1 + len(workers) if isinstance(workers, list) else workers
 
 
 def live_arrays(trainer):
@@ -90,9 +92,8 @@ def differences(trainer, arrays, meta):
               "random generators": kinds_of(meta["generators"]), "batches in a step": meta["data"]["accumulate"]}
     ours = {"optimizer": own["optimizer"]["class"], "schedule": own["schedule"] and own["schedule"]["class"],
             "random generators": kinds_of(own["generators"]), "batches in a step": own["data"]["accumulate"]}
-    workers = meta.get("workers", [])
-    if None not in (trainer.workers, workers) and trainer.workers != 1 + len(workers):
-        found.append(f"workers: {1 + len(workers)} in the file, {trainer.workers} here")
+    if None not in (trainer.workers, workers_of(meta)) and trainer.workers != workers_of(meta):
+        found.append(f"workers: {workers_of(meta)} in the file, {trainer.workers} here")
     return found + [f"{what}: {theirs[what]} in the file, {ours[what]} here" for what in ours
                     if theirs[what] != ours[what]]
 

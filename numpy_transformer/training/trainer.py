@@ -13,7 +13,8 @@ from .machine import blas, keep_freed_memory
 from .optimizers import clip_grad_norm
 from .progress import Progress
 from .state import restore
-from .workers import Workers, workers_for
+from .shares import workers_for
+from .workers import Workers
 
 
 class Trainer:
@@ -26,9 +27,9 @@ class Trainer:
         schedule : Schedule or None; its step() is called once before each step of the optimizer
         clip : float or None, the largest joint norm of the gradients
         accumulate : int, batches a step: their gradients are those of one batch that holds them all
-        workers : int, threads, each with a part of every batch, whose arrays must have the batch as their first axis;
-            None chooses by the size of the first batch and the cores. Each draws its own dropout, so the count belongs
-            to a run as its seed does, and a checkpoint keeps it
+        workers : int, processes, each with a part of every batch, whose arrays must have the batch as their first
+            axis; None chooses by the size of the first batch and the cores. Each draws its own dropout, so the count
+            belongs to a run as its seed does, and a checkpoint keeps it
 
     `steps` counts the steps done; `history` has a dict for each with step, loss, lr, norm (before clipping),
     tokens (counted targets) and, where measured, validation.
@@ -104,7 +105,8 @@ class Trainer:
         """One training step on a list of batches; its row of the history."""
         if self.team is None:
             self.hire(self.workers or workers_for(batches[0], self.parameters))
-        loss, tokens = self.team.gradients(batches, self.check_finite)
+        loss, tokens = self.team.gradients(batches)
+        self.check_finite("loss", loss)
         if not tokens:
             raise ValueError(f"step {self.steps + 1}: all targets of its {len(batches)} batches are ignored; leave "
                              "such batches out")
@@ -119,13 +121,17 @@ class Trainer:
         return self.history[-1]
 
     def hire(self, workers):
-        """Split batches over so many threads from now on; one where BLAS's own threads cannot be held back."""
+        """Split batches over so many workers from now on; one where the threads of BLAS cannot be held back."""
         if workers > 1 and blas() is None:
             warnings.warn("the threads of this NumPy's BLAS cannot be limited, so one worker trains instead of "
                           f"{workers}; installing threadpoolctl may help", stacklevel=3)
             workers = 1
         self.workers, self.team = workers, Workers(self.model, self.criterion, workers)
-        self.optimizer.map = self.team.pool.map if workers > 1 else map
+        self.optimizer.map = self.team.map
+        if workers > 1:
+            self.team.share()
+            for buffer in getattr(self.optimizer, "buffers", ()):
+                buffer.gather()                 # there, too
 
     def measure(self, validation, patience):
         loss = float(validation() if callable(validation) else evaluate(self.model, self.criterion, validation))

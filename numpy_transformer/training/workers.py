@@ -1,120 +1,110 @@
-"""Data-parallel threads: replicas of a model that share its weights, each with a part of every batch.
+"""Data-parallel workers: replicas of a model that share its weights, each with a part of every batch.
 
-NumPy lets go of Python's lock in its loops, so all of a step runs side by side, and not its matmuls alone.
+They live in forked processes: threads wait for Python's lock a sixth of the time (nanogpt-cpu, two threads).
 """
 
+import contextlib
 import copy
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextvars import copy_context
+import math
+import multiprocessing.dummy
+import os
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from .machine import blas, cores, set_blas_threads
-
-SWITCHES = ("training", "remembering")
-WORTHWHILE = 2 * 10 ** 8                        # inputs times parameters of a step that is worth a second thread
+from .machine import FORKS, is_shared, set_blas_threads, shared_copy
+from .shares import SWITCHES, accumulate, add_up, inside, split, work
 
 
 class Workers:
-    """`count` replicas of a model and its criterion, the originals first, each in a thread. They share the weights;
-    memory, gradients and random generators, seeded by the model's, are their own. The same seed and count give the
-    same numbers, bit by bit.
+    """A model, its criterion, and `count` - 1 replicas of both. They share the weights; memory, gradients and random
+    generators, which the model's seed at each step, are their own. The same seed and count give the same numbers, bit
+    by bit. New weights and switches reach the replicas; for a model with other parts make new workers.
     """
 
     def __init__(self, model, criterion, count):
-        original = model.forget(), criterion.forget()
-        self.pairs = [original, *(copy.deepcopy(original) for _ in range(1, count))]
-        for number, (replica, _) in enumerate(self.pairs[1:], 1):
-            spawn_generators(replica, number)
-        self.modules = [[module for part in pair for _, module in part.named_modules()] for pair in self.pairs]
-        self.parameters = [replica.parameters() for replica, _ in self.pairs]
-        self.pool = ThreadPoolExecutor(count)
+        self.model, self.criterion, self.count = model.forget(), criterion.forget(), count
+        self.modules, self.parameters, self.generators = inside(model, criterion)
+        self.replicas, self.weights = [], []    # (pipe, gradients) of each; the arrays that all share
+        self.asker = os.getpid()
+        large = count > 1 and sum(parameter.data.size for parameter in self.parameters) >= 2 ** 19
+        self.map = ThreadPoolExecutor(count).map if large else map      # for passes over all parameters
+        weakref.finalize(self, dismiss, self.replicas, self.asker)
 
-    def gradients(self, batches, check):
-        """Gradients of the mean loss over all targets, into the model; (mean loss, targets). check("loss", each)."""
-        self.begin()
-        parts = [split(batch, len(self.pairs)) for batch in batches]
-        shares = [[part[n] for part in parts if n < len(part)] for n in range(len(self.pairs))]
-        alone = sum(map(len, shares)) == 1      # then backward's own mean is the one that is wanted
-        jobs, before = [], set_blas_threads(1) if len(self.pairs) > 1 else 0
+    def gradients(self, batches):
+        """Gradients of the mean loss over all targets, into the model; (mean loss, targets)."""
+        parts = [split(batch, self.count) for batch in batches]
+        own, *others = ([part[n] for part in parts if n < len(part)] for n in range(self.count))
+        alone = len(own) == 1 and not any(others)           # then backward's own mean is the one that is wanted
+        before = set_blas_threads(1) if self.count > 1 else 0
         try:
-            jobs += [self.pool.submit(copy_context().run, accumulate, *pair, share, check, alone)
-                     for pair, share in zip(self.pairs[1:], shares[1:])]
-            totals = [accumulate(*self.pairs[0], shares[0], check, alone)]
+            asked = self.ask([share for share in others if share])
+            answers = [accumulate(self.model, self.criterion, own, alone, self.modules, self.parameters)]
+            with lost_workers_named():
+                answers += [pipe.recv() for pipe, _ in asked]
+            for error in answers:
+                if isinstance(error, BaseException):
+                    raise error
+        except BaseException:                   # who knows where the replicas are: the next step makes new ones
+            dismiss(self.replicas, self.asker)
+            raise
         finally:
-            wait(jobs)
             if before:
                 set_blas_threads(before)
-        loss, targets = (sum(column) for column in zip(*totals, *(job.result() for job in jobs)))
-        if targets and not alone:
-            list(self.pool.map(lambda same: self.add_up(*same, factor=1 / targets), zip(*self.parameters)))
+        loss, targets = (sum(column) for column in zip(*answers))
+        if targets and not alone and math.isfinite(loss):
+            list(self.map(lambda same: add_up(*same, factor=1 / targets),
+                          zip(self.parameters, *(gradients for _, gradients in asked))))
         return loss / max(targets, 1), targets
 
-    def add_up(self, parameter, *replicas, factor):
-        for replica in replicas:
-            parameter.grad += replica.grad
-        parameter.grad *= factor
+    def ask(self, shares):
+        """Give each share to a replica, as many as there are; those that have one."""
+        if shares and not (self.replicas and self.asker == os.getpid() and all(
+                parameter.data is array for parameter, array in zip(self.parameters, self.weights))):
+            self.start()                        # for the first time, or an optimizer has moved the weights
+        switches = [[getattr(module, switch, True) for switch in SWITCHES] for module in self.modules]
+        seeds = [vars(module)[key].integers(2 ** 63, size=self.count - 1) for (module, key), *_ in self.generators]
+        for n, ((pipe, _), share) in enumerate(zip(self.replicas, shares)):
+            with lost_workers_named():
+                pipe.send((share, switches, [seed[n] for seed in seeds], np.geterr()))
+        return self.replicas[:len(shares)]
 
-    def begin(self):
-        """Empty memories and gradients; weights and switches of every replica are those of the model."""
-        for modules, parameters in zip(self.modules, self.parameters):
-            for module, original in zip(modules, self.modules[0]):
-                vars(module).pop("_memory", None)
-                if module is not original:
-                    vars(module).update({key: vars(original)[key] for key in SWITCHES if key in vars(original)})
-            for parameter, original in zip(parameters, self.parameters[0]):
-                if parameter is not original:
-                    parameter.move(original.data, parameter.grad)
-                parameter.grad.fill(0)
+    def share(self):
+        """Move the weights into memory that forked processes see."""
+        for parameter in self.parameters:
+            if not is_shared(parameter.data):
+                parameter.move(shared_copy(parameter.data), parameter.grad)
 
-
-def accumulate(model, criterion, batches, check, alone):
-    """Add up the gradients of the summed loss of the batches, or of the mean over one alone; (summed loss, targets)."""
-    total = targets = 0
-    for inputs, wanted in batches:
-        output, criterion.count = model(*inputs), None
-        try:
-            loss = float(criterion(output, wanted))
-        except ValueError:
-            if criterion.count != 0:
-                raise
-            model.forget()                      # all its targets are ignored: it weighs nothing
-            continue
-        check("loss", loss)
-        model.backward(criterion.backward(1.0 if alone else float(criterion.count)))
-        total, targets = total + loss * criterion.count, targets + criterion.count
-    return total, targets
-
-
-def split(batch, count):
-    """The batch in `count` parts, fewer if it has fewer rows: whatever is as long as the targets is cut."""
-    inputs, targets = batch
-    inputs = inputs if isinstance(inputs, tuple) else (inputs,)
-    count = min(count, len(targets)) if np.ndim(targets) and np.ndim(inputs[0]) > 1 else 1
-    if count <= 1:
-        return [(inputs, targets)]
-    cuts = [slice(len(targets) * n // count, len(targets) * (n + 1) // count) for n in range(count)]
-    return [(tuple(x[cut] if np.ndim(x) and len(x) == len(targets) else x for x in inputs), targets[cut])
-            for cut in cuts]
+    def start(self):
+        dismiss(self.replicas, self.asker)
+        forks = FORKS and not multiprocessing.current_process().daemon      # else threads
+        context = multiprocessing.get_context("fork") if forks else multiprocessing.dummy
+        self.share()
+        self.weights, self.asker = [parameter.data for parameter in self.parameters], os.getpid()
+        for _ in range(1, self.count):
+            replica = copy.deepcopy((self.model, self.criterion))
+            for parameter, data in zip(replica[0].parameters(), self.weights):
+                parameter.move(data, shared_copy(parameter.grad))
+            ours, theirs = context.Pipe()
+            self.replicas.append((ours, [parameter.grad for parameter in replica[0].parameters()]))
+            process = context.Process(target=work, args=(*replica, theirs, list(self.replicas), self.asker))
+            process.daemon = True
+            process.start()
 
 
-def spawn_generators(model, number):
-    """Give each random generator in the tree a stream that follows from its state and this number."""
-    children = {}                               # a generator may be shared
-    for _, module in model.named_modules():
-        for key, value in list(vars(module).items()):
-            if isinstance(value, np.random.Generator):
-                new = np.random.default_rng([number, *value.integers(2 ** 32, size=4)])
-                child = children.setdefault(id(value), (value, new))[1]
-                setattr(module, key, child)
+@contextlib.contextmanager
+def lost_workers_named():
+    try:
+        yield
+    except (EOFError, ConnectionError) as error:
+        raise RuntimeError("a worker has ended in the middle of a step, perhaps for want of memory; try fewer workers "
+                           "or smaller batches") from error
 
 
-def workers_for(batch, parameters):
-    """How many threads such a batch is worth here: one for little work, or for a sequence without a batch axis."""
-    inputs, targets = batch
-    x = np.asarray(inputs[0] if isinstance(inputs, tuple) else inputs)
-    tokens = x if x.dtype.kind in "iu" else x[..., 0] if x.ndim else x      # (B, T)
-    if tokens.ndim < 2 or np.ndim(targets) == 0 or len(x) != len(targets) or blas() is None:
-        return 1
-    work = tokens.size * sum(parameter.data.size for parameter in parameters)
-    return max(1, min(cores(), len(targets), 2 * work // WORTHWHILE))
+def dismiss(replicas, asker):
+    """Tell them that nobody will ask any more. A process forked from the one that asks must not say so."""
+    for pipe, _ in replicas if asker == os.getpid() else []:
+        with contextlib.suppress(OSError):      # it may have ended already
+            pipe.send(None)
+    replicas.clear()
