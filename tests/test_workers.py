@@ -631,6 +631,82 @@ def test_an_error_keeps_its_type_its_arguments_and_its_attributes(row, mode):
     assert type(error.value) is Trouble and error.value.args == ("too late", 3) and error.value.hint == "earlier"
 
 
+class Two(Exception):
+    def __init__(self, one, two):
+        super().__init__(f"{one} and {two}")
+
+
+def local():
+    class Local(Exception):
+        pass
+
+    raise Local("only here")
+
+
+def with_a_function():
+    error = KeyError("cause")
+    error.extra = lambda: 0
+    raise error
+
+
+@both
+@pytest.mark.parametrize("trouble, wanted", [(lambda: fail(Two), "Two: too late and 3"), (local, "Local: only here"),
+                                             (with_a_function, "KeyError: 'cause'")])
+def test_an_error_that_cannot_be_sent_is_told_in_words_with_its_place(trouble, wanted, mode):
+    with pytest.raises(RuntimeError) as error:
+        make(Troubled({20: trouble}), 2).step([spoilt({5: 20})])
+    assert str(error.value) == wanted
+    (note,) = error.value.__notes__
+    assert note.startswith("in a worker:") and "in forward\n" in note and note.rstrip().endswith(wanted)
+
+
+def closed():
+    raise BrokenPipeError(32, "nobody reads what forward prints")
+
+
+@both
+@pytest.mark.parametrize("count, row", [(1, 0), (2, 0), (2, 5)])
+def test_a_broken_pipe_of_the_model_is_not_taken_for_a_lost_worker(count, row, mode):
+    with pytest.raises(BrokenPipeError, match="nobody reads"):
+        make(Troubled({20: closed}), count).step([spoilt({row: 20})])
+
+
+@both
+@pytest.mark.parametrize("row", [0, 5])
+def test_an_exit_in_any_share_is_raised_too(row, mode):
+    with pytest.raises(SystemExit):
+        make(Troubled({20: sys.exit}), 2).step([spoilt({row: 20})])
+
+
+@forks
+def test_a_process_forked_by_others_has_weights_of_its_own_and_leaves_the_replicas_alone():
+    def in_a_fork(work):
+        pid = os.fork()
+        if not pid:
+            code = 1
+            try:
+                work()
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+    alone, many = make(language_model(), 1), make(language_model(), 2)
+    for run in (alone, many):
+        run.step([batch(0)])
+    before = alone.model.state_dict()
+    in_a_fork(lambda: alone.step([batch(1)]))
+    for name, array in alone.model.state_dict().items():
+        np.testing.assert_array_equal(array, before[name])
+    replicas = list(many.team.replicas)
+    in_a_fork(lambda: workers.dismiss(many.team.replicas, many.team.asker))         # as when it ends
+    in_a_fork(lambda: many.team.gradients([batch(2)]))                              # with replicas of its own
+    for run in (alone, many):
+        run.step([batch(1)])
+    assert many.team.replicas == replicas
+    assert_near(many.model.state_dict(), alone.model.state_dict())
+
+
 @both
 @pytest.mark.parametrize("kind", [Trouble, KeyboardInterrupt])
 def test_an_error_in_the_own_share_while_replicas_are_busy_does_not_confuse_the_next_step(kind, mode, born):
@@ -755,8 +831,11 @@ def test_numpy_settings_of_the_caller_hold_in_every_worker(row, mode):
 
     with np.errstate(all="raise"), pytest.raises(FloatingPointError, match="overflow"):
         make(Troubled({20: overflow}), 2).step([spoilt({row: 20})])
+    run = make(Troubled({20: overflow}), 2)
     with np.errstate(all="ignore"):
-        make(Troubled({20: overflow}), 2).step([spoilt({row: 20})])
+        run.step([spoilt({row: 20})])
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError, match="overflow"):
+        run.step([spoilt({row: 20})])
 
 
 @both
@@ -1107,6 +1186,11 @@ def test_a_checkpoint_from_before_there_were_workers_had_one(tmp_path):
     arrays, meta = read_checkpoint(tmp_path / "run.npz")
     assert meta.pop("workers") == 1
     write_checkpoint(tmp_path / "old.npz", arrays, meta)
+    for states in ([], [{}, {}]):               # of the replicas beside the first, as they were kept once
+        write_checkpoint(tmp_path / "list.npz", arrays, {**meta, "workers": states})
+        listed = make(language_model(0.3), None)
+        listed.load(tmp_path / "list.npz")
+        assert listed.workers == 1 + len(states)
     second.load(tmp_path / "old.npz")
     assert second.workers == 1
     second.fit(batch, 2)
@@ -1296,9 +1380,6 @@ def test_threads_that_share_the_blocks_of_a_step_change_nothing(monkeypatch, mod
     used, update = [], nt.AdamW.update
     monkeypatch.setattr(nt.AdamW, "update", lambda self, w, *rest: used.append(
         (self, len(w), threading.current_thread())) or update(self, w, *rest))
-    added, add_up = [], workers.add_up
-    monkeypatch.setattr(workers, "add_up", lambda *same, factor: added.append(
-        threading.current_thread()) or add_up(*same, factor=factor))
     for n in range(3):
         many.step([batch(n)])
         one.step([batch(n)])
@@ -1307,7 +1388,6 @@ def test_threads_that_share_the_blocks_of_a_step_change_nothing(monkeypatch, mod
         assert sum(lengths) == 3 * 2 ** 19 and max(lengths) == 5000
     assert {thread for optimizer, _, thread in used if optimizer is one.optimizer} == {threading.main_thread()}
     assert {thread for optimizer, _, thread in used if optimizer is many.optimizer} - {threading.main_thread()}
-    assert len(added) == 3 * len(many.parameters) and threading.main_thread() not in added
     assert_near(many.model.model.state_dict(), one.model.model.state_dict())
 
 

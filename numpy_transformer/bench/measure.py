@@ -15,6 +15,7 @@ from ..training.shares import workers_for
 from .floor import floors
 
 TURN = 0.25                                     # seconds of each, in turns
+REST = 0.15                                     # between them: idle threads of BLAS and OpenMP spin for so long
 ROUNDS = 10
 
 
@@ -42,7 +43,8 @@ def measure(config, threads, rival=False, turn=TURN, rounds=ROUNDS, advance=lamb
         counts = {name: max(1, round(turn * 1e3 / min(run(3)[1:]))) for name, run in contestants.items()}
         for n in range(rounds):
             for name, run in list(contestants.items())[::1 if n % 2 else -1]:       # nobody always follows the same one
-                times[name] += run(counts[name])
+                time.sleep(REST)
+                times[name] += run(1 + counts[name])[1:]        # the first one finds the caches full of others' numbers
             advance()
     finally:
         if child:

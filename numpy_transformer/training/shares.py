@@ -64,12 +64,6 @@ def accumulate(model, criterion, batches, alone, modules, parameters):
     return total, targets
 
 
-def add_up(parameter, *gradients, factor):
-    for gradient in gradients:
-        parameter.grad += gradient
-    parameter.grad *= factor
-
-
 def inside(model, criterion):
     """Modules, parameters, and of each random generator the (module, key) that hold it."""
     modules = [module for part in (model, criterion) for _, module in part.named_modules()]
@@ -90,8 +84,9 @@ def work(model, criterion, pipe, replicas, asker):
     modules, parameters, generators = inside(model, criterion)
     with contextlib.suppress(EOFError, OSError):
         for share, switches, seeds, errors in iter(pipe.recv, None):
-            for module, values in zip(modules, switches):
-                vars(module).update(zip(SWITCHES, values))
+            for switch, values in zip(SWITCHES, switches):
+                for module, value in zip(modules, values):
+                    setattr(module, switch, value)
             for places, seed in zip(generators, seeds):
                 rng = np.random.default_rng(seed)
                 for module, key in places:

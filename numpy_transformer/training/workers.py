@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from .machine import FORKS, is_shared, set_blas_threads, shared_copy
-from .shares import SWITCHES, accumulate, add_up, inside, split, work
+from .shares import SWITCHES, accumulate, inside, split, work
 
 
 class Workers:
@@ -29,7 +29,7 @@ class Workers:
         self.replicas, self.weights = [], []    # (pipe, gradients) of each; the arrays that all share
         self.asker = os.getpid()
         large = count > 1 and sum(parameter.data.size for parameter in self.parameters) >= 2 ** 19
-        self.map = ThreadPoolExecutor(count).map if large else map      # for passes over all parameters
+        self.map = ThreadPoolExecutor(count).map if large else map      # for the blocks of an optimizer's step
         weakref.finalize(self, dismiss, self.replicas, self.asker)
 
     def gradients(self, batches):
@@ -54,8 +54,10 @@ class Workers:
                 set_blas_threads(before)
         loss, targets = (sum(column) for column in zip(*answers))
         if targets and not alone and math.isfinite(loss):
-            list(self.map(lambda same: add_up(*same, factor=1 / targets),
-                          zip(self.parameters, *(gradients for _, gradients in asked))))
+            for parameter, *gradients in zip(self.parameters, *(gradients for _, gradients in asked)):
+                for gradient in gradients:
+                    parameter.grad += gradient
+                parameter.grad *= 1 / targets
         return loss / max(targets, 1), targets
 
     def ask(self, shares):
@@ -63,8 +65,9 @@ class Workers:
         if shares and not (self.replicas and self.asker == os.getpid() and all(
                 parameter.data is array for parameter, array in zip(self.parameters, self.weights))):
             self.start()                        # for the first time, or an optimizer has moved the weights
-        switches = [[getattr(module, switch, True) for switch in SWITCHES] for module in self.modules]
-        seeds = [vars(module)[key].integers(2 ** 63, size=self.count - 1) for (module, key), *_ in self.generators]
+        switches = [[getattr(module, switch, True) for module in self.modules] for switch in SWITCHES]
+        seeds = [vars(module)[key].bit_generator.random_raw(self.count - 1).tolist()
+                 for (module, key), *_ in self.generators]
         for n, ((pipe, _), share) in enumerate(zip(self.replicas, shares)):
             with lost_workers_named():
                 pipe.send((share, switches, [seed[n] for seed in seeds], np.geterr()))
