@@ -2,6 +2,7 @@
 
 import copy
 import statistics
+import time
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from ..layers import KeyValueCache
 from ..models import CausalLanguageModel
 from ..training.machine import keep_freed_memory, set_blas_threads
 from .configs import CONFIGS
-from .measure import Rival, timer
+from .measure import REST, Rival, timer
 
 LENGTHS = (64, 256, 1024)
 
@@ -36,7 +37,9 @@ def measure_decoding(length, tokens, threads, rival=False, rounds=5):
             cache = copy.deepcopy(prompt)
             cache.layers = {layer: kept for layer, kept in zip(prompt.layers, cache.layers.values())}
             rest = iter(ids[length:, None])
+            time.sleep(REST)
             found = timer(lambda: model(next(rest), cache=cache))(tokens)
+            time.sleep(REST)
             theirs = child.times(tokens) if child else []
             if n:
                 times["cached"] += found

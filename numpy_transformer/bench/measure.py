@@ -43,7 +43,7 @@ def measure(config, threads, rival=False, turn=TURN, rounds=ROUNDS, advance=lamb
         counts = {name: max(1, round(turn * 1e3 / min(run(3)[1:]))) for name, run in contestants.items()}
         for n in range(rounds):
             for name, run in list(contestants.items())[::1 if n % 2 else -1]:       # nobody always follows the same one
-                time.sleep(REST)
+                time.sleep(min(REST, turn))
                 times[name] += run(1 + counts[name])[1:]        # the first one finds the caches full of others' numbers
             advance()
     finally:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-FORKS = sys.platform not in ("win32", "darwin")             # a process can be, and its libraries bear it
+FORKS = sys.platform not in ("win32", "darwin")             # where a process can be forked, and its libraries bear it
 NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads64_",
          "openblas_{}_num_threads")
 
