@@ -21,7 +21,7 @@ import pytest
 from commands import run as command
 
 import numpy_transformer as nt
-from numpy_transformer.training import machine, optimizers, shares, trainer, workers
+from numpy_transformer.training import machine, optimizers, replica, shares, trainer, workers
 from numpy_transformer.training.checkpoint import read_checkpoint, write_checkpoint
 from numpy_transformer.training.shares import split, workers_for
 from numpy_transformer.training.workers import Workers
@@ -61,7 +61,7 @@ def looked_into(monkeypatch):
             pairs.append((model, criterion))
         return compute(model, criterion, *rest)
 
-    for module in (workers, shares):
+    for module in (workers, replica):
         monkeypatch.setattr(module, "accumulate", accumulate)
     return pairs
 
@@ -1578,6 +1578,6 @@ def test_importing_the_package_changes_nothing_of_the_process():
     assert json.loads(done.stdout) == [[], 0, 1, []]
 
 
-@pytest.mark.parametrize("name", ["workers", "shares"])
+@pytest.mark.parametrize("name", ["workers", "shares", "replica"])
 def test_the_page_stays_a_page(name):
     assert len((ROOT / f"numpy_transformer/training/{name}.py").read_text().splitlines()) <= 120

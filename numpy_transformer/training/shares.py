@@ -1,17 +1,11 @@
-"""The parts of a batch, and what a worker does with its own."""
+"""The parts of a batch, and the gradients of one part."""
 
-import contextlib
 import math
-import os
-import pickle
-import signal
-import traceback
 
 import numpy as np
 
 from .machine import FORKS, blas, cores
 
-SWITCHES = ("training", "remembering")
 WORTHWHILE = 10 ** 7 if FORKS else 10 ** 8      # inputs times parameters that are worth a worker
 
 
@@ -62,49 +56,3 @@ def accumulate(model, criterion, batches, alone, modules, parameters):
             break
         model.backward(criterion.backward(1.0 if alone else float(criterion.count)))
     return total, targets
-
-
-def inside(model, criterion):
-    """Modules, parameters, and of each random generator the (module, key) that hold it."""
-    modules = [module for part in (model, criterion) for _, module in part.named_modules()]
-    places = {}
-    for module in modules:
-        for key, value in vars(module).items():
-            if isinstance(value, np.random.Generator):
-                places.setdefault(id(value), []).append((module, key))
-    return modules, model.parameters(), list(places.values())
-
-
-def work(model, criterion, pipe, replicas, asker):
-    """What a replica does: for each share the gradients, and an answer, until nobody asks any more."""
-    if os.getpid() != asker:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)        # a Ctrl-C is for the process that asks
-        for other, _ in replicas:
-            other.close()                       # the ends of that process, whose own end must end the pipe
-    modules, parameters, generators = inside(model, criterion)
-    with contextlib.suppress(EOFError, OSError):
-        for share, switches, seeds, errors in iter(pipe.recv, None):
-            for switch, values in zip(SWITCHES, switches):
-                for module, value in zip(modules, values):
-                    setattr(module, switch, value)
-            for places, seed in zip(generators, seeds):
-                rng = np.random.default_rng(seed)
-                for module, key in places:
-                    setattr(module, key, rng)
-            try:
-                with np.errstate(**errors):
-                    answer = accumulate(model, criterion, share, False, modules, parameters)
-            except BaseException as error:
-                answer = portable(error)
-            pipe.send(answer)
-
-
-def portable(error):
-    """The error as another process can read it, with its traceback as a note."""
-    text = traceback.format_exc()
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        error = RuntimeError(f"{type(error).__name__}: {error}")
-    error.__notes__ = [f"in a worker:\n{text}"]
-    return error

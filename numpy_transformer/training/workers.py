@@ -13,8 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from .machine import FORKS, is_shared, set_blas_threads, shared_copy
-from .shares import SWITCHES, accumulate, inside, split, work
+from .machine import FORKS, cores, is_shared, set_blas_threads, shared_copy
+from .replica import PATIENCE, SWITCHES, inside, receive, work
+from .shares import accumulate, split
 
 
 class Workers:
@@ -27,7 +28,7 @@ class Workers:
         self.model, self.criterion, self.count = model.forget(), criterion.forget(), count
         self.modules, self.parameters, self.generators = inside(model, criterion)
         self.replicas, self.weights = [], []    # (pipe, gradients) of each; the arrays that all share
-        self.asker = os.getpid()
+        self.asker, self.patience = os.getpid(), PATIENCE if count <= cores() else 0
         large = count > 1 and sum(parameter.data.size for parameter in self.parameters) >= 2 ** 19
         self.map = ThreadPoolExecutor(count).map if large else map      # for the blocks of an optimizer's step
         weakref.finalize(self, dismiss, self.replicas, self.asker)
@@ -42,7 +43,7 @@ class Workers:
             asked = self.ask([share for share in others if share])
             answers = [accumulate(self.model, self.criterion, own, alone, self.modules, self.parameters)]
             with lost_workers_named():
-                answers += [pipe.recv() for pipe, _ in asked]
+                answers += [receive(pipe, self.patience) for pipe, _ in asked]
             for error in answers:
                 if isinstance(error, BaseException):
                     raise error
@@ -91,7 +92,8 @@ class Workers:
                 parameter.move(data, shared_copy(parameter.grad))
             ours, theirs = context.Pipe()
             self.replicas.append((ours, [parameter.grad for parameter in replica[0].parameters()]))
-            process = context.Process(target=work, args=(*replica, theirs, list(self.replicas), self.asker))
+            process = context.Process(target=work, args=(*replica, theirs, list(self.replicas), self.asker,
+                                                         self.patience))
             process.daemon = True
             process.start()
 
