@@ -12,7 +12,8 @@ class Parameter:
     """A trainable array and its gradient.
 
     Assigning to `.data` or `.grad` copies into the array that is there, so whatever else holds it (an optimizer, a
-    tied layer, a replica) sees the new values. Only an optimizer's constructor moves them, into its flat buffer.
+    tied layer, a replica) sees the new values. Only an optimizer's constructor and the first step of several workers
+    move them, into memory of their own.
 
     Parameters: data : array_like, copied; integers become float64. `grad` starts as zeros of the same shape and dtype.
     Raises: ValueError if an assigned array has another shape; TypeError if its dtype does not fit.

@@ -189,3 +189,23 @@ def test_dropout_draws_with_the_p_that_it_has_now():
     assert (y == 0).mean() == pytest.approx(0.7, abs=0.02) and y.max() == pytest.approx(1 / 0.3)
     layer.p = 0.0
     assert layer(x) is x
+
+
+@pytest.mark.parametrize("layer", [nt.GELU(), nt.GELU("tanh"), nt.SiLU(), nt.ReLU()])
+def test_an_activation_takes_a_single_number(layer):
+    for x in (np.array(0.7), np.float64(0.7), np.float32(0.7)):
+        y, dx = layer(x), layer.backward(np.array(3.0))
+        np.testing.assert_allclose([y], layer(np.array([0.7])), rtol=1e-6)
+        np.testing.assert_allclose([dx], layer.backward(np.array([3.0])), rtol=1e-6)
+
+
+def test_layer_norm_of_whole_numbers_is_that_of_the_same_floats():
+    x = np.random.default_rng(0).integers(-9, 9, (3, 5, 4))
+    np.testing.assert_allclose(nt.LayerNorm(4)(x), nt.LayerNorm(4)(x.astype(float)), rtol=1e-6)
+
+
+def test_a_sum_that_is_handed_out_again_cannot_be_changed():
+    from numpy_transformer.layers.arguments import constant
+
+    with pytest.raises(ValueError, match="read-only"):
+        constant(3, 1, np.dtype(np.float32))[0] = 2

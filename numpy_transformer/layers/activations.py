@@ -40,7 +40,7 @@ class Activation(Module):
         y = np.empty(x.shape, np.result_type(x.dtype, np.float32))
         arrays = [x, y, np.empty_like(y)] if self.remembering else [x, y]
         self.remember(arrays[-1])
-        if x.size > self.BLOCK:
+        if x.size > self.BLOCK or not x.ndim:
             flat = [array.reshape(-1) for array in arrays]
             for start in range(0, x.size, self.BLOCK):
                 self.fill(*(array[start:start + self.BLOCK] for array in flat))
@@ -92,7 +92,7 @@ class GELU(Activation):
             np.multiply(square, 6 * c * self.CUBIC, out=slope)
             slope += 2 * c
             slope *= y
-            slope -= slope * phi
+            slope *= np.subtract(1, phi, out=square)
         else:
             np.multiply(x, density / math.sqrt(2 * math.pi), out=slope)
         slope += phi

@@ -21,13 +21,9 @@ class EncoderBlock(Module):
     pre:  x = x + dropout(f(norm(x)))        the annotated version, GPT-2 and most models since
     post: x = norm(x + dropout(f(x)))        the paper's text
 
-    Parameters:
-        d_model, num_heads, d_ff : int
+    Parameters: d_model, num_heads, d_ff : int; norm : "pre" or "post"; activation : as FeedForward, or "swiglu"
         dropout : float, on each sublayer's output, the attention weights and FeedForward's hidden layer
-        norm : "pre" or "post"
-        activation : as FeedForward, or "swiglu"
-        eps : float, of the norms
-        norm_layer : "layer" or "rms"
+        eps : float, of the norms; norm_layer : "layer" or "rms"
         num_kv_heads, bias, rotary, attention : as MultiHeadAttention; bias=False drops LayerNorm's β too
         rng : generator or seed of initial weights and dropout
     Shape: x (B, T, d_model), mask (None: nothing is hidden) -> y (B, T, d_model); B may be absent

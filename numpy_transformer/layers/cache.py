@@ -60,8 +60,9 @@ class Growing:
 
     def append(self, x):
         start, self.length = self.length, self.length + x.shape[-2]
-        if self.length > self.room.shape[-1]:
-            before, self.room = self.room[..., :start], np.empty((*x.mT.shape[:-1], 2 * self.length), x.dtype)
+        if self.length > self.room.shape[-1] or not start:
+            room = self.length * (2 if start else 1)
+            before, self.room = self.room[..., :start], np.empty((*x.mT.shape[:-1], room), x.dtype)
             self.room[..., :start] = before
         self.room[..., start:self.length] = x.mT
         return self.array

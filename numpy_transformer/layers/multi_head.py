@@ -22,11 +22,9 @@ def merge_heads(x):
 class MultiHeadAttention(Module):
     """y = concat(head_1, ..., head_H) W_O,   head_h = Attention(query W_Q^h, key W_K^h, value W_V^h).
 
-    Parameters:
-        d_model, num_heads : int, num_heads divides d_model; d = d_model / num_heads
+    Parameters: d_model, num_heads : int, num_heads divides d_model; d = d_model / num_heads
         num_kv_heads : int or None (num_heads); fewer make groups of query heads share keys and values
-        dropout : float, on the attention weights
-        bias : bool, in the four Linears `query`, `key`, `value`, `output`
+        dropout : float, on the attention weights; bias : bool, in the Linears `query`, `key`, `value`, `output`
         rotary : RotaryEmbedding or None; turns queries and keys
         attention : ScaledDotProductAttention (None: a new one) or FlashAttention
         rng : generator or seed of initial weights and dropout

@@ -1,4 +1,4 @@
-"""What a replica of a model does, in a process or a thread of its own."""
+"""What a replica of a model does, in a process or a thread of its own, and how one speaks with it."""
 
 import contextlib
 import os
@@ -37,11 +37,11 @@ def receive(pipe, patience):
     return pipe.recv()
 
 
-def work(model, criterion, pipe, replicas, asker, patience):
+def work(model, criterion, pipe, others, asker, patience):
     """What a replica does: for each share the gradients, and an answer, until nobody asks any more."""
     if os.getpid() != asker:
         signal.signal(signal.SIGINT, signal.SIG_IGN)        # a Ctrl-C is for the process that asks
-        for other, _ in replicas:
+        for other in others:
             other.close()                       # the ends of that process, whose own end must end the pipe
     modules, parameters, generators = inside(model, criterion)
     with contextlib.suppress(EOFError, OSError):
@@ -69,5 +69,22 @@ def portable(error):
         pickle.loads(pickle.dumps(error))
     except Exception:
         error = RuntimeError(f"{type(error).__name__}: {error}")
-    error.__notes__ = [f"in a worker:\n{text}"]
+    error.__notes__ = [*getattr(error, "__notes__", []), f"in a worker:\n{text}"]
     return error
+
+
+@contextlib.contextmanager
+def lost_workers_named():
+    try:
+        yield
+    except (EOFError, ConnectionError) as error:
+        raise RuntimeError("a worker has ended in the middle of a step, perhaps for want of memory; try fewer workers "
+                           "or smaller batches") from error
+
+
+def dismiss(replicas, asker):
+    """Tell them that nobody will ask any more. A process forked from the one that asks must not say so."""
+    for pipe, _ in replicas if asker == os.getpid() else []:
+        with contextlib.suppress(OSError):      # it may have ended already
+            pipe.send(None)
+    replicas.clear()

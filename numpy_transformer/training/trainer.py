@@ -27,9 +27,10 @@ class Trainer:
         schedule : Schedule or None; its step() is called once before each step of the optimizer
         clip : float or None, the largest joint norm of the gradients
         accumulate : int, batches a step: their gradients are those of one batch that holds them all
-        workers : int, processes, each with a part of every batch, whose arrays must have the batch as their first
-            axis; None chooses by the size of the first batch and the cores. Each draws its own dropout, so the count
-            belongs to a run as its seed does, and a checkpoint keeps it
+        workers : int, processes (threads where none can be forked), each with a part of every batch, whose arrays must
+            have the batch as their first axis; None chooses by the size of the first batch and the cores. Each draws
+            its own dropout, so the count belongs to a run as its seed does, and a checkpoint keeps it. Other settings
+            of the model that change after the first step reach the others only through hire()
 
     `steps` counts the steps done; `history` has a dict for each with step, loss, lr, norm (before clipping),
     tokens (counted targets) and, where measured, validation.
@@ -52,6 +53,9 @@ class Trainer:
         self.best = None                        # with patience: loss, step, since (measurements without a better one)
         self.best_weights = {}
         self.loaded = False                     # the next fit goes on with the patience that is left
+
+    def __getstate__(self):                     # a copy makes workers of its own
+        return {**vars(self), "team": None}
 
     def fit(self, batches, steps=None, validation=None, every=None, epochs=None, patience=None, checkpoint=None,
             title="train"):

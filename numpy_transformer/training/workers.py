@@ -3,19 +3,21 @@
 They live in forked processes: threads wait for Python's lock a sixth of the time (nanogpt-cpu, two threads).
 """
 
-import contextlib
 import copy
 import math
 import multiprocessing.dummy
 import os
+import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from .machine import FORKS, cores, is_shared, set_blas_threads, shared_copy
-from .replica import PATIENCE, SWITCHES, inside, receive, work
+from .replica import PATIENCE, SWITCHES, dismiss, inside, lost_workers_named, receive, work
 from .shares import accumulate, split
+
+TEAMS, STARTING = weakref.WeakSet(), threading.Lock()       # a forked process has the pipes of all, and must close them
 
 
 class Workers:
@@ -86,30 +88,20 @@ class Workers:
         context = multiprocessing.get_context("fork") if forks else multiprocessing.dummy
         self.share()
         self.weights, self.asker = [parameter.data for parameter in self.parameters], os.getpid()
-        for _ in range(1, self.count):
-            replica = copy.deepcopy((self.model, self.criterion))
-            for parameter, data in zip(replica[0].parameters(), self.weights):
-                parameter.move(data, shared_copy(parameter.grad))
-            ours, theirs = context.Pipe()
-            self.replicas.append((ours, [parameter.grad for parameter in replica[0].parameters()]))
-            process = context.Process(target=work, args=(*replica, theirs, list(self.replicas), self.asker,
-                                                         self.patience))
-            process.daemon = True
-            process.start()
+        with STARTING:
+            TEAMS.add(self)
+            for _ in range(1, self.count):
+                self.fork(context)
 
-
-@contextlib.contextmanager
-def lost_workers_named():
-    try:
-        yield
-    except (EOFError, ConnectionError) as error:
-        raise RuntimeError("a worker has ended in the middle of a step, perhaps for want of memory; try fewer workers "
-                           "or smaller batches") from error
-
-
-def dismiss(replicas, asker):
-    """Tell them that nobody will ask any more. A process forked from the one that asks must not say so."""
-    for pipe, _ in replicas if asker == os.getpid() else []:
-        with contextlib.suppress(OSError):      # it may have ended already
-            pipe.send(None)
-    replicas.clear()
+    def fork(self, context):
+        replica = copy.deepcopy((self.model, self.criterion))
+        for parameter, data in zip(replica[0].parameters(), self.weights):
+            parameter.move(data, shared_copy(parameter.grad))
+        ours, theirs = context.Pipe()
+        self.replicas.append((ours, [parameter.grad for parameter in replica[0].parameters()]))
+        others = [pipe for team in TEAMS for pipe, _ in team.replicas]
+        process = context.Process(target=work, args=(*replica, theirs, others, self.asker, self.patience))
+        process.daemon = True
+        process.start()
+        if context is not multiprocessing.dummy:
+            theirs.close()
