@@ -1595,18 +1595,3 @@ def test_a_copy_of_a_trainer_goes_on_by_itself_with_workers_of_its_own(mode):
     assert_same(run.model, alone.model)
     assert_same(twin.model, alone.model)
     assert not any(np.shares_memory(p.data, q.data) for p, q in zip(run.parameters, twin.parameters))
-
-
-@forks
-def test_replicas_of_trainers_that_start_side_by_side_end_with_the_program():
-    code = ("import os, signal, threading, sys\n"
-            f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-            "from test_workers import batch, language_model, make\n"
-            "runs = [make(language_model(seed=n), 2) for n in range(4)]\n"
-            "threads = [threading.Thread(target=run.step, args=([batch()],)) for run in runs]\n"
-            "[thread.start() for thread in threads]\n"
-            "[thread.join() for thread in threads]\n"
-            "os.kill(os.getpid(), signal.SIGKILL)\n")
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60,
-                          env={**os.environ, "PYTHONPATH": str(ROOT)})      # a replica that lives holds the pipes open
-    assert done.returncode == -signal.SIGKILL, done.stderr
