@@ -1595,3 +1595,18 @@ def test_a_copy_of_a_trainer_goes_on_by_itself_with_workers_of_its_own(mode):
     assert_same(run.model, alone.model)
     assert_same(twin.model, alone.model)
     assert not any(np.shares_memory(p.data, q.data) for p, q in zip(run.parameters, twin.parameters))
+
+
+def test_trainers_side_by_side_in_threads_fork_nothing_and_compute_the_same(born):
+    alone = make(language_model(), 1)
+    alone.step([batch(0)])
+    runs = [make(language_model(), 2) for _ in range(4)]
+    threads = [threading.Thread(target=run.step, args=([batch(0)],), daemon=True) for run in runs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not born()
+    for run in runs:
+        assert len(run.team.replicas) == 1
+        assert_near(run.model.state_dict(), alone.model.state_dict())

@@ -17,8 +17,6 @@ from .machine import FORKS, cores, is_shared, set_blas_threads, shared_copy
 from .replica import PATIENCE, SWITCHES, dismiss, inside, lost_workers_named, receive, work
 from .shares import accumulate, split
 
-TEAMS, STARTING = weakref.WeakSet(), threading.Lock()       # a forked process has the pipes of all, and must close them
-
 
 class Workers:
     """A model, its criterion, and `count` - 1 replicas of both. They share the weights; memory, gradients and random
@@ -84,24 +82,20 @@ class Workers:
 
     def start(self):
         dismiss(self.replicas, self.asker)
-        forks = FORKS and not multiprocessing.current_process().daemon      # else threads
+        main = threading.current_thread() is threading.main_thread()        # others may hold a lock, for ever in a fork
+        forks = FORKS and main and not multiprocessing.current_process().daemon             # else threads
         context = multiprocessing.get_context("fork") if forks else multiprocessing.dummy
         self.share()
         self.weights, self.asker = [parameter.data for parameter in self.parameters], os.getpid()
-        with STARTING:
-            TEAMS.add(self)
-            for _ in range(1, self.count):
-                self.fork(context)
-
-    def fork(self, context):
-        replica = copy.deepcopy((self.model, self.criterion))
-        for parameter, data in zip(replica[0].parameters(), self.weights):
-            parameter.move(data, shared_copy(parameter.grad))
-        ours, theirs = context.Pipe()
-        self.replicas.append((ours, [parameter.grad for parameter in replica[0].parameters()]))
-        others = [pipe for team in TEAMS for pipe, _ in team.replicas]
-        process = context.Process(target=work, args=(*replica, theirs, others, self.asker, self.patience))
-        process.daemon = True
-        process.start()
-        if context is not multiprocessing.dummy:
-            theirs.close()
+        for _ in range(1, self.count):
+            replica = copy.deepcopy((self.model, self.criterion))
+            for parameter, data in zip(replica[0].parameters(), self.weights):
+                parameter.move(data, shared_copy(parameter.grad))
+            ours, theirs = context.Pipe()
+            self.replicas.append((ours, [parameter.grad for parameter in replica[0].parameters()]))
+            others = [pipe for pipe, _ in self.replicas]
+            process = context.Process(target=work, args=(*replica, theirs, others, self.asker, self.patience))
+            process.daemon = True
+            process.start()
+            if forks:
+                theirs.close()
