@@ -12,13 +12,13 @@
 # lets numbers decide about it. About 15 minutes.
 
 # %% A Linear with random weights, and a loss with a known dy
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
 import numpy_transformer as nt
-from numpy_transformer.classroom import claim, figure, show
+from numpy_transformer.classroom import claim, figure, lesson, show
 
+lesson.start(__name__)
 rng = np.random.default_rng(2)
 N, D, F = 5, 4, 3                           # rows, inputs, outputs: all different, so that a transpose shows
 linear = nt.Linear(D, F, rng=rng).astype(np.float64)
@@ -116,7 +116,6 @@ model, criterion, targets = nt.FeedForward(D, 6, "gelu", rng=3).astype("f8"), nt
 criterion(model(x), targets)
 model.backward(criterion.backward())
 criterion.eval()
-matplotlib.rcParams.update({"font.size": 13, "axes.titlesize": 13, "legend.fontsize": 11})
 picture = Figure(figsize=(8, 5), layout="constrained")
 axes, curves = picture.subplots(), {}
 for name, kind, powers, style in (("complex, float64", "c16", np.array([*range(17), 100, 200.0]), "kD-"),
@@ -221,7 +220,7 @@ claim("central differences agree", apart(shared.weight.grad, numeric) < 1e-8)
 claim("a single slot, aᵀ dy + aᵀ dh, would be wrong", apart(a.T @ dy + a.T @ dh, numeric) > 0.1)
 
 # %% [markdown]
-# ## Questions
+# ## Exercises
 #
 # 1. A Linear is applied to x of shape (B, T, D). Over which axes does db sum, and why over those?
 # 2. The backward of a residual, y = x + f(x), is written `1 + f.backward(dy)`. With which dy does a check miss it?

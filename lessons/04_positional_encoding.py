@@ -10,15 +10,14 @@
 # %% Imports, and a self-attention with random weights and biases
 import math
 
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
 import numpy_transformer as nt
 from numpy_transformer import views
-from numpy_transformer.classroom import claim, figure, show
+from numpy_transformer.classroom import claim, figure, lesson, show
 
-matplotlib.rcParams.update({"font.size": 13, "axes.titlesize": 13})
+lesson.start(__name__)
 rng = np.random.default_rng(4)
 T, D = 5, 12                                # tokens, features of each
 attention = nt.SelfAttention(D, num_heads=3, rng=rng).astype(np.float64).eval()
@@ -212,7 +211,7 @@ claim("lengths: embedding, scaled embedding, positions", np.allclose(lengths, [1
       ", ".join(f"{length:.2f}" for length in lengths))
 
 # %% [markdown]
-# ## Questions
+# ## Exercises
 #
 # 1. With a causal mask token t sees tokens 0 to t only. Is attention without positions then still blind to order?
 # 2. Positions 0 and 44 are nearly equal in pair 0, since 44 is close to 7 · 2π. Which pairs tell them apart?

@@ -13,12 +13,13 @@
 # %% Five tokens, and an attention whose softmax shows what passes through it
 import math
 
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
 import numpy_transformer as nt
-from numpy_transformer.classroom import claim, figure, show
+from numpy_transformer.classroom import claim, figure, lesson, show
+
+lesson.start(__name__)
 
 
 class OpenSoftmax(nt.Softmax):
@@ -94,7 +95,6 @@ claim("not divided, at d = 512 one key takes nearly all the weight", undivided[1
 claim("and softmax lets almost no gradient through", undivided[3, -1] < divided[3, -1] / 100)
 
 # %% The experiment as a picture
-matplotlib.rcParams.update({"font.size": 13, "axes.titlesize": 13})
 picture = Figure(figsize=(12, 4), layout="constrained")
 for axes, row, title in zip(picture.subplots(1, 3), (0, 1, 3), (
         "variance of the scores", "largest of 16 weights", "part of the gradient that\nsoftmax lets through")):
@@ -221,7 +221,7 @@ figure("backward", picture)
 # dP is not zero for hidden keys: their values would change the loss if they had weight. Softmax multiplies by
 # the weight, which is 0, so nothing of that reaches the scores.
 #
-# ## Questions
+# ## Exercises
 #
 # 1. What would the weights look like for large d if the scores were divided by d instead of sqrt(d)?
 # 2. Two keys of a row have equal dP. Can their dS differ? When is a whole row of dS zero?

@@ -1,5 +1,6 @@
 """What lessons are made of."""
 
-from .lesson import claim, figure, show
+from . import lesson
+from .lesson import claim, figure, predict, show
 
-__all__ = ["claim", "figure", "show"]
+__all__ = ["claim", "figure", "lesson", "predict", "show"]

@@ -1,12 +1,44 @@
 """Helpers of the lesson scripts: arrays are shown, claims are checked as they are made, figures saved."""
 
+import contextlib
+import os
 import re
 import sys
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 
+from ..training.machine import set_blas_threads
 from ..views import save
+
+NAME = re.compile(r"\d\d_\w+\.py")
+READABLE = {"font.size": 13, "axes.titlesize": 13, "legend.fontsize": 11}       # at half size, on a slide
+ask = None                                      # while a lesson is stepped through: asks a question in the terminal
+
+
+def start(name):
+    """The first call of every lesson, `lesson.start(__name__)`: as a script with --step it is stepped through.
+
+    Elsewhere, and in an editor's cell or a notebook, it only makes every run print the same, with one BLAS thread.
+    """
+    set_blas_threads(1)
+    matplotlib.rcParams.update(READABLE)
+    if name != "__main__" or script() is None or ask is not None:
+        return
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError):
+            stream.reconfigure(errors="replace")            # a terminal that knows no ✓ shows a ?
+    from . import steps                         # steps uses this module
+    sys.excepthook = steps.explain
+    if steps.wanted(sys.argv[1:]):
+        sys.exit(steps.through(script()))
+
+
+def script():
+    """The path of the lesson that runs as a script; None in a notebook."""
+    path = Path(getattr(sys.modules["__main__"], "__file__", None) or "")
+    return path if NAME.fullmatch(path.name) else None
 
 
 def show(**arrays):
@@ -16,6 +48,8 @@ def show(**arrays):
         line = f"  {name} {array.shape} {array.dtype}"
         if array.size > 1 and array.dtype.kind == "f":
             line += f"  min {array.min():.3g}  mean {array.mean():.3g}  max {array.max():.3g}"
+            if array.shape[-1] > 1 and np.allclose(array.sum(-1), 1, atol=1e-6):
+                line += "  rows sum to 1"
         print(line)
         if array.size <= 30:
             print("    " + np.array2string(array, precision=4, suppress_small=True).replace("\n", "\n    "))
@@ -28,10 +62,27 @@ def claim(text, condition, detail=""):
     print(f"  ✓ {text}" + f"   ({detail})" * bool(detail))
 
 
+def predict(question, answer):
+    """Ask, and then tell: while stepping the reader answers first; else question and answer are printed."""
+    if ask is not None:
+        guess = ask(f"  ? {question}  ")
+        print("    as you say:" if plain(guess) == plain(answer) else "    the answer:", answer)
+    else:
+        print(f"  ? {question}  {answer}")
+
+
+def plain(text):
+    return re.sub(r"\s+", "", str(text)).lower()
+
+
 def figure(name, picture):
     """Save the picture as figures/NN_name.png beside the lessons folder, NN being the lesson's number."""
-    script = Path(sys.argv[0]).resolve()
-    number = re.match(r"\d\d_", script.name)
-    folder = script.parent.parent if number else Path.cwd()
-    path = save(picture, folder / "figures", (number[0] if number else "") + name)
-    print(f"  figure: {path}")
+    path = script()
+    if path is None:                            # a notebook, which shows it as well
+        path = save(picture, "figures", name)
+        with contextlib.suppress(ImportError):
+            from IPython.display import Image, display
+            display(Image(filename=str(path)))
+    else:
+        path = save(picture, path.resolve().parents[1] / "figures", f"{path.name[:3]}{name}")
+    print(f"  figure: {os.path.relpath(path)}")
