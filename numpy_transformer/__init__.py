@@ -1,6 +1,6 @@
 """A Transformer in NumPy: every component has a forward and a hand-written backward."""
 
-from .checks import gradcheck, record
+from .checks import gradcheck, influence, record
 from .decoding import *
 from .layers import *
 from .models import *

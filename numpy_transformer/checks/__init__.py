@@ -1,6 +1,7 @@
-"""What proves things: the gradient check, and the recorder of every call."""
+"""What proves things: the gradient check, the recorder of every call, and what reaches what."""
 
 from .gradcheck import gradcheck
+from .influence import influence
 from .record import record
 
-__all__ = ["gradcheck", "record"]
+__all__ = ["gradcheck", "influence", "record"]

@@ -37,7 +37,7 @@ class Tape:
             if call.name == name:
                 return call
         known = ", ".join(dict.fromkeys(call.name or "''" for call in self.calls))
-        raise KeyError(f"the tape has no call of {name!r}; it has {known or 'none at all'}")
+        raise LookupError(f"the tape has no call of {name!r}; it has {known or 'none at all'}")
 
     def of(self, *classes):
         """The calls of components of these classes."""
@@ -54,8 +54,8 @@ def record(model, change=None):
 
     Parameters:
         model : whatever has forward and backward, with components in its attributes
-        change : function or None; called with each Call before its forward, it may assign other inputs to it, such as
-            one with an entry moved, to ask what that changes further on
+        change : function or None; called with each Call before its forward, when it has no output yet, and again
+            behind it. It may assign other inputs, or another output, to ask what that changes further on
     Source: forward hooks, as in PyTorch's register_forward_hook.
     """
     tape, around, undo = Tape(), [], []
@@ -90,7 +90,10 @@ def listen(name, module, tape, around, change):
             raise
         finally:
             around.pop()
-        call.output = copies([output])[0]
+        call.output = output
+        if change is not None:
+            change(call)
+        output, (call.output,) = call.output, copies([call.output])
         if getattr(module, "remembering", True):
             open_calls.append(call)
         return output

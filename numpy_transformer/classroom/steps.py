@@ -2,30 +2,160 @@
 
 import argparse
 import code
+import contextlib
 import re
 import sys
 import traceback
+from dataclasses import dataclass
 from pathlib import Path
+from types import FunctionType, ModuleType
 
 import numpy as np
 
+from ..module import Module
 from . import lesson
 
-MARK = re.compile(r"^# %%(.*)$", re.M)
-HELP = "[Enter] next   p EXPR print   v variables   r run again   i Python prompt   c to the end   q quit"
+KEYS = "[Enter] next  p EXPR print  v variables  r run again  i Python  c to the end  q quit: "
+
+
+@dataclass
+class Cell:
+    """A `# %%` cell: its title, the number of its first line, and its lines."""
+
+    title: str
+    line: int
+    text: str
+
+    @property
+    def prose(self):
+        """The text of a markdown cell; None for code."""
+        return re.sub(r"^# ?", "", self.text, flags=re.M) if self.title == "[markdown]" else None
+
+
+def cells(source):
+    """The cells of a script; what stands before the first mark is none."""
+    lines = source.splitlines()
+    starts = [n for n, line in enumerate(lines) if line.startswith("# %%")] + [len(lines)]
+    return [Cell(lines[n][4:].strip(), n + 1, "\n".join(lines[n + 1:end]).strip("\n"))
+            for n, end in zip(starts, starts[1:])]
 
 
 def wanted(arguments):
-    """Whether the lesson's arguments ask to step through it; anything unknown ends with exit code 2."""
+    """Whether a lesson's arguments ask to step through it, and there is a terminal to ask in."""
     parser = argparse.ArgumentParser(description="A lesson: it prints shapes and checks its own claims.")
-    parser.add_argument("--step", action="store_true", help="pause at each cell, where there is a terminal")
-    return parser.parse_args(arguments).step
+    parser.add_argument("--step", action="store_true", help="pause at each cell")
+    step = parser.parse_args(arguments).step
+    if step and not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
+        print("no terminal to pause in: the lesson runs straight through", file=sys.stderr)
+        return False
+    return step
 
 
 def explain(kind, error, trace):
-    """An excepthook: a claim that does not hold is one line, anything else Python's traceback."""
+    """An excepthook: a claim that does not hold is one line and its place, anything else Python's traceback."""
     if kind is AssertionError and str(error).startswith("claim does not hold"):
-        frame = traceback.extract_tb(trace)[0]
-        print(f"AssertionError: {error}\n  {Path(frame.filename).name}, line {frame.lineno}", file=sys.stderr)
+        place = [frame for frame in traceback.extract_tb(trace) if lesson.NAME.fullmatch(Path(frame.filename).name)]
+        print(f"AssertionError: {error}", *(f"  {Path(f.filename).name}, line {f.lineno}" for f in place[-1:]),
+              sep="\n", file=sys.stderr)
+    elif kind is KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
     else:
         sys.__excepthook__(kind, error, trace)
+
+
+def through(path):
+    """Step through the lesson; its exit code: 1 if a cell ended in an error, 130 after Ctrl-C."""
+    with contextlib.suppress(ImportError):
+        import readline                         # noqa: F401  input() then knows arrow keys and a history
+    every, walk = cells(path.read_text(encoding="utf-8")), Walk(path)
+    lesson.ask = walk.ask
+    try:
+        for number, cell in enumerate(every, 1):
+            walk.show(cell, f"{number} of {len(every)}")
+            walk.run(cell)
+            walk.pause(cell)
+    except (EOFError, KeyboardInterrupt) as stop:
+        print(f"\nstopped at cell {number} of {len(every)}")
+        return 130 if isinstance(stop, KeyboardInterrupt) else int(walk.failed)
+    finally:
+        lesson.ask = None
+    return int(walk.failed)
+
+
+class Walk:
+    """Runs cells in one namespace, and answers keys between them."""
+
+    def __init__(self, path):
+        self.path, self.namespace = path, {"__name__": "__main__", "__file__": str(path)}
+        self.pausing, self.failed = True, False
+
+    def ask(self, question):
+        return input(question) if self.pausing else ""
+
+    def show(self, cell, place):
+        if not self.pausing:
+            return
+        print(f"\n--- cell {place}" + f": {cell.title}" * (cell.prose is None) + "\n")
+        if cell.prose is not None:
+            print(cell.prose)
+        else:                                   # with the numbers of its lines in the file
+            print("\n".join(f"{n:4}  {line}" for n, line in enumerate(cell.text.splitlines(), cell.line + 1)), "\n")
+
+    def run(self, cell):
+        """Run a cell of code. An error is told, and the keys are asked for again."""
+        self.before = {name: value.bit_generator.state for name, value in self.namespace.items()
+                       if isinstance(value, np.random.Generator)}
+        if cell.prose is not None:
+            return
+        try:
+            exec(compile("\n" * cell.line + cell.text, str(self.path), "exec"), self.namespace)
+        except KeyboardInterrupt:
+            print("\ninterrupted; r runs the cell again")
+            self.pausing = True
+        except EOFError:                        # Ctrl-D at a question
+            raise
+        except Exception as error:
+            explain(type(error), error, error.__traceback__.tb_next)
+            self.failed = self.pausing = True
+
+    def pause(self, cell):
+        """Answer keys until one of them goes on. Raises EOFError for q."""
+        while self.pausing:
+            key, _, rest = input(KEYS).strip().partition(" ")
+            if key == "":
+                return
+            if key == "c":
+                self.pausing = False
+            elif key == "q":
+                raise EOFError
+            elif key == "p":
+                self.print_value(rest)
+            elif key == "v":
+                for name, value in self.namespace.items():
+                    if not name.startswith("_") and not isinstance(value, (ModuleType, FunctionType, type)):
+                        print(f"  {name:16} {outline(value)}")
+            elif key == "r":
+                for name, state in self.before.items():     # the same numbers are drawn again
+                    self.namespace[name].bit_generator.state = state
+                self.run(cell)
+            elif key == "i":
+                with contextlib.suppress(SystemExit):
+                    code.interact("Python, with the lesson's variables; Ctrl-D leads back", local=self.namespace,
+                                  exitmsg="")
+            else:
+                print(f"  {key!r} is none of these keys")
+
+    def print_value(self, expression):
+        try:
+            value = eval(expression, self.namespace)
+            lesson.show(**{expression: value}) if isinstance(value, np.ndarray) else print(f"  {value!r}")
+        except Exception as error:
+            print(f"  {type(error).__name__}: {error}")
+
+
+def outline(value):
+    if isinstance(value, np.ndarray):
+        return f"{value.shape} {value.dtype}"
+    if isinstance(value, Module):
+        return f"{type(value).__name__}, {value.num_parameters():,} parameters"
+    return f"{type(value).__name__} {str(value)[:60]}".splitlines()[0]

@@ -1,5 +1,7 @@
 """numpy-transformer lesson: list the lessons, or run one."""
 
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -8,21 +10,41 @@ from .parser import add_command
 
 
 def add(commands):
-    parser = add_command(commands, "lesson", run, help="list the lessons, or run one",
-                         description="Run a lesson straight through: it prints shapes and checks its own claims.")
-    parser.add_argument("number", nargs="?", metavar="NN", help="the lesson's number, such as 05; none lists them")
+    parser = add_command(commands, "lesson", run, help="list the lessons, run one, or step through it",
+                         description="Run a lesson: it prints shapes, draws figures and checks its own claims.")
+    parser.add_argument("number", nargs="?", metavar="NN", default="list", help="the lesson's number, such as 05; or list")
+    parser.add_argument("--step", action="store_true",
+                        help="pause at each cell, where there is a terminal: show its text, run it, answer keys")
 
 
 def run(arguments):
     lessons = {path.name[:2]: path for path in sorted(lessons_folder().glob("[0-9][0-9]_*.py"))}
-    if arguments.number is None:
-        for path in lessons.values():
-            print(path.name)
-        return 0
     path = lessons.get(arguments.number.zfill(2))
     if path is None:
-        raise ValueError(f"there is no lesson {arguments.number!r}; choose one of {', '.join(lessons)}")
-    return subprocess.run([sys.executable, str(path)]).returncode
+        for number, lesson in lessons.items():
+            print(number, headline(lesson))
+        if arguments.number != "list":
+            raise ValueError(f"there is no lesson {arguments.number!r}; choose one of {', '.join(lessons)}")
+        return 0
+    return run_script(path, ["--step"] * arguments.step)
+
+
+def headline(path):
+    """Title and minutes, from the lesson's own first cell."""
+    text = path.read_text(encoding="utf-8").split("\n# %% ")[0]
+    title, minutes = re.search(r"^# # \d\d (.*)", text, re.M), re.search(r"(\d+)\s+(# )?minutes", text)
+    return f"{title[1] if title else path.stem:46}" + f"{minutes[1]:>3} minutes" * bool(minutes)
+
+
+def run_script(path, arguments):
+    """Run a lesson as a script of its own; its exit code. While it runs, Ctrl-C is for the lesson alone."""
+    child = subprocess.Popen([sys.executable, str(path), *arguments])
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        code = child.wait()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return 130 if code == -signal.SIGINT else code
 
 
 def lessons_folder():

@@ -1,0 +1,64 @@
+"""Which input moves which output, and by how much: an X-ray of a model."""
+
+import copy
+
+import numpy as np
+
+from ..module import Module
+from .record import record
+
+STEP = 1e-5
+
+
+def influence(model, *inputs, of="", argument=0, directions=16, rng=0):
+    """(T_out, T_in): entry t, s is the norm of the derivative of output t in input s, a block of the Jacobian.
+
+    Measured by central differences of the forward alone, on a copy in float64 and in eval: what backward says has no
+    part in it. Where there is no way from s to t, the entry is exactly 0.
+
+    Parameters:
+        model : whatever has forward and backward; inputs : those of its forward, of one sequence
+        of, argument : the component (dotted name; "" is the model itself) and which of its inputs is moved. Ids cannot
+            be moved: name what takes their embeddings, such as of="decoder".
+        directions : int, in how many directions each token is moved. All of them, if there are no more features;
+            else random orthogonal ones, whose norm is an estimate; rng : generator or seed of them
+    Raises: ValueError for more than one sequence, TypeError for an input that is not made of floats.
+    """
+    model = copy.deepcopy(model)
+    if isinstance(model, Module):
+        model.astype(np.float64).eval()
+    inputs = [x.astype(np.float64) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x for x in inputs]
+
+    def output(move):
+        def change(call):
+            if call.name == of and call.output is None:
+                call.inputs = (*call.inputs[:argument], call.inputs[argument] + move, *call.inputs[argument + 1:])
+
+        with record(model, change) as tape:
+            y = model(*inputs)
+        tokens = y.reshape(y.shape[-2:]) if y.size == np.prod(y.shape[-2:]) else y
+        if tokens.ndim != 2:
+            raise ValueError(f"the output has shape {y.shape}: wanted one sequence, (T, n) or (1, T, n)")
+        return tokens, tape
+
+    x = output(0)[1][of].inputs[argument]
+    if not (isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.ndim >= 2):
+        raise TypeError(f"input {argument} of {of or type(model).__name__!r} is {describe(x)}, which cannot be moved; "
+                        'name a component that takes (T, features) with of=, such as of="decoder"')
+    T, D = x.shape[-2:]
+    ways = np.eye(D)
+    if D > directions:
+        ways = np.linalg.qr(np.random.default_rng(rng).standard_normal((D, directions)))[0].T
+    squares = 0
+    for way in ways:
+        columns = []
+        for s in range(T):
+            move = np.zeros(x.shape)
+            move[..., s, :] = STEP * way
+            columns.append(np.linalg.norm(output(move)[0] - output(-move)[0], axis=-1) / (2 * STEP))
+        squares = squares + np.array(columns).T ** 2
+    return np.sqrt(squares * D / len(ways))
+
+
+def describe(x):
+    return f"an array of {x.dtype} of shape {x.shape}" if isinstance(x, np.ndarray) else f"a {type(x).__name__}"

@@ -1,0 +1,37 @@
+"""numpy-transformer trace: forward and backward of a small model, number by number."""
+
+import shutil
+import sys
+
+from ..classroom.trace import KINDS, example, trace
+from .parser import add_command
+
+WIDTH, TOLERANCE = 120, 1e-6
+
+
+def add(commands):
+    parser = add_command(
+        commands, "trace", run, help="print forward and backward of a tiny model side by side, with finite differences",
+        description="Three tokens of width 4 through a tiny model: every component's inputs, parameters and output, "
+                    "beside each its gradient, and beside that the gradient by finite differences of the loss.")
+    parser.add_argument("--model", choices=KINDS, default="encoder", help="which kind of model")
+    parser.add_argument("--only", metavar="TEXT", default="", help="only the components whose name contains TEXT, such "
+                                                                   "as softmax (default: all)")
+
+
+def run(arguments):
+    about, model, inputs = example(arguments.model)
+    width = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
+    print(f"{about}\nForward is read downwards, backward upwards: what stands last was computed first.")
+    if width < WIDTH:
+        print(f"The terminal has {width} columns; with {WIDTH} a gradient stands beside its array, not below it.")
+    errors = []
+    for text, error in trace(model, inputs, arguments.only, width):
+        print(text, flush=True)
+        errors.append(error)
+    if not errors:
+        raise ValueError(f"no component's name contains {arguments.only!r}; run the command without --only to see them")
+    agree = max(errors) < TOLERANCE
+    print(f"\n{'Backward and finite differences agree' if agree else 'Backward is WRONG'}: they differ by at most "
+          f"{max(errors):.0e} in the {len(errors)} calls shown.")
+    return 0 if agree else 1
