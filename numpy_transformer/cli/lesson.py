@@ -18,15 +18,32 @@ def add(commands):
 
 
 def run(arguments):
-    lessons = {path.name[:2]: path for path in sorted(lessons_folder().glob("[0-9][0-9]_*.py"))}
-    path = lessons.get(arguments.number.zfill(2))
-    if path is None:
-        for number, lesson in lessons.items():
-            print(number, headline(lesson))
-        if arguments.number != "list":
-            raise ValueError(f"there is no lesson {arguments.number!r}; choose one of {', '.join(lessons)}")
+    if arguments.number == "list":
+        for path in find_lessons().values():
+            print(path.name[:2], headline(path))
         return 0
-    return run_script(path, ["--step"] * arguments.step)
+    return run_script(choose_lessons([arguments.number])[0], ["--step"] * arguments.step)
+
+
+def find_lessons():
+    """{number: path}, from lessons/ in the current folder, else beside the package."""
+    for folder in (Path("lessons"), Path(__file__).resolve().parents[2] / "lessons"):
+        lessons = {path.name[:2]: path for path in sorted(folder.glob("[0-9][0-9]_*.py"))}
+        if lessons:
+            return lessons
+    raise ValueError("there are no lessons in lessons/ here, nor beside the installed package; "
+                     "run the command in a checkout of the project")
+
+
+def choose_lessons(numbers):
+    """The paths of the lessons with these numbers; all of them if there are none. An unknown one shows the list."""
+    lessons = find_lessons()
+    for number in numbers:
+        if number.zfill(2) not in lessons:
+            for path in lessons.values():
+                print(path.name[:2], headline(path))
+            raise ValueError(f"there is no lesson {number!r}; choose one of {', '.join(lessons)}")
+    return [lessons[number.zfill(2)] for number in numbers] or list(lessons.values())
 
 
 def headline(path):
@@ -45,12 +62,3 @@ def run_script(path, arguments):
     finally:
         signal.signal(signal.SIGINT, before)
     return 130 if code == -signal.SIGINT else code
-
-
-def lessons_folder():
-    """lessons/ in the current folder, else beside the package."""
-    for folder in (Path("lessons"), Path(__file__).resolve().parents[2] / "lessons"):
-        if any(folder.glob("[0-9][0-9]_*.py")):
-            return folder
-    raise ValueError("there are no lessons in lessons/ here, nor beside the installed package; "
-                     "run the command in a checkout of the project")

@@ -11,9 +11,11 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Circle, FancyBboxPatch
 from matplotlib.textpath import TextPath
 
-FONT, LINE, GAP, LANE, SIDE = 11, 0.19, 0.2, 0.3, 0.5       # points; inches: a line, between boxes, for skips, columns
+FONT = 11                                                   # points; the lengths are inches:
+LINE, EDGE, GAP, LANE, SIDE = 0.19, 0.1, 0.2, 0.3, 0.5      # of text, around it, between boxes, for skips, columns
 COLOURS = {"attention": "#c3dcf4", "norm": "#fdf2a8", "feed-forward": "#c9ead0", "embedding": "#fbd9bd",
            "linear": "#e2d6f2", "block": "#ffffff", "other": "#f1f1f1"}
+LEFT_OUT, WIDEST = ("Dropout", "Softmax", "ScaledDotProductAttention"), 3.3
 KINDS = {"block": "block", "linear|unembedding": "linear", "embedding|position": "embedding", "norm": "norm",
          "attention": "attention", "feedforward|feed_forward|swiglu|mlp": "feed-forward"}       # by class names
 SIDE_BY_SIDE = {"MultiHeadAttention": [["query", "rotary"], ["key", "rotary"], ["value"]],
@@ -31,6 +33,7 @@ class Box:
     name: str = field(default="", compare=False)
     kind: str = "column"
     heading: str = ""
+    total: str = ""
     lines: list = field(default_factory=list)
     items: list = field(default_factory=list)
     times: int = field(default=1, compare=False)
@@ -48,7 +51,7 @@ def architecture(model, title=None):
     column = Reader(model).whole()
     width, height = measure(column)
     title = title or f"{class_name(model)}: {model.num_parameters():,} parameters"
-    across = max(width + 1.8, 13 / FONT * text_width(title, "bold") + 0.4)
+    across = max(width + (0.4 if isinstance(column.items[0][0], Box) and column.items[0][0].kind == "column" else 2), 13 / FONT * text_width(title, "bold") + 0.4)
     figure = Figure(figsize=(across, height + 0.8))
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, across), ylim=(0, height + 0.8))
     axes.axis("off")
@@ -75,7 +78,7 @@ class Reader:
             left = [item for item in items if re.match("enc|source|src", item.name)]
             right = [item for item in items if not re.match("enc|source|src", item.name)]
             return Box(items=[[Box(items=[inputs[0], *left]), Box(items=[inputs[1], *right, output])]])
-        if isinstance(items[0], list) and len(names) > 1:   # one input for each, the last one for the rest
+        if isinstance(items[0], list):                      # one input for each, the last one for the rest
             inputs += [Box(names[-1], "text") for _ in items[0][len(names):]]
         return Box(items=[inputs, *items, output])
 
@@ -99,27 +102,12 @@ class Reader:
             return box
         if seen == name and name and box.kind in ("block", "other") and is_module(part):
             box.items = self.items(part, name)
-        box.lines = self.describe(part, name, bool(box.items))
-        if box.kind == "norm" and len(box.lines) == 1:
-            box.heading, box.lines = f"{box.heading}, {box.lines[0]}", []
-        return box
-
-    def describe(self, part, name, opened):
-        """Lines of text: heads, shapes, which parameters are shared, and how many there are."""
         mine = [p for p in parameters_below(part) if f"{self.first[id(p)]}.".startswith(f"{name}." if name else "")]
-        total = [f"{sum(p.data.size for p in mine):,} parameters"] if mine else []
-        if opened:
-            return total
-        shapes, notes = {}, options(part)
-        for key, inner in [(key, inner) for key, inner in parts(part) if not is_a(inner, "Dropout")]:
-            matrix = next((p for p in parameters_below(inner) if p.data.ndim > 1), None)
-            if matrix is not None:
-                bare = ", no bias" if getattr(inner, "bias", part.__dict__.get("bias", 0)) is None else ""
-                shapes.setdefault(f"{matrix.data.shape}{bare}", []).append(key)
-            elif is_module(inner):
-                notes.append(type(inner).__name__)
-        notes += [f"{', '.join(keys)} {shape}" for shape, keys in shapes.items()]
-        return notes + [f"shares {self.first[id(p)]}" for p in parameters_below(part) if p not in mine] + total
+        box.total = f"{sum(p.data.size for p in mine):,}" if mine else ""
+        if not box.items:
+            shared = [f"shares {self.first[id(p)]}" for p in parameters_below(part) if p not in mine]
+            box.lines = pack(options(part) + shapes(part) + shared)
+        return box
 
 
 class Painter:
@@ -185,24 +173,23 @@ class Painter:
         if "CrossAttention" in box.heading:
             self.attending.append((corner[0], y + height / 2))
         if not box.items:
-            self.write_centred(box, x, y + height)
+            self.write_lines(box, corner[0], y + height, width)
             return y + height
         for n, (left, right) in enumerate(headers(box)):
-            line, weight = y + height - 0.06 - LINE * (n + 0.5), "normal" if n else "bold"
-            self.write(corner[0] + 0.1, line, left, ha="left", weight=weight)
-            self.write(corner[0] + width - 0.1, line, right, ha="right", weight=weight)
+            line, weight = y + height - EDGE / 2 - LINE * (n + 0.5), "normal" if n else "bold"
+            self.write(corner[0] + EDGE, line, left, ha="left", weight=weight)
+            self.write(corner[0] + width - EDGE, line, right, ha="right", weight=weight)
         for end in self.stack(box.items, x, y + GAP, width - 2 * margin(box), [(x, y)]):
             self.path([end, (end[0], y + height)], "-")
         return y + height
 
-    def write_centred(self, box, x, top):
-        gap = 0.1 if box.name else 0
-        name, heading = text_width(box.name, "bold"), text_width(box.heading)
-        left = x - (name + gap + heading) / 2
-        self.write(left, top - 0.06 - LINE / 2, box.name, ha="left", weight="bold")
-        self.write(left + name + gap, top - 0.06 - LINE / 2, box.heading, ha="left")
-        for n, line in enumerate(box.lines, 1):
-            self.write(x, top - 0.06 - LINE * (n + 0.5), line)
+    def write_lines(self, box, left, top, width):
+        line = top - EDGE / 2 - LINE / 2
+        self.write(left + EDGE, line, box.name, ha="left", weight="bold")
+        self.write(left + EDGE + text_width(box.name, "bold") + 0.1 * bool(box.name), line, box.heading, ha="left")
+        self.write(left + width - EDGE, line, box.total, ha="right")
+        for n, text in enumerate(box.lines, 1):
+            self.write(left + EDGE, line - n * LINE, text, ha="left")
 
     def joint(self, x, y, sign, below):
         radius = item_size(1)[1] / 2
@@ -263,7 +250,8 @@ def is_a(part, name):
 
 def is_block(module):
     """Whether its forward is that of the package's blocks: a subclass with another forward joins its parts otherwise."""
-    return type(module).forward.__qualname__ in ("EncoderBlock.forward", "DecoderBlock.forward")
+    forward = getattr(type(module), "forward", None)
+    return getattr(forward, "__qualname__", "") in ("EncoderBlock.forward", "DecoderBlock.forward")
 
 
 def class_name(module):
@@ -285,10 +273,34 @@ def options(part):
     if heads:
         notes.append(f"{heads} heads" + (f", {groups} of keys and values" if groups not in (None, heads) else ""))
     if getattr(part, "factor", 1) != 1:
-        notes.append(f"times √{round(part.factor ** 2)}")
+        notes.append(f"√{round(part.factor ** 2)} times")
     if hasattr(part, "table"):
-        notes.append(f"a fixed table {part.table.shape}")
+        notes.append(f"fixed {part.table.shape}")
     return notes
+
+
+def shapes(part):
+    """The matrices of a part by name, and the classes of what has none."""
+    matrices, others = {}, []
+    for key, inner in parts(part):
+        matrix = next((p for p in parameters_below(inner) if p.data.ndim > 1), None)
+        if matrix is not None:
+            bare = ", no bias" if getattr(inner, "bias", vars(part).get("bias", 0)) is None else ""
+            matrices.setdefault(f"{matrix.data.shape}{bare}", []).append(key)
+        elif is_module(inner) and type(inner).__name__ not in LEFT_OUT:
+            others.append(type(inner).__name__)
+    return others + [f"{', '.join(keys)} {shape}" if keys != ["weight"] else shape for shape, keys in matrices.items()]
+
+
+def pack(notes):
+    """As few lines as hold them."""
+    lines = []
+    for note in notes:
+        if lines and text_width(joined := f"{lines[-1]};  {note}") < WIDEST:
+            lines[-1] = joined
+        else:
+            lines.append(note)
+    return lines
 
 
 def residual_items(boxes, pre_norm):
@@ -315,7 +327,7 @@ def once(boxes):
 def headers(box):
     """Two lines over the parts of a box: (left, right)."""
     each = " each" if box.times > 1 else ""
-    return [(box.name, f"× {box.times}" if each else ""), (box.heading, (box.lines or [""])[0] + each)]
+    return [(box.name, f"× {box.times}" if each else ""), (box.heading, f"{box.total}{each}")]
 
 
 def margin(box):
@@ -325,14 +337,14 @@ def margin(box):
 def measure(box):
     """Width and height of a box with all that is in it."""
     if not box.items:
-        widths = [text_width(box.name, "bold") + text_width(box.heading) + 0.1, *map(text_width, box.lines)]
-        return max(widths) + 0.24, LINE * (1 + len(box.lines)) + (0.12 if box.kind != "text" else 0)
+        first = text_width(box.name, "bold") + 0.1 + text_width(box.heading) + 0.2 + text_width(box.total)
+        return max(first, *map(text_width, box.lines), 0) + 2 * EDGE, LINE * (1 + len(box.lines)) + EDGE
     sizes = [item_size(item) for item in box.items]
     width, height = max(w for w, _ in sizes), sum(h for _, h in sizes) + GAP * (len(sizes) - 1)
     if box.kind == "column":
         return width, height
     half = max(text_width(text, "bold") for pair in headers(box) for text in pair) + 0.2
-    return max(width + 2 * margin(box), 2 * half), height + 2 * GAP + 2 * LINE + 0.06
+    return max(width + 2 * margin(box), 2 * half), height + 2 * GAP + 2 * LINE + EDGE / 2
 
 
 def item_size(item):

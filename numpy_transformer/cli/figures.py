@@ -1,0 +1,53 @@
+"""numpy-transformer figures: draw all pictures of the lessons anew."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from multiprocessing.dummy import Pool
+from pathlib import Path
+
+from ..training.machine import cores
+from ..training.progress import Progress
+from .lesson import choose_lessons
+from .parser import add_command
+
+
+def add(commands):
+    parser = add_command(commands, "figures", run, help="run the lessons and draw all their pictures anew",
+                         description="Run the lessons, two side by side where there are two cores, and put their "
+                                     "pictures into a folder: the same versions draw the same bytes.")
+    parser.add_argument("numbers", nargs="*", metavar="NN", help="only these lessons (default: all)")
+    parser.add_argument("--out", metavar="FOLDER", default="figures", help="where the pictures go")
+
+
+def run(arguments):
+    from ..views import check_folder            # matplotlib is slow to import
+
+    folder, lessons = check_folder(arguments.out), choose_lessons(arguments.numbers)
+    failed, drawn = [], []
+    with tempfile.TemporaryDirectory() as scratch, Pool(min(2, cores())) as pool:
+        (Path(scratch) / "lessons").mkdir()
+        copies = [shutil.copy(path, Path(scratch) / "lessons") for path in lessons]
+        with Progress(len(lessons), "lessons", "lesson") as progress:
+            for path, result in pool.imap_unordered(draw, copies):
+                progress.advance(path.stem)
+                for picture in sorted((Path(scratch) / "figures").glob(f"{path.name[:3]}*")):
+                    drawn.append(shutil.copy(picture, folder))
+                if result.returncode:
+                    failed.append((path.stem, (result.stderr.strip().splitlines() or ["no reason given"])[-1]))
+    size = sum(path.stat().st_size for path in drawn)
+    print(f"{len(drawn)} pictures of {len(lessons)} lessons in {folder}, {size / 1e6:.2f} MB")
+    for name, reason in sorted(failed):
+        print(f"lesson {name} failed: {reason}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def draw(path):
+    """Run a lesson; its pictures are then in figures/ beside its folder."""
+    path = Path(path)
+    package = Path(__file__).resolve().parents[2]
+    return path, subprocess.run([sys.executable, str(path)], capture_output=True, text=True, encoding="utf-8",
+                                stdin=subprocess.DEVNULL, cwd=path.parent,
+                                env={**os.environ, "PYTHONPATH": str(package), "PYTHONIOENCODING": "utf-8"})
