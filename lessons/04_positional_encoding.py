@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 import numpy_transformer as nt
 from numpy_transformer import views
-from numpy_transformer.classroom import claim, figure, lesson, show
+from numpy_transformer.classroom import claim, figure, lesson, predict, show
 
 lesson.start(__name__)
 rng = np.random.default_rng(4)
@@ -89,13 +89,17 @@ claim("with offset=7 the first token is number 7", apart(pe(x, offset=7), x + by
 # One row of the heatmap is one position, one column is one feature (dimension). On the left the features change
 # from token to token, to the right they change ever more slowly. The second picture shows more positions, turned by 90
 # degrees as many texts draw it: each feature is now a horizontal line, and the stripes are the waves. The
-# third one shows single columns, and the sines of single rows.
+# third one shows single columns, and the sines of single rows. A narrower table, D = 64, has half as many
+# waves between the same two ends.
 
 # %% The table as a heatmap, turned, and as waves
 D_LARGE = 128
 table = nt.SinusoidalPositionalEncoding(D_LARGE).astype(np.float64).table
 show(table=table)
 figure("heatmap", views.positional_heatmap(table[:50]))
+figure("heatmap_64", views.positional_heatmap(nt.SinusoidalPositionalEncoding(64, max_len=50).table))
+claim("D = 64 has every second wave of D = 128",
+      apart(nt.SinusoidalPositionalEncoding(64, max_len=50).astype(np.float64).table[:, 0::2], table[:50, 0::4]) < 1e-12)
 figure("heatmap_transposed", views.positional_heatmap(table[:100], transposed=True))
 figure("waves", views.positional_waves(table[:50], dimensions=(0, 16, 32), positions=(0, 10, 49)))
 
@@ -209,6 +213,42 @@ claim("scale=True multiplies by sqrt(D)", apart(scaled(ids), math.sqrt(D_LARGE) 
 lengths = [np.linalg.norm(rows, axis=1).mean() for rows in (plain(ids), scaled(ids), table[:50])]
 claim("lengths: embedding, scaled embedding, positions", np.allclose(lengths, [1, 11.3, 8], rtol=0.03),
       ", ".join(f"{length:.2f}" for length in lengths))
+
+# %% [markdown]
+# ## 8. Learned positions, and lengths beyond training
+#
+# GPT and BERT learn the table: y_td = x_td + W[t, d]. W[t, d] occurs once in every sequence of the batch, at place t,
+# with slope 1. So
+#
+#     dW[t] = sum over the sequences of dy_t        dx = dy
+#
+# Rows behind the longest training sequence get no gradient: they stay what chance made them, and behind max_len there
+# is no row at all. The sinusoid has a row for every t. But a model that has only seen T positions does not know all
+# of them: a hand whose wavelength is longer than T has not come round once, so beyond T it points where it
+# never did in training. Fast hands only repeat what is known. Rotary positions (lesson 16) meet the same question.
+
+# %% The gradient of a learned table, and hands in new places
+learned = nt.LearnedPositionalEmbedding(9, D, rng=8).astype(np.float64)
+batch, dy = np.stack([x, 2 * x, -x]), rng.standard_normal((3, T, D))
+claim("learned: y_td = x_td + W[t, d]", apart(learned(batch), batch + learned.weight.data[:T]) < 1e-13)
+dx = learned.backward(dy)
+claim("dx = dy, and dW[t] = the sum of dy_t over the batch",
+      apart(dx, dy) == 0 and apart(learned.weight.grad[:T], sum(dy)) < 1e-13)
+predict(f"gradient of row 7 if no sequence is longer than {T}?", "0")
+claim("rows behind the longest sequence get no gradient, exactly", learned.weight.grad[T:] == 0)
+try:
+    learned(np.zeros((10, D)))
+except ValueError as error:
+    claim("behind max_len there is no row", "10" in str(error), str(error))
+trained = 50
+hands = np.stack([table[:, 0::2], table[:, 1::2]], -1)      # (position, pair, point on the circle)
+nearest = np.array([np.linalg.norm(hands[:trained, i] - hands[199, i], axis=-1).min() for i in range(D_LARGE // 2)])
+wavelengths = 2 * math.pi * 10000 ** (np.arange(0, D_LARGE, 2) / D_LARGE)
+claim("position 199 after training on 50: hands that come round in 50 positions point where they have been",
+      nearest[wavelengths < trained].max() < 0.13)
+claim("some slower hands point where they never did", nearest[wavelengths > 4 * trained].max() > 0.5)
+claim("the dot products go on as before: they depend on the distance alone",
+      apart(np.diag(table[trained:] @ table[trained:].T, 7), curve[7]) < 1e-10)
 
 # %% [markdown]
 # ## Exercises

@@ -8,28 +8,22 @@
 #
 # Row t of P holds the weights with which token t takes a mean of all values. Below, T = 5 tokens have queries
 # and keys of d = 4 numbers and values of e = 3. Every step is computed a second time in plain loops, first
-# forward, then backward in the reverse order. Lesson 02 explains gradients and the complex step. 15 minutes.
+# forward, then backward in the reverse order. Lesson 02 explains gradients and the complex step. About 15 minutes.
+#
+# `with nt.record(attention) as tape:` writes down what goes in and out of each component, and the gradients that come
+# back; the component itself knows nothing of it. What attention's softmax is given are the scores, and what it
+# returns are the weights.
 
-# %% Five tokens, and an attention whose softmax shows what passes through it
+# %% Five tokens, an attention, and a tape of what passes through it
 import math
 
 import numpy as np
 from matplotlib.figure import Figure
 
 import numpy_transformer as nt
-from numpy_transformer.classroom import claim, figure, lesson, show
+from numpy_transformer.classroom import claim, figure, lesson, predict, show
 
 lesson.start(__name__)
-
-
-class OpenSoftmax(nt.Softmax):
-    def forward(self, scores):
-        self.scores = scores
-        return super().forward(scores)
-
-    def backward(self, dweights):
-        self.dweights, self.dscores = dweights, super().backward(dweights)
-        return self.dscores
 
 
 def apart(a, b):                            # their largest difference
@@ -41,9 +35,9 @@ words = ["the", "cat", "saw", "the", "dog"]
 T, d, e = 5, 4, 3
 q, k, v = rng.standard_normal((T, d)), rng.standard_normal((T, d)), rng.standard_normal((T, e))
 attention = nt.ScaledDotProductAttention()
-attention.softmax = OpenSoftmax()
-y = attention(q, k, v)
-S, P = attention.softmax.scores, attention.weights
+with nt.record(attention) as tape:
+    y = attention(q, k, v)
+S, P = tape["softmax"].inputs[0], tape["softmax"].output
 show(q=q, k=k, v=v)
 
 # %% [markdown]
@@ -52,6 +46,9 @@ show(q=q, k=k, v=v)
 # * The score S_ts = (sum over c of q_tc k_sc) / sqrt(d) says how well the query of token t fits the key of s.
 # * The weight P_ts = exp(S_ts) / (sum over j of exp(S_tj)) is positive, and each row sums to 1.
 # * The output y_t = sum over s of P_ts v_s is a weighted mean of the values.
+#
+# The weights do not depend on v. So for given weights attention is linear in the values: it mixes tokens, and can
+# neither bend nor amplify what they hand over. That is why a feed-forward layer follows it (lesson 09).
 
 # %% Scores, weights, outputs
 S_loops = [[sum(q[t, c] * k[s, c] for c in range(d)) / math.sqrt(d) for s in range(T)] for t in range(T)]
@@ -61,6 +58,14 @@ claim("weights: P_ts = exp(S_ts) / sum of exp(S_tj)", apart(P, P_loops) < 1e-13)
 y_loops = [[sum(P[t, s] * v[s, c] for s in range(T)) for c in range(e)] for t in range(T)]
 claim("outputs: y_t = sum of P_ts v_s", apart(y, y_loops) < 1e-13)
 show(S=S, P=P, y=y)
+predict("does y double if all values double?", "yes")
+u = rng.standard_normal((T, e))
+claim("attention is linear in the values: A(2 v - 3 u) = 2 A(v) - 3 A(u)",
+      apart(attention(q, k, 2 * v - 3 * u), 2 * y - 3 * attention(q, k, u)) < 1e-13)
+predict("and if all queries double?", "no")
+claim("it is not linear in the queries, because of softmax", apart(attention(2 * q, k, v), 2 * y) > 0.1)
+claim("whatever v is, each output lies between its smallest and its largest entry",
+      (v.min(0) <= y).all() and (y <= v.max(0)).all())
 
 # %% [markdown]
 # ## 2. Why sqrt(d)?
@@ -74,17 +79,18 @@ show(S=S, P=P, y=y)
 
 # %% The experiment: 400 queries, each with 16 keys, for growing d
 WIDTHS, rows, large = (2, 8, 32, 128, 512), {"divided": [], "not divided": []}, nt.ScaledDotProductAttention()
-large.softmax = softmax = OpenSoftmax()
 for width in WIDTHS:
     queries, keys = rng.standard_normal((400, 1, width)), rng.standard_normal((400, 16, width))
     values, dy = rng.standard_normal((400, 16, 3)), rng.standard_normal((400, 1, 3))
     for name, factor in (("divided", 1), ("not divided", math.sqrt(width))):        # the factor undoes the division
-        large(queries * factor, keys, values)
-        large.backward(dy)
-        p = large.weights
-        kept = np.linalg.norm(softmax.dscores, axis=-1) / np.linalg.norm(softmax.dweights, axis=-1)
+        with nt.record(large) as tape:
+            large(queries * factor, keys, values)
+            large.backward(dy)
+        softmax = tape["softmax"]
+        p, dscores = softmax.output, softmax.gradients[0]
+        kept = np.linalg.norm(dscores, axis=-1) / np.linalg.norm(softmax.dy, axis=-1)
         entropy = -(p * np.log(p + 1e-300)).sum(-1)
-        rows[name].append((softmax.scores.var(), p.max(-1).mean(), entropy.mean(), np.median(kept)))
+        rows[name].append((softmax.inputs[0].var(), p.max(-1).mean(), entropy.mean(), np.median(kept)))
         print("  d = {:<3} {:<11}  variance {:6.2f}  largest weight {:.2f}  entropy {:.2f}  gradient kept {:.1g}"
               .format(width, name, *rows[name][-1]))
 divided, undivided = (np.array(rows[name]).T for name in ("divided", "not divided"))
@@ -113,8 +119,9 @@ figure("scaling", picture)
 
 # %% The same attention with a mask
 mask = nt.causal_mask(T)
-y = attention(q, k, v, mask)
-S, P = attention.softmax.scores, attention.weights
+with nt.record(attention) as tape:
+    y = attention(q, k, v, mask)
+P = tape["softmax"].output
 show(mask=mask, P=P)
 P_loops = [[math.exp(S_loops[t][s]) / sum(math.exp(S_loops[t][j]) for j in range(t + 1)) if s <= t else 0
             for s in range(T)] for t in range(T)]
@@ -168,10 +175,11 @@ def softmax_of(S):                          # over the tokens 0 to t, with a sum
 
 
 attention.forget()                          # the forwards above were not answered
-attention(q, k, v, mask)
 dy, S = rng.standard_normal((T, e)), np.array(S_loops)          # L is the sum of dy * y
-dq, dk, dv = attention.backward(dy)
-dP, dS, R = attention.softmax.dweights, attention.softmax.dscores, range(T)
+with nt.record(attention) as tape:
+    attention(q, k, v, mask)
+    dq, dk, dv = attention.backward(dy)
+dP, dS, R = tape["softmax"].dy, tape["softmax"].gradients[0], range(T)
 dv_loops = [[sum(P[t, s] * dy[t, c] for t in R) for c in range(e)] for s in R]
 dP_loops = [[sum(dy[t, c] * v[s, c] for c in range(e)) for s in R] for t in R]
 dS_loops = [[P[t, s] * (dP[t, s] - sum(P[t, j] * dP[t, j] for j in R)) for s in R] for t in R]

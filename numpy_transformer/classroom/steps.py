@@ -55,8 +55,8 @@ def explain(kind, error, trace):
     """An excepthook: a claim that does not hold is one line and its place, anything else Python's traceback."""
     if kind is AssertionError and str(error).startswith("claim does not hold"):
         place = [frame for frame in traceback.extract_tb(trace) if lesson.NAME.fullmatch(Path(frame.filename).name)]
-        print(f"AssertionError: {error}", *(f"  {Path(f.filename).name}, line {f.lineno}" for f in place[-1:]),
-              sep="\n", file=sys.stderr)
+        print(f"AssertionError: {error}", *(f"({Path(f.filename).name}, line {f.lineno})" for f in place[-1:]),
+              file=sys.stderr)
     elif kind is KeyboardInterrupt:
         print("\ninterrupted", file=sys.stderr)
     else:

@@ -34,7 +34,7 @@ def run(arguments):
             for path, result in pool.imap_unordered(draw, copies):
                 progress.advance(path.stem)
                 for picture in sorted((Path(scratch) / "figures").glob(f"{path.name[:3]}*")):
-                    drawn.append(shutil.copy(picture, folder))
+                    drawn.append(Path(shutil.copy(picture, folder)))
                 if result.returncode:
                     failed.append((path.stem, (result.stderr.strip().splitlines() or ["no reason given"])[-1]))
     size = sum(path.stat().st_size for path in drawn)

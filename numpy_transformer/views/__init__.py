@@ -2,9 +2,9 @@
 
 from .attention import attention_heads, mask_pictures
 from .growth import growth_curves
-from .history import learning_curves
+from .history import learning_curves, run_history
 from .positions import positional_heatmap, positional_waves
-from .save import check_folder, save
+from .save import check_file, check_folder, save, write
 
-__all__ = ["attention_heads", "check_folder", "growth_curves", "learning_curves", "mask_pictures", "positional_heatmap",
-           "positional_waves", "save"]
+__all__ = ["attention_heads", "check_file", "check_folder", "growth_curves", "learning_curves", "mask_pictures",
+           "positional_heatmap", "positional_waves", "run_history", "save", "write"]

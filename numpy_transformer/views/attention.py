@@ -3,30 +3,39 @@
 import math
 
 import numpy as np
+from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
 
 def attention_heads(weights, queries=None, keys=None, title="Attention", names=None):
-    """weights (N, T, S), one picture for each of the N heads; queries, keys: tokens (or a string) for the ticks."""
-    count = len(weights)
-    columns = min(count, 4)
+    """weights (N, T, S), one picture for each of the N heads; queries, keys: tokens (or a string) for the ticks.
+
+    The colours follow the square root of the weight, so that small weights show as well.
+    """
+    count, (T, S) = len(weights), weights.shape[1:]
+    words = max([len(token) for token in [*(queries or ""), *(keys or "")]], default=1)
+    width, height = max(2.8, 0.17 * S), max(2.4, 0.17 * T)
+    columns = min(count, 4, max(1, int(20 / width)))
     lines = math.ceil(count / columns)
-    cell = 0.13 if max(weights.shape[1:]) > 16 else 0.26
-    size = [max(2.6, cell * n) for n in weights.shape[:0:-1]]
-    figure = Figure(figsize=(columns * (size[0] + 0.5) + 0.8, lines * (size[1] + 0.7) + 0.5), layout="constrained")
+    margin = 0.5 + 0.08 * words
+    figure = Figure(figsize=(columns * (width + margin) + 1, lines * (height + margin + 0.2) + 0.5),
+                    layout="constrained")
     grid = figure.subplots(lines, columns, squeeze=False).ravel()
     for axes, head in zip(grid, range(count)):
-        image = axes.imshow(weights[head], cmap="Blues", vmin=0, vmax=1, interpolation="nearest", aspect="auto")
-        axes.set_title(names[head] if names else f"head {head}", fontsize=9)
+        image = axes.imshow(weights[head], cmap="Blues", norm=PowerNorm(0.5, 0, 1), interpolation="nearest",
+                            aspect="auto")
+        axes.set_title(names[head] if names else f"head {head}", fontsize=12)
         label_ticks(axes, queries, keys)
     for axes in grid[count:]:
         axes.axis("off")
     for axes in grid[::columns]:
-        axes.set_ylabel("query")
+        axes.set_ylabel("query", fontsize=12)
     for axes in grid[max(count - columns, 0):count]:
-        axes.set_xlabel("key")
-    figure.suptitle(title, fontsize=11)
-    figure.colorbar(image, ax=list(grid), label="weight", fraction=0.03)
+        axes.set_xlabel("key", fontsize=12)
+    figure.suptitle(title, fontsize=14)
+    bar = figure.colorbar(image, ax=list(grid), label="weight", fraction=0.02, pad=0.01, aspect=25,
+                          ticks=(0, 0.01, 0.1, 0.3, 0.6, 1))
+    bar.ax.tick_params(labelsize=10)
     return figure
 
 
@@ -44,7 +53,7 @@ def mask_pictures(masks):
 
 
 def label_ticks(axes, queries, keys):
-    size = 7
+    size = 10
     if keys is not None:
         axes.set_xticks(range(len(keys)), list(keys), fontsize=size, rotation=90 if max(map(len, keys)) > 1 else 0)
     if queries is not None:

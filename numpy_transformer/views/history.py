@@ -8,18 +8,40 @@ def learning_curves(histories):
     """histories {title: rows}: of each the training loss (pale: every step, dark: smoothed) and the validation loss."""
     figure = Figure(figsize=(5.5 * len(histories), 4), layout="constrained")
     for axes, (title, rows) in zip(figure.subplots(1, len(histories), squeeze=False)[0], histories.items()):
-        steps = np.array([row["step"] for row in rows])
-        loss = np.array([row["loss"] for row in rows])
-        width = max(1, len(loss) // 40)
-        smooth = np.convolve(loss, np.ones(width) / width, "valid")
-        axes.plot(steps, loss, color="C0", alpha=0.25, linewidth=0.8)
-        axes.plot(steps[len(steps) - len(smooth):], smooth, color="C0", label="training")
-        measured = [(row["step"], row["validation"]) for row in rows if "validation" in row]
-        if measured:
-            axes.plot(*zip(*measured), color="C1", marker="o", markersize=4, label="validation")
-        if smooth.max() > 50 * smooth.min() > 0:
-            axes.set_yscale("log")
-        axes.set(title=title, xlabel="step", ylabel="loss (nats per token)")
-        axes.grid(alpha=0.3)
-        axes.legend()
+        draw_loss(axes, rows)
+        axes.set_title(title)
     return figure
+
+
+def run_history(rows, title):
+    """A run's loss, learning rate and norm of the gradient before clipping, step by step."""
+    figure = Figure(figsize=(14, 4.2), layout="constrained")
+    loss, rate, norm = figure.subplots(1, 3)
+    draw_loss(loss, rows)
+    steps = [row["step"] for row in rows]
+    rate.plot(steps, [row["lr"] for row in rows], color="C2")
+    rate.set_ylabel("learning rate")
+    norm.plot(steps, [row["norm"] for row in rows], color="C3", linewidth=0.8)
+    norm.set(ylabel="norm of the gradient, before clipping", yscale="log")
+    for axes in (rate, norm):
+        axes.set_xlabel("step")
+        axes.grid(alpha=0.3)
+    figure.suptitle(title)
+    return figure
+
+
+def draw_loss(axes, rows):
+    steps = np.array([row["step"] for row in rows])
+    loss = np.array([row["loss"] for row in rows])
+    width = max(1, len(loss) // 40)
+    smooth = np.convolve(loss, np.ones(width) / width, "valid")
+    axes.plot(steps, loss, color="C0", alpha=0.25, linewidth=0.8)
+    axes.plot(steps[len(steps) - len(smooth):], smooth, color="C0", label="training")
+    measured = [(row["step"], row["validation"]) for row in rows if "validation" in row]
+    if measured:
+        axes.plot(*zip(*measured), color="C1", marker="o", markersize=4, label="validation")
+    if smooth.max() > 50 * smooth.min() > 0:
+        axes.set_yscale("log")
+    axes.set(xlabel="step", ylabel="loss (nats per token)")
+    axes.grid(alpha=0.3)
+    axes.legend()

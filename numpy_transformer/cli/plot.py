@@ -1,0 +1,234 @@
+"""numpy-transformer plot: one picture, of a trained run or of what needs none."""
+
+import sys
+
+import numpy as np
+
+from ..checks import influence, record
+from ..classroom.trace import KINDS
+from ..data import BOS, EOS, PAD, frame
+from ..decoding import greedy_decode
+from ..layers import CrossEntropyLoss, SinusoidalPositionalEncoding, Softmax, causal_mask, padding_mask
+from ..models import CausalLanguageModel, Decoder, Encoder, EncoderDecoder
+from ..training.state import read_history
+from .parser import add_command, whole_number
+from .runs import load_run
+
+LONGEST = 48                                    # tokens that can still be read in a picture
+
+
+def add(commands):
+    plot = add_command(commands, "plot", run, help="draw one picture, of a trained run or of what needs none",
+                       description="Draw one picture into a .png, .svg or .pdf file.")
+    pictures = plot.add_subparsers(dest="picture", metavar="PICTURE", required=True)
+
+    def picture(name, draw, about, run_needed=None, text=False):
+        parser = add_command(pictures, name, run, help=about, description=about[0].upper() + about[1:] + ".")
+        parser.add_argument("--out", metavar="FILE", default=f"{name}.png", help="ends in .png, .svg or .pdf")
+        parser.set_defaults(draw=draw)
+        if run_needed is not None:
+            parser.add_argument("--run", dest="file", metavar="RUN.npz", required=run_needed, help="written by `train`")
+        if text:
+            parser.add_argument("--text", help="what a language model reads, or the source of an encoder-decoder",
+                                required=run_needed)
+            parser.add_argument("--target", help="of an encoder-decoder (default: what it writes itself)")
+        return parser
+
+    pe = picture("pe", draw_positions, "the sinusoidal positional encoding as a heatmap or as waves")
+    pe.add_argument("--positions", type=whole_number(1), default=50, metavar="T", help="how many")
+    pe.add_argument("--width", type=whole_number(1), default=128, metavar="D", help="d_model")
+    pe.add_argument("--transposed", action="store_true", help="positions across, dimensions down")
+    pe.add_argument("--waves", action="store_true", help="single columns and rows as curves")
+    mask = picture("mask", draw_masks, "a causal mask, a padding mask, and both")
+    mask.add_argument("--length", type=whole_number(2), default=6, metavar="T", help="tokens")
+    mask.add_argument("--padding", type=whole_number(1), default=2, metavar="N", help="how many of them are padding")
+    for name, draw, about in (
+            ("attention", draw_attention, "the attention weights of a run, each layer and head"),
+            ("cross-attention", draw_cross_attention, "where an encoder-decoder looks in its source"),
+            ("backward", draw_backward, "attention weights beside dL/dweights and dL/dscores")):
+        parser = picture(name, draw, about, run_needed=True, text=True)
+        parser.add_argument("--layer", type=whole_number(0), metavar="N", help="counted from 0 (default: " + (
+            "the last)" if name == "backward" else "all)"))
+        if name != "cross-attention":
+            parser.add_argument("--side", choices=("encoder", "decoder"), default="decoder",
+                                help="of an encoder-decoder; its cross-attention has a picture of its own")
+    picture("xray", draw_xray, "which input moves which output; without a run small stacks with right and wrong masks",
+            run_needed=False, text=True)
+    parts = picture("architecture", draw_architecture, "a model drawn from its own modules", run_needed=False)
+    parts.add_argument("--model", choices=tuple(KINDS), default="encoder-decoder", help="where no run is named")
+    picture("gradients", draw_gradients, "the norm of the gradient at each block of a run", run_needed=True, text=True)
+    picture("history", draw_history, "loss, learning rate and gradient norm of a run, step by step", run_needed=True)
+
+
+def run(arguments):
+    from .. import views                        # matplotlib is slow to import
+
+    path = views.check_file(arguments.out)      # before the work, not behind it
+    print(views.write(arguments.draw(views, arguments), path))
+
+
+def draw_positions(views, arguments):
+    table = SinusoidalPositionalEncoding(arguments.width, max_len=arguments.positions).table
+    return views.positional_waves(table) if arguments.waves else views.positional_heatmap(table, arguments.transposed)
+
+
+def draw_masks(views, arguments):
+    T, padded = arguments.length, arguments.padding
+    if padded >= T:
+        raise ValueError(f"--padding {padded} leaves no token of --length {T}; name fewer")
+    ids = np.where(np.arange(T) < T - padded, 5, PAD)
+    causal, padding = causal_mask(T)[0, 0], np.broadcast_to(padding_mask(ids)[0, 0], (T, T))
+    return views.mask_pictures({"causal": causal, f"padding ({padded} of {T})": padding, "both": causal & padding})
+
+
+class Reading:
+    """A run on one text: the model, its inputs and targets, and the tokens to write at the axes."""
+
+    def __init__(self, arguments, kind=None):
+        self.run = load_run(arguments.file, kind)
+        self.model, context = self.run.model, self.run.settings["max_len" if self.seq2seq else "context"]
+        self.limit = min(context, LONGEST)
+        if not arguments.text:
+            raise ValueError("--text is empty; give at least one character")
+        if self.seq2seq:
+            self.read_pair(arguments)
+        else:
+            if arguments.target is not None:
+                raise ValueError(f"{arguments.file!r} holds a language model, which has no target; leave --target out")
+            tokens = self.run.tokenizers[0]
+            ids = self.shorten(tokens.encode(arguments.text), "--text", context)
+            self.inputs, self.targets = (ids[None],), ids[None, 1:]
+            self.keys = self.queries = self.written = labels(tokens, ids)
+        self.model.eval(remember=True)
+
+    @property
+    def seq2seq(self):
+        return self.run.meta["kind"] == "seq2seq"
+
+    def read_pair(self, arguments):
+        source_tokens, target_tokens = self.run.tokenizers
+        source = self.shorten(frame(source_tokens, arguments.text), "--text", self.run.settings["max_len"])
+        if arguments.target is None:
+            target = np.append(BOS, greedy_decode(self.model, source[None], BOS, EOS, self.limit - 1)[0])
+        else:
+            target = self.shorten(frame(target_tokens, arguments.target), "--target", self.run.settings["max_len"])
+        self.inputs, self.targets = (source[None], target[None, :-1]), target[None, 1:]
+        self.keys = labels(source_tokens, source, 3)
+        self.queries, self.written = (labels(target_tokens, part, 3) for part in (target[:-1], target[1:]))
+
+    def shorten(self, ids, option, context):
+        if len(ids) > self.limit:
+            why = "the model reads no more" if self.limit == context else "more could not be read in a picture"
+            print(f"{option} has {len(ids)} tokens; the first {self.limit} are drawn, {why}", file=sys.stderr)
+        return ids[:self.limit]
+
+    def tape(self, backward=True):
+        """Forward and backward, recorded; the loss is that of each next token."""
+        count = self.targets.shape[1]           # behind a language model's last token nothing is known
+        if backward and not count:
+            raise ValueError("a single token has no next one to learn from; give a longer --text")
+        with record(self.model) as tape:
+            logits, criterion = self.model(*self.inputs), CrossEntropyLoss()
+            if backward:
+                criterion(logits[:, :count], self.targets)
+                dlogits = np.zeros_like(logits)
+                dlogits[:, :count] = criterion.backward()
+                self.model.backward(dlogits)
+        return tape
+
+    def softmaxes(self, tape, side, part, layer):
+        """{layer: recorded softmax} of the attention weights in a stack; of one layer, if it is named."""
+        found = dict(enumerate(call for call in tape.of(Softmax) if call.name.startswith(f"{side}.")
+                               and call.name.endswith(f".{part}.attention.softmax")))
+        if not found:
+            raise ValueError(f"the model in {self.run.path!r} has no {part.replace('_', '-')} weights in "
+                             f"{'an' if side == 'encoder' else 'a'} {side}; name another run or another --side")
+        if layer not in (None, *found):
+            raise ValueError(f"--layer {layer}: the {side} has layers 0 to {len(found) - 1}; name one of them")
+        return found if layer is None else {layer: found[layer]}
+
+
+def labels(tokens, ids, specials=0):
+    """What to write at the axes for each id, of which the first `specials` are PAD, BOS and EOS."""
+    names = "_^$"[:specials]
+    return [names[n] if n < specials else readable(tokens.decode(np.array([n - specials]))) for n in ids]
+
+
+def readable(text):
+    return text.replace(" ", "␣").replace("\n", "↵")
+
+
+def draw_attention(views, arguments):
+    reading = Reading(arguments)
+    calls = reading.softmaxes(reading.tape(backward=False), arguments.side, "attention", arguments.layer)
+    tokens = reading.keys if arguments.side == "encoder" else reading.queries
+    return heads(views, calls, tokens, tokens, f"Self-attention of the {arguments.side}")
+
+
+def draw_cross_attention(views, arguments):
+    reading = Reading(arguments, "seq2seq")
+    calls = reading.softmaxes(reading.tape(backward=False), "decoder", "cross_attention", arguments.layer)
+    return heads(views, calls, reading.written, reading.keys, "Cross-attention: each token written (rows) and where it "
+                                                              "looks in the source (columns)")
+
+
+def heads(views, calls, queries, keys, title):
+    names = [f"layer {layer}, head {head}" for layer, call in calls.items() for head in range(call.output.shape[1])]
+    weights = np.concatenate([call.output[0] for call in calls.values()])
+    return views.attention_heads(weights, queries, keys, title, names)
+
+
+def draw_backward(views, arguments):
+    reading = Reading(arguments)
+    calls = reading.softmaxes(reading.tape(), arguments.side, "attention", arguments.layer)
+    layer = max(calls)
+    tokens = reading.keys if arguments.side == "encoder" else reading.queries
+    return views.attention_backward(calls[layer], tokens, tokens, f"Layer {layer} of the {arguments.side}")
+
+
+def draw_gradients(views, arguments):
+    return views.gradient_norms(views.block_gradient_norms(Reading(arguments).tape()))
+
+
+def draw_xray(views, arguments):
+    if arguments.file is None:
+        return views.xray(small_stacks())
+    reading = Reading(arguments)
+    tape, model = reading.tape(backward=False), reading.model
+    if not reading.seq2seq:
+        return views.xray({"decoder": influence(model.decoder, *tape["decoder"].inputs)}, reading.queries, reading.keys)
+    encoder, decoder = tape["encoder"].inputs, tape["decoder"].inputs
+    return views.xray({"encoder": influence(model.encoder, *encoder), "decoder": influence(model.decoder, *decoder),
+                       "cross-attention": influence(model.decoder, *decoder, argument=1)})
+
+
+def small_stacks(T=6, S=5, padded=2, rng=0):
+    """{title: which input moves which output} of stacks of two blocks with random weights, right and wrong masks."""
+    rng = np.random.default_rng(rng)
+    x, memory = rng.standard_normal((T, 8)), rng.standard_normal((S, 8))
+    encoder = Encoder(2, 8, 2, 16, dropout=0.0, rng=rng)
+    decoder = Decoder(2, 8, 2, 16, dropout=0.0, cross_attention=True, rng=rng)
+    causal, padding = causal_mask(T), np.arange(S)[None] < S - padded
+    return {
+        "encoder, padding hidden": influence(encoder, memory, padding),
+        "decoder, causal mask": influence(decoder, x, memory, causal, padding),
+        "cross-attention, padding hidden": influence(decoder, x, memory, causal, padding, argument=1),
+        "wrong: padding not hidden": influence(encoder, memory),
+        "wrong: causal mask inverted": influence(decoder, x, memory, ~causal, padding),
+        "wrong: causal cross-attention": influence(decoder, x, memory, causal, np.tri(T, S, dtype=bool), argument=1)}
+
+
+def draw_architecture(views, arguments):
+    if arguments.file is not None:
+        return views.architecture(load_run(arguments.file).model)
+    sizes = {"d_model": 64, "num_heads": 8, "num_layers": 6, "d_ff": 256, "rng": 0}
+    return views.architecture({"encoder": lambda: Encoder(**sizes),
+                               "decoder": lambda: CausalLanguageModel(1000, **sizes),
+                               "encoder-decoder": lambda: EncoderDecoder(1000, 1000, **sizes)}[arguments.model]())
+
+
+def draw_history(views, arguments):
+    rows = read_history(load_run(arguments.file).arrays)
+    if not rows:
+        raise ValueError(f"{arguments.file!r} was saved before its first step; train it first")
+    return views.run_history(rows, arguments.file)
