@@ -5,7 +5,7 @@ import pytest
 from commands import refused, run
 from matplotlib.image import imread
 
-from numpy_transformer.cli import plot
+from numpy_transformer.cli import plot, plot_examples
 from numpy_transformer.training.checkpoint import write_checkpoint
 
 
@@ -24,7 +24,7 @@ def runs(tmp_path_factory):
 def drawn(path):
     """Whether the picture is more than one colour."""
     pixels = imread(path)[..., :3]
-    return min(pixels.shape[:2]) > 200 and len(np.unique((pixels[::3, ::3] * 15).astype(int).reshape(-1, 3), axis=0)) > 3
+    return min(pixels.shape[:2]) > 200 and len(np.unique(pixels[::3, ::3].reshape(-1, 3), axis=0)) > 20
 
 
 LM, DATES = ["--text", "The language model"], ["--text", "3 March 1999"]
@@ -33,9 +33,11 @@ LM, DATES = ["--text", "The language model"], ["--text", "3 March 1999"]
 @pytest.mark.parametrize("picture, run_file, more", [
     ("pe", None, []), ("pe", None, ["--waves", "--positions", "20", "--width", "9"]), ("pe", None, ["--transposed"]),
     ("mask", None, ["--length", "4", "--padding", "1"]), ("xray", None, []), ("architecture", None, []),
+    ("steps", None, []), ("memory", None, ["--width", "8"]), ("schedule", None, ["--steps", "90", "--warmup", "9"]),
     ("architecture", None, ["--model", "decoder"]), ("architecture", "lm", []), ("history", "dates", []),
     ("attention", "lm", LM), ("attention", "lm", [*LM, "--layer", "1"]), ("attention", "dates", DATES),
-    ("attention", "dates", [*DATES, "--side", "encoder", "--target", "1999-03-03"]), ("cross-attention", "dates", DATES),
+    ("attention", "dates", [*DATES, "--side", "encoder", "--target", "1999-03-03"]),
+    ("cross-attention", "dates", DATES),
     ("backward", "lm", LM), ("backward", "dates", [*DATES, "--side", "encoder", "--layer", "0"]),
     ("gradients", "lm", LM), ("gradients", "dates", DATES), ("xray", "lm", LM), ("xray", "dates", DATES)])
 def test_each_picture_is_drawn(picture, run_file, more, runs, tmp_path, capsys):
@@ -82,6 +84,7 @@ def test_a_text_that_is_too_long_is_cut_and_said(runs, tmp_path, capsys):
     (["pe", "--out", "x.jpg"], "'x.jpg' is no picture that can be written; name a file that ends in .png, .svg, .pdf"),
     (["pe", "--out", "."], "no picture"), (["pe", "--width", "0"], "'0' is not a whole number of at least 1"),
     (["mask", "--padding", "6"], "--padding 6 leaves no token of --length 6"),
+    (["schedule", "--steps", "9"], "--warmup 4000 leaves nothing of --steps 9"),
     (["attention", "--text", "a"], "required: --run"), (["attention", "--run", "LM"], "required: --text"),
     (["attention", "--run", "none.npz", "--text", "a"], "cannot read 'none.npz'"),
     (["attention", "--run", "LM", "--text", "a", "--layer", "2"], "--layer 2: the decoder has layers 0 to 1"),
@@ -111,7 +114,7 @@ def test_a_run_without_steps_has_no_history(runs, tmp_path, capsys):
 
 
 def test_the_xray_of_small_stacks_shows_right_and_wrong_masks():
-    found = plot.small_stacks()
+    found = plot_examples.small_stacks()
     seen = {title: norms != 0 for title, norms in found.items()}
     padding = np.arange(5) < 3
     assert np.array_equal(seen["encoder, padding hidden"], np.eye(5, dtype=bool) | padding)

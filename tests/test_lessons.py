@@ -16,12 +16,49 @@ from numpy_transformer.classroom.steps import cells
 LESSONS = sorted((Path(__file__).parents[1] / "lessons").glob("[0-9][0-9]_*.py"))
 every_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 MISTAKES = {                                # at least two for each lesson, in the component it is about
+    "00": ["nt.Softmax.forward = lambda self, x: (lambda y: (self.remember(y), y)[1])("
+           "np.exp(x) / np.exp(x).sum(-2, keepdims=True))",
+           "nt.CrossAttention.forward = lambda self, x, memory, mask=None, cache=None: "
+           "nt.MultiHeadAttention.forward(self, x, x, x)",
+           "encoder_decoder.causal_mask = lambda T, seen=0: np.ones((1, 1, T, seen + T), bool)"],
+    "01": ["nt.Softmax.backward = lambda self, dy: dy * self.recall()",
+           "softmax.shift = lambda x: x - x.max()",
+           "nt.CrossEntropyLoss.backward = (lambda f: lambda self, dy=1.0: f(self, dy) * self.count)("
+           "nt.CrossEntropyLoss.backward)"],
     "02": ["nt.Linear.backward = lambda self, dy: 2 * dy @ self.weight.data.T if self.recall() is not None else 0",
+           "nt.Module.recall = lambda self: (lambda v: v[0] if len(v) == 1 else v)(self._memory.pop(0))"],
+    "03": ["nt.Embedding.backward = lambda self, dy: self.weight.grad.__setitem__("
+           "i := self.recall(), self.weight.grad[i] + self.factor * dy)",
+           "nt.Embedding.backward = lambda self, dy: np.add.at(self.weight.grad, self.recall(), dy)",
+           "nt.Unembedding.backward = lambda self, dy: dy @ self.weight.data if self.recall() is not None else 0",
            "nt.Module.recall = lambda self: (lambda v: v[0] if len(v) == 1 else v)(self._memory.pop(0))"],
     "04": ["positions.sinusoid = lambda n, d: np.sin(np.arange(n)[:, None] / 10000 ** (np.arange(d) / d))",
            "nt.SinusoidalPositionalEncoding.backward = lambda self, dy: 2 * self.dropout.backward(dy)"],
     "05": ["nt.Softmax.backward = lambda self, dy: dy * self.recall()",
            "attention.math = type('m', (), {'sqrt': staticmethod(lambda d: 1.0)})"],
+    "06": ["nt.causal_mask = lambda T, offset=0: np.triu(np.ones((T, offset + T), bool))[None, None]",
+           "nt.padding_mask = lambda ids, pad_id=0: np.atleast_2d(ids != pad_id)[:, None, :, None]",
+           "attention.hide = lambda scores, mask: np.multiply(scores, mask, out=scores)",
+           "attention.hide = lambda scores, mask: np.add(scores, np.where(mask, 0, -1e9), out=scores)"],
+    "07": ["multi_head.split_heads = lambda x, H: x.reshape(*x.shape[:-2], H, x.shape[-2], -1)",
+           "multi_head.merge_heads = lambda x: x.reshape(*x.shape[:-3], x.shape[-2], -1)",
+           "nt.SelfAttention.backward = lambda self, dy: nt.MultiHeadAttention.backward(self, dy)[0]",
+           "nt.CrossAttention.backward = lambda self, dy: nt.MultiHeadAttention.backward(self, dy)[:2]"],
+    "09": ["nt.ReLU.backward = lambda self, dy: dy * ((dy > 0) & (self.recall() | True))",
+           "nt.GELU.CUBIC = 0.44715",
+           "fill, other = nt.GELU.fill, nt.GELU('tanh')\n"
+           "nt.GELU.fill = lambda self, x, y, slope=None: (fill(other, x, y, slope), fill(self, x, y))",
+           "nt.SwiGLU.forward = lambda self, x: (lambda a, u: self.remember(a, u) or self.down(a * u))("
+           "self.silu(self.up(x)), self.gate(x))"],
+    "18": ["nt.LayerNorm.backward = (lambda f: lambda self, dy: f(self, dy / (1 + abs(self.gamma.data))))("
+           "nt.LayerNorm.backward)",
+           "nt.Embedding.backward = lambda self, dy: self.weight.grad.__setitem__(self.recall(), dy)",
+           "from numpy_transformer.checks.gradcheck import Report\nReport.ok = property(lambda self: True)"],
+    "19": ["nt.SGD.update = lambda self, w, g, v: w.__isub__(self.lr * g)",
+           "nt.NoamSchedule.rate = lambda self, n: self.scale * n ** -0.5",
+           "nt.clip_grad_norm = (lambda f: lambda ps, n: np.sqrt(sum(f([p], n) ** 2 for p in ps)))(nt.clip_grad_norm)",
+           "nt.AdamW.update = lambda self, w, g, m, v, decays=True: nt.Adam.update("
+           "self, w, g + self.weight_decay * w, m, v)"],
 }
 
 
@@ -31,7 +68,8 @@ def run(path, folder, planted=""):
     copy = folder / "lessons" / path.name
     shutil.copy(path, copy)
     code = ("import runpy, sys, math, numpy as np, numpy_transformer as nt\n"
-            "from numpy_transformer.layers import attention, positions\n"
+            "from numpy_transformer.layers import attention, multi_head, positions, softmax\n"
+            "from numpy_transformer.models import encoder_decoder\n"
             f"{planted}\nsys.argv = [{str(copy)!r}]\nrunpy.run_path({str(copy)!r}, run_name='__main__')")
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, encoding="utf-8", stdin=subprocess.DEVNULL, timeout=200,

@@ -108,8 +108,8 @@ def test_a_false_claim_is_told_and_the_variables_can_be_looked_at(tiny):
 def test_an_interrupted_cell_can_be_run_again(tiny):
     path = tiny()
     path.write_text(path.read_text(encoding="utf-8").replace(
-        "x = rng", "import os, signal\nif 'x' not in globals():\n    x = 0\n    os.kill(os.getpid(), signal.SIGINT)\nx = rng"),
-        encoding="utf-8")
+        "x = rng", "import os, signal\nif 'x' not in globals():\n    x = 0\n    os.kill(os.getpid(), signal.SIGINT)\n"
+        "x = rng"), encoding="utf-8")
     output, code = step(path, "\n", "\n", "r\n", "\n", "c\n")
     assert code == 0 and "interrupted; r runs the cell again" in output and "✓ x has six numbers" in output
 
@@ -117,7 +117,8 @@ def test_an_interrupted_cell_can_be_run_again(tiny):
 @pytest.mark.parametrize("arguments, six, code", [([], 6, 0), (["--step"], 6, 0), ([], 7, 1), (["--stop"], 6, 2)])
 def test_without_a_terminal_it_never_pauses(tiny, arguments, six, code):
     run = subprocess.run([sys.executable, tiny(six), *arguments], capture_output=True, encoding="utf-8", timeout=60,
-                         stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
+                         stdin=subprocess.DEVNULL,
+                         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
     assert run.returncode == code and "Traceback" not in run.stderr and "q quit" not in run.stdout
     assert ("✓" in run.stdout) == (code == 0) and ("claim does not hold" in run.stderr) == (code == 1)
     if code == 0:

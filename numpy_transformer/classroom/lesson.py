@@ -6,14 +6,12 @@ import re
 import sys
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 
 from ..training.machine import set_blas_threads
-from ..views import save
+from ..views import large_fonts, save
 
 NAME = re.compile(r"\d\d_\w+\.py")
-READABLE = {"font.size": 13, "axes.titlesize": 13, "legend.fontsize": 11}       # at half size, on a slide
 ask = None                                      # while a lesson is stepped through: asks a question in the terminal
 
 
@@ -23,7 +21,7 @@ def start(name):
     Elsewhere, and in an editor's cell or a notebook, it only makes every run print the same, with one BLAS thread.
     """
     set_blas_threads(1)
-    matplotlib.rcParams.update(READABLE)
+    large_fonts()
     if name != "__main__" or script() is None or ask is not None:
         return
     for stream in (sys.stdout, sys.stderr):

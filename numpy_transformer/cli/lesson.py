@@ -12,7 +12,8 @@ from .parser import add_command
 def add(commands):
     parser = add_command(commands, "lesson", run, help="list the lessons, run one, or step through it",
                          description="Run a lesson: it prints shapes, draws figures and checks its own claims.")
-    parser.add_argument("number", nargs="?", metavar="NN", default="list", help="the lesson's number, such as 05; or list")
+    parser.add_argument("number", nargs="?", metavar="NN", default="list",
+                        help="the lesson's number, such as 05; or list")
     parser.add_argument("--step", action="store_true",
                         help="pause at each cell, where there is a terminal: show its text, run it, answer keys")
 

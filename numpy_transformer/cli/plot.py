@@ -5,13 +5,12 @@ import sys
 import numpy as np
 
 from ..checks import influence, record
-from ..classroom.trace import KINDS
-from ..data import BOS, EOS, PAD, frame
+from ..data import BOS, EOS, frame
 from ..decoding import greedy_decode
-from ..layers import CrossEntropyLoss, SinusoidalPositionalEncoding, Softmax, causal_mask, padding_mask
-from ..models import CausalLanguageModel, Decoder, Encoder, EncoderDecoder
+from ..layers import CrossEntropyLoss, Softmax
 from ..training.state import read_history
 from .parser import add_command, whole_number
+from .plot_examples import MODELS, draw_masks, draw_memory, draw_positions, draw_schedules, draw_steps, small_stacks
 from .runs import load_run
 
 LONGEST = 48                                    # tokens that can still be read in a picture
@@ -42,6 +41,14 @@ def add(commands):
     mask = picture("mask", draw_masks, "a causal mask, a padding mask, and both")
     mask.add_argument("--length", type=whole_number(2), default=6, metavar="T", help="tokens")
     mask.add_argument("--padding", type=whole_number(1), default=2, metavar="N", help="how many of them are padding")
+    schedule = picture("schedule", draw_schedules, "learning rates with warm-up: the paper's, and a cosine")
+    schedule.add_argument("--steps", type=whole_number(2), default=20000, metavar="N", help="training steps")
+    schedule.add_argument("--warmup", type=whole_number(1), default=4000, metavar="N", help="of them the warm-up")
+    schedule.add_argument("--width", type=whole_number(1), default=512, metavar="D", help="d_model")
+    steps = picture("steps", draw_steps, "the error of finite differences and of the complex step, over the step")
+    steps.add_argument("--seed", type=whole_number(0), default=1, help="of the layer and its input")
+    memory = picture("memory", draw_memory, "memory of attention over the length, plain and in tiles")
+    memory.add_argument("--width", type=whole_number(1), default=64, metavar="D", help="of the head")
     for name, draw, about in (
             ("attention", draw_attention, "the attention weights of a run, each layer and head"),
             ("cross-attention", draw_cross_attention, "where an encoder-decoder looks in its source"),
@@ -55,7 +62,7 @@ def add(commands):
     picture("xray", draw_xray, "which input moves which output; without a run small stacks with right and wrong masks",
             run_needed=False, text=True)
     parts = picture("architecture", draw_architecture, "a model drawn from its own modules", run_needed=False)
-    parts.add_argument("--model", choices=tuple(KINDS), default="encoder-decoder", help="where no run is named")
+    parts.add_argument("--model", choices=tuple(MODELS), default="encoder-decoder", help="where no run is named")
     picture("gradients", draw_gradients, "the norm of the gradient at each block of a run", run_needed=True, text=True)
     picture("history", draw_history, "loss, learning rate and gradient norm of a run, step by step", run_needed=True)
 
@@ -65,20 +72,6 @@ def run(arguments):
 
     path = views.check_file(arguments.out)      # before the work, not behind it
     print(views.write(arguments.draw(views, arguments), path))
-
-
-def draw_positions(views, arguments):
-    table = SinusoidalPositionalEncoding(arguments.width, max_len=arguments.positions).table
-    return views.positional_waves(table) if arguments.waves else views.positional_heatmap(table, arguments.transposed)
-
-
-def draw_masks(views, arguments):
-    T, padded = arguments.length, arguments.padding
-    if padded >= T:
-        raise ValueError(f"--padding {padded} leaves no token of --length {T}; name fewer")
-    ids = np.where(np.arange(T) < T - padded, 5, PAD)
-    causal, padding = causal_mask(T)[0, 0], np.broadcast_to(padding_mask(ids)[0, 0], (T, T))
-    return views.mask_pictures({"causal": causal, f"padding ({padded} of {T})": padding, "both": causal & padding})
 
 
 class Reading:
@@ -202,29 +195,8 @@ def draw_xray(views, arguments):
                        "cross-attention": influence(model.decoder, *decoder, argument=1)})
 
 
-def small_stacks(T=6, S=5, padded=2, rng=0):
-    """{title: which input moves which output} of stacks of two blocks with random weights, right and wrong masks."""
-    rng = np.random.default_rng(rng)
-    x, memory = rng.standard_normal((T, 8)), rng.standard_normal((S, 8))
-    encoder = Encoder(2, 8, 2, 16, dropout=0.0, rng=rng)
-    decoder = Decoder(2, 8, 2, 16, dropout=0.0, cross_attention=True, rng=rng)
-    causal, padding = causal_mask(T), np.arange(S)[None] < S - padded
-    return {
-        "encoder, padding hidden": influence(encoder, memory, padding),
-        "decoder, causal mask": influence(decoder, x, memory, causal, padding),
-        "cross-attention, padding hidden": influence(decoder, x, memory, causal, padding, argument=1),
-        "wrong: padding not hidden": influence(encoder, memory),
-        "wrong: causal mask inverted": influence(decoder, x, memory, ~causal, padding),
-        "wrong: causal cross-attention": influence(decoder, x, memory, causal, np.tri(T, S, dtype=bool), argument=1)}
-
-
 def draw_architecture(views, arguments):
-    if arguments.file is not None:
-        return views.architecture(load_run(arguments.file).model)
-    sizes = {"d_model": 64, "num_heads": 8, "num_layers": 6, "d_ff": 256, "rng": 0}
-    return views.architecture({"encoder": lambda: Encoder(**sizes),
-                               "decoder": lambda: CausalLanguageModel(1000, **sizes),
-                               "encoder-decoder": lambda: EncoderDecoder(1000, 1000, **sizes)}[arguments.model]())
+    return views.architecture(MODELS[arguments.model]() if arguments.file is None else load_run(arguments.file).model)
 
 
 def draw_history(views, arguments):

@@ -3,7 +3,7 @@
 import shutil
 import sys
 
-from ..classroom.trace import KINDS, example, trace
+from ..checks.trace import KINDS, example, trace
 from .parser import add_command
 
 WIDTH, TOLERANCE = 120, 1e-6

@@ -1,10 +1,14 @@
-"""Everything drawn. Each function takes arrays or rows of history and returns a matplotlib Figure."""
+"""Everything drawn. Each function takes arrays, a model, recorded calls or rows of history, and returns a Figure."""
 
+from .architecture import architecture
 from .attention import attention_heads, mask_pictures
+from .backward import attention_backward, block_gradient_norms, gradient_norms, xray
 from .growth import growth_curves
 from .history import learning_curves, run_history
+from .numerics import memory_growth, schedules, step_sizes
 from .positions import positional_heatmap, positional_waves
-from .save import check_file, check_folder, save, write
+from .save import check_file, check_folder, large_fonts, save, write
 
-__all__ = ["attention_heads", "check_file", "check_folder", "growth_curves", "learning_curves", "mask_pictures",
-           "positional_heatmap", "positional_waves", "run_history", "save", "write"]
+__all__ = ["architecture", "attention_backward", "attention_heads", "block_gradient_norms", "check_file",
+           "check_folder", "gradient_norms", "growth_curves", "large_fonts", "learning_curves", "mask_pictures", "memory_growth",
+           "positional_heatmap", "positional_waves", "run_history", "save", "schedules", "step_sizes", "write", "xray"]

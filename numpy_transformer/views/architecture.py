@@ -11,14 +11,14 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Circle, FancyBboxPatch
 from matplotlib.textpath import TextPath
 
-FONT, TITLE = 10, 12                                        # points; the lengths are inches:
-LINE, EDGE, GAP, LANE, SIDE = 0.17, 0.09, 0.17, 0.3, 0.45   # of text, around it, between boxes, for skips, columns
-WIDEST = 3.3                                                # of a line that holds several notes
+FONT, TITLE = 11, 13                                        # points; the lengths are inches:
+LINE, EDGE, GAP, LANE, SIDE = 0.185, 0.1, 0.18, 0.3, 0.45   # of text, around it, between boxes, for skips, columns
+WIDEST = 3.6                                                # of a line that holds several notes
 COLOURS = {"attention": "#c3dcf4", "norm": "#fdf2a8", "feed-forward": "#c9ead0", "embedding": "#fbd9bd",
            "linear": "#e2d6f2", "block": "#ffffff", "other": "#f1f1f1"}
-KINDS = {"block": "block", "linear|unembedding": "linear", "embedding|position": "embedding", "norm": "norm",
-         "attention": "attention", "feedforward|feed_forward|swiglu|mlp": "feed-forward"}       # by class names
-IMPLIED = ("Dropout", "Softmax", "ScaledDotProductAttention")                                   # not listed in a box
+KINDS = {"block": "block", "attention": "attention", "linear|unembedding": "linear", "embedding|position": "embedding",
+         "norm": "norm", "feedforward|swiglu|mlp": "feed-forward"}      # by what stands in the name of a class
+IMPLIED = ("Dropout", "Softmax", "ScaledDotProductAttention")           # not listed among the parts of a box
 HEADS = [["query", "rotary"], ["key", "rotary"], ["value"]]
 SIDE_BY_SIDE = {"MultiHeadAttention": HEADS, "SelfAttention": HEADS, "CrossAttention": HEADS,
                 "SwiGLU": [["gate", "silu"], ["up"]]}
@@ -105,10 +105,10 @@ class Reader:
 
     def items(self, module, name):
         """What stands inside a module, from below."""
-        if not any(is_module(part) for _, part in parts(module)):
+        inside = [(key, part) for key, part in parts(module) if not is_a(part, "Dropout")]
+        if not any(is_module(part) for _, part in inside):
             return []
-        boxes = {key: self.box(part, f"{name}.{key}".lstrip("."), key) for key, part in parts(module)
-                 if not is_a(part, "Dropout")}
+        boxes = {key: self.box(part, f"{name}.{key}".lstrip("."), key) for key, part in inside}
         if author(module) in BLOCKS:
             return residual_items(boxes, module.pre_norm)
         columns = SIDE_BY_SIDE.get(author(module))
@@ -119,15 +119,15 @@ class Reader:
         return [row, *([0] if author(module) == "SwiGLU" else []), *rest]
 
     def box(self, part, name, key):
+        """The box of a module or parameter with this dotted name, which the attribute `key` holds."""
         box, first = Box(key, kind(part), memory=is_a(part, "CrossAttention")), self.first.get(id(part), name)
-        told = key.replace("_", "").endswith(class_name(part).lower())
-        box.heading = ", ".join([class_name(part)] * (not told) + options(part))
+        box.heading = ", ".join([class_name(part), *options(part)])
         below = parameters_below(part)
         own = [p for p in below if not name or f"{self.first[id(p)]}.".startswith(f"{name}.")]
         box.total = f"{sum(p.data.size for p in own):,}" if own else ""
         if first != name and below:
             box.lines = [f"the same as {first or 'the whole'}"]
-        elif first == name != "" and box.kind in ("block", "other") and is_module(part):
+        elif first == name != "" and box.kind not in ("attention", "feed-forward") and is_module(part):
             box.items, box.loose = self.items(part, name), is_loose(part)
         if not box.items and not box.lines:
             box.lines = pack(shapes(part) + [f"shares {self.first[id(p)]}" for p in below if p not in own])
@@ -240,7 +240,7 @@ def parts(module):
 
 
 def is_module(part):
-    return not isinstance(part, type) and hasattr(part, "forward") and hasattr(part, "backward")
+    return not isinstance(part, type) and all(hasattr(part, name) for name in ("__dict__", "forward", "backward"))
 
 
 def is_parameter(part):

@@ -1,10 +1,13 @@
 """Numbers over steps and sizes: the error of a difference, a learning rate, memory."""
 
+import itertools
+
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
-STYLES = ("C0o-", "C1s--", "C2^-.", "C4D:", "C5v-", "C7X--")
+LINES = [{"color": colour, "marker": marker, "linestyle": line} for colour, marker, line in (
+    ("#0072b2", "o", "-"), ("#d55e00", "s", "--"), ("#009e73", "^", "-."), ("#cc79a7", "D", ":"), ("0.2", "v", "-"),
+    ("#56b4e9", "X", "--"))]                    # colours that everybody can tell apart: Okabe and Ito 2008
 
 
 def step_sizes(curves, xlabel="step h", ylabel="relative error of the gradient", mark=None):
@@ -13,8 +16,8 @@ def step_sizes(curves, xlabel="step h", ylabel="relative error of the gradient",
     An error of exactly 0 has no place on a logarithmic axis and is left out.
     """
     figure, axes = panel(xlabel, ylabel)
-    for n, (title, (steps, errors)) in enumerate(curves.items()):
-        axes.loglog(steps, errors, STYLES[n % len(STYLES)], markersize=5, label=title)
+    for (title, (steps, errors)), line in zip(curves.items(), itertools.cycle(LINES)):
+        axes.loglog(steps, errors, markersize=5, label=title, **line)
     if mark is not None:
         axes.axvline(mark, color="0.6", linewidth=6, alpha=0.4, zorder=0, label=f"{xlabel} = {mark:g}")
     axes.legend(fontsize=11)
@@ -24,9 +27,8 @@ def step_sizes(curves, xlabel="step h", ylabel="relative error of the gradient",
 def schedules(curves, ylabel="learning rate"):
     """curves {title: rates}, the rate of step 1 first."""
     figure, axes = panel("training step", ylabel)
-    for n, (title, rates) in enumerate(curves.items()):
-        colour, style = STYLES[n % len(STYLES)][:2], STYLES[n % len(STYLES)][3:]
-        axes.plot(range(1, len(rates) + 1), rates, style, color=colour, linewidth=2, label=title)
+    for (title, rates), line in zip(curves.items(), itertools.cycle(LINES)):
+        axes.plot(range(1, len(rates) + 1), rates, linewidth=2, label=title, **{**line, "marker": None})
     axes.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3), useMathText=True)
     axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
     axes.legend(fontsize=11)
@@ -36,13 +38,24 @@ def schedules(curves, ylabel="learning rate"):
 def memory_growth(curves, xlabel="length of the text T"):
     """curves {title: (lengths, bytes)} on logarithmic axes, where a power of T is a straight line of that slope.
 
-    Dashed: what grows as T and as T². In the legend: the slope of each curve between its last two points.
+    The legend tells the slope of each curve between its last two points. Grey: what grows as T and as T².
     """
     figure, axes = panel(xlabel, "memory (MB)")
-    for n, (title, (lengths, sizes)) in enumerate(curves.items()):
-        slope = np.diff(np.log(sizes[-2:]))[0] / np.diff(np.log(lengths[-2:]))[0]
-        axes.loglog(lengths, np.asarray(sizes) / 1e6, STYLES[n % len(STYLES)], markersize=6,
-                    label=f"{title}: slope {slope:.1f}")
+    for (title, (lengths, sizes)), line in zip(curves.items(), itertools.cycle(LINES)):
+        (x0, x1), (y0, y1) = np.log(lengths[-2:]), np.log(sizes[-2:])
+        axes.loglog(lengths, np.asarray(sizes) / 1e6, label=f"{title}: slope {(y1 - y0) / (x1 - x0):.2f}", **line)
+    ticks = sorted({length for lengths, _ in curves.values() for length in lengths})
+    axes.set_xticks(ticks, map(str, ticks), minor=False)
+    axes.minorticks_off()
+    first, last = ticks[0], ticks[-1]
+    low = min(np.min(sizes) for _, sizes in curves.values()) / 2e6
+    for power, name in ((1, "T"), (2, "T²")):           # both begin below all curves, at the shortest length
+        end = low * (last / first) ** power
+        axes.plot([first, last], [low, end], color="0.6", linewidth=1, linestyle=(0, (6, 3)), zorder=0)
+        axes.annotate(f"as {name}", (last, end), (5, 0), textcoords="offset points", va="center", color="0.3",
+                      fontsize=11)
+    axes.set_xlim(first / 1.3, last * 1.7)
+    axes.legend(fontsize=11)
     return figure
 
 

@@ -1,11 +1,18 @@
 """Where pictures go, and how they are written: with the same bytes at every run."""
 
+import io
 import os
 from pathlib import Path
 
 import matplotlib
+from PIL import Image                           # matplotlib needs it, so it is there
 
 KINDS = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}     # no dates inside
+
+
+def large_fonts():
+    """Let all text of later figures be readable at half size, on a slide."""
+    matplotlib.rcParams.update({"font.size": 13, "axes.titlesize": 13, "legend.fontsize": 11})
 
 
 def check_folder(folder):
@@ -37,8 +44,12 @@ def check_file(path):
 def write(figure, path):
     """Write the figure as a .png, .svg or .pdf file; its path."""
     path = check_file(path)
+    kind = path.suffix.lower()
+    file = io.BytesIO() if kind == ".png" else path
     with matplotlib.rc_context({"svg.hashsalt": "numpy_transformer"}):
-        figure.savefig(path, dpi=110, metadata=KINDS[path.suffix.lower()])
+        figure.savefig(file, format=kind[1:], dpi=110, metadata=KINDS[kind])
+    if kind == ".png":                          # with a palette it takes a third of the bytes
+        Image.open(file).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, "png", optimize=True)
     return path
 
 

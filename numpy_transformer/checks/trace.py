@@ -1,15 +1,14 @@
-"""Lockstep: forward and backward of a small model side by side, number by number, with finite differences beside them."""
+"""Lockstep: forward and backward of a small model side by side, number by number, with finite differences."""
 
 import inspect
 import itertools
-import re
 
 import numpy as np
 
-from ..checks.record import record
 from ..layers import CrossEntropyLoss, Dropout, Embedding, Linear, SinusoidalPositionalEncoding
 from ..models import CausalLanguageModel, Encoder, EncoderDecoder
 from ..module import Module, is_parameter
+from .record import record
 
 STEP = 1e-5
 KINDS = {"encoder": 235, "decoder": 136, "encoder-decoder": 162}     # with seeds whose gradients are not tiny
@@ -96,7 +95,7 @@ def trace(whole, inputs, only="", width=120):
 
 
 def arrays(call, number, whole, inputs, composite):
-    """(title, value, gradient or None, loss of at and step) of a call's inputs and parameters, and of a leaf's output."""
+    """(title, value, gradient or None, loss of at and step) of a call's inputs and parameters, a leaf's output too."""
     gradients = iter(call.gradients)
     for n, (title, x) in enumerate(zip(input_names(call), call.inputs)):
         if isinstance(x, np.ndarray):

@@ -1,0 +1,288 @@
+import itertools
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+import numpy_transformer as nt
+from numpy_transformer.views.architecture import architecture
+from numpy_transformer.views.backward import attention_backward, block_gradient_norms, gradient_norms, xray
+from numpy_transformer.views.numerics import memory_growth, schedules, step_sizes
+from numpy_transformer.views.save import save
+
+LLAMA = {"norm_layer": "rms", "activation": "swiglu", "positions": "rotary", "num_kv_heads": 2, "bias": False}
+
+
+def seq2seq(**options):
+    return nt.make_model(11, 11, N=2, d_model=16, d_ff=32, h=2, rng=0, **options)
+
+
+def language_model(**options):
+    return nt.CausalLanguageModel(13, 24, 4, 2, max_len=9, rng=0, **options)
+
+
+def texts(model):
+    return [text.get_text() for text in architecture(model).axes[0].texts if text.get_text()]
+
+
+def heights(model):
+    """{text: how high it stands, the lowest first}."""
+    found = {}
+    for text in architecture(model).axes[0].texts:
+        found.setdefault(text.get_text(), []).append(text.get_position()[1])
+    return {text: sorted(places) for text, places in found.items()}
+
+
+class Parallel(nt.EncoderBlock):
+    """Its parts are a block's, its forward is not."""
+
+    def forward(self, x, mask=None):
+        y = self.norm1(x)
+        return x + self.attention(y, mask) + self.feed_forward(y)
+
+
+class Tower(nt.Module):
+    def __init__(self, *blocks):
+        self.token = nt.Parameter(np.zeros((1, 12)))
+        self.blocks = list(blocks)
+
+    def forward(self, image):
+        return image
+
+    def backward(self, dy):
+        return dy
+
+
+MODELS = {"paper": lambda: seq2seq(norm="post", tie_weights=True), "llama": lambda: language_model(**LLAMA),
+          "decoder": lambda: nt.Decoder(2, 12, 3, 20, cross_attention=True, rng=0),
+          "block": lambda: nt.EncoderBlock(12, 3, 20, rng=0), "SwiGLU": lambda: nt.SwiGLU(12, 20, rng=0),
+          "attention": lambda: nt.MultiHeadAttention(12, 2, rotary=nt.RotaryEmbedding(6), rng=0),
+          "Linear": lambda: nt.Linear(3, 4, rng=0), "own": lambda: Tower(Parallel(12, 3, 20, rng=0))}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_no_text_of_an_architecture_meets_another_or_an_edge(name):
+    figure = architecture(MODELS[name]())
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    texts = [text.get_window_extent(renderer).padded(-1.5) for text in figure.axes[0].texts if text.get_text()]
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(texts, 2))
+    frames = [figure.bbox, *(patch.get_window_extent(renderer) for patch in figure.axes[0].patches)]
+    for text, frame in itertools.product(texts, frames):
+        inside = frame.x0 < text.x0 and text.x1 < frame.x1 and frame.y0 < text.y0 and text.y1 < frame.y1
+        assert inside or frame is not figure.bbox and not frame.overlaps(text)
+
+
+def test_an_architecture_tells_the_names_and_counts_of_its_model():
+    model = seq2seq()
+    shown = texts(model)
+    assert f"EncoderDecoder: {model.num_parameters():,} parameters" in shown
+    for part in (model.encoder, model.decoder, model.output, model.encoder.norm, model.encoder.blocks[0].attention,
+                 model.decoder.blocks[0].feed_forward):
+        assert f"{part.num_parameters():,}" in shown
+    for block in (model.encoder.blocks[0], model.decoder.blocks[0]):
+        assert f"{block.num_parameters():,} each" in shown
+    assert [shown.count(name) for name in ("attention", "cross_attention", "feed_forward", "× 2")] == [2, 1, 2, 2]
+    assert [shown.count(name) for name in ("norm1", "norm2", "norm3", "norm", "+")] == [2, 2, 1, 2, 5]
+    assert shown.count("query, key, value, output (16, 16)") == 3 and "ReLU;  up (16, 32);  down (32, 16)" in shown
+    assert {"source", "target", "logits", "memory", "blocks.0-1"} <= set(shown)
+
+
+def test_the_encoder_stands_left_and_inputs_below():
+    places = {text.get_text(): text.get_position() for text in architecture(seq2seq()).axes[0].texts}
+    assert places["encoder"][0] < places["decoder"][0] and places["source"][0] < places["target"][0]
+    column = ["target", "target_embedding", "target_positions", "decoder", "output", "logits"]
+    assert column == sorted(column, key=lambda name: places[name][1])
+
+
+@pytest.mark.parametrize("cross_attention", [False, True])
+def test_the_norm_stands_where_the_forward_has_it(cross_attention):
+    model = nt.DecoderBlock(12, 3, 20, cross_attention=cross_attention, rng=0)
+    sublayers = ["attention", *["cross_attention"] * cross_attention, "feed_forward"]
+    for model.pre_norm in (True, False):
+        found = heights(model)
+        norm = "pre-norm" if model.pre_norm else "post-norm"
+        assert f"DecoderBlock, {norm}: {model.num_parameters():,} parameters" in found
+        assert len(found["+"]) == len(sublayers)
+        for n, (name, sum_) in enumerate(zip(sublayers, found["+"]), 1):
+            order = [found[f"norm{n}"][0], found[name][0], sum_]
+            assert order == sorted(order) if model.pre_norm else order[1:] + order[:1] == sorted(order)
+
+
+def test_each_skip_leads_from_below_its_branch_to_its_sum():
+    for norm, lowest in (("pre", "norm1"), ("post", "attention")):
+        axes = architecture(nt.EncoderBlock(12, 3, 20, norm=norm, rng=0)).axes[0]
+        places = {text.get_text(): text.get_position()[1] for text in axes.texts if text.get_text() != "+"}
+        sums = sorted(text.get_position()[1] for text in axes.texts if text.get_text() == "+")
+        skips = sorted(line.get_ydata().tolist() for line in axes.lines if len(line.get_xdata()) == 4)
+        assert [skip[-1] for skip in skips] == sums
+        boxes = [patch.get_bbox() for patch in axes.patches if hasattr(patch, "get_bbox")]
+        assert len(boxes) == 4 and not any(box.y0 <= skip[0] <= box.y1 for skip in skips for box in boxes)
+        assert places["x"] < skips[0][0] < places[lowest]
+        assert sums[0] < skips[1][0] < places["norm2" if norm == "pre" else "feed_forward"]
+
+
+def test_switches_of_the_language_model_show():
+    shown = texts(language_model(**LLAMA))
+    assert [shown.count(text) for text in ("RMSNorm", "LayerNorm", "SwiGLU", "positions")] == [3, 0, 1, 0]
+    everything = "\n".join(shown)
+    assert "4 heads, 2 of keys and values" in everything and "RotaryEmbedding" in everything
+    assert "key, value (24, 12), no bias" in everything and "gate, up (24, 96), no bias" in everything
+    plain = "\n".join(texts(language_model(attention="flash")))
+    assert "LayerNorm" in plain and "GELU;  up" in plain and "no bias" not in plain and "FlashAttention" in plain
+    assert "LearnedPositionalEmbedding" in plain and f"{9 * 24}" in plain
+    assert "fixed (9, 24)" in "\n".join(texts(language_model(positions="sinusoidal")))
+    assert "Embedding, times √24" in texts(language_model(scale_embedding=True)) and "Embedding" in shown
+
+
+def test_what_is_shared_points_to_its_first_name_and_counts_once():
+    assert any("shares embedding.weight" in text for text in texts(language_model()))
+    untied = texts(language_model(tie_weights=False))
+    assert "(24, 13), no bias" in untied and not any("shares" in text for text in untied)
+    tied = texts(seq2seq(tie_weights=True))
+    assert "the same as target_embedding" in tied and tied.count("176") == 1
+    assert any("shares target_embedding.weight" in text for text in tied)
+
+
+def test_only_equal_neighbours_are_drawn_once():
+    a, b = (nt.EncoderBlock(12, 3, 20, rng=seed) for seed in range(2))
+    assert {"blocks.0-1", "× 2"} <= set(texts(Tower(a, b)))
+    other = texts(Tower(a, b, nt.EncoderBlock(12, 2, 20, rng=0)))
+    assert {"blocks.0-1", "× 2", "blocks.2"} <= set(other) and other.count("attention") == 2
+    again = texts(Tower(a, a, a))
+    assert {"blocks.0", "blocks.1-2", "the same as blocks.0"} <= set(again) and again.count("attention") == 1
+
+
+def test_an_unknown_forward_gets_no_arrows_and_no_sums():
+    axes = architecture(Parallel(12, 3, 20, rng=0)).axes[0]
+    assert "+" not in [text.get_text() for text in axes.texts] and not annotations(axes)
+    assert {line.get_linestyle() for line in axes.lines} == {":"}
+    known = architecture(nt.EncoderBlock(12, 3, 20, rng=0)).axes[0]
+    assert annotations(known) and {line.get_linestyle() for line in known.lines} == {"-"}
+    assert {"image", "token", "Parameter", "(1, 12)"} <= set(texts(Tower(nt.Linear(12, 12, rng=0))))
+
+
+def annotations(axes):
+    return [text for text in axes.texts if getattr(text, "arrow_patch", None)]
+
+
+def attention(*shape, mask=None):
+    """What is recorded of the softmax of attention with random q, k, v and dy."""
+    rng = np.random.default_rng(0)
+    module = nt.ScaledDotProductAttention()
+    with nt.record(module) as tape:
+        module(*rng.standard_normal((3, *shape, 4)), mask)
+        module.backward(rng.standard_normal((*shape, 4)))
+    return tape["softmax"]
+
+
+def marked(axes, sign):
+    return {place for line in axes.lines if line.get_marker() == sign for place in zip(*reversed(line.get_data()))}
+
+
+def test_the_way_back_shows_weights_and_both_gradients_of_the_first_of_the_batch():
+    call = attention(3, 2, 5, mask=nt.causal_mask(5))
+    grid = np.reshape(attention_backward(call, "abcde", list("vwxyz")).axes[:6], (2, 3))
+    for head, row in enumerate(grid):
+        for axes, array in zip(row, (call.output, call.dy, call.gradients[0])):
+            np.testing.assert_array_equal(axes.images[0].get_array(), array[0, head])
+            assert marked(axes, "x") == {(t, s) for t in range(5) for s in range(t + 1, 5)}
+        assert [axes.images[0].get_clim()[0] == -axes.images[0].get_clim()[1] for axes in row] == [False, True, True]
+        assert row[0].images[0].get_clim() == (0, 1)
+    assert [label.get_text() for label in grid[1, 0].get_yticklabels()] == list("abcde")
+    assert [label.get_text() for label in grid[1, 0].get_xticklabels()] == list("vwxyz")
+    assert [axes.get_title() for axes in grid[0]] == ["weights", "dL/dweights", "dL/dscores"]
+
+
+def test_the_way_back_takes_one_sequence_and_one_head_and_wants_a_backward():
+    for shape, heads in (((2, 5), 2), ((5,), 1)):
+        call = attention(*shape)
+        figure = attention_backward(call)
+        assert len(figure.axes) == 3 * heads + 3 and "hidden" not in figure.get_suptitle()
+        np.testing.assert_array_equal(figure.axes[0].images[0].get_array(), call.output.reshape(-1, 5, 5)[0])
+    call.dy = None
+    with pytest.raises(ValueError, match="no backward answered the call of 'softmax'"):
+        attention_backward(call)
+    with pytest.raises(ValueError, match="3 tokens .* for 5 positions"):
+        attention_backward(attention(5), "abc")
+
+
+def test_gradient_norms_of_blocks_are_those_of_the_tape_in_forward_order():
+    rng = np.random.default_rng(0)
+    model = nt.Encoder(3, 12, 3, 20, norm="post", rng=0).eval(remember=True)
+    dy = rng.standard_normal((2, 5, 12))
+    with nt.record(model) as tape:
+        model(rng.standard_normal((2, 5, 12)))
+        model.backward(dy)
+    names, norms = block_gradient_norms(tape)
+    assert names == ["blocks.0", "blocks.1", "blocks.2"]
+    inner = [np.linalg.norm(tape[f"blocks.{n}"].gradients[0]) for n in (1, 2)]
+    np.testing.assert_allclose(norms, [*inner, np.linalg.norm(dy)])
+    model = seq2seq()
+    with nt.record(model) as tape:
+        model(*np.ones((2, 1, 5), int))
+        model.backward(rng.standard_normal((1, 5, 11)))
+        model(*np.ones((2, 1, 5), int))
+    names, norms = block_gradient_norms(tape)
+    assert names == ["encoder.blocks.0", "encoder.blocks.1", "decoder.blocks.0", "decoder.blocks.1"]
+    axes = gradient_norms((names, norms)).axes[0]
+    assert [line.get_label() for line in axes.lines] == ["encoder.blocks", "decoder.blocks"]
+    np.testing.assert_array_equal([line.get_ydata() for line in axes.lines], np.reshape(norms, (2, 2)))
+
+
+def test_gradient_norms_count_layers_from_one():
+    axes = gradient_norms({"pre": [3.0, 2.0, 1.0], "post": [1e-3, 1e-1, 4.0]}).axes[0]
+    assert axes.get_yscale() == "log" and [line.get_label() for line in axes.lines] == ["pre", "post"]
+    np.testing.assert_array_equal(axes.lines[1].get_data(), [[1, 2, 3], [1e-3, 1e-1, 4.0]])
+
+
+def test_an_xray_marks_exact_zeros_and_nothing_else():
+    tiny = np.tril(np.full((4, 4), 1e-30))
+    tiny[3, 0] = 2.0
+    wide = np.array([[0.5, 0, 0.25], [0, 1e-3, 0]])
+    figure = xray({"causal": tiny, "cross": wide})
+    for axes, array in zip(figure.axes, (tiny, wide)):
+        np.testing.assert_array_equal(axes.images[0].get_array(), array)
+        assert marked(axes, ".") == set(zip(*np.nonzero(array == 0)))
+        assert axes.images[0].get_clim() == (2e-6, 2.0)             # one scale for all, six powers of ten at most
+    assert [axes.get_title() for axes in figure.axes[:2]] == ["causal", "cross"]
+    assert "norm of d output / d input" in figure.axes[-1].get_ylabel()
+    assert (figure.get_supxlabel(), figure.get_supylabel()) == ("input", "output")
+    axes = xray({"cross": wide}, ["le", "chat"], "abc").axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["le", "chat"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "b", "c"]
+    assert len(marked(xray({"nothing": np.zeros((2, 3))}).axes[0], ".")) == 6
+    with pytest.raises(ValueError, match="2 tokens .* for 3 positions"):
+        xray({"cross": wide}, None, "ab")
+
+
+def test_curves_of_numbers_are_what_was_given():
+    steps, errors = 10.0 ** -np.arange(5), np.array([1, 0.1, 0.01, 0.1, 1])
+    axes = step_sizes({"central": (steps, errors), "complex": (steps[:3], errors[:3])}, mark=1e-2).axes[0]
+    np.testing.assert_array_equal(axes.lines[0].get_data(), [steps, errors])
+    np.testing.assert_array_equal(axes.lines[1].get_data(), [steps[:3], errors[:3]])
+    assert axes.get_xscale() == axes.get_yscale() == "log" and axes.get_xlabel() == "step h"
+    assert set(axes.lines[2].get_xdata()) == {1e-2} and len(axes.get_legend().get_texts()) == 3
+    axes = schedules({"noam": [0.1, 0.3, 0.2]}).axes[0]
+    np.testing.assert_array_equal(axes.lines[0].get_data(), [[1, 2, 3], [0.1, 0.3, 0.2]])
+    assert axes.get_ylabel() == "learning rate" and axes.get_ylim()[0] <= 0
+
+
+def test_memory_is_in_megabytes_and_tells_its_slope():
+    T = [64, 128, 256]
+    axes = memory_growth({"plain": (T, [3 * t ** 2 for t in T]), "flash": (T, [500 * t for t in T])}).axes[0]
+    np.testing.assert_allclose(axes.lines[0].get_data(), [T, [3e-6 * t ** 2 for t in T]])
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["plain: slope 2.00", "flash: slope 1.00"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["64", "128", "256"]
+    ratios = [line.get_ydata()[-1] / line.get_ydata()[0] for line in axes.lines[2:]]
+    np.testing.assert_allclose(ratios, [4, 16])                     # the grey lines: as T and as T²
+
+
+@pytest.mark.parametrize("draw", [
+    lambda: architecture(seq2seq()), lambda: attention_backward(attention(6, mask=np.tri(6, dtype=bool))),
+    lambda: gradient_norms({"pre": [1, 2]}), lambda: xray({"a": np.tri(6)}),
+    lambda: step_sizes({"a": ([1, 2], [3, 4])}), lambda: schedules({"a": [1, 2]}),
+    lambda: memory_growth({"a": ([1, 2], [3, 4])})])
+def test_every_picture_can_be_written_and_fits_a_slide(draw, tmp_path):
+    figure = draw()
+    assert 3000 < save(figure, tmp_path, "picture").stat().st_size < 150_000
+    assert max(figure.get_size_inches()) < 13
