@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "decoding": {"layers", "models"},
     "data": set(),
     "bench": {"module", "layers", "models", "training"},
-    "views": set(),
+    "views": {"module"},
     "checks": {"module", "layers", "models", "training"},
     "cli": {"__version__", "module", "layers", "models", "training", "decoding", "data", "views", "checks",
             "classroom", "bench"},

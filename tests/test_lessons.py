@@ -50,6 +50,18 @@ MISTAKES = {                                # at least two for each lesson, in t
            "nt.GELU.fill = lambda self, x, y, slope=None: (fill(other, x, y, slope), fill(self, x, y))",
            "nt.SwiGLU.forward = lambda self, x: (lambda a, u: self.remember(a, u) or self.down(a * u))("
            "self.silu(self.up(x)), self.gate(x))"],
+    "08": ["normalization.row_means = lambda x: x[..., :1] * 0 + x.mean()",
+           "nt.LayerNorm.backward = lambda self, dy: (lambda x_hat, s: self.gamma.data * s * ("
+           "dy - dy.mean(-1, keepdims=True) - x_hat * (dy * x_hat).mean(-1, keepdims=True)))(*self.recall())",
+           "nt.RMSNorm.backward = lambda self, dy: (lambda x_hat, s: dy * self.gamma.data * s)(*self.recall())",
+           "old = nt.RMSNorm.forward\n"
+           "nt.RMSNorm.forward = lambda self, x: old(self, x - x.mean(-1, keepdims=True))"],
+    "10": ["nt.EncoderBlock.backward = lambda self, dx: self.norm1.backward(self.attention.backward("
+           "self.norm2.backward(self.feed_forward.backward(self.dropout.backward(dx)))))",
+           "old = nt.EncoderBlock.__init__\n"
+           "nt.EncoderBlock.__init__ = lambda self, *a, **k: (old(self, *a, **k), "
+           "setattr(self, 'pre_norm', not self.pre_norm))[0]",
+           "old = nt.EncoderBlock.backward\nnt.EncoderBlock.backward = lambda self, dx: old(self, dx) + 1"],
     "18": ["nt.LayerNorm.backward = (lambda f: lambda self, dy: f(self, dy / (1 + abs(self.gamma.data))))("
            "nt.LayerNorm.backward)",
            "nt.Embedding.backward = lambda self, dy: self.weight.grad.__setitem__(self.recall(), dy)",
@@ -68,7 +80,7 @@ def run(path, folder, planted=""):
     copy = folder / "lessons" / path.name
     shutil.copy(path, copy)
     code = ("import runpy, sys, math, numpy as np, numpy_transformer as nt\n"
-            "from numpy_transformer.layers import attention, multi_head, positions, softmax\n"
+            "from numpy_transformer.layers import attention, multi_head, normalization, positions, softmax\n"
             "from numpy_transformer.models import encoder_decoder\n"
             f"{planted}\nsys.argv = [{str(copy)!r}]\nrunpy.run_path({str(copy)!r}, run_name='__main__')")
     return subprocess.run(
