@@ -62,6 +62,16 @@ MISTAKES = {                                # at least two for each lesson, in t
            "nt.EncoderBlock.__init__ = lambda self, *a, **k: (old(self, *a, **k), "
            "setattr(self, 'pre_norm', not self.pre_norm))[0]",
            "old = nt.EncoderBlock.backward\nnt.EncoderBlock.backward = lambda self, dx: old(self, dx) + 1"],
+    "16": ["nt.RotaryEmbedding.backward = lambda self, dy: self.turn(dy, *self.recall())",
+           "nt.RotaryEmbedding.pairs = lambda self, x: (x[..., :self.d_head // 2], x[..., self.d_head // 2:])",
+           "nt.RMSNorm.backward = lambda self, dy: dy * self.gamma.data * self.recall()[1]",
+           "old = nt.MultiHeadAttention.keys_and_values\n"
+           "nt.MultiHeadAttention.keys_and_values = lambda self, key, value, positions, cache: "
+           "old(self, key, value, None, cache)"],
+    "17": ["edit('forward', 'u[rows] *= np.exp(top[rows] - m)', 'pass')",
+           "edit('backward', ' - dots[rows]', '')",
+           "edit('backward', 'dv[keys] +=', 'dv[keys] =')",
+           "edit('blocks', 'ahead + start - j', 'ahead + start - j - 1')"],
     "18": ["nt.LayerNorm.backward = (lambda f: lambda self, dy: f(self, dy / (1 + abs(self.gamma.data))))("
            "nt.LayerNorm.backward)",
            "nt.Embedding.backward = lambda self, dy: self.weight.grad.__setitem__(self.recall(), dy)",
@@ -74,15 +84,26 @@ MISTAKES = {                                # at least two for each lesson, in t
 }
 
 
+PREAMBLE = """
+import inspect, runpy, sys, textwrap, numpy as np, numpy_transformer as nt
+from numpy_transformer.layers import attention, flash, multi_head, normalization, positions, softmax
+from numpy_transformer.models import encoder_decoder
+
+def edit(method, old, new):                 # in the source of FlashAttention
+    source = textwrap.dedent(inspect.getsource(getattr(nt.FlashAttention, method)))
+    assert source.count(old) == 1, old
+    exec(source.replace(old, new), vars(flash))
+    setattr(nt.FlashAttention, method, vars(flash)[method])
+"""
+
+
 def run(path, folder, planted=""):
     """Run a copy of the lesson in folder/lessons, with a mistake planted first."""
     (folder / "lessons").mkdir(parents=True)
     copy = folder / "lessons" / path.name
     shutil.copy(path, copy)
-    code = ("import runpy, sys, math, numpy as np, numpy_transformer as nt\n"
-            "from numpy_transformer.layers import attention, multi_head, normalization, positions, softmax\n"
-            "from numpy_transformer.models import encoder_decoder\n"
-            f"{planted}\nsys.argv = [{str(copy)!r}]\nrunpy.run_path({str(copy)!r}, run_name='__main__')")
+    code = (f"{PREAMBLE}\n{planted}\nsys.argv = [{str(copy)!r}]\n"
+            f"runpy.run_path({str(copy)!r}, run_name='__main__')")
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, encoding="utf-8", stdin=subprocess.DEVNULL, timeout=200,
         env={**os.environ, "PYTHONPATH": str(path.parents[1]), "PYTHONIOENCODING": "utf-8"}, cwd=folder)
