@@ -164,3 +164,15 @@ def test_jupytext_makes_the_same_cells_of_it(path):
     assert [(cell.cell_type == "markdown", cell.source) for cell in notebook.cells] == [
         (cell.prose is not None, cell.prose or cell.text) for cell in cells(text)]
     assert jupytext.writes(notebook, fmt="ipynb")
+
+
+@every_lesson
+def test_the_syllabus_has_a_row_for_it(path):
+    text, folder = path.read_text(encoding="utf-8"), path.parent
+    syllabus = (folder / "README.md").read_text(encoding="utf-8").splitlines()
+    row, = [line for line in syllabus if f"]({path.name})" in line]
+    lesson, minutes, afterwards, figure, exercises, paper = [cell.strip() for cell in row.strip("|").split(" | ")]
+    assert lesson == f"[{re.search(r'^# # (.*)', text, re.M)[1]}]({path.name})"
+    assert int(minutes) in range(5, 16) and f"{minutes} minutes" in text.split("\n# %% ")[0]
+    assert (folder / re.search(r"\((.*)\)", figure)[1]).exists() and afterwards and paper
+    assert int(exercises.split(":")[0]) == len(re.findall(r"^# \d\. ", text.split("# ## Exercises")[1], re.M))

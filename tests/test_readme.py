@@ -28,6 +28,25 @@ def test_the_first_example_prints_its_output():
     assert plain(run.stdout) == plain(output), run.stderr
 
 
+def test_the_recorder_prints_its_output():
+    code, output = next((code, BLOCKS[n + 1][1]) for n, (_, code) in enumerate(BLOCKS) if "nt.record" in code)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert run.stdout == output, run.stderr
+
+
+def test_the_trace_prints_its_output():
+    command, output = next((command, BLOCKS[n + 1][1]) for n, (_, command) in enumerate(BLOCKS)
+                           if command.startswith("numpy-transformer trace"))
+    run = subprocess.run([sys.executable, "-m", "numpy_transformer", *shlex.split(command, comments=True)[1:]], capture_output=True,
+                         encoding="utf-8", cwd=ROOT, env={**os.environ, "PYTHONIOENCODING": "utf-8"})
+    assert re.sub(r"\de-\d\d", "", run.stdout) == re.sub(r"\de-\d\d", "", output), run.stderr
+
+
+def test_the_gallery_shows_every_picture():
+    shown = set(re.findall(r'src="(figures/[^"]+)"', README))
+    assert shown == {f"figures/{path.name}" for path in (ROOT / "figures").glob("[0-9][0-9]_*.png")}
+
+
 def test_the_printed_errors_are_inside_the_targets():
     rows = re.findall(r"(\d\.\de-\d\d) +(\d\.\de-\d\d)  ok", BLOCKS[1][1])
     assert len(rows) == 9 and all(float(central) <= 1e-6 and float(exact) <= 1e-12 for central, exact in rows)

@@ -33,5 +33,5 @@ def run(arguments):
         raise ValueError(f"no component's name contains {arguments.only!r}; run the command without --only to see them")
     agree = max(errors) < TOLERANCE
     print(f"\n{'Backward and finite differences agree' if agree else 'Backward is WRONG'}: they differ by at most "
-          f"{max(errors):.0e} in the {len(errors)} calls shown.")
+          f"{max(errors):.0e} (calls shown: {len(errors)}).")
     return 0 if agree else 1
