@@ -102,7 +102,7 @@ def draw(picture, digits, *panels):         # heatmaps with numbers: (title, arr
         axes.set_xticks(range(len(columns)), columns)
         axes.set_yticks(range(len(rows)), rows)
         axes.set(xlabel="token" if columns is words else "feature", title=title)
-    picture.colorbar(image, ax=picture.axes, shrink=0.7)
+    picture.colorbar(image, ax=picture.axes, shrink=0.7, label="value")
 
 
 picture, features = Figure(figsize=(13, 4.5), layout="constrained"), range(D)
@@ -149,7 +149,7 @@ claim("backward: sqrt(D) times the sum over the whole batch, zeros for the paddi
 # * E_vc occurs in logit v of every token t, with slope h_tc:   dE = dzᵀ h
 #
 # If E is also the table of the embedding, this is **weight tying** (Press and Wolf 2017; Inan et al. 2017). E then
-# stands at two places of forward, and its gradient is a sum of two parts, dE = dzᵀ h + sqrt(D) Oᵀ dx, with dx the
+# stands at two places of forward, and its gradient is a sum of two parts, dE = dzᵀ h + sqrt(D) Oᵀ dy, with dy the
 # gradient of the embedding's output. The model below predicts the next word from the current one. It hands the
 # Parameter itself to `nt.Unembedding`; both layers add into the same `.grad`, and the sum comes by itself.
 #
@@ -196,7 +196,7 @@ absent = [i for i in range(V) if i not in current]
 claim("words that did not occur: gradient 0 in the first part alone, since every word got a logit",
       not input_part[absent].any() and np.all(np.abs(dE[absent]).max(1) > 0.001))
 picture = Figure(figsize=(11.5, 4.6), layout="constrained")
-draw(picture, 2, (f"scatter-add: sqrt(D) Oᵀ dx\ncosine {cosines[0]:.2f}", input_part, VOCABULARY, features),
+draw(picture, 2, (f"scatter-add: sqrt(D) Oᵀ dy\ncosine {cosines[0]:.2f}", input_part, VOCABULARY, features),
      (f"dzᵀ h\ncosine {cosines[1]:.2f}", output_part, VOCABULARY, features),
      ("their sum\ndE of the tied table", dE, VOCABULARY, features))
 figure("tied_gradient", picture)
@@ -228,7 +228,7 @@ claim("source and target: each gradient goes to its own words", apart(shared.wei
 # ## 6. What the rows learn
 #
 # "You shall know a word by the company it keeps" (Firth 1957). Nobody tells the table what a word means. But if the
-# same words tend to stand before and after two words, the rows of the two get the same gradients in the mean, and move
+# same words tend to stand before and after two words, the loss asks the same of the rows of the two, and they draw
 # together. Bengio et al. (2003, section 1.1) expected this of the table in their language model. Below a text is drawn
 # from a grammar with five kinds of words: the kind decides which kind comes next, and within a kind all words are
 # equally likely. The model sees ids only. In the mean over new texts no model has a lower loss than the entropy of

@@ -4,8 +4,8 @@
 # "The cat saw the dog" and "the dog saw the cat" have the same words, and differ in their order alone.
 # Attention compares every token with every other token and takes weighted means; nothing in it knows which
 # token came first. The Transformer of 2017 therefore adds to each embedding a vector that depends on the
-# position only: PE(0) to the first token, PE(1) to the second, and so on. This lesson shows the blindness,
-# builds these vectors, looks at what they contain, and shows that the blindness is gone. About 10 minutes.
+# position only: PE(0) to the first token, PE(1) to the second, and so on. Afterwards you can write these vectors,
+# say what attention can read from them, and what happens beyond the positions of training. About 10 minutes.
 
 # %% Imports, and a self-attention with random weights and biases
 import math
@@ -59,9 +59,9 @@ claim("yet an output does depend on the other tokens", apart(attention(other)[4]
 #     PE[t, 2i]     = sin(t / 10000^(2i / D))
 #     PE[t, 2i + 1] = cos(t / 10000^(2i / D))
 #
-# Pair 0 turns by one radian a token, the last pair by little more than 1/10000. Mind the exponent: it is the feature
-# number 2i over D, and both members of a pair share it. The layer computes the table once and keeps it in
-# `table`; there is nothing to learn. An odd D ends in a sine without its cosine.
+# Pair 0 turns by one radian a token, the last pair, for a large D, by little more than 1/10000. Mind the exponent: it
+# is the feature number 2i over D, and both members of a pair share it. The layer computes the table once and keeps
+# it in `table`; there is nothing to learn. An odd D ends in a sine without its cosine.
 
 # %% The formula in plain loops
 def by_loops(length, d_model):
@@ -89,19 +89,18 @@ claim("with offset=7 the first token is number 7", apart(pe(x, offset=7), x + by
 # One row of the heatmap is one position, one column is one feature (dimension). On the left the features change
 # from token to token, to the right they change ever more slowly. The second picture shows more positions, turned by 90
 # degrees as many texts draw it: each feature is now a horizontal line, and the stripes are the waves. The
-# third one shows single columns, and the sines of single rows. A narrower table, D = 64, has half as many
-# waves between the same two ends.
+# third one shows single columns, and the sines of single rows. A table half as wide has every second wave.
 
 # %% The table as a heatmap, turned, and as waves
 D_LARGE = 128
 table = nt.SinusoidalPositionalEncoding(D_LARGE).astype(np.float64).table
 show(table=table)
 figure("heatmap", views.positional_heatmap(table[:50]))
+figure("heatmap_transposed", views.positional_heatmap(table[:100], transposed=True))
+figure("waves", views.positional_waves(table[:50], dimensions=(0, 16, 32), positions=(0, 10, 49)))
 narrow = nt.SinusoidalPositionalEncoding(64, max_len=50).astype(np.float64).table
 figure("heatmap_64", views.positional_heatmap(narrow))
 claim("D = 64 has every second wave of D = 128", apart(narrow[:, 0::2], table[:50, 0::4]) < 1e-12)
-figure("heatmap_transposed", views.positional_heatmap(table[:100], transposed=True))
-figure("waves", views.positional_waves(table[:50], dimensions=(0, 16, 32), positions=(0, 10, 49)))
 
 # %% [markdown]
 # ## 4. Hands of a clock
@@ -198,9 +197,9 @@ claim("there is nothing to learn", pe.num_parameters() == 0)
 # %% [markdown]
 # ## 7. The blindness is gone
 #
-# With positions, a word that moves to another place is another input. One point of size: an embedding drawn
-# from N(0, 1/D) has length about 1, while PE(t) has length sqrt(D / 2), which is 8 for D = 128. The positions
-# would drown the words. So the models of 2017 multiply the embedding by sqrt(D) before they add the positions.
+# With positions, a word that moves to another place is another input. One point of size: an embedding drawn from
+# N(0, 1/D) has length about 1, while PE(t) has length sqrt(D / 2), which is 8 for D = 128. The positions would drown
+# the words, if the embedding were not multiplied by sqrt(D) first (lesson 03).
 
 # %% Order matters, and words are not drowned
 y, y_shuffled = attention(pe(x)), attention(pe(x[order]))
@@ -209,7 +208,6 @@ claim("attention now tells the two orders apart", apart(y_shuffled, y[order]) > 
 claim("and a word that occurs twice gets two outputs", apart(attention(pe(twins))[3], attention(pe(twins))[1]) > 0.05)
 plain, scaled = (nt.Embedding(1000, D_LARGE, scale=scale, rng=5).astype(np.float64) for scale in (False, True))
 ids = rng.integers(0, 1000, 50)
-claim("scale=True multiplies by sqrt(D)", apart(scaled(ids), math.sqrt(D_LARGE) * plain.weight.data[ids]) < 1e-12)
 lengths = [np.linalg.norm(rows, axis=1).mean() for rows in (plain(ids), scaled(ids), table[:50])]
 claim("lengths: embedding, scaled embedding, positions", np.allclose(lengths, [1, 11.3, 8], rtol=0.03),
       ", ".join(f"{length:.2f}" for length in lengths))
@@ -222,7 +220,7 @@ claim("lengths: embedding, scaled embedding, positions", np.allclose(lengths, [1
 #
 #     dW[t] = sum over the sequences of dy_t        dx = dy
 #
-# Rows behind the longest training sequence get no gradient: they stay what chance made them, and behind max_len there
+# Rows beyond the longest training sequence get no gradient: they stay what chance made them, and beyond max_len there
 # is no row at all. The sinusoid has a row for every t. But a model that has only seen T positions does not know all
 # of them: a hand whose wavelength is longer than T has not come round once, so beyond T it points where it
 # never did in training. Fast hands only repeat what is known. Rotary positions (lesson 16) meet the same question.
@@ -235,11 +233,12 @@ dx = learned.backward(dy)
 claim("dx = dy, and dW[t] = the sum of dy_t over the batch",
       apart(dx, dy) == 0 and apart(learned.weight.grad[:T], sum(dy)) < 1e-13)
 predict(f"gradient of row 7 if no sequence is longer than {T}?", "0")
-claim("rows behind the longest sequence get no gradient, exactly", learned.weight.grad[T:] == 0)
+claim("rows beyond the longest sequence get no gradient, exactly", learned.weight.grad[T:] == 0)
 try:
-    learned(np.zeros((10, D)))
+    message = f"its output has shape {learned(np.zeros((10, D))).shape}"
 except ValueError as error:
-    claim("behind max_len there is no row", "10" in str(error), str(error))
+    message = str(error)
+claim("beyond max_len there is no row", "longer than max_len" in message, message)
 trained = 50
 hands = np.stack([table[:, 0::2], table[:, 1::2]], -1)      # (position, pair, point on the circle)
 nearest = np.array([np.linalg.norm(hands[:trained, i] - hands[199, i], axis=-1).min() for i in range(D_LARGE // 2)])
@@ -248,7 +247,7 @@ claim("position 199 after training on 50: hands that come round in 50 positions 
       nearest[wavelengths < trained].max() < 0.13)
 claim("some slower hands point where they never did", nearest[wavelengths > 4 * trained].max() > 0.5)
 claim("the dot products go on as before: they depend on the distance alone",
-      apart(np.diag(table[trained:] @ table[trained:].T, 7), curve[7]) < 1e-10)
+      apart((table[trained:-7] * table[trained + 7:]).sum(1), curve[7]) < 1e-10)
 
 # %% [markdown]
 # ## Exercises
@@ -256,5 +255,5 @@ claim("the dot products go on as before: they depend on the distance alone",
 # 1. With a causal mask token t sees tokens 0 to t only. Is attention without positions then still blind to order?
 # 2. Positions 0 and 44 are nearly equal in pair 0, since 44 is close to 7 · 2π. Which pairs tell them apart?
 # 3. Why do the sine and the cosine of a pair share one wavelength? What would be lost with sines only?
-# 4. A learned table has D numbers for each position. What is its gradient, and what happens beyond its last row?
+# 4. Find the bug: `angle = t / 10000 ** (feature / d_model)` in by_loops. Which claims of sections 4 and 5 would fail?
 # 5. Rotary embeddings turn queries and keys by M_t and add nothing. What does their dot product depend on?

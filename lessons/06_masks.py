@@ -9,13 +9,14 @@
 # model: move one token, and see what else moves. Afterwards you can build a mask, say what a wrong one does, and check
 # that a model does not see the future. Lesson 05 explains attention. About 15 minutes.
 
-# %% Two sentences in one batch, the second one padded; and a picture of grids
+# %% Two sentences in one batch, the second one padded
 import math
 
 import numpy as np
 from matplotlib.figure import Figure
 
 import numpy_transformer as nt
+from numpy_transformer import views
 from numpy_transformer.classroom import claim, figure, lesson, predict, show
 
 lesson.start(__name__)
@@ -25,33 +26,16 @@ sentences = [["the", "cat", "saw", "the", "dog"], ["the", "dog", "slept", "<pad>
 ids = np.array([[5, 3, 8, 5, 4], [5, 4, 7, 0, 0]])                  # 0 is <pad>
 q, k, v, dy = rng.standard_normal((4, B, H, T, d))
 attention = nt.ScaledDotProductAttention()
-np.seterr(invalid="ignore")                 # NaN without a warning: below it is what we look for
 
 
 def apart(a, b):                            # their largest difference
     return np.abs(a - np.asarray(b)).max()
 
 
+@np.errstate(invalid="ignore")              # NaN without a warning: below it is what we look for
 def plain_softmax(S):                       # without any care for a row that is all hidden
     e = np.exp(S - S.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
-
-
-def grids(name, arrays, rows, columns, right=None, labels=("query", "key"), title=""):
-    picture, last = Figure(figsize=(11, 3.7 * len(arrays) / 3), layout="constrained"), len(arrays) - 3
-    picture.suptitle(f"{title} 0: exactly 0. Framed: 0 instead of not 0, or the reverse" if right else "")
-    for n, (axes, (name_of, array)) in enumerate(zip(picture.subplots(len(arrays) // 3, 3).flat, arrays.items())):
-        axes.imshow(array, "Blues", vmin=0, vmax=1.2)
-        for (t, s), number in np.ndenumerate(array):
-            percent = "NaN" if np.isnan(number) else "<1" if 0 < number < 0.005 else f"{100 * number:.0f}"
-            text = int(number) if array.dtype == bool else percent if labels[0] == "query" or number == 0 else ""
-            axes.text(s, t, text, ha="center", va="center", color="white" if number > 0.6 else "black")
-            if right and (np.isnan(number) or (number == 0) != (right[n % len(right)][t, s] == 0)):
-                axes.plot(s, t, "C1s", markersize=32, fillstyle="none", markeredgewidth=2.5)
-        axes.set_yticks(range(len(rows[n % 3])), rows[n % 3])
-        axes.set_xticks(range(len(array)), columns if n >= last else [""] * len(array), rotation=30)
-        axes.set(title=name_of, ylabel="" if n % 3 else labels[0], xlabel=labels[1] if n >= last else "")
-    figure(name, picture)
 
 
 # %% [markdown]
@@ -71,13 +55,13 @@ def grids(name, arrays, rows, columns, right=None, labels=("query", "key"), titl
 causal, padding = nt.causal_mask(T), nt.padding_mask(ids)
 both = nt.combine_masks(causal, padding)
 predict("shapes (1, 1, 5, 5) and (2, 1, 1, 5), combined with & ?", both.shape)
-show(causal=causal[0, 0], padding=padding, both=both)
+show(causal=causal[0, 0], padding=padding[:, 0, 0], combined_of_sentence_1=both[1, 0])
 claim("causal: s <= t", np.array_equal(causal, [[[[s <= t for s in range(T)] for t in range(T)]]]))
 real = np.array(sentences) != "<pad>"
 claim("padding: the key is not <pad>", np.array_equal(padding, [[[real[0]]], [[real[1]]]]))
 claim("combined: both", np.array_equal(both, [[[[s <= t and r[s] for s in range(T)] for t in range(T)]] for r in real]))
-grids("masks", {f"{name}: 1 = may attend": np.broadcast_to(mask[-1, 0], (T, T)) for name, mask in (
-    ("causal", causal), ("padding", padding), ("both", both))}, [sentences[1], [], []], sentences[1])
+figure("masks", views.mask_pictures({"causal": causal[0, 0], "padding, sentence 1": np.tile(padding[1, 0], (T, 1)),
+                                     "combined, sentence 1": both[1, 0]}))
 
 # %% [markdown]
 # Two things are refused. **Any other dtype**: in a mask of 0 and 1, the 1 may mean "look" or "hide"; in one of 0 and
@@ -155,10 +139,10 @@ claim("dy of this row reaches no gradient", np.array_equal(attention.backward(dy
 # Five other ways on the same scores, with m = 1 for visible and 0 for hidden:
 #
 # * `S * m` makes the score 0, not the weight. A hidden key keeps the weight exp(0) / Z, Z being the sum of its row.
-# * `S + (m - 1) * 10` multiplies the weight by exp(-10), 1/22000: a leak, too small for a careless test.
+# * `S + (m - 1) * 10` divides exp(S) by exp(10), about 22000: a leak, too small for a careless test.
 # * `S + (m - 1) * 1e9` is exact in every row with a visible key, since exp(-1e9) is 0. In the row without one all
 #   scores move alike, and softmax cancels what they have in common. In float64, with 16 digits, S keeps 7 digits behind
-#   the point next to 1e9, so the **unmasked** weights come back. In float32 the neighbours of 1e9 are 64 apart: S is
+#   the point next to 1e9, so the **unmasked** weights come back. In float32 the numbers near 1e9 are 64 apart: S is
 #   swallowed, and the row becomes uniform.
 # * `S + (1 - m) * -inf` computes 0 times -inf for the visible scores. That is NaN.
 
@@ -169,20 +153,33 @@ ways = {"-inf; an empty row is 0": nt.Softmax()(nt.AttentionMask()(S, mask)),
         "S * m": plain_softmax(S * m),
         "S + (m - 1) * 10": plain_softmax(S + (m - 1) * 10),
         "S + (m - 1) * 1e9, float64": plain_softmax(S + (m - 1) * 1e9),
-        "S + (m - 1) * 1e9, float32": plain_softmax(S.astype(np.float32) + (m32 - 1) * np.float32(1e9)),
-        "S + (1 - m) * -inf": plain_softmax(S + (1 - m) * -np.inf)}
+        "S + (m - 1) * 1e9, float32": plain_softmax(S.astype(np.float32) + (m32 - 1) * np.float32(1e9))}
+with np.errstate(invalid="ignore"):
+    ways["S + (1 - m) * -inf"] = plain_softmax(S + (1 - m) * -np.inf)
 right, times, ten, double, single, nan = ways.values()
-claim("-inf: the plain softmax, and 0 in the empty row", apart(right, np.where(np.isnan(plain), 0, plain)) < 1e-15)
-claim("S * m: a hidden key keeps exp(0) / Z", abs(times[2, 3] - 1 / (2 + np.exp(S[2, 1:3]).sum())) < 1e-15)
+claim("-inf: the plain softmax, and 0 in the empty row", apart(right, np.where(np.isnan(plain), 0, plain)) < 1e-14)
+claim("S * m: a hidden key keeps exp(0) / Z", abs(times[2, 3] - 1 / (2 + np.exp(S[2, 1:3]).sum())) < 1e-14)
 leak = (ten * ~mask)[1:].sum(1)
 claim("-10: a little weight on hidden keys", (0 < leak) & (leak < 1e-2), ", ".join(f"{x:.0e}" for x in leak))
 claim("-1e9: exact where a key is visible", np.array_equal(double[1:], plain[1:]))
 claim("-1e9, float64: the empty row has its unmasked weights", apart(double[0], plain_softmax(S)[0]) < 1e-6)
 claim("-1e9, float32: the empty row is uniform", single[0] == 0.25)
 claim("0 times -inf: nothing but NaN", np.isnan(nan))
-low = plain_softmax(np.array([-12000, -12001, 3 - 10000.0]))
-claim("-10000 does not hide a 3 from scores of -12000 and -12001: it takes all", low[2] == 1)
-grids("hiding", ways, [left, [], []], left, [right], title="Weights in percent.")
+picture = Figure(figsize=(11, 7.6), layout="constrained")
+picture.suptitle("Weights in percent (0: exactly 0). Framed: 0 instead of not 0, or the reverse")
+for axes, (name, P) in zip(picture.subplots(2, 3, sharex=True, sharey=True).flat, ways.items()):
+    axes.imshow(P, "Blues", vmin=0, vmax=1.2)
+    for (t, s), number in np.ndenumerate(P):
+        text = "NaN" if np.isnan(number) else "<1" if 0 < number < 0.005 else f"{100 * number:.0f}"
+        axes.text(s, t, text, ha="center", va="center", color="white" if number > 0.6 else "black")
+        if np.isnan(number) or (number == 0) != (right[t, s] == 0):
+            axes.plot(s, t, "C1s", markersize=32, fillstyle="none", markeredgewidth=2.5)
+    axes.set_xticks(range(4), left, rotation=30)
+    axes.set_yticks(range(4), left)
+    axes.set_title(name)
+picture.supxlabel("key")
+picture.supylabel("query")
+figure("hiding", picture)
 
 # %% [markdown]
 # ## 5. The right numbers in the wrong place
@@ -220,8 +217,8 @@ claim("an attention that guards empty rows shows no NaN, and the same leak",
 # ## 6. A leak looks like success
 #
 # NaN is the lucky case. With -1e9 or a guarded softmax the inverted mask runs, and query t sees token t + 1, the very
-# token that it is trained to predict. Below, two language models train on tokens drawn at random from 8. There is
-# nothing to learn: without a leak no model has a mean loss below log 8 = 2.08. The second one has the inverted mask.
+# token that it is trained to predict. Below, two language models train on tokens drawn at random from 8, the second one
+# with the inverted mask. There is nothing to learn: without a leak no model can expect a loss below log 8 = 2.08.
 #
 # At every place but the last the answer is in view, and the loss goes to 0. The last place has no later token to look
 # at, and it is the one that generates text. The mean over the 8 places goes to log 8 / 8 = 0.26; the text is noise.
@@ -231,7 +228,7 @@ picture = Figure(figsize=(8.5, 4.6), layout="constrained")
 axes, places = picture.subplots(), {}
 for name, style in (("causal", "C0o-"), ("inverted", "C1s--")):
     model = nt.CausalLanguageModel(8, d_model=16, num_heads=2, num_layers=1, max_len=8, rng=6)
-    if name == "inverted":
+    if name == "inverted":                  # read_mask is where the model makes its mask
         model.read_mask = lambda ids, mask, cache: (~nt.causal_mask(ids.shape[-1]), None)
     optimizer, criterion, noise = nt.Adam(model.parameters(), 0.01), nt.CrossEntropyLoss(), np.random.default_rng(6)
     for _ in range(150):
@@ -263,7 +260,7 @@ figure("leak", picture)
 # exactly 0. Here an encoder and a decoder of two blocks each, and one cross-attention:
 #
 # * Encoder: every word reaches every output. A <pad> reaches its own output alone, by the residual.
-# * Causal decoder: the lower triangle. What t may see has itself seen something one block earlier, but r <= s and
+# * Causal decoder: the lower triangle. A token s that t sees has itself seen some r one block earlier, but r <= s and
 #   s <= t give r <= t. One token too many in each of two blocks makes two too many.
 # * Cross-attention, from a target to a source: every word of the source, no <pad>. A causal mask is wrong there,
 #   since the first word of a translation may need the last word of the source.
@@ -271,20 +268,17 @@ figure("leak", picture)
 # %% Encoder, decoder and cross-attention, each with a right and a wrong mask
 encoder, decoder = nt.Encoder(2, 12, 3, 24, rng=6), nt.Decoder(2, 12, 3, 24, rng=7)         # two blocks each
 cross, (x, start) = nt.CrossAttention(12, 3, rng=8), rng.standard_normal((2, T, 12))
-source, target, pad = sentences[1], ["<s>", "le", "chien", "a", "dormi"], padding[1:]
-xrays = {"encoder, <pad> hidden": nt.influence(encoder, x, pad),
-         "decoder, causal": nt.influence(decoder, x, causal),
-         "cross-attention, <pad> hidden": nt.influence(cross, start, x, pad, argument=1),
-         "wrong: <pad> on the query axis": nt.influence(encoder, x, pad.mT),
-         "wrong: one token too many": nt.influence(decoder, x, np.tri(T, T, 1, dtype=bool)),
-         "wrong: a causal mask": nt.influence(cross, start, x, causal, argument=1)}
-xrays = {title: np.sqrt(xray / xray.max()) for title, xray in xrays.items()}        # the square root shows small ones
+pad = padding[1:]
+xrays = {"encoder": nt.influence(encoder, x, pad), "decoder": nt.influence(decoder, x, causal),
+         "cross-attention": nt.influence(cross, start, x, pad, argument=1),
+         "wrong: <pad> as query": nt.influence(encoder, x, pad.mT),
+         "wrong: one too many": nt.influence(decoder, x, np.tri(T, T, 1, dtype=bool)),
+         "wrong: causal": nt.influence(cross, start, x, causal, argument=1)}
 word, same = real[1], np.eye(T, dtype=bool)
 for (title, xray), expected in zip(xrays.items(), (
         word | same, np.tri(T), [word] * T, word[:, None] | same, np.tri(T, T, 2), np.tri(T))):
     claim(f"{title}: not 0 where expected, exactly 0 elsewhere", (xray > 0) == expected)
-grids("xray", xrays, [source, [], target], source, list(xrays.values())[:3], ("output", "input"),
-      "Darker: a larger derivative.")
+figure("xray", views.xray(xrays, inputs=sentences[1]))
 
 # %% [markdown]
 # ## Exercises

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -240,11 +241,15 @@ def test_the_demo_in_small(capsys, tmp_path, monkeypatch):
 def test_lessons_are_found_beside_the_package_or_their_absence_is_said(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, out, _ = run(capsys, "lesson")
-    assert code == 0 and "05_attention.py" in out
+    assert code == 0 and re.search(r"^05 Attention, forward and backward +15 minutes$", out, re.M)
+    assert run(capsys, "lesson", "list")[1] == out
     (tmp_path / "lessons").mkdir()
-    (tmp_path / "lessons" / "42_answer.py").write_text("raise SystemExit(1)\n")
-    assert run(capsys, "lesson")[1].split() == ["42_answer.py"]
+    (tmp_path / "lessons" / "42_answer.py").write_text("# # 42 The answer\nraise SystemExit(1)\n")
+    assert run(capsys, "lesson")[1].split() == ["42", "The", "answer"]
     assert run(capsys, "lesson", "42")[0] == 1
+    assert main(["lesson", "43"]) == 2
+    output = capsys.readouterr()
+    assert output.out.split() == ["42", "The", "answer"] and "there is no lesson '43'; choose one of 42" in output.err
     (tmp_path / "lessons" / "42_answer.py").unlink()
     (tmp_path / "lessons").rmdir()
     monkeypatch.setattr("numpy_transformer.cli.lesson.__file__", str(tmp_path / "a" / "b" / "c.py"))

@@ -13,7 +13,7 @@ def positional_heatmap(table, transposed=False):
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     limit = float(np.abs(table).max())
-    image = axes.imshow(table.T if transposed else table, aspect="auto", cmap="RdBu", vmin=-limit, vmax=limit,
+    image = axes.imshow(table.T if transposed else table, aspect="auto", cmap="RdBu_r", vmin=-limit, vmax=limit,
                         interpolation="nearest")
     labels = ("position", "dimension") if transposed else ("dimension", "position")
     axes.set(xlabel=labels[0], ylabel=labels[1],
