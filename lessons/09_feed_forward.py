@@ -5,8 +5,8 @@
 # layer: widen, bend, narrow, each token alone. It holds two thirds of the weights of an encoder block, and the bend
 # that no stack of matrices can replace. This lesson shows why, derives backward for ReLU, GELU and SwiGLU, measures
 # which wrong derivative a gradient check sees, and lets the three compete. Afterwards you can derive the backward of
-# such a layer, and tell a wrong formula from rounding. Lesson 02 explains backward and the complex step. About 15
-# minutes.
+# such a layer, and tell a wrong formula from rounding. Lesson 02 explains gradients and the complex step.
+# About 15 minutes.
 
 # %% Five tokens, a layer with random weights and biases, and its formula in loops
 import math

@@ -207,8 +207,8 @@ claim("post-norm: per block, the skips alone keep between a half and three quart
 #
 # The right picture below shows how much of the values still differs from token to token. Attention gives each token a
 # weighted mean of all. Without a skip these means replace the tokens, and means of means are soon equal, but for
-# rounding (Dong, Cordonnier and Loukas 2021). In post-norm each norm shrinks what is a token's own, while the common part is
-# added anew. In pre-norm nothing divides it; it becomes a smaller part only as the stream grows.
+# rounding (Dong, Cordonnier and Loukas 2021). In post-norm each norm shrinks what is a token's own, while the common
+# part is added anew. In pre-norm nothing divides it; it becomes a smaller part only as the stream grows.
 
 # %% The stream
 def own(x):                                 # the part that differs from token to token, relative to the whole

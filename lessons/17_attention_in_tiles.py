@@ -95,8 +95,9 @@ figure("one_pass", picture)
 # ## 2. Tiles of queries and keys
 #
 # Each query has m, l and u of its own. A tile is now `rows` queries times `keys` keys, and the two loops below are the
-# whole forward pass. (Algorithm 1 of the paper has them the other way round.) `nt.FlashAttention` serves all heads
-# at once, and takes masks. "The same" means up to rounding: the terms are rescaled, and summed in another order.
+# whole forward pass. (Algorithm 1 of the paper has them the other way round.) `nt.FlashAttention(block_size)` takes
+# `block_size` keys at a time, serves all heads at once, and takes masks. Equal means up to rounding here: the terms
+# are rescaled, and summed in another order.
 
 # %% The forward pass in two loops
 def tiled(q, k, v, rows, keys):
@@ -235,7 +236,7 @@ for peaks, power, colour, marker, name in ((whole, 2, "C1", "s", "plain"), (tile
 right.minorticks_off()
 right.set(xlabel="length T of the text (tokens)", ylabel="peak of forward and backward (MB)", xticks=LENGTHS,
           xticklabels=LENGTHS, yticks=[1, 3, 10, 30, 100], yticklabels=[1, 3, 10, 30, 100],
-          title="Memory of one head: twice the text takes 4 times or twice as much")
+          title="One head: twice the text takes 4 times or 2 times the memory")
 right.legend()
 figure("memory", picture)
 

@@ -50,8 +50,8 @@ def choose_lessons(numbers):
 def headline(path):
     """Title and minutes, from the lesson's own first cell."""
     text = path.read_text(encoding="utf-8").split("\n# %% ")[0]
-    title, minutes = re.search(r"^# # \d\d (.*)", text, re.M), re.search(r"(\d+)\s+(# )?minutes", text)
-    return f"{title[1] if title else path.stem:46}" + f"{minutes[1]:>3} minutes" * bool(minutes)
+    title, minutes = re.search(r"^# # \d\d (.*)", text, re.M), re.search(r"\d+ minutes", text)
+    return f"{title[1] if title else path.stem:46} {minutes[0] if minutes else ''}".rstrip()
 
 
 def run_script(path, arguments):

@@ -40,15 +40,18 @@ def attention_heads(weights, queries=None, keys=None, title="Attention", names=N
 
 
 def mask_pictures(masks):
-    """masks {title: boolean (T, S)}: which key each query may see."""
+    """masks {title: boolean (T, S)}: which key each query may see; with numbers where there is room for them."""
     figure = Figure(figsize=(3.2 * len(masks) + 0.4, 4.1), layout="constrained")
     for axes, (title, mask) in zip(figure.subplots(1, len(masks), squeeze=False)[0], masks.items()):
         axes.imshow(np.asarray(mask), cmap="Blues", vmin=-0.2, vmax=1.4)
+        axes.set(title=title, xlabel="key", ylabel="query")
+        if max(mask.shape) > 16:
+            continue
         for (t, s), seen in np.ndenumerate(mask):
-            axes.text(s, t, "1" if seen else "0", ha="center", va="center", fontsize=8,
+            axes.text(s, t, "1" if seen else "0", ha="center", va="center", fontsize=12,
                       color="white" if seen else "0.5")
-        axes.set(title=title, xlabel="key", ylabel="query", xticks=range(mask.shape[1]), yticks=range(mask.shape[0]))
-    figure.suptitle("Masks: 1 = may attend, 0 = hidden", fontsize=11)
+        axes.set(xticks=range(mask.shape[1]), yticks=range(mask.shape[0]))
+    figure.suptitle("Masks: 1, dark = may attend; 0, pale = hidden", fontsize=12)
     return figure
 
 
