@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,15 @@ MISTAKES = {                                # at least two for each lesson, in t
            "nt.EncoderBlock.__init__ = lambda self, *a, **k: (old(self, *a, **k), "
            "setattr(self, 'pre_norm', not self.pre_norm))[0]",
            "old = nt.EncoderBlock.backward\nnt.EncoderBlock.backward = lambda self, dx: old(self, dx) + 1"],
+    "12": ["decoder.causal_mask = lambda T, offset=0: np.ones((1, 1, T, offset + T), bool)",
+           "nt.Embedding.backward = lambda self, dy: self.weight.grad.__setitem__(self.recall(), dy)",
+           "nt.Unembedding.backward = lambda self, dy: (self.recall(), dy @ self.weight.data)[1]",
+           "nt.LearnedPositionalEmbedding.backward = lambda self, dy: ("
+           "self.weight.grad.__iadd__(dy.mean(0)), self.recall(), dy)[2]"],
+    "13": ["nt.Module.recall = lambda self: (lambda v: v[0] if len(v) == 1 else v)(self._memory.pop(0))",
+           "nt.CrossAttention.backward = lambda self, dy: nt.MultiHeadAttention.backward(self, dy)[:2]",
+           "nt.EncoderDecoder.padding = lambda self, ids: None",
+           "nt.NoamSchedule.rate = lambda self, n: self.scale * n ** -0.5"],
     "16": ["nt.RotaryEmbedding.backward = lambda self, dy: self.turn(dy, *self.recall())",
            "nt.RotaryEmbedding.pairs = lambda self, x: (x[..., :self.d_head // 2], x[..., self.d_head // 2:])",
            "nt.RMSNorm.backward = lambda self, dy: dy * self.gamma.data * self.recall()[1]",
@@ -87,7 +97,7 @@ MISTAKES = {                                # at least two for each lesson, in t
 PREAMBLE = """
 import inspect, runpy, sys, textwrap, numpy as np, numpy_transformer as nt
 from numpy_transformer.layers import attention, flash, multi_head, normalization, positions, softmax
-from numpy_transformer.models import encoder_decoder
+from numpy_transformer.models import decoder, encoder_decoder
 
 def edit(method, old, new):                 # in the source of FlashAttention
     source = textwrap.dedent(inspect.getsource(getattr(nt.FlashAttention, method)))
@@ -97,16 +107,33 @@ def edit(method, old, new):                 # in the source of FlashAttention
 """
 
 
-def run(path, folder, planted=""):
-    """Run a copy of the lesson in folder/lessons, with a mistake planted first."""
+def run(folder, path, planted=""):
+    """Run a copy of the lesson in folder/lessons, with a mistake planted first; the result knows the folder."""
     (folder / "lessons").mkdir(parents=True)
     copy = folder / "lessons" / path.name
     shutil.copy(path, copy)
     code = (f"{PREAMBLE}\n{planted}\nsys.argv = [{str(copy)!r}]\n"
             f"runpy.run_path({str(copy)!r}, run_name='__main__')")
-    return subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, encoding="utf-8", stdin=subprocess.DEVNULL, timeout=200,
         env={**os.environ, "PYTHONPATH": str(path.parents[1]), "PYTHONIOENCODING": "utf-8"}, cwd=folder)
+    result.folder = folder
+    return result
+
+
+@pytest.fixture(scope="module")
+def runs(request, tmp_path_factory):
+    """The runs of all selected tests that want a result, two at a time."""
+    pool = ThreadPoolExecutor(2)
+    wanted = [item for item in request.session.items if "result" in getattr(item, "fixturenames", ())]
+    folder = tmp_path_factory.mktemp
+    yield {item.nodeid: pool.submit(run, folder("lesson"), **item.callspec.params) for item in wanted}
+    pool.shutdown(cancel_futures=True)
+
+
+@pytest.fixture
+def result(runs, request):
+    return runs[request.node.nodeid].result()
 
 
 def test_there_are_lessons():
@@ -115,15 +142,15 @@ def test_there_are_lessons():
 
 
 @every_lesson
-def test_a_lesson_keeps_its_claims_and_draws_its_figures(path, tmp_path):
-    result = run(path, tmp_path)
+def test_a_lesson_keeps_its_claims_and_draws_its_figures(path, result):
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("✓") >= 5
     figures = re.findall(r"figure: (.*)", result.stdout)
-    assert figures and sorted(figures) == sorted(f"figures/{file.name}" for file in (tmp_path / "figures").iterdir())
+    drawn = [f"figures/{file.name}" for file in (result.folder / "figures").iterdir()]
+    assert figures and sorted(figures) == sorted(drawn)
     for name in figures:
         assert Path(name).name[:3] == path.name[:3]
-        pixels = imread(tmp_path / name)[::2, ::2, :3].reshape(-1, 3)
+        pixels = imread(result.folder / name)[::2, ::2, :3].reshape(-1, 3)
         assert np.ptp(pixels, 0).max() > 0.5 and len(np.unique(pixels, axis=0)) > 20        # not blank
 
 
@@ -132,15 +159,15 @@ PLANTED = [pytest.param(path, planted, id=f"{path.stem}-{n}") for path in LESSON
 
 
 @pytest.mark.parametrize("path, planted", PLANTED)
-def test_a_planted_mistake_makes_a_claim_fail(path, planted, tmp_path):
-    result = run(path, tmp_path, planted)
+def test_a_planted_mistake_makes_a_claim_fail(path, planted, result):
     assert result.returncode == 1 and "AssertionError: claim does not hold" in result.stderr, result.stderr
 
 
 @pytest.mark.slow
 @every_lesson
 def test_two_runs_print_and_draw_the_same(path, tmp_path):
-    first, second = (run(path, tmp_path / name) for name in "ab")
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda name: run(tmp_path / name, path), "ab")
     assert first.stdout == second.stdout and first.returncode == 0
     for file in (tmp_path / "a" / "figures").iterdir():
         assert file.read_bytes() == (tmp_path / "b" / "figures" / file.name).read_bytes(), file.name
