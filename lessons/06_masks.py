@@ -278,7 +278,8 @@ word, same = real[1], np.eye(T, dtype=bool)
 for (title, xray), expected in zip(xrays.items(), (
         word | same, np.tri(T), [word] * T, word[:, None] | same, np.tri(T, T, 2), np.tri(T))):
     claim(f"{title}: not 0 where expected, exactly 0 elsewhere", (xray > 0) == expected)
-figure("xray", views.xray(xrays, inputs=sentences[1]))
+outputs = dict(zip(xrays, 2 * [sentences[1], sentences[1], ["<s>", "le", "chien", "a", "dormi"]]))
+figure("xray", views.xray(xrays, outputs, sentences[1]))
 
 # %% [markdown]
 # ## Exercises

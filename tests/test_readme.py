@@ -37,8 +37,9 @@ def test_the_recorder_prints_its_output():
 def test_the_trace_prints_its_output():
     command, output = next((command, BLOCKS[n + 1][1]) for n, (_, command) in enumerate(BLOCKS)
                            if command.startswith("numpy-transformer trace"))
-    run = subprocess.run([sys.executable, "-m", "numpy_transformer", *shlex.split(command, comments=True)[1:]], capture_output=True,
-                         encoding="utf-8", cwd=ROOT, env={**os.environ, "PYTHONIOENCODING": "utf-8"})
+    words = shlex.split(command, comments=True)[1:]
+    run = subprocess.run([sys.executable, "-m", "numpy_transformer", *words], capture_output=True, encoding="utf-8",
+                         cwd=ROOT, env={**os.environ, "PYTHONIOENCODING": "utf-8"})
     assert re.sub(r"\de-\d\d", "", run.stdout) == re.sub(r"\de-\d\d", "", output), run.stderr
 
 

@@ -286,3 +286,12 @@ def test_every_picture_can_be_written_and_fits_a_slide(draw, tmp_path):
     figure = draw()
     assert 3000 < save(figure, tmp_path, "picture").stat().st_size < 150_000
     assert max(figure.get_size_inches()) < 13
+
+
+def test_an_xray_takes_the_tokens_of_each_panel():
+    rays = {"source": np.ones((2, 3)), "target": np.ones((2, 2))}
+    outputs = {"source": ["le", "chat"], "target": ["a", "b"]}
+    axes = xray(rays, outputs, {"source": list("xyz"), "target": ["c", "d"]}).axes
+    for panel, rows, columns in zip(axes, (["le", "chat"], ["a", "b"]), (list("xyz"), ["c", "d"])):
+        assert [label.get_text() for label in panel.get_yticklabels()] == rows
+        assert [label.get_text() for label in panel.get_xticklabels()] == columns

@@ -191,8 +191,11 @@ def draw_xray(views, arguments):
     if not reading.seq2seq:
         return views.xray({"decoder": influence(model.decoder, *tape["decoder"].inputs)}, reading.queries, reading.keys)
     encoder, decoder = tape["encoder"].inputs, tape["decoder"].inputs
-    return views.xray({"encoder": influence(model.encoder, *encoder), "decoder": influence(model.decoder, *decoder),
-                       "cross-attention": influence(model.decoder, *decoder, argument=1)})
+    rays = {"encoder": influence(model.encoder, *encoder), "decoder": influence(model.decoder, *decoder),
+            "cross-attention": influence(model.decoder, *decoder, argument=1)}
+    source, target = reading.keys, reading.queries
+    outputs, inputs = (source, target, reading.written), (source, target, source)
+    return views.xray(rays, dict(zip(rays, outputs)), dict(zip(rays, inputs)))
 
 
 def draw_architecture(views, arguments):

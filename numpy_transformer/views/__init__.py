@@ -10,5 +10,6 @@ from .positions import positional_heatmap, positional_waves
 from .save import check_file, check_folder, large_fonts, save, write
 
 __all__ = ["architecture", "attention_backward", "attention_heads", "block_gradient_norms", "check_file",
-           "check_folder", "gradient_norms", "growth_curves", "large_fonts", "learning_curves", "mask_pictures", "memory_growth",
-           "positional_heatmap", "positional_waves", "run_history", "save", "schedules", "step_sizes", "write", "xray"]
+           "check_folder", "gradient_norms", "growth_curves", "large_fonts", "learning_curves", "mask_pictures",
+           "memory_growth", "positional_heatmap", "positional_waves", "run_history", "save", "schedules",
+           "step_sizes", "write", "xray"]

@@ -74,7 +74,8 @@ def gradient_norms(curves, ylabel="norm of the gradient at the block's output"):
     figure, axes = panel("layer", ylabel)
     for (title, norms), line in zip(curves.items(), itertools.cycle(LINES)):
         axes.semilogy(range(1, len(norms) + 1), norms, markersize=6, label=title, **line)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    longest = max(map(len, curves.values()))
+    axes.set_xticks(range(1, longest + 1, 1 + longest // 12))
     axes.tick_params(which="both", labelsize=11)
     bottom, top = axes.get_ylim()
     if top < 30 * bottom:                       # too few powers of ten to be ticks alone
@@ -88,16 +89,17 @@ def xray(matrices, outputs=None, inputs=None):
     """What reaches what: of every output position and every input position the norm of their Jacobian.
 
     Parameters: matrices : {title: (T_out, T_in), not negative}; an entry that is exactly 0 stays white, with a dot
-        outputs, inputs : tokens (or a string) for the ticks
+        outputs, inputs : tokens (or a string) for the ticks, or {title: tokens} where they differ
     """
     arrays = [np.asarray(matrix) for matrix in matrices.values()]
     reach = np.concatenate([array[array > 0] for array in arrays] + [[] if any(map(np.any, arrays)) else [1.0]])
     low, high = max(reach.min(), 1e-6 * reach.max()), reach.max()
-    figure, grid = panels(arrays)
+    figure, grid = panels(arrays, isinstance(outputs, dict) or isinstance(inputs, dict))
     for axes, title, array in zip(grid.flat, matrices, arrays):
         image = axes.imshow(array, cmap="viridis_r", norm=LogNorm(low, high), interpolation="nearest", aspect="auto")
         mark(axes, array == 0, ".")
-        label_tokens([axes], array.shape, outputs, inputs)
+        label_tokens([axes], array.shape, *(tokens[title] if isinstance(tokens, dict) else tokens
+                                            for tokens in (outputs, inputs)))
         axes.set_title(textwrap.fill(title, 23), fontsize=12)
     for axes in grid.flat[len(arrays):]:
         axes.axis("off")
@@ -108,13 +110,13 @@ def xray(matrices, outputs=None, inputs=None):
     return figure
 
 
-def panels(arrays):
-    """A figure and a grid of axes for these arrays; as wide as a slide."""
+def panels(arrays, differ):
+    """A figure and a grid of axes for these arrays; as wide as a slide. Ticks are shared unless they differ."""
     height, width = (max(extent(array.shape[axis]) for array in arrays) for axis in (0, 1))
     lines = math.ceil(len(arrays) / min(4, max(1, 13 // width)))
     columns = math.ceil(len(arrays) / lines)
     figure = Figure(figsize=(columns * (width + 0.3) + 1.8, lines * (height + 0.6) + 0.7), layout="constrained")
-    share = len({array.shape for array in arrays}) == 1
+    share = not differ and len({array.shape for array in arrays}) == 1
     return figure, figure.subplots(lines, columns, squeeze=False, sharex=share, sharey=share)
 
 
