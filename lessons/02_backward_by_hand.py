@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import numpy_transformer as nt
-from numpy_transformer.classroom import claim, figure, lesson, show
+from numpy_transformer.classroom import claim, figure, lesson, predict, show
 
 lesson.start(__name__)
 rng = np.random.default_rng(2)
@@ -160,6 +160,7 @@ claim("the complex step confirms it to 14 digits at 1e-10, 1e-100, 1e-200", [exa
 # both: differences work on any code, the complex step gives all digits, and a disagreement shows a trap.
 
 # %% A kink, and a silent zero
+predict("ReLU at 3e-6: which slope does the central difference with h = 1e-5 measure?", 0.65)
 near, z = np.array([3e-6]), rng.standard_normal(7).astype(complex)
 slopes = [SLOPES[way](lambda step: relu(near + step)[0], h) for way, h in
           (("central", 1e-5), ("central", 1e-6), ("complex", 1e-100))]

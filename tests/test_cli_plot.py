@@ -5,6 +5,7 @@ import pytest
 from commands import refused, run
 from matplotlib.image import imread
 
+import numpy_transformer as nt
 from numpy_transformer.cli import plot, plot_examples
 from numpy_transformer.training.checkpoint import write_checkpoint
 
@@ -66,6 +67,50 @@ def test_what_is_drawn_is_what_the_model_attends_to(runs, tmp_path, capsys, monk
     assert seen["labels"][:2] == (list("The␣end"), list("The␣end"))
 
 
+@pytest.mark.parametrize("picture, more, queries, keys, head", [
+    ("attention", ["--side", "encoder"], "^3␣March␣1999$", "^3␣March␣1999$", "layer 0, head 0"),
+    ("attention", ["--target", "1999", "--layer", "1"], "^1999", "^1999", "layer 1, head 0"),
+    ("cross-attention", ["--target", "1999"], "1999$", "^3␣March␣1999$", "layer 0, head 0")])
+def test_the_axes_have_the_tokens_of_their_side(picture, more, queries, keys, head, runs, tmp_path, capsys,
+                                                monkeypatch):
+    seen = {}
+    monkeypatch.setattr("numpy_transformer.views.attention_heads",
+                        lambda weights, *labels: seen.update(weights=weights, labels=labels) or plot_nothing())
+    run(capsys, "plot", picture, "--run", runs / "dates.npz", *DATES, *more, "--out", tmp_path / "x.png")
+    assert seen["labels"][:2] == (list(queries), list(keys)) and seen["labels"][3][0] == head
+    assert seen["weights"].shape[1:] == (len(queries), len(keys))
+
+
+def test_the_gradients_are_those_of_the_next_token(runs, tmp_path, capsys, monkeypatch):
+    seen = []
+    monkeypatch.setattr("numpy_transformer.views.gradient_norms", lambda curves: seen.append(curves) or plot_nothing())
+    run(capsys, "plot", "gradients", "--run", runs / "lm.npz", *LM, "--out", tmp_path / "x.png")
+    trained = plot.load_run(runs / "lm.npz")
+    ids, criterion = trained.tokenizers[0].encode(LM[1])[None], nt.CrossEntropyLoss()
+    model = trained.model.eval(remember=True)
+    with nt.record(model) as tape:
+        logits = model(ids)
+        criterion(logits[:, :-1], ids[:, 1:])
+        model.backward(np.concatenate([criterion.backward(), np.zeros_like(logits[:, -1:])], 1))
+    wanted = [np.linalg.norm(tape[f"decoder.blocks.{n}"].dy) for n in range(2)]
+    np.testing.assert_allclose(seen[0][1], wanted, rtol=1e-5)
+
+
+def test_numbers_that_need_no_run(tmp_path, capsys, monkeypatch):
+    seen = {}
+    for name in ("step_sizes", "schedules", "memory_growth"):
+        monkeypatch.setattr(f"numpy_transformer.views.{name}",
+                            lambda curves, name=name, **more: seen.update({name: curves}) or plot_nothing())
+    for picture in ("steps", "schedule", "memory"):
+        assert run(capsys, "plot", picture, "--out", tmp_path / "x.png")[0] == 0
+    best = {title: min(errors) for title, (_, errors) in seen["step_sizes"].items()}
+    assert best["complex, float64"] < 1e-13 < best["central, float64"] < 1e-8 < best["central, float32"] < 1e-2
+    noam, cosine = seen["schedules"].values()
+    assert np.argmax(noam) == np.argmax(cosine) == 3999 and cosine[-1] == pytest.approx(max(cosine) / 10)
+    plain, tiles = (np.diff(np.log(sizes))[-1] / np.log(2) for _, sizes in seen["memory_growth"].values())
+    assert plain > 1.8 and tiles < 1.3
+
+
 def plot_nothing():
     from matplotlib.figure import Figure
     return Figure()
@@ -83,6 +128,11 @@ def test_a_text_that_is_too_long_is_cut_and_said(runs, tmp_path, capsys):
 @pytest.mark.parametrize("arguments, message", [
     (["pe", "--out", "x.jpg"], "'x.jpg' is no picture that can be written; name a file that ends in .png, .svg, .pdf"),
     (["pe", "--out", "."], "no picture"), (["pe", "--width", "0"], "'0' is not a whole number of at least 1"),
+    (["mask", "--length", "5000"], "'5000' is not a whole number of at least 2 and at most 1,000"),
+    (["xray", "--text", "a"], "name one with --run RUN.npz"),
+    (["architecture", "--run", "LM", "--model", "decoder"], "--run and --model name two models"),
+    (["history", "--run", "TEXT"], "it is no NumPy archive"),
+    (["pe", "--out", "text.txt/x.png"], "'text.txt' is a file"),
     (["mask", "--padding", "6"], "--padding 6 leaves no token of --length 6"),
     (["schedule", "--steps", "9"], "--warmup 4000 leaves nothing of --steps 9"),
     (["attention", "--text", "a"], "required: --run"), (["attention", "--run", "LM"], "required: --text"),
@@ -94,12 +144,14 @@ def test_a_text_that_is_too_long_is_cut_and_said(runs, tmp_path, capsys):
     (["backward", "--run", "LM", "--text", "a"], "a single token has no next one"),
     (["cross-attention", "--run", "LM", "--text", "a"], "holds a language model"),
     (["cross-attention", "--run", "DATES", "--text", "a∂"], "∂"),
-    (["xray", "--run", "LM"], "--text is empty"), (["history", "--run", "OTHER"], "not one of the command train"),
+    (["xray", "--run", "LM"], "--text is missing or empty"),
+    (["history", "--run", "OTHER"], "not one of the command train"),
     (["nothing"], "invalid choice")])
 def test_bad_input_is_one_line(arguments, message, runs, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_checkpoint(tmp_path / "other.npz", {"x": np.zeros(2)}, {"step": 0})
-    files = {"LM": runs / "lm.npz", "DATES": runs / "dates.npz", "OTHER": tmp_path / "other.npz"}
+    (tmp_path / "text.txt").write_text("a text")
+    files = {"TEXT": "text.txt", "LM": runs / "lm.npz", "DATES": runs / "dates.npz", "OTHER": tmp_path / "other.npz"}
     assert message in refused(capsys, "plot", *[files.get(word, word) for word in arguments])
     assert not list(tmp_path.glob("*.png"))
 

@@ -81,6 +81,68 @@ def test_what_is_on_the_tape_does_not_change_later():
     np.testing.assert_array_equal(call.gradients[0], np.maximum(X, 0))
 
 
+def test_a_gradient_that_changes_later_or_comes_by_name_is_on_the_tape_as_it_was():
+    relu, x, dy = nt.ReLU(), X.copy(), X.copy()
+    with nt.record(relu) as tape:
+        relu.forward(x=x)
+        relu.backward(dy=dy)
+        x[:], dy[:] = 7, 8
+    np.testing.assert_array_equal(tape[""].named["x"], X)
+    np.testing.assert_array_equal(tape[""].dy, X)
+
+
+def test_a_loss_whose_backward_takes_nothing():
+    criterion, targets = nt.CrossEntropyLoss(), np.array([0, 2, 1, 5])
+    with nt.record(criterion) as tape:
+        criterion(X, targets)
+        dz = criterion.backward()
+    assert tape[""].dy == 1.0
+    np.testing.assert_array_equal(tape[""].gradients[0], dz)
+
+
+def test_more_arguments_of_a_backward_are_handed_on():
+    class Scaled:
+        def forward(self, x, scale):
+            return x * scale, x
+
+        def backward(self, dy, scale):
+            return dy * scale, None
+
+    scaled, twice = Scaled(), lambda call: call.named.update(scale=2) if call.output is None else None
+    with nt.record(scaled, twice) as tape:
+        y, same = scaled.forward(X, scale=3)
+        dx, _ = scaled.backward(X, 3)
+    np.testing.assert_array_equal(y, 2 * X)
+    np.testing.assert_array_equal(dx, 3 * X)
+    y[:] = 0
+    np.testing.assert_array_equal(tape[""].output[0], 2 * X)
+
+
+def test_a_backward_that_fails_has_used_up_its_forward():
+    linear = nt.Linear(6, 3, rng=0).astype(np.float64)
+    with nt.record(linear) as tape:
+        linear(X)
+        linear(2 * X)
+        with pytest.raises(ValueError):
+            linear.backward(np.ones((4, 5)))
+        linear.backward(np.ones((4, 3)))
+    assert [call.dy is None for call in tape.calls] == [False, True]
+
+
+def test_a_forward_that_fails_leaves_neither_itself_nor_its_children_on_the_tape():
+    class Late(nt.FeedForward):
+        def forward(self, x):
+            super().forward(x)
+            raise ValueError("too late")
+
+    late = Late(6, 9)
+    with nt.record(late) as tape:
+        with pytest.raises(ValueError, match="too late"):
+            late(X)
+        late.up(X)
+    assert [(call.name, call.depth) for call in tape.calls] == [("up", 0)]
+
+
 def test_in_eval_a_call_has_no_gradient():
     linear = nt.Linear(6, 3, rng=0).eval()
     with nt.record(linear) as tape:
@@ -150,6 +212,12 @@ def test_an_unknown_name_is_told_with_the_known_ones():
         feed(X)
     with pytest.raises(LookupError, match="'left'; it has '', up, activation, dropout, down"):
         tape["left"]
+    block = nt.EncoderBlock(6, 2, 9)
+    with nt.record(block) as tape:
+        block(X)
+    with pytest.raises(LookupError, match="no call of 'softmax'; it has attention.attention.softmax$"):
+        tape["softmax"]
+    assert repr(tape) == f"Tape({len(tape.calls)} calls)"
 
 
 def jacobian_norms(module, x, *more):
@@ -186,11 +254,42 @@ def test_influence_through_a_named_component_and_of_another_argument():
     assert not np.allclose(of_source, of_memory)
 
 
+def test_float32_is_measured_in_float64():
+    block, x = nt.EncoderBlock(6, 2, 9, rng=3), X.astype(np.float32)
+    exact = nt.EncoderBlock(6, 2, 9, rng=3).astype(np.float64)
+    wanted = jacobian_norms(exact, x.astype(np.float64))
+    np.testing.assert_allclose(nt.influence(block, x), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e6])
+def test_the_step_grows_with_what_is_moved(size):
+    norm = nt.LayerNorm(6, eps=1e-30).astype(np.float64)
+    np.testing.assert_allclose(nt.influence(norm, size * X) * size, nt.influence(norm, X), rtol=1e-5, atol=1e-8)
+
+
+def test_a_class_of_ones_own_that_holds_modules():
+    class Mine:
+        def __init__(self):
+            self.linear, self.dropout = nt.Linear(6, 3, rng=0), nt.Dropout(0.5, rng=0)
+
+        def forward(self, x):
+            return self.dropout.forward(self.linear.forward(x))
+
+        def backward(self, dy):
+            return self.linear.backward(self.dropout.backward(dy))
+
+    mine = Mine()
+    np.testing.assert_allclose(nt.influence(mine, X), np.linalg.norm(mine.linear.weight.data) * np.eye(4), rtol=1e-6)
+
+
 def test_fewer_directions_give_an_estimate_of_the_same_zeros():
     block, x = randomise(nt.EncoderBlock(40, 2, 9)), np.random.default_rng(2).standard_normal((4, 40))
     exact, estimate = (nt.influence(block, x, nt.causal_mask(4), directions=n) for n in (40, 20))
     assert np.array_equal(exact != 0, estimate != 0) and not np.allclose(exact, estimate, rtol=1e-6)
     np.testing.assert_allclose(estimate[estimate > 0], exact[exact > 0], rtol=0.5)
+    ratios = [nt.influence(block, x, nt.causal_mask(4), directions=8, rng=n)[exact > 0] / exact[exact > 0]
+              for n in range(6)]
+    assert abs(np.mean(ratios) - 1) < 0.1 and np.std(ratios) < 0.3
 
 
 def test_influence_leaves_the_model_alone():
@@ -209,3 +308,20 @@ def test_what_cannot_be_moved_is_named():
         nt.influence(nt.Linear(6, 3), np.ones((2, 4, 6)))
     with pytest.raises(LookupError, match="no call of 'encoder'"):
         nt.influence(model, np.arange(4), of="encoder")
+    block = nt.EncoderBlock(6, 2, 9)
+    with pytest.raises(ValueError, match="'dropout' is called 2 times"):
+        nt.influence(block, X, of="dropout")
+    with pytest.raises(ValueError, match="argument = 2: 'EncoderBlock' has the inputs 0 to 1"):
+        nt.influence(block, X, nt.causal_mask(4), argument=2)
+    with pytest.raises(TypeError, match="input 1 of 'EncoderBlock' is an array of bool"):
+        nt.influence(block, X, nt.causal_mask(4), argument=1)
+    with pytest.raises(ValueError, match="directions = 0"):
+        nt.influence(block, X, directions=0)
+
+    class Single:
+        forward = backward = staticmethod(lambda x: x.astype(np.float32))
+
+    with pytest.raises(TypeError, match="computes float64 to float32"):
+        nt.influence(Single(), X)
+    with nt.record(block), pytest.raises(RuntimeError, match="outside"):
+        nt.influence(block, X)

@@ -2,8 +2,10 @@
 
 import os
 import select
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -54,7 +56,8 @@ def step(path, *keys, arguments=("--step",)):
     pty = pytest.importorskip("pty")
     child, terminal = pty.fork()
     if child == 0:
-        os.environ["PYTHONPATH"] = str(ROOT)
+        os.environ.update(PYTHONPATH=str(ROOT), TERM="xterm")
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.execv(sys.executable, [sys.executable, str(path), *arguments])
     output, answers = b"", list(keys)
     while select.select([terminal], [], [], 60)[0]:
@@ -63,8 +66,12 @@ def step(path, *keys, arguments=("--step",)):
         except OSError:                         # the lesson has ended
             break
         if answers and output.endswith(PROMPTS):
+            time.sleep(0.3 if answers[0] == "\x03" else 0)         # until the prompt waits for it
             os.write(terminal, answers.pop(0).encode())
             output += b"\n"                     # so that this prompt is not answered twice
+    else:
+        os.kill(child, signal.SIGKILL)
+        pytest.fail(f"it waits for something else:\n{output.decode()}")
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     os.close(terminal)
     assert not answers, output.decode()
@@ -78,16 +85,18 @@ def test_each_cell_is_shown_run_and_waited_for(tiny):
              "  14  x = rng.standard_normal((2, 3))", "x (2, 3) float64", "? shape of x.T?", "as you say: (3, 2)",
              "cell 4 of 5", "The end is near.", "cell 5 of 5: Claims", "✓ x has six numbers"]
     places = [output.index(text) for text in order]
-    assert places == sorted(places)
+    assert places == sorted(places) and 'predict("shape of x.T?", ...)' in output          # the answer comes later
     assert output.count("q quit: ") == 5
 
 
 def test_the_keys(tiny):
     output, code = step(tiny(), "\n", "p 1 + \n", "\n", "(2, 3)\n", "p x.T @ x\n", "v\n", "r\n", "?\n", "i\n",
-                        "print('here', x.size)\n", "\x04", "nonsense\n", "c\n")
+                        "print('here', x.size)\n", "\x04", "nonsense\n", "q * 2\n", "i\n", "exit()\n", "p exit()\n",
+                        "p None\n", "c\n")
     assert code == 0 and "SyntaxError" in output and "the answer: (3, 2)" in output
     assert "x.T @ x (3, 3) float64" in output and "  x                (2, 3) float64" in output
-    assert "here 6" in output and "'nonsense' is none of these keys" in output
+    assert "here 6" in output and all(f"'{text}' is none of these keys" in output for text in ("nonsense", "q * 2"))
+    assert "  SystemExit: None\n" in output and "  None\n" not in output and "Traceback" not in output
     assert "The end is near" not in output and "✓ x has six numbers" in output     # c shows no more cells
     first, again = [block.split("? shape")[0] for block in output.split("  x (2, 3) float64  ")[1:3]]
     assert first == again                       # run again, the same numbers are drawn
@@ -97,6 +106,24 @@ def test_the_keys(tiny):
 def test_stopping_is_one_line_and_no_traceback(tiny, key, code):
     output, ended = step(tiny(), "\n", key)
     assert ended == code and output.rstrip().endswith("stopped at cell 2 of 5") and "Traceback" not in output
+
+
+def test_the_end_of_input_at_a_question_stops_too(tiny):
+    output, ended = step(tiny(), "\n", "\n", "\x04")
+    assert ended == 0 and output.rstrip().endswith("stopped at cell 3 of 5")
+
+
+def test_an_error_in_a_cell_shows_the_cell_and_not_the_stepper(tiny):
+    path = tiny()
+    path.write_text(path.read_text(encoding="utf-8").replace("show(x=x)", "x / y"), encoding="utf-8")
+    output, ended = step(path, "c\n", "v\n", "q\n")
+    assert ended == 1 and 'line 15, in <module>\n    x / y' in output and "NameError" in output
+    assert "steps.py" not in output and "  x                (2, 3) float64" in output
+
+
+def test_answers_are_told_with_their_questions_also_behind_c(tiny):
+    output, _ = step(tiny(), "c\n")
+    assert "  ? shape of x.T?  (3, 2)\n" in output
 
 
 def test_a_false_claim_is_told_and_the_variables_can_be_looked_at(tiny):
@@ -151,6 +178,14 @@ def test_show_prints_shape_range_and_values(capsys):
 def test_predict_without_a_terminal_prints_question_and_answer(capsys, monkeypatch):
     predict("how many?", 3)
     assert capsys.readouterr().out == "  ? how many?  3\n"
-    monkeypatch.setattr(lesson, "ask", lambda question: "4")
-    predict("how many?", 3)
-    assert "the answer: 3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("guess, answer, right", [
+    ("3", 3, True), ("4", 3, False), ("3.0", 3, True), ("(2, 1, 8)", (2, 1, 8), True), ("2 1 8", (2, 1, 8), True),
+    ("2, 18", (2, 1, 8), False), ("1,024", 1024, True), ("[.25]", [0.25], True), ("7, 28", "7 and 28", True),
+    ("", 3, False),
+    ("Yes!", "yes", True), ("-1", 1, False), ("exp(-3)", "exp(-3)", True), ("2/3", "2/3", True)])
+def test_an_answer_counts_by_its_words_and_numbers(guess, answer, right, capsys, monkeypatch):
+    monkeypatch.setattr(lesson, "ask", lambda question: guess)
+    predict("how many?", answer)
+    assert capsys.readouterr().out == f"    {'as you say' if right else 'the answer'}: {answer}\n"

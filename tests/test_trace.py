@@ -14,7 +14,7 @@ def calls(kind, only="", width=120):
 
 
 @pytest.mark.parametrize("kind, only, count", [("encoder", "", 21), ("decoder", "", 21),
-                                               ("encoder-decoder", "cross", 7)])
+                                               ("encoder-decoder", "cross_", 7)])
 def test_backward_agrees_with_the_differences_in_every_call(kind, only, count):
     found = calls(kind, only)
     assert len(found) == count and all(error < 1e-7 for _, error in found)
@@ -54,8 +54,30 @@ def test_numbers_are_small_and_gradients_are_not_tiny(kind):
 def test_a_wrong_backward_is_seen_in_its_own_call(component, only, monkeypatch, capsys):
     right = component.backward
     monkeypatch.setattr(component, "backward", lambda self, dy: 1.5 * right(self, dy))
-    code, out, _ = run(capsys, "trace", "--only", only)
+    code, out, _ = run(capsys, "trace", "--only", only.upper())
     assert code == 1 and "Backward is WRONG" in out
+    monkeypatch.setattr(component, "backward", lambda self, dy: np.nan * right(self, dy))
+    code, out, _ = run(capsys, "trace", "--only", only)
+    assert code == 1 and "Backward is WRONG: they differ by at most nan" in out
+
+
+def test_a_wrong_backward_anywhere_is_the_verdict_on_all(monkeypatch, capsys):
+    right = nt.Embedding.backward               # the first one shown
+    monkeypatch.setattr(nt.Embedding, "backward", lambda self, dy: right(self, 1.5 * dy))
+    assert run(capsys, "trace")[0] == 1
+
+
+def test_a_model_can_be_traced_again():
+    _, model, inputs = example("encoder")
+    for _ in range(2):
+        assert all(error < 1e-7 for _, error in trace(model, inputs, "output"))
+
+
+def test_no_line_of_a_table_is_longer_than_the_width():
+    x = np.arange(8.0).reshape(2, 4)
+    for width in range(40, 130):
+        lines = table(["x", "dx", "dx by differences"], [x, x, x], width).splitlines()
+        assert max(map(len, lines)) <= width
 
 
 def test_the_command_prints_all_and_says_that_they_agree(capsys):
@@ -74,5 +96,5 @@ def test_in_a_narrow_terminal_the_columns_stand_below_each_other():
 
 
 def test_an_unknown_part_is_refused(capsys):
-    assert "no component's name contains 'sotfmax'" in refused(capsys, "trace", "--only", "sotfmax")
+    assert "no component's name or class contains 'sotfmax'" in refused(capsys, "trace", "--only", "sotfmax")
     assert "--model" in refused(capsys, "trace", "--model", "rnn")

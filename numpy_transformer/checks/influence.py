@@ -4,10 +4,10 @@ import copy
 
 import numpy as np
 
-from ..module import Module
+from ..module import Module, named_parts
 from .record import record
 
-STEP = 1e-5
+STEP = 1e-5                                     # times the largest entry of what is moved
 
 
 def influence(model, *inputs, of="", argument=0, directions=16, rng=0):
@@ -22,40 +22,54 @@ def influence(model, *inputs, of="", argument=0, directions=16, rng=0):
             be moved: name what takes their embeddings, such as of="decoder".
         directions : int, in how many directions each token is moved. All of them, if there are no more features;
             else random orthogonal ones, whose norm is an estimate; rng : generator or seed of them
-    Raises: ValueError for more than one sequence, TypeError for an input that is not made of floats.
+    Raises: ValueError for more than one sequence, a component that is called twice or an argument that is not there;
+        TypeError for an input that is not made of floats, or a forward that does not keep float64.
     """
+    if "forward" in vars(model):
+        raise RuntimeError("influence copies the model, which may not be done inside `with nt.record`; call it outside")
+    if directions < 1:
+        raise ValueError(f"directions = {directions}: at least one is needed")
     model = copy.deepcopy(model)
-    if isinstance(model, Module):
-        model.astype(np.float64).eval()
+    for _, part in named_parts(model):
+        if isinstance(part, Module):
+            part.astype(np.float64).eval()
     inputs = [x.astype(np.float64) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x for x in inputs]
 
-    def output(move):
+    def output(move=None):
         def change(call):
-            if call.name == of and call.output is None:
+            if call.name == of and call.output is None and move is not None:
                 call.inputs = (*call.inputs[:argument], call.inputs[argument] + move, *call.inputs[argument + 1:])
 
         with record(model, change) as tape:
-            y = model(*inputs)
-        tokens = y.reshape(y.shape[-2:]) if y.size == np.prod(y.shape[-2:]) else y
-        if tokens.ndim != 2:
+            y = np.asarray(model.forward(*inputs))
+        if y.ndim < 2 or y.size != np.prod(y.shape[-2:]):
             raise ValueError(f"the output has shape {y.shape}: wanted one sequence, (T, n) or (1, T, n)")
-        return tokens, tape
+        return y.reshape(y.shape[-2:]), tape
 
-    x = output(0)[1][of].inputs[argument]
+    y, tape = output()
+    title, calls = repr(of or type(model).__name__), sum(call.name == of for call in tape.calls)
+    given = tape[of].inputs
+    if calls > 1:
+        raise ValueError(f"{title} is called {calls} times, and only one input can be moved; name what is around it")
+    if not 0 <= argument < len(given):
+        raise ValueError(f"argument = {argument}: {title} has the inputs 0 to {len(given) - 1}")
+    x = given[argument]
     if not (isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.ndim >= 2):
-        raise TypeError(f"input {argument} of {of or type(model).__name__!r} is {describe(x)}, which cannot be moved; "
+        raise TypeError(f"input {argument} of {title} is {describe(x)}, which cannot be moved; "
                         'name a component that takes (T, features) with of=, such as of="decoder"')
+    if x.dtype != np.float64 or y.dtype != np.float64:
+        raise TypeError(f"{title} computes {x.dtype} to {y.dtype}, where small differences are lost; use float64")
     T, D = x.shape[-2:]
     ways = np.eye(D)
     if D > directions:
         ways = np.linalg.qr(np.random.default_rng(rng).standard_normal((D, directions)))[0].T
-    squares = 0
+    step, squares = STEP * (np.abs(x).max() or 1.0), 0
     for way in ways:
         columns = []
         for s in range(T):
             move = np.zeros(x.shape)
-            move[..., s, :] = STEP * way
-            columns.append(np.linalg.norm(output(move)[0] - output(-move)[0], axis=-1) / (2 * STEP))
+            move[..., s, :] = step * way
+            columns.append(np.linalg.norm(output(move)[0] - output(-move)[0], axis=-1) / (2 * step))
         squares = squares + np.array(columns).T ** 2
     return np.sqrt(squares * D / len(ways))
 

@@ -1,19 +1,20 @@
 """A recorder of every call of every component, of which the components know nothing."""
 
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..module import named_parts, is_module
+from ..module import is_module, named_parts
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Call:
     """One forward of one component, and the backward that answered it. Arrays are copies.
 
     name is dotted as in named_modules, "" the model itself; depth counts the calls around this one. Where no backward
-    answered, dy and gradients are None; else gradients is the tuple of what it returned, in forward's order.
+    answered, dy and gradients are None; else gradients is the tuple of what it returned, in forward's order, and dy
+    what it was given (1.0 for a loss's backward(), which takes nothing).
     """
 
     name: str
@@ -26,17 +27,22 @@ class Call:
     gradients: tuple = None
 
 
-@dataclass
 class Tape:
-    """The calls in the order in which they began; `tape[name]` is the latest one of that component."""
+    """`calls` in the order in which they began; `tape[name]` is the latest one of that component."""
 
-    calls: list = field(default_factory=list)
+    def __init__(self):
+        self.calls = []
+
+    def __repr__(self):
+        return f"Tape({len(self.calls)} calls)"
 
     def __getitem__(self, name):
         for call in reversed(self.calls):
             if call.name == name:
                 return call
-        known = ", ".join(dict.fromkeys(call.name or "''" for call in self.calls))
+        known = list(dict.fromkeys(call.name for call in self.calls))
+        known = [other for other in known if other.endswith(f".{name}")] or known       # perhaps one of these is meant
+        known = ", ".join(other or "''" for other in known)
         raise LookupError(f"the tape has no call of {name!r}; it has {known or 'none at all'}")
 
     def of(self, *classes):
@@ -49,8 +55,9 @@ def record(model, change=None):
     """Record the inputs, the output and the gradients of every call of every component: `with record(model) as tape:`
 
     A backward answers the latest forward of its component that nothing has answered yet: last in, first out, as
-    remember and recall do. Only calls inside the `with` are seen, and only those that end without an error. The model
-    may not be copied meanwhile: the copy's calls would be the original's.
+    remember and recall do. Only calls inside the `with` are seen, and only those that end without an error; of a
+    Trainer's workers only this process's share. The model may not be copied meanwhile: the copy's calls would be the
+    original's.
 
     Parameters:
         model : whatever has forward and backward, with components in its attributes
@@ -60,14 +67,14 @@ def record(model, change=None):
     """
     tape, around, undo = Tape(), [], []
     for name, module in [(name, part) for name, part in named_parts(model) if is_module(part)]:
-        own = {key: vars(module)[key] for key in ("forward", "backward") if key in vars(module)}
-        undo.append((module, own))
+        undo.append((module, {key: vars(module)[key] for key in ("forward", "backward") if key in vars(module)}))
         module.forward, module.backward = listen(name, module, tape, around, change)
     try:
         yield tape
     finally:
         for module, own in undo:
-            del module.forward, module.backward
+            for key in ("forward", "backward"):
+                vars(module).pop(key, None)
             vars(module).update(own)
 
 
@@ -79,7 +86,7 @@ def listen(name, module, tape, around, change):
         call = Call(name, module, inputs, named, len(around))
         if change is not None:
             change(call)
-        inputs, place = call.inputs, len(tape.calls)
+        inputs, named, place = call.inputs, call.named, len(tape.calls)
         call.inputs, call.named = copies(inputs), dict(zip(named, copies(named.values())))
         tape.calls.append(call)
         around.append(call)
@@ -98,12 +105,12 @@ def listen(name, module, tape, around, change):
             open_calls.append(call)
         return output
 
-    def recorded_backward(dy, *more):
-        kept, = copies([dy])
-        gradients = backward(dy, *more)
-        if open_calls:
-            call = open_calls.pop()
-            call.dy = kept
+    def recorded_backward(*dy, **named):
+        kept = copies([*dy, *named.values(), 1.0])
+        call = open_calls.pop() if open_calls else None     # first, as backward recalls first: it may raise
+        gradients = backward(*dy, **named)
+        if call is not None:
+            call.dy = kept[0]
             call.gradients = copies(gradients if isinstance(gradients, tuple) else (gradients,))
         return gradients
 
@@ -111,4 +118,5 @@ def listen(name, module, tape, around, change):
 
 
 def copies(values):
-    return tuple(value.copy() if isinstance(value, np.ndarray) else value for value in values)
+    return tuple(value.copy() if isinstance(value, np.ndarray) else copies(value) if isinstance(value, tuple) else value
+                 for value in values)

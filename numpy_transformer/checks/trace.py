@@ -66,7 +66,7 @@ def example(kind):
 
 
 def trace(whole, inputs, only="", width=120):
-    """Yield (text, error) of every call of every component whose name contains `only`, in the order of forward.
+    """Yield (text, error) of every call of every component whose name or class contains `only`, in forward's order.
 
     error is the largest difference between backward's gradients and finite differences of the loss. Each array has its
     gradient and the differences beside it, or below it where they do not fit into `width`.
@@ -79,7 +79,8 @@ def trace(whole, inputs, only="", width=120):
     shown = set()
     for number, call in enumerate(tape.calls):
         name = call.name.removeprefix("model.")
-        if isinstance(call.module, (Dropout, WithLoss)) or only not in name:
+        known = f"{name}: {type(call.module).__name__}".lower()
+        if isinstance(call.module, (Dropout, WithLoss)) or only.lower() not in known:
             continue
         text, error = [heading(name, call.module)], 0.0
         composite = tape.calls[min(number + 1, len(tape.calls) - 1)].depth > call.depth
@@ -89,7 +90,7 @@ def trace(whole, inputs, only="", width=120):
             elif id(value) not in shown:
                 numeric = differences(loss, value.shape)
                 text.append(table([title, f"d{title}", f"d{title} by differences"], [value, gradient, numeric], width))
-                error = max(error, np.abs(gradient - numeric).max())
+                error = np.maximum(error, np.abs(gradient - numeric).max())        # a NaN stays one
         shown.update(id(parameter.data) for parameter in vars(call.module).values() if is_parameter(parameter))
         yield "\n".join(text), error
 

@@ -62,22 +62,25 @@ def claim(text, condition, detail=""):
 
 def predict(question, answer):
     """Ask, and then tell: while stepping the reader answers first; else question and answer are printed."""
-    if ask is not None:
-        guess = ask(f"  ? {question}  ")
-        print("    as you say:" if plain(guess) == plain(answer) else "    the answer:", answer)
-    else:
+    guess = ask(f"  ? {question}  ") if ask is not None else None
+    if guess is None:
         print(f"  ? {question}  {answer}")
+    else:
+        print("    as you say:" if plain(guess) == plain(answer) else "    the answer:", answer)
 
 
 def plain(text):
-    return re.sub(r"\s+", "", str(text)).lower()
+    """The words and numbers of an answer: (2, 1, 8), "2 1 8.0" and "2, 1 and 8" are the same."""
+    text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", str(text).lower())         # thousands
+    parts = re.findall(r"-?(?:\d+\.?\d*|\.\d+)|[^\W\d_]+", text)
+    return [float(part) if part[-1] in "0123456789." else part for part in parts if part != "and"]
 
 
 def figure(name, picture):
     """Save the picture as figures/NN_name.png beside the lessons folder, NN being the lesson's number."""
     path = script()
     if path is None:                            # a notebook, which shows it as well
-        path = save(picture, "figures", name)
+        path = save(picture, "../figures" if Path.cwd().name == "lessons" else "figures", name)
         with contextlib.suppress(ImportError):
             from IPython.display import Image, display
             display(Image(filename=str(path)))

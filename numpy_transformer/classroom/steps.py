@@ -3,6 +3,7 @@
 import argparse
 import code
 import contextlib
+import os
 import re
 import sys
 import traceback
@@ -15,7 +16,7 @@ import numpy as np
 from ..module import Module
 from . import lesson
 
-KEYS = "[Enter] next  p EXPR print  v variables  r run again  i Python  c to the end  q quit: "
+KEYS = "[Enter] {}  p EXPR print  v variables  r run again  i Python  c to the end  q quit: "
 
 
 @dataclass
@@ -59,6 +60,10 @@ def explain(kind, error, trace):
               file=sys.stderr)
     elif kind is KeyboardInterrupt:
         print("\ninterrupted", file=sys.stderr)
+    elif kind is ValueError and str(error).startswith("pictures cannot be written"):
+        print(error, file=sys.stderr)
+    elif kind is BrokenPipeError:               # the reader of our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     else:
         sys.__excepthook__(kind, error, trace)
 
@@ -73,7 +78,7 @@ def through(path):
         for number, cell in enumerate(every, 1):
             walk.show(cell, f"{number} of {len(every)}")
             walk.run(cell)
-            walk.pause(cell)
+            walk.pause(cell, "next" if number < len(every) else "end")
     except (EOFError, KeyboardInterrupt) as stop:
         print(f"\nstopped at cell {number} of {len(every)}")
         return 130 if isinstance(stop, KeyboardInterrupt) else int(walk.failed)
@@ -86,11 +91,13 @@ class Walk:
     """Runs cells in one namespace, and answers keys between them."""
 
     def __init__(self, path):
-        self.path, self.namespace = path, {"__name__": "__main__", "__file__": str(path)}
+        self.path, self.namespace = path, vars(sys.modules["__main__"])
+        self.namespace.update({"exit": leave, "quit": leave})       # of Python; its own would close the terminal
         self.pausing, self.failed = True, False
 
     def ask(self, question):
-        return input(question) if self.pausing else ""
+        """The reader's answer; None where nobody is asked any more."""
+        return input(question) if self.pausing else None
 
     def show(self, cell, place):
         if not self.pausing:
@@ -98,8 +105,9 @@ class Walk:
         print(f"\n--- cell {place}" + f": {cell.title}" * (cell.prose is None) + "\n")
         if cell.prose is not None:
             print(cell.prose)
-        else:                                   # with the numbers of its lines in the file
-            print("\n".join(f"{n:4}  {line}" for n, line in enumerate(cell.text.splitlines(), cell.line + 1)), "\n")
+        else:                                   # with the numbers of its lines in the file, and without the answers
+            source = re.sub(r"^( *predict\(.*\", ).*\)$", r"\1...)", cell.text, flags=re.M)
+            print("\n".join(f"{n:4}  {line}" for n, line in enumerate(source.splitlines(), cell.line + 1)), "\n")
 
     def run(self, cell):
         """Run a cell of code. An error is told, and the keys are asked for again."""
@@ -115,21 +123,22 @@ class Walk:
         except EOFError:                        # Ctrl-D at a question
             raise
         except Exception as error:
-            explain(type(error), error, error.__traceback__.tb_next)
+            trace = error.__traceback__.tb_next
+            explain(type(error), error.with_traceback(trace), trace)
             self.failed = self.pausing = True
 
-    def pause(self, cell):
+    def pause(self, cell, enter):
         """Answer keys until one of them goes on. Raises EOFError for q."""
         while self.pausing:
-            key, _, rest = input(KEYS).strip().partition(" ")
+            key = input(KEYS.format(enter)).strip()
             if key == "":
                 return
             if key == "c":
                 self.pausing = False
             elif key == "q":
                 raise EOFError
-            elif key == "p":
-                self.print_value(rest)
+            elif key[:2] == "p ":
+                self.print_value(key[2:])
             elif key == "v":
                 for name, value in self.namespace.items():
                     if not name.startswith("_") and not isinstance(value, (ModuleType, FunctionType, type)):
@@ -143,19 +152,29 @@ class Walk:
                     code.interact("Python, with the lesson's variables; Ctrl-D leads back", local=self.namespace,
                                   exitmsg="")
             else:
-                print(f"  {key!r} is none of these keys")
+                print(f"  {key!r} is none of these keys; p EXPR prints an expression, i opens Python")
 
     def print_value(self, expression):
         try:
             value = eval(expression, self.namespace)
-            lesson.show(**{expression: value}) if isinstance(value, np.ndarray) else print(f"  {value!r}")
-        except Exception as error:
+            if isinstance(value, np.ndarray):
+                lesson.show(**{expression: value})
+            elif value is not None:
+                print(f"  {value!r}")
+        except (Exception, SystemExit) as error:
             print(f"  {type(error).__name__}: {error}")
 
 
+def leave(code=None):
+    raise SystemExit(code)
+
+
 def outline(value):
+    """A line about a variable."""
     if isinstance(value, np.ndarray):
         return f"{value.shape} {value.dtype}"
     if isinstance(value, Module):
         return f"{type(value).__name__}, {value.num_parameters():,} parameters"
-    return f"{type(value).__name__} {str(value)[:60]}".splitlines()[0]
+    with contextlib.suppress(Exception):        # a class of the reader's may have no text yet
+        return f"{type(value).__name__} {value!s}"[:70].splitlines()[0]
+    return type(value).__name__

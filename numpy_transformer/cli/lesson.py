@@ -28,8 +28,9 @@ def run(arguments):
 
 def find_lessons():
     """{number: path}, from lessons/ in the current folder, else beside the package."""
-    for folder in (Path("lessons"), Path(__file__).resolve().parents[2] / "lessons"):
-        lessons = {path.name[:2]: path for path in sorted(folder.glob("[0-9][0-9]_*.py"))}
+    here = Path() if Path.cwd().name == "lessons" else Path("lessons")
+    for folder in (here, Path(__file__).resolve().parents[2] / "lessons"):
+        lessons = {path.name[:2]: path for path in sorted(folder.glob("[0-9][0-9]_*.py")) if path.is_file()}
         if lessons:
             return lessons
     raise ValueError("there are no lessons in lessons/ here, nor beside the installed package; "
@@ -40,16 +41,16 @@ def choose_lessons(numbers):
     """The paths of the lessons with these numbers; all of them if there are none. An unknown one shows the list."""
     lessons = find_lessons()
     for number in numbers:
-        if number.zfill(2) not in lessons:
+        if number.zfill(2) not in lessons or not number:
             for path in lessons.values():
                 print(path.name[:2], headline(path))
             raise ValueError(f"there is no lesson {number!r}; choose one of {', '.join(lessons)}")
-    return [lessons[number.zfill(2)] for number in numbers] or list(lessons.values())
+    return [lessons[number.zfill(2)] for number in dict.fromkeys(numbers)] or list(lessons.values())
 
 
 def headline(path):
     """Title and minutes, from the lesson's own first cell."""
-    text = path.read_text(encoding="utf-8").split("\n# %% ")[0]
+    text = path.read_text(encoding="utf-8", errors="replace").split("\n# %% ")[0]
     title, minutes = re.search(r"^# # \d\d (.*)", text, re.M), re.search(r"\d+ minutes", text)
     return f"{title[1] if title else path.stem:46} {minutes[0] if minutes else ''}".rstrip()
 

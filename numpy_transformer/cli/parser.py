@@ -26,11 +26,12 @@ def add_command(commands, name, run, **texts):
     return parser
 
 
-def whole_number(least):
-    """An argparse type: a whole number of at least `least`."""
+def whole_number(least, most=math.inf):
+    """An argparse type: a whole number of at least `least` and at most `most`."""
     def parse(text):
-        if not text.isascii() or not text.isdigit() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+        if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+            limit = "" if most == math.inf else f" and at most {most:,}"
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}{limit}")
         return int(text)
     return parse
 

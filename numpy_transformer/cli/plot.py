@@ -1,6 +1,7 @@
 """numpy-transformer plot: one picture, of a trained run or of what needs none."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from .parser import add_command, whole_number
 from .plot_examples import MODELS, draw_masks, draw_memory, draw_positions, draw_schedules, draw_steps, small_stacks
 from .runs import load_run
 
-LONGEST = 48                                    # tokens that can still be read in a picture
+LONGEST = 32                                    # tokens that can still be read in a picture
 
 
 def add(commands):
@@ -28,27 +29,28 @@ def add(commands):
         if run_needed is not None:
             parser.add_argument("--run", dest="file", metavar="RUN.npz", required=run_needed, help="written by `train`")
         if text:
-            parser.add_argument("--text", help="what a language model reads, or the source of an encoder-decoder",
-                                required=run_needed)
+            parser.add_argument("--text", required=run_needed,
+                                help="what a language model reads, or the source of an encoder-decoder, whose begin is "
+                                     "drawn as ^ and whose end as $")
             parser.add_argument("--target", help="of an encoder-decoder (default: what it writes itself)")
         return parser
 
     pe = picture("pe", draw_positions, "the sinusoidal positional encoding as a heatmap or as waves")
-    pe.add_argument("--positions", type=whole_number(1), default=50, metavar="T", help="how many")
-    pe.add_argument("--width", type=whole_number(1), default=128, metavar="D", help="d_model")
+    pe.add_argument("--positions", type=whole_number(1, 2000), default=50, metavar="T", help="how many")
+    pe.add_argument("--width", type=whole_number(1, 2000), default=128, metavar="D", help="d_model")
     pe.add_argument("--transposed", action="store_true", help="positions across, dimensions down")
     pe.add_argument("--waves", action="store_true", help="single columns and rows as curves")
     mask = picture("mask", draw_masks, "a causal mask, a padding mask, and both")
-    mask.add_argument("--length", type=whole_number(2), default=6, metavar="T", help="tokens")
-    mask.add_argument("--padding", type=whole_number(1), default=2, metavar="N", help="how many of them are padding")
+    mask.add_argument("--length", type=whole_number(2, 1000), default=6, metavar="T", help="tokens")
+    mask.add_argument("--padding", type=whole_number(0), default=2, metavar="N", help="how many of them are padding")
     schedule = picture("schedule", draw_schedules, "learning rates with warm-up: the paper's, and a cosine")
-    schedule.add_argument("--steps", type=whole_number(2), default=20000, metavar="N", help="training steps")
+    schedule.add_argument("--steps", type=whole_number(2, 1_000_000), default=20000, metavar="N", help="training steps")
     schedule.add_argument("--warmup", type=whole_number(1), default=4000, metavar="N", help="of them the warm-up")
     schedule.add_argument("--width", type=whole_number(1), default=512, metavar="D", help="d_model")
     steps = picture("steps", draw_steps, "the error of finite differences and of the complex step, over the step")
     steps.add_argument("--seed", type=whole_number(0), default=1, help="of the layer and its input")
     memory = picture("memory", draw_memory, "memory of attention over the length, plain and in tiles")
-    memory.add_argument("--width", type=whole_number(1), default=64, metavar="D", help="of the head")
+    memory.add_argument("--width", type=whole_number(1, 1024), default=64, metavar="D", help="of the head")
     for name, draw, about in (
             ("attention", draw_attention, "the attention weights of a run, each layer and head"),
             ("cross-attention", draw_cross_attention, "where an encoder-decoder looks in its source"),
@@ -62,7 +64,7 @@ def add(commands):
     picture("xray", draw_xray, "which input moves which output; without a run small stacks with right and wrong masks",
             run_needed=False, text=True)
     parts = picture("architecture", draw_architecture, "a model drawn from its own modules", run_needed=False)
-    parts.add_argument("--model", choices=tuple(MODELS), default="encoder-decoder", help="where no run is named")
+    parts.add_argument("--model", choices=tuple(MODELS), help="instead of a run (default: encoder-decoder)")
     picture("gradients", draw_gradients, "the norm of the gradient at each block of a run", run_needed=True, text=True)
     picture("history", draw_history, "loss, learning rate and gradient norm of a run, step by step", run_needed=True)
 
@@ -82,7 +84,7 @@ class Reading:
         self.model, context = self.run.model, self.run.settings["max_len" if self.seq2seq else "context"]
         self.limit = min(context, LONGEST)
         if not arguments.text:
-            raise ValueError("--text is empty; give at least one character")
+            raise ValueError("--text is missing or empty; give at least one character")
         if self.seq2seq:
             self.read_pair(arguments)
         else:
@@ -185,6 +187,8 @@ def draw_gradients(views, arguments):
 
 def draw_xray(views, arguments):
     if arguments.file is None:
+        if arguments.text is not None or arguments.target is not None:
+            raise ValueError("--text needs a model that reads it: name one with --run RUN.npz")
         return views.xray(small_stacks())
     reading = Reading(arguments)
     tape, model = reading.tape(backward=False), reading.model
@@ -199,11 +203,18 @@ def draw_xray(views, arguments):
 
 
 def draw_architecture(views, arguments):
-    return views.architecture(MODELS[arguments.model]() if arguments.file is None else load_run(arguments.file).model)
+    if arguments.file is None:
+        return views.architecture(MODELS[arguments.model or "encoder-decoder"]())
+    if arguments.model is not None:
+        raise ValueError("--run and --model name two models; leave one of them out")
+    return views.architecture(load_run(arguments.file).model)
 
 
 def draw_history(views, arguments):
-    rows = read_history(load_run(arguments.file).arrays)
+    run = load_run(arguments.file)
+    rows = read_history(run.arrays)
     if not rows:
         raise ValueError(f"{arguments.file!r} was saved before its first step; train it first")
-    return views.run_history(rows, arguments.file)
+    smoothing = run.settings["label_smoothing"]
+    return views.run_history(rows, Path(arguments.file).name,
+                             "training" + f" (label smoothing {smoothing:g})" * (smoothing > 0))

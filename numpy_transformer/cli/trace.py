@@ -3,6 +3,8 @@
 import shutil
 import sys
 
+import numpy as np
+
 from ..checks.trace import KINDS, example, trace
 from .parser import add_command
 
@@ -15,8 +17,8 @@ def add(commands):
         description="Three tokens of width 4 through a tiny model: every component's inputs, parameters and output, "
                     "beside each its gradient, and beside that the gradient by finite differences of the loss.")
     parser.add_argument("--model", choices=KINDS, default="encoder", help="which kind of model")
-    parser.add_argument("--only", metavar="TEXT", default="", help="only the components whose name contains TEXT, such "
-                                                                   "as softmax (default: all)")
+    parser.add_argument("--only", metavar="TEXT", help="only the components whose name or class contains TEXT, such as "
+                                                       "softmax (default: all)")
 
 
 def run(arguments):
@@ -26,12 +28,13 @@ def run(arguments):
     if width < WIDTH:
         print(f"The terminal has {width} columns; with {WIDTH} a gradient stands beside its array, not below it.")
     errors = []
-    for text, error in trace(model, inputs, arguments.only, width):
+    for text, error in trace(model, inputs, arguments.only or "", width):
         print(text, flush=True)
         errors.append(error)
     if not errors:
-        raise ValueError(f"no component's name contains {arguments.only!r}; run the command without --only to see them")
-    agree = max(errors) < TOLERANCE
+        raise ValueError(f"no component's name or class contains {arguments.only!r}; leave --only out to see them all")
+    worst = np.max(errors)                      # NaN, if there is one
+    agree = worst < TOLERANCE
     print(f"\n{'Backward and finite differences agree' if agree else 'Backward is WRONG'}: they differ by at most "
-          f"{max(errors):.0e} (calls shown: {len(errors)}).")
+          f"{worst:.0e} (calls shown: {len(errors)}).")
     return 0 if agree else 1

@@ -79,7 +79,8 @@ def read_checkpoint(path):
         raise ValueError(f"cannot read {str(path)!r}: {error.strerror or error}; name a checkpoint that "
                          "training has saved") from error
     except Exception as error:                              # zipfile and NumPy raise many kinds on foreign bytes
-        reason = f"it has no {error}" if isinstance(error, KeyError) else error
+        reason = (f"it has no {error}" if isinstance(error, KeyError) else
+                  "it is no NumPy archive" if "pickle" in str(error) else error)
         raise ValueError(f"{str(path)!r} is no checkpoint, or a damaged one ({reason}); name a file that training has "
                          "saved, or a copy from before the damage") from error
     if found != FORMAT:

@@ -33,8 +33,8 @@ def attention_heads(weights, queries=None, keys=None, title="Attention", names=N
     for axes in grid[max(count - columns, 0):count]:
         axes.set_xlabel("key", fontsize=12)
     figure.suptitle(title, fontsize=14)
-    bar = figure.colorbar(image, ax=list(grid), label="weight", fraction=0.02, pad=0.01, aspect=25,
-                          ticks=(0, 0.01, 0.1, 0.3, 0.6, 1))
+    bar = figure.colorbar(image, ax=list(grid), label="weight (colours: its square root)", fraction=0.02, pad=0.01,
+                          aspect=25, ticks=(0, 0.01, 0.1, 0.3, 0.6, 1))
     bar.ax.tick_params(labelsize=10)
     return figure
 
@@ -58,6 +58,7 @@ def mask_pictures(masks):
 def label_ticks(axes, queries, keys):
     size = 10
     if keys is not None:
-        axes.set_xticks(range(len(keys)), list(keys), fontsize=size, rotation=90 if max(map(len, keys)) > 1 else 0)
+        axes.set_xticks(range(len(keys)), list(keys), fontsize=size, rotation=90 if max(map(len, keys)) > 1 else 0,
+                        parse_math=False)
     if queries is not None:
-        axes.set_yticks(range(len(queries)), list(queries), fontsize=size)
+        axes.set_yticks(range(len(queries)), list(queries), fontsize=size, parse_math=False)

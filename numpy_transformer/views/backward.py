@@ -67,15 +67,16 @@ def block_gradient_norms(tape):
 
 def gradient_norms(curves, ylabel="norm of the gradient at the block's output"):
     """curves {title: norms, of layer 1 first}, or what block_gradient_norms returns: over the layers, logarithmic."""
-    if isinstance(curves, tuple):
-        names, norms = curves
+    first = 1
+    if isinstance(curves, tuple):               # blocks have numbers from 0
+        first, (names, norms) = 0, curves
         stacks = [name.rpartition(".")[0] or "block" for name in names]     # decoder.blocks of decoder.blocks.0
         curves = {stack: [norm for norm, own in zip(norms, stacks) if own == stack] for stack in dict.fromkeys(stacks)}
     figure, axes = panel("layer", ylabel)
     for (title, norms), line in zip(curves.items(), itertools.cycle(LINES)):
-        axes.semilogy(range(1, len(norms) + 1), norms, markersize=6, label=title, **line)
+        axes.semilogy(range(first, first + len(norms)), norms, markersize=6, label=title, **line)
     longest = max(map(len, curves.values()))
-    axes.set_xticks(range(1, longest + 1, 1 + longest // 12))
+    axes.set_xticks(range(first, first + longest, 1 + longest // 12))
     axes.tick_params(which="both", labelsize=11)
     bottom, top = axes.get_ylim()
     if top < 30 * bottom:                       # too few powers of ten to be ticks alone
@@ -149,6 +150,6 @@ def label_tokens(grid, shape, rows, columns):
             if tokens is None:
                 axis.get_major_locator().set_params(integer=True)
             else:
-                axis.set_ticks(range(len(tokens)), list(tokens), fontsize=size)
+                axis.set_ticks(range(len(tokens)), list(tokens), fontsize=size, parse_math=False)
         if columns is not None and max(map(len, columns)) > 1:
             axes.tick_params(axis="x", rotation=90)

@@ -13,11 +13,11 @@ def learning_curves(histories):
     return figure
 
 
-def run_history(rows, title):
-    """A run's loss, learning rate and norm of the gradient before clipping, step by step."""
+def run_history(rows, title, training="training"):
+    """A run's loss, learning rate and norm of the gradient before clipping, step by step; `training` names its loss."""
     figure = Figure(figsize=(14, 4.2), layout="constrained")
     loss, rate, norm = figure.subplots(1, 3)
-    draw_loss(loss, rows)
+    draw_loss(loss, rows, training)
     steps = [row["step"] for row in rows]
     rate.plot(steps, [row["lr"] for row in rows], color="C2")
     rate.set_ylabel("learning rate")
@@ -26,17 +26,17 @@ def run_history(rows, title):
     for axes in (rate, norm):
         axes.set_xlabel("step")
         axes.grid(alpha=0.3)
-    figure.suptitle(title)
+    figure.suptitle(title, parse_math=False)
     return figure
 
 
-def draw_loss(axes, rows):
+def draw_loss(axes, rows, training="training"):
     steps = np.array([row["step"] for row in rows])
     loss = np.array([row["loss"] for row in rows])
     width = max(1, len(loss) // 40)
     smooth = np.convolve(loss, np.ones(width) / width, "valid")
     axes.plot(steps, loss, color="C0", alpha=0.25, linewidth=0.8)
-    axes.plot(steps[len(steps) - len(smooth):], smooth, color="C0", label="training")
+    axes.plot(steps[len(steps) - len(smooth):], smooth, color="C0", label=training)
     measured = [(row["step"], row["validation"]) for row in rows if "validation" in row]
     if measured:
         axes.plot(*zip(*measured), color="C1", marker="o", markersize=4, label="validation")

@@ -26,12 +26,12 @@ def positional_waves(table, dimensions=None, positions=(1, 5, 10, 20)):
     """Left: chosen dimensions along the positions. Right: chosen positions across the sine dimensions."""
     length, d_model = table.shape
     if dimensions is None:
-        dimensions = [2 * round(d_model * part / 2) for part in (0, 0.08, 0.16, 0.24, 0.32)]
+        dimensions = list(dict.fromkeys(2 * round(d_model * part / 2) for part in (0, 0.08, 0.16, 0.24, 0.32)))
     figure = Figure(figsize=(11, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     for dimension, style in zip(dimensions, itertools.cycle(STYLES)):
         left.plot(table[:, dimension], style, label=f"dimension {dimension} ({'cos' if dimension % 2 else 'sin'})")
-    for position, style in zip((p for p in positions if p < length), itertools.cycle(STYLES)):
+    for position, style in zip([p for p in positions if p < length] or [0], itertools.cycle(STYLES)):
         right.plot(range(0, d_model, 2), table[position, 0::2], style, label=f"position {position}")
     left.set(xlabel="position", ylabel="value", title="One dimension along the positions: a wave")
     right.set(xlabel="dimension (the even ones, sines)", title="One position across the dimensions: its fingerprint")
