@@ -150,6 +150,8 @@ def test_without_a_terminal_it_never_pauses(tiny, arguments, six, code):
     assert ("✓" in run.stdout) == (code == 0) and ("claim does not hold" in run.stderr) == (code == 1)
     if code == 0:
         assert "  ? shape of x.T?  (3, 2)" in run.stdout
+        order = [run.stdout.index(text) for text in ("# 07 Tiny\n", "\nNumbers\n", "? shape", "\nClaims\n", "✓")]
+        assert order == sorted(order) and "The end is near" not in run.stdout
         assert ("runs straight through" in run.stderr) == bool(arguments)
 
 
@@ -157,8 +159,9 @@ def test_cells_know_their_lines():
     source = "before\n# %% [markdown]\n# Prose\n#\n# more\n# %% Code\na = 1\n\n# %%\nb = 2\n"
     found = cells(source)
     assert [(cell.title, cell.line, cell.text) for cell in found] == [
-        ("[markdown]", 2, "# Prose\n#\n# more"), ("Code", 6, "a = 1"), ("", 9, "b = 2")]
-    assert found[0].prose == "Prose\n\nmore" and found[1].prose is None
+        ("", 0, "before"), ("[markdown]", 2, "# Prose\n#\n# more"), ("Code", 6, "a = 1"), ("", 9, "b = 2")]
+    assert found[1].prose == "Prose\n\nmore" and found[2].prose is None
+    assert [cell.line for cell in cells(source[7:])] == [1, 5, 8]
 
 
 def test_a_claim_prints_what_holds_and_raises_with_the_numbers(capsys):
@@ -189,3 +192,22 @@ def test_an_answer_counts_by_its_words_and_numbers(guess, answer, right, capsys,
     monkeypatch.setattr(lesson, "ask", lambda question: guess)
     predict("how many?", answer)
     assert capsys.readouterr().out == f"    {'as you say' if right else 'the answer'}: {answer}\n"
+
+
+def test_straight_through_the_first_error_ends_it(tiny):
+    path = tiny()
+    path.write_text(path.read_text(encoding="utf-8").replace("show(x=x)", "x / y"), encoding="utf-8")
+    run = subprocess.run([sys.executable, path], capture_output=True, encoding="utf-8", timeout=60,
+                         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
+    assert run.returncode == 1 and "line 15, in <module>\n    x / y" in run.stderr and "NameError" in run.stderr
+    assert "steps.py" not in run.stderr and "✓" not in run.stdout
+
+
+@pytest.mark.parametrize("before", ["builtins.get_ipython = print", "sys.argv = ['kernel', '-f', 'x.json']"])
+def test_in_an_editor_whose_cells_know_their_file_start_runs_nothing(tiny, before):
+    code = f"import builtins, runpy, sys\nsys.argv = [{str(tiny())!r}]\n{before}\n" + (
+        f"print(sorted(runpy.run_path({str(tiny())!r}, run_name='__main__'))[-2:])")
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=60,
+                         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
+    assert run.returncode == 0 and run.stderr == "" and "['show', 'x']" in run.stdout
+    assert run.stdout.count("✓") == 1 and "Numbers" not in run.stdout

@@ -1,5 +1,6 @@
 """Helpers of the lesson scripts: arrays are shown, claims are checked as they are made, figures saved."""
 
+import builtins
 import contextlib
 import os
 import re
@@ -12,25 +13,26 @@ from ..training.machine import set_blas_threads
 from ..views import large_fonts, save
 
 NAME = re.compile(r"\d\d_\w+\.py")
+running = False                                 # whether a lesson's cells are being run, one after the other
 ask = None                                      # while a lesson is stepped through: asks a question in the terminal
 
 
 def start(name):
-    """The first call of every lesson, `lesson.start(__name__)`: as a script with --step it is stepped through.
+    """The first call of every lesson, `lesson.start(__name__)`: in a script it runs all cells, with --step one by one.
 
-    Elsewhere, and in an editor's cell or a notebook, it only makes every run print the same, with one BLAS thread.
+    In an editor's cell or a notebook it only makes every run print the same, with one BLAS thread.
     """
     set_blas_threads(1)
     large_fonts()
-    if name != "__main__" or script() is None or ask is not None:
+    path = script()
+    by_itself = path is not None and Path(sys.argv[0]).name == path.name and not hasattr(builtins, "get_ipython")
+    if name != "__main__" or not by_itself or running:
         return
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):
             stream.reconfigure(errors="replace")            # a terminal that knows no ✓ shows a ?
     from . import steps                         # steps uses this module
-    sys.excepthook = steps.explain
-    if steps.wanted(sys.argv[1:]):
-        sys.exit(steps.through(script()))
+    sys.exit(steps.through(path, steps.wanted(sys.argv[1:])))
 
 
 def script():

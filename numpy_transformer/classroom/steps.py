@@ -1,4 +1,4 @@
-"""A lesson, cell by cell in a terminal."""
+"""A lesson, cell by cell: straight through, or with a pause at each in a terminal."""
 
 import argparse
 import code
@@ -34,10 +34,12 @@ class Cell:
 
 
 def cells(source):
-    """The cells of a script; what stands before the first mark is none."""
+    """The cells of a script; what stands before the first mark is one without a title."""
     lines = source.splitlines()
     starts = [n for n, line in enumerate(lines) if line.startswith("# %%")] + [len(lines)]
-    return [Cell(lines[n][4:].strip(), n + 1, "\n".join(lines[n + 1:end]).strip("\n"))
+    if any(line.strip() for line in lines[:starts[0]]):
+        starts.insert(0, -1)
+    return [Cell(lines[n][4:].strip() if n >= 0 else "", n + 1, "\n".join(lines[n + 1:end]).rstrip("\n"))
             for n, end in zip(starts, starts[1:])]
 
 
@@ -53,13 +55,11 @@ def wanted(arguments):
 
 
 def explain(kind, error, trace):
-    """An excepthook: a claim that does not hold is one line and its place, anything else Python's traceback."""
+    """Print what went wrong: a claim that does not hold is one line and its place, most others Python's traceback."""
     if kind is AssertionError and str(error).startswith("claim does not hold"):
         place = [frame for frame in traceback.extract_tb(trace) if lesson.NAME.fullmatch(Path(frame.filename).name)]
         print(f"AssertionError: {error}", *(f"({Path(f.filename).name}, line {f.lineno})" for f in place[-1:]),
               file=sys.stderr)
-    elif kind is KeyboardInterrupt:
-        print("\ninterrupted", file=sys.stderr)
     elif kind is ValueError and str(error).startswith("pictures cannot be written"):
         print(error, file=sys.stderr)
     elif kind is BrokenPipeError:               # the reader of our output has gone
@@ -68,39 +68,44 @@ def explain(kind, error, trace):
         sys.__excepthook__(kind, error, trace)
 
 
-def through(path):
-    """Step through the lesson; its exit code: 1 if a cell ended in an error, 130 after Ctrl-C."""
+def through(path, step):
+    """Run the lesson, with a pause at each cell if step; its exit code: 1 behind an error, 130 after Ctrl-C."""
     with contextlib.suppress(ImportError):
         import readline                         # noqa: F401  input() then knows arrow keys and a history
-    every, walk = cells(path.read_text(encoding="utf-8")), Walk(path)
-    lesson.ask = walk.ask
+    every, walk = cells(path.read_text(encoding="utf-8")), Walk(path, step)
+    lesson.running, lesson.ask = True, walk.ask if step else None
     try:
         for number, cell in enumerate(every, 1):
             walk.show(cell, f"{number} of {len(every)}")
             walk.run(cell)
+            if walk.failed and not step:
+                return 1
             walk.pause(cell, "next" if number < len(every) else "end")
     except (EOFError, KeyboardInterrupt) as stop:
         print(f"\nstopped at cell {number} of {len(every)}")
         return 130 if isinstance(stop, KeyboardInterrupt) else int(walk.failed)
     finally:
-        lesson.ask = None
+        lesson.running, lesson.ask = False, None
     return int(walk.failed)
 
 
 class Walk:
     """Runs cells in one namespace, and answers keys between them."""
 
-    def __init__(self, path):
+    def __init__(self, path, step):
         self.path, self.namespace = path, vars(sys.modules["__main__"])
         self.namespace.update({"exit": leave, "quit": leave})       # of Python; its own would close the terminal
-        self.pausing, self.failed = True, False
+        self.step = self.pausing = step
+        self.failed = False
 
     def ask(self, question):
         """The reader's answer; None where nobody is asked any more."""
         return input(question) if self.pausing else None
 
     def show(self, cell, place):
-        if not self.pausing:
+        if not self.pausing:                    # only the headings
+            headings = [cell.title] * bool(cell.title) if cell.prose is None else re.findall(r"^(?=#).*", cell.prose, re.M)
+            print(*(f"\n{heading}" for heading in headings), sep="", flush=True)
             return
         print(f"\n--- cell {place}" + f": {cell.title}" * (cell.prose is None) + "\n")
         if cell.prose is not None:
@@ -118,6 +123,8 @@ class Walk:
         try:
             exec(compile("\n" * cell.line + cell.text, str(self.path), "exec"), self.namespace)
         except KeyboardInterrupt:
+            if not self.step:
+                raise
             print("\ninterrupted; r runs the cell again")
             self.pausing = True
         except EOFError:                        # Ctrl-D at a question
@@ -125,7 +132,7 @@ class Walk:
         except Exception as error:
             trace = error.__traceback__.tb_next
             explain(type(error), error.with_traceback(trace), trace)
-            self.failed = self.pausing = True
+            self.failed, self.pausing = True, self.step
 
     def pause(self, cell, enter):
         """Answer keys until one of them goes on. Raises EOFError for q."""
