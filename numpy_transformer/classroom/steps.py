@@ -70,8 +70,9 @@ def explain(kind, error, trace):
 
 def through(path, step):
     """Run the lesson, with a pause at each cell if step; its exit code: 1 behind an error, 130 after Ctrl-C."""
-    with contextlib.suppress(ImportError):
-        import readline                         # noqa: F401  input() then knows arrow keys and a history
+    if step:
+        with contextlib.suppress(ImportError):
+            import readline                     # noqa: F401  input() then knows arrow keys and a history
     every, walk = cells(path.read_text(encoding="utf-8")), Walk(path, step)
     lesson.running, lesson.ask = True, walk.ask if step else None
     try:

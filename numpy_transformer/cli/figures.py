@@ -47,7 +47,8 @@ def run(arguments):
 def draw(path):
     """Run a lesson; its pictures are then in figures/ beside its folder."""
     path = Path(path)
-    package = Path(__file__).resolve().parents[2]
+    search = [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     return path, subprocess.run([sys.executable, str(path)], capture_output=True, text=True, encoding="utf-8",
                                 stdin=subprocess.DEVNULL, cwd=path.parent,
-                                env={**os.environ, "PYTHONPATH": str(package), "PYTHONIOENCODING": "utf-8"})
+                                env={**os.environ, "PYTHONPATH": os.pathsep.join(search),
+                                     "PYTHONIOENCODING": "utf-8"})
