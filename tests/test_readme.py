@@ -46,6 +46,7 @@ def test_the_trace_prints_its_output():
 def test_the_gallery_shows_every_picture():
     shown = set(re.findall(r'src="(figures/[^"]+)"', README))
     assert shown == {f"figures/{path.name}" for path in (ROOT / "figures").glob("[0-9][0-9]_*.png")}
+    assert sum((ROOT / path).stat().st_size for path in shown) < 3e6
 
 
 def test_the_printed_errors_are_inside_the_targets():
