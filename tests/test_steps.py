@@ -56,7 +56,7 @@ def step(path, *keys, arguments=("--step",)):
     pty = pytest.importorskip("pty")
     child, terminal = pty.fork()
     if child == 0:
-        os.environ.update(PYTHONPATH=str(ROOT), TERM="xterm")
+        os.environ.update(PYTHONPATH=str(ROOT), TERM="xterm", NO_COLOR="1")
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.execv(sys.executable, [sys.executable, str(path), *arguments])
     output, answers = b"", list(keys)
