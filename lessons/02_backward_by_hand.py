@@ -13,9 +13,9 @@
 
 # %% A Linear with random weights, and a loss with a known dy
 import numpy as np
-from matplotlib.figure import Figure
 
 import numpy_transformer as nt
+from numpy_transformer import views
 from numpy_transformer.classroom import claim, figure, lesson, predict, show
 
 lesson.start(__name__)
@@ -116,22 +116,19 @@ model, criterion, targets = nt.FeedForward(D, 6, "gelu", rng=3).astype("f8"), nt
 criterion(model(x), targets)
 model.backward(criterion.backward())
 criterion.eval()
-picture = Figure(figsize=(8, 5), layout="constrained")
-axes, curves = picture.subplots(), {}
-for name, kind, powers, style in (("complex, float64", "c16", np.array([*range(17), 100, 200.0]), "kD-"),
-                                  ("central, float64", "f8", np.arange(0, 13.5, 0.5), "C0o-"),
-                                  ("central, float32", "f4", np.arange(0, 6.5, 0.5), "C0^:"),
-                                  ("forward, float64", "f8", np.arange(0, 13.5, 0.5), "C1s--")):
+curves, drawn = {}, {}
+for name, kind, powers in (("complex, float64", "c16", np.array([*range(17), 100, 200.0])),
+                           ("central, float64", "f8", np.arange(0, 13.5, 0.5)),
+                           ("central, float32", "f4", np.arange(0, 6.5, 0.5)),
+                           ("forward, float64", "f8", np.arange(0, 13.5, 0.5))):
     network, inputs = nt.FeedForward(D, 6, "gelu", rng=3).astype(kind).eval(), x.astype(kind)
     errors = [apart(measure(name[:7], lambda: criterion(network(inputs), targets), network.up.weight.data, step),
                     model.up.weight.grad) for step in 10 ** -powers]
     curves[name] = dict(zip(powers, errors))                # curves[name][5] is the error at h = 1e-5
-    axes.loglog(10 ** -powers, errors, style, label=name, markersize=5)
+    drawn[name] = 10 ** -powers, errors
     print(f"  {name}: least error {min(errors):.1e} at h = 1e-{powers[np.argmin(errors)]:g}")
-axes.axvline(1e-5, color="0.6", linewidth=6, alpha=0.4, zorder=0, label="h = 1e-5")
-axes.set(xlim=(1e-17, 4), xlabel="step h", ylabel="relative error of the gradient",
-         title="Differences have a best step, the complex step needs none")
-axes.legend(loc="lower left", bbox_to_anchor=(0, 0.12))
+picture = views.step_sizes(drawn, mark=1e-5)
+picture.axes[0].set(xlim=(1e-17, 4), title="Differences have a best step, the complex step needs none")
 figure("step_size", picture)
 
 # %% [markdown]

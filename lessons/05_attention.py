@@ -22,7 +22,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import numpy_transformer as nt
-from numpy_transformer.classroom import claim, figure, lesson, predict, show
+from numpy_transformer.classroom import claim, figure, lesson, predict, show, slopes
 
 lesson.start(__name__)
 
@@ -161,15 +161,6 @@ claim("and moves outputs 3 and 4", np.abs(y_new - y)[3:].max(-1) > 0.1)
 #     dq = dS k / sqrt(d)                     dk = dSᵀ q / sqrt(d)
 
 # %% Each line of it, in loops and by the complex step
-def slopes(loss, x):
-    gradient = np.zeros(x.shape)
-    for at in np.ndindex(x.shape):
-        z = x.astype(complex)
-        z[at] += 1e-100j
-        gradient[at] = loss(z).imag / 1e-100
-    return gradient
-
-
 def softmax_of(S):                          # over the tokens 0 to t, with a sum that lets complex numbers pass
     return np.tri(T) * np.exp(S) / (np.tri(T) * np.exp(S)).sum(-1, keepdims=True)
 

@@ -14,7 +14,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 import numpy_transformer as nt
-from numpy_transformer.classroom import claim, figure, lesson, predict, show
+from numpy_transformer.classroom import claim, figure, lesson, predict, show, slopes
 
 lesson.start(__name__)
 rng, T, D = np.random.default_rng(8), 5, 7                  # T tokens with D features each
@@ -81,15 +81,6 @@ claim("7 times all features: the same y but for eps", 1e-9 < apart(norm(7 * x), 
 #     dm = -(sum of dc_i)                    dx = dc + dm / D = s (g - mean(g) - x̂ mean(g x̂))
 
 # %% Each line of it, by the complex step
-def slopes(loss, x):
-    gradient = np.zeros(x.shape)
-    for at in np.ndindex(x.shape):
-        z = x.astype(complex)
-        z[at] += 1e-100j
-        gradient[at] = loss(z).imag / 1e-100
-    return gradient
-
-
 def from_c(c):                              # L, computed from the centred x
     return np.sum(dy * (gamma * c / np.sqrt(mean(c * c) + eps) + beta))
 

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import numpy_transformer as nt
-from numpy_transformer.classroom import claim, figure, lesson, predict
+from numpy_transformer.classroom import claim, figure, lesson, predict, slopes
 
 lesson.start(__name__)
 rng = np.random.default_rng(10)
@@ -32,15 +32,6 @@ def apart(a, b):                            # their distance, relative to the si
 
 def cosine(a, b):
     return np.sum(a * b) / np.linalg.norm(a) / np.linalg.norm(b)
-
-
-def slopes(loss, x):                        # the complex step of lesson 02
-    gradient = np.zeros(x.shape)
-    for at in np.ndindex(x.shape):
-        z = x.astype(complex)
-        z[at] += 1e-100j
-        gradient[at] = loss(z).imag / 1e-100
-    return gradient
 
 
 # %% [markdown]
