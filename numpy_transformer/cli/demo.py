@@ -6,11 +6,13 @@ import time
 import numpy as np
 
 from ..checks import components
-from ..data import BOS, EOS, PAD, frame, pad, unframe
+from ..data import BOS, EOS, frame, pad, unframe
 from ..decoding import generate, greedy_decode
-from ..layers import SinusoidalPositionalEncoding, causal_mask, padding_mask
+from ..layers import SinusoidalPositionalEncoding
 from .gradcheck import check_components, table
 from .parser import add_command, whole_number
+from .plot import readable
+from .plot_examples import masks
 from .recipes import LanguageModel, SequenceToSequence, default_settings, make_model, make_trainer
 
 
@@ -109,18 +111,12 @@ def sentence(text, length):
     return held_out[start:start + length]
 
 
-def readable(text):
-    return text.replace(" ", "␣").replace("\n", "↵")
-
-
 def draw(views, model, text, reader, dates, histories):
     """(name, Figure) of every picture."""
     table = SinusoidalPositionalEncoding(128, max_len=50).table
     yield "positional_encoding_heatmap", views.positional_heatmap(table)
     yield "positional_encoding_waves", views.positional_waves(table)
-    ids = np.array([5, 6, 7, 8, PAD, PAD])
-    causal, padding = causal_mask(6)[0, 0], np.broadcast_to(padding_mask(ids)[0, 0], (6, 6))
-    yield "masks", views.mask_pictures({"causal": causal, "padding (2 of 6)": padding, "both": causal & padding})
+    yield "masks", views.mask_pictures(masks(6, padded=2))
     start = sentence(text, 24)
     model.eval()(start)
     letters = readable(text.tokenizers[0].decode(start))

@@ -23,12 +23,16 @@ def draw_positions(views, arguments):
 
 
 def draw_masks(views, arguments):
-    T, padded = arguments.length, arguments.padding
-    if padded >= T:
-        raise ValueError(f"--padding {padded} leaves no token of --length {T}; name fewer")
+    if arguments.padding >= arguments.length:
+        raise ValueError(f"--padding {arguments.padding} leaves no token of --length {arguments.length}; name fewer")
+    return views.mask_pictures(masks(arguments.length, arguments.padding))
+
+
+def masks(T, padded):
+    """{title: (T, T)}: a causal mask, one that hides the last `padded` tokens, and both."""
     ids = np.where(np.arange(T) < T - padded, 5, PAD)
     causal, padding = causal_mask(T)[0, 0], np.broadcast_to(padding_mask(ids)[0, 0], (T, T))
-    return views.mask_pictures({"causal": causal, f"padding ({padded} of {T})": padding, "both": causal & padding})
+    return {"causal": causal, f"padding ({padded} of {T})": padding, "both": causal & padding}
 
 
 def draw_schedules(views, arguments):
