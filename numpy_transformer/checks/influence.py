@@ -47,18 +47,7 @@ def influence(model, *inputs, of="", argument=0, directions=16, rng=0):
         return y.reshape(y.shape[-2:]), tape
 
     y, tape = output()
-    title, calls = repr(of or type(model).__name__), sum(call.name == of for call in tape.calls)
-    given = tape[of].inputs
-    if calls > 1:
-        raise ValueError(f"{title} is called {calls} times, and only one input can be moved; name what is around it")
-    if not 0 <= argument < len(given):
-        raise ValueError(f"argument = {argument}: {title} has the inputs 0 to {len(given) - 1}")
-    x = given[argument]
-    if not (isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.ndim >= 2):
-        raise TypeError(f"input {argument} of {title} is {describe(x)}, which cannot be moved; "
-                        'name a component that takes (T, features) with of=, such as of="decoder"')
-    if x.dtype != np.float64 or y.dtype != np.float64:
-        raise TypeError(f"{title} computes {x.dtype} to {y.dtype}, where small differences are lost; use float64")
+    x = what_moves(tape, of, argument, repr(of or type(model).__name__), y.dtype)
     T, D = x.shape[-2:]
     ways = np.eye(D)
     if D > directions:
@@ -72,6 +61,22 @@ def influence(model, *inputs, of="", argument=0, directions=16, rng=0):
             columns.append(np.linalg.norm(output(move)[0] - output(-move)[0], axis=-1) / (2 * step))
         squares = squares + np.array(columns).T ** 2
     return np.sqrt(squares * D / len(ways))
+
+
+def what_moves(tape, of, argument, title, dtype):
+    """The input that will be moved, if it can be."""
+    given, calls = tape[of].inputs, sum(call.name == of for call in tape.calls)
+    if calls > 1:
+        raise ValueError(f"{title} is called {calls} times, and only one input can be moved; name what is around it")
+    if not 0 <= argument < len(given):
+        raise ValueError(f"argument = {argument}: {title} has the inputs 0 to {len(given) - 1}")
+    x = given[argument]
+    if not (isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.ndim >= 2):
+        raise TypeError(f"input {argument} of {title} is {describe(x)}, which cannot be moved; "
+                        'name a component that takes (T, features) with of=, such as of="decoder"')
+    if x.dtype != np.float64 or dtype != np.float64:
+        raise TypeError(f"{title} computes {x.dtype} to {dtype}, where small differences are lost; use float64")
+    return x
 
 
 def describe(x):
