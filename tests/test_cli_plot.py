@@ -1,5 +1,7 @@
 """`plot` draws what a run holds, `figures` what the lessons draw; bad input is one line."""
 
+import argparse
+
 import numpy as np
 import pytest
 from commands import refused, run
@@ -79,6 +81,17 @@ def test_the_axes_have_the_tokens_of_their_side(picture, more, queries, keys, he
     run(capsys, "plot", picture, "--run", runs / "dates.npz", *DATES, *more, "--out", tmp_path / "x.png")
     assert seen["labels"][:2] == (list(queries), list(keys)) and seen["labels"][3][0] == head
     assert seen["weights"].shape[1:] == (len(queries), len(keys))
+
+
+def test_the_way_back_is_that_of_the_last_layer_without_dropout(runs, tmp_path, capsys, monkeypatch):
+    seen = []
+    monkeypatch.setattr("numpy_transformer.views.attention_backward", lambda *all: seen.append(all) or plot_nothing())
+    for more in ([], ["--layer", "0"]):
+        run(capsys, "plot", "backward", "--run", runs / "lm.npz", *LM, *more, "--out", tmp_path / "x.png")
+    assert [(call.name, title) for call, _, _, title in seen] == [
+        (f"decoder.blocks.{n}.attention.attention.softmax", f"Layer {n} of the decoder") for n in (1, 0)]
+    model = plot.Reading(argparse.Namespace(file=runs / "lm.npz", text=LM[1], target=None)).model
+    assert model.remembering and not any(part.training for _, part in model.named_modules())
 
 
 def test_the_gradients_are_those_of_the_next_token(runs, tmp_path, capsys, monkeypatch):

@@ -30,6 +30,7 @@ def test_each_head_is_drawn_in_its_own_place():
     axes = views.attention_heads(WEIGHTS, list("abcd"), list("uvwxyz␣")).axes
     for head in range(5):
         np.testing.assert_array_equal(axes[head].images[0].get_array(), WEIGHTS[head])
+        assert axes[head].images[0].get_clim() == (0, 1)            # one scale for all heads
     assert [label.get_text() for label in axes[0].get_xticklabels()] == list("uvwxyz␣")
     assert [label.get_text() for label in axes[0].get_yticklabels()] == list("abcd")
 
