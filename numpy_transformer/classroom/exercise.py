@@ -1,0 +1,227 @@
+"""What an exercise is: a solution, the mistakes that are made in it, and the cases on which both are tried.
+
+A mistake is an edit of the solution's text, so the wrong line stands beside the right one, several mistakes
+combine by themselves, and a class of students who make them can be written to files.
+"""
+
+import ast
+import copy
+import functools
+import inspect
+import itertools
+import textwrap
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Callable
+
+import numpy as np
+
+from .worker import Function, inside, produce
+
+IMPORTS = "import math\n\nimport numpy as np\n"
+TODO = "# TODO: replace this line; do not change the arguments in place.\nraise NotImplementedError"
+
+# Sizes that differ from each other, in ratios that differ, so that a wrong factor has one name; then a square case,
+# in which a transpose does not show in the shape, and other numbers of leading axes (`lead`, for (..., n)).
+SIZES = (
+    ("ordinary sizes", dict(B=3, T=5, S=7, H=2, d=6, D=12, F=16, V=11), "BT"),
+    ("other sizes", dict(B=5, T=7, S=9, H=3, d=6, D=18, F=22, V=13), "BT"),
+    ("square: T = S = d, D = F = V", dict(B=3, T=6, S=6, H=2, d=6, D=12, F=12, V=12), "BT"),
+    ("rows without a batch", dict(B=3, T=7, S=5, H=2, d=5, D=10, F=14, V=11), "T"),
+    ("one more axis", dict(B=3, T=5, S=7, H=2, d=7, D=14, F=10, V=9), "BHT"),
+)
+
+
+@dataclass(frozen=True, eq=False)               # each is itself, and can be a key
+class Mistake:
+    """A known mistake: `edits` turns texts that stand once in the solution into what a student wrote instead."""
+
+    name: str                                   # such as "SMB-1"
+    edits: dict                                 # {right text: wrong text}
+    say: str                                    # to the student: what it is and why it is wrong; not the answer
+    twin: str = ""                              # another mistake that gives the same numbers in every case
+
+
+@dataclass(frozen=True)
+class Case:
+    """Arguments of a function; of a class those of its constructor, and then the calls."""
+
+    note: str
+    inputs: tuple
+    calls: tuple = ()                           # (method, arguments) in order
+    sizes: dict = field(default_factory=dict)   # what the letters stand for
+    role: str = ""                              # or "again" and "float32": the first case once more
+
+    def __str__(self):
+        return self.note + "".join(f", {array.shape}" for array in self.arrays())
+
+    def arrays(self):
+        """All arrays among the arguments, in order."""
+        return inside((self.inputs, self.calls), np.ndarray)
+
+
+@dataclass(frozen=True, eq=False)
+class Exercise:
+    """Everything about one exercise but the students' files.
+
+    Parameters:
+        number, title, lesson : "02", "Softmax, backward", "01"
+        solution : a function or a class of plain arrays, its docstring the student's specification
+        reference : the package's own components behind the same arguments (of a class: returns an object with the
+            same methods and parameters)
+        inputs : (rng, n) -> the arguments, n having the sizes and `lead`; of a class: arguments, calls
+        edges : (rng) -> a list of (note, arguments): what the sizes above do not reach
+        outputs : the names of what it returns; of a class what its calls return, then paths such as "weight.grad"
+        hints : three, each nearer to the answer
+        invariants : (sentence, function(inputs, outputs) -> an array that must be 0)
+        alternatives : {name: edits} that are as right as the solution
+        given : functions and classes whose source stands in the student's file, ready to use
+        write : of a class the methods that students write; the others are given
+        judge : (*outputs) -> "" or what is wrong, instead of the comparison with the reference
+    """
+
+    number: str
+    title: str
+    lesson: str
+    minutes: int
+    lines: int
+    solution: Callable
+    hints: tuple
+    reference: Callable = None
+    inputs: Callable = lambda rng, n: ()
+    edges: Callable = lambda rng: []
+    outputs: tuple = ("y",)
+    mistakes: tuple = ()
+    invariants: tuple = ()
+    alternatives: dict = field(default_factory=dict)
+    given: tuple = ()
+    write: tuple = ()
+    judge: Callable = None
+    kind: str = "write"                         # or predict, find the bug, explain, question
+
+    @property
+    def name(self):
+        return self.solution.__name__
+
+    @property
+    def file(self):
+        """ex02_softmax_backward.py"""
+        words = "".join("_" * (i > 0 and c.isupper()) + c.lower() for i, c in enumerate(self.name))
+        return f"ex{self.number}_{words}.py"
+
+    @property
+    def points(self):
+        """One for each five minutes."""
+        return max(1, round(self.minutes / 5))
+
+    @property
+    def paths(self):
+        """Those outputs that are attributes of an object."""
+        return [name for name in self.outputs if "." in name]
+
+    @property
+    def is_class(self):
+        return isinstance(self.solution, type)
+
+    def cases(self, seed):
+        """The cases of one seed; the first one comes once more at the end, and in float32 where there are floats."""
+        streams = itertools.count()
+        cases = []
+        for note, sizes, lead in SIZES:
+            rng, n = np.random.default_rng([seed, int(self.number), next(streams)]), SimpleNamespace(**sizes)
+            n.lead = tuple(sizes[letter] for letter in lead)
+            cases.append(self.case(note, self.inputs(rng, n), sizes))
+            if not cases[0].inputs:
+                return cases
+        edges = self.edges(np.random.default_rng([seed, int(self.number), next(streams)]))
+        cases += [self.case(note, arguments, {}) for note, arguments in edges]
+        return [*cases, replace(cases[0], role="again"), *[single(cases[0])] * has_floats(cases[0])]
+
+    def case(self, note, arguments, sizes):
+        return Case(note, *arguments, sizes) if self.is_class else Case(note, arguments, (), sizes)
+
+    @functools.cached_property
+    def text(self):
+        """The source of the solution."""
+        return textwrap.dedent(inspect.getsource(self.solution))
+
+    @functools.cached_property
+    def above(self):
+        """What stands above it in the file: imports and given functions."""
+        return IMPORTS + "".join(f"\n\n{textwrap.dedent(inspect.getsource(part))}" for part in self.given) + "\n\n"
+
+    def edited(self, *edits):
+        """The file of a student who made these edits; None where two of them touch the same text."""
+        spans = sorted((self.text.index(right), right, wrong) for edit in edits for right, wrong in edit.items())
+        text, end = "", 0
+        for start, right, wrong in spans:
+            if start < end:
+                return None
+            text, end = text + self.text[end:start] + wrong, start + len(right)
+        return self.above + text + self.text[end:]
+
+    def target(self, source):
+        """The function or class that a trusted source defines."""
+        names = {}
+        exec(compile(source, self.file, "exec"), names)
+        return names[self.name]
+
+    def skeleton(self):
+        """The file that a student begins with."""
+        lines = f"About {self.lines} line{'s' * (self.lines > 1)}, {self.minutes} minutes."
+        head = (f'"""Exercise {self.number}: {self.title}\n\n{lines}  Lesson: numpy-transformer lesson {self.lesson}\n'
+                f"Check:  numpy-transformer exercise check {self.number}\n"
+                f'Hint:   numpy-transformer exercise hint {self.number}\n"""\n\n')
+        return head + self.above + emptied(self.text, self.write)
+
+
+def single(value):
+    """float32 for float64, in cases, arrays, tuples and lists."""
+    if isinstance(value, Case):
+        return replace(value, inputs=single(value.inputs), calls=single(value.calls), role="float32")
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(single, value))
+    return value.astype(np.float32) if getattr(value, "dtype", None) == np.float64 else value
+
+
+def has_floats(case):
+    return not inside((case.inputs, case.calls), Function) and any(a.dtype == np.float64 for a in case.arrays())
+
+
+def emptied(text, methods):
+    """The source with TODO for the body of the function, or of these methods of the class."""
+    tree, lines = ast.parse(text).body[0], text.splitlines()
+    functions = [item for item in tree.body if isinstance(item, ast.FunctionDef) and item.name in methods] or [tree]
+    for function in reversed(functions):
+        first = function.body[ast.get_docstring(function) is not None]
+        indent = " " * first.col_offset
+        start = first.lineno - 1
+        while lines[start - 1].strip().startswith("#"):     # comments above the first line are part of the answer
+            start -= 1
+        lines[start:function.end_lineno] = textwrap.indent(TODO, indent).splitlines()
+    return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What one target did in one case: its outputs or the error, and whether it changed an argument."""
+
+    outputs: tuple = ()
+    error: str = ""
+    changed: bool = False
+
+
+def observe(exercise, target, case):
+    """Run a trusted target on copies of the case's arguments."""
+    inputs, calls = copy.deepcopy((case.inputs, case.calls))
+    try:
+        with np.errstate(all="ignore"):
+            outputs = produce(target, inputs, calls, exercise.paths)
+    except Exception as error:
+        return Observation(error=f"{type(error).__name__}: {error}")
+    changed = any(not same(a, b) for a, b in zip(case.arrays(), inside((inputs, calls), np.ndarray)))
+    return Observation(tuple(map(np.asarray, outputs)), changed=changed)
+
+
+def same(a, b):
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()

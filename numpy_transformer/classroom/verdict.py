@@ -1,0 +1,208 @@
+"""From what came back to a verdict: the stages in their fixed order, the first that fails, and what is said of it."""
+
+import difflib
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .diagnosis import relations
+from .exercise import Observation, same
+
+STATUS = ("pass", "fail", "todo", "error", "timeout", "memory", "missing")
+
+
+@dataclass
+class Verdict:
+    """One exercise of one student."""
+
+    status: str
+    stage: str = ""                             # the first that failed
+    note: str = ""                              # one line
+    lines: tuple = ()                           # to the student
+    mistakes: tuple = ()                        # their names, where they are known
+    right: bool = False                         # all values are right
+
+    def points(self, most):
+        """All for a pass; half, rounded down, where values are right but an argument was changed or the like."""
+        return most if self.status == "pass" else most // 2 if self.right else 0
+
+
+def judge(library, run):
+    """The verdict on a Run of the cases of this library."""
+    for stage in (loading, ending, raising, returning, shaping, valuing, keeping, repeating, narrowing):
+        verdict = stage(library, run)
+        if verdict:
+            return verdict
+    return Verdict("pass", right=True)
+
+
+def loading(library, run):
+    exercise, said = library.exercise, run.said
+    if said.get("stage") == "import":
+        error = said.get("error", "")
+        status = "memory" if run.ended == "memory" else "todo" if error.startswith("NotImplementedError") else "error"
+        return Verdict(status, "import", f"cannot be loaded: {error}")
+    if said.get("stage") == "name":
+        names = said.get("names", [])
+        near = difflib.get_close_matches(exercise.name, names, 1)
+        hint = f"did you mean {near[0]}?" if near else f"it defines {', '.join(names)[:200] or 'nothing'}"
+        return Verdict("error", "name", f"the file defines no {exercise.name}; {hint}; keep the name of the skeleton")
+    if said.get("stage") == "arguments":
+        return Verdict("error", "arguments", f"{exercise.name} does not take the arguments of the skeleton: "
+                                             f"{said.get('error', '')}")
+
+
+def ending(library, run):
+    if run.ended == "timeout":
+        return Verdict("timeout", "time", f"stopped after {run.seconds:.0f} seconds; does a loop never end?")
+    if run.ended == "memory":
+        return Verdict("memory", "memory", "took more memory than is allowed; what is large here need not be")
+    kinds = [case.said.get("kind") for case in run.cases]
+    if "NotImplementedError" in kinds:
+        return Verdict("todo", "TODO", "not written yet: there is still a NotImplementedError")
+    silent = [i for i, case in enumerate(run.cases) if not case.said and None in (case.outputs or [None])]
+    if silent:
+        return Verdict("error", "ended", f"the program ended by itself in case {silent[0] + 1} of {len(run.cases)} "
+                                         f"(exit code {run.code}); leave out exit and the like")
+
+
+def raising(library, run):
+    for i, (case, came) in enumerate(zip(library.cases, run.cases)):
+        if "error" in came.said:
+            return Verdict("error", "error", f"case {i + 1} of {len(run.cases)}, {case}: {came.said['error']}",
+                           *diagnosed(library, run))
+
+
+def returning(library, run):
+    names = library.exercise.outputs
+    for i, came in enumerate(run.cases):
+        kinds = came.said.get("kinds", [])
+        if len(came.outputs) != len(names) or None in [None if y is None else 1 for y in came.outputs]:
+            what = "None: is a return missing?" if kinds == ["NoneType"] else f"({', '.join(kinds)})"
+            return Verdict("fail", "type", f"should return {wanted(names)}, but returned {what}")
+        for kind, name in zip(kinds, names):
+            if kind in ("list", "dict", "set"):
+                return Verdict("fail", "type", f"{name} is a {kind}; return a NumPy array")
+
+
+def wanted(names):
+    return names[0] if len(names) == 1 else f"{len(names)} values, ({', '.join(names)})"
+
+
+def shaping(library, run):
+    if library.exercise.judge:
+        return
+    for i, (came, right) in enumerate(zip(run.cases, library.expected)):
+        for name, w, r in zip(library.exercise.outputs, came.outputs, right.outputs):
+            if w.shape != r.shape:
+                return Verdict("fail", "shape", f"case {i + 1} of {len(run.cases)}: {name} has shape {w.shape}, expected "
+                               f"{r.shape}{misshaped(w.shape, r.shape)}", *diagnosed(library, run))
+
+
+def misshaped(shape, right):
+    if len(shape) > len(right):
+        return f"; {len(shape) - len(right)} axes too many: is a sum over them missing?".replace("1 axes", "one axis")
+    if len(shape) < len(right):
+        return f"; {len(right) - len(shape)} axes too few: was one summed that should stay, or keepdims forgotten?"
+    if sorted(shape) == sorted(right):
+        return "; it looks transposed"
+    wrong = [str(axis) for axis, (n, m) in enumerate(zip(shape, right)) if n != m]
+    return f"; wrong along axis {', '.join(wrong)}"
+
+
+def valuing(library, run):
+    if library.exercise.judge:
+        complaint = library.exercise.judge(*run.cases[0].outputs)
+        return Verdict("fail", "values", complaint, (complaint,)) if complaint else None
+    for finite in (True, False):                # what is not finite is said first
+        for i, (came, right) in enumerate(zip(run.cases, library.expected)):
+            for j, name in enumerate(library.exercise.outputs):
+                w, r = np.asarray(came.outputs[j], float), np.asarray(right.outputs[j], float)
+                wrong = np.isfinite(r) & ~np.isfinite(w) if finite else ~close(came.outputs[j], r, right.outputs)
+                if wrong.any():
+                    return differing(library, run, i, name, w, r, wrong, "finite" if finite else "values")
+
+
+def close(w, r, others, single=False):
+    """Which entries are right: rtol 1e-7 and 1e-9 of the largest entry, in float32 1e-4 and 1e-5."""
+    rtol, atol = (1e-4, 1e-5) if single or w.dtype == np.float32 else (1e-7, 1e-9)
+    largest = max((np.max(abs(other), initial=0, where=np.isfinite(other)) for other in map(np.asarray, others)))
+    scale = np.max(abs(r), initial=0, where=np.isfinite(r))
+    scale = largest if scale < 1e-9 * largest else scale
+    with np.errstate(invalid="ignore"):
+        return (abs(w - r) <= rtol * abs(r) + atol * scale) | (w == r) | (np.isnan(w) & np.isnan(r))
+
+
+def differing(library, run, i, name, w, r, wrong, stage):
+    error = np.where(wrong, np.nan_to_num(abs(w - r), nan=np.inf), -1)
+    index = tuple(map(int, np.unravel_index(np.argmax(error), r.shape)))
+    relative = np.linalg.norm(w - r) / np.linalg.norm(r) if r.any() else np.inf
+    cosine = np.vdot(w, r) / (np.linalg.norm(w) * np.linalg.norm(r)) if w.any() and r.any() else np.nan
+    note = f"{name}{list(index) if index else ''} is {w[index]:.6g}, expected {r[index]:.6g}"
+    lines = [f"case {i + 1} of {len(run.cases)}: {library.main[i]}",
+             f"{name}{', worst entry ' + str(list(index)) if index else ''}:  yours {w[index]:.6g}   "
+             f"expected {r[index]:.6g}      relative error {relative:.1e}, cosine {cosine:.2f}"]
+    case = library.main[i]
+    for sentence, measure in library.exercise.invariants:
+        try:
+            size = float(np.max(abs(measure(case.inputs, run.cases[i].outputs)), initial=0))
+        except Exception:                       # it was made for right answers
+            continue
+        if 1e-6 < size < math.inf:
+            lines.append(f"{sentence}; yours are off by up to {size:.2g}")
+    more, mistakes = diagnosed(library, run)
+    return Verdict("fail", stage, note, (*lines, *more), mistakes)
+
+
+def answers(library, run):
+    """What came back in the main cases, as Observations."""
+    found = []
+    for case, came in zip(library.main, run.cases):
+        changed = any(not (b is None or same(a, b)) for a, b in zip(case.arrays(), came.after))
+        whole = len(came.outputs) == len(library.exercise.outputs) and not any(y is None for y in came.outputs)
+        found.append(Observation(tuple(came.outputs) if whole else (), came.said.get("error", "" if whole else "-"),
+                                 changed))
+    return found
+
+
+def diagnosed(library, run):
+    """The lines of the diagnosis, and the names of the mistakes if the catalogue knows them."""
+    came = answers(library, run)
+    named = library.named(came)
+    hint = f"   hint {library.exercise.number}"
+    if named:
+        texts = [" and ".join(mistake.name for mistake in mistakes) for mistakes in named]
+        lines = [f"DIAGNOSIS [{' or '.join(texts)}] What comes back in all {len(came)} cases is what this gives:"]
+        said = dict.fromkeys(mistake.say for mistakes in named for mistake in mistakes)
+        return (*lines, *said, hint.strip()), tuple(texts)
+    sentences = relations(library, came)
+    return tuple(f"DIAGNOSIS {sentence}, in every case." for sentence in sentences), ()
+
+
+def keeping(library, run):
+    for i, (case, came) in enumerate(zip(library.cases, run.cases)):
+        for array, after in zip(case.arrays(), came.after):
+            if after is not None and not same(array, after):
+                return Verdict("fail", "arguments changed", "the values are right, but an argument of shape "
+                               f"{array.shape} was changed in place; copy it first", *diagnosed(library, run), right=True)
+
+
+def repeating(library, run):
+    for case, came in zip(library.cases, run.cases):
+        if case.role == "again" and not all(map(same, came.outputs, run.cases[0].outputs)):
+            return Verdict("fail", "repeated", "the second call with the same arguments gave another answer; "
+                           "nothing may be kept between calls, and nothing drawn", right=True)
+
+
+def narrowing(library, run):
+    for case, came in zip(library.cases, run.cases):
+        if case.role == "float32":
+            right = library.expected[0]
+            for name, w, r in zip(library.exercise.outputs, came.outputs, right.outputs):
+                if w.shape != r.shape or not close(w, np.asarray(r, float), right.outputs, single=True).all():
+                    return Verdict("fail", "float32", f"{name} is right in float64 and wrong in float32", right=True)
+                if r.dtype == np.float64 and w.dtype != np.float32:
+                    return Verdict("fail", "float32", f"{name} is {w.dtype} for float32 arguments: an array or a NumPy "
+                                   "scalar of float64 came in; np.zeros and np.sqrt(number) make such, np.zeros_like and "
+                                   "math.sqrt do not", right=True)
