@@ -35,9 +35,9 @@ def play(library, source, change=lambda y: y):
     for case in library.cases:
         seen = observe(exercise, target, case)
         said = {"kind": seen.error.split(":")[0], "error": seen.error} if seen.error else {
-            "kinds": ["ndarray"] * len(seen.outputs)}
+            "kinds": ["NoneType" if y.dtype == object else "ndarray" for y in seen.outputs]}
         after = [array + 1 if seen.changed else array for array in case.arrays()]
-        came.append(Came([change(y) for y in seen.outputs], after, said))
+        came.append(Came([None if y.dtype == object else change(y) for y in seen.outputs], after, said))
     return Run("", 0, 0.1, "", {}, came)
 
 

@@ -1,5 +1,6 @@
 """Which mistake a wrong answer is: by the catalogue, alone or combined, else by its relation to the right answer."""
 
+import inspect
 import itertools
 import math
 
@@ -103,23 +104,32 @@ def equal(a, b):
 
 
 def relations(library, answers):
-    """Sentences on how each wrong output is related to the right one, as far as that holds in every case."""
-    sentences = []
-    names = library.exercise.outputs
+    """Sentences on how each wrong output is related to the right one, as far as that holds in every case.
+
+    answers : an Observation for each of the main cases
+    """
+    names, sentences = library.exercise.outputs, []
+    if any(len(answer.outputs) != len(names) for answer in answers):
+        return []
     for j, name in enumerate(names):
-        triples = [(case, answer.outputs[j], right.outputs[j]) for case, answer, right
-                   in zip(library.main, answers, library.expected) if len(answer.outputs) == len(names)]
-        if len(triples) < len(library.main) or all(equal(w, r) for _, w, r in triples):
-            continue
-        triples = [(case, np.asarray(w, float), np.asarray(r, float)) for case, w, r in triples]
-        others = {f"the right {other}": [right.outputs[k] for right in library.expected]
-                  for k, other in enumerate(names) if k != j}
-        relation = next((text for text in (relate(triples) for relate in RELATIONS) if text), "") or next(
-            (other for other, values in others.items()
-             if all(equal(w, np.asarray(v, float)) for (_, w, _), v in zip(triples, values))), "")
-        if relation:
-            sentences.append(f"{name} is {relation}")
+        triples = [(case, np.asarray(answer.outputs[j], float), np.asarray(right.outputs[j], float))
+                   for case, answer, right in zip(library.main, answers, library.expected)]
+        if not all(equal(w, r) for _, w, r in triples):
+            relation = next(filter(None, (relate(triples) for relate in RELATIONS)), "") or another(library, triples, j)
+            sentences += [f"{name} is {relation}"] * bool(relation)
     return sentences
+
+
+def another(library, triples, j):
+    """The output or argument that stands in the place of output j, in words."""
+    arrays = {f"the right {name}": [right.outputs[k] for right in library.expected]
+              for k, name in enumerate(library.exercise.outputs) if k != j}
+    if not library.exercise.is_class:
+        arrays |= {f"the argument {name}": [case.inputs[k] for case in library.main]
+                   for k, name in enumerate(inspect.signature(library.exercise.solution).parameters)
+                   if k < len(library.main[0].inputs) and isinstance(library.main[0].inputs[k], np.ndarray)}
+    return next((text for text, values in arrays.items()
+                 if all(equal(w, np.asarray(value, float)) for (_, w, _), value in zip(triples, values))), "")
 
 
 def nothing(triples):
@@ -158,10 +168,11 @@ def name_factor(pairs):
     for number, word in ((1, ""), (-1, "-"), (2, "2 "), (0.5, "1/2 "), (-2, "-2 "), (-0.5, "-1/2 ")):
         for product in products:
             inside = " ".join(product)
-            for power, text in ((1, inside), (-1, f"1/({inside})"), (0.5, f"sqrt({inside})"), (-0.5, f"1/sqrt({inside})")):
+            below = inside if len(product) == 1 else f"({inside})"
+            for power, text in ((1, inside), (-1, f"1/{below}"), (0.5, f"sqrt({inside})"), (-0.5, f"1/sqrt({inside})")):
                 if all(math.isclose(factor, number * math.prod(sizes[letter] for letter in product) ** power,
                                     rel_tol=1e-7) for sizes, factor in pairs):
-                    return (word + text if product else word.strip()) or "1"
+                    return word + text if product else f"{number:g}"
     return ""
 
 

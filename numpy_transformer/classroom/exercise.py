@@ -52,9 +52,6 @@ class Case:
     sizes: dict = field(default_factory=dict)   # what the letters stand for
     role: str = ""                              # or "again" and "float32": the first case once more
 
-    def __str__(self):
-        return self.note + "".join(f", {array.shape}" for array in self.arrays())
-
     def arrays(self):
         """All arrays among the arguments, in order."""
         return inside((self.inputs, self.calls), np.ndarray)
@@ -137,6 +134,13 @@ class Exercise:
         cases += [self.case(note, arguments, {}) for note, arguments in edges]
         return [*cases, replace(cases[0], role="again"), *[single(cases[0])] * has_floats(cases[0])]
 
+    def described(self, case):
+        """The note of a case, and its arguments: shapes of arrays, and values."""
+        names = list(inspect.signature(self.solution).parameters)
+        words = [f"{name} {brief(value)}" for name, value in zip(names, case.inputs)]
+        words += [f"{method}({', '.join(map(brief, arguments))})" for method, arguments in case.calls]
+        return f"{case.note}: {', '.join(words)}" if words else case.note
+
     def case(self, note, arguments, sizes):
         return Case(note, *arguments, sizes) if self.is_class else Case(note, arguments, (), sizes)
 
@@ -173,6 +177,13 @@ class Exercise:
                 f"Check:  numpy-transformer exercise check {self.number}\n"
                 f'Hint:   numpy-transformer exercise hint {self.number}\n"""\n\n')
         return head + self.above + emptied(self.text, self.write)
+
+
+def brief(value):
+    """An argument in a few letters."""
+    if isinstance(value, (tuple, list)):
+        return f"[{', '.join(map(brief, value))}]"
+    return str(value.shape) if isinstance(value, np.ndarray) else "function" if isinstance(value, Function) else str(value)
 
 
 def single(value):

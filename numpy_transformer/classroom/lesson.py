@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from ..training.machine import set_blas_threads
-from ..views import large_fonts, save
 
 NAME = re.compile(r"\d\d_\w+\.py")
 running = False                                 # whether a lesson's cells are being run, one after the other
@@ -22,6 +21,7 @@ def start(name):
 
     In an editor's cell or a notebook it only makes every run print the same, with one BLAS thread.
     """
+    from ..views import large_fonts             # matplotlib takes a third of a second: only lessons wait for it
     set_blas_threads(1)
     large_fonts()
     path = script()
@@ -90,6 +90,7 @@ def plain(text):
 
 def figure(name, picture):
     """Save the picture as figures/NN_name.png beside the lessons folder, NN being the lesson's number."""
+    from ..views import save
     path = script()
     if path is None:                            # a notebook, which shows it as well
         path = save(picture, "../figures" if Path.cwd().name == "lessons" else "figures", name)

@@ -30,11 +30,9 @@ class Verdict:
 
 def judge(library, run):
     """The verdict on a Run of the cases of this library."""
-    for stage in (loading, ending, raising, returning, shaping, valuing, keeping, repeating, narrowing):
-        verdict = stage(library, run)
-        if verdict:
-            return verdict
-    return Verdict("pass", right=True)
+    stages = (loading, ending, raising, returning, shaping, valuing, keeping, repeating, narrowing)
+    with np.errstate(all="ignore"):
+        return next(filter(None, (stage(library, run) for stage in stages)), Verdict("pass", right=True))
 
 
 def loading(library, run):
@@ -68,10 +66,11 @@ def ending(library, run):
 
 
 def raising(library, run):
-    for i, (case, came) in enumerate(zip(library.cases, run.cases)):
+    for i, came in enumerate(run.cases):
         if "error" in came.said:
-            return Verdict("error", "error", f"case {i + 1} of {len(run.cases)}, {case}: {came.said['error']}",
-                           *diagnosed(library, run))
+            lines, mistakes = diagnosed(library, run)
+            note = came.said["error"]
+            return Verdict("error", "error", note, (place(library, run, i), note, *lines), mistakes)
 
 
 def returning(library, run):
@@ -86,6 +85,10 @@ def returning(library, run):
                 return Verdict("fail", "type", f"{name} is a {kind}; return a NumPy array")
 
 
+def place(library, run, i):
+    return f"case {i + 1} of {len(run.cases)}, {library.exercise.described(library.cases[i])}"
+
+
 def wanted(names):
     return names[0] if len(names) == 1 else f"{len(names)} values, ({', '.join(names)})"
 
@@ -96,8 +99,9 @@ def shaping(library, run):
     for i, (came, right) in enumerate(zip(run.cases, library.expected)):
         for name, w, r in zip(library.exercise.outputs, came.outputs, right.outputs):
             if w.shape != r.shape:
-                return Verdict("fail", "shape", f"case {i + 1} of {len(run.cases)}: {name} has shape {w.shape}, expected "
-                               f"{r.shape}{misshaped(w.shape, r.shape)}", *diagnosed(library, run))
+                note = f"{name} has shape {w.shape}, expected {r.shape}{misshaped(w.shape, r.shape)}"
+                lines, mistakes = diagnosed(library, run)
+                return Verdict("fail", "shape", note, (place(library, run, i), note, *lines), mistakes)
 
 
 def misshaped(shape, right):
@@ -140,7 +144,7 @@ def differing(library, run, i, name, w, r, wrong, stage):
     relative = np.linalg.norm(w - r) / np.linalg.norm(r) if r.any() else np.inf
     cosine = np.vdot(w, r) / (np.linalg.norm(w) * np.linalg.norm(r)) if w.any() and r.any() else np.nan
     note = f"{name}{list(index) if index else ''} is {w[index]:.6g}, expected {r[index]:.6g}"
-    lines = [f"case {i + 1} of {len(run.cases)}: {library.main[i]}",
+    lines = [place(library, run, i),
              f"{name}{', worst entry ' + str(list(index)) if index else ''}:  yours {w[index]:.6g}   "
              f"expected {r[index]:.6g}      relative error {relative:.1e}, cosine {cosine:.2f}"]
     case = library.main[i]
@@ -170,12 +174,11 @@ def diagnosed(library, run):
     """The lines of the diagnosis, and the names of the mistakes if the catalogue knows them."""
     came = answers(library, run)
     named = library.named(came)
-    hint = f"   hint {library.exercise.number}"
     if named:
         texts = [" and ".join(mistake.name for mistake in mistakes) for mistakes in named]
         lines = [f"DIAGNOSIS [{' or '.join(texts)}] What comes back in all {len(came)} cases is what this gives:"]
         said = dict.fromkeys(mistake.say for mistakes in named for mistake in mistakes)
-        return (*lines, *said, hint.strip()), tuple(texts)
+        return (*lines, *said), tuple(texts)
     sentences = relations(library, came)
     return tuple(f"DIAGNOSIS {sentence}, in every case." for sentence in sentences), ()
 
@@ -184,8 +187,9 @@ def keeping(library, run):
     for i, (case, came) in enumerate(zip(library.cases, run.cases)):
         for array, after in zip(case.arrays(), came.after):
             if after is not None and not same(array, after):
-                return Verdict("fail", "arguments changed", "the values are right, but an argument of shape "
-                               f"{array.shape} was changed in place; copy it first", *diagnosed(library, run), right=True)
+                note = f"the values are right, but an argument of shape {array.shape} was changed in place; copy it first"
+                lines, mistakes = diagnosed(library, run)
+                return Verdict("fail", "arguments changed", note, (note, *lines), mistakes, right=True)
 
 
 def repeating(library, run):
