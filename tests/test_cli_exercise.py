@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from commands import refused, run
 
-from numpy_transformer.classroom.exercises import exercises, find
+from numpy_transformer.classroom.exercises import choose, exercises
 
 BACKWARD = "ex02_softmax_backward.py"
 
@@ -26,7 +26,7 @@ def folder(tmp_path, capsys):
 
 def write(folder, number, *mistakes):
     """The solution with these mistakes, as the student's file."""
-    exercise = find(number)
+    exercise = choose(number)
     edits = [mistake.edits for mistake in exercise.mistakes if mistake.name in mistakes]
     assert len(edits) == len(mistakes)
     (folder / exercise.file).write_text(exercise.edited(*edits), encoding="utf-8")
@@ -62,7 +62,7 @@ def test_from_todo_over_a_named_mistake_to_a_pass(folder, capsys):
 
 
 def test_hints_come_one_after_the_other(folder, capsys):
-    exercise, seen = find("02"), []
+    exercise, seen = choose("02"), []
     for _ in range(4):
         code, out, _ = run(capsys, "exercise", "hint", "02", "--folder", folder)
         assert code == 0
@@ -81,8 +81,8 @@ def test_reset_keeps_what_was_there(folder, capsys):
     check(capsys, folder, "02")
     code, out, _ = run(capsys, "exercise", "reset", "02", "--folder", folder)
     assert code == 0 and BACKWARD + ".bak" in out
-    assert (folder / f"{BACKWARD}.bak").read_text(encoding="utf-8") == find("02").edited()
-    assert (folder / BACKWARD).read_text(encoding="utf-8") == find("02").skeleton()
+    assert (folder / f"{BACKWARD}.bak").read_text(encoding="utf-8") == choose("02").edited()
+    assert (folder / BACKWARD).read_text(encoding="utf-8") == choose("02").skeleton()
     assert check(capsys, folder, "02")[0] == 1
 
 
@@ -90,7 +90,7 @@ def test_start_replaces_nothing(folder, capsys):
     write(folder, "02")
     code, out, _ = run(capsys, "exercise", "start", folder)
     assert code == 0 and "2 were there already" in out and f"{len(exercises()) - 2} files written" in out
-    assert (folder / BACKWARD).read_text(encoding="utf-8") == find("02").edited()
+    assert (folder / BACKWARD).read_text(encoding="utf-8") == choose("02").edited()
     for exercise in exercises().values():
         if exercise.number != "02":
             assert (folder / exercise.file).read_text(encoding="utf-8") == exercise.skeleton()
@@ -137,9 +137,9 @@ def test_an_endless_loop_ends(folder, capsys):
 
 def test_an_unknown_mistake_in_a_class_is_shown_by_differences(tmp_path, capsys):
     run(capsys, "exercise", "start", tmp_path, "06")
-    right = find("06").edited()
+    right = choose("06").edited()
     assert right.count("self.bias.grad += ") == 1
-    (tmp_path / find("06").file).write_text(right.replace("self.bias.grad += ", "self.bias.grad += dy.max() + "),
+    (tmp_path / choose("06").file).write_text(right.replace("self.bias.grad += ", "self.bias.grad += dy.max() + "),
                                             encoding="utf-8")
     code, out = check(capsys, tmp_path, "06")
     assert code == 1 and "DIAGNOSIS" not in out

@@ -1,5 +1,6 @@
 """Which mistake a wrong answer is: by the catalogue, alone or combined, else by its relation to the right answer."""
 
+import functools
 import inspect
 import itertools
 import math
@@ -24,7 +25,7 @@ class Library:
     def target(self, mistakes):
         """The solution with these mistakes; None where their edits touch each other."""
         if mistakes not in self.targets:
-            source = self.exercise.edited(*(mistake.edits for mistake in mistakes))
+            source = self.exercise.edited_text(*(mistake.edits for mistake in mistakes))
             self.targets[mistakes] = None if source is None else self.exercise.target(source)
         return self.targets[mistakes]
 
@@ -39,7 +40,7 @@ class Library:
             del self.targets[mistakes]
         return self.prints[mistakes]
 
-    @property
+    @functools.cached_property
     def smallest(self):
         return min(range(len(self.main)), key=lambda i: sum(array.size for array in self.main[i].arrays()))
 
@@ -55,7 +56,8 @@ class Library:
                 if count > 1 and not near(self.print(mistakes), small):
                     continue
                 observed = self.observed(mistakes)
-                if matches(observed, answers) and not (matches(observed, self.expected) and not changes(observed)):
+                right = self.expected and matches(observed, self.expected)      # in all cases: it says nothing, unless
+                if matches(observed, answers) and (any(changes(observed)) or not right):    # it changes an argument
                     found.append((changes(observed) == changes(answers), mistakes))
             if found:
                 best = max(found, key=lambda item: item[0])[0]
@@ -71,15 +73,17 @@ def fingerprint(observation):
     """A few numbers that tell most answers apart: the kind of an error, or a sum with random weights for each output."""
     if observation.error:
         return observation.error.split(":")[0]
-    return tuple((y.shape, float(np.cos(np.arange(1, y.size + 1) ** 1.5) @ y.ravel()), float(np.abs(y).sum()))
-                 for y in (np.asarray(y, float) for y in observation.outputs))
+    with np.errstate(invalid="ignore"):
+        return tuple((y.shape, float(np.cos(np.arange(1, y.size + 1) ** 1.5) @ y.ravel()), float(np.abs(y).sum()))
+                     for y in (np.asarray(y, float) for y in observation.outputs))
 
 
 def near(a, b):
     if a is None or isinstance(a, str) or isinstance(b, str):
         return a == b
-    return len(a) == len(b) and all(shape == shape2 and (abs(x - x2) <= 1e-4 * max(size, size2) or not (x == x and x2 == x2))
-                                    for (shape, x, size), (shape2, x2, size2) in zip(a, b))
+    return len(a) == len(b) and all(
+        shape == shape2 and (abs(x - x2) <= 1e-4 * max(size, size2) or x != x and x2 != x2 or x == x2)
+        for (shape, x, size), (shape2, x2, size2) in zip(a, b))
 
 
 def matches(observed, answers):
@@ -88,11 +92,19 @@ def matches(observed, answers):
     if all(a.error and b.error for a, b in pairs):
         return all(a.error == b.error for a, b in pairs)
     return all(a.error.split(":")[0] == b.error.split(":")[0] if a.error or b.error else
-               len(a.outputs) == len(b.outputs) and all(map(equal, a.outputs, b.outputs)) for a, b in pairs)
+               len(a.outputs) == len(b.outputs) and all(equal(x, y, largest(b)) for x, y in zip(a.outputs, b.outputs))
+               for a, b in pairs)
 
 
-def equal(a, b):
-    """The same shape and values, to 1e-9 of the largest entry, or 1e-5 where one of them is float32."""
+def largest(observation):
+    return max((np.max(abs(y), initial=0, where=np.isfinite(y)) for y in observation.outputs), default=0)
+
+
+def equal(a, b, largest=0):
+    """The same shape and values, to 1e-9 of b's largest entry, or 1e-5 where one of them is float32.
+
+    largest : of all outputs of the case; beside it b can be rounding alone
+    """
     if a is None or b is None or a.shape != b.shape:
         return False
     tolerance = 1e-5 if np.float32 in (a.dtype, b.dtype) else 1e-9
@@ -100,7 +112,8 @@ def equal(a, b):
     finite = np.isfinite(b)
     if not np.array_equal(a[~finite], b[~finite], equal_nan=True) or not np.isfinite(a[finite]).all():
         return False
-    return bool(np.all(abs(a - b)[finite] <= tolerance * max(abs(b[finite]), default=0)))
+    scale = np.max(abs(b), initial=0, where=finite)
+    return bool(np.all(abs(a[finite] - b[finite]) <= tolerance * (largest if scale < 1e-9 * largest else scale)))
 
 
 def relations(library, answers):

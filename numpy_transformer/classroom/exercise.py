@@ -5,7 +5,6 @@ combine by themselves, and a class of students who make them can be written to f
 """
 
 import ast
-import copy
 import functools
 import inspect
 import itertools
@@ -19,7 +18,7 @@ import numpy as np
 from .worker import Function, inside, produce
 
 IMPORTS = "import math\n\nimport numpy as np\n"
-TODO = "# TODO: replace this line; do not change the arguments in place.\nraise NotImplementedError"
+TODO = "# TODO: replace this line{}.\nraise NotImplementedError"
 
 # Sizes that differ from each other, in ratios that differ, so that a wrong factor has one name; then a square case,
 # in which a transpose does not show in the shape, and other numbers of leading axes (`lead`, for (..., n)).
@@ -128,7 +127,7 @@ class Exercise:
             rng, n = np.random.default_rng([seed, int(self.number), next(streams)]), SimpleNamespace(**sizes)
             n.lead = tuple(sizes[letter] for letter in lead)
             cases.append(self.case(note, self.inputs(rng, n), sizes))
-            if not cases[0].inputs:
+            if not (cases[0].inputs or cases[0].calls):
                 return cases
         edges = self.edges(np.random.default_rng([seed, int(self.number), next(streams)]))
         cases += [self.case(note, arguments, {}) for note, arguments in edges]
@@ -139,7 +138,7 @@ class Exercise:
         names = list(inspect.signature(self.solution).parameters)
         words = [f"{name} {brief(value)}" for name, value in zip(names, case.inputs)]
         words += [f"{method}({', '.join(map(brief, arguments))})" for method, arguments in case.calls]
-        return f"{case.note}: {', '.join(words)}" if words else case.note
+        return f"{case.note}: {textwrap.shorten(', '.join(words), 160)}" if words else case.note
 
     def case(self, note, arguments, sizes):
         return Case(note, *arguments, sizes) if self.is_class else Case(note, arguments, (), sizes)
@@ -154,19 +153,31 @@ class Exercise:
         """What stands above it in the file: imports and given functions."""
         return IMPORTS + "".join(f"\n\n{textwrap.dedent(inspect.getsource(part))}" for part in self.given) + "\n\n"
 
+    @functools.cached_property
+    def names(self):
+        """What stands above it, run."""
+        names = {}
+        exec(self.above, names)
+        return names
+
     def edited(self, *edits):
         """The file of a student who made these edits; None where two of them touch the same text."""
+        text = self.edited_text(*edits)
+        return None if text is None else self.above + text
+
+    def edited_text(self, *edits):
+        """The solution alone with these edits, or None."""
         spans = sorted((self.text.index(right), right, wrong) for edit in edits for right, wrong in edit.items())
         text, end = "", 0
         for start, right, wrong in spans:
             if start < end:
                 return None
             text, end = text + self.text[end:start] + wrong, start + len(right)
-        return self.above + text + self.text[end:]
+        return text + self.text[end:]
 
     def target(self, source):
-        """The function or class that a trusted source defines."""
-        names = {}
+        """The function or class that a trusted source defines, a whole file or the solution's text alone."""
+        names = {**self.names}
         exec(compile(source, self.file, "exec"), names)
         return names[self.name]
 
@@ -182,7 +193,8 @@ class Exercise:
 def brief(value):
     """An argument in a few letters."""
     if isinstance(value, (tuple, list)):
-        return f"[{', '.join(map(brief, value))}]"
+        words = list(map(brief, value))
+        return f"[{', '.join(words)}]" if len(set(words)) > 1 or len(words) < 3 else f"[{len(words)} times {words[0]}]"
     return str(value.shape) if isinstance(value, np.ndarray) else "function" if isinstance(value, Function) else str(value)
 
 
@@ -209,7 +221,9 @@ def emptied(text, methods):
         start = first.lineno - 1
         while lines[start - 1].strip().startswith("#"):     # comments above the first line are part of the answer
             start -= 1
-        lines[start:function.end_lineno] = textwrap.indent(TODO, indent).splitlines()
+        takes = [argument for argument in function.args.args if argument.arg != "self"]
+        todo = TODO.format("; do not change the arguments in place" if takes else "")
+        lines[start:function.end_lineno] = textwrap.indent(todo, indent).splitlines()
     return "\n".join(lines) + "\n"
 
 
@@ -224,7 +238,7 @@ class Observation:
 
 def observe(exercise, target, case):
     """Run a trusted target on copies of the case's arguments."""
-    inputs, calls = copy.deepcopy((case.inputs, case.calls))
+    inputs, calls = copied((case.inputs, case.calls))
     try:
         with np.errstate(all="ignore"):
             outputs = produce(target, inputs, calls, exercise.paths)
@@ -232,6 +246,13 @@ def observe(exercise, target, case):
         return Observation(error=f"{type(error).__name__}: {error}")
     changed = any(not same(a, b) for a, b in zip(case.arrays(), inside((inputs, calls), np.ndarray)))
     return Observation(tuple(map(np.asarray, outputs)), changed=changed)
+
+
+def copied(value):
+    """Arrays in nested tuples and lists copied, each by itself, as a child process reads them."""
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(copied, value))
+    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def same(a, b):

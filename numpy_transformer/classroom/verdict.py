@@ -2,6 +2,7 @@
 
 import difflib
 import math
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,7 +71,7 @@ def raising(library, run):
         if "error" in came.said:
             lines, mistakes = diagnosed(library, run)
             note = came.said["error"]
-            return Verdict("error", "error", note, (place(library, run, i), note, *lines), mistakes)
+            return Verdict("error", "error", note, (*place(library, run, i), note, *lines), mistakes)
 
 
 def returning(library, run):
@@ -83,10 +84,16 @@ def returning(library, run):
         for kind, name in zip(kinds, names):
             if kind in ("list", "dict", "set"):
                 return Verdict("fail", "type", f"{name} is a {kind}; return a NumPy array")
+        for w, r, name in zip(came.outputs, library.expected[0].outputs if library.expected else (), names):
+            if r.dtype == bool and w.dtype != bool:
+                note = f"{name} is an array of {w.dtype}; expected {r.dtype}"
+                lines, mistakes = diagnosed(library, run)
+                return Verdict("fail", "type", note, (note, *lines), mistakes)
 
 
 def place(library, run, i):
-    return f"case {i + 1} of {len(run.cases)}, {library.exercise.described(library.cases[i])}"
+    """Which case it was, a line; none for questions."""
+    return (f"case {i + 1} of {len(run.cases)}, {library.exercise.described(library.cases[i])}",) * (len(run.cases) > 1)
 
 
 def wanted(names):
@@ -101,14 +108,16 @@ def shaping(library, run):
             if w.shape != r.shape:
                 note = f"{name} has shape {w.shape}, expected {r.shape}{misshaped(w.shape, r.shape)}"
                 lines, mistakes = diagnosed(library, run)
-                return Verdict("fail", "shape", note, (place(library, run, i), note, *lines), mistakes)
+                return Verdict("fail", "shape", note, (*place(library, run, i), note, *lines), mistakes)
 
 
 def misshaped(shape, right):
+    if [n for n in shape if n > 1] == [n for n in right if n > 1]:
+        return "; they differ in axes of size 1"
     if len(shape) > len(right):
-        return f"; {len(shape) - len(right)} axes too many: is a sum over them missing?".replace("1 axes", "one axis")
+        return "; more axes than expected: is a sum missing?"
     if len(shape) < len(right):
-        return f"; {len(right) - len(shape)} axes too few: was one summed that should stay, or keepdims forgotten?"
+        return "; fewer axes than expected: was one summed that should stay?"
     if sorted(shape) == sorted(right):
         return "; it looks transposed"
     wrong = [str(axis) for axis, (n, m) in enumerate(zip(shape, right)) if n != m]
@@ -118,7 +127,10 @@ def misshaped(shape, right):
 def valuing(library, run):
     if library.exercise.judge:
         complaint = library.exercise.judge(*run.cases[0].outputs)
-        return Verdict("fail", "values", complaint, (complaint,)) if complaint else None
+        if not complaint:
+            return None
+        more, mistakes = diagnosed(library, run)
+        return Verdict("fail", "values", complaint, (complaint, *more), mistakes)
     for finite in (True, False):                # what is not finite is said first
         for i, (came, right) in enumerate(zip(run.cases, library.expected)):
             for j, name in enumerate(library.exercise.outputs):
@@ -143,10 +155,14 @@ def differing(library, run, i, name, w, r, wrong, stage):
     index = tuple(map(int, np.unravel_index(np.argmax(error), r.shape)))
     relative = np.linalg.norm(w - r) / np.linalg.norm(r) if r.any() else np.inf
     cosine = np.vdot(w, r) / (np.linalg.norm(w) * np.linalg.norm(r)) if w.any() and r.any() else np.nan
+    if not library.main[0].inputs:              # a question: the answer stays untold
+        more, mistakes = diagnosed(library, run)
+        return Verdict("fail", stage, f"{name} is wrong", (f"{name}: yours is {w + 0.0}", *more), mistakes)
     note = f"{name}{list(index) if index else ''} is {w[index]:.6g}, expected {r[index]:.6g}"
-    lines = [place(library, run, i),
+    lines = [*place(library, run, i),
              f"{name}{', worst entry ' + str(list(index)) if index else ''}:  yours {w[index]:.6g}   "
-             f"expected {r[index]:.6g}      relative error {relative:.1e}, cosine {cosine:.2f}"]
+             f"expected {r[index]:.6g}"
+             + f"      relative error {relative:.1e}, cosine {cosine:.2f}" * bool(r.size > 1 and np.isfinite(relative))]
     case = library.main[i]
     for sentence, measure in library.exercise.invariants:
         try:
@@ -165,8 +181,8 @@ def answers(library, run):
     for case, came in zip(library.main, run.cases):
         changed = any(not (b is None or same(a, b)) for a, b in zip(case.arrays(), came.after))
         whole = len(came.outputs) == len(library.exercise.outputs) and not any(y is None for y in came.outputs)
-        found.append(Observation(tuple(came.outputs) if whole else (), came.said.get("error", "" if whole else "-"),
-                                 changed))
+        error = re.sub(r" \(line \d+: .*\)$", "", came.said.get("error", "" if whole else "-"))
+        found.append(Observation(tuple(came.outputs) if whole else (), error, changed))
     return found
 
 
@@ -176,7 +192,8 @@ def diagnosed(library, run):
     named = library.named(came)
     if named:
         texts = [" and ".join(mistake.name for mistake in mistakes) for mistakes in named]
-        lines = [f"DIAGNOSIS [{' or '.join(texts)}] What comes back in all {len(came)} cases is what this gives:"]
+        lines = [f"DIAGNOSIS [{' or '.join(texts)}] "
+                 + f"What comes back in all {len(came)} cases is what this gives:" * (len(came) > 1)]
         said = dict.fromkeys(mistake.say for mistakes in named for mistake in mistakes)
         return (*lines, *said), tuple(texts)
     sentences = relations(library, came)
@@ -187,7 +204,7 @@ def keeping(library, run):
     for i, (case, came) in enumerate(zip(library.cases, run.cases)):
         for array, after in zip(case.arrays(), came.after):
             if after is not None and not same(array, after):
-                note = f"the values are right, but an argument of shape {array.shape} was changed in place; copy it first"
+                note = f"the values are right, but an argument of shape {array.shape} was changed in place; leave arguments as they are"
                 lines, mistakes = diagnosed(library, run)
                 return Verdict("fail", "arguments changed", note, (note, *lines), mistakes, right=True)
 
@@ -206,7 +223,7 @@ def narrowing(library, run):
             for name, w, r in zip(library.exercise.outputs, came.outputs, right.outputs):
                 if w.shape != r.shape or not close(w, np.asarray(r, float), right.outputs, single=True).all():
                     return Verdict("fail", "float32", f"{name} is right in float64 and wrong in float32", right=True)
-                if r.dtype == np.float64 and w.dtype != np.float32:
-                    return Verdict("fail", "float32", f"{name} is {w.dtype} for float32 arguments: an array or a NumPy "
-                                   "scalar of float64 came in; np.zeros and np.sqrt(number) make such, np.zeros_like and "
-                                   "math.sqrt do not", right=True)
+                if r.ndim and r.dtype == np.float64 and w.dtype != np.float32:
+                    return Verdict("fail", "float32", f"{name} is {w.dtype} for float32 arguments: np.zeros(shape), "
+                                   "np.sqrt(number) and whole numbers of NumPy, such as the sum of a mask, make it so; "
+                                   "np.zeros_like, math.sqrt and int(...) do not", right=True)

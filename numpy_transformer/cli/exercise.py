@@ -4,7 +4,7 @@ import textwrap
 import time
 from pathlib import Path
 
-from ..classroom.exercises import exercises, find
+from ..classroom.exercises import choose, exercises
 from ..classroom.feedback import differences, feedback
 from ..classroom.workbook import Workbook, start
 from .parser import Formatter, Parser, number, whole_number
@@ -47,7 +47,7 @@ def chosen(arguments, every=()):
     """The exercises that the numbers name, or `every`."""
     if arguments.numbers == ["all"]:
         return every
-    return [find(number) for number in dict.fromkeys(arguments.numbers)]
+    return [choose(number) for number in dict.fromkeys(arguments.numbers)]
 
 
 def show_list(arguments):

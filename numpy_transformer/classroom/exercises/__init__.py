@@ -11,7 +11,7 @@ def exercises():
     return {exercise.number: exercise for exercise in found}
 
 
-def find(number):
+def choose(number):
     """The exercise of this number. Raises ValueError that tells which there are."""
     known = exercises()
     if number.zfill(2) not in known:

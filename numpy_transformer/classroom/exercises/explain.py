@@ -1,0 +1,207 @@
+"""Read a lesson's figure: which statements it bears out, and one number to read off. The truth is computed anew."""
+
+import math
+
+import numpy as np
+
+from ...checks.record import record
+from ...layers import GELU, ScaledDotProductAttention, SiLU, SinusoidalPositionalEncoding
+from ..exercise import Exercise, Mistake
+
+OUTPUTS = (*(f"statement {i}" for i in range(1, 7)), "number 7")
+
+
+def activations_in_the_figure():
+    """Look at figures/09_activations.png: values and slopes of three activations for u from -4 to 4, and a difference.
+
+    Return seven numbers in a tuple: 1 for each statement that the figure bears out, else 0, and the number of 7.
+    1. GELU takes negative values.
+    2. Of the three, SiLU reaches the lowest value.
+    3. The slope of GELU lies between 0 and 1 everywhere.
+    4. At u = 0 GELU and SiLU have the same slope.
+    5. For every u above 0 the value of SiLU is below that of GELU.
+    6. Somewhere the two forms of GELU differ by more than 0.001.
+    7. At which u is the slope of GELU largest? Rounded to the nearest half, such as -0.5, 0 or 2.5.
+    """
+    negative = 1
+    lowest = 1
+    between = 0
+    same_slope = 1
+    below = 1
+    far_apart = 0
+    steepest = 1.5
+    return negative, lowest, between, same_slope, below, far_apart, steepest
+
+
+def read_activations():
+    u = np.linspace(-4, 4, 801)
+    gelu, silu, tanh = GELU(), SiLU(), GELU("tanh")
+    a, s, other = gelu(u), silu(u), tanh(u)
+    slope, silu_slope = gelu.backward(np.ones_like(u)), silu.backward(np.ones_like(u))
+    return numbers(
+        a.min() < 0, s.min() < min(a.min(), 0), 0 <= slope.min() and slope.max() <= 1,
+        math.isclose(slope[400], silu_slope[400]), np.all(s[401:] < a[401:]), abs(a - other).max() > 0.001,
+        round(2 * u[slope.argmax()]) / 2)
+
+
+def numbers(*answers):
+    """1 for True and 0 for False."""
+    return tuple(map(float, answers))
+
+
+def scaling_in_the_figure():
+    """Look at figures/05_scaling.png: attention to 16 random keys, its scores divided by sqrt(d) or not, over d.
+
+    Return seven numbers in a tuple: 1 for each statement that the figure bears out, else 0, and the number of 7.
+    1. Not divided, the variance of the scores is about d.
+    2. Divided, the variance of the scores grows with d, but more slowly.
+    3. Not divided, at d = 512 one key has more than 0.9 of the weight on average.
+    4. Divided, the largest weight stays below 0.3 for every d of the figure.
+    5. Not divided, the larger d is, the more of the gradient passes through softmax.
+    6. At d = 512 the division lets more than a hundred times as much of the gradient through.
+    7. Of d = 2, 8, 32, 128, 512: the smallest at which, not divided, the largest weight exceeds one half.
+    """
+    proportional = 1
+    grows = 0
+    one_key = 1
+    spread = 1
+    more_passes = 0
+    hundredfold = 1
+    first = 8
+    return proportional, grows, one_key, spread, more_passes, hundredfold, first
+
+
+def read_scaling():
+    rng, layer, widths = np.random.default_rng(70), ScaledDotProductAttention(), np.array([2, 8, 32, 128, 512])
+    rows = {1: [], 0: []}                       # divided, not divided: variance, largest weight, gradient that passes
+    for d in widths:
+        q, k = rng.standard_normal((400, 1, d)), rng.standard_normal((400, 16, d))
+        v, dy = rng.standard_normal((400, 16, 3)), rng.standard_normal((400, 1, 3))
+        for divided in rows:
+            with record(layer) as tape:
+                layer(q if divided else q * math.sqrt(d), k, v)
+                layer.backward(dy)
+            call = tape["softmax"]
+            passes = np.linalg.norm(call.gradients[0], axis=-1) / np.linalg.norm(call.dy, axis=-1)
+            rows[divided].append((call.inputs[0].var(), call.output.max(-1).mean(), np.median(passes)))
+    variance, largest, passes = np.transpose(rows[1])
+    plain_variance, plain_largest, plain_passes = np.transpose(rows[0])
+    return numbers(
+        np.allclose(plain_variance / widths, 1, atol=0.2), variance[-1] > 1.2 * variance[0], plain_largest[-1] > 0.9,
+        largest.max() < 0.3, np.all(np.diff(plain_passes) > 0), passes[-1] > 100 * plain_passes[-1],
+        widths[plain_largest > 0.5].min())
+
+
+def positions_in_the_figure():
+    """Look at figures/04_dot_products.png: dot products of the sinusoid's rows, PE(t) · PE(s), for 100 positions.
+
+    Return seven numbers in a tuple: 1 for each statement that the figure bears out, else 0, and the number of 7.
+    1. The dot product depends on the distance of t and s alone.
+    2. Each position has its largest dot product with itself.
+    3. With every further step of distance the dot product becomes smaller.
+    4. The dot product tells whether s lies before or behind t.
+    5. Positions more than 50 steps apart have dot products near 0, that is between -10 and 10.
+    6. From distance 0 to distance 1 the dot product loses less than a tenth.
+    7. The dot product of a position with itself: a whole number.
+    """
+    distance_alone = 1
+    with_itself = 1
+    always_falls = 0
+    direction = 0
+    near_zero = 0
+    less_than_tenth = 1
+    itself = 64
+    return distance_alone, with_itself, always_falls, direction, near_zero, less_than_tenth, itself
+
+
+def read_positions():
+    table = SinusoidalPositionalEncoding(128, 100).astype(np.float64).table
+    dots, t = table @ table.T, np.arange(100)
+    distance = abs(t[:, None] - t)
+    return numbers(
+        np.allclose(dots, dots[0][distance]), np.all(dots.argmax(1) == t), np.all(np.diff(dots[0]) < 0),
+        not np.allclose(dots[50, 50:0:-1], dots[50, 50:]), np.all(abs(dots[distance > 50]) < 10),
+        dots[0, 1] > 0.9 * dots[0, 0], round(dots[0, 0]))
+
+
+EXERCISES = [
+    Exercise(
+        "69", "Read a figure: activations", "09", minutes=5, lines=8, kind="explain",
+        solution=activations_in_the_figure, reference=read_activations, outputs=OUTPUTS,
+        hints=("Left are values, in the middle slopes, on the right a difference. What is its unit?",
+               "Look for the lowest points on the left, and for the lines above 1 and below 0 in the middle.",
+               "GELU's slope dips below 0, rises above 1 and is largest at sqrt(2); the right panel is in units of "
+               "1e-4."),
+        mistakes=(
+            Mistake("FIG-69a", {"negative = 1": "negative = 0"},
+                    "Statement 1: only ReLU never goes below 0. Look at GELU's line on the left of u = 0."),
+            Mistake("FIG-69b", {"lowest = 1": "lowest = 0"},
+                    "Statement 2: compare the lowest points in the left panel."),
+            Mistake("FIG-69c", {"between = 0": "between = 1"},
+                    "Statement 3 is true of ReLU. In the middle panel GELU leaves the band on both sides."),
+            Mistake("FIG-69d", {"same_slope = 1": "same_slope = 0"},
+                    "Statement 4: in the middle panel the lines of GELU and SiLU cross at u = 0."),
+            Mistake("FIG-69e", {"below = 1": "below = 0"},
+                    "Statement 5: on the right of 0, SiLU's line is the lowest one."),
+            Mistake("FIG-69f", {"far_apart = 0": "far_apart = 1"},
+                    "Statement 6: the right panel shows the difference times ten thousand, as its title says."),
+            Mistake("FIG-69g", {"steepest = 1.5": "steepest = 4"},
+                    "Number 7: that is where the value is largest; the slope is in the middle panel."),
+            Mistake("FIG-69h", {"steepest = 1.5": "steepest = 2.5"}, "Number 7: that is SiLU's peak, not GELU's."),
+            Mistake("FIG-69i", {"steepest = 1.5": "steepest = 0"},
+                    "Number 7: at 0 ReLU jumps; GELU's slope is one half there, and goes on rising."),
+        )),
+    Exercise(
+        "70", "Read a figure: why sqrt(d)", "05", minutes=5, lines=8, kind="explain",
+        solution=scaling_in_the_figure, reference=read_scaling, outputs=OUTPUTS,
+        hints=("Which axes are logarithmic? There equal steps are equal factors.",
+               "Follow one line at a time: orange squares are not divided, blue dots are divided. Which of them are "
+               "level?",
+               "Blue is level in all three panels, at 1, about 0.24 and about 0.07. Orange: d, towards 1, and down to "
+               "1e-4."),
+        mistakes=(
+            Mistake("FIG-70a", {"proportional = 1": "proportional = 0"},
+                    "Statement 1: read the orange line at d = 8 and at d = 128. Both axes are logarithmic."),
+            Mistake("FIG-70b", {"grows = 0": "grows = 1"}, "Statement 2: the blue line of the left panel is level."),
+            Mistake("FIG-70c", {"one_key = 1": "one_key = 0"},
+                    "Statement 3: read the last orange square of the middle panel."),
+            Mistake("FIG-70d", {"spread = 1": "spread = 0"}, "Statement 4: read the blue line of the middle panel."),
+            Mistake("FIG-70e", {"more_passes = 0": "more_passes = 1"},
+                    "Statement 5: the orange line of the right panel falls. A softmax that is sure has a slope near "
+                    "0."),
+            Mistake("FIG-70f", {"hundredfold = 1": "hundredfold = 0"},
+                    "Statement 6: the right axis is logarithmic; at d = 512 the lines are almost three powers of ten "
+                    "apart."),
+            Mistake("FIG-70g", {"first = 8": "first = 32"},
+                    "Number 7: at d = 32 it is 0.8 already. Look one mark earlier."),
+            Mistake("FIG-70h", {"first = 8": "first = 2"}, "Number 7: at d = 2 it is 0.3."),
+        )),
+    Exercise(
+        "71", "Read a figure: dot products of positions", "04", minutes=5, lines=8, kind="explain",
+        solution=positions_in_the_figure, reference=read_positions, outputs=OUTPUTS,
+        hints=("Each diagonal of the left panel belongs to one distance. Does the colour change along it?",
+               "On the right: is the dashed line the same on both sides of 0, and does it fall all the way? Mind "
+               "where the axis begins.",
+               "It is a sum of cosines of the distance: even, at its largest at 0 with D / 2 = 64, in waves further "
+               "out, and above 20 throughout."),
+        mistakes=(
+            Mistake("FIG-71a", {"distance_alone = 1": "distance_alone = 0"},
+                    "Statement 1: the left panel has one colour along each diagonal, and the two lines on the right "
+                    "agree."),
+            Mistake("FIG-71b", {"with_itself = 1": "with_itself = 0"},
+                    "Statement 2: the brightest place of each row is the diagonal."),
+            Mistake("FIG-71c", {"always_falls = 0": "always_falls = 1"},
+                    "Statement 3: it falls on the whole, but the line on the right has waves."),
+            Mistake("FIG-71d", {"direction = 0": "direction = 1"},
+                    "Statement 4: the dashed line is the same on both sides of 0. Cosines are even."),
+            Mistake("FIG-71e", {"near_zero = 0": "near_zero = 1"},
+                    "Statement 5: the axis on the right does not begin at 0. Read the numbers beside it."),
+            Mistake("FIG-71f", {"less_than_tenth = 1": "less_than_tenth = 0"},
+                    "Statement 6: one step is a hundredth of the left panel's width, and the bright band is wider "
+                    "than that."),
+            Mistake("FIG-71g", {"itself = 64": "itself = 1"},
+                    "Number 7: the rows are not of length 1. Each of D / 2 pairs of sine and cosine adds 1."),
+            Mistake("FIG-71h", {"itself = 64": "itself = 128"},
+                    "Number 7: D is 128, but a pair of a sine and a cosine adds 1, not 2. Read the colour bar."),
+        )),
+]
