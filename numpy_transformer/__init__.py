@@ -1,5 +1,6 @@
 """A Transformer in NumPy: every component has a forward and a hand-written backward."""
 
+from . import zoo
 from .checks import gradcheck, influence, record
 from .decoding import *
 from .layers import *

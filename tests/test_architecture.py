@@ -22,8 +22,9 @@ MAY_IMPORT = {
     "bench": {"module", "layers", "models", "training"},
     "views": {"module"},
     "checks": {"module", "layers", "models", "training"},
+    "zoo": {"module", "layers", "models", "training", "checks"},
     "cli": {"__version__", "module", "layers", "models", "training", "decoding", "data", "views", "checks",
-            "classroom", "bench"},
+            "classroom", "bench", "zoo"},
     "classroom": {"module", "layers", "models", "training", "decoding", "data", "views", "checks"},
 }
 

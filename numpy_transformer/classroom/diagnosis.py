@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from .exercise import observe
+from .worker import Function, inside
 
 TOGETHER = 3                                    # mistakes that are looked for in one answer
 
@@ -42,7 +43,11 @@ class Library:
 
     @functools.cached_property
     def smallest(self):
-        return min(range(len(self.main)), key=lambda i: sum(array.size for array in self.main[i].arrays()))
+        """The number of the case with the smallest arrays, those of functions among the arguments too."""
+        def size(case):
+            functions = inside((case.inputs, case.calls), Function)
+            return sum(array.size for array in (*case.arrays(), *inside([[*f.arrays.values()] for f in functions], np.ndarray)))
+        return min(range(len(self.main)), key=lambda i: size(self.main[i]))
 
     def named(self, answers):
         """The mistakes that give these answers in every case: a list of tuples, the simplest, and equally simple ones.

@@ -93,7 +93,9 @@ def returning(library, run):
 
 def place(library, run, i):
     """Which case it was, a line; none for questions."""
-    return (f"case {i + 1} of {len(run.cases)}, {library.exercise.described(library.cases[i])}",) * (len(run.cases) > 1)
+    case, count = library.cases[i], len(library.main)
+    where = {"again": "the first case again", "float32": "the first case in float32"}.get(case.role, f"case {i + 1} of {count}")
+    return (f"{where}, {library.exercise.described(case)}",) * (len(library.cases) > 1)
 
 
 def wanted(names):
@@ -107,6 +109,8 @@ def shaping(library, run):
         for name, w, r in zip(library.exercise.outputs, came.outputs, right.outputs):
             if w.shape != r.shape:
                 note = f"{name} has shape {w.shape}, expected {r.shape}{misshaped(w.shape, r.shape)}"
+                if r.dtype.kind == "i" and max(w.size, r.size) <= 12 and library.main[0].inputs:
+                    note += f"; yours {w.tolist()}, expected {r.tolist()}"
                 lines, mistakes = diagnosed(library, run)
                 return Verdict("fail", "shape", note, (*place(library, run, i), note, *lines), mistakes)
 

@@ -1,0 +1,30 @@
+"""Exercise 11: Attention
+
+About 3 lines, 15 minutes.  Lesson: numpy-transformer lesson 05
+Check:  numpy-transformer exercise check 11
+Hint:   numpy-transformer exercise hint 11
+"""
+
+import math
+
+import numpy as np
+
+
+def softmax(z):
+    """p = softmax of each row.
+
+    z: (..., n) logits, in the thousands too.  Return p: (..., n), p_j = exp(z_j) / sum_k exp(z_k) within each row.
+    """
+    p = np.exp(z - z.max(-1, keepdims=True))
+    return p / p.sum(-1, keepdims=True)
+
+
+def attention(q, k, v):
+    """Every query takes a weighted mean of the values.
+
+    y = p v,  p = softmax(q kᵀ / sqrt(d)): row t of p holds the weights with which query t takes the S values.
+    q: (..., T, d) queries.  k: (..., S, d) keys.  v: (..., S, e) values.
+    Return y: (..., T, e) and p: (..., T, S), each row of which sums to 1.
+    """
+    # TODO: replace this line; do not change the arguments in place.
+    raise NotImplementedError

@@ -1,0 +1,180 @@
+"""Every formula but attention's once more in plain loops, entry by entry, as the papers print it."""
+
+import math
+
+import numpy as np
+
+from ..layers import (GELU, BinaryCrossEntropyLoss, CrossEntropyLoss, Embedding, FeedForward, LayerNorm,
+                      LearnedPositionalEmbedding, Linear, LogSoftmax, ReLU, RMSNorm, SiLU, SinusoidalPositionalEncoding,
+                      Softmax, SwiGLU, Unembedding)
+from .check import check, expect_close, prepared
+
+
+def loop(name, *kinds, large=False):
+    """A check that forward, in eval, equals the function below, in float64 and in float32.
+
+    What the function leaves out is NaN and not compared. With `large` so too for inputs 10,000 times as large.
+    """
+    def enter(function):
+        def compare(module, inputs, dtype, tolerance, factor=1.0):
+            module, inputs = prepared(module, inputs, dtype)
+            if hasattr(module, "eps"):
+                module.eps = 0.1                # large enough that its place shows
+            inputs = [x * dtype(factor) if getattr(x, "dtype", None) == dtype else x for x in inputs]
+            found, wanted = np.asarray(module.eval()(*inputs)), np.asarray(function(module, *inputs))
+            known = ~np.isnan(wanted)
+            expect_close(f"{dtype.__name__} output", np.where(known, found, 0), np.where(known, wanted, 0), tolerance)
+
+        def run(module, *inputs):
+            compare(module, inputs, np.float64, 1e-10)
+            compare(module, inputs, np.float32, 2e-5)
+
+        check(f"{name} loop", *kinds)(run)
+        if large:
+            check(f"{name} loop, large inputs", *kinds)(
+                lambda module, *inputs: compare(module, inputs, np.float64, 1e-8, 1e4))
+        return function
+    return enter
+
+
+def entries(function, x):
+    return np.array([function(float(value)) for value in x.flat]).reshape(x.shape)
+
+
+def softmax_row(scores):
+    top = max(scores)
+    powers = [math.exp(s - top) for s in scores]
+    return [power / math.fsum(powers) for power in powers]
+
+
+def log_softmax_row(z):
+    top = max(z)
+    return [s - top - math.log(math.fsum(math.exp(s - top) for s in z)) for s in z]
+
+
+def along_rows(function, x):
+    return np.array([function([float(value) for value in row]) for row in x.reshape(-1, x.shape[-1])]).reshape(x.shape)
+
+
+@loop("softmax", Softmax, large=True)
+def softmax(module, x):
+    return along_rows(softmax_row, x)
+
+
+@loop("log-softmax", LogSoftmax, large=True)
+def log_softmax(module, x):
+    return along_rows(log_softmax_row, x)
+
+
+def affine(linear, x):
+    """x W + b, each output by itself."""
+    w = linear.weight.data
+    b = np.zeros(w.shape[1]) if linear.bias is None else linear.bias.data
+    return np.stack([(x * w[:, j]).sum(-1) + b[j] for j in range(w.shape[1])], -1)
+
+
+@loop("linear", Linear)
+def linear(module, x):
+    return affine(module, x.astype(np.float64))
+
+
+@loop("unembedding", Unembedding)
+def unembedding(module, x):
+    return np.stack([(x.astype(np.float64) * row).sum(-1) for row in module.weight.data], -1)
+
+
+@loop("embedding", Embedding)
+def embedding(module, ids):
+    factor = math.sqrt(module.weight.data.shape[1]) if module.factor != 1 else 1
+    y = np.empty((*ids.shape, module.weight.data.shape[1]))
+    for place, token in np.ndenumerate(ids):
+        y[place] = 0 if token == module.pad_id else [factor * float(value) for value in module.weight.data[token]]
+    return y
+
+
+def normalized_row(row, eps, centred):
+    mean = math.fsum(row) / len(row) if centred else 0.0
+    variance = math.fsum((value - mean) ** 2 for value in row) / len(row)
+    return [(value - mean) / math.sqrt(variance + eps) for value in row]
+
+
+@loop("layer norm", LayerNorm)
+def layer_norm(module, x):
+    y = along_rows(lambda row: normalized_row(row, module.eps, True), x) * module.gamma.data
+    return y if module.beta is None else y + module.beta.data
+
+
+@loop("RMS norm", RMSNorm)
+def rms_norm(module, x):
+    return along_rows(lambda row: normalized_row(row, module.eps, False), x) * module.gamma.data
+
+
+def gelu_tanh(x):
+    return x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
+
+
+def gelu_erf(x):
+    return x * (1 + math.erf(x / math.sqrt(2))) / 2
+
+
+def silu(x):
+    return x / (1 + math.exp(-x))
+
+
+def relu(x):
+    return max(0.0, x)
+
+
+def formula(activation):
+    if isinstance(activation, GELU):
+        return gelu_tanh if activation.approximate == "tanh" else gelu_erf
+    return silu if isinstance(activation, SiLU) else relu
+
+
+@loop("activation", ReLU, GELU, SiLU)
+def activation(module, x):
+    return entries(formula(module), x)
+
+
+@loop("feed-forward", FeedForward)
+def feed_forward(module, x):
+    return affine(module.down, entries(formula(module.activation), affine(module.up, x.astype(np.float64))))
+
+
+@loop("SwiGLU", SwiGLU)
+def swiglu(module, x):
+    x = x.astype(np.float64)
+    return affine(module.down, entries(silu, affine(module.gate, x)) * affine(module.up, x))
+
+
+@loop("sinusoid", SinusoidalPositionalEncoding)
+def sinusoid(module, x):
+    y, D = x.astype(np.float64), x.shape[-1]
+    for t in range(x.shape[-2]):
+        for i in range(0, D, 2):
+            angle = t / 10000 ** (i / D)
+            y[..., t, i] += math.sin(angle)
+            if i + 1 < D:
+                y[..., t, i + 1] += math.cos(angle)
+    return y
+
+
+@loop("learned positions", LearnedPositionalEmbedding)
+def learned_positions(module, x):
+    return np.stack([x[..., t, :] + module.weight.data[t] for t in range(x.shape[-2])], -2)
+
+
+@loop("cross-entropy", CrossEntropyLoss, large=True)
+def cross_entropy(module, logits, targets):
+    smoothing, losses = module.label_smoothing, []
+    for place, target in np.ndenumerate(targets):
+        if target != module.ignore_id:
+            logs = log_softmax_row([float(z) for z in logits[place]])
+            losses.append(-(1 - smoothing) * logs[target] - smoothing * math.fsum(logs) / len(logs))
+    return math.fsum(losses) / len(losses)
+
+
+@loop("binary cross-entropy", BinaryCrossEntropyLoss)
+def binary_cross_entropy(module, logits, targets):
+    chances = entries(lambda z: 1 / (1 + math.exp(-z)), logits)
+    return math.fsum(-math.log(p if t else 1 - p) for p, t in zip(chances.flat, targets.flat)) / targets.size

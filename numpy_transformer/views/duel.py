@@ -1,0 +1,31 @@
+"""The losses of two runs in one picture."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+WINDOW = 10                                     # steps in a mean: batches differ
+
+
+def right_and_wrong(right, wrong, title):
+    """Loss by loss of a run without a mistake and of one with it; a run that broke down ends where it did."""
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    for losses, label, style in ((right, "without the mistake", {"color": "0.25", "linestyle": ":", "linewidth": 2.5}),
+                                 (wrong, "with it", {"color": "#d55e00", "linewidth": 2.5})):
+        losses = np.asarray(losses, float)
+        width = min(WINDOW, len(losses))
+        smooth = np.convolve(losses, np.ones(width) / width, "valid")
+        axes.plot(np.arange(len(smooth)) + (width + 1) / 2, smooth, label=label, **style)
+        broken = np.flatnonzero(~np.isfinite(losses))
+        if len(broken):
+            axes.axvline(broken[0] + 1, color=style["color"], linewidth=1)
+            axes.annotate("not a number any more", (broken[0] + 1, 0.5), (6, 0), xycoords=("data", "axes fraction"),
+                          textcoords="offset points", fontsize=13)
+    axes.set_xlabel("step", fontsize=14)
+    axes.set_ylabel("loss (nats per letter)", fontsize=14)
+    axes.set_ylim(bottom=0)
+    axes.tick_params(labelsize=13)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=13)
+    axes.set_title(title, fontsize=14, wrap=True, parse_math=False)
+    return figure

@@ -1,0 +1,190 @@
+"""Mistakes in scaled dot-product attention: its scale, its mask, its three gradients."""
+
+import math
+
+import numpy as np
+
+from ..layers import ScaledDotProductAttention
+from .bug import bug
+
+
+class Plain(ScaledDotProductAttention):
+    """Attention in its shortest form, without grouped heads; `mask_scores` and `gradients` are to be got wrong."""
+
+    def forward(self, q, k, v, mask=None):
+        q = q / math.sqrt(q.shape[-1])
+        mask = np.ones((1, 1), bool) if mask is None else mask
+        self.weights = self.softmax(self.mask_scores(q @ k.mT, mask))
+        p = self.dropout(self.weights)
+        self.remember(q, k, v, p, mask)
+        return p @ v
+
+    def backward(self, dy):
+        q, k, v, p, mask = self.recall()                    # q is q / sqrt(d)
+        ds = self.softmax.backward(self.dropout.backward(dy @ v.mT))
+        return self.gradients(q, k, v, p, self.unmask(ds, mask), dy)
+
+    def mask_scores(self, scores, mask):
+        return np.where(mask, scores, -np.inf)
+
+    def unmask(self, ds, mask):
+        return ds
+
+    def gradients(self, q, k, v, p, ds, dy):
+        return ds @ k / math.sqrt(q.shape[-1]), ds.mT @ q, p.mT @ dy
+
+
+@bug("no-scale",
+     symptom="scores grow with the width of a head; the wider it is, the nearer to one-hot the weights",
+     training="with narrow heads, as here, as good as the right one, at first even quicker",
+     caught_by=("attention loop",))
+class NoScale(ScaledDotProductAttention):
+    """The scores are not divided by sqrt(d)"""
+
+    def forward(self, q, k, v, mask=None):
+        return super().forward(q * math.sqrt(q.shape[-1]), k, v, mask)          # undoes the division
+
+    def backward(self, dy):
+        dq, dk, dv = super().backward(dy)
+        return dq * math.sqrt(dq.shape[-1]), dk, dv
+
+
+@bug("scale-of-the-model", "a version of samuel500's NumPy GPT",
+     symptom="right with one head; with H heads all weights are too even",
+     training="with two heads the losses fall almost together",
+     caught_by=("attention loop",))
+class ScaleOfTheModel(ScaledDotProductAttention):
+    """The scores are divided by the root of d_model, not of a head's width"""
+
+    def forward(self, q, k, v, mask=None):
+        return super().forward(q / math.sqrt(q.shape[-3]), k, v, mask)          # d times H is d_model
+
+    def backward(self, dy):
+        dq, dk, dv = super().backward(dy)
+        return dq / math.sqrt(dq.shape[-3]), dk, dv
+
+
+@bug("mask-read-upside-down", "a version of TinyTorch",
+     symptom="in float32 attention is a plain mean over what may be seen, whatever the scores are",
+     training="falls late and less far: the scores have to grow until float32 can tell them apart",
+     caught_by=("gradient check", "float32 agrees with float64", "attention loop"))
+class MaskMisread(Plain):
+    """A mask of 0 (may attend) and -inf is read as one of 1 and 0"""
+
+    def mask_scores(self, scores, mask):
+        mask = np.where(mask, 0, -np.inf).astype(scores.real.dtype)
+        return scores + (1 - mask) * scores.real.dtype.type(-1e9)               # swallows the scores that count
+
+
+@bug("mask-added", "a version of llama-from-scratch",
+     symptom="every token sees every later one; the training loss becomes too good",
+     training="falls far below what a model can reach that does not see the answer",
+     caught_by=("empty row", "zero query", "attention loop", "attention loop, large inputs", "causality", "padding",
+                "key-value cache"))
+class MaskAdded(Plain):
+    """The mask of 1 and 0 is added to the scores"""
+
+    def mask_scores(self, scores, mask):
+        return scores + mask                                # right: -inf where the mask is False
+
+
+@bug("zero-scores-hidden", "a version of samuel500's NumPy GPT",
+     symptom="a score that happens to be exactly 0 is hidden",
+     training="exactly the same losses: no score happens to be 0",
+     caught_by=("zero query",))
+class ZeroScoresHidden(Plain):
+    """Scores are multiplied by the mask, and then every 0 becomes -inf"""
+
+    def mask_scores(self, scores, mask):
+        scores = scores * mask
+        return np.where(scores == 0, -np.inf, scores)       # right: where the mask is False
+
+
+class Filled(Plain):
+    """Hidden scores become a number, which is a constant in backward."""
+
+    fill = 0.0
+
+    def mask_scores(self, scores, mask):
+        return np.where(mask, scores, self.fill)
+
+    def unmask(self, ds, mask):
+        return np.where(mask, ds, 0)
+
+
+@bug("mask-of-minus-ten-thousand", "a version of minGPT",
+     symptom="a model that learns scores below -10,000 sees what is hidden, and reaches a loss of 0",
+     training="exactly the same losses, as long as the scores stay small",
+     caught_by=("empty row", "attention loop, large inputs", "causality"))
+class MaskOfMinusTenThousand(Filled):
+    """Hidden scores become -10,000, which is not small enough for ever"""
+
+    fill = -1e4                                             # right: -inf
+
+
+@bug("mask-of-almost-zero", "a version of minGPT",
+     symptom="every token sees every later one; the training loss becomes too good",
+     training="falls faster and lower than the right one: it sees the answers, among all other letters",
+     caught_by=("empty row", "zero query", "attention loop", "attention loop, large inputs", "causality", "padding",
+                "key-value cache"))
+class MaskOfAlmostZero(Filled):
+    """Hidden scores become 1e-10, for -1e10"""
+
+    fill = 1e-10                                            # right: -inf
+
+
+@bug("mask-forgotten-in-backward", "a version of TSFM-lecture-3",
+     symptom="forward hides the future, the gradient flows into it",
+     training="stays near 1.9, not far below a guess among eight letters, which has 2.08",
+     caught_by=("gradient check", "empty row"))
+class UnmaskedBackward(ScaledDotProductAttention):
+    """Backward computes the weights anew, without the mask"""
+
+    def backward(self, dy):
+        q, k, v, _ = self.recall()                          # q is q / sqrt(d)
+        self.softmax.recall()
+        p = self.softmax(q @ k.mT)                          # right: the weights of forward
+        ds = self.softmax.backward(self.dropout.backward(dy @ v.mT))
+        return ds @ k / math.sqrt(q.shape[-1]), ds.mT @ q, p.mT @ dy
+
+
+@bug("key-gradient-scrambled", "a version of numpyGPT",
+     symptom="the keys learn in a direction that has little to do with their gradient",
+     training="falls, and ends far above the right one",
+     caught_by=("gradient check",))
+class KeyGradientScrambled(Plain):
+    """dk is computed transposed, and a reshape makes it fit"""
+
+    def gradients(self, q, k, v, p, ds, dy):
+        dk = (q.mT @ ds).reshape(k.shape)                   # right: its transpose, ds.mT @ q
+        return ds @ k / math.sqrt(q.shape[-1]), dk, p.mT @ dy
+
+
+@bug("values-before-dropout", "a version of Ultron09/Numpy-Transformer",
+     symptom="right without dropout; with it dv is that of another network",
+     training="falls almost as usual, and ends slightly above the right one",
+     caught_by=("gradient check", "used twice"))
+class ValuesBeforeDropout(Plain):
+    """dv is made with the weights as they were before dropout"""
+
+    def gradients(self, q, k, v, p, ds, dy):
+        return ds @ k / math.sqrt(q.shape[-1]), ds.mT @ q, self.weights.mT @ dy     # right: p.mT @ dy
+
+
+@bug("attention-over-features", "a version of krocki's NumPy Transformer",
+     symptom="features attend to features: every output follows every token, the later ones too",
+     training="falls far below what a model can reach that does not see the answer",
+     caught_by=("key bias has no gradient", "multi-head loop", "causality", "padding", "key-value cache"),
+     samples=("SelfAttention", "language model"))
+class OverFeatures(ScaledDotProductAttention):
+    """The scores are qᵀ k, features by features, without a scale and without a mask"""
+
+    def forward(self, q, k, v, mask=None):
+        self.weights = self.softmax(q.mT @ k)               # right: q @ k.mT, tokens by tokens
+        self.remember(q, k, v, self.weights)
+        return v @ self.weights.mT
+
+    def backward(self, dy):
+        q, k, v, p = self.recall()
+        ds = self.softmax.backward(dy.mT @ v)
+        return k @ ds.mT, q @ ds, dy @ p

@@ -1,0 +1,43 @@
+"""The small models in which bugs are judged and trained, and the texts that they learn."""
+
+import numpy as np
+
+from ..checks.components import REAL, B, S, Sample, T, padded
+from ..models import CausalLanguageModel, EncoderDecoder
+
+PAD, LETTERS, BOS, HALF, BATCH = 0, 8, 9, 6, 32
+SIZES = {"d_model": 24, "num_heads": 2, "num_layers": 1, "d_ff": 48, "max_len": 2 * HALF}
+
+
+def language_model(**options):
+    return lambda rng: CausalLanguageModel(BOS + 1, **SIZES, **options, rng=rng)
+
+
+MODELS = (                                      # a bug goes into the first one that holds its target
+    Sample("language model", language_model(dropout=0.1), lambda draw: (draw.ids(BOS, B, T), REAL)),
+    Sample("language model, sinusoidal", language_model(positions="sinusoidal", activation="relu", tie_weights=False,
+                                                        scale_embedding=True), lambda draw: (draw.ids(BOS, B, T),)),
+    Sample("language model, rotary", language_model(positions="rotary", norm_layer="rms", activation="swiglu"),
+           lambda draw: (draw.ids(BOS, B, T), REAL)),
+    Sample("encoder-decoder", lambda rng: EncoderDecoder(BOS + 1, BOS + 1, **SIZES, dropout=0.0, tie_weights=True,
+                                                         rng=rng),
+           lambda draw: (padded(draw.ids(BOS, B, S), 2), padded(draw.ids(BOS, B, T), 1))))
+
+
+def batch(n, model, seed=0):
+    """Number n: texts whose second half repeats the first, one letter in ten replaced; some end early.
+
+    In the first half every second letter is the successor of the one before it. A language model reads on, an
+    EncoderDecoder reads the first half and writes the second.
+    """
+    rng = np.random.default_rng([seed, n])
+    first = rng.integers(1, LETTERS + 1, (BATCH, HALF))
+    for t in range(1, HALF):
+        first[:, t] = np.where(rng.random(BATCH) < 0.5, first[:, t - 1] % LETTERS + 1, first[:, t])
+    other = rng.integers(1, LETTERS + 1, first.shape)
+    second = np.where(rng.random(first.shape) < 0.1, other, first)
+    second[np.arange(HALF) >= rng.integers(HALF // 2, HALF + 1, (BATCH, 1))] = PAD
+    if isinstance(model, EncoderDecoder):       # the decoder is given its targets one place later
+        return (first, np.hstack([np.full((BATCH, 1), BOS), second[:, :-1]])), second
+    text = np.hstack([first, second])
+    return text[:, :-1], text[:, 1:]

@@ -1,0 +1,108 @@
+"""Mistakes around attention: heads, cross-attention, rotary positions."""
+
+from ..checks.components import B, D, F, H, P, T, Sample
+from ..layers import CrossAttention, DecoderBlock, MultiHeadAttention, RotaryEmbedding, causal_mask
+from ..layers.multi_head import merge_heads, split_heads
+from .bug import bug
+
+EQUAL_LENGTHS = (                               # the miswired ones need a source as long as the target
+    Sample("CrossAttention, equal lengths", lambda rng: CrossAttention(D, H, dropout=P, rng=rng),
+           lambda draw: (draw(B, T, D), draw(B, T, D))),
+    Sample("DecoderBlock, equal lengths", lambda rng: DecoderBlock(D, H, F, P, cross_attention=True, rng=rng),
+           lambda draw: (draw(B, T, D), draw(B, T, D), causal_mask(T))))
+
+
+@bug("heads-not-transposed", "a version of naye971012/numpy_transformer",
+     symptom="each head holds some of the tokens, with all their features: with two heads no half sees the other",
+     training="falls, and ends far above the right one: the second half cannot see the first",
+     caught_by=("key bias has no gradient", "multi-head loop", "causality", "padding", "key-value cache"),
+     samples=("SelfAttention", "language model"))
+class HeadsNotTransposed(MultiHeadAttention):
+    """Heads are split by a reshape alone"""
+
+    def forward(self, query, key, value, mask=None, positions=None, cache=None):
+        shape = (len(query), self.num_heads, query.shape[1], -1)
+        q, k, v = self.query(query), self.key(key), self.value(value)
+        y = self.attention(q.reshape(shape), k.reshape(shape), v.reshape(shape), mask)      # right: and swapaxes
+        return self.output(y.reshape(query.shape))
+
+    def backward(self, dy):
+        dy = self.output.backward(dy)
+        dq, dk, dv = self.attention.backward(dy.reshape(len(dy), self.num_heads, dy.shape[1], -1))
+        return (self.query.backward(dq.reshape(dy.shape)), self.key.backward(dk.reshape(dy.shape)),
+                self.value.backward(dv.reshape(dy.shape)))
+
+
+@bug("one-gradient-for-three", "a version of TSFM-lecture-3",
+     symptom="keys and values learn what only queries should",
+     training="falls late, and ends far above the right one",
+     caught_by=("gradient check", "key bias has no gradient"), samples=("SelfAttention", "language model"))
+class OneGradientForThree(MultiHeadAttention):
+    """The gradient of the queries goes back through all three projections"""
+
+    def backward(self, dy):
+        dq, dk, dv = self.attention.backward(split_heads(self.output.backward(dy), self.num_heads))
+        dq = merge_heads(dq)
+        return self.query.backward(dq), self.key.backward(dq), self.value.backward(dq)      # right: dq, dk, dv
+
+
+@bug("values-from-the-decoder", "a version of rziga/numpy-is-all-you-need",
+     symptom="every output follows the targets of all places; the loss is too good, and decoding fails",
+     training="falls far below what a model can reach that does not see the answer",
+     caught_by=("multi-head loop", "own query alone", "causality"), samples=EQUAL_LENGTHS)
+class ValuesFromTheDecoder(CrossAttention):
+    """Queries and keys come from the encoder, values from the decoder"""
+
+    def forward(self, x, memory, mask=None, cache=None):
+        return MultiHeadAttention.forward(self, memory, memory, x, mask)        # right: x, memory, memory
+
+    def backward(self, dy):
+        dquery, dkey, dvalue = MultiHeadAttention.backward(self, dy)
+        return dvalue, dquery + dkey
+
+
+@bug("self-or-cross-by-value", "a version of naye971012/numpy_transformer",
+     symptom="right until a target holds the same numbers as its source: then the source learns nothing",
+     training="exactly the same losses: target and source never hold the same numbers",
+     caught_by=("gradient check, equal inputs",), samples=(EQUAL_LENGTHS[0], "encoder-decoder"))
+class SelfOrCrossByValue(CrossAttention):
+    """Whether this is self-attention is decided by comparing the numbers of the inputs"""
+
+    def forward(self, x, memory, mask=None, cache=None):
+        y = super().forward(x, memory, mask, cache)
+        self.remember(x.shape == memory.shape and (x == memory).all())
+        return y
+
+    def backward(self, dy):
+        same = self.recall()
+        dx, dmemory = super().backward(dy)
+        return (dx + dmemory, dmemory * 0) if same else (dx, dmemory)           # right: what is told, not guessed
+
+
+@bug("memory-gradient-of-the-values-alone",
+     symptom="the encoder does not learn to be found, only to be read",
+     training="falls, and ends far above the right one",
+     caught_by=("gradient check", "gradient check, equal inputs"))
+class MemoryGradientOfTheValues(CrossAttention):
+    """The memory went two ways, and the gradient of one is returned"""
+
+    def backward(self, dy):
+        dquery, dkey, dvalue = MultiHeadAttention.backward(self, dy)
+        return dquery, dvalue                               # right: dkey + dvalue
+
+
+@bug("rotary-shears",
+     symptom="vectors change their length, so scores depend on the places and not on their distance",
+     training="falls, and ends far above the right one",
+     caught_by=("rotary keeps lengths", "rotary knows the distance alone", "rotary loop"))
+class Shears(RotaryEmbedding):
+    """A sign is lost: (a cos + b sin, a sin + b cos)"""
+
+    def turn(self, x, cos, sin):
+        y = super().turn(x, cos, sin)
+        self.pairs(y)[0][...] += 2 * self.pairs(x)[1] * sin                     # right: a cos - b sin
+        return y
+
+    def backward(self, dy):
+        cos, sin = self.recall()
+        return self.turn(dy, cos, sin)                      # the matrix is symmetric
