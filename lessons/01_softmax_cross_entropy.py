@@ -283,3 +283,5 @@ claim("the order of the tokens stays", heated.argsort(-1) == z[0].argsort())
 # 4. A bug to find: `p[:, y] -= 1; dz = p / N`, with p (N, V) and y (N,). What does it do, and for which N is it right?
 # 5. Write LogSoftmax.backward in one line from what forward remembers, its output y = log p.
 # 6. What is H(q) for ε = 0.1 and V = 37,000? A run with smoothing stops at 1.6: how far is it from its goal?
+#
+# With a checker (`numpy-transformer exercise check NN`): 01, 02, 03, 04, 56, 62, 68.

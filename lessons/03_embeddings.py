@@ -279,3 +279,5 @@ claim("the nearest row of each word is one of its own kind", kinds[(cosines - 2 
 # 4. Find the bug: `model.output = nt.Unembedding(copy.deepcopy(model.embedding.weight))`. Does the loss still fall?
 # 5. Write `Unembedding.backward` in plain loops for dz of shape (B, T, V). Over which axes does dE sum?
 # 6. In the last picture verbs lie close to the marks . ! ? too. Which entries of NEXT explain that?
+#
+# With a checker (`numpy-transformer exercise check NN`): 08, 09, 66.

@@ -257,3 +257,5 @@ claim("the dot products go on as before: they depend on the distance alone",
 # 3. Why do the sine and the cosine of a pair share one wavelength? What would be lost with sines only?
 # 4. Find the bug: `angle = t / 10000 ** (feature / d_model)` in by_loops. Which claims of sections 4 and 5 would fail?
 # 5. Rotary embeddings turn queries and keys by M_t and add nothing. What does their dot product depend on?
+#
+# With a checker (`numpy-transformer exercise check NN`): 10, 71, 73.

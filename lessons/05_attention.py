@@ -228,3 +228,5 @@ figure("backward", picture)
 # 3. Token 0 sees only itself. Why is the gradient of its query zero, whatever dy is?
 # 4. Someone hides scores by adding -10 instead of setting -inf. Which claims of section 3 fail?
 # 5. Someone writes dv = P dy. For which P is that the same? Which shapes make NumPy refuse it?
+#
+# With a checker (`numpy-transformer exercise check NN`): 11, 12, 70.

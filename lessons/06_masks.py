@@ -291,3 +291,5 @@ figure("xray", views.xray(xrays, outputs, sentences[1]))
 # 4. A test of padding puts another value at a <pad> and finds the same outputs, with a batch of one sequence. Which
 #    mistake of section 5 can it not find?
 # 5. A colleague's language model reports a loss of 0.3, where others have 3. Which test takes one minute?
+#
+# With a checker (`numpy-transformer exercise check NN`): 13, 14, 15, 63, 67.

@@ -275,3 +275,5 @@ claim("cross-attention, the mean of both heads, reads from the end", both.mean(0
 # 4. Find the bug: a mask of shape (B, T, S) is added to scores (B, H, T, S). When does it run, and what does it hide?
 # 5. Write split and merge with a loop over heads and np.concatenate. Which of the two copies?
 # 6. Why has the memory of a decoder with 6 blocks a gradient of 12 terms?
+#
+# With a checker (`numpy-transformer exercise check NN`): 16, 17, 18, 19, 20, 21, 61.

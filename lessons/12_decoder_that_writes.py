@@ -326,3 +326,5 @@ figure("weights_and_effects", picture)
 # 4. The likeliest token has p = 0.6. How many tokens does top_p = 0.5 leave? Which other settings give the same texts?
 # 5. A cache works, but each new token is given position 0. Which claim of section 5 fails, and which token is right?
 # 6. Rewrite the sentence of section 6 so that a decoder's row of "it" can know the answer.
+#
+# With a checker (`numpy-transformer exercise check NN`): 44, 46.

@@ -321,3 +321,5 @@ figure("cross_attention", picture)
 # 4. In section 4 the last decoder block is left out of the sum. Predict which parameters get wrong gradients.
 # 5. Write a Table in which a beam of 2 fails and a beam of 3 does not.
 # 6. The causal mask is left out in training. What becomes of the loss, and what does greedy decoding write?
+#
+# With a checker (`numpy-transformer exercise check NN`): 33, 34, 47, 72, 75, 76.

@@ -271,3 +271,5 @@ figure("ablation", picture)
 # 4. Which attention mask would keep the rotary model's loss low in windows of 128? Predict its curve, then draw it. (In
 #    a model of one block, a window of 32 that ends at the place in question gives the same output.)
 # 5. G = 1 is called multi-query attention. How many weights do its four matrices have? How large is its cache?
+#
+# With a checker (`numpy-transformer exercise check NN`): 25, 26, 48, 49.

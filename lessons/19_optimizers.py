@@ -312,3 +312,5 @@ for title, batches, options in (("accumulate=3", [ids[0:2], ids[2:4], ids[4:6]],
 # 4. Find the bug: `v = beta2 * v + (1 - beta1) * g ** 2`. What is its first step, and why does gradcheck pass?
 # 5. Every step is clipped, to a tenth of its length. How does that change SGD, and how Adam?
 # 6. Write accumulation for two batches where each calls `criterion.backward()` without a count. When is it right?
+#
+# With a checker (`numpy-transformer exercise check NN`): 52, 53, 54, 55.

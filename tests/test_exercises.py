@@ -169,3 +169,15 @@ def test_the_readme_shows_what_the_checker_says(tmp_path, capsys):
     wrong = todo.sub("    return p * (1 - p) * dp\n", path.read_text(encoding="utf-8"))
     path.write_text(wrong, encoding="utf-8")
     assert run(capsys, "exercise", "check", "02", "--folder", tmp_path) == (1, shown, "")
+
+
+def test_each_lesson_names_its_exercises():
+    wanted = {}
+    for exercise in EXERCISES:
+        wanted.setdefault(exercise.lesson, []).append(exercise.number)
+    named = {}
+    for path in LESSONS.glob("[0-9][0-9]_*.py"):
+        found = re.search(r"^# With a checker \(.*\): ([\d, ]+)\.$", path.read_text(encoding="utf-8"), re.M)
+        if found:
+            named[path.name[:2]] = found[1].split(", ")
+    assert named == wanted

@@ -1,12 +1,10 @@
-"""A student's file in a process of its own: inputs go in, raw arrays come out, and nothing that is in them is trusted."""
+"""A student's file in a process of its own: inputs go in, arrays come out, and nothing in them is trusted."""
 
 import contextlib
-import io
 import json
 import os
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import tempfile
@@ -17,10 +15,17 @@ from pathlib import Path
 import numpy as np
 
 from . import worker
+from .reading import array, contents, words
 from .worker import Function
 
-LARGEST = 4 << 20                               # bytes of a file that is read back
 SHOWN = 4000                                    # characters of what the student's file printed
+CROWDED = 64 << 20, 2000                        # bytes and files in the folder at which the child is stopped
+TIMES = [-getattr(signal, name) for name in ("SIGXCPU", "SIGALRM", "SIGKILL") if hasattr(signal, name)]
+FULL = "stopped: more than 64 MB or 2000 files were written; an exercise needs none"
+
+
+class Stopped(Exception):
+    """The work was interrupted from outside."""
 
 
 @dataclass
@@ -44,23 +49,31 @@ class Came:
     said: dict
 
 
-def run(path, exercise, cases, seconds=10, megabytes=1024, user=None):
-    """Run the file at `path` on the cases, in a temporary folder that is gone afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="exercise-"))     # mode 0700
+def run(source, exercise, cases, seconds=10, megabytes=1024, user=None, stop=lambda: False):
+    """Run a student's file on the cases, in a temporary folder that is gone afterwards.
+
+    Parameters:
+        source : its path, or its bytes
+        user : the id of the user who runs it, if not oneself
+        stop : asked now and then; if it is true, the child is killed
+    Raises: Stopped
+    """
+    folder = Path(tempfile.mkdtemp(prefix="exercise-")).resolve()       # mode 0700
     try:
-        prepare(folder, path, exercise, cases, max(1, round(0.8 * seconds)), megabytes)
+        source = source if isinstance(source, bytes) else Path(source).read_bytes()
+        prepare(folder, source, exercise, cases, max(1, round(0.8 * seconds)), megabytes)
         if user is not None:
             for item in (folder, *folder.iterdir()):
-                shutil.chown(item, user)
+                os.chown(item, user, user)
         start = time.perf_counter()
-        code, late = finish(folder, seconds, user)
-        spent = time.perf_counter() - start
-        return collect(folder, exercise, cases, code, late, spent)
+        code, ended = finish(folder, seconds, user, stop)
+        spent = seconds if ended == "timeout" else time.perf_counter() - start      # one number for all that are late
+        return collect(folder, exercise, cases, code, ended, spent)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
 
 
-def prepare(folder, path, exercise, cases, seconds, megabytes):
+def prepare(folder, source, exercise, cases, seconds, megabytes):
     """The job, its arrays and the student's file."""
     count = 0
 
@@ -74,41 +87,100 @@ def prepare(folder, path, exercise, cases, seconds, megabytes):
             return {"function": value.source, "arrays": {key: described(part) for key, part in value.arrays.items()}}
         return [described(part) for part in value] if isinstance(value, (tuple, list)) else value
 
-    shutil.copyfile(path, folder / "submission.py")
+    (folder / "submission.py").write_bytes(source)
     job = {"file": "submission.py", "name": exercise.name, "seconds": seconds, "megabytes": megabytes,
            "numpy": str(Path(np.__file__).resolve().parents[1]), "paths": exercise.paths,
+           "secret": str(Path(worker.__file__).resolve().parents[1]),
            "cases": [[described(case.inputs), [[method, described(arguments)] for method, arguments in case.calls]]
                      for case in cases]}
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
 
 
-def finish(folder, seconds, user):
-    """Start the child and wait; its exit code, and whether it had to be stopped. Its group is killed in any case."""
+def finish(folder, seconds, user, stop):
+    """Start the child and wait; its exit code, and "", "timeout" or "full". Its group is killed in any case."""
     environment = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
-    environment |= {"MPLBACKEND": "Agg", "HOME": str(folder), "TMPDIR": str(folder), "PYTHONIOENCODING": "utf-8"}
+    environment |= {"MPLBACKEND": "Agg", "HOME": str(folder), "TMPDIR": str(folder)}
     if os.name == "nt":
         environment["SYSTEMROOT"] = os.environ.get("SYSTEMROOT", "")
-    rights = {} if user is None else {"user": user, "group": user_group(user), "extra_groups": []}
+    rights = {} if user is None else {"user": user, "group": user, "extra_groups": []}
     with open(folder / "printed.txt", "wb") as printed:
-        child = subprocess.Popen([sys.executable, "-I", "-B", worker.__file__], cwd=folder, env=environment,
-                                 stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT,
+        child = subprocess.Popen([sys.executable, "-I", "-B", "-X", "utf8", worker.__file__], cwd=folder,
+                                 env=environment, stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT,
                                  start_new_session=True, **rights)
     try:
-        return child.wait(seconds), False
-    except subprocess.TimeoutExpired:
-        return -signal.SIGTERM, True
+        ended = wait(child, folder, seconds, stop)
     finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, signal.SIGKILL) if hasattr(os, "killpg") else child.kill()
-        child.wait()
+        kill(child)
+    return child.returncode, ended or ("timeout" if child.returncode in TIMES else "")
 
 
-def user_group(user):
-    import pwd
-    return pwd.getpwnam(user).pw_gid
+def wait(child, folder, seconds, stop):
+    """Until the child ends: "", or "timeout" or "full" if it has to be stopped. Raises Stopped."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(min(0.1, left))
+            return ""
+        if stop():
+            raise Stopped
+        if crowded(folder):
+            return "full"
+    return "timeout"
 
 
-def collect(folder, exercise, cases, code, late, seconds):
+def crowded(folder):
+    """Whether more is written than an exercise needs; links are not followed."""
+    folders, size, count = [folder], 0, 0
+    while folders:
+        with contextlib.suppress(OSError), os.scandir(folders.pop()) as items:      # gone, closed, or too deep
+            for item in items:
+                size, count = size + item.stat(follow_symlinks=False).st_size, count + 1
+                if size > CROWDED[0] or count > CROWDED[1]:
+                    return True
+                if item.is_dir(follow_symlinks=False):
+                    folders.append(item.path)
+    return False
+
+
+def kill(child):
+    """The child and its group, again and again until nobody is left: some may be starting others."""
+    for _ in range(500 if hasattr(os, "killpg") else 0):
+        try:
+            os.killpg(child.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):       # macOS says the latter of those that have ended
+            break
+        child.poll()
+        time.sleep(0.002)
+    child.kill()
+    child.wait()
+
+
+def remove(folder):
+    """The folder, however it was left."""
+    with contextlib.suppress(OSError):          # flat, as a rule
+        for item in list(os.scandir(folder)):
+            os.unlink(item)
+        return os.rmdir(folder)
+    for _ in range(2):
+        if shutil.which("rm"):                  # goes deeper than rmtree, which needs a descriptor for each level
+            subprocess.run(["rm", "-rf", str(folder)], stderr=subprocess.DEVNULL)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+        if os.path.lexists(folder):
+            unlock(folder)
+
+
+def unlock(folder):
+    """Give back the rights that were taken away, from the top down."""
+    with contextlib.suppress(OSError, RecursionError):
+        os.chmod(folder, 0o700)
+        for path, folders, _ in os.walk(folder):
+            for item in (os.path.join(path, name) for name in folders):
+                if not os.path.islink(item):
+                    os.chmod(item, 0o700)
+
+
+def collect(folder, exercise, cases, code, ended, seconds):
     """Read what the child has left, each file with suspicion."""
     said = words(folder / "said.json")
     came = []
@@ -117,52 +189,11 @@ def collect(folder, exercise, cases, code, late, seconds):
         outputs = [array(folder / f"out_{i}_{j}.npy") for j in range(len(exercise.outputs) + 1)]
         while outputs and outputs[-1] is None and len(outputs) > len(here.get("kinds", [])):
             outputs.pop()
-        came.append(Came(outputs, [array(folder / f"after_{i}_{j}.npy") for j in range(len(case.arrays()))], here))
-    kinds = [what.get("kind", "") for what in (said, *(case.said for case in came))]
-    ended = "timeout" if late or code in (-getattr(signal, "SIGXCPU", 24), -signal.SIGKILL) else (
-        "memory" if "MemoryError" in kinds or str(said.get("error", "")).startswith("MemoryError") else
-        "killed" if code else "")
-    printed = contents(folder / "printed.txt") or b""
+        after = [array(folder / f"after_{i}_{j}.npy", before.nbytes + 1024) for j, before in enumerate(case.arrays())]
+        came.append(Came(outputs, after, here or {"kind": "OSError", "error": FULL} if ended == "full" else here))
+    errors = [str(what.get("error", "")) for what in (said, *(case.said for case in came))]
+    if not ended and any(error.startswith("MemoryError") for error in errors):
+        ended = "memory"
+    ended = "killed" if ended == "full" or not ended and code else ended
+    printed = contents(folder / "printed.txt", 4 * SHOWN, whole=False) or b""
     return Run(ended, code, seconds, printed.decode("utf-8", "replace")[:SHOWN], said, came)
-
-
-def contents(path):
-    """The bytes of a regular file of a moderate size, or None; never through a link, and without waiting."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-                             | getattr(os, "O_BINARY", 0))
-    except OSError:
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST + 1024:
-            return None
-        return file.read(LARGEST + 1024)
-
-
-def array(path):
-    """The array in a .npy file, or None: numbers alone, and no larger than the file says."""
-    data = contents(path)
-    if data is None:
-        return None
-    stream = io.BytesIO(data)
-    try:
-        if np.lib.format.read_magic(stream) != (1, 0):
-            return None
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-        if dtype.kind not in "fiub":
-            return None
-        return np.frombuffer(data, dtype, offset=stream.tell()).reshape(shape, order="F" if fortran else "C")
-    except Exception:                           # whatever a forged header can bring about
-        return None
-
-
-def words(path):
-    """What the child said: words and lists of words, all else is dropped."""
-    try:
-        said = json.loads(contents(path) or b"{}")
-    except (ValueError, RecursionError):
-        return {}
-    return {key: value for key, value in said.items() if isinstance(value, str)
-            or isinstance(value, list) and all(isinstance(item, str) for item in value)
-            } if isinstance(said, dict) else {}

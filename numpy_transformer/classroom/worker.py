@@ -1,7 +1,7 @@
 """Run one student's file on the cases of one exercise, in a process of its own: `python -I -B worker.py`.
 
-It sees inputs alone. What it saves is raw arrays; the verdict is somebody else's. It stands alone: the
-limits are set before NumPy is imported, and nothing of the package is.
+It sees inputs alone. What it saves is raw arrays; the verdict is somebody else's. It stands alone with
+`limits.py` beside it: limits are set before NumPy is imported, and nothing of the package is.
 """
 
 import contextlib
@@ -13,7 +13,6 @@ import sys
 import traceback
 import types
 
-BLOCKED = ("numpy_transformer", "lessons", "torch", "jax", "tensorflow", "scipy", "autograd")
 SAY = 2000                                      # characters of an error at most
 
 
@@ -21,13 +20,15 @@ class Function:
     """A function as an argument: its source, which may use np, math and these arrays."""
 
     def __init__(self, source, **arrays):
-        self.source, self.arrays = source, arrays
+        self.source, self.arrays, self.made = source, arrays, None
 
     def __call__(self, *arguments):
-        import math
+        if self.made is None:
+            import math
 
-        import numpy as np
-        return eval(self.source, {"np": np, "math": math, **self.arrays})(*arguments)
+            import numpy as np
+            self.made = eval(self.source, {"np": np, "math": math, **self.arrays})
+        return self.made(*arguments)
 
 
 def produce(target, inputs, calls=(), paths=()):
@@ -48,35 +49,6 @@ def inside(value, kind):
     if isinstance(value, (tuple, list)):
         return [found for item in value for found in inside(item, kind)]
     return [value] if isinstance(value, kind) else []
-
-
-def limit(seconds, megabytes):
-    """Processor time, memory, size of a file and number of processes, where the system can do that."""
-    try:
-        import resource
-    except ImportError:                         # Windows
-        return
-    for name, value in (("CPU", seconds), ("AS", megabytes << 20), ("FSIZE", 4 << 20), ("CORE", 0),
-                        ("NPROC", processes() + 64)):
-        with contextlib.suppress(AttributeError, ValueError, OSError):
-            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
-
-
-def processes():
-    """How many there are already: the limit counts all of one user."""
-    try:
-        with open("/proc/loadavg") as file:
-            return int(file.read().split()[3].split("/")[1])
-    except OSError:
-        return 4096
-
-
-class Blocker:
-    """Refuses the imports that would solve an exercise."""
-
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in BLOCKED:
-            raise ImportError(f"{name} cannot be imported in an exercise: write it with NumPy alone")
 
 
 def write(name, content):
@@ -109,14 +81,17 @@ def load(path, name):
     return None, sorted(key for key, value in names.items() if callable(value) and not key.startswith("_"))
 
 
-def main():
-    with open("job.json") as file:
-        job = json.load(file)
-    limit(job["seconds"], job["megabytes"])
-    sys.path.append(job["numpy"])
-    import numpy as np
-    read, save = np.load, np.lib.format.write_array
+def settle(path, np):
+    """A program that draws numbers without a seed draws the same ones at every run."""
+    with open(path, "rb") as file:
+        if b"random" in file.read():            # else NumPy need not load it
+            import random
+            random.seed(0)
+            np.random.seed(0)
 
+
+def unpacked(cases, read):
+    """The arguments of all cases, from the job's words and files."""
     def argument(value):
         if isinstance(value, dict) and "array" in value:
             return read(value["array"])
@@ -124,9 +99,24 @@ def main():
             return Function(value["function"], **{key: argument(part) for key, part in value["arrays"].items()})
         return [argument(part) for part in value] if isinstance(value, list) else value
 
-    cases = [([argument(value) for value in inputs], [(method, [argument(value) for value in arguments])
-              for method, arguments in calls]) for inputs, calls in job["cases"]]
+    return [([argument(value) for value in inputs], [(method, [argument(value) for value in arguments])
+             for method, arguments in calls]) for inputs, calls in cases]
+
+
+def main():
+    with open("job.json") as file:
+        job = json.load(file)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    from limits import Blocker, guard, limit
+    del sys.path[0]
+    limit(job["seconds"], job["megabytes"])
+    sys.path.append(job["numpy"])
+    import numpy as np
+    cases, save = unpacked(job["cases"], np.load), np.lib.format.write_array
     sys.meta_path.insert(0, Blocker())
+    settle(job["file"], np)
+    if os.name == "posix":
+        guard([os.path.dirname(os.__file__), sys.prefix, sys.base_prefix, job["numpy"]], job["secret"])
     try:
         target, names = load(job["file"], job["name"])
     except BaseException as error:              # SystemExit too
@@ -141,18 +131,27 @@ def main():
         pass
     for i, (inputs, calls) in enumerate(cases):
         try:
-            outputs = produce(target, inputs, calls, job["paths"])
-            kinds = [type(output).__name__ for output in outputs]
-            for j, output in enumerate(outputs[:len(job["paths"]) + 8]):
-                array = np.asarray(output)
-                if array.dtype.kind in "fiub":
-                    write(f"out_{i}_{j}.npy", functools.partial(save, array=array, allow_pickle=False))
+            answer(i, produce(target, inputs, calls, job["paths"])[:len(job["paths"]) + 8], save, np)
             for j, array in enumerate(inside([inputs, [arguments for _, arguments in calls]], np.ndarray)):
                 write(f"after_{i}_{j}.npy", functools.partial(save, array=array, allow_pickle=False))
-            say(f"said_{i}.json", kinds=kinds)
         except BaseException as error:
             say(f"said_{i}.json", kind=type(error).__name__, error=described(error, job["file"]))
 
 
+def answer(i, outputs, save, np):
+    """Save what came back in case i: the arrays of numbers, and what each was."""
+    for j, output in enumerate(outputs):
+        array = np.asarray(output)
+        if array.dtype.kind in "fiub":
+            write(f"out_{i}_{j}.npy", functools.partial(save, array=array, allow_pickle=False))
+    say(f"said_{i}.json", kinds=[type(output).__name__ for output in outputs])
+
+
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except BaseException:                       # such as a file that the student's program has put in the way
+        traceback.print_exc()
+    with contextlib.suppress(BaseException):
+        sys.stdout.flush()
+    os._exit(0)                                 # what the program still has running ends here
