@@ -13,7 +13,7 @@ import numpy as np
 def linear_backward(x, weight, dy):
     """The gradients of y = x weight + bias.
 
-    x: (..., d_in).  weight: (d_in, d_out).  dy: (..., d_out), dL/dy.
+    x: (..., d_in), any number of leading axes, or none.  weight: (d_in, d_out).  dy: (..., d_out), dL/dy.
     All rows of x share weight and bias. Return dx: (..., d_in), dweight: (d_in, d_out), dbias: (d_out,).
     """
     # TODO: replace this line; do not change the arguments in place.

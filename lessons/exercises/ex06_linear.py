@@ -21,8 +21,9 @@ class Parameter:
 class Linear:
     """y = x weight + bias, a layer that can be used several times before its gradients are asked for.
 
-    forward takes x: (..., d_in) and returns y: (..., d_out). backward takes dy: (..., d_out), belongs to the latest
-    forward without one, returns dx and adds (+=) into weight.grad (d_in, d_out) and bias.grad (d_out,).
+    forward takes x: (..., d_in) and returns y: (..., d_out). backward takes dy: (..., d_out), returns dx: (..., d_in),
+    and adds (+=) into weight.grad (d_in, d_out) and bias.grad (d_out,). It belongs to the latest forward that has had
+    no backward yet: of two forwards, the second is answered first.
     """
 
     def __init__(self, weight, bias):

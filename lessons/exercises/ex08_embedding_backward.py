@@ -15,7 +15,7 @@ def embedding_backward(ids, dy, vocab_size, pad_id):
 
     ids: (...), whole numbers from 0 to vocab_size - 1, which may repeat.  dy: (..., D), dL/dy.
     vocab_size: V, the number of rows of the table.  pad_id: the id of the padding, or None: then there is none.
-    Return dtable: (V, D). A row that had no influence on y has gradient 0.
+    Return dtable: (V, D), of the dtype of dy. A row that had no influence on y has gradient 0.
     """
     # TODO: replace this line; do not change the arguments in place.
     raise NotImplementedError

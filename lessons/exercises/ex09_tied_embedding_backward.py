@@ -15,7 +15,7 @@ def tied_embedding_backward(ids, dy, h, dz):
 
     ids: (...), whole numbers from 0 to V - 1, which may repeat.  dy: (..., D), dL/dy.
     h: (..., D), what the model makes of y.  dz: (..., V), dL/dz, the gradient of the logits.
-    Return dtable: (V, D), the gradient of the one table.
+    Return dtable: (V, D), the gradient of the one table, of the dtype of dz.
     """
     # TODO: replace this line; do not change the arguments in place.
     raise NotImplementedError

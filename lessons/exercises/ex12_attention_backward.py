@@ -11,9 +11,9 @@ import numpy as np
 
 
 def softmax_backward(p, dp):
-    """The gradient of the logits.
+    """The gradient of the logits z, where forward was p = softmax(z) of each row.
 
-    p: (..., n) output of softmax, rows sum to 1.  dp: (..., n) dL/dp.  Return dz: (..., n), dL/dz.
+    p: (..., n), what forward returned, rows sum to 1.  dp: (..., n), dL/dp.  Return dz: (..., n), dL/dz.
     """
     return p * (dp - (p * dp).sum(-1, keepdims=True))
 

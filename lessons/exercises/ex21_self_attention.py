@@ -21,8 +21,9 @@ class Parameter:
 class Linear:
     """y = x weight + bias, a layer that can be used several times before its gradients are asked for.
 
-    forward takes x: (..., d_in) and returns y: (..., d_out). backward takes dy: (..., d_out), belongs to the latest
-    forward without one, returns dx and adds (+=) into weight.grad (d_in, d_out) and bias.grad (d_out,).
+    forward takes x: (..., d_in) and returns y: (..., d_out). backward takes dy: (..., d_out), returns dx: (..., d_in),
+    and adds (+=) into weight.grad (d_in, d_out) and bias.grad (d_out,). It belongs to the latest forward that has had
+    no backward yet: of two forwards, the second is answered first.
     """
 
     def __init__(self, weight, bias):
@@ -46,16 +47,17 @@ class Linear:
 def softmax(z):
     """p = softmax of each row.
 
-    z: (..., n) logits, in the thousands too.  Return p: (..., n), p_j = exp(z_j) / sum_k exp(z_k) within each row.
+    z: (..., n) logits, in the thousands too. A row is what lies along the last axis; the dots stand for any number of
+    axes before it, or none.  Return p: (..., n), p_j = exp(z_j) / sum_k exp(z_k) within each row.
     """
     p = np.exp(z - z.max(-1, keepdims=True))
     return p / p.sum(-1, keepdims=True)
 
 
 def softmax_backward(p, dp):
-    """The gradient of the logits.
+    """The gradient of the logits z, where forward was p = softmax(z) of each row.
 
-    p: (..., n) output of softmax, rows sum to 1.  dp: (..., n) dL/dp.  Return dz: (..., n), dL/dz.
+    p: (..., n), what forward returned, rows sum to 1.  dp: (..., n), dL/dp.  Return dz: (..., n), dL/dz.
     """
     return p * (dp - (p * dp).sum(-1, keepdims=True))
 
@@ -83,7 +85,8 @@ class SelfAttention:
     """Multi-head attention of a sequence on itself; may be used several times before its gradients are asked for.
 
     q, k, v = heads of query(x), key(x), value(x),  p = softmax(q kᵀ / sqrt(d)) over visible keys,
-    y = output(merged heads of p v).  backward belongs to the latest forward without one.
+    y = output(merged heads of p v).  backward belongs to the latest forward that has had no backward yet.
+    For float32 arguments y and dx are float32: math.sqrt(d) keeps it, np.sqrt(d) makes it float64.
     """
 
     def __init__(self, num_heads, query, key, value, output):

@@ -13,8 +13,8 @@ import numpy as np
 def relu_backward(x, dy):
     """The gradient of y = max(0, x), entry by entry.
 
-    x: any shape, what forward saw.  dy: the same shape, dL/dy.  Return dx: the same shape, dL/dx.
-    At x = 0 there is a corner: there a slope of 0 and one of 1 both pass.
+    x: any shape, what forward saw.  dy: the same shape, dL/dy.  Return dx: the same shape and dtype, dL/dx.
+    At x = 0 there is a corner: a slope of 0, of 1 and all between them pass there.
     """
     # TODO: replace this line; do not change the arguments in place.
     raise NotImplementedError

@@ -14,7 +14,7 @@ def dropout(x, u, p, training):
     """Dropout with given random numbers.
 
     x: any shape.  u: the same shape, uniform in [0, 1).  p: a number in [0, 1), the probability of DROPPING an entry.
-    training: True or False.  Return y: the shape of x.
+    training: True or False.  Return y: the shape and dtype of x.
     In training an entry with u < p becomes 0, and all others are divided by 1 - p, so that the mean stays. Not in
     training nothing is dropped or scaled, y = x.
     """

@@ -42,8 +42,9 @@ class EncoderBlock:
     """A pre-norm block: attention, then feed_forward, each in a residual connection with its norm before it.
 
     norm1 belongs to attention, norm2 to feed_forward. The four parts are given, each a Layer with forward(x) and
-    backward(dy), used once in forward and once in backward; what they compute is of no matter here. They remember
-    what their backward needs, and add into the gradients of their weights; the block itself has nothing to remember.
+    backward(dy), called once in the block's forward and once in its backward; what they compute is of no matter here.
+    They remember what their backward needs, and add into the gradients of their weights; the block itself has nothing
+    to remember.
     """
 
     def __init__(self, norm1, attention, norm2, feed_forward):

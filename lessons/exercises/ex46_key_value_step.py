@@ -13,14 +13,15 @@ import numpy as np
 def softmax(z):
     """p = softmax of each row.
 
-    z: (..., n) logits, in the thousands too.  Return p: (..., n), p_j = exp(z_j) / sum_k exp(z_k) within each row.
+    z: (..., n) logits, in the thousands too. A row is what lies along the last axis; the dots stand for any number of
+    axes before it, or none.  Return p: (..., n), p_j = exp(z_j) / sum_k exp(z_k) within each row.
     """
     p = np.exp(z - z.max(-1, keepdims=True))
     return p / p.sum(-1, keepdims=True)
 
 
 def key_value_step(q, k, v, keys, values):
-    """Causal attention of one new token, without computing anything of the earlier ones again.
+    """Causal attention, softmax(q kᵀ / sqrt(d)) v, of one new token, without computing the earlier ones again.
 
     q, k, v: (..., 1, d), query, key and value of the new token.
     keys, values: (..., S, d), those of the S earlier tokens, in order; S may be 0.

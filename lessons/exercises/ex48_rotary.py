@@ -15,7 +15,7 @@ def rotary(x, offset):
 
     Turned by θ means: a cos θ - b sin θ stands where a stood, and a sin θ + b cos θ where b stood.
     x: (..., T, d), d even: queries or keys.  offset: the position of the first token; t = offset, offset + 1, ...
-    Return y: (..., T, d).
+    Return y: (..., T, d), of the dtype of x.
     """
     # TODO: replace this line; do not change the arguments in place.
     raise NotImplementedError

@@ -13,8 +13,9 @@ import numpy as np
 class Softmax:
     """p = softmax(z / temperature) of each row, a layer that can be used several times before its backward.
 
-    temperature is a number above 0. forward takes z: (..., n) and returns p: (..., n). backward takes dp: (..., n),
-    belongs to the latest forward without one, and returns dz: (..., n). It knows only what forward has remembered.
+    temperature is a number above 0. forward takes z: (..., n) and returns p: (..., n). backward takes dp: (..., n) and
+    returns dz: (..., n). It belongs to the latest forward that has had no backward yet: of two forwards, the second is
+    answered first. Of a forward it knows only what that has remembered.
     """
 
     def __init__(self, temperature):

@@ -11,7 +11,7 @@ import numpy as np
 
 
 def positions_in_the_figure():
-    """Look at figures/04_dot_products.png: dot products of the sinusoid's rows, PE(t) · PE(s), for 100 positions.
+    """Look at figures/04_dot_products.png: dot products PE(t) · PE(s) of the sinusoid's rows, 100 positions, D = 128.
 
     Return seven numbers in a tuple: 1 for each statement that the figure bears out, else 0, and the number of 7.
     1. The dot product depends on the distance of t and s alone.

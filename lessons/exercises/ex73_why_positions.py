@@ -14,7 +14,7 @@ def why_positions():
     """Why does a Transformer need a positional encoding?  No dropout, random weights; 1 for yes, 0 for no.
 
     Say it without running anything. Return these seven in a tuple:
-    1. The tokens of an encoder without positions are reversed. Are its outputs the old ones, in reversed order?
+    1. The tokens that an encoder without positions reads are reversed. Are its outputs the old ones, in reversed order?
     2. Does the mean of its outputs over the tokens change when the tokens are reversed?
     3. A sinusoid is added before the encoder. Are the outputs then the old ones in reversed order?
     4. A decoder without positions, one block, causal mask: the first two of five tokens are exchanged. Can the output

@@ -14,7 +14,8 @@ def encoder_and_decoder():
     """What is the difference of encoder and decoder?  Say it without running anything.
 
     The source has 4 tokens, the last one is padding; the target has 3, none is padding. Return these seven in a tuple,
-    the first three as arrays of 0 and 1, a row for each query, a column for each key, 1 = may attend:
+    the first three as arrays of 0 and 1, a row for each query, a column for each key, 1 = may attend. As a query, a
+    token that is padding has a row like any other:
     1. (4, 4): the self-attention of the encoder
     2. (3, 3): the self-attention of the decoder
     3. (3, 4): the cross-attention

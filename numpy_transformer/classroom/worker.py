@@ -141,7 +141,10 @@ def main():
 def answer(i, outputs, save, np):
     """Save what came back in case i: the arrays of numbers, and what each was."""
     for j, output in enumerate(outputs):
-        array = np.asarray(output)
+        try:
+            array = np.asarray(output)
+        except ValueError:                      # a list of arrays of several shapes; its kind is told
+            continue
         if array.dtype.kind in "fiub":
             write(f"out_{i}_{j}.npy", functools.partial(save, array=array, allow_pickle=False))
     say(f"said_{i}.json", kinds=[type(output).__name__ for output in outputs])

@@ -1,9 +1,11 @@
 """The exercises, each with its solution, its cases and its catalogue of mistakes; one file a family."""
 
+import functools
 import importlib
 import pkgutil
 
 
+@functools.cache
 def exercises():
     """All exercises by number."""
     modules = [importlib.import_module(f"{__name__}.{item.name}") for item in pkgutil.iter_modules(__path__)]

@@ -11,8 +11,8 @@ from ..exercise import Exercise, Mistake
 def relu_backward(x, dy):
     """The gradient of y = max(0, x), entry by entry.
 
-    x: any shape, what forward saw.  dy: the same shape, dL/dy.  Return dx: the same shape, dL/dx.
-    At x = 0 there is a corner: there a slope of 0 and one of 1 both pass.
+    x: any shape, what forward saw.  dy: the same shape, dL/dy.  Return dx: the same shape and dtype, dL/dx.
+    At x = 0 there is a corner: a slope of 0, of 1 and all between them pass there.
     """
     return dy * (x > 0)
 
@@ -37,7 +37,8 @@ def by(layer, x, dy):
 def gelu(x):
     """GELU in its tanh form, y = x (1 + tanh(c (x + 0.044715 x³))) / 2 with c = sqrt(2 / pi), entry by entry.
 
-    x: any shape.  Return y: the same shape. This is the form of GPT-2; the exact one, x Φ(x), is another function.
+    x: any shape.  Return y: the same shape and dtype. This is the form of GPT-2; the exact one, x Φ(x), is another
+    function.
     """
     c = math.sqrt(2 / math.pi)
     t = np.tanh(c * (x + 0.044715 * x ** 3))
@@ -77,7 +78,7 @@ EXERCISES = [
                     "That is the slope alone: the chain rule multiplies it by dy."),
             Mistake("ACT-3", {"(x > 0)": "(np.maximum(x, 0) / x)"},
                     "The slope as y / x is 0 / 0 = NaN where x is exactly 0. Compare instead of dividing."),
-            Mistake("ACT-4", {"(x > 0)": "(x < 0)"}, "The mask is reversed: the gradient passes where x > 0."),
+            Mistake("ACT-4", {"(x > 0)": "(x < 0)"}, "The mask is reversed: the gradient should pass where x > 0."),
             Mistake("LIN-8", {"return dy * (x > 0)": "dy[x < 0] = 0\n    return dy"},
                     "The values are right, but dy belongs to the caller, who may need it again. Make a new array."),
         ),
@@ -100,6 +101,7 @@ EXERCISES = [
             Mistake("GEL-6b", {"x + 0.044715 * x ** 3": "x"}, "The cubic term is missing."),
             Mistake("GEL-6c", {"math.sqrt(2 / math.pi)": "math.sqrt(2 * math.pi)"},
                     "c is sqrt(2 / pi), not sqrt(2 pi)."),
+            Mistake("GEL-6h", {"2 / math.pi)": "math.pi / 2)"}, "c is upside down: it is sqrt(2 / pi)."),
             Mistake("GEL-6d", {"(1 + t) / 2": "(1 + t)"},
                     "The half is missing: for large x the result should be x, and yours is 2 x."),
             Mistake("GEL-6e", {"c * (x + 0.044715 * x ** 3)": "c * x + 0.044715 * x ** 3"},
@@ -130,6 +132,8 @@ EXERCISES = [
             Mistake("GEL-5b", {" * c * (1 +": " * (1 +"},
                     "c multiplies everything inside of tanh, so dt/dx carries it too."),
             Mistake("GEL-5c", {"x * dt / 2": "x * dt"}, "The half belongs to both terms of the product rule."),
+            Mistake("GEL-5d", {"c * (1 + 3 * 0.044715 * x ** 2)": "(c + 3 * 0.044715 * x ** 2)"},
+                    "c stands at the 1 only: it multiplies everything inside of tanh, the cubic too."),
             Mistake("GEL-7", {"(1 + t) / 2 + ": ""}, "Only the second term of the product rule: x is a factor, too."),
             Mistake("GEL-8", {"+ x * dt": "+ dt"}, "In the second term of the product rule x stays as a factor."),
             Mistake("GEL-9", {"dy * slope": "slope"}, "That is the slope alone: the chain rule multiplies it by dy."),

@@ -14,7 +14,8 @@ def attention(q, k, v):
 
     y = p v,  p = softmax(q kᵀ / sqrt(d)): row t of p holds the weights with which query t takes the S values.
     q: (..., T, d) queries.  k: (..., S, d) keys.  v: (..., S, e) values.
-    Return y: (..., T, e) and p: (..., T, S), each row of which sums to 1.
+    Return y: (..., T, e) and p: (..., T, S), each row of which sums to 1, both of the dtype of q: math.sqrt(d) keeps
+    float32, np.sqrt(d) makes it float64.
     """
     scores = q @ k.mT / math.sqrt(q.shape[-1])
     p = softmax(scores)
@@ -172,6 +173,17 @@ EXERCISES = [
                     "dv is made with the weights before dropout: y was computed with those after it."),
             Mistake("ATB-10c", {"softmax_backward(p, dp)": "softmax_backward(p * m, dp)"},
                     "softmax_backward is given the weights after dropout: what softmax returned was p."),
+            Mistake("ATB-10d", {" @ v.mT * m": " @ v.mT", "softmax_backward(p, dp)": "softmax_backward(p, dp) * m"},
+                    "m comes too late: dropout followed softmax in forward, so on the way back it comes before "
+                    "softmax_backward."),
+            Mistake("ATB-10e", {" @ v.mT * m": " @ v.mT * (m > 0)"},
+                    "The gradient of a weight is struck out where the weight was, but not scaled: those that were kept "
+                    "were multiplied by m, too."),
+            Mistake("ATB-10f", {" @ v.mT * m": " @ v.mT", "softmax_backward(p, dp)": "softmax_backward(p * m, dp)"},
+                    "p * m stands in the place of both p and m. They belong to two steps: dropout multiplied by m, and "
+                    "so does its backward; then softmax is taken back with what it had returned, p."),
+            Mistake("ATB-13", {"(p * m).mT": "(p * m).T", "ds.mT": "ds.T", "v.mT": "v.T"},
+                    ".T reverses all axes, that of the batch too, and is right for two axes only. Swap the last two."),
             Mistake("ATB-11", {
                 "dv = (p": f"e = np.exp(q @ k.mT{SCALE})\n    p = e / e.sum(-1, keepdims=True)\n    dv = (p"},
                     "The weights are computed again, without the mask of forward: a hidden key gets gradients. Take "

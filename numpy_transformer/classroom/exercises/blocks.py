@@ -30,8 +30,9 @@ class EncoderBlock:
     """A pre-norm block: attention, then feed_forward, each in a residual connection with its norm before it.
 
     norm1 belongs to attention, norm2 to feed_forward. The four parts are given, each a Layer with forward(x) and
-    backward(dy), used once in forward and once in backward; what they compute is of no matter here. They remember
-    what their backward needs, and add into the gradients of their weights; the block itself has nothing to remember.
+    backward(dy), called once in the block's forward and once in its backward; what they compute is of no matter here.
+    They remember what their backward needs, and add into the gradients of their weights; the block itself has nothing
+    to remember.
     """
 
     def __init__(self, norm1, attention, norm2, feed_forward):
@@ -103,13 +104,15 @@ EXERCISES = [
             Mistake("RES-1c", {"return da + ": "return "}, "The skip past attention is forgotten in backward."),
             Mistake("RES-1d", {"a = x + ": "a = ", "return a + ": "return "},
                     "forward has no skips: each sublayer adds to its input, it does not replace it."),
-            Mistake("RES-2", {DX: "return da"},
-                    "attention and norm1 have no backward: dx lacks their branch, and they get no gradients."),
             Mistake("RES-3", {"da = dy + ": "da = 2 * dy + ", "return da + ": "return 2 * da + "},
                     "In backward the skips are added twice."),
-            Mistake("RES-4", {"a = x + ": "a = x\n        a += "},
-                    "a is x itself, so += changes the caller's array, and also what norm1 has remembered: make a new "
-                    "one."),
+            Mistake("RES-4a", {"a = x + ": "a = x\n        a += "},
+                    "+= changes x, the caller's array, and with it what norm1 has remembered: make a new array."),
+            Mistake("RES-4b", {SECOND: "a += self.feed_forward.forward(self.norm2.forward(a))\n        return a"},
+                    "The second += changes the array that norm2 has remembered, so its backward starts from wrong "
+                    "values: make a new array."),
+            Mistake("RES-4c", {"da = dy + ": "da = dy\n        da += "},
+                    "+= changes dy, the caller's array: make a new one."),
             Mistake("RES-5a", {FIRST: "n = self.norm1.forward(x)\n        a = n + self.attention.forward(n)",
                                SECOND: "n = self.norm2.forward(a)\n        return n + self.feed_forward.forward(n)"},
                     "forward adds to the normalized values: in pre-norm the skip keeps its input as it is."),
@@ -128,20 +131,21 @@ EXERCISES = [
             Mistake("RES-8a", {DA: "da = dy + self.norm1.backward(self.attention.backward(dy))",
                                DX: "return da + self.norm2.backward(self.feed_forward.backward(da))"},
                     "backward begins with attention: feed_forward was the last sublayer, so it is the first one here."),
-            Mistake("RES-8b", {"self.attention.forward(": "self.feed_forward.forward(",
-                               "self.feed_forward.forward(": "self.attention.forward("},
-                    "forward begins with feed_forward: attention comes first."),
             Mistake("RES-9", {"self.norm2.backward(self.feed_forward": "self.feed_forward.backward(self.norm2",
                               "self.norm1.backward(self.attention": "self.attention.backward(self.norm1"},
                     "In the branches the norms are undone before their sublayers: forward took each norm first, so "
                     "backward comes to it last."),
             Mistake("RES-11a", {"self.attention.backward(da)": "self.attention.backward(dy)"},
-                    "attention is given dy: it needs the gradient of its own sum, to which feed_forward's branch has "
-                    "been added."),
+                    "In backward, attention is given dy: it needs the gradient of its own sum, to which "
+                    "feed_forward's branch has been added."),
             Mistake("RES-11b", {"return da + ": "return dy + "},
                     "The skip past attention brings dy: what feed_forward's branch has added to it is lost."),
             Mistake("RES-11c", {"self.norm2.forward(a)": "self.norm2.forward(x)"},
-                    "feed_forward reads the block's input: it reads what attention has added to."),
+                    "In forward, feed_forward reads the block's input: it has to read the sum of that and attention's "
+                    "branch."),
+            Mistake("RES-11d", {"return a + ": "return x + "},
+                    "The second sum of forward begins with x, so what attention has added is lost: begin with the "
+                    "first sum."),
             Mistake("RES-14", {"self.norm2.forward": "self.norm1.forward",
                                "self.norm2.backward": "self.norm1.backward"},
                     "Both sublayers use norm1: each has its own norm."),

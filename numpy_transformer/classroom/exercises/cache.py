@@ -10,7 +10,7 @@ from .softmax import softmax
 
 
 def key_value_step(q, k, v, keys, values):
-    """Causal attention of one new token, without computing anything of the earlier ones again.
+    """Causal attention, softmax(q kᵀ / sqrt(d)) v, of one new token, without computing the earlier ones again.
 
     q, k, v: (..., 1, d), query, key and value of the new token.
     keys, values: (..., S, d), those of the S earlier tokens, in order; S may be 0.
@@ -69,6 +69,8 @@ EXERCISES = [
             Mistake("KVS-5", {"softmax(scores)": "softmax(np.where(np.tri(1, scores.shape[-1]) > 0, scores, -np.inf))"},
                     "The causal mask is that of a first token: the query sees key 0 alone. The new token is the last "
                     "of all, and sees all of them."),
+            Mistake("ATF-4", {"softmax(scores)": "scores"},
+                    "The softmax is missing: the weights of a query are positive and sum to 1."),
             Mistake("KVS-6", {"[keys, k]": "[keys, q]"},
                     "The new query is appended to the keys. It serves once and is forgotten; what is kept is the key."),
             Mistake("KVS-7", {"p @ values, keys, values": "p @ values, values, keys"},
@@ -80,7 +82,8 @@ EXERCISES = [
             Mistake("ATF-1", {SCALE: ""},
                     "The scores are not divided by sqrt(d): this step would differ from the forward that trained the "
                     "model."),
-            Mistake("ATF-2", {SCALE: " / math.sqrt(keys.shape[-2])"},
+            Mistake("ATF-2a", {SCALE: " / q.shape[-1]"}, "The scores are divided by d: its root is meant."),
+            Mistake("ATF-2b", {SCALE: " / math.sqrt(keys.shape[-2])"},
                     "The root is that of the number of keys, which grows with each step. A score is a sum of d "
                     "products."),
         ),

@@ -16,7 +16,7 @@ def cross_attention(x, memory, w_q, w_k, w_v):
 
     y = p v,  p = softmax(q kᵀ / sqrt(D)), with queries q, keys k and values v as a decoder makes them of x and memory.
     x: (..., T, D).  memory: (..., S, D).  w_q, w_k, w_v: (D, D), the projections to queries, keys and values.
-    Return y: (..., T, D) and p: (..., T, S).
+    Return y: (..., T, D) and p: (..., T, S), of the dtype of x: math.sqrt(D) keeps float32, np.sqrt(D) does not.
     """
     q = x @ w_q
     k = memory @ w_k
@@ -112,6 +112,13 @@ EXERCISES = [
             Mistake("XAT-7", {"memory @ w_k": "memory @ w_v", "memory @ w_v": "memory @ w_k"},
                     "The matrices of keys and values are exchanged."),
             Mistake("ATF-1", {SCALE: ""}, "The scores are not divided by sqrt(D): their variance grows with D."),
+            Mistake("ATF-2b", {SCALE: " / q.shape[-1]"},
+                    "The scores are divided by D, without the root: they become too small, and the weights too even."),
+            Mistake("ATF-2c", {SCALE: " / math.sqrt(k.shape[-2])"},
+                    "The root is that of the number of keys. A score is a sum of D products, so D sets its size."),
+            Mistake("XAT-10", {"memory @ w_v": "memory"},
+                    "The memory itself is handed over. It goes through w_v first: what a token is found by and what it "
+                    "hands over are two projections of it."),
             Mistake("ATF-4", {"softmax(scores)": "softmax(scores.mT).mT"},
                     "Softmax goes over the queries: the columns of p sum to 1. Each query shares its weight among the "
                     "keys."),
@@ -148,6 +155,9 @@ EXERCISES = [
                     "alone."),
             Mistake("XAT-9", {"dk @ w_k.T + dv @ w_v.T": "dk @ w_v.T + dv @ w_k.T"},
                     "The gradients of keys and values are sent back through each other's matrix."),
+            Mistake("XAT-11", {"dq @ w_q.T": "dq", "dk @ w_k.T + dv @ w_v.T": "dk + dv"},
+                    "The gradients stop at queries, keys and values: on to x and memory they go through w_q, w_k and "
+                    "w_v."),
             Mistake("LIN-2a", {"w_q.T": "w_q"},
                     "dx is made with w_q as it is: the way back goes through it transposed. It is square, so this "
                     "runs."),

@@ -121,9 +121,12 @@ def draw_beam(rng, n, max_len=None, beam=2, alpha=2.0, shows=("BEAM-3a", "BEAM-5
 
 
 def other_beams(rng):
-    n = SimpleNamespace(T=7, V=7)
-    return [("texts end early and late", draw_beam(rng, n, shows=("BEAM-6", "BEAM-7"))),
+    small, n = SimpleNamespace(T=4, V=5), SimpleNamespace(T=7, V=7)       # the small one tells most mistakes apart
+    return [("texts end early and late", draw_beam(rng, small, shows=("BEAM-6", "BEAM-7"))),
             ("a search over many tokens", draw_beam(rng, n, shows=("BEAM-4a", "BEAM-10b"))),
+            ("unfinished texts at the end", draw_beam(rng, small, shows=("BEAM-4d",), ending=0.0)),
+            ("a long text of high log P", draw_beam(rng, SimpleNamespace(T=5, V=5), beam=3, alpha=1.0,
+                                                    shows=("BEAM-3d", "BEAM-10a"), ending=0.0)),
             ("a wider beam", draw_beam(rng, n, beam=4, alpha=1.5)),
             ("a beam of 1", draw_beam(rng, n, beam=1, alpha=0.6, shows=())),
             ("plain log P", draw_beam(rng, n, beam=3, alpha=0.0, shows=())),
@@ -133,12 +136,7 @@ def other_beams(rng):
 
 LOG_P = "log_softmax(model(ids)[-1])"
 PENALTY = "((5 + length) / 6) ** alpha"
-FIRST_ROW = ("The logits are taken from row 0, which scores the token behind bos, in every step. The next token is "
-             "scored behind the last one.")
-LAST_ALONE = ("The model is given the last token alone. The next token depends on all tokens so far, and a model "
-              "knows only what it is given.")
-WITH_BOS = "The result begins with bos. Nobody wrote that one: the text begins behind it."
-WITHOUT_EOS = "eos is left out of the result. Here it stays: it tells that the text has ended, and was not cut off."
+LAST = f"last = [(ids[1:], total / {PENALTY}) for ids, total in candidates[:beam]]\n    "
 
 EXERCISES = [
     Exercise(
@@ -153,17 +151,24 @@ EXERCISES = [
             Mistake("GRD-1", {" and ids[-1] != eos": ""},
                     "The writing goes on behind eos. eos says that the text has ended: stop once it has been "
                     "appended."),
-            Mistake("GRD-2", {"ids[1:]": "ids"}, WITH_BOS),
+            Mistake("GRD-2", {"ids[1:]": "ids"},
+                    "The result begins with bos. The model has not written that one: the text begins behind it."),
             Mistake("GRD-3", {"np.argmax": "np.argmin"}, "In each step the least likely token is taken."),
-            Mistake("GRD-4a", {"model(ids)[-1]": "model(ids)[0]"}, FIRST_ROW, twin="GRD-10"),
+            Mistake("GRD-4a", {"model(ids)[-1]": "model(ids)[0]"},
+                    "The logits are taken from row 0, which scores the token behind bos, in every step. The next token "
+                    "is scored behind the last one.", twin="GRD-10"),
             Mistake("GRD-4b", {"model(ids)[-1]": "model(ids)"},
                     "The largest of all T V logits is taken, and argmax counts through all rows. Only one row scores "
                     "the next token."),
             Mistake("GRD-4c", {"model(ids)[-1]": "model(ids)[:, -1]"},
                     "[:, -1] takes the last column: the logit of the last word of the vocabulary, at each place. That "
                     "would be right for logits (B, T, V); here they are (T, V)."),
-            Mistake("GRD-5", {"model(ids)": "model(ids[-1:])"}, LAST_ALONE),
-            Mistake("GRD-6", {"ids[1:]": "[token for token in ids[1:] if token != eos]"}, WITHOUT_EOS),
+            Mistake("GRD-5", {"model(ids)": "model(ids[-1:])"},
+                    "The model is given the last token alone. The next token depends on all tokens so far, and a model "
+                    "knows only what it is given."),
+            Mistake("GRD-6", {"ids[1:]": "[token for token in ids[1:] if token != eos]"},
+                    "eos is left out of the result. Here it stays: it tells that the text has ended, and was not cut "
+                    "off."),
             Mistake("GRD-7a", {"len(ids) <= max_len": "len(ids) < max_len"},
                     "One token too few is written where eos does not come: max_len counts the tokens behind bos."),
             Mistake("GRD-7b", {"len(ids) <= max_len": "len(ids) <= max_len + 1"},
@@ -203,19 +208,28 @@ EXERCISES = [
                     "The score is plain log P. It falls with each token, so short texts win; the length has to be "
                     "accounted for."),
             Mistake("BEAM-3b", {PENALTY: "length ** alpha"},
-                    "log P is divided by length^alpha. Here it is ((5 + length) / 6)^alpha, which favours long texts "
+                    "log P is divided by length^alpha. Here it is ((5 + length) / 6)^alpha, which favors long texts "
                     "less."),
             Mistake("BEAM-3c", {PENALTY: "((6 + length) / 6) ** alpha"},
-                    "The length is one too large: eos counts, bos does not."),
-            Mistake("BEAM-3d", {f"total / {PENALTY}": f"total * {PENALTY}"},
-                    "log P is multiplied by the length penalty. log P is negative, so that punishes long texts once "
-                    "more."),
+                    "The length is one too large: bos does not count."),
+            Mistake("BEAM-3d", {"key=lambda text: text[1]":
+                                "key=lambda text: text[1] * ((5 + len(text[0])) / 6) ** alpha"},
+                    "The finished texts are compared by log P, and the length is only accounted for in the score that "
+                    "is returned. The best text is the one of the highest score."),
             Mistake("BEAM-4a", {"ids[-1] == eos or length": "length"},
                     "Finished texts are dropped: what ends in eos does not go on, and nobody keeps it. Put it aside "
                     "with its score."),
             Mistake("BEAM-4b", {" or length == max_len": ""},
                     "What is unfinished after max_len tokens is lost. There the `beam` best candidates count as "
                     "finished."),
+            Mistake("BEAM-4c", {" or length == max_len": "", "ids, score = max(finished,": LAST +
+                                "ids, score = max(finished or last,"},
+                    "What is unfinished after max_len tokens counts only if nothing else has finished. There the "
+                    "`beam` best candidates count as finished in any case."),
+            Mistake("BEAM-4d", {" or length == max_len": "", "ids, score = max(finished,": LAST +
+                                "ids, score = max(finished + last if len(finished) < beam else finished,"},
+                    "What is unfinished after max_len tokens counts only if fewer than `beam` texts have finished. "
+                    "There the `beam` best candidates count as finished in any case."),
             Mistake("BEAM-5", {"][:beam]": "][:1]"},
                     "One unfinished text is kept in each step, as in greedy decoding. Follow `beam` of them."),
             Mistake("BEAM-6", {"candidates if ids[-1] != eos": "candidates"},
@@ -226,30 +240,15 @@ EXERCISES = [
             Mistake("BEAM-8", {"candidates[:beam] if": "candidates if"},
                     "Every candidate with eos counts as finished, however unlikely it is. It has to be among the "
                     "`beam` best candidates of its step."),
-            Mistake("BEAM-9", {"max(finished, key=lambda text: text[1])": "finished[0]"},
-                    "The text that was finished first is returned. One that came later may have a higher score.",
-                    twin="BEAM-10a"),
             Mistake("BEAM-10a", {"len(finished) >= beam": "finished"},
-                    "The search ends with the first finished text. It goes on until there are `beam` of them.",
-                    twin="BEAM-9"),
+                    "The first finished text is returned, or the search ends with it. It goes on until there are "
+                    "`beam` of them: one that comes later may have a higher score."),
             Mistake("BEAM-10b", {"len(finished) >= beam": "False"},
                     "The search always goes on to max_len. It ends after the step in which the finished texts are "
                     "`beam` or more."),
-            Mistake("BEAM-11", {"-candidate[1]": "candidate[1]"},
-                    "The candidates are ranked from the worst: sort goes up, and the highest log P has to be first."),
             Mistake("BEAM-12", {"total + log_p[token]": "log_p[token]"},
                     "A candidate has the log probability of its last token alone. It is added to that of the text so "
                     "far."),
-            Mistake("BEAM-13", {"candidates += [([*ids, token], total + log_p[token]) for token in range(len(log_p))]":
-                                "candidates += [([*ids, token], total + log_p[token]) for token in "
-                                "np.argsort(-log_p)[:1 + (length == 1) * beam]]"},
-                    "Each text keeps its own best token alone. The candidates of all texts compete for the places: "
-                    "one text may get several of them and another none."),
-            Mistake("BEAM-15", {"(ids[1:], total": "(ids, total"}, WITH_BOS),
-            Mistake("BEAM-16", {"np.array(ids), score": "np.array([token for token in ids if token != eos]), score"},
-                    WITHOUT_EOS),
-            Mistake("BEAM-17", {"model(ids)": "model(ids[-1:])"}, LAST_ALONE),
-            Mistake("BEAM-18", {"model(ids)[-1]": "model(ids)[0]"}, FIRST_ROW),
         ),
         alternatives={
             "ranked by score": {"-candidate[1]": f"-candidate[1] / {PENALTY}"},

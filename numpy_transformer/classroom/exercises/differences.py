@@ -67,7 +67,8 @@ EXERCISES = [
                     "That is the backward difference. Its error shrinks like h, that of the central difference like "
                     "h²: move the entry to both sides."),
             Mistake("FD-2a", {"(2 * h)": "h"},
-                    "All entries are twice too large: between the two values of f the entry has moved farther than h."),
+                    "All entries are twice as large as they should be: between the two values of f the entry has moved "
+                    "farther than h."),
             Mistake("FD-2b", {"(2 * h)": "2 * h"},
                     "The result is multiplied by h: a / 2 * b is (a / 2) * b in Python. Put the divisor in "
                     "parentheses."),
@@ -97,6 +98,9 @@ EXERCISES = [
             Mistake("FD-6", {"step[at] = h": "step[at] = 1e-5", "(2 * h)": "2e-5"},
                     "The step is fixed in the code, and h is ignored. Which step is best depends on f and on the "
                     "precision, so the caller chooses it."),
+            Mistake("FD-8", {"step[at] = h": "step[at] = h / 2", "(2 * h)": "h"},
+                    "The entry is moved by h / 2 to each side. That is a central difference too, but of another step: "
+                    "h up and h down is asked for."),
             Mistake("FD-7", {"(2 * h)": "(2 * h * x.size)"},
                     "The gradient is divided by the number of entries. It is no mean: each entry is a derivative of "
                     "its own."),

@@ -10,7 +10,7 @@ def dropout(x, u, p, training):
     """Dropout with given random numbers.
 
     x: any shape.  u: the same shape, uniform in [0, 1).  p: a number in [0, 1), the probability of DROPPING an entry.
-    training: True or False.  Return y: the shape of x.
+    training: True or False.  Return y: the shape and dtype of x.
     In training an entry with u < p becomes 0, and all others are divided by 1 - p, so that the mean stays. Not in
     training nothing is dropped or scaled, y = x.
     """
@@ -26,7 +26,7 @@ def dropout_backward(x, u, p, training, dy):
     x: any shape, with exact zeros here and there.  u: the same shape, uniform in [0, 1).  p: a number in [0, 1), the
     probability of DROPPING an entry.  training: True or False. With these forward was run: in training an entry with
     u < p became 0, and all others were divided by 1 - p; not in training y = x.
-    dy: the shape of x, dL/dy.  Return dx: the shape of x, dL/dx.
+    dy: the shape of x, dL/dy.  Return dx: the shape and dtype of x, dL/dx.
     """
     if not training:
         return dy
@@ -95,7 +95,8 @@ def both(upstream):
                 "Multiplied by 1 - p: dropping lowers the mean, and this lowers it once more. Divide."),
         Mistake("DRP-3a", {"u >= p": "u < p"},
                 "Kept and dropped are reversed: p is the probability of dropping an entry."),
-        Mistake("DRP-3b", {"u >= p": "u > p"}, "Where u = p an entry is kept: with p = 0 even u = 0 may drop nothing."),
+        Mistake("DRP-3b", {"u >= p": "u > p"},
+                "Where u = p an entry is kept: with p = 0 nothing is dropped, not even where u = 0."),
         Mistake("DRP-4a", {eval_line: f"        return {upstream} / (1 - p)\n"},
                 "It is scaled when not in training, too: there nothing is dropped, and nothing has to be made up for."),
         Mistake("DRP-4b", {eval_line: f"        return {upstream} * (1 - p)\n"},
@@ -104,15 +105,23 @@ def both(upstream):
         Mistake("DRP-5c", {" * keep": ""}, "The mask is missing: everything is scaled, nothing is dropped."),
         Mistake("DRP-6", {"/ (1 - p)": "/ keep.mean()"},
                 "Divided by the share that happened to be kept. The scale is 1 - p whatever was drawn."),
+        Mistake("DRP-9", {f"    if not training:\n{eval_line}": ""},
+                "training is not looked at: random entries are dropped when the model is used, too."),
         Mistake("DRP-7", {"if not training": "if training"},
                 "training is reversed: nothing is dropped in training, and random entries when the model is used."),
     )
+
+
+def dropped(inputs, outputs):
+    x, u, p, training, *_ = inputs
+    return np.where(training & (u < p), outputs[0], 0)
 
 
 EXERCISES = [
     Exercise(
         "33", "Dropout", "13", minutes=5, lines=4,
         solution=dropout, reference=lambda x, u, p, training: made(u, p, training)(x), inputs=draw, edges=special,
+        invariants=(("in training y must be 0 where u < p", dropped),),
         hints=("Which entries stay: those with a small u or those with a large one? p is the probability of dropping.",
                "A kept entry stays with probability 1 - p. By what must it be divided so that its mean is x?",
                "Not in training: return x. Else x times (u >= p), divided by 1 - p."),
@@ -122,6 +131,7 @@ EXERCISES = [
         "34", "Dropout, backward", "13", minutes=5, lines=4,
         solution=dropout_backward, reference=by_dropout_backward, outputs=("dx",),
         inputs=lambda rng, n: with_dy(rng, draw(rng, n)),
+        invariants=(("in training dx must be 0 where u < p", dropped),),
         edges=lambda rng: [(note, with_dy(rng, arguments)) for note, arguments in special(rng)],
         hints=("Given u, forward multiplies each entry by a number. What is the slope of that?",
                "The same entries and the same scale as in forward, and in its other mode too. An x that is 0 by itself "

@@ -13,7 +13,7 @@ def embedding_backward(ids, dy, vocab_size, pad_id):
 
     ids: (...), whole numbers from 0 to vocab_size - 1, which may repeat.  dy: (..., D), dL/dy.
     vocab_size: V, the number of rows of the table.  pad_id: the id of the padding, or None: then there is none.
-    Return dtable: (V, D). A row that had no influence on y has gradient 0.
+    Return dtable: (V, D), of the dtype of dy. A row that had no influence on y has gradient 0.
     """
     dtable = np.zeros((vocab_size, dy.shape[-1]), dy.dtype)
     np.add.at(dtable, ids, math.sqrt(dy.shape[-1]) * dy)
@@ -54,7 +54,7 @@ def tied_embedding_backward(ids, dy, h, dz):
 
     ids: (...), whole numbers from 0 to V - 1, which may repeat.  dy: (..., D), dL/dy.
     h: (..., D), what the model makes of y.  dz: (..., V), dL/dz, the gradient of the logits.
-    Return dtable: (V, D), the gradient of the one table.
+    Return dtable: (V, D), the gradient of the one table, of the dtype of dz.
     """
     V, D = dz.shape[-1], h.shape[-1]
     dtable = dz.reshape(-1, V).T @ h.reshape(-1, D)
@@ -111,7 +111,7 @@ EXERCISES = [
                     "The row of the padding gets a gradient. Its y is zero whatever the row holds, so the row has no "
                     "influence."),
             Mistake("EMB-4b", {"dtable[pad_id] = 0": "dtable[0] = 0"},
-                    "Row 0 is always the one without gradient. Which id is the padding, pad_id tells."),
+                    "It is always row 0 whose gradient is cleared. Which id is the padding, pad_id tells."),
             Mistake("EMB-4c", {"    if pad_id is not None:\n        dtable": "    dtable"},
                     "With pad_id = None everything is zero: dtable[None] is the whole table with one more axis. Ask "
                     "whether there is a padding first."),
@@ -157,6 +157,9 @@ EXERCISES = [
                     "The two parts are averaged. Both uses have an influence on the loss, and influences add up."),
             Mistake("TIE-5", {TIED: "np.add.at(dtable, ids, dy)\n    dtable *= math.sqrt(D)"},
                     "The factor sqrt(D) stands at both parts. It is a part of the embedding, not of z = h tableᵀ."),
+            Mistake("TIE-10", {TIED: "dtable *= math.sqrt(D)\n    np.add.at(dtable, ids, dy)"},
+                    "The factor sqrt(D) stands at the output's part. It belongs to y = sqrt(D) table[ids], at the "
+                    "input."),
             Mistake("TIE-6", {"dz.reshape(-1, V).T @ h.reshape(-1, D)": "h.reshape(-1, D).T @ dz.reshape(-1, V)"},
                     "The output's part comes out transposed: it must have the shape of the table, a row for each "
                     "word."),

@@ -1,6 +1,7 @@
 """The last two questions: how encoder and decoder differ, and the whole flow from source and target to logits."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -16,7 +17,8 @@ def encoder_and_decoder():
     """What is the difference of encoder and decoder?  Say it without running anything.
 
     The source has 4 tokens, the last one is padding; the target has 3, none is padding. Return these seven in a tuple,
-    the first three as arrays of 0 and 1, a row for each query, a column for each key, 1 = may attend:
+    the first three as arrays of 0 and 1, a row for each query, a column for each key, 1 = may attend. As a query, a
+    token that is padding has a row like any other:
     1. (4, 4): the self-attention of the encoder
     2. (3, 3): the self-attention of the decoder
     3. (3, 4): the cross-attention
@@ -108,7 +110,7 @@ def encoder_decoder(source, target, source_table, target_table, encoder, decoder
     return y @ output
 
 
-def draw_model(rng, n):
+def draw_model(rng, n, blocks=2):
     def weights(*shape):
         return rng.standard_normal(shape) / math.sqrt(shape[-2])
 
@@ -121,8 +123,12 @@ def draw_model(rng, n):
     source[1, -1] = 1
     heads, hidden = (4, n.D, n.D), (2, n.D, n.F)
     return (source, target, rng.standard_normal((n.V, n.D)), rng.standard_normal((n.V, n.D)),
-            [(weights(*heads), weights(*hidden), norms(2)) for _ in range(2)],
-            [(weights(*heads), weights(*heads), weights(*hidden), norms(3)) for _ in range(2)], weights(n.D, n.V))
+            [(weights(*heads), weights(*hidden), norms(2)) for _ in range(blocks)],
+            [(weights(*heads), weights(*heads), weights(*hidden), norms(3)) for _ in range(blocks)], weights(n.D, n.V))
+
+
+def one_block(rng):
+    return [("one block each", draw_model(rng, SimpleNamespace(B=2, T=4, S=4, D=4, F=6, V=5), 1))]
 
 
 def by_model(source, target, source_table, target_table, encoder, decoder, output):
@@ -162,6 +168,10 @@ EXERCISES = [
             Mistake("QST-75c", {"encoder = np.array([[1, 1, 1, 0]] * 4)": "encoder = np.array([[1, 1, 1, 0]] * 4).T"},
                     "Answer 1: transposed. The padding is hidden as a key, a column; as a query it has a row that "
                     "nobody uses."),
+            Mistake("QST-75n", {"encoder = np.array([[1, 1, 1, 0]] * 4)":
+                                "encoder = np.array([[1, 1, 1, 0]] * 3 + [[0] * 4])"},
+                    "Answer 1: the padding is hidden as a key, a column. As a query it keeps its row, which nobody "
+                    "uses: a softmax over no key at all would be 0 / 0."),
             Mistake("QST-75d", {"[[1, 0, 0], [1, 1, 0], [1, 1, 1]]": "[[1, 1, 1], [0, 1, 1], [0, 0, 1]]"},
                     "Answer 2: transposed. Row t holds what token t sees: itself and the earlier ones."),
             Mistake("QST-75e", {"[[1, 0, 0], [1, 1, 0], [1, 1, 1]]": "[[1, 1, 1], [1, 1, 1], [1, 1, 1]]"},
@@ -188,7 +198,7 @@ EXERCISES = [
         )),
     Exercise(
         "76", "Question: the whole flow", "13", minutes=45, lines=13, kind="question",
-        solution=encoder_decoder, reference=by_model, inputs=draw_model, outputs=("logits",),
+        solution=encoder_decoder, reference=by_model, inputs=draw_model, edges=one_block, outputs=("logits",),
         given=(positions, attention, feed_forward, layer_norm),
         hints=("Which arrays flow through the encoder, and which one comes out for the decoder? Which masks are "
                "needed, and of which shape?",
@@ -199,7 +209,8 @@ EXERCISES = [
         mistakes=(
             Mistake("WIR-2", {" * math.sqrt(table.shape[1])": ""}, "The embeddings are not multiplied by sqrt(D)."),
             Mistake("WIR-1", {"x + positions(x)": "x"},
-                    "The positions are missing: the encoder cannot tell in which order the words of the source stand."),
+                    "The positions are missing: the encoder cannot tell in which order the words of the source "
+                    "stand."),
             Mistake("MSK-1", {"np.tri(target.shape[1], dtype=bool) & ": ""},
                     "The decoder sees the future: its self-attention needs the causal mask besides the padding."),
             Mistake("MSK-6", {"np.tri(target.shape[1], dtype=bool)": "np.tri(target.shape[1], k=1, dtype=bool)"},
@@ -208,12 +219,16 @@ EXERCISES = [
                     "The padding of the target is visible in the decoder's self-attention."),
             Mistake("WIR-4", {"(source != 0)[:, None, :]": "np.ones_like(source, bool)[:, None, :]"},
                     "The padding of the source is visible, in the encoder and in the cross-attention."),
-            Mistake("MSK-12", {"(source != 0)[:, None, :]": "(source[:1] != 0)[:, None, :]"},
-                    "The first sentence's padding is taken for the whole batch: each has its own."),
+            Mistake("MSK-11", {"(source != 0)[:, None, :]": "(source != 0)[:, :, None]",
+                               "(target != 0)[:, None, :]": "(target != 0)[:, :, None]"},
+                    "The masks hide padding as a query, in rows. It has to be hidden as a key, in columns, from every "
+                    "query."),
             Mistake("WIR-5", {"(x, x, visible,": "(x, x, visible & np.tri(source.shape[1], dtype=bool),"},
                     "A causal mask in the encoder: it may read the source both ways."),
             Mistake("XAT-1", {CROSS: "attention(y, y, causal, cross)"},
                     "Keys and values of the cross-attention come from the decoder: the source has no effect at all."),
+            Mistake("XAT-2", {CROSS: "attention(x, y, causal, cross)"},
+                    "The roles are exchanged in the cross-attention: the target asks, and the source answers."),
             Mistake("XAT-4", {CROSS: "attention(y, x, causal & visible, cross)"},
                     "A causal mask in the cross-attention: the whole source may be seen, except for its padding."),
             Mistake("WIR-6", {CROSS: "attention(y, x, visible | True, cross)"},
@@ -221,10 +236,17 @@ EXERCISES = [
                     "too."),
             Mistake("WIR-7", {CROSS: "attention(y, embed(source, source_table), visible, cross)"},
                     "The decoder attends to the embedded source: the encoder's work is thrown away."),
+            Mistake("WIR-8", {"    for own, hidden": "    memories = []\n    for own, hidden",
+                              "norms[1])\n    y, causal": "norms[1])\n        memories.append(x)\n    y, causal",
+                              "for own, cross, hidden, norms in decoder":
+                              "for x, (own, cross, hidden, norms) in zip(memories, decoder)"},
+                    "Each decoder block attends to the encoder block of its own number: all of them attend to the "
+                    "output of the last one."),
+            Mistake("WIR-9", {"x = table[ids] * math.sqrt(table.shape[1])\n        return x + positions(x)":
+                              "x = table[ids]\n        return (x + positions(x)) * math.sqrt(table.shape[1])"},
+                    "The positions are multiplied by sqrt(D) too: they are added after that."),
             Mistake("RES-1", {"y + " + CROSS: CROSS}, "The residual around the cross-attention is missing."),
-            Mistake("RES-5", {"layer_norm(x + feed_forward(x, hidden), norms[1])":
-                              "x + feed_forward(layer_norm(x, norms[1]), hidden)"},
-                    "Pre-norm in the encoder's feed-forward layer: here the norm stands behind the sum."),
         ),
-        alternatives={"tril": {"np.tri(target.shape[1], dtype=bool)": "np.tril(np.ones((target.shape[1],) * 2, bool))"}}),
+        alternatives={"tril": {
+            "np.tri(target.shape[1], dtype=bool)": "np.tril(np.ones((target.shape[1],) * 2, bool))"}}),
 ]

@@ -93,7 +93,7 @@ def read_scaling():
 
 
 def positions_in_the_figure():
-    """Look at figures/04_dot_products.png: dot products of the sinusoid's rows, PE(t) · PE(s), for 100 positions.
+    """Look at figures/04_dot_products.png: dot products PE(t) · PE(s) of the sinusoid's rows, 100 positions, D = 128.
 
     Return seven numbers in a tuple: 1 for each statement that the figure bears out, else 0, and the number of 7.
     1. The dot product depends on the distance of t and s alone.
@@ -149,7 +149,7 @@ EXERCISES = [
                     "Number 7: that is where the value is largest; the slope is in the middle panel."),
             Mistake("FIG-69h", {"steepest = 1.5": "steepest = 2.5"}, "Number 7: that is SiLU's peak, not GELU's."),
             Mistake("FIG-69i", {"steepest = 1.5": "steepest = 0"},
-                    "Number 7: at 0 ReLU jumps; GELU's slope is one half there, and goes on rising."),
+                    "Number 7: at 0 the slope of ReLU jumps; that of GELU is one half there, and goes on rising."),
         )),
     Exercise(
         "70", "Read a figure: why sqrt(d)", "05", minutes=5, lines=8, kind="explain",

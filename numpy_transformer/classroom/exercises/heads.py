@@ -8,6 +8,7 @@ from ... import layers
 from ...layers import multi_head
 from ..exercise import Exercise, Mistake
 from .given import loaded
+from .linear import BATCH_AXIS, REVERSED
 
 
 def split_heads(x, num_heads):
@@ -73,6 +74,11 @@ def by_self_attention(x, w_q, w_k, w_v, *gradients):
     return dx, layer.query.weight.grad, layer.key.weight.grad, layer.value.weight.grad
 
 
+def in_all(text):
+    return ", ".join(text.format(gradient) for gradient in ("dq", "dk", "dv"))
+
+
+THREE = in_all("rows.T @ {}")
 LAST, SUM, MERGED = ("reshape(*tokens.shape[:-2], -1)", "dq @ w_q.T + dk @ w_k.T + dv @ w_v.T",
                      "merge_heads(dheads).reshape(-1, D)")
 THREE_WAYS = "x went three ways, to the queries, the keys and the values: its gradient is the sum of three."
@@ -148,11 +154,16 @@ EXERCISES = [
             Mistake("HD-3", {MERGED: "dheads.reshape(-1, D)"},
                     "The heads are merged by a reshape alone: the right shape, with tokens mixed up. Forward exchanged "
                     "two axes, so backward exchanges them again."),
+            Mistake("LIN-3a", {THREE: in_all("x.mT @ {}.reshape(x.shape)")}, BATCH_AXIS),
+            Mistake("LIN-3c", {THREE: in_all("x.T @ {}.reshape(x.shape)")}, REVERSED),
+            Mistake("LIN-4", {THREE: in_all("rows.T @ {} / len(rows)")},
+                    "The gradients of the weights are divided by the number of rows. They are sums: if the loss is a "
+                    "mean, the upstream gradients carry that factor already."),
             Mistake("HD-11", {"for dheads in (dq, dk, dv)": "for dheads in (dq, dq, dq)"},
                     "The gradient of the queries is sent through all three projections. Each has its own."),
             Mistake("ATB-6", {"rows.T @ dq, rows.T @ dk": "rows.T @ dk, rows.T @ dq"},
                     "dw_q and dw_k are returned in the wrong order."),
-            Mistake("LIN-1", {"rows.T @ dq, rows.T @ dk, rows.T @ dv": "dq.T @ rows, dk.T @ rows, dv.T @ rows"},
+            Mistake("LIN-1", {THREE: in_all("{}.T @ rows")},
                     "The gradients of the weights are transposed: entry (i, j) belongs to feature i of x. The matrices "
                     "are square, so no shape gives it away."),
             Mistake("LIN-2", {SUM: "dq @ w_q + dk @ w_k + dv @ w_v"},

@@ -10,7 +10,7 @@ from .given import Parameter, loaded
 def linear_backward(x, weight, dy):
     """The gradients of y = x weight + bias.
 
-    x: (..., d_in).  weight: (d_in, d_out).  dy: (..., d_out), dL/dy.
+    x: (..., d_in), any number of leading axes, or none.  weight: (d_in, d_out).  dy: (..., d_out), dL/dy.
     All rows of x share weight and bias. Return dx: (..., d_in), dweight: (d_in, d_out), dbias: (d_out,).
     """
     rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
@@ -34,8 +34,9 @@ def by_linear(x, weight, dy):
 class Linear:
     """y = x weight + bias, a layer that can be used several times before its gradients are asked for.
 
-    forward takes x: (..., d_in) and returns y: (..., d_out). backward takes dy: (..., d_out), belongs to the latest
-    forward without one, returns dx and adds (+=) into weight.grad (d_in, d_out) and bias.grad (d_out,).
+    forward takes x: (..., d_in) and returns y: (..., d_out). backward takes dy: (..., d_out), returns dx: (..., d_in),
+    and adds (+=) into weight.grad (d_in, d_out) and bias.grad (d_out,). It belongs to the latest forward that has had
+    no backward yet: of two forwards, the second is answered first.
     """
 
     def __init__(self, weight, bias):
@@ -77,6 +78,8 @@ TRANSPOSED = ("The gradient of the weight comes out transposed: it must have the
 BACK = "The way back goes through the transposed weight: dx_d sums over the outputs f, each with its slope weight_df."
 BATCH_AXIS = ("The weight's gradient keeps the batch axis: one matrix for each sequence. All of them used the same "
               "weight, so the gradients are summed over all leading axes.")
+REVERSED = ("x.T reverses all axes. It is the transposed matrix of the formula only where x has two of them: make the "
+            "leading axes one first.")
 LAST_ROW = ("Only the last row has arrived in the weight's gradient. Every row used the weight, so its gradient is a "
             "sum over all rows; does a loop assign where it should add?")
 MEAN = ("The gradients of weight and bias are divided by the number of rows. They are sums: if the loss is a mean, dy "
@@ -99,6 +102,7 @@ EXERCISES = [
             Mistake("LIN-2", {"weight.T, dweight": "weight, dweight"}, BACK),
             Mistake("LIN-3a", {"rows.T @ drows": "x.mT @ dy"}, BATCH_AXIS),
             Mistake("LIN-3b", {"rows.T @ drows": "rows[-1][:, None] * drows[-1]"}, LAST_ROW),
+            Mistake("LIN-3c", {"rows.T @ drows": "x.T @ dy"}, REVERSED),
             Mistake("LIN-4a", {"@ drows": "@ drows / len(rows)", "drows.sum(0)": "drows.mean(0)"}, MEAN),
             Mistake("LIN-4b", {"@ drows": "@ drows / len(x)", "drows.sum(0)": "drows.sum(0) / len(x)"}, BATCH_MEAN),
             Mistake("LIN-4c", {"drows.sum(0)": "drows.mean(0)"},
@@ -135,8 +139,9 @@ EXERCISES = [
         mistakes=(
             Mistake("LIN-1", {"rows.T @ drows": "drows.T @ rows"}, TRANSPOSED),
             Mistake("LIN-2", {"dy @ self.weight.data.T": "dy @ self.weight.data"}, BACK),
-            Mistake("LIN-3a", {"rows.T @ drows": "x.mT @ dy"}, BATCH_AXIS),
+            Mistake("LIN-3a", {"rows.T @ drows": "x.mT @ dy"}, BATCH_AXIS, twin="LIN-3c"),
             Mistake("LIN-3b", {"rows.T @ drows": "rows[-1][:, None] * drows[-1]"}, LAST_ROW),
+            Mistake("LIN-3c", {"rows.T @ drows": "x.T @ dy"}, REVERSED, twin="LIN-3a"),
             Mistake("LIN-4a", {"@ drows": "@ drows / len(rows)", "drows.sum(0)": "drows.mean(0)"}, MEAN),
             Mistake("LIN-4b", {"@ drows": "@ drows / len(x)", "drows.sum(0)": "drows.sum(0) / len(x)"}, BATCH_MEAN),
             Mistake("LIN-5a", {"drows.sum(0)": "dy.sum(0)"}, FIRST_AXIS),

@@ -138,6 +138,9 @@ EXERCISES = [
             Mistake("CE-12c", {"logp.mean(": "logp.sum("},
                     "Every class gets the whole ε: they share it, so that q sums to 1."),
             Mistake("CE-12d", {"(1 - smoothing) * right - smoothing * logp.mean(-1)": "right"}, UNSMOOTHED),
+            Mistake("CE-12f", {" - smoothing * logp.mean(-1)": ""},
+                    "Only the right class has its share of q. The ε that was taken from it is spread over all classes: "
+                    "their log p belong to the loss too."),
             Mistake("CE-13", {"return losses.mean()": BY_SEQUENCE},
                     "Each sequence is averaged first, then the sequences: tokens of short ones weigh more. All tokens "
                     "that count weigh the same."),

@@ -36,8 +36,8 @@ def masked_softmax(scores, mask):
     """Softmax over those keys that the mask allows.
 
     scores: (..., T, S), in the thousands too.  mask: boolean, broadcasts to the shape of scores, True = may attend.
-    Return p: (..., T, S): each row sums to 1, and a hidden key has weight exactly 0. The row of a query that may attend
-    to nothing is 0.
+    Return p: (..., T, S), of the dtype of scores: each row sums to 1, and a hidden key has weight exactly 0. The row of
+    a query that may attend to nothing is 0.
     """
     s = np.where(mask, scores, -np.inf)
     top = s.max(-1, keepdims=True)
@@ -141,6 +141,8 @@ EXERCISES = [
                     "or normalize once more."),
             Mistake("MSK-3", {HIDDEN: "np.where(mask, -np.inf, scores)"},
                     "True and False are swapped: True = may attend. Here the visible keys are hidden."),
+            Mistake("MSK-3b", {HIDDEN: "scores + mask * -1e9"},
+                    "-1e9 is added where the mask is True, and True = may attend: the visible keys are pushed away."),
             Mistake("MSK-7", {HIDDEN: "scores * mask"},
                     "A hidden score becomes 0, and exp(0) = 1: the key keeps a weight. Only a score of -inf has weight "
                     "0."),
@@ -156,8 +158,8 @@ EXERCISES = [
                     "In a row without a visible key all scores move by -1e9, and softmax cancels what they have in "
                     "common: the weights come back as if there were no mask. Such a row must be 0."),
             Mistake("MSK-10b", {HIDDEN: "np.where(mask, scores, -1e9)"},
-                    "In a row without a visible key all scores are -1e9, and equal scores share the weight: hidden "
-                    "keys are seen, all alike. Such a row must be 0."),
+                    "In a row without a visible key the hidden keys share the weight, all alike, as equal scores of "
+                    "-1e9 do. Such a row must be 0."),
             Mistake("MSK-10c", {NORMAL: "total"},
                     "A row without a visible key becomes 0 / 0 = NaN, and NaN spreads to everything that is computed "
                     "with it. Such a row must be 0."),

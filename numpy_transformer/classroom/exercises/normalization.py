@@ -113,10 +113,12 @@ def in_dx(names, gamma, std, word):
         ({f"g = {gamma} * dy": "g = dy"},
          "gamma is missing in dx: dy goes back through it first. Nobody sees that while it is 1, as before training."),
         ({f"g = {gamma} * dy": "g = dy", whole: f"True)) * {gamma} / {std}"},
-         "gamma stands outside of the mean: it belongs inside, since each feature has its own. That is right only "
+         "gamma stands outside of the mean: it belongs inside, since each feature has its own. Outside is right only "
          "while all entries of gamma are equal, as before training."),
+        ({"(g * x_hat)": "(dy * x_hat)"},
+         f"gamma is missing inside {term[:1].lower()}{term[1:]}: the mean goes over g * x_hat."),
         ({"x_hat).mean(": "x_hat).sum("},
-         f"{term} has a sum where a mean belongs: it is divided by the number of features D."),
+         f"{term} has a sum where a mean belongs: divide it by the number of features D."),
         ({COUPLING: COUPLING.replace("- ", "- 2 * ")},
          f"{term} is twice too large: a square has the slope 2 x, but a root brings 1/2."),
         ({COUPLING: COUPLING.replace("- ", "- 0.5 * ")},
@@ -132,7 +134,7 @@ def in_dx(names, gamma, std, word):
 
 
 STD = "standard deviation"
-IN_DX = ("LN-3", "LN-4a", "LN-4b", "LN-5b", "LN-6a", "LN-6b", "LN-7a", "LN-7b", "LN-10")
+IN_DX = ("LN-3", "LN-4a", "LN-4b", "LN-4c", "LN-5b", "LN-6a", "LN-6b", "LN-7a", "LN-7b", "LN-10")
 THROUGH_MEAN = (
     Mistake("LN-1", {MEAN_OF_G + COUPLING: ""},
             "Mean and standard deviation are taken for constants: both depend on x, so two terms are missing."),
@@ -140,9 +142,9 @@ THROUGH_MEAN = (
             "The path through the mean is missing: a larger x raises the mean of its row, which lowers every x_hat "
             "there."),
     Mistake("LN-5a", {"g.mean(": "g.sum(", "x_hat).mean(": "x_hat).sum("},
-            "In dx stand sums where means belong: both are divided by the number of features D."),
+            "In dx stand sums where means belong: divide both by the number of features D."),
     Mistake("LN-5c", {"g.mean(": "g.sum("},
-            "The term of the mean has a sum where a mean belongs: it is divided by the number of features D."),
+            "The term of the mean has a sum where a mean belongs: divide it by the number of features D."),
     Mistake("LN-8a", {"g.mean(-1": "g.mean(-2", "x_hat).mean(-1": "x_hat).mean(-2"},
             "The means in dx go over the rows: each row was normalized by itself, so they go over its features."),
     Mistake("LN-8b", {"g.mean(-1, keepdims=True)": "g.mean()", "x_hat).mean(-1, keepdims=True)": "x_hat).mean()"},
@@ -152,8 +154,8 @@ STATISTICS = (
     Mistake("LN-14", {"x.var(-1, keep": "x.var(-1, ddof=1, keep"},
             "The variance is divided by D - 1: layer normalization divides by D, as np.var does by default."),
     Mistake("LN-15a", {"np.sqrt(var +": "(np.sqrt(var) +"},
-            "eps stands outside the root: it is added to the variance, not to the standard deviation. For rows that "
-            "are almost constant that is another answer."),
+            "eps stands outside the root, beside the standard deviation: it belongs under it, beside the variance. For "
+            "rows that are almost constant that makes a great difference."),
 )
 KEEPDIMS = ("keepdims=True is missing: the means of the rows are laid along the features. Where there are as many rows "
             "as features, nothing complains.")
@@ -185,14 +187,14 @@ EXERCISES = [
             Mistake("LN-16e", {"x.mean(-1, keepdims=True)": "x.mean()", "x.var(-1, keepdims=True)": "x.var()"},
                     "There is one mean and one variance for the whole array: each row has its own."),
             Mistake("LN-16f", {"mean(-1": "mean(-2", "var(-1": "var(-2"},
-                    "Mean and variance go over the rows: they go over the features of each row."),
+                    "Mean and variance go over the rows: they belong to the features of each row."),
             Mistake("LN-16g", {"x.var(": "(x ** 2).mean("},
-                    "The mean of x^2 is the variance only of rows whose mean is 0: the mean is subtracted before the "
+                    "The mean of x^2 is the variance only of rows whose mean is 0: subtract the mean before you "
                     "square."),
             Mistake("LN-16h", {"x.var(": "x.std("},
                     "The root is taken twice: std is a root already, and eps belongs to the variance."),
             Mistake("LN-17a", {"gamma * x_hat + beta": "gamma * (x_hat + beta)"},
-                    "beta is multiplied by gamma: it is added after that."),
+                    "beta is multiplied by gamma, too: add it after the product."),
             Mistake("LN-17b", {"gamma * x_hat": "(1 + gamma) * x_hat"},
                     "The factor is 1 + gamma: here it is gamma itself."),
             Mistake("LN-17c", {"gamma * x_hat + beta": "x_hat"},
@@ -201,6 +203,10 @@ EXERCISES = [
                     "gamma is missing. Before training it is 1, and nobody sees that."),
             Mistake("LN-17e", {"gamma * x_hat + beta": "gamma * x_hat"},
                     "beta is missing. Before training it is 0, and nobody sees that."),
+            Mistake("LN-17f", {"gamma * x_hat + beta": "beta * x_hat + gamma"},
+                    "gamma and beta have changed places: gamma scales, beta shifts."),
+            Mistake("LN-16i", {"x.var(-1, keepdims=True)": "((x - mean) ** 2).sum(-1, keepdims=True)"},
+                    "The variance is the mean of the squares, and yours is their sum: divide it by D."),
             Mistake("LN-18", {"x_hat = (x - mean) / np": "x -= mean\n    x_hat = x / np"},
                     "x -= changes the caller's array: make a new one."),
             Mistake("LN-19", {"mean(-1, keepdims=True)": "mean(-1)", "var(-1, keepdims=True)": "var(-1)"}, KEEPDIMS),
@@ -283,6 +289,11 @@ EXERCISES = [
                     "memory has room for one forward only: a layer used twice needs both."),
             Mistake("LN-20c", {"self.memory.pop()": "self.memory.pop(0)"},
                     "backward takes the oldest forward: it belongs to the latest one that has had no backward yet."),
+            Mistake("LN-20e", {"self.memory.pop()": "self.memory[-1]"},
+                    "Both backwards use what the latest forward has left: there is one place for it, or it is never "
+                    "removed. Two uses need two places, and what has been answered has to go."),
+            Mistake("LN-17e", {" + self.beta.data": ""},
+                    "forward leaves out beta. Before training it is 0, and nobody sees that."),
             Mistake("LN-20d", {"return self.gamma.data * x_hat + self.beta.data": "x_hat *= self.gamma.data\n"
                                "        x_hat += self.beta.data\n        return x_hat"},
                     "x_hat is changed in place after it was remembered: the array in memory is the same one, so "

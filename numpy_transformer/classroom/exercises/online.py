@@ -12,7 +12,8 @@ def online_softmax(scores, values):
     scores: list of tiles (..., T, n); side by side they are s, (..., T, S). They may be in the thousands. Where a query
         may not attend, the score is -inf: for a whole tile perhaps, the first one too, but never for all keys.
     values: list of tiles (..., n, e); one below the other they are v, (..., S, e). n may differ from tile to tile.
-    Return y: (..., T, e); m: (..., T, 1), the largest score of each query; l: (..., T, 1), its sum of exp(s - m).
+    Return y: (..., T, e); m: (..., T, 1), the largest score of each query; l: (..., T, 1), its sum of exp(s - m). All
+    three are float32 where the tiles are.
     """
     m, l, u = -1e30, 0.0, 0.0
     for s, v in zip(scores, values):
@@ -90,12 +91,15 @@ EXERCISES = [
             Mistake("ONL-8", {"u / l, m": "u, m"}, "The division at the end is missing: the weights do not sum to 1."),
             Mistake("ONL-9", {"        m = higher": "        u = u / l\n        m = higher", "u / l, m": "u, m"},
                     "u is divided by l after each tile: in the next one, it is no longer the sum that l belongs to."),
+            Mistake("ONL-16", {"u = u * factor + p @ v": f"u = (u * (l - {TILE_SUM}) + p @ v) / l", "u / l, m": "u, m"},
+                    "y is divided by l in each tile, not in the end: where a query has seen no key yet, that is "
+                    "0 / 0."),
             Mistake("ONL-10", {HIGHER: "np.zeros_like(s[..., :1])"},
                     "No maximum is subtracted: exp overflows above about 709, and far below 0 all weights become 0."),
             Mistake("ONL-11", {HIGHER: "np.maximum(m, s.max())"},
                     "One maximum for all queries: each row of scores has its own, so keep its axis."),
             Mistake("ONL-12", {"-1e30": "-np.inf"},
-                    "m starts at -inf: if a query sees no key of the first tile, -inf - (-inf) is NaN."),
+                    "m starts at -inf: if a query may see no key of the first tile, -inf - (-inf) is NaN."),
             Mistake("ONL-13", {"-1e30": "0.0"},
                     "m starts at 0: where all scores lie far below 0, every weight becomes 0, and y 0 / 0."),
             Mistake("ONL-14", {"zip(scores, values)": "zip(scores[:1], values[:1])"},

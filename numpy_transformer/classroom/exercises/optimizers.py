@@ -93,6 +93,8 @@ ADAM = (
             "t counts from 0: the first step divides by 1 - β⁰ = 0. The first step has t = 1."),
     Mistake("ADM-4b", {"beta1 ** t": "beta1", "beta2 ** t": "beta2"},
             "t stays 1: the correction must fade as t grows."),
+    Mistake("ADM-4c", {"beta1 ** t": "beta1 ** (t + 1)", "beta2 ** t": "beta2 ** (t + 1)"},
+            "One is added to t: it is the number of this step already, 1 in the first one."),
     Mistake("ADM-5a", {"(1 - beta1 ** t)": "beta1 ** t", "(1 - beta2 ** t)": "beta2 ** t"},
             "It is divided by βᵗ, the weight of what is missing: divide by the weight of what is there."),
     Mistake("ADM-5b", {"beta1 ** t": "beta1 * t", "beta2 ** t": "beta2 * t"},
@@ -108,20 +110,25 @@ ADAM = (
                        "beta1 * v + (1 - beta1)", HAT1: "m / (1 - beta2 ** t)", HAT2: "v / (1 - beta1 ** t)"},
             "The betas are swapped: β1 belongs to m, β2 to v."),
     Mistake("ADM-8b", {"lr * m_hat": "lr * g"}, "The step goes along g: it should go along the running mean."),
+    Mistake("ADM-8c", {"beta1 * m + (1 - beta1)": "(1 - beta1) * m + beta1", "beta2 * v + (1 - beta2)":
+                       "(1 - beta2) * v + beta2"},
+            "Old and new have each other's weight: β belongs to the old mean, 1 - β to the new value."),
     Mistake("ADM-9a", {"np.sqrt(v_hat) + eps": "np.sqrt(v_hat + eps)"},
             "eps stands inside the root, where it acts like its own root: 1e-8 like 1e-4. It is added outside."),
     Mistake("ADM-9b", {"np.sqrt(v_hat) + eps": "np.sqrt(v_hat)"},
             "eps is missing: where no gradient has come, the step is 0 / 0."),
     Mistake("ADM-9c", {"(np.sqrt(v_hat) + eps)": "((np.sqrt(v) + eps) / math.sqrt(1 - beta2 ** t))"},
             "eps is added to the root of the uncorrected v: in early steps it then counts for more than eps."),
+    Mistake("ADM-9d", {"(np.sqrt(v_hat) + eps)": "np.sqrt(v_hat) + eps"},
+            "Parentheses are missing: eps is added to the weights, and the step is divided by the root alone."),
     Mistake("ADM-11a", {"- lr * m_hat": "+ lr * m_hat"}, "That climbs: a step goes against the gradient."),
     Mistake("ADM-12", {"beta1 * m + (1 - beta1) * g": "np.add(beta1 * m, (1 - beta1) * g, out=m)"},
             "An argument is written into (+=, -=, *=): make new arrays, the caller may still need the old ones."),
     Mistake("ADM-13", {"(1 - beta2) * g": "(1 - beta1) * g"},
             "The weights of v, β2 and 1 - β1, do not sum to 1: the new g² enters with 1 - β2."),
-    Mistake("ADM-14", {HAT1: "m / math.sqrt(1 - beta1 ** t)", HAT2: "v / math.sqrt(1 - beta2 ** t)"},
-            "Both means are divided by the root of 1 - βᵗ: the sum of their weights is 1 - βᵗ itself."),
 )
+BASIC = ("ADM-1", "ADM-2", "ADM-3", "ADM-4a", "ADM-6a", "ADM-6b", "ADM-7", "ADM-8a", "ADM-8c", "ADM-9a", "ADM-9b",
+         "ADM-9d", "ADM-11a", "ADM-12")           # what is looked for where Adam is not the subject
 
 EXERCISES = [
     Exercise(
@@ -143,7 +150,7 @@ EXERCISES = [
                "stands beside Adam's step, and both begin at the old w.",
                "Take from the old w both lr weight_decay w and Adam's lr m_hat / (sqrt(v_hat) + eps)."),
         mistakes=(
-            *ADAM,
+            *(mistake for mistake in ADAM if mistake.name in BASIC),
             Mistake("ADM-10a", {"decayed = w - lr * weight_decay * w": "g = g + weight_decay * w",
                                 "w = decayed": "w = w"},
                     "The decay is in the gradient, as L2 regularization: it is then divided by the size of the "

@@ -29,7 +29,7 @@ def rotary(x, offset):
 
     Turned by θ means: a cos θ - b sin θ stands where a stood, and a sin θ + b cos θ where b stood.
     x: (..., T, d), d even: queries or keys.  offset: the position of the first token; t = offset, offset + 1, ...
-    Return y: (..., T, d).
+    Return y: (..., T, d), of the dtype of x.
     """
     T, d = x.shape[-2:]
     t = offset + np.arange(T)[:, None]
@@ -101,8 +101,8 @@ EXERCISES = [
         edges=lambda rng: [("an odd number of features", (6, 7)), ("more positions", (300, 16))],
         invariants=(("sin² + cos² of each pair must be 1", circles),),
         hints=("Which features share one frequency? Write down the exponents of the features 0, 1, 2, 3 for D = 4.",
-               "The frequencies are those of np.arange(0, D, 2) / D, one for two features. t as a column and they as "
-               "a row give all angles at once.",
+               "The exponents 2i / D are np.arange(0, D, 2) / D, one for two features. t as a column and they as a "
+               "row give all angles at once.",
                "angles = np.arange(T)[:, None] / 10000 ** (np.arange(0, D, 2) / D); table[:, 0::2] is their sine, "
                "table[:, 1::2] their cosine, of the first D // 2."),
         mistakes=(

@@ -224,7 +224,8 @@ EXERCISES = [
             Mistake("PRD-62k", {"constant = 0": "constant = 1"},
                     "Answer 6: with dp = 1 the question is how the sum of p moves. It is always 1."),
             Mistake("PRD-62l", {"constant = 0": "constant = 0.2"},
-                    "Answer 6: that would be p times dp. Every output depends on every logit, and the terms cancel."),
+                    "Answer 6: that would be p times dp, and with equal logits. Every output depends on every logit, "
+                    "and the terms cancel."),
         )),
     Exercise(
         "63", "Predict: what moves what", "06", minutes=10, lines=6, kind="predict",
@@ -264,8 +265,9 @@ EXERCISES = [
         hints=("Which change of the input does the output not notice at all? In that direction the gradient is 0.",
                "LayerNorm does not notice a number added to all features of a token; softmax does not notice one "
                "added to a whole row of scores. A parameter that all rows share sums over them.",
-               "A key bias b adds q · b to all scores of a query. With gamma = dy = 1 the loss is the sum of x_hat, "
-               "which is 0. The skip has slope 1. A matrix W gets (its input)ᵀ dy, which does not contain W."),
+               "A key bias b adds q · b to all scores of a query. With gamma = dy = 1 the loss moves like the sum of "
+               "x_hat, which is always 0. The skip has slope 1. A matrix W gets (its input)ᵀ dy, which does not "
+               "contain W."),
         mistakes=(
             Mistake("PRD-64a", {"row_sum = 0": "row_sum = 1"},
                     "Answer 1: nothing normalizes a gradient to 1. What does LayerNorm do to x + 1?"),

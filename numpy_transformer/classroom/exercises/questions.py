@@ -54,7 +54,7 @@ def why_positions():
     """Why does a Transformer need a positional encoding?  No dropout, random weights; 1 for yes, 0 for no.
 
     Say it without running anything. Return these seven in a tuple:
-    1. The tokens of an encoder without positions are reversed. Are its outputs the old ones, in reversed order?
+    1. The tokens that an encoder without positions reads are reversed. Are its outputs the old ones, in reversed order?
     2. Does the mean of its outputs over the tokens change when the tokens are reversed?
     3. A sinusoid is added before the encoder. Are the outputs then the old ones in reversed order?
     4. A decoder without positions, one block, causal mask: the first two of five tokens are exchanged. Can the output
@@ -193,8 +193,9 @@ EXERCISES = [
             Mistake("QST-73d", {"one_block = 0": "one_block = 1"},
                     "Answer 4: the last token sees all five, the same ones as before, and it sums over them."),
             Mistake("QST-73e", {"two_blocks = 1": "two_blocks = 0"},
-                    "Answer 5: the mask lets the second token see the first, not the reverse. After the exchange "
-                    "others have seen each other, and the second block notices."),
+                    "Answer 5: of the first two tokens, the mask lets only the second see the other. After the "
+                    "exchange that is another one, so both leave the first block changed, and the last token reads "
+                    "them in the second."),
             Mistake("QST-73f", {"[0, 1, 0, 1]": "[1, 0, 1, 0]"},
                     "Answer 6: sine and cosine are exchanged; sin 0 is 0."),
             Mistake("QST-73g", {"[0, 1, 0, 1]": "[0, 0, 1, 1]"},

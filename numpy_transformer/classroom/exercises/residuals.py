@@ -33,9 +33,9 @@ def pre_norm(x, norms, sublayers, final_norm):
 def pre_norm_backward(dy, norms_b, sublayers_b, final_norm_b):
     """The gradient of x in a pre-norm stack: x = x + f(norm(x)) for each norm and sublayer f, then y = final_norm(x).
 
-    dy: (..., D), dL/dy.  norms_b, sublayers_b, final_norm_b: the backwards of norms, sublayers and final_norm, both
-    lists in the order of forward. Each is a function: given the gradient of what its part returned, it returns the
-    gradient of what its part was given, both (..., D).
+    dy: (..., D), dL/dy.  norms_b, sublayers_b: lists of the backwards of norms and sublayers, in the order of forward.
+    final_norm_b: that of final_norm. Each of them is a function: given the gradient of what its part returned, it
+    returns the gradient of what its part was given, both (..., D).
     Return dx: (..., D), the gradient of the x that went into the stack.
     """
     dx = final_norm_b(dy)
@@ -47,8 +47,8 @@ def pre_norm_backward(dy, norms_b, sublayers_b, final_norm_b):
 def post_norm_backward(dy, norms_b, sublayers_b):
     """The gradient of x in a post-norm stack: x = norm(x + f(x)) for each norm and sublayer f; the last x is y.
 
-    dy: (..., D), dL/dy.  norms_b, sublayers_b: the backwards of norms and sublayers, both lists in the order of
-    forward. Each is a function: given the gradient of what its part returned, it returns the gradient of what its part
+    dy: (..., D), dL/dy.  norms_b, sublayers_b: lists of the backwards of norms and sublayers, in the order of forward.
+    Each of them is a function: given the gradient of what its part returned, it returns the gradient of what its part
     was given, both (..., D).
     Return dx: (..., D), the gradient of the x that went into the stack.
     """
@@ -125,11 +125,14 @@ PLUS_ONE = ("The slope of the skip is 1, but a gradient is the slope times the g
             "not bring the number 1.")
 REVERSED = (
     Mistake("RES-8a", {"zip(reversed(norms_b), reversed(sublayers_b))": "zip(norms_b, sublayers_b)"},
-            "The stack is walked in the order of forward: the gradient meets the last sublayer first."),
+            "The stack is walked in the order of forward. The gradient comes from the other end, and meets the last "
+            "sublayer first."),
     Mistake("RES-8b", {"zip(reversed(norms_b),": "zip(norms_b,"},
             "The sublayers are reversed, but not the norms: each sublayer meets the norm of another one."),
     Mistake("RES-8c", {"reversed(sublayers_b))": "sublayers_b)"},
             "The norms are reversed, but not the sublayers: each norm meets the sublayer of another one."),
+    Mistake("RES-18", {"    return dx": "        return dx"},
+            "return stands inside the loop, so only the last sublayer is undone."),
 )
 
 EXERCISES = [
@@ -184,11 +187,15 @@ EXERCISES = [
                     "The norm stands behind the sublayer: it belongs before it."),
             Mistake("RES-10", {"final_norm(x)": "x"},
                     "The final norm is missing: nothing else normalizes the stream that leaves the stack."),
-            Mistake("RES-11", {"    for norm": "    y = x\n    for norm",
+            Mistake("RES-11a", {"    for norm": "    y = x\n    for norm",
                                "x = x + sublayer": "y = y + sublayer",
                                "final_norm(x)": "final_norm(y)"},
                     "Every sublayer reads the x that went into the stack: each reads the stream to which the ones "
                     "before it have added."),
+            Mistake("RES-11b", {"    for norm": "    start = x\n    for norm",
+                               "x = x + sublayer": "x = start + sublayer"},
+                    "Every sum begins with the x that went into the stack, so what the earlier sublayers have added is "
+                    "lost: add to the stream."),
             Mistake("RES-14", {"sublayer(norm(x))": "sublayer(norms[0](x))"},
                     "All sublayers share the first norm: each has its own."),
             Mistake("RES-18a", {"    return final_norm(x)": "        x = final_norm(x)\n    return x"},
@@ -217,6 +224,8 @@ EXERCISES = [
                     "The sublayer is left out: the branch is f(norm(x)), and both are undone on the way back."),
             Mistake("RES-3", {PRE_B: "dx = 2 * dx + norm_b(f_b(dx))"},
                     "The skip is added twice: x stands beside its branch only once."),
+            Mistake("RES-5", {PRE_B: "dx = norm_b(dx)\n        dx = dx + f_b(dx)"},
+                    "That is the backward of post-norm, norm(x + f(x)): here the norm stands inside the branch."),
             Mistake("RES-6", {PRE_B: "dx = 1 + norm_b(f_b(dx))"}, PLUS_ONE),
             Mistake("RES-7", {PRE_B: "dx = norm_b(dx + f_b(dx))"},
                     "The skip goes through the norm: in pre-norm it goes around it, and only the branch went through."),
@@ -229,8 +238,8 @@ EXERCISES = [
             Mistake("RES-10b", {"dx = final_norm_b(dy)": "dx = dy", "return dx": "return final_norm_b(dx)"},
                     "The final norm comes last: it was the last step of forward, so it is the first one here."),
             Mistake("RES-11a", {"f_b(dx)": "f_b(dy)"},
-                    "Every branch is given the gradient of the stack's output: each is given that of its own sum, in "
-                    "which all later branches are."),
+                    "Every branch is given the gradient of the stack's output: each needs that of its own sum, to "
+                    "which all later branches have brought something."),
             Mistake("RES-11b", {"dx = dx +": "dx = dy +"},
                     "Every step starts from dy again, so what the later branches have brought is lost: add to what has "
                     "come so far."),
@@ -266,7 +275,7 @@ EXERCISES = [
                     "into the norm."),
             *REVERSED,
             Mistake("RES-9", {"du = norm_b(dx)": "du = dx + f_b(dx)", POST_B: "dx = norm_b(du)"},
-                    "The norm comes after the sum: it was the last step of forward, so it is the first one here."),
+                    "The norm is undone after the sum: it was the last step of forward, so it is the first one here."),
             Mistake("RES-11", {"norm_b(dx)": "norm_b(dy)"},
                     "Every step starts from dy again, so the later sublayers are lost: go on from what has come so "
                     "far."),

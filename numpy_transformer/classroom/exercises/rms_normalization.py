@@ -66,14 +66,14 @@ EXERCISES = [
             Mistake("RMS-4c", {"(x ** 2).mean(-1, keepdims=True)": "x.mean(-1, keepdims=True) ** 2"},
                     "That is the square of the mean: square first, then take the mean."),
             Mistake("RMS-9a", {"np.sqrt(mean_square + eps)": "(np.sqrt(mean_square) + eps)"},
-                    "eps stands outside the root: it is added to the mean square."),
+                    "eps stands outside the root: it belongs under it, beside the mean square."),
             Mistake("RMS-9b", {"mean_square + eps": "mean_square"}, "eps is missing: in a row of zeros 0 / 0 is NaN."),
             Mistake("RMS-10a", {"mean(-1": "mean(0"},
                     "The mean goes over the first axis: each row has its own, over its features."),
             Mistake("RMS-10b", {"mean(-1, keepdims=True)": "mean()"},
                     "There is one mean for the whole array: each row has its own."),
             Mistake("RMS-10c", {"mean(-1": "mean(-2"},
-                    "The mean goes over the rows: it goes over the features of each row."),
+                    "The mean goes over the rows: it belongs to the features of each row."),
             Mistake("RMS-10d", {"mean(-1, keepdims=True)": "mean(-1)"}, KEEPDIMS),
             Mistake("RMS-11a", {"gamma * x": "x"}, "gamma is missing. Before training it is 1, and nobody sees that."),
             Mistake("RMS-11b", {"gamma * x": "(1 + gamma) * x"},
@@ -91,7 +91,7 @@ EXERCISES = [
                "dx = (g - x_hat * mean(g * x_hat)) / rms, the mean over the last axis with keepdims; dgamma is "
                "dy * x_hat, summed over all axes but the last."),
         mistakes=(
-            *in_dx(("RMS-2", "RMS-5a", "RMS-5d", "RMS-3b", "RMS-6a", "RMS-6b", "RMS-7a", "RMS-7b", "RMS-8"),
+            *in_dx(("RMS-2", "RMS-5a", "RMS-5d", "RMS-5f", "RMS-3b", "RMS-6a", "RMS-6b", "RMS-7a", "RMS-7b", "RMS-8"),
                    "gamma", "rms", "root mean square"),
             Mistake("RMS-1", {"(g - x_hat *": "(g - g.mean(-1, keepdims=True) - x_hat *"},
                     "mean(g) is subtracted, as in LayerNorm: RMSNorm has no mean, so there is no path through one."),
@@ -102,14 +102,14 @@ EXERCISES = [
             Mistake("RMS-5e", {"(dy * x_hat).sum": "(g * x_hat).sum"},
                     "dgamma contains gamma: y is linear in gamma, so its gradient does not."),
             Mistake("RMS-9a", {"True) + eps)": "True)) + eps"},
-                    "eps stands outside the root: it is added to the mean square."),
+                    "eps stands outside the root: it belongs under it, beside the mean square."),
             Mistake("RMS-12a", {"(dy * x_hat).sum(": "(dy * x_hat).mean("},
                     "dgamma is a sum over the rows, not a mean."),
             Mistake("RMS-12b", {"tuple(range(x.ndim - 1))": "0"},
                     "gamma is shared by all rows: dgamma is a sum over every axis but the last, not the first axis "
                     "alone."),
             Mistake("RMS-12c", {"tuple(range(x.ndim - 1))": "-1"},
-                    "dgamma is summed over the features: it is summed over all other axes."),
+                    "dgamma is summed over the features: sum over all other axes instead."),
         ),
         alternatives={
             "with x and powers": {"dx = (g - x_hat * (g * x_hat).mean(-1, keepdims=True)) / rms":

@@ -17,7 +17,8 @@ class SelfAttention:
     """Multi-head attention of a sequence on itself; may be used several times before its gradients are asked for.
 
     q, k, v = heads of query(x), key(x), value(x),  p = softmax(q kᵀ / sqrt(d)) over visible keys,
-    y = output(merged heads of p v).  backward belongs to the latest forward without one.
+    y = output(merged heads of p v).  backward belongs to the latest forward that has had no backward yet.
+    For float32 arguments y and dx are float32: math.sqrt(d) keeps it, np.sqrt(d) makes it float64.
     """
 
     def __init__(self, num_heads, query, key, value, output):
@@ -99,6 +100,9 @@ EXERCISES = [
                     "dv needs the weights transposed: value s went to all queries, with the weights of column s."),
             Mistake("ATB-4", {"ds.mT @ q": "ds @ q"},
                     "Key s occurs in column s of the scores: dk is a sum over queries, and yours goes over keys."),
+            Mistake("ATB-5", {"ds @ k, ds.mT @ q": "ds @ q, ds.mT @ k"},
+                    "Yours makes dq of queries and dk of keys. In a product each factor's gradient holds the other "
+                    "factor."),
             Mistake("ATB-7", {"softmax_backward(p, dp)": "dp"},
                     "The way back leaves out softmax: dp is the gradient of the weights, not of the scores."),
             Mistake("ATB-8", {"softmax_backward(p, dp)": "p * (1 - p) * dp"},
@@ -110,6 +114,8 @@ EXERCISES = [
             Mistake("MSK-3", {"(mask, scores, -np.inf)": "(mask, -np.inf, scores)"},
                     "True and False are swapped: True = may attend. The last token of a causal mask has nothing left "
                     "then."),
+            Mistake("MSK-3b", {HIDDEN: "scores + mask * -1e9"},
+                    "-1e9 is added where the mask is True, and True = may attend: the visible tokens are pushed away."),
             Mistake("MSK-7", {HIDDEN: "scores * mask"},
                     "A hidden score becomes 0, and exp(0) = 1: the key keeps a weight. Only a score of -inf has weight "
                     "0."),
@@ -133,6 +139,9 @@ EXERCISES = [
                               "self.memory.pop()": "self.memory[-1]"},
                     "forward keeps one set of arrays, and its second use overwrites the first: append to a list, and "
                     "pop."),
+            Mistake("HD-13", {BACK: "split_heads(dy, self.num_heads)"},
+                    "backward leaves out the output layer: dy goes through its backward first, which also finds the "
+                    "gradients of its weight and bias."),
             Mistake("HD-12", {"self.memory.pop()": "self.memory.pop(0)"},
                     "backward takes the oldest memory. It belongs to the latest forward without one: last in, first "
                     "out."),

@@ -9,7 +9,8 @@ from ..exercise import Exercise, Mistake
 def softmax(z):
     """p = softmax of each row.
 
-    z: (..., n) logits, in the thousands too.  Return p: (..., n), p_j = exp(z_j) / sum_k exp(z_k) within each row.
+    z: (..., n) logits, in the thousands too. A row is what lies along the last axis; the dots stand for any number of
+    axes before it, or none.  Return p: (..., n), p_j = exp(z_j) / sum_k exp(z_k) within each row.
     """
     p = np.exp(z - z.max(-1, keepdims=True))
     return p / p.sum(-1, keepdims=True)
@@ -23,9 +24,9 @@ def large(rng):
 
 
 def softmax_backward(p, dp):
-    """The gradient of the logits.
+    """The gradient of the logits z, where forward was p = softmax(z) of each row.
 
-    p: (..., n) output of softmax, rows sum to 1.  dp: (..., n) dL/dp.  Return dz: (..., n), dL/dz.
+    p: (..., n), what forward returned, rows sum to 1.  dp: (..., n), dL/dp.  Return dz: (..., n), dL/dz.
     """
     return p * (dp - (p * dp).sum(-1, keepdims=True))
 
@@ -44,8 +45,9 @@ def by_softmax_backward(p, dp):
 class Softmax:
     """p = softmax(z / temperature) of each row, a layer that can be used several times before its backward.
 
-    temperature is a number above 0. forward takes z: (..., n) and returns p: (..., n). backward takes dp: (..., n),
-    belongs to the latest forward without one, and returns dz: (..., n). It knows only what forward has remembered.
+    temperature is a number above 0. forward takes z: (..., n) and returns p: (..., n). backward takes dp: (..., n) and
+    returns dz: (..., n). It belongs to the latest forward that has had no backward yet: of two forwards, the second is
+    answered first. Of a forward it knows only what that has remembered.
     """
 
     def __init__(self, temperature):
@@ -100,7 +102,7 @@ SOFTMAX_BACKWARD = (
             "every logit of its row, so the terms -p_i p_j are missing."),
     Mistake("SMB-2", {f"(dp - {ROW_SUM})": "dp"},
             "The coupling is missing: a logit also lowers the other outputs of its row."),
-    Mistake("SMB-3", {"(p * dp)": "dp"}, "Inside the sum each dp is weighted by its p."),
+    Mistake("SMB-3", {"(p * dp)": "dp"}, "Inside the sum p is missing: each dp is to be weighted by its p."),
     Mistake("SMB-4", {"dp).sum(": "dp).mean("}, "It is a sum over the row, not a mean."),
     Mistake("SMB-5a", {ROW_SUM: "(p * dp).sum()"}, "The sum goes over all axes: it belongs to each row alone."),
     Mistake("SMB-5b", {ROW_SUM: "(p * dp).sum(0, keepdims=True)"},
@@ -112,6 +114,8 @@ SOFTMAX_BACKWARD = (
             "The p stands outside the sum: each output has its own p, which weights its dp before they are added up."),
     Mistake("SMB-11", {"(dp - (": "(dp + ("},
             "The coupling has the wrong sign: raising a logit lowers the other outputs of its row."),
+    Mistake("SMB-18", {f"p * (dp - {ROW_SUM})": f"(p * dp - {ROW_SUM})"},
+            "The p in front belongs to both terms: here it stands at the first only."),
 )
 
 EXERCISES = [
@@ -139,11 +143,14 @@ EXERCISES = [
                     "The maximum is subtracted above the line only: the denominator needs the same shift, or it does "
                     "not cancel."),
             Mistake("SMF-7", {MAXIMUM: "z.mean(-1, keepdims=True)"},
-                    "The mean is subtracted: a logit far above it still overflows. After the shift none may exceed 0."),
+                    "What is subtracted is not the row's maximum but, say, its mean: a logit far above that still "
+                    "overflows. After the shift none may exceed 0."),
             Mistake("SMF-8", {f"p = np.exp(z - {MAXIMUM})": f"z -= {MAXIMUM}\n    p = np.exp(z)"},
                     "z -= writes into the caller's array: make a new one."),
             Mistake("SMF-9", {f"np.exp(z - {MAXIMUM})": f"z - {MAXIMUM}"},
                     "There is no exp: the shifted logits themselves are divided, and they are not positive."),
+            Mistake("SMF-12", {f" / {SUM}": ""},
+                    "The rows are not divided by their sums: here the largest p of each is 1."),
         ),
         alternatives={"by the logarithm": {f"p / {SUM}": f"np.exp(z - {MAXIMUM} - np.log({SUM}))"}}),
     Exercise(
@@ -155,7 +162,7 @@ EXERCISES = [
                "dz_j = p_j (dp_j - sum_i p_i dp_i), the sum over the row, with keepdims."),
         mistakes=(
             *SOFTMAX_BACKWARD,
-            Mistake("SMB-9", {"return": "p = np.exp(p) / np.exp(p).sum(-1, keepdims=True)\n    return"},
+            Mistake("SMB-9", {"    return": "    p = np.exp(p) / np.exp(p).sum(-1, keepdims=True)\n    return"},
                     "p has gone through softmax already: here it goes through it a second time."),
             Mistake("SMB-12", {ROW_SUM: "(p * dp).sum(-1)"}, KEEPDIMS),
             Mistake("SMB-13", {f"return p * (dp - {ROW_SUM})": f"dp -= {ROW_SUM}\n    return p * dp"},
@@ -185,7 +192,7 @@ EXERCISES = [
             Mistake("SMB-16", {f"{ROW_SUM}) / self.temperature": f"{ROW_SUM})"},
                     "The temperature is missing in backward: z was divided by it, so its gradient is too."),
             Mistake("SMB-17", {f"{ROW_SUM}) / self.temperature": f"{ROW_SUM}) * self.temperature"},
-                    "The gradient is multiplied by the temperature: the hotter, the less does p depend on z."),
+                    "The gradient is multiplied by the temperature. Divide: the hotter, the less does p depend on z."),
             Mistake("SMF-1", {f"(z - {MAXIMUM})": "z"}, OVERFLOW),
             Mistake("SMF-10", {f"{MAXIMUM}) / self.temperature": f"{MAXIMUM}) * self.temperature"},
                     "The logits are multiplied by the temperature: a high one must make the probabilities more alike."),
