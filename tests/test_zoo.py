@@ -10,7 +10,8 @@ from PIL import Image
 
 import numpy_transformer as nt
 from numpy_transformer.checks.suite import CHECKS, SAMPLES, UPDATES, verdicts
-from numpy_transformer.zoo.bug import samples_of
+from numpy_transformer.zoo import attention, normalization
+from numpy_transformer.zoo.bug import Bug, samples_of
 from numpy_transformer.zoo.models import MODELS, batch
 
 BUGS = nt.zoo.list()
@@ -29,6 +30,16 @@ def test_the_models_and_samples_of_the_zoo_are_right_without_a_bug():
     own = {id(sample): sample for bug in BUGS for sample in samples_of(bug)}
     for sample in [*MODELS, *(s for s in own.values() if s not in [*SAMPLES, *UPDATES, *MODELS])]:
         assert not any(verdicts(*sample.make()).values()), sample.name
+
+
+@pytest.mark.parametrize("plain, sample", [
+    (plain, sample) for plain in (normalization.Plain, attention.Plain) for sample in SAMPLES
+    if sample.name.startswith(plain.__base__.__name__)], ids=lambda value: getattr(value, "name", ""))
+def test_what_the_wrong_versions_share_is_right(plain, sample):
+    """So of each the lines that are shown are wrong, and no other: without a β and with grouped heads too."""
+    thing, inputs = sample.make()
+    nt.zoo.apply(Bug("plain", "", plain, "", "", "", (), ()), thing)
+    assert isinstance(thing, plain) and not any(verdicts(thing, inputs).values())
 
 
 @every_bug
@@ -61,7 +72,7 @@ def test_a_bug_is_planted_in_every_part_that_has_it_and_the_weights_stay():
     kinds = [type(part).__name__ for _, part in wrong.named_modules()]
     assert kinds.count("GammaOutside") == 3 and "LayerNorm" not in kinds
     ids = np.array([[1, 2, 3]])
-    np.testing.assert_array_equal(right.eval()(ids), wrong.eval()(ids))
+    np.testing.assert_allclose(right.eval()(ids), wrong.eval()(ids), atol=1e-6)
     assert red(wrong, ids) and not red(right, ids) and type(right.decoder.norm) is nt.LayerNorm
 
 
@@ -108,7 +119,10 @@ def test_an_optimizer_a_schedule_and_a_loss_take_bugs_too():
 
 
 @pytest.mark.parametrize("name, thing, sentence", [
-    ("residual-plus-two", nt.LayerNorm(4), "there is no bug 'residual-plus-two' .* near it are residual-plus-one"),
+    ("residual-plus-two", nt.LayerNorm(4), "there is no bug 'residual-plus-two' .* near it: residual-plus-one"),
+    ("RESIDUAL-PLUS-ONE", nt.LayerNorm(4), "near it: residual-plus-one"), ("", nt.LayerNorm(4), "; nt.zoo.list"),
+    (3, nt.LayerNorm(4), "there is no bug 3"), ([], nt.LayerNorm(4), r"there is no bug \[\]"),
+    ("no-eps", None, "this NoneType has none"), ("no-eps", [nt.LayerNorm(4)], "this list has none"),
     ("residual-plus-one", nt.LayerNorm(4), "sits in EncoderBlock, and this LayerNorm has none"),
     ("adam-one-beta", nt.LayerNorm(4), "sits in Adam, and this LayerNorm has none")])
 def test_what_does_not_fit_is_refused(name, thing, sentence):

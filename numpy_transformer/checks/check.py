@@ -42,6 +42,7 @@ class Check:
 def check(name, *kinds, when=lambda thing, *inputs: True):
     """Put the function below into CHECKS, for things of these classes (none: any Module) of which `when` is true."""
     def enter(function):
+        expect(name not in CHECKS, f"two checks are named {name!r}")
         CHECKS[name] = Check(name, function, lambda thing, *inputs: isinstance(thing, kinds or Module)
                              and bool(when(thing, *inputs)))
         return function

@@ -148,11 +148,11 @@ def swiglu(module, x):
 
 
 @loop("sinusoid", SinusoidalPositionalEncoding)
-def sinusoid(module, x):
+def sinusoid(module, x, offset=0):
     y, D = x.astype(np.float64), x.shape[-1]
     for t in range(x.shape[-2]):
         for i in range(0, D, 2):
-            angle = t / 10000 ** (i / D)
+            angle = (offset + t) / 10000 ** (i / D)
             y[..., t, i] += math.sin(angle)
             if i + 1 < D:
                 y[..., t, i + 1] += math.cos(angle)
@@ -174,7 +174,8 @@ def cross_entropy(module, logits, targets):
     return math.fsum(losses) / len(losses)
 
 
-@loop("binary cross-entropy", BinaryCrossEntropyLoss)
+@loop("binary cross-entropy", BinaryCrossEntropyLoss, large=True)
 def binary_cross_entropy(module, logits, targets):
-    chances = entries(lambda z: 1 / (1 + math.exp(-z)), logits)
-    return math.fsum(-math.log(p if t else 1 - p) for p, t in zip(chances.flat, targets.flat)) / targets.size
+    """-log σ(s) = log(1 + exp(-s)), s the logit with the sign of the target."""
+    signed = [float(z) if t else -float(z) for z, t in zip(logits.flat, targets.flat)]
+    return math.fsum(max(-s, 0.0) + math.log1p(math.exp(-abs(s))) for s in signed) / targets.size

@@ -79,6 +79,19 @@ def each_output_follows_its_own_query_alone(module, *inputs):
     expect_ways(moved(module, inputs, 0), same, same & ~hidden[:, :, None])
 
 
+@check("order of tokens", CausalLanguageModel, EncoderDecoder,
+       when=lambda model, *inputs: getattr(model, "positions", True) is not None)      # rotary ones turn q and k alone
+def places_are_told_apart(module, *inputs):
+    """Equal tokens get outputs of their own, and a source read backwards is another one."""
+    module, inputs = prepared(module, inputs)
+    source, ids = [inputs[0]] * isinstance(module, EncoderDecoder), np.ones((len(inputs[0]), 5), np.int64)
+    y = module.eval()(*source, ids)
+    for t in range(1, 5):
+        expect(abs(y[:, t:] - y[:, :-t]).max() > 1e-9, f"equal tokens {t} places apart have equal outputs")
+    if source:
+        expect(abs(module(source[0][:, ::-1], ids) - y).max() > 1e-9, "the order of the source does not matter")
+
+
 @check("padding", CausalLanguageModel, EncoderDecoder)
 def more_padding_changes_nothing(module, *inputs):
     module, inputs = prepared(module, inputs)
@@ -102,18 +115,20 @@ def cached_equals_uncached(module, *inputs):
     module.eval()
     if isinstance(module, EncoderDecoder):
         source, ids = inputs
-        memory = module.encode(source)
-
-        def forward(tokens, **cache):
-            return module.decode(tokens, memory, source, **cache)
+        call, before, along = module.decode, (module.encode(source), source), ()
     else:
-        ids, forward = inputs[0], module
-    whole = forward(ids)
+        ids, *along = inputs                    # its padding
+        call, before = module, ()
+
+    def forward(start, stop, **cache):
+        return call(ids[:, start:stop], *before, *(x[:, start:stop] for x in along), **cache)
+
+    whole = forward(0, None)
     for sizes in ([1] * ids.shape[1], [2, ids.shape[1] - 2]):
         cache, stops = KeyValueCache(), np.cumsum(sizes)
-        parts = [forward(ids[:, stop - size:stop], cache=cache) for size, stop in zip(sizes, stops)]
+        parts = [forward(stop - size, stop, cache=cache) for size, stop in zip(sizes, stops)]
         expect_close("output with a key-value cache", np.concatenate(parts, 1), whole, 1e-9)
-    expect_close("output without a cache, after calls with one", forward(ids[:, :2]), whole[:, :2])
+    expect_close("output without a cache, after calls with one", forward(0, 2), whole[:, :2])
 
 
 @check("block formula", EncoderBlock)

@@ -1,5 +1,6 @@
 """numpy-transformer zoo: the published mistakes, and what finds each."""
 
+import itertools
 import textwrap
 
 import numpy as np
@@ -41,13 +42,15 @@ def run(arguments):
 
 def print_list():
     bugs = zoo.list()
-    names = max(len(bug.name) for bug in bugs)
-    print(f"{'name':<{names}}  red  symptom")
-    for bug in bugs:
-        first, *rest = textwrap.wrap(bug.symptom, WIDTH - names - 7)
-        print(f"{bug.name:<{names}}  {len(bug.caught_by):>3}  {first}", *(" " * (names + 7) + line for line in rest),
-              sep="\n")
-    print(f"{len(bugs)} bugs; red: how many checks find it. numpy-transformer zoo NAME shows one.")
+    width = max(len(bug.name) for bug in bugs)
+    print(f"public  {'name':<{width}}  red  symptom")
+    for topic, group in itertools.groupby(bugs, lambda bug: bug.topic):
+        print(f"\n{topic}")
+        for bug in group:
+            start = f"{'yes' if bug.seen else '':<6}  {bug.name:<{width}}  {len(bug.caught_by):>3}  "
+            print(textwrap.fill(bug.symptom, WIDTH, initial_indent=start, subsequent_indent=" " * len(start)))
+    print(f"\n{len(bugs)} bugs; public: whether published code had it; red: how many checks find it. "
+          "numpy-transformer zoo NAME shows one.")
 
 
 def describe(bug):
@@ -78,6 +81,6 @@ def train(name, steps, seed):
     last = max(1, steps // 6)
     broken = np.flatnonzero(~np.isfinite(wrong))
     end = f"not a number at step {broken[0] + 1}" if len(broken) else f"{wrong[-last:].mean():.2f}"
-    print(f"\nLoss from {right[0]:.2f}, mean of the last {last} steps: without the bug {right[-last:].mean():.2f}, "
+    print(f"\nLoss from {right[0]:.2f}; at the end (mean of {last}) without the bug {right[-last:].mean():.2f}, "
           f"with it {end}")
     return right, wrong

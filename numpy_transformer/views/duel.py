@@ -10,8 +10,8 @@ def right_and_wrong(right, wrong, title):
     """Loss by loss of a run without a mistake and of one with it; a run that broke down ends where it did."""
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
-    for losses, label, style in ((right, "without the mistake", {"color": "0.25", "linestyle": ":", "linewidth": 2.5}),
-                                 (wrong, "with it", {"color": "#d55e00", "linewidth": 2.5})):
+    for losses, label, style in ((wrong, "with the mistake", {"color": "#d55e00", "linewidth": 3.5}),
+                                 (right, "without it", {"color": "black", "linestyle": ":", "linewidth": 2})):
         losses = np.asarray(losses, float)
         width = min(WINDOW, len(losses))
         smooth = np.convolve(losses, np.ones(width) / width, "valid")

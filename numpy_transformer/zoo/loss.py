@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..layers import CrossEntropyLoss
+from ..layers import CrossEntropyLoss, Softmax
 from .bug import bug
 
 IGNORING = ("CrossEntropyLoss", "CrossEntropyLoss, smoothed, ignoring")
@@ -32,8 +32,8 @@ class DividedByTheBatchAlone(CrossEntropyLoss):
 
 
 @bug("target-by-value", "a version of AkiRusProd/numpy-transformer",
-     symptom="right while all logits differ; where they are equal, as at the start, no target is found or all are",
-     training="ends where the right one does: in training no two probabilities of a row are equal",
+     symptom="right while all logits of a row differ; where all are equal its gradient is 0",
+     training="ends where the right one does: in training no two logits of a row are equal",
      caught_by=("equal logits",))
 class TargetByValue(CrossEntropyLoss):
     """The target's place is found by looking for its probability among the others"""
@@ -41,8 +41,8 @@ class TargetByValue(CrossEntropyLoss):
     def backward(self, dy=1.0):
         p, targets, counted, shape = self.recall()
         found = p == p[np.arange(len(p)), targets][:, None]                     # right: one place in each row
-        dz = (p - found) * counted[:, None] * (float(dy) / int(counted.sum()))
-        return dz.reshape(shape).astype(p.dtype)
+        dz = p * found.sum(-1, keepdims=True) - found
+        return (dz * counted[:, None] * (float(dy) / self.count)).reshape(shape).astype(p.dtype)
 
 
 @bug("padding-counted", "a version of AkiRusProd/numpy-transformer",
@@ -107,11 +107,6 @@ class Capped(CrossEntropyLoss):
 
     def forward(self, logits, targets):
         super().forward(logits, targets)
-        p, targets, counted, _ = self._memory[-1] if self.remembering else self.again(logits, targets)
-        losses = -np.log(p[np.arange(len(p)), targets] + 1e-9)                  # right: logsumexp(z) - z
-        return losses[counted].sum() / self.count
-
-    def again(self, logits, targets):
         targets, counted = self.read(logits, targets)
-        p = np.exp(logits - logits.real.max(-1, keepdims=True)).reshape(len(targets), -1)
-        return p / p.sum(-1, keepdims=True), targets, counted, None
+        p = Softmax()(logits).reshape(len(targets), -1)[np.arange(len(targets)), targets]
+        return -np.log(p + 1e-9)[counted].sum() / self.count                    # right: logsumexp(z) - z

@@ -1,7 +1,8 @@
 """Mistakes around attention: heads, cross-attention, rotary positions."""
 
 from ..checks.components import B, D, F, H, P, T, Sample
-from ..layers import CrossAttention, DecoderBlock, MultiHeadAttention, RotaryEmbedding, causal_mask
+from ..layers import (CrossAttention, DecoderBlock, MultiHeadAttention, RotaryEmbedding, SelfAttention,
+                      causal_mask)
 from ..layers.multi_head import merge_heads, split_heads
 from .bug import bug
 
@@ -20,34 +21,36 @@ EQUAL_LENGTHS = (                               # the miswired ones need a sourc
 class HeadsNotTransposed(MultiHeadAttention):
     """Heads are split by a reshape alone"""
 
+    def split(self, x, num_heads):
+        return x.reshape(*x.shape[:-2], num_heads, x.shape[-2], -1)             # right: (B, T, H, d), then swapaxes
+
     def forward(self, query, key, value, mask=None, positions=None, cache=None):
-        shape = (len(query), self.num_heads, query.shape[1], -1)
-        q, k, v = self.query(query), self.key(key), self.value(value)
-        y = self.attention(q.reshape(shape), k.reshape(shape), v.reshape(shape), mask)      # right: and swapaxes
-        return self.output(y.reshape(query.shape))
+        q = self.split(self.query(query), self.num_heads)
+        k, v = (self.split(layer(x), self.num_kv_heads) for layer, x in ((self.key, key), (self.value, value)))
+        k, v = (k, v) if cache is None else cache.extend(self, k, v)
+        return self.output(self.attention(q, k, v, mask).reshape(query.shape))
 
     def backward(self, dy):
-        dy = self.output.backward(dy)
-        dq, dk, dv = self.attention.backward(dy.reshape(len(dy), self.num_heads, dy.shape[1], -1))
-        return (self.query.backward(dq.reshape(dy.shape)), self.key.backward(dk.reshape(dy.shape)),
-                self.value.backward(dv.reshape(dy.shape)))
+        gradients = self.attention.backward(self.split(self.output.backward(dy), self.num_heads))
+        return tuple(layer.backward(d.reshape(*d.shape[:-3], d.shape[-2], -1))
+                     for layer, d in zip((self.query, self.key, self.value), gradients))
 
 
 @bug("one-gradient-for-three", "a version of TSFM-lecture-3",
      symptom="keys and values learn what only queries should",
      training="falls late, and ends far above the right one",
-     caught_by=("gradient check", "key bias has no gradient"), samples=("SelfAttention", "language model"))
-class OneGradientForThree(MultiHeadAttention):
+     caught_by=("gradient check", "key bias has no gradient"))
+class OneGradientForThree(SelfAttention):
     """The gradient of the queries goes back through all three projections"""
 
     def backward(self, dy):
         dq, dk, dv = self.attention.backward(split_heads(self.output.backward(dy), self.num_heads))
         dq = merge_heads(dq)
-        return self.query.backward(dq), self.key.backward(dq), self.value.backward(dq)      # right: dq, dk, dv
+        return self.query.backward(dq) + self.key.backward(dq) + self.value.backward(dq)        # right: dq, dk, dv
 
 
 @bug("values-from-the-decoder", "a version of rziga/numpy-is-all-you-need",
-     symptom="every output follows the targets of all places; the loss is too good, and decoding fails",
+     symptom="every output follows the targets of all places; decoding fails, and lengths have to be equal",
      training="falls far below what a model can reach that does not see the answer",
      caught_by=("multi-head loop", "own query alone", "causality"), samples=EQUAL_LENGTHS)
 class ValuesFromTheDecoder(CrossAttention):
@@ -94,7 +97,7 @@ class MemoryGradientOfTheValues(CrossAttention):
 @bug("rotary-shears",
      symptom="vectors change their length, so scores depend on the places and not on their distance",
      training="falls, and ends far above the right one",
-     caught_by=("rotary keeps lengths", "rotary knows the distance alone", "rotary loop"))
+     caught_by=("rotary keeps lengths", "rotary knows the distance alone", "rotary loop", "far positions"))
 class Shears(RotaryEmbedding):
     """A sign is lost: (a cos + b sin, a sin + b cos)"""
 

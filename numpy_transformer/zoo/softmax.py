@@ -31,7 +31,7 @@ class Diagonal(Softmax):
 
 @bug("softmax-over-the-wrong-axis", "a version of krocki's NumPy Transformer",
      symptom="the columns of the weights sum to 1, the rows do not: a query's weights depend on later queries",
-     training="ends where the right one does, or slightly below: nothing looks wrong",
+     training="ends slightly below the right one: later queries tell a little, and nothing looks wrong",
      caught_by=("softmax gradient sums to 0", "softmax loop", "softmax loop, large inputs", "causality",
                 "key-value cache"))
 class WrongAxis(Softmax):

@@ -73,7 +73,7 @@ class DecayInTheGradient(AdamW):
 @bug("noam-counts-tensors", "a version of AkiRusProd/numpy-transformer",
      symptom="the warm-up is over after a few steps, with a model of 70 tensors 70 times too early",
      training="falls quickly at first, and then slowly: the rate has passed its peak long ago",
-     caught_by=("peak at the end of the warm-up",))
+     caught_by=("peak at the end of the warm-up", "rates after the peak"))
 class NoamCountsTensors(NoamSchedule):
     """The schedule takes a step for each parameter tensor"""
 

@@ -18,7 +18,7 @@ class ResidualPlusOne(EncoderBlock):
 
 @bug("residual-missing", "a version of YVSemlani/numpy-transformer",
      symptom="each layer's own check passes: only a check of the whole block finds it",
-     training="falls at first as usual, and ends slightly above the right one",
+     training="falls at first as usual, even quicker, and ends slightly above the right one",
      caught_by=("gradient check",))
 class ResidualMissing(EncoderBlock):
     """Backward goes through the sublayers and forgets the way around them"""
@@ -43,7 +43,7 @@ class ThroughTheNorm(EncoderBlock):
 @bug("residual-of-the-normalized",
      symptom="no gradient check sees it; the residual stream is normalized twice in each block",
      training="ends slightly above the right one",
-     caught_by=("block formula",))
+     caught_by=("block formula", "everything dropped"))
 class OfTheNormalized(EncoderBlock):
     """The residual starts behind the norm: norm(x) + f(norm(x))"""
 
