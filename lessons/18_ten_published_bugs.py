@@ -343,3 +343,5 @@ figure("ten_curves", picture)
 # 5. A test compares dx with differences: a new layer, B = 1, no repeated ids, no dropout. Which of the ten pass it?
 # 6. Keep both encoder-decoders, and let them write letter by letter, from their own letters. The miswired one needs six
 #    letters at a time: fill the places not yet written with any. How many does each copy rightly?
+#
+# `numpy-transformer zoo` lists sixty-six such bugs; `zoo NAME` plants one, runs all checks on it and trains it.

@@ -2,6 +2,8 @@
 
 import copy
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -182,3 +184,12 @@ def test_the_command_refuses_in_one_line(capsys, tmp_path):
     assert "there is no bug 'residual'" in refused(capsys, "zoo", "residual")
     assert "no picture" in refused(capsys, "zoo", "no-eps", "--out", tmp_path / "a.txt")
     assert "at least 1" in refused(capsys, "zoo", "no-eps", "--steps", 0)
+
+
+def test_the_readme_shows_what_the_command_says(capsys):
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    published, unseen = sum(bool(bug.seen) for bug in BUGS), sum("gradient check" not in bug.caught_by for bug in BUGS)
+    assert f"`nt.zoo` holds {len(BUGS)} of them, {published} of which" in readme
+    assert f"{unseen} of them pass the gradient check" in readme
+    _, out, _ = run(capsys, "zoo", "heads-not-transposed", "--no-train")
+    assert re.search(r"^```text\n(Red, .*?)^```$", readme, re.M | re.S)[1] in out
