@@ -11,6 +11,7 @@ import pytest
 from commands import refused, run
 
 from numpy_transformer.classroom.exercises import choose, exercises
+from numpy_transformer.classroom.feedback import differences
 
 BACKWARD = "ex02_softmax_backward.py"
 
@@ -40,14 +41,15 @@ def check(capsys, folder, *arguments):
 
 def test_from_todo_over_a_named_mistake_to_a_pass(folder, capsys):
     code, out = check(capsys, folder, "02")
-    assert code == 1 and re.match(r"ex02 softmax_backward +TODO   \(stage: TODO\)", out)
+    assert code == 1 and re.match(r"ex02 softmax_backward +TODO   \(stage: TODO\)", out) and "hint 02" in out
     write(folder, "02", "SMB-1")
     code, out = check(capsys, folder, "02")
     assert code == 1 and re.match(r"ex02 softmax_backward +FAIL   \(stage: values\)", out)
     for words in ("case 1 of 5", "p (3, 5, 11), dp (3, 5, 11)", "worst entry", "relative error", "cosine",
                   "rows of dz must sum to 0", "DIAGNOSIS [SMB-1]", "sigmoid", "hint 02"):
         assert words in out
-    assert "solution 02" not in out and "try hint 02" in refused(capsys, "exercise", "solution", "02", "--folder", folder)
+    assert "solution 02" not in out
+    assert "try hint 02" in refused(capsys, "exercise", "solution", "02", "--folder", folder)
     write(folder, "02")
     code, out = check(capsys, folder, "02")
     assert code == 0 and re.match(r"ex02 softmax_backward +PASS$", out, re.M) and "next: ex01_softmax.py" in out
@@ -55,6 +57,8 @@ def test_from_todo_over_a_named_mistake_to_a_pass(folder, capsys):
     assert code == 0 and "def softmax_backward(p, dp)" in out and "return p * (dp - " in out
     code, out = check(capsys, folder)                       # without a number: the next one
     assert code == 1 and out.startswith("ex01")
+    code, out = check(capsys, folder, "all")
+    assert code == 1 and out.endswith("1 of 2 passed\n")
     write(folder, "01")
     assert check(capsys, folder, "all")[0] == 0
     code, out = check(capsys, folder)
@@ -65,7 +69,7 @@ def test_hints_come_one_after_the_other(folder, capsys):
     exercise, seen = choose("02"), []
     for _ in range(4):
         code, out, _ = run(capsys, "exercise", "hint", "02", "--folder", folder)
-        assert code == 0
+        assert code == 0 and check(capsys, folder, "02")[0] == 1       # which forgets no hint
         seen.append([hint.split()[-1] in out for hint in exercise.hints])
     assert seen == [[True, False, False], [True, True, False], [True] * 3, [True] * 3]
     assert "3. " in run(capsys, "exercise", "hint", "01", "--all", "--folder", folder)[1]
@@ -83,13 +87,14 @@ def test_reset_keeps_what_was_there(folder, capsys):
     assert code == 0 and BACKWARD + ".bak" in out
     assert (folder / f"{BACKWARD}.bak").read_text(encoding="utf-8") == choose("02").edited()
     assert (folder / BACKWARD).read_text(encoding="utf-8") == choose("02").skeleton()
+    assert "not passed" in refused(capsys, "exercise", "solution", "02", "--folder", folder)
     assert check(capsys, folder, "02")[0] == 1
 
 
 def test_start_replaces_nothing(folder, capsys):
     write(folder, "02")
     code, out, _ = run(capsys, "exercise", "start", folder)
-    assert code == 0 and "2 were there already" in out and f"{len(exercises()) - 2} files written" in out
+    assert code == 0 and "left as they are: 2" in out and f"{len(exercises()) - 2} files written" in out
     assert (folder / BACKWARD).read_text(encoding="utf-8") == choose("02").edited()
     for exercise in exercises().values():
         if exercise.number != "02":
@@ -121,6 +126,11 @@ def test_the_folder_is_found(folder, capsys, monkeypatch):
     ("", "defines nothing"),
     ("def softmax_backward(p, dp):\n    print('seen', p.shape)\n    return p[0, 99]\n", "| seen (3, 5, 11)"),
     ("def softmax_backward(p, dp):\n    return [p]\n", "is a list"),
+    ("def softmax_backward(p, dp):\n    return p + 0j\n", "not one of real numbers"),
+    ("def softmax_backward(p, dp):\n    pass\n", "dz is None; is a return missing?"),
+    ("class Late:\n    def __array__(self, *a, **k):\n        import os; os._exit(3)\n"
+     "def softmax_backward(p, dp):\n    return Late()\n", "ended by itself (exit code 3)"),
+    ("def softmax_backward(p, dp):\n\treturn p\n        #\n  x\n", "(line 4)"),
     ("x = 'Größe'\n".encode("latin-1").decode("utf-8", "surrogateescape"), "SyntaxError"),
 ])
 def test_odd_files_get_a_line(folder, capsys, text, words):
@@ -129,27 +139,69 @@ def test_odd_files_get_a_line(folder, capsys, text, words):
     assert code == 1 and words in " ".join(out.split()) and "Traceback" not in out
 
 
+def test_what_a_file_prints_is_shown_up_to_forty_lines(folder, capsys):
+    write(folder, "02")
+    with open(folder / BACKWARD, "a", encoding="utf-8") as file:
+        file.write("for i in range(99):\n    print('line', i)\n")
+    code, out = check(capsys, folder, "02")
+    assert code == 0 and out.count("  | line ") == 40
+
+
 def test_an_endless_loop_ends(folder, capsys):
     (folder / BACKWARD).write_text("def softmax_backward(p, dp):\n    while True: pass\n", encoding="utf-8")
     code, out = check(capsys, folder, "02", "--timeout", "0.5")
-    assert code == 1 and "TIMEOUT" in out and "stopped after" in out
+    assert code == 1 and "TIMEOUT" in out and "stopped after 0.5 seconds" in out
+
+
+def test_another_seed_draws_other_cases(folder, capsys):
+    write(folder, "02", "SMB-1")
+    outs = [check(capsys, folder, "02", "--seed", seed)[1] for seed in (0, 0, 7)]
+    assert outs[0] == outs[1] != outs[2] and all("[SMB-1]" in out for out in outs)
+
+
+def wrong_bias(folder, wrong):
+    """A linear layer whose bias gradient is wrong in this way."""
+    right = choose("06").edited()
+    assert right.count("self.bias.grad += drows.sum(0)") == 1
+    (folder / choose("06").file).write_text(right.replace("self.bias.grad += drows.sum(0)", wrong), encoding="utf-8")
 
 
 def test_an_unknown_mistake_in_a_class_is_shown_by_differences(tmp_path, capsys):
     run(capsys, "exercise", "start", tmp_path, "06")
-    right = choose("06").edited()
-    assert right.count("self.bias.grad += ") == 1
-    (tmp_path / choose("06").file).write_text(right.replace("self.bias.grad += ", "self.bias.grad += dy.max() + "),
-                                            encoding="utf-8")
+    wrong_bias(tmp_path, "self.bias.grad += dy.max() + drows.sum(0)")
     code, out = check(capsys, tmp_path, "06")
-    assert code == 1 and "DIAGNOSIS" not in out
+    assert code == 1 and "DIAGNOSIS" not in out and "beside your forward" in out
     table = {line.split()[0]: line for line in out.splitlines() if line.rstrip().endswith(("ok", "WRONG"))}
     assert table["weight"].endswith("ok") and table["bias"].endswith("WRONG") and table["x"].endswith("ok")
+    assert {path.suffix for path in tmp_path.iterdir()} == {".py", ".json"}     # no byte code
+
+
+def test_differences_are_shown_where_nothing_else_explains(tmp_path, capsys):
+    run(capsys, "exercise", "start", tmp_path, "06")
+    wrong_bias(tmp_path, "self.bias.grad += -drows.sum(0)")
+    code, out = check(capsys, tmp_path, "06")
+    assert code == 1 and "DIAGNOSIS bias.grad is the right one times -1" in out and "beside your forward" not in out
+    write(tmp_path, "06", "LIN-7b")
+    assert "beside your forward" not in check(capsys, tmp_path, "06")[1]
+
+
+def test_differences_survive_what_a_file_does(tmp_path, capsys):
+    exercise, path = choose("06"), tmp_path / "mine.py"
+    case = exercise.cases(0)[0]
+    wrong_bias(tmp_path, "self.bias.grad += drows.sum(0); print('seen'); self.weight.data[...] = 0")
+    before = [array.copy() for array in case.arrays()]
+    assert "bias" in differences(tmp_path / exercise.file, exercise, case) and capsys.readouterr() == ("", "")
+    assert all((a == b).all() for a, b in zip(before, case.arrays()))
+    for text in ("import sys\nsys.exit('so')\n", "raise ValueError('so')\n", "raise SystemExit('so')\n"):
+        path.write_text(text, encoding="utf-8")
+        told = differences(path, exercise, case)
+        assert re.fullmatch("no gradient check of Linear: (SystemExit|ValueError): so", told)
 
 
 @pytest.mark.parametrize("arguments, words", [
-    (["check", "99"], "there is no exercise '99'"), (["check", "x"], "choose one of"), (["hint", "99"], "choose one of"),
-    (["check", "05"], "reset 05"), (["check", "02", "--timeout", "0"], "at least 0.1"),
+    (["check", "99"], "there is no exercise '99'"), (["check", "x"], "choose one of"), (["check", "05"], "reset 05"),
+    (["hint", "99"], "choose one of"), (["hint", "all"], "no exercise 'all'"), (["reset", "all"], "no exercise 'all'"),
+    (["check", "02", "all"], "no exercise 'all'"), (["check", "02", "--timeout", "0"], "at least 0.1"),
     (["check", "02", "--seed", "-1"], "at least 0")])
 def test_bad_input(folder, capsys, arguments, words):
     assert words in refused(capsys, "exercise", *arguments, "--folder", folder)
@@ -161,9 +213,36 @@ def test_a_file_is_no_folder(folder, capsys):
 
 
 def test_progress_that_cannot_be_read_is_none(folder, capsys):
-    for text in ("{", "[1]", '{"02": 3}'):
+    for text in ("{", "[1]", '{"02": 3}', '{"02": {"hints": "x", "status": [1]}}', '{"02": {"hints": -7}}'):
         (folder / ".progress.json").write_text(text, encoding="utf-8")
-        assert check(capsys, folder, "02")[0] == 1
+        assert run(capsys, "exercise", "hint", "02", "--folder", folder)[1].startswith("1. ")
+        (folder / ".progress.json").write_text(text, encoding="utf-8")
+        assert check(capsys, folder, "02")[0] == 1 and run(capsys, "exercise", "list", "--folder", folder)[0] == 0
+
+
+def test_where_nothing_can_be_written_there_is_feedback_all_the_same(folder, capsys):
+    (folder / ".progress.json.tmp").mkdir()                 # root may write into a folder without rights
+    write(folder, "02")
+    code, out = check(capsys, folder, "02")
+    assert code == 0 and "PASS" in out and f"{folder} cannot be written to" in out and "--give-up" in out
+    assert run(capsys, "exercise", "hint", "02", "--folder", folder)[0] == 0
+    assert "--give-up" in refused(capsys, "exercise", "solution", "02", "--folder", folder)
+    assert "return p * (dp - " in run(capsys, "exercise", "solution", "02", "--give-up", "--folder", folder)[1]
+
+
+def test_commands_that_are_told_can_be_typed(tmp_path, capsys):
+    out = run(capsys, "exercise", "start", tmp_path / "한 글", "02", "2")[1]
+    assert out.startswith("1 file written") and out.endswith(f'exercise check 02 --folder "{tmp_path}/한 글"\n')
+    write(tmp_path / "한 글", "02")
+    code, out = check(capsys, tmp_path / "한 글", "02", "2")
+    assert code == 0 and f'solution 02 --folder "{tmp_path}/한 글"' in out and out.count("PASS") == 1
+
+
+@pytest.mark.parametrize("place", ["lessons/exercises", "exercises"])
+def test_the_folder_is_found_below(tmp_path, capsys, monkeypatch, place):
+    run(capsys, "exercise", "start", tmp_path / place, "02")
+    monkeypatch.chdir(tmp_path)
+    assert run(capsys, "exercise", "check", "02")[0] == 1
 
 
 def test_watch_checks_a_file_that_is_saved(folder):
@@ -173,15 +252,20 @@ def test_watch_checks_a_file_that_is_saved(folder):
     try:
         assert child.stdout.readline().startswith("Watching")
         time.sleep(0.2)
+        (folder / "ex01_softmax.py").unlink()
+        (folder / "ex01_softmax.py").mkdir()                # it is no file any more
+        assert "there is no" in child.stdout.readline()
         write(folder, "02", "SMB-2")
         lines = []
         while not any("[SMB-2]" in line for line in lines):
             lines.append(child.stdout.readline())
             assert lines[-1], "watch ended"
-        write(folder, "02")
-        while "PASS" not in lines[-1]:
-            lines.append(child.stdout.readline())
-            assert lines[-1], "watch ended"
+        for _ in range(2):                                  # the second time as it was, and of the same size
+            write(folder, "02")
+            lines.append("")
+            while "PASS" not in lines[-1]:
+                lines.append(child.stdout.readline())
+                assert lines[-1], "watch ended"
     finally:
         child.kill()
         child.wait()

@@ -30,7 +30,7 @@ def library(exercise, seed=1):
 
 
 def play(library, source, change=lambda y: y):
-    """What a child would have sent back for this source: a Run, without a process. `change` is applied to its outputs."""
+    """What a child would have sent back for this source: a Run, without a process; `change` is applied to outputs."""
     exercise = library.exercise
     try:
         target = exercise.target(source)
@@ -141,8 +141,8 @@ def test_there_are_as_many_as_the_readme_says():
 def test_its_file_lies_in_lessons_unsolved_and_its_row_in_the_table(exercise):
     assert (LESSONS / "exercises" / exercise.file).read_text(encoding="utf-8") == exercise.skeleton()
     kind = "class" if exercise.is_class else exercise.kind
-    assert (f"| {exercise.lesson} | [{exercise.number} {exercise.title}](exercises/{exercise.file}) | {kind} | {exercise.lines} "
-            f"| {exercise.minutes} | {exercise.points} |") in README
+    assert (f"| {exercise.lesson} | [{exercise.number} {exercise.title}](exercises/{exercise.file}) | {kind} "
+            f"| {exercise.lines} | {exercise.minutes} | {exercise.points} |") in README
     assert list(LESSONS.glob(f"{exercise.lesson}_*.py"))
 
 

@@ -1,7 +1,6 @@
 """Which mistake a wrong answer is: by the catalogue, alone or combined, else by its relation to the right answer."""
 
 import functools
-import inspect
 import itertools
 import math
 
@@ -20,7 +19,7 @@ class Library:
         self.exercise = exercise
         self.cases = exercise.cases(seed)
         self.main = [case for case in self.cases if not case.role]
-        self.expected = [observe(exercise, exercise.reference, case) for case in self.main] if exercise.reference else []
+        self.expected = [observe(exercise, exercise.reference, case) for case in self.main * bool(exercise.reference)]
         self.targets, self.prints = {}, {}
 
     def target(self, mistakes):
@@ -36,8 +35,8 @@ class Library:
     def print(self, mistakes):
         """The fingerprint in the smallest case, by which most combinations are told apart at little cost, or None."""
         if mistakes not in self.prints:
-            possible = self.target(mistakes) is not None
-            self.prints[mistakes] = fingerprint(self.observed(mistakes, [self.main[self.smallest]])[0]) if possible else None
+            seen = self.observed(mistakes, [self.main[self.smallest]]) if self.target(mistakes) else []
+            self.prints[mistakes] = fingerprint(seen[0]) if seen else None
             del self.targets[mistakes]
         return self.prints[mistakes]
 
@@ -45,8 +44,8 @@ class Library:
     def smallest(self):
         """The number of the case with the smallest arrays, those of functions among the arguments too."""
         def size(case):
-            functions = inside((case.inputs, case.calls), Function)
-            return sum(array.size for array in (*case.arrays(), *inside([[*f.arrays.values()] for f in functions], np.ndarray)))
+            given = [[*function.arrays.values()] for function in inside((case.inputs, case.calls), Function)]
+            return sum(array.size for array in (*case.arrays(), *inside(given, np.ndarray)))
         return min(range(len(self.main)), key=lambda i: size(self.main[i]))
 
     def named(self, answers):
@@ -61,21 +60,25 @@ class Library:
                 if count > 1 and not near(self.print(mistakes), small):
                     continue
                 observed = self.observed(mistakes)
-                right = self.expected and matches(observed, self.expected)      # in all cases: it says nothing, unless
-                if matches(observed, answers) and (any(changes(observed)) or not right):    # it changes an argument
-                    found.append((changes(observed) == changes(answers), mistakes))
+                if matches(observed, answers):
+                    alike = changes_alike(observed, answers)
+                    right = self.expected and matches(observed, self.expected)
+                    if not right or alike and any(seen.changed for seen in observed):   # then arguments alone show it
+                        found.append((alike, mistakes))
             if found:
                 best = max(found, key=lambda item: item[0])[0]
-                return [mistakes for exact, mistakes in found if exact == best]
+                return [mistakes for alike, mistakes in found if alike == best]
         return []
 
 
-def changes(observations):
-    return [observation.changed for observation in observations]
+def changes_alike(observed, answers):
+    """2 if the same arguments were changed in each case, 1 if in all cases together, else 0."""
+    ours, theirs = ([seen.changed for seen in observations] for observations in (observed, answers))
+    return (ours == theirs) + (set().union(*ours) == set().union(*theirs))
 
 
 def fingerprint(observation):
-    """A few numbers that tell most answers apart: the kind of an error, or a sum with random weights for each output."""
+    """What tells most answers apart: the kind of an error, or of each output its shape, a weighted sum and its size."""
     if observation.error:
         return observation.error.split(":")[0]
     with np.errstate(invalid="ignore"):
@@ -115,7 +118,7 @@ def equal(a, b, largest=0):
     tolerance = 1e-5 if np.float32 in (a.dtype, b.dtype) else 1e-9
     a, b = np.asarray(a, float), np.asarray(b, float)
     finite = np.isfinite(b)
-    if not np.array_equal(a[~finite], b[~finite], equal_nan=True) or not np.isfinite(a[finite]).all():
+    if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
         return False
     scale = np.max(abs(b), initial=0, where=finite)
     return bool(np.all(abs(a[finite] - b[finite]) <= tolerance * (largest if scale < 1e-9 * largest else scale)))
@@ -129,83 +132,96 @@ def relations(library, answers):
     names, sentences = library.exercise.outputs, []
     if any(len(answer.outputs) != len(names) for answer in answers):
         return []
+    letters = list(map(library.exercise.letters, library.main))
     for j, name in enumerate(names):
-        triples = [(case, np.asarray(answer.outputs[j], float), np.asarray(right.outputs[j], float))
-                   for case, answer, right in zip(library.main, answers, library.expected)]
+        triples = [(known, real(answer.outputs[j]), real(right.outputs[j]))
+                   for known, answer, right in zip(letters, answers, library.expected)]
         if not all(equal(w, r) for _, w, r in triples):
-            relation = next(filter(None, (relate(triples) for relate in RELATIONS)), "") or another(library, triples, j)
+            relation = next(filter(None, (relate(triples) for relate in RELATIONS)), "") or another(library, triples)
             sentences += [f"{name} is {relation}"] * bool(relation)
     return sentences
 
 
-def another(library, triples, j):
-    """The output or argument that stands in the place of output j, in words."""
+def real(y):
+    """float64, but float32 as it is: its tolerance is wider."""
+    return y if y.dtype == np.float32 else np.asarray(y, float)
+
+
+def another(library, triples):
+    """The output or argument that stands in the place of this output, in words."""
     arrays = {f"the right {name}": [right.outputs[k] for right in library.expected]
-              for k, name in enumerate(library.exercise.outputs) if k != j}
+              for k, name in enumerate(library.exercise.outputs)}
     if not library.exercise.is_class:
         arrays |= {f"the argument {name}": [case.inputs[k] for case in library.main]
-                   for k, name in enumerate(inspect.signature(library.exercise.solution).parameters)
-                   if k < len(library.main[0].inputs) and isinstance(library.main[0].inputs[k], np.ndarray)}
+                   for k, (name, value) in enumerate(zip(library.exercise.parameters, library.main[0].inputs))
+                   if isinstance(value, np.ndarray)}
     return next((text for text, values in arrays.items()
-                 if all(equal(w, np.asarray(value, float)) for (_, w, _), value in zip(triples, values))), "")
+                 if all(equal(w, real(value)) for (_, w, _), value in zip(triples, values))), "")
 
 
 def nothing(triples):
-    return "zero everywhere" if all(not w.any() for _, w, _ in triples) else ""
+    return "zero everywhere" if all(w.size and not w.any() for _, w, _ in triples) else ""
 
 
 def not_a_number(triples):
-    if all(np.isnan(w).all() for _, w, _ in triples):
+    if all(w.size and np.isnan(w).all() for _, w, _ in triples):
         return "NaN everywhere"
     return "NaN in some entries, and right in the others" if all(
-        w.shape == r.shape and equal(np.where(np.isnan(w), r, w), r) for _, w, r in triples) else ""
+        w.shape == r.shape and equal(w[~np.isnan(w)], r[~np.isnan(w)]) for _, w, r in triples) else ""
 
 
 def a_factor(triples):
     """The right answer times a number, with the number's name if it has one."""
     factors = []
-    for case, w, r in triples:
-        if w.shape != r.shape or not np.isfinite(w).all() or not r.any():
+    for known, w, r in triples:
+        if w.shape != r.shape or not np.isfinite(w).all() or w.any() != r.any():
             return ""
-        factors.append(float(np.vdot(r, w) / np.vdot(r, r)))
-        if not w.any() or not equal(w, factors[-1] * r):
-            return ""
-    named = name_factor([(case.sizes, factor) for (case, _, _), factor in zip(triples, factors) if case.sizes])
-    if max(factors) - min(factors) <= 1e-9 * abs(factors[0]):
-        return f"the right one times {named or f'{factors[0]:.6g}'}"
+        if r.any():
+            factors.append((known, float(np.vdot(r, w) / np.vdot(r, r))))
+            if not equal(w, factors[-1][1] * r):
+                return ""
+    values = [factor for _, factor in factors]
+    loose = 1e-5 if any(w.dtype == np.float32 for _, w, _ in triples) else 1e-9
+    if max(values) - min(values) <= loose * abs(values[0]):
+        return f"the right one times {values[0]:.6g}"
+    named = name_factor([(known, factor) for known, factor in factors if known], 100 * loose)
+    if not named and all(r.size == 1 for _, _, r in triples):
+        return ""                               # any number is some multiple of another
     return "the right one times " + (named or "a number that depends on the case: "
-                                     + ", ".join(f"{factor:.4g}" for factor in factors))
+                                     + ", ".join(f"{factor:.4g}" for factor in values))
 
 
-def name_factor(pairs):
-    """-1, sqrt(d), 1/(B T) and the like: the first expression in the sizes that gives the factor in all pairs."""
-    if not pairs:
-        return ""
-    letters = [(letter,) for letter in pairs[0][0]]
-    products = [(), *letters, *itertools.combinations(pairs[0][0], 2)]
+def name_factor(pairs, tolerance):
+    """sqrt(d), 1/(B T), -N and the like: the first expression in the letters that gives the factor in all pairs."""
+    letters = list(pairs[0][0]) if pairs else []
+    products = [*((letter,) for letter in letters), *itertools.combinations(letters, 2)]
     for number, word in ((1, ""), (-1, "-"), (2, "2 "), (0.5, "1/2 "), (-2, "-2 "), (-0.5, "-1/2 ")):
         for product in products:
             inside = " ".join(product)
             below = inside if len(product) == 1 else f"({inside})"
             for power, text in ((1, inside), (-1, f"1/{below}"), (0.5, f"sqrt({inside})"), (-0.5, f"1/sqrt({inside})")):
-                if all(math.isclose(factor, number * math.prod(sizes[letter] for letter in product) ** power,
-                                    rel_tol=1e-7) for sizes, factor in pairs):
-                    return word + text if product else f"{number:g}"
+                if all(math.isclose(factor, number * math.prod(known[letter] for letter in product) ** power,
+                                    rel_tol=tolerance) for known, factor in pairs):
+                    return word + text + ", N being the number of rows" * ("N" in product)
     return ""
 
 
 def transposed(triples):
     return "the right one, transposed" if all(
-        w.ndim > 1 and any(equal(np.swapaxes(w, a, b), r) for a, b in itertools.combinations(range(w.ndim), 2))
-        for _, w, r in triples) else ""
+        w.ndim > 1 and any(equal(turned, r) for turned in (w.T, *(
+            np.swapaxes(w, a, b) for a, b in itertools.combinations(range(w.ndim), 2)))) for _, w, r in triples) else ""
 
 
 def permuted(triples):
+    if all(w.size == r.size and equal(w.ravel(), r.ravel()) for _, w, r in triples):
+        return "made of the right numbers in the right order, in another shape"
     return "made of the right numbers, in another order" if all(
         w.size == r.size and equal(np.sort(w, None), np.sort(r, None)) for _, w, r in triples) else ""
 
 
 def not_summed(triples):
+    if not all(w.size and r.size for _, w, r in triples):
+        return ""
     for kind in ("sum", "mean"):
         axes = [{axis for axis in range(w.ndim) if equal(getattr(w, kind)(axis), r)} for _, w, r in triples]
         if set.intersection(*axes):
@@ -218,11 +234,19 @@ def not_summed(triples):
     return ""
 
 
+def other_axes(triples):
+    """Two sums of the same numbers have one total, over whichever axes they go; not where it is 0 in both."""
+    return "right in its total alone: it is summed over other axes than it should be" if all(
+        abs(w.sum() - r.sum()) <= 1e-9 * abs(r).sum() <= 1e-3 * abs(r.sum()) for _, w, r in triples) and any(
+        w.shape != r.shape for _, w, r in triples) else ""
+
+
 def one_row(triples):
     for index, word in ((0, "first"), (-1, "last")):
-        if all(w.shape == r.shape and w.ndim > 1 and len(w) > 1 and equal(w[index], r[index]) for _, w, r in triples):
+        if all(w.shape == r.shape and w.ndim > 1 and len(w) > 1 and
+               [i for i in range(len(w)) if equal(w[i], r[i])] == [index % len(w)] for _, w, r in triples):
             return f"right in the {word} row of its first axis only"
     return ""
 
 
-RELATIONS = (nothing, not_a_number, a_factor, transposed, one_row, permuted, not_summed)
+RELATIONS = (nothing, not_a_number, a_factor, transposed, one_row, permuted, not_summed, other_axes)

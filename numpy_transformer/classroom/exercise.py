@@ -8,6 +8,7 @@ import ast
 import functools
 import inspect
 import itertools
+import math
 import textwrap
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -126,19 +127,34 @@ class Exercise:
         for note, sizes, lead in SIZES:
             rng, n = np.random.default_rng([seed, int(self.number), next(streams)]), SimpleNamespace(**sizes)
             n.lead = tuple(sizes[letter] for letter in lead)
-            cases.append(self.case(note, self.inputs(rng, n), sizes))
+            cases.append(self.case(note, self.inputs(rng, n), {**sizes, "N": math.prod(n.lead)}))
             if not (cases[0].inputs or cases[0].calls):
                 return cases
         edges = self.edges(np.random.default_rng([seed, int(self.number), next(streams)]))
         cases += [self.case(note, arguments, {}) for note, arguments in edges]
         return [*cases, replace(cases[0], role="again"), *[single(cases[0])] * has_floats(cases[0])]
 
+    @functools.cached_property
+    def parameters(self):
+        """The names of the arguments; of a class those of its constructor."""
+        return list(inspect.signature(self.solution).parameters)
+
     def described(self, case):
         """The note of a case, and its arguments: shapes of arrays, and values."""
-        names = list(inspect.signature(self.solution).parameters)
-        words = [f"{name} {brief(value)}" for name, value in zip(names, case.inputs)]
+        words = [f"{name} {brief(value)}" for name, value in zip(self.parameters, case.inputs)]
         words += [f"{method}({', '.join(map(brief, arguments))})" for method, arguments in case.calls]
         return f"{case.note}: {textwrap.shorten(', '.join(words), 160)}" if words else case.note
+
+    def labels(self, case):
+        """What to call each of the case's arrays."""
+        calls = [(f"an argument of {method}", arguments) for method, arguments in case.calls]
+        return [name for name, value in (*zip(self.parameters, case.inputs), *calls) for _ in inside(value, np.ndarray)]
+
+    def letters(self, case):
+        """What can be a factor in a case: its sizes, the fractions among its arguments, and what they leave of 1."""
+        numbers = {name: value for name, value in zip(self.parameters, case.inputs) if isinstance(value, float)}
+        numbers |= {f"(1 - {name})": 1 - value for name, value in numbers.items()}
+        return {**case.sizes, **{name: value for name, value in numbers.items() if value > 0}} if case.sizes else {}
 
     def case(self, note, arguments, sizes):
         return Case(note, *arguments, sizes) if self.is_class else Case(note, arguments, (), sizes)
@@ -195,7 +211,9 @@ def brief(value):
     if isinstance(value, (tuple, list)):
         words = list(map(brief, value))
         return f"[{', '.join(words)}]" if len(set(words)) > 1 or len(words) < 3 else f"[{len(words)} times {words[0]}]"
-    return str(value.shape) if isinstance(value, np.ndarray) else "function" if isinstance(value, Function) else str(value)
+    if isinstance(value, Function):
+        return "function"
+    return str(value.shape if isinstance(value, np.ndarray) else value)
 
 
 def single(value):
@@ -229,11 +247,11 @@ def emptied(text, methods):
 
 @dataclass(frozen=True)
 class Observation:
-    """What one target did in one case: its outputs or the error, and whether it changed an argument."""
+    """What one target did in one case: its outputs or the error, and which arguments it changed (`changed`, below)."""
 
     outputs: tuple = ()
     error: str = ""
-    changed: bool = False
+    changed: tuple = ()
 
 
 def observe(exercise, target, case):
@@ -244,8 +262,7 @@ def observe(exercise, target, case):
             outputs = produce(target, inputs, calls, exercise.paths)
     except Exception as error:
         return Observation(error=f"{type(error).__name__}: {error}")
-    changed = any(not same(a, b) for a, b in zip(case.arrays(), inside((inputs, calls), np.ndarray)))
-    return Observation(tuple(map(np.asarray, outputs)), changed=changed)
+    return Observation(tuple(map(np.asarray, outputs)), "", changed(case.arrays(), inside((inputs, calls), np.ndarray)))
 
 
 def copied(value):
@@ -255,5 +272,11 @@ def copied(value):
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
+def changed(before, after):
+    """The numbers of those arrays that are no longer what they were, or are gone."""
+    after = [*after, *[None] * len(before)]
+    return tuple(i for i, (a, b) in enumerate(zip(before, after)) if b is None or not same(a, b))
+
+
 def same(a, b):
-    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+    return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=True)

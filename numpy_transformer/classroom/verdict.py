@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from .diagnosis import relations
-from .exercise import Observation, same
+from .exercise import Observation, changed, same
 
+LISTS = "list", "tuple", "range", "MaskedArray", "matrix"        # NumPy could make arrays of these
+NO_ARRAYS = {"NoneType": "None; is a return missing?", "ndarray": "an array, but not one of real numbers"}
 STATUS = ("pass", "fail", "todo", "error", "timeout", "memory", "missing")
 
 
@@ -24,6 +26,10 @@ class Verdict:
     mistakes: tuple = ()                        # their names, where they are known
     right: bool = False                         # all values are right
 
+    @property
+    def explained(self):
+        return any(line.startswith("DIAGNOSIS") for line in self.lines)
+
     def points(self, most):
         """All for a pass; half, rounded down, where values are right but an argument was changed or the like."""
         return most if self.status == "pass" else most // 2 if self.right else 0
@@ -36,65 +42,73 @@ def judge(library, run):
         return next(filter(None, (stage(library, run) for stage in stages)), Verdict("pass", right=True))
 
 
+def told(said, key, kind=str):
+    """What the child said under this key; what is of another kind than it should be counts as unsaid."""
+    return said[key] if isinstance(said.get(key), kind) else kind()
+
+
 def loading(library, run):
     exercise, said = library.exercise, run.said
     if said.get("stage") == "import":
-        error = said.get("error", "")
+        error = told(said, "error").replace("(submission.py, line", "(line")
         status = "memory" if run.ended == "memory" else "todo" if error.startswith("NotImplementedError") else "error"
         return Verdict(status, "import", f"cannot be loaded: {error}")
     if said.get("stage") == "name":
-        names = said.get("names", [])
+        names = told(said, "names", list)
         near = difflib.get_close_matches(exercise.name, names, 1)
         hint = f"did you mean {near[0]}?" if near else f"it defines {', '.join(names)[:200] or 'nothing'}"
         return Verdict("error", "name", f"the file defines no {exercise.name}; {hint}; keep the name of the skeleton")
     if said.get("stage") == "arguments":
         return Verdict("error", "arguments", f"{exercise.name} does not take the arguments of the skeleton: "
-                                             f"{said.get('error', '')}")
+                                             f"{told(said, 'error')}")
 
 
 def ending(library, run):
     if run.ended == "timeout":
-        return Verdict("timeout", "time", f"stopped after {run.seconds:.0f} seconds; does a loop never end?")
+        return Verdict("timeout", "time", f"stopped after {run.seconds:.3g} seconds; does a loop never end?")
     if run.ended == "memory":
         return Verdict("memory", "memory", "took more memory than is allowed; what is large here need not be")
     kinds = [case.said.get("kind") for case in run.cases]
     if "NotImplementedError" in kinds:
         return Verdict("todo", "TODO", "not written yet: there is still a NotImplementedError")
-    silent = [i for i, case in enumerate(run.cases) if not case.said and None in (case.outputs or [None])]
+    silent = [i for i, case in enumerate(run.cases) if not case.said]
     if silent:
-        return Verdict("error", "ended", f"the program ended by itself in case {silent[0] + 1} of {len(run.cases)} "
-                                         f"(exit code {run.code}); leave out exit and the like")
+        note = f"the program ended by itself (exit code {run.code}); leave out exit and the like"
+        return Verdict("error", "ended", note, (*place(library, silent[0]), note))
 
 
 def raising(library, run):
     for i, came in enumerate(run.cases):
         if "error" in came.said:
-            lines, mistakes = diagnosed(library, run)
-            note = came.said["error"]
-            return Verdict("error", "error", note, (*place(library, run, i), note, *lines), mistakes)
+            return diagnosed(library, run, "error", told(came.said, "error"), place(library, i))
 
 
 def returning(library, run):
     names = library.exercise.outputs
-    for i, came in enumerate(run.cases):
-        kinds = came.said.get("kinds", [])
-        if len(came.outputs) != len(names) or None in [None if y is None else 1 for y in came.outputs]:
-            what = "None: is a return missing?" if kinds == ["NoneType"] else f"({', '.join(kinds)})"
+    for came in run.cases:
+        kinds = told(came.said, "kinds", list)
+        if len(kinds) != len(names) or len(came.outputs) != len(names):
+            what = NO_ARRAYS["NoneType"] if kinds == ["NoneType"] else f"({', '.join(kinds)})"
             return Verdict("fail", "type", f"should return {wanted(names)}, but returned {what}")
-        for kind, name in zip(kinds, names):
-            if kind in ("list", "dict", "set"):
-                return Verdict("fail", "type", f"{name} is a {kind}; return a NumPy array")
+        for w, kind, name in zip(came.outputs, kinds, names):
+            if kind in LISTS or w is None:
+                what = NO_ARRAYS.get(kind, f"a {kind}; return a NumPy array")
+                return Verdict("fail", "type", f"{name} is {what}")
         for w, r, name in zip(came.outputs, library.expected[0].outputs if library.expected else (), names):
-            if r.dtype == bool and w.dtype != bool:
-                note = f"{name} is an array of {w.dtype}; expected {r.dtype}"
-                lines, mistakes = diagnosed(library, run)
-                return Verdict("fail", "type", note, (note, *lines), mistakes)
+            if unlike(w.dtype, r.dtype) and (r.dtype == bool or library.exercise.parameters):
+                return diagnosed(library, run, "type", f"{name} is an array of {w.dtype}; expected {r.dtype}")
 
 
-def place(library, run, i):
+def unlike(dtype, right):
+    """Whether it is no boolean, or no whole number, where one is wanted; any number will do for a float."""
+    return right.kind in "bi" and dtype.kind not in {"b": "b", "i": "iu"}[right.kind]
+
+
+def place(library, i):
     """Which case it was, a line; none for questions."""
-    case, count = library.cases[i], len(library.main)
-    where = {"again": "the first case again", "float32": "the first case in float32"}.get(case.role, f"case {i + 1} of {count}")
+    case = library.cases[i]
+    where = {"": f"case {i + 1} of {len(library.main)}", "again": "the first case again",
+             "float32": "the first case in float32"}[case.role]
     return (f"{where}, {library.exercise.described(case)}",) * (len(library.cases) > 1)
 
 
@@ -109,10 +123,9 @@ def shaping(library, run):
         for name, w, r in zip(library.exercise.outputs, came.outputs, right.outputs):
             if w.shape != r.shape:
                 note = f"{name} has shape {w.shape}, expected {r.shape}{misshaped(w.shape, r.shape)}"
-                if r.dtype.kind == "i" and max(w.size, r.size) <= 12 and library.main[0].inputs:
+                if r.dtype.kind == "i" and max(w.size, r.size) <= 12 and library.exercise.parameters:
                     note += f"; yours {w.tolist()}, expected {r.tolist()}"
-                lines, mistakes = diagnosed(library, run)
-                return Verdict("fail", "shape", note, (*place(library, run, i), note, *lines), mistakes)
+                return diagnosed(library, run, "shape", note, place(library, i))
 
 
 def misshaped(shape, right):
@@ -131,10 +144,7 @@ def misshaped(shape, right):
 def valuing(library, run):
     if library.exercise.judge:
         complaint = library.exercise.judge(*run.cases[0].outputs)
-        if not complaint:
-            return None
-        more, mistakes = diagnosed(library, run)
-        return Verdict("fail", "values", complaint, (complaint, *more), mistakes)
+        return diagnosed(library, run, "values", complaint) if complaint else None
     for finite in (True, False):                # what is not finite is said first
         for i, (came, right) in enumerate(zip(run.cases, library.expected)):
             for j, name in enumerate(library.exercise.outputs):
@@ -159,12 +169,10 @@ def differing(library, run, i, name, w, r, wrong, stage):
     index = tuple(map(int, np.unravel_index(np.argmax(error), r.shape)))
     relative = np.linalg.norm(w - r) / np.linalg.norm(r) if r.any() else np.inf
     cosine = np.vdot(w, r) / (np.linalg.norm(w) * np.linalg.norm(r)) if w.any() and r.any() else np.nan
-    if not library.main[0].inputs:              # a question: the answer stays untold
-        more, mistakes = diagnosed(library, run)
-        return Verdict("fail", stage, f"{name} is wrong", (f"{name}: yours is {w + 0.0}", *more), mistakes)
+    if not library.exercise.parameters:         # a question: the answer stays untold
+        return diagnosed(library, run, stage, f"{name} is wrong", lines=(f"{name}: yours is {w + 0.0}",))
     note = f"{name}{list(index) if index else ''} is {w[index]:.6g}, expected {r[index]:.6g}"
-    lines = [*place(library, run, i),
-             f"{name}{', worst entry ' + str(list(index)) if index else ''}:  yours {w[index]:.6g}   "
+    lines = [f"{name}{', worst entry ' + str(list(index)) if index else ''}:  yours {w[index]:.6g}   "
              f"expected {r[index]:.6g}"
              + f"      relative error {relative:.1e}, cosine {cosine:.2f}" * bool(r.size > 1 and np.isfinite(relative))]
     case = library.main[i]
@@ -175,42 +183,45 @@ def differing(library, run, i, name, w, r, wrong, stage):
             continue
         if 1e-6 < size < math.inf:
             lines.append(f"{sentence}; yours are off by up to {size:.2g}")
-    more, mistakes = diagnosed(library, run)
-    return Verdict("fail", stage, note, (*lines, *more), mistakes)
+    return diagnosed(library, run, stage, note, place(library, i), lines)
 
 
 def answers(library, run):
     """What came back in the main cases, as Observations."""
     found = []
     for case, came in zip(library.main, run.cases):
-        changed = any(not (b is None or same(a, b)) for a, b in zip(case.arrays(), came.after))
         whole = len(came.outputs) == len(library.exercise.outputs) and not any(y is None for y in came.outputs)
-        error = re.sub(r" \(line \d+: .*\)$", "", came.said.get("error", "" if whole else "-"))
-        found.append(Observation(tuple(came.outputs) if whole else (), error, changed))
+        error = re.sub(r" \(line \d+: .*\)$", "", told(came.said, "error") or "-" * (not whole))
+        found.append(Observation(error=error) if error else
+                     Observation(tuple(came.outputs), "", changed(case.arrays(), came.after)))
     return found
 
 
-def diagnosed(library, run):
-    """The lines of the diagnosis, and the names of the mistakes if the catalogue knows them."""
+def diagnosed(library, run, stage, note, where=(), lines=None, right=False):
+    """The verdict of a stage: where it was, what was seen there (the note if nothing else), and the diagnosis."""
     came = answers(library, run)
     named = library.named(came)
-    if named:
-        texts = [" and ".join(mistake.name for mistake in mistakes) for mistakes in named]
-        lines = [f"DIAGNOSIS [{' or '.join(texts)}] "
-                 + f"What comes back in all {len(came)} cases is what this gives:" * (len(came) > 1)]
-        said = dict.fromkeys(mistake.say for mistakes in named for mistake in mistakes)
-        return (*lines, *said), tuple(texts)
-    sentences = relations(library, came)
-    return tuple(f"DIAGNOSIS {sentence}, in every case." for sentence in sentences), ()
+    more = named_lines(named, len(came)) if named else [f"DIAGNOSIS {sentence}, in every case."
+                                                        for sentence in relations(library, came)]
+    return Verdict("error" if stage == "error" else "fail", stage, note, (*where, *(lines or [note]), *more),
+                   tuple(" and ".join(mistake.name for mistake in mistakes) for mistakes in named), right)
+
+
+def named_lines(named, count):
+    """Which mistakes they are, and what is said of each."""
+    said = dict.fromkeys(mistake for mistakes in named for mistake in mistakes)
+    names = " or ".join(" and ".join(mistake.name for mistake in mistakes) for mistakes in named)
+    gives = "each of these gives" if len(named) > 1 else "these give together" if len(said) > 1 else "this gives"
+    return [f"DIAGNOSIS [{names}]" + f" What comes back in all {count} cases is what {gives}:" * (count > 1),
+            *(f"{mistake.name}: " * (len(said) > 1) + mistake.say for mistake in said)]
 
 
 def keeping(library, run):
-    for i, (case, came) in enumerate(zip(library.cases, run.cases)):
-        for array, after in zip(case.arrays(), came.after):
-            if after is not None and not same(array, after):
-                note = f"the values are right, but an argument of shape {array.shape} was changed in place; leave arguments as they are"
-                lines, mistakes = diagnosed(library, run)
-                return Verdict("fail", "arguments changed", note, (note, *lines), mistakes, right=True)
+    for case, came in zip(library.cases, run.cases):
+        for i in changed(case.arrays(), came.after):
+            note = (f"the values are right, but {library.exercise.labels(case)[i]} was changed in place; "
+                    "leave arguments as they are")
+            return diagnosed(library, run, "arguments changed", note, right=True)
 
 
 def repeating(library, run):

@@ -1,5 +1,6 @@
 """A student's folder: the files to fill in, and what has been reached in it. Progress is never an input to grading."""
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -19,19 +20,19 @@ class Workbook:
     """
 
     def __init__(self, folder=None):
-        self.folder = Path(folder) if folder is not None else self.find()
+        self.folder = (Path(folder) if folder is not None else self.find()).resolve()
         if not any(self.path(exercise).is_file() for exercise in exercises().values()):
             raise ValueError(f"there are no exercises in {self.folder}; copy them there with "
                              f"numpy-transformer exercise start {self.folder}")
 
     @staticmethod
     def find():
-        """The current folder if there are exercises in it, else lessons/exercises below it."""
+        """The current folder if there are exercises in it, else lessons/exercises or exercises below it."""
         for folder in (Path(), Path("lessons/exercises"), Path("exercises")):
             if any(folder.glob("ex[0-9][0-9]_*.py")):
                 return folder
-        raise ValueError("there are no exercises here; copy them into a folder of your own with numpy-transformer exercise "
-                         "start FOLDER, and go there or name it with --folder")
+        raise ValueError("there are no exercises here; copy them into a folder of your own with "
+                         "numpy-transformer exercise start FOLDER, and go there or name it with --folder")
 
     def path(self, exercise):
         return self.folder / exercise.file
@@ -45,14 +46,21 @@ class Workbook:
             return {}
 
     def note(self, exercise, **changes):
+        """Keep it in the folder, if one may write there."""
         progress = self.progress()
         progress[exercise.number] = {**progress.get(exercise.number, {}), **changes}
         temporary = self.folder / f"{PROGRESS}.tmp"
-        temporary.write_text(json.dumps(progress, indent=1, sort_keys=True), encoding="utf-8")
-        os.replace(temporary, self.folder / PROGRESS)
+        with contextlib.suppress(OSError):
+            temporary.write_text(json.dumps(progress, indent=1, sort_keys=True), encoding="utf-8")
+            os.replace(temporary, self.folder / PROGRESS)
 
     def passed(self, exercise):
         return self.progress().get(exercise.number, {}).get("status") == "pass"
+
+    def hints(self, exercise):
+        """How many hints have been told, 0 to 3."""
+        told = self.progress().get(exercise.number, {}).get("hints")
+        return min(max(told, 0), 3) if isinstance(told, int) else 0
 
     def next(self):
         """The first exercise with a file here that has not been passed; None if there is none."""
@@ -85,8 +93,7 @@ def start(folder, chosen):
     """Write the files of the chosen exercises into a folder, new or not; the paths written. Nothing is replaced."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    written = [folder / exercise.file for exercise in chosen if not (folder / exercise.file).exists()]
-    for exercise in chosen:
-        if folder / exercise.file in written:
-            (folder / exercise.file).write_text(exercise.skeleton(), encoding="utf-8")
-    return written
+    missing = [exercise for exercise in chosen if not (folder / exercise.file).exists()]
+    for exercise in missing:
+        (folder / exercise.file).write_text(exercise.skeleton(), encoding="utf-8")
+    return [folder / exercise.file for exercise in missing]

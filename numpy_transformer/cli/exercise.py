@@ -20,25 +20,30 @@ def add(commands):
             ("start", start_folder, "copy the files to fill in into a folder of your own", "*"),
             ("check", check, "check one, several or all; without a number the first that is not passed", "*"),
             ("watch", watch, "check a file as often as it is saved", None),
-            ("hint", hint, "the next hint", 1),
-            ("reset", reset, "a new file; the old one is kept as .bak", 1),
-            ("solution", solution, "the solution, once the exercise is passed", 1)):
-        action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", formatter_class=Formatter)
+            ("hint", hint, "the next hint of an exercise, of three", 1),
+            ("reset", reset, "begin an exercise anew; what was there is kept as .bak", 1),
+            ("solution", solution, "the solution of an exercise, once it is passed", 1)):
+        action = actions.add_parser(name, formatter_class=Formatter, help=text,
+                                    description=text[0].upper() + text[1:] + ".")
         action.set_defaults(run=run)
         if name == "start":
-            action.add_argument("folder", metavar="FOLDER")
+            action.add_argument("folder", metavar="FOLDER", help="new or not; files that are there stay as they are")
         else:
-            action.add_argument("--folder", help="where the files are; else the current folder or lessons/exercises")
-        if several:
-            action.add_argument("numbers", metavar="NN", nargs=several, help="number of an exercise, such as 02"
-                                + " (all: all of them)" * (name == "check"))
+            action.add_argument("--folder", help="where the files are; else the current folder, lessons/exercises or "
+                                                 "exercises")
+        if several == 1:
+            action.add_argument("number", metavar="NN", help="number of an exercise, such as 02")
+        elif several:
+            action.add_argument("numbers", metavar="NN", nargs=several, help="numbers of exercises, such as 02 06; "
+                                + ("all: every file in the folder" if name == "check" else "without any: all"))
         if name in ("check", "watch"):
-            action.add_argument("--seed", type=whole_number(0), default=0, help="of the cases")
-            action.add_argument("--timeout", type=number(0.1), default=10.0, help="seconds for one exercise")
+            action.add_argument("--seed", type=whole_number(0), default=0, metavar="N",
+                                help="another one draws other arrays")
+            action.add_argument("--timeout", type=number(0.1), default=10.0, metavar="SECONDS", help="for one exercise")
         if name == "watch":
-            action.add_argument("--every", type=number(0.05), default=0.5, help="seconds between two looks")
+            action.add_argument("--every", type=number(0.05), default=0.5, metavar="SECONDS", help="between two looks")
         if name == "hint":
-            action.add_argument("--all", action="store_true", help="all three")
+            action.add_argument("--all", action="store_true", help="tell all three")
         if name == "solution":
             action.add_argument("--give-up", action="store_true", help="show it before the exercise is passed")
 
@@ -47,16 +52,21 @@ def chosen(arguments, every=()):
     """The exercises that the numbers name, or `every`."""
     if arguments.numbers == ["all"]:
         return every
-    return [choose(number) for number in dict.fromkeys(arguments.numbers)]
+    return list(dict.fromkeys(map(choose, arguments.numbers)))
 
 
-def show_list(arguments):
+def found(arguments):
+    """The student's folder; None if there is none, and none is named."""
     try:
-        progress = Workbook(arguments.folder).progress()
+        return Workbook(arguments.folder)
     except ValueError:
         if arguments.folder is not None:
             raise
-        progress = {}
+
+
+def show_list(arguments):
+    book = found(arguments)
+    progress = book.progress() if book else {}
     for exercise in exercises().values():
         state = progress.get(exercise.number, {}).get("status", "")
         print(f"{exercise.number} {exercise.title:<52} {exercise.kind:<13} lesson {exercise.lesson}  "
@@ -69,12 +79,18 @@ def start_folder(arguments):
         raise ValueError(f"{arguments.folder} is a file; name a folder, new or not")
     wanted = chosen(arguments) or list(exercises().values())
     written = start(arguments.folder, wanted)
-    print(f"{len(written)} files written to {arguments.folder}"
-          + f", {len(wanted) - len(written)} were there already and stay as they are" * (len(written) < len(wanted)))
+    print(f"{len(written)} file{'s' * (len(written) != 1)} written to {arguments.folder}"
+          + f"; there already, and left as they are: {len(wanted) - len(written)}" * (len(written) < len(wanted)))
     first = wanted[0]
     print(f"Begin with {Path(arguments.folder) / first.file}, then: "
-          f"numpy-transformer exercise check {first.number} --folder {arguments.folder}")
+          f"numpy-transformer exercise check {first.number}{option(arguments)}")
     return 0
+
+
+def option(arguments):
+    """--folder for a command that is told to the student, if it is needed."""
+    folder = arguments.folder
+    return "" if folder is None else f' --folder "{folder}"' if " " in folder else f" --folder {folder}"
 
 
 def check(arguments):
@@ -95,11 +111,13 @@ def check_one(book, exercise, arguments):
     verdict, came, library = book.check(exercise, arguments.seed, arguments.timeout)
     for line in feedback(exercise, verdict, came.printed):
         print(line)
-    if verdict.stage in ("values", "shape") and not verdict.mistakes and exercise.is_class:
+    if verdict.stage in ("values", "shape") and exercise.is_class and not verdict.explained:
         print(textwrap.indent(differences(book.path(exercise), exercise, library.main[0]), "  "))
-    if verdict.status == "pass":
+    if verdict.status == "pass" and not book.passed(exercise):
+        print(f"  {book.folder} cannot be written to: progress is not kept, and the solution needs --give-up")
+    elif verdict.status == "pass":
         following = book.next()
-        print(f"  the solution: numpy-transformer exercise solution {exercise.number}"
+        print(f"  the solution: numpy-transformer exercise solution {exercise.number}{option(arguments)}"
               + (f"; next: {following.file}" if following else ""))
     return verdict.status == "pass"
 
@@ -113,7 +131,10 @@ def watch(arguments):
             time.sleep(arguments.every)
             now = saved(book)
             for exercise in [exercise for exercise, when in now.items() if seen.get(exercise) != when]:
-                check_one(book, exercise, arguments)
+                try:
+                    check_one(book, exercise, arguments)
+                except (ValueError, OSError) as error:      # gone again, or closed to us; it may come back
+                    print(error)
                 print(flush=True)
             seen = now
     except KeyboardInterrupt:
@@ -134,15 +155,10 @@ def saved(book):
 
 
 def hint(arguments):
-    exercise = chosen(arguments)[0]
-    try:
-        book = Workbook(arguments.folder)
-    except ValueError:
-        if arguments.folder is not None:
-            raise
-        count = 1
-    else:
-        count = min(3, book.progress().get(exercise.number, {}).get("hints", 0) + 1)
+    exercise, count = choose(arguments.number), 1
+    book = found(arguments)
+    if book is not None:
+        count = min(3, book.hints(exercise) + 1)
         book.note(exercise, hints=count)
     count = 3 if arguments.all else count
     for i, text in enumerate(exercise.hints[:count], 1):
@@ -153,16 +169,16 @@ def hint(arguments):
 
 
 def reset(arguments):
-    book, exercise = Workbook(arguments.folder), chosen(arguments)[0]
+    book, exercise = Workbook(arguments.folder), choose(arguments.number)
     kept = book.reset(exercise)
     print(f"{book.path(exercise)} is as it was at the start" + f"; what was there is in {kept}" * (kept is not None))
     return 0
 
 
 def solution(arguments):
-    exercise = chosen(arguments)[0]
+    exercise = choose(arguments.number)
     if not arguments.give_up and not Workbook(arguments.folder).passed(exercise):
-        raise ValueError(f"exercise {exercise.number} is not passed yet; try hint {exercise.number}, or see it all the same "
-                         "with --give-up")
+        raise ValueError(f"exercise {exercise.number} is not passed yet; try hint {exercise.number}, or see it all the "
+                         "same with --give-up")
     print(exercise.text.rstrip())
     return 0
