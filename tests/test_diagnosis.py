@@ -72,7 +72,7 @@ def diagnoses(verdict):
     ("return dx, dw.ravel()[::-1].reshape(dw.shape)", "dw is made of the right numbers, in another order,"),
     ("return dx, np.zeros_like(dw)", "dw is zero everywhere,"),
     ("return dx * np.nan, dw", "dx is NaN everywhere,"),
-    ("return np.where(dx > 0, np.nan, dx), dw", "dx is NaN in some entries, and right in the others,"),
+    ("return np.where(dx > 0, np.nan, dx), dw", "dx is right wherever it is not NaN,"),
     ("return np.vstack([dx[:1], dx[1:] + x[1:]]), dw", "dx is right in the first row of its first axis only,"),
     ("return np.vstack([dx[:-1] + x[1:], dx[-1:]]), dw", "dx is right in the last row of its first axis only,"),
     ("return dx, x[:, :, None] * dy[:, None]", "dw is right after .sum(0)"),
@@ -83,7 +83,7 @@ def diagnoses(verdict):
     ("return (-2 * dx).astype(np.float32), dw", "dx is the right one times -2,"),
     ("return (dx / len(x)).astype(np.float32), dw", "dx is the right one times 1/T,"),
     ("return dx, dw.T.astype(np.float32)", "dw is the right one, transposed,"),
-    ("return np.where(dx > 0, np.nan, dx).astype(np.float32), dw", "dx is NaN in some entries, and right in"),
+    ("return np.where(dx > 0, np.nan, dx).astype(np.float32), dw", "dx is right wherever it is not NaN"),
     ("return dw, dx", "dx is the right dw,"),
     ("return x, dw", "dx is the argument x,"),
     ("return -dx, dw.T", "dx is the right one times -1,"),
@@ -130,7 +130,7 @@ def test_no_relation_is_made_up():
 
 
 def test_a_relation_must_hold_in_every_case():
-    assert any("depends on the case: -1, -1, 1, -1, -1," in line
+    assert any("depends on the case: -1, -1, 1, -1, -1." in line
                for line in said("return dx if len(x) == 6 else -dx, dw").lines)
     assert not any("times" in line for line in said("return (-dx if len(x) == 6 else dx + x * x), dw").lines)
 

@@ -1,6 +1,6 @@
 """Exercise 15: Softmax with a mask
 
-About 5 lines, 20 minutes.  Lesson: numpy-transformer lesson 06
+About 5 lines, 20 minutes. float32 in, float32 out.  Lesson: numpy-transformer lesson 06
 Check:  numpy-transformer exercise check 15
 Hint:   numpy-transformer exercise hint 15
 """

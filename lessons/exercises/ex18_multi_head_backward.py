@@ -1,6 +1,6 @@
 """Exercise 18: The projections of self-attention, backward
 
-About 5 lines, 20 minutes.  Lesson: numpy-transformer lesson 07
+About 5 lines, 20 minutes. float32 in, float32 out.  Lesson: numpy-transformer lesson 07
 Check:  numpy-transformer exercise check 18
 Hint:   numpy-transformer exercise hint 18
 """

@@ -1,6 +1,6 @@
 """Exercise 28: GELU, the tanh form
 
-About 3 lines, 5 minutes.  Lesson: numpy-transformer lesson 09
+About 3 lines, 5 minutes. float32 in, float32 out.  Lesson: numpy-transformer lesson 09
 Check:  numpy-transformer exercise check 28
 Hint:   numpy-transformer exercise hint 28
 """

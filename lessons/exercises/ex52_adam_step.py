@@ -1,6 +1,6 @@
 """Exercise 52: A step of Adam
 
-About 6 lines, 15 minutes.  Lesson: numpy-transformer lesson 19
+About 6 lines, 15 minutes. float32 in, float32 out.  Lesson: numpy-transformer lesson 19
 Check:  numpy-transformer exercise check 52
 Hint:   numpy-transformer exercise hint 52
 """

@@ -54,7 +54,8 @@ class Library:
         answers : an Observation for each of the main cases
         """
         small = fingerprint(answers[self.smallest])
-        for count in range(1, TOGETHER + 1):
+        blind = all(answer.error for answer in answers)     # errors alone are too little for a combination
+        for count in range(1, TOGETHER + 1 if not blind else 2):
             found = []
             for mistakes in itertools.combinations(self.exercise.mistakes, count):
                 if count > 1 and not near(self.print(mistakes), small):
@@ -138,7 +139,8 @@ def relations(library, answers):
                    for known, answer, right in zip(letters, answers, library.expected)]
         if not all(equal(w, r) for _, w, r in triples):
             relation = next(filter(None, (relate(triples) for relate in RELATIONS)), "") or another(library, triples)
-            sentences += [f"{name} is {relation}"] * bool(relation)
+            every = ", in every case" * (len(letters) > 1 and "depends on the case" not in relation)
+            sentences += [f"{name} is {relation}{every}"] * bool(relation)
     return sentences
 
 
@@ -166,7 +168,7 @@ def nothing(triples):
 def not_a_number(triples):
     if all(w.size and np.isnan(w).all() for _, w, _ in triples):
         return "NaN everywhere"
-    return "NaN in some entries, and right in the others" if all(
+    return "right wherever it is not NaN" if all(
         w.shape == r.shape and equal(w[~np.isnan(w)], r[~np.isnan(w)]) for _, w, r in triples) else ""
 
 
@@ -184,7 +186,8 @@ def a_factor(triples):
     loose = 1e-5 if any(w.dtype == np.float32 for _, w, _ in triples) else 1e-9
     if max(values) - min(values) <= loose * abs(values[0]):
         return f"the right one times {values[0]:.6g}"
-    named = name_factor([(known, factor) for known, factor in factors if known], 100 * loose)
+    everywhere = all(known or abs(factor - 1) > loose for known, factor in factors)
+    named = name_factor([pair for pair in factors if pair[0]], 100 * loose) if everywhere else ""
     if not named and all(r.size == 1 for _, _, r in triples):
         return ""                               # any number is some multiple of another
     return "the right one times " + (named or "a number that depends on the case: "

@@ -200,6 +200,7 @@ class Exercise:
     def skeleton(self):
         """The file that a student begins with."""
         lines = f"About {self.lines} line{'s' * (self.lines > 1)}, {self.minutes} minutes."
+        lines += " float32 in, float32 out." * any(case.role == "float32" for case in self.cases(0))
         head = (f'"""Exercise {self.number}: {self.title}\n\n{lines}  Lesson: numpy-transformer lesson {self.lesson}\n'
                 f"Check:  numpy-transformer exercise check {self.number}\n"
                 f'Hint:   numpy-transformer exercise hint {self.number}\n"""\n\n')

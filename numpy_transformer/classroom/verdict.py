@@ -89,13 +89,16 @@ def returning(library, run):
         kinds = told(came.said, "kinds", list)
         if len(kinds) != len(names) or len(came.outputs) != len(names):
             what = NO_ARRAYS["NoneType"] if kinds == ["NoneType"] else f"({', '.join(kinds)})"
+            if library.exercise.is_class:
+                return Verdict("fail", "type", f"the calls' results and the gradients should be {wanted(names)}, but there "
+                               f"came {len(kinds)} values; does each method return what its text says?")
             return Verdict("fail", "type", f"should return {wanted(names)}, but returned {what}")
         for w, kind, name in zip(came.outputs, kinds, names):
-            if kind in LISTS or w is None:
+            if kind in LISTS and library.exercise.parameters or w is None:
                 what = NO_ARRAYS.get(kind, f"a {kind}; return a NumPy array")
                 return Verdict("fail", "type", f"{name} is {what}")
         for w, r, name in zip(came.outputs, library.expected[0].outputs if library.expected else (), names):
-            if unlike(w.dtype, r.dtype) and (r.dtype == bool or library.exercise.parameters):
+            if w.size and unlike(w.dtype, r.dtype) and (r.dtype == bool or library.exercise.parameters):
                 return diagnosed(library, run, "type", f"{name} is an array of {w.dtype}; expected {r.dtype}")
 
 
@@ -201,8 +204,8 @@ def diagnosed(library, run, stage, note, where=(), lines=None, right=False):
     """The verdict of a stage: where it was, what was seen there (the note if nothing else), and the diagnosis."""
     came = answers(library, run)
     named = library.named(came)
-    more = named_lines(named, len(came)) if named else [f"DIAGNOSIS {sentence}, in every case."
-                                                        for sentence in relations(library, came)]
+    more = named_lines(named, len(came)) if named else [
+        f"DIAGNOSIS {sentence}." for sentence in relations(library, came) * bool(library.exercise.parameters)]
     return Verdict("error" if stage == "error" else "fail", stage, note, (*where, *(lines or [note]), *more),
                    tuple(" and ".join(mistake.name for mistake in mistakes) for mistakes in named), right)
 
@@ -240,5 +243,5 @@ def narrowing(library, run):
                     return Verdict("fail", "float32", f"{name} is right in float64 and wrong in float32", right=True)
                 if r.ndim and r.dtype == np.float64 and w.dtype != np.float32:
                     return Verdict("fail", "float32", f"{name} is {w.dtype} for float32 arguments: np.zeros(shape), "
-                                   "np.sqrt(number) and whole numbers of NumPy, such as the sum of a mask, make it so; "
-                                   "np.zeros_like, math.sqrt and int(...) do not", right=True)
+                                   "np.arange(n), np.sqrt(number), or a mask or its sum in a division make it so; "
+                                   "np.zeros_like, math.sqrt, int(...) and .astype(x.dtype) do not", right=True)
