@@ -259,9 +259,12 @@ class Draws:
     def __init__(self, module):
         self.states = [rng.bit_generator.state if isinstance(rng, np.random.Generator) else rng.get_state()
                        for rng in generators(module)]
+        self.found = {}                         # {id: (module, its generators)}: a walk takes longer than a small forward
 
     def restore(self, module):
-        for rng, state in zip(generators(module), self.states):
+        if id(module) not in self.found:
+            self.found[id(module)] = module, generators(module)
+        for rng, state in zip(self.found[id(module)][1], self.states):
             if isinstance(rng, np.random.Generator):
                 rng.bit_generator.state = state
             else:
