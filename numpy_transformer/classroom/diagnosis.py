@@ -25,8 +25,9 @@ class Library:
     def target(self, mistakes):
         """The solution with these mistakes; None where their edits touch each other."""
         if mistakes not in self.targets:
-            source = self.exercise.edited_text(*(mistake.edits for mistake in mistakes))
-            self.targets[mistakes] = None if source is None else self.exercise.target(source)
+            text = self.exercise.edited_text(*(mistake.edits for mistake in mistakes))
+            make = self.exercise.assembled if self.exercise.is_class else self.exercise.target
+            self.targets[mistakes] = None if text is None else make(text)
         return self.targets[mistakes]
 
     def observed(self, mistakes, cases=None):

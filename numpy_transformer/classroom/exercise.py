@@ -9,6 +9,7 @@ import functools
 import inspect
 import itertools
 import math
+import re
 import textwrap
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -196,6 +197,19 @@ class Exercise:
         names = {**self.names}
         exec(compile(source, self.file, "exec"), names)
         return names[self.name]
+
+    @functools.cached_property
+    def methods(self):
+        return {}                               # their texts, and what these define
+
+    def assembled(self, text):
+        """As `target`, of a class method by method: a method that stands in many combinations is compiled once."""
+        members = {}
+        for part in re.split("^(?=    def )", text, flags=re.M)[1:]:
+            if part not in self.methods:
+                self.methods[part] = vars(self.target(f"class {self.name}:\n{part}"))
+            members |= {name: value for name, value in self.methods[part].items() if callable(value)}
+        return type(self.name, (), members)
 
     def skeleton(self):
         """The file that a student begins with."""
