@@ -89,6 +89,16 @@ def test_reset_keeps_what_was_there(folder, capsys):
     assert (folder / BACKWARD).read_text(encoding="utf-8") == choose("02").skeleton()
     assert "not passed" in refused(capsys, "exercise", "solution", "02", "--folder", folder)
     assert check(capsys, folder, "02")[0] == 1
+    assert ".bak" not in run(capsys, "exercise", "reset", "02", "--folder", folder)[1]      # there was nothing to keep
+    write(folder, "02", "SMB-1")
+    assert BACKWARD + ".bak1" in run(capsys, "exercise", "reset", "02", "--folder", folder)[1]
+    assert (folder / f"{BACKWARD}.bak").read_text(encoding="utf-8") == choose("02").edited()
+
+
+@pytest.mark.parametrize("name", ["2", "02", "ex02", "ex02_softmax_backward.py", "some/where/ex02_softmax_backward.py"])
+def test_an_exercise_is_named_as_one_types_it(folder, capsys, name):
+    assert check(capsys, folder, name)[1].startswith("ex02")
+    assert check(capsys, folder, "01,02")[1].count("TODO   (stage") == 2
 
 
 def test_start_replaces_nothing(folder, capsys):
@@ -119,11 +129,13 @@ def test_the_folder_is_found(folder, capsys, monkeypatch):
 
 @pytest.mark.parametrize("text, words", [
     ("def softmax_backward(p, dp:\n", "SyntaxError"),
-    ("def softmax_backwards(p, dp):\n    return p\n", "did you mean softmax_backwards?"),
+    ("def softmax_backwards(p, dp):\n    return p\n", "perhaps softmax_backwards"),
     ("def softmax_backward(p):\n    return p\n", "arguments"),
     ("import numpy_transformer\n", "NumPy alone"),
     ("import sys\nsys.exit(0)\n", "SystemExit"),
     ("", "defines nothing"),
+    ("def softmax_backward(p, dp):\n    breakpoint()\n", "nobody can answer a breakpoint()"),
+    ("def softmax_backward(p, dp):\n    input()\n", "nobody can answer an input()"),
     ("def softmax_backward(p, dp):\n    print('seen', p.shape)\n    return p[0, 99]\n", "| seen (3, 5, 11)"),
     ("def softmax_backward(p, dp):\n    return [p]\n", "is a list"),
     ("def softmax_backward(p, dp):\n    return p + 0j\n", "not one of real numbers"),
@@ -139,12 +151,12 @@ def test_odd_files_get_a_line(folder, capsys, text, words):
     assert code == 1 and words in " ".join(out.split()) and "Traceback" not in out
 
 
-def test_what_a_file_prints_is_shown_up_to_forty_lines(folder, capsys):
+def test_what_a_file_prints_is_shown_up_to_twelve_lines(folder, capsys):
     write(folder, "02")
     with open(folder / BACKWARD, "a", encoding="utf-8") as file:
         file.write("for i in range(99):\n    print('line', i)\n")
     code, out = check(capsys, folder, "02")
-    assert code == 0 and out.count("  | line ") == 40
+    assert code == 0 and out.count("  | line ") == 12 and "  | ...\n" in out
 
 
 def test_an_endless_loop_ends(folder, capsys):
@@ -199,8 +211,8 @@ def test_differences_survive_what_a_file_does(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("arguments, words", [
-    (["check", "99"], "there is no exercise '99'"), (["check", "x"], "choose one of"), (["check", "05"], "reset 05"),
-    (["hint", "99"], "choose one of"), (["hint", "all"], "no exercise 'all'"), (["reset", "all"], "no exercise 'all'"),
+    (["check", "99"], "there is no exercise '99'"), (["check", "x"], "exercise list shows them all"), (["check", "05"], "reset 05"),
+    (["hint", "99"], "exercise list shows them all"), (["hint", "all"], "no exercise 'all'"), (["reset", "all"], "no exercise 'all'"),
     (["check", "02", "all"], "no exercise 'all'"), (["check", "02", "--timeout", "0"], "at least 0.1"),
     (["check", "02", "--seed", "-1"], "at least 0")])
 def test_bad_input(folder, capsys, arguments, words):

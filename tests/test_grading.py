@@ -85,7 +85,7 @@ def test_a_class_is_graded_named_and_drawn(school, tmp_path, capsys):
     words = (tmp_path / "feedback" / "Ben.txt").read_text(encoding="utf-8")
     assert re.search(r"^ex02 softmax_backward +FAIL +\(stage: values\)$", words, re.M) and "DIAGNOSIS [SMB-1]" in words
     assert "0 of 4 points" in words and "SMB" not in (tmp_path / "feedback" / "ada.txt").read_text(encoding="utf-8")
-    assert np.asarray(Image.open(tmp_path / "mistakes.png").convert("L")).std() > 10
+    assert np.asarray(Image.open(tmp_path / "scores.png").convert("L")).std() > 10
     assert not (tmp_path / "scores.csv.part").exists()
 
 
@@ -136,7 +136,17 @@ def test_with_one_exercise_a_file_may_have_the_name_of_the_student(tmp_path, cap
 def test_the_name_of_the_skeleton_goes_before_others(tmp_path, capsys):
     hand_in(tmp_path / "class" / "kim", BACKWARD)
     hand_in(tmp_path / "class" / "kim", BACKWARD, "SMB-1", name="ex02_old.py")
-    assert grade(capsys, tmp_path / "class", tmp_path / "scores.csv")[0][0]["status"] == "pass"
+    row = grade(capsys, tmp_path / "class", tmp_path / "scores.csv")[0][0]
+    assert row["status"] == "pass" and row["note"] == "not graded: ex02_old.py"
+
+
+def test_what_is_for_the_teacher_to_look_at_is_not_told_to_the_student(tmp_path, capsys):
+    hand_in(tmp_path / "class" / "kim", BACKWARD, source="import gc\n" + BACKWARD.edited())
+    hand_in(tmp_path / "class" / ".lee", BACKWARD)
+    rows, text, _ = grade(capsys, tmp_path / "class", tmp_path / "scores.csv", "--feedback", tmp_path / "feedback")
+    assert [row["student"] for row in rows] == [".lee", "kim"] and "look at: gc" in rows[1]["note"]
+    assert "in the note: kim ex02_softmax_backward\n" in text and rows[1]["status"] == "pass"
+    assert "gc" not in (tmp_path / "feedback" / "kim.txt").read_text(encoding="utf-8")
 
 
 def test_unknown_wrong_answers_that_are_shared_are_told(tmp_path, capsys):
@@ -151,6 +161,7 @@ def test_unknown_wrong_answers_that_are_shared_are_told(tmp_path, capsys):
 
 @pytest.mark.parametrize("case", ["no folder", "a file", "empty", "the exercises", "no exercise", "case", "accent",
                                   "folder and file", "unknown", "out", "out is a folder", "picture", "feedback inside",
+                                  "one place", "feedback is a file",
                                   "root"])
 def test_what_cannot_be_graded_is_refused_in_a_line_and_nothing_is_lost(case, tmp_path, capsys, monkeypatch):
     folder, out, options = tmp_path / "class", tmp_path / "scores.csv", ["--allow-root"]
@@ -189,6 +200,10 @@ def test_what_cannot_be_graded_is_refused_in_a_line_and_nothing_is_lost(case, tm
         out, word = folder, "it is a folder"
     elif case == "picture":
         options, word = [*options, "--picture", tmp_path / "mistakes.txt"], ".png"
+    elif case == "one place":
+        options, word = [*options, "--json", out], "same name"
+    elif case == "feedback is a file":
+        options, word = [*options, "--feedback", folder / "Zoé" / BACKWARD.file], "is a file"
     elif case == "feedback inside":
         options, word = [*options, "--feedback", folder / "feedback"], "would count as a student"
     else:

@@ -138,7 +138,7 @@ def test_the_others_are_graded_as_if_nothing_had_been(graded):
     assert len(rows) == len(HOSTILE) + 9 and "2 of " in text
     assert not left, "temporary folders stayed behind"
     assert not (base / "target").exists()
-    assert {path.name for path in base.iterdir()} == {"class", "scores.csv", "scores.json", "feedback", "mistakes.png"}
+    assert {path.name for path in base.iterdir()} == {"class", "scores.csv", "scores.json", "feedback", "scores.png"}
     assert (base / "class" / "anna" / EXERCISE.file).read_text(encoding="utf-8") == RIGHT
 
 
@@ -177,7 +177,7 @@ time.sleep({})
 def test_what_stopped_a_program_is_told(graded):
     for name, words in (("flood", os.strerror(errno.EFBIG)), ("fills the disk", "64 MB"), ("fork", "os.fork is refused"),
                         ("loop", "stopped after 2 seconds"), ("memory", "memory"), ("exit at once", "ended by itself"),
-                        ("other name", "did you mean softmax_backwards"), ("imports the answer", "write it with NumPy")):
+                        ("other name", "perhaps softmax_backwards"), ("imports the answer", "write it with NumPy")):
         assert words in graded[1][name]["note"], graded[1][name]
 
 

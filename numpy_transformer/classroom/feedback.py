@@ -8,6 +8,7 @@ from ..checks import gradcheck
 from .exercise import copied
 
 WIDTH = 110
+PRINTED = 12                                    # lines of what a student's file printed
 
 
 def feedback(exercise, verdict, printed=""):
@@ -20,7 +21,10 @@ def feedback(exercise, verdict, printed=""):
         yield f"  hints: numpy-transformer exercise hint {exercise.number}"
     if printed.strip():
         yield "  your file printed:"
-        yield from textwrap.indent(printed.rstrip(), "  | ").splitlines()[:40]
+        lines = printed.rstrip().splitlines()
+        yield from (f"  | {line}" for line in lines[:PRINTED])
+        if len(lines) > PRINTED:
+            yield "  | ..."
 
 
 def differences(path, exercise, case):

@@ -11,6 +11,7 @@ import numpy as np
 from .diagnosis import Library
 from .exercise import Exercise
 from .isolation import Stopped, run
+from .report import LOOK
 from .submissions import clean, printable, read, suspects
 from .verdict import Verdict, answers, judge
 
@@ -104,14 +105,16 @@ class Grader:
     def one(self, shelf, student):
         try:
             exercise = shelf.exercise
-            path, problem = student.file(exercise)
-            content, problem = read(path) if path else (None, problem)
+            path, beside = student.file(exercise)
+            content, problem = read(path) if path else (None, beside)
             if content is None:
                 status = "error" if exercise.number in student.files else "missing"
                 return row(student, exercise, Verdict(status, "", problem))
             digest = hashlib.sha256(content).hexdigest()
             earlier = Row.kept(self.kept.get((student.name, exercise.number)))
-            return earlier if earlier and earlier.digest == digest else self.run(shelf, student, content, digest)
+            done = earlier if earlier and earlier.digest == digest else self.run(shelf, student, content, digest)
+            done.note = done.note if beside in done.note else f"{done.note}; {beside}".lstrip("; ")
+            return done
         finally:
             shelf.done()
 
@@ -132,13 +135,13 @@ def row(student, exercise, verdict, seen=(), **more):
     """The Row of a verdict; every text in it is one line of printable characters."""
     relation = [line.removeprefix("DIAGNOSIS ") for line in verdict.lines if line.startswith("DIAGNOSIS ")]
     parts = [verdict.note, *(relation if verdict.status == "fail" and not verdict.mistakes else ()),
-             *(["for you to look at: " + ", ".join(seen)] if seen else ())]
+             *([f"{LOOK}: {', '.join(seen)}"] if seen else ())]
     more.setdefault("seconds", 0.0)
     more["printed"] = "\n".join(map(printable, more.get("printed", "").splitlines()[:40]))
     return Row(student.name, exercise.number, exercise.file.removesuffix(".py"), verdict.status,
                verdict.points(exercise.points), exercise.points, clean(" or ".join(verdict.mistakes)),
                note=clean("; ".join(filter(None, parts)), 600), stage=verdict.stage,
-               lines=[printable(line[:2000]) for line in verdict.lines], mistakes=list(verdict.mistakes), **more)
+               lines=[printable(line[:2000]) for line in verdict.lines or filter(None, [verdict.note])], mistakes=list(verdict.mistakes), **more)
 
 
 def digest_of(observations):

@@ -8,8 +8,9 @@ import re
 from pathlib import Path
 
 from .feedback import feedback
-from .verdict import STATUS
+from .verdict import STATUS, Verdict
 
+LOOK = "for you to look at"                     # in the note of a file that uses what no exercise needs
 COLUMNS = ("student", "exercise", "status", "points", "max", "misconception", "seconds", "note")
 RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.I)        # names of devices on Windows
 
@@ -61,7 +62,8 @@ def write_feedback(rows, chosen, folder):
     for name, own in students.items():
         lines = [name, f"{sum(row.points for row in own)} of {sum(row.max for row in own)} points", ""]
         for row in own:
-            lines += [*feedback(exercises[row.number], row, row.printed), ""]
+            verdict = Verdict(row.status, row.stage, lines=row.lines)       # without what is for the teacher to look at
+            lines += [*feedback(exercises[row.number], verdict, row.printed), ""]
         Path(folder, file_name(name, taken) + ".txt").write_text("\n".join(lines), encoding="utf-8", newline="\n")
     return len(students)
 
@@ -99,7 +101,8 @@ def summary(rows, chosen):
             shared[row.exercise, row.answer].append(row)
     clusters = [{"exercise": own[0].exercise, "students": [row.student for row in own], "note": own[0].note}
                 for own in shared.values() if len(own) > 1]
-    return {"exercises": counts, "mistakes": mistakes,
+    looks = [f"{row.student} {row.exercise}" for row in rows if LOOK in row.note]
+    return {"exercises": counts, "mistakes": mistakes, "to_look_at": looks,
             "clusters": sorted(clusters, key=lambda cluster: (-len(cluster["students"]), cluster["exercise"]))}
 
 
@@ -109,7 +112,7 @@ def named(row):
         filter(None, [" or ".join(row.mistakes)]))
 
 
-def in_words(summary, most=3):
+def in_words(summary):
     """The summary as lines."""
     statuses = [status for status in STATUS if any(counts[status] for counts in summary["exercises"].values())]
     width = max(map(len, summary["exercises"]), default=0)
@@ -118,12 +121,15 @@ def in_words(summary, most=3):
         yield f"{name:<{width}}" + "".join(f"{counts[status] or '':>9}" for status in statuses)
     if summary["mistakes"]:
         yield from ("", "What to teach again, the most frequent first:")
-    for i, entry in enumerate(summary["mistakes"][:10]):
+    for entry in summary["mistakes"][:10]:
         yield f"  {entry['count']:>3} x {entry['mistake']} in {entry['exercise']}"
-        if i < most and entry["say"]:
+        if entry["say"]:
             yield f"        {entry['say']}"
     if summary["clusters"]:
         yield from ("", "Wrong answers that the catalogue does not know, shared by several students:")
     for cluster in summary["clusters"][:10]:
         names = ", ".join(cluster["students"][:8]) + ", ..." * (len(cluster["students"]) > 8)
         yield f"  {len(cluster['students']):>3} x {cluster['exercise']} ({names}): {cluster['note']}"
+    if summary["to_look_at"]:
+        yield from ("", f"For you to look at, the reason is in the note: {', '.join(summary['to_look_at'][:20])}"
+                    + ", ..." * (len(summary["to_look_at"]) > 20))

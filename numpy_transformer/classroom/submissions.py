@@ -13,7 +13,7 @@ from .reading import contents
 LARGEST = 1 << 20                               # bytes of a student's file
 SCANNED = 100_000                               # of which these are looked at by `suspects`
 FILE = re.compile(r"(?:(?P<student>.+?)(?:_assignsubmission_file)?_)?ex(?P<number>\d\d?)(?!\d).*\.py", re.I)
-NO_STUDENTS = re.compile(r"[._].*|.*\.egg-info")            # .git, __pycache__, __MACOSX
+NO_STUDENTS = re.compile(r"__.*|\.(git|venv|idea|vscode|ipynb_checkpoints|pytest_cache|DS_Store|_.*)|.*\.egg-info")
 ORDINARY = {"numpy", "math", "typing", "__future__"}
 LOOK_AT = {"open", "exec", "eval", "compile", "__import__", "__builtins__", "ctypes", "sys", "os", "gc", "globals",
            "importlib", "pickle", "subprocess", "socket"}
@@ -28,7 +28,7 @@ class Student:
     others: list = field(default_factory=list)
 
     def file(self, exercise):
-        """The path of the file for this exercise, or None; and what is wrong."""
+        """The path of the file for this exercise, or None; and what is wrong, or lies beside it."""
         paths = self.files.get(exercise.number, [])
         exact = [path for path in paths if path.name == exercise.file]
         paths = exact or paths
@@ -36,7 +36,8 @@ class Student:
             return None, f"no file {exercise.file}" + f"; there is {listed(self.others)}" * bool(self.others)
         if len(paths) > 1:
             return None, f"several files: {listed(paths)}; leave one"
-        return paths[0], ""
+        others = [path for path in self.files[exercise.number] if path != paths[0]]
+        return paths[0], f"not graded: {listed(others)}" * bool(others)
 
 
 def listed(paths):

@@ -52,12 +52,13 @@ def loading(library, run):
     if said.get("stage") == "import":
         error = told(said, "error").replace("(submission.py, line", "(line")
         status = "memory" if run.ended == "memory" else "todo" if error.startswith("NotImplementedError") else "error"
-        return Verdict(status, "import", f"cannot be loaded: {error}")
+        return Verdict(status, "import", f"cannot be loaded: {error}{remark(error)}")
     if said.get("stage") == "name":
         names = told(said, "names", list)
         near = difflib.get_close_matches(exercise.name, names, 1)
-        hint = f"did you mean {near[0]}?" if near else f"it defines {', '.join(names)[:200] or 'nothing'}"
-        return Verdict("error", "name", f"the file defines no {exercise.name}; {hint}; keep the name of the skeleton")
+        hint = f"perhaps {near[0]}" if near else f"it defines {', '.join(names)[:200] or 'nothing'}"
+        return Verdict("error", "name", f"the file defines no function or class {exercise.name} ({hint}); keep the name of "
+                                        "the skeleton")
     if said.get("stage") == "arguments":
         return Verdict("error", "arguments", f"{exercise.name} does not take the arguments of the skeleton: "
                                              f"{told(said, 'error')}")
@@ -65,7 +66,7 @@ def loading(library, run):
 
 def ending(library, run):
     if run.ended == "timeout":
-        return Verdict("timeout", "time", f"stopped after {run.seconds:.3g} seconds; does a loop never end?")
+        return Verdict("timeout", "time", f"stopped after {run.seconds:.3g} seconds; does a loop never end, or is it slow?")
     if run.ended == "memory":
         return Verdict("memory", "memory", "took more memory than is allowed; what is large here need not be")
     kinds = [case.said.get("kind") for case in run.cases]
@@ -80,7 +81,18 @@ def ending(library, run):
 def raising(library, run):
     for i, came in enumerate(run.cases):
         if "error" in came.said:
-            return diagnosed(library, run, "error", told(came.said, "error"), place(library, i))
+            error = told(came.said, "error")
+            return diagnosed(library, run, "error", error + remark(error), place(library, i))
+
+
+REMARKS = (("BdbQuit", "nobody can answer a breakpoint() while the checker runs: run your file by itself for that"),
+           ("EOFError", "nobody can answer an input() while the checker runs"),
+           ("File too large", "it prints or writes too much"), ("null bytes", "save the file as UTF-8"))
+
+
+def remark(error):
+    """What the text of an error does not tell."""
+    return next((f"; {words}" for part, words in REMARKS if part in error), "")
 
 
 def returning(library, run):
@@ -89,13 +101,15 @@ def returning(library, run):
         kinds = told(came.said, "kinds", list)
         if len(kinds) != len(names) or len(came.outputs) != len(names):
             what = NO_ARRAYS["NoneType"] if kinds == ["NoneType"] else f"({', '.join(kinds)})"
+            what = "a list; return a tuple: return a, b" if kinds == ["list"] else what
             if library.exercise.is_class:
                 return Verdict("fail", "type", f"the calls' results and the gradients should be {wanted(names)}, but there "
                                f"came {len(kinds)} values; does each method return what its text says?")
             return Verdict("fail", "type", f"should return {wanted(names)}, but returned {what}")
         for w, kind, name in zip(came.outputs, kinds, names):
             if kind in LISTS and library.exercise.parameters or w is None:
-                what = NO_ARRAYS.get(kind, f"a {kind}; return a NumPy array")
+                what = NO_ARRAYS.get(kind, f"a {kind}; return "
+                                           + ("a NumPy array" if library.exercise.parameters else "a number or an array"))
                 return Verdict("fail", "type", f"{name} is {what}")
         for w, r, name in zip(came.outputs, library.expected[0].outputs if library.expected else (), names):
             if w.size and unlike(w.dtype, r.dtype) and (r.dtype == bool or library.exercise.parameters):
@@ -173,11 +187,12 @@ def differing(library, run, i, name, w, r, wrong, stage):
     relative = np.linalg.norm(w - r) / np.linalg.norm(r) if r.any() else np.inf
     cosine = np.vdot(w, r) / (np.linalg.norm(w) * np.linalg.norm(r)) if w.any() and r.any() else np.nan
     if not library.exercise.parameters:         # a question: the answer stays untold
-        return diagnosed(library, run, stage, f"{name} is wrong", lines=(f"{name}: yours is {w + 0.0}",))
+        return diagnosed(library, run, stage, f"{name} is wrong", lines=(f"{name}: yours is {w + 0.0:.6g}" if w.ndim == 0 else
+                                                                          f"{name}: yours is {w.tolist()}",))
     note = f"{name}{list(index) if index else ''} is {w[index]:.6g}, expected {r[index]:.6g}"
     lines = [f"{name}{', worst entry ' + str(list(index)) if index else ''}:  yours {w[index]:.6g}   "
              f"expected {r[index]:.6g}"
-             + f"      relative error {relative:.1e}, cosine {cosine:.2f}" * bool(r.size > 1 and np.isfinite(relative))]
+             + f"      relative error {relative:.1e}, cosine {cosine:.2f}" * bool(r.size > 1 and np.isfinite(relative * cosine))]
     case = library.main[i]
     for sentence, measure in library.exercise.invariants:
         try:
@@ -214,8 +229,8 @@ def named_lines(named, count):
     """Which mistakes they are, and what is said of each."""
     said = dict.fromkeys(mistake for mistakes in named for mistake in mistakes)
     names = " or ".join(" and ".join(mistake.name for mistake in mistakes) for mistakes in named)
-    gives = "each of these gives" if len(named) > 1 else "these give together" if len(said) > 1 else "this gives"
-    return [f"DIAGNOSIS [{names}]" + f" What comes back in all {count} cases is what {gives}:" * (count > 1),
+    gives = "either of these gives" if len(named) > 1 else "these give together" if len(said) > 1 else "this mistake gives"
+    return [f"DIAGNOSIS [{names}]" + f" In all {count} cases your answer is the one that {gives}:" * (count > 1),
             *(f"{mistake.name}: " * (len(said) > 1) + mistake.say for mistake in said)]
 
 

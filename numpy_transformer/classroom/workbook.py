@@ -1,6 +1,7 @@
 """A student's folder: the files to fill in, and what has been reached in it. Progress is never an input to grading."""
 
 import contextlib
+import itertools
 import json
 import os
 from pathlib import Path
@@ -79,10 +80,11 @@ class Workbook:
         return verdict, came, library
 
     def reset(self, exercise):
-        """A new file for this exercise; what was there is kept as .bak, whose path is returned, or None."""
+        """A new file for this exercise; what was there is kept as .bak (.bak1, ...), whose path is returned, or None."""
         path, kept = self.path(exercise), None
-        if path.exists():
-            kept = path.with_suffix(".py.bak")
+        if path.exists() and path.read_bytes() != exercise.skeleton().encode():
+            names = (path.with_name(f"{path.name}.bak{i or ''}") for i in itertools.count())
+            kept = next(name for name in names if not name.exists())
             os.replace(path, kept)
         path.write_text(exercise.skeleton(), encoding="utf-8")
         self.note(exercise, status="todo")

@@ -67,7 +67,7 @@ def described(error, path):
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     at = f" (line {frames[-1].lineno}: {frames[-1].line})" if frames else ""
     text = str(error) if isinstance(error, SyntaxError) else f"{error}{at}"
-    return f"{type(error).__name__}: {text}"[:SAY]
+    return f"{type(error).__name__}: {text.strip()}"[:SAY]
 
 
 def load(path, name):

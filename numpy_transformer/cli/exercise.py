@@ -34,7 +34,7 @@ def add(commands):
         if several == 1:
             action.add_argument("number", metavar="NN", help="number of an exercise, such as 02")
         elif several:
-            action.add_argument("numbers", metavar="NN", nargs=several, help="numbers of exercises, such as 02 06; "
+            action.add_argument("numbers", metavar="NN", nargs=several, default=[], help="numbers of exercises, such as 02 06; "
                                 + ("all: every file in the folder" if name == "check" else "without any: all"))
         if name in ("check", "watch"):
             action.add_argument("--seed", type=whole_number(0), default=0, metavar="N",
@@ -52,7 +52,7 @@ def chosen(arguments, every=()):
     """The exercises that the numbers name, or `every`."""
     if arguments.numbers == ["all"]:
         return every
-    return list(dict.fromkeys(map(choose, arguments.numbers)))
+    return list(dict.fromkeys(map(choose, filter(None, ",".join(arguments.numbers).split(",")))))
 
 
 def found(arguments):

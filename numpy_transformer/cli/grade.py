@@ -34,7 +34,7 @@ def add(commands):
     parser.add_argument("--json", metavar="FILE", type=Path, help="the same with all details")
     parser.add_argument("--feedback", metavar="DIR", type=Path, help="a text file for each student")
     parser.add_argument("--picture", metavar="FILE", type=Path,
-                        help="of the class (default: mistakes.png beside the table)")
+                        help="of the class (default: beside the table and named like it, .png)")
     parser.add_argument("--only", metavar="NN", action="append", help="these exercises, such as 02 or 01,02,05; "
                         "else those for which anybody handed in a file")
     parser.add_argument("--timeout", type=number(0.5, 3600), default=10.0, help="seconds for each file")
@@ -84,7 +84,11 @@ def grade(arguments):
 
 def check_places(arguments):
     """Before the work: everything can be written where it is to go."""
-    arguments.picture = check_file(arguments.picture or arguments.out.with_name("mistakes.png"))
+    places = [arguments.out, arguments.json, arguments.feedback,
+              arguments.picture or arguments.out.with_suffix(".png")]
+    if len({path.resolve() for path in places if path}) < len([path for path in places if path]):
+        raise ValueError("table, JSON, feedback and picture go to different places; two of them have the same name")
+    arguments.picture = check_file(places[3])
     for path in filter(None, (arguments.out, arguments.json)):
         try:
             if path.is_dir():
@@ -94,6 +98,8 @@ def check_places(arguments):
             raise ValueError(f"cannot write {str(path)!r}: {error.strerror}; name a file in a folder that is there"
                              ) from error
     if arguments.feedback:
+        if arguments.feedback.is_file():
+            raise ValueError(f"--feedback {arguments.feedback} is a file; name a folder, new or not")
         if arguments.feedback.resolve().parent == Path(arguments.folder).resolve():
             raise ValueError(f"--feedback {arguments.feedback} would count as a student there; name a folder outside "
                              f"of {arguments.folder}")

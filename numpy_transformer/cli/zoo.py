@@ -43,14 +43,15 @@ def run(arguments):
 def print_list():
     bugs = zoo.list()
     width = max(len(bug.name) for bug in bugs)
-    print(f"public  {'name':<{width}}  red  symptom")
+    print(f"public  {'name':<{width}}  gradient  red  symptom")
     for topic, group in itertools.groupby(bugs, lambda bug: bug.topic):
         print(f"\n{topic}")
         for bug in group:
-            start = f"{'yes' if bug.seen else '':<6}  {bug.name:<{width}}  {len(bug.caught_by):>3}  "
+            gradient = "red" if "gradient check" in bug.caught_by else "green"
+            start = f"{'yes' if bug.seen else '':<6}  {bug.name:<{width}}  {gradient:<8}  {len(bug.caught_by):>3}  "
             print(textwrap.fill(bug.symptom, WIDTH, initial_indent=start, subsequent_indent=" " * len(start)))
-    print(f"\n{len(bugs)} bugs; public: whether published code had it; red: how many checks find it. "
-          "numpy-transformer zoo NAME shows one.")
+    print(f"\n{len(bugs)} bugs; public: whether published code had it; gradient: what the gradient check says; red: how "
+          "many\nchecks find it. numpy-transformer zoo NAME shows one.")
 
 
 def describe(bug):

@@ -22,7 +22,7 @@ def right_and_wrong(right, wrong, title):
             axes.annotate("not a number any more", (broken[0] + 1, 0.5), (6, 0), xycoords=("data", "axes fraction"),
                           textcoords="offset points", fontsize=13)
     axes.set_xlabel("step", fontsize=14)
-    axes.set_ylabel("loss (nats per letter)", fontsize=14)
+    axes.set_ylabel(f"loss (nats per letter), mean of {width} steps", fontsize=14)
     axes.set_ylim(bottom=0)
     axes.tick_params(labelsize=13)
     axes.grid(alpha=0.3)

@@ -65,7 +65,7 @@ def find(name):
     if not isinstance(name, str) or name not in BUGS:
         near = ", ".join(difflib.get_close_matches(str(name).lower(), BUGS, 3, 0.4))
         raise ValueError(f"there is no bug {name!r} in the zoo of {len(BUGS)}; "
-                         f"{near and f'near it: {near}; '}nt.zoo.list() has them all")
+                         f"{near and f'near it: {near}; '}nt.zoo.list() and numpy-transformer zoo have them all")
     return BUGS[name]
 
 

@@ -3,6 +3,7 @@
 import functools
 import importlib
 import pkgutil
+import re
 
 
 @functools.cache
@@ -14,8 +15,9 @@ def exercises():
 
 
 def choose(number):
-    """The exercise of this number. Raises ValueError that tells which there are."""
-    known = exercises()
-    if number.zfill(2) not in known:
-        raise ValueError(f"there is no exercise {number!r}; choose one of {', '.join(known)}")
-    return known[number.zfill(2)]
+    """The exercise of this number, such as "2", "02", "ex02" or the name of its file. Raises ValueError."""
+    known, found = exercises(), re.fullmatch(r"(?:.*[/\\])?(?:ex)?(\d+)(?:_\w+)?(?:\.py)?", number)
+    if not found or found[1].zfill(2) not in known:
+        raise ValueError(f"there is no exercise {number!r}; numpy-transformer exercise list shows them all, 01 to "
+                         f"{list(known)[-1]}")
+    return known[found[1].zfill(2)]

@@ -135,6 +135,8 @@ EXERCISES = [
                     "Softmax runs over the first axis. The rows, along the last one, must sum to 1."),
             Mistake("SMF-3b", {MAXIMUM: "z.max(-2, keepdims=True)", SUM: "p.sum(-2, keepdims=True)"},
                     "Softmax runs over the last axis but one: the columns sum to 1, not the rows."),
+            Mistake("SMF-3d", {MAXIMUM: "z.max(1, keepdims=True)", SUM: "p.sum(1, keepdims=True)"},
+                    "Softmax runs over axis 1, which is the last one of an array with two axes alone: count from the end."),
             Mistake("SMF-3c", {SUM: "p.sum(0, keepdims=True)"},
                     "The denominator is a sum over the first axis: the rows, along the last one, must sum to 1."),
             Mistake("SMF-4", {SUM: "p.sum()"}, "The whole array sums to 1. Each row needs its own denominator."),
