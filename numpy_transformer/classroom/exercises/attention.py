@@ -119,7 +119,9 @@ EXERCISES = [
         alternatives={"einsum": {"q @ k.mT": 'np.einsum("...td,...sd->...ts", q, k)'},
                       "scaled queries": {f"q @ k.mT{SCALE}": f"(q{SCALE}) @ k.mT"},
                       "swapaxes": {"k.mT": "np.swapaxes(k, -1, -2)"},
-                      "another softmax": {"softmax(scores)": "np.exp(scores) / np.exp(scores).sum(-1)[..., None]"}}),
+                      "another softmax": {"softmax(scores)": "np.exp(scores) / np.exp(scores).sum(-1)[..., None]"},
+                      "one maximum for all": {"p = softmax(scores)": "p = np.exp(scores - scores.max())\n"
+                                              "    p = p / p.sum(-1, keepdims=True)"}}),
     Exercise(
         "12", "Attention, backward", "05", minutes=25, lines=7,
         solution=attention_backward, reference=by_attention_backward, given=(softmax_backward,),
