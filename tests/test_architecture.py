@@ -60,8 +60,9 @@ def test_only_views_imports_matplotlib():
     assert users == {"views"}
 
 
-def test_a_bare_import_loads_neither_matplotlib_nor_pytest():
-    code = "import sys, numpy_transformer; print(sorted({'matplotlib', 'pytest', 'torch'} & set(sys.modules)))"
+@pytest.mark.parametrize("name", ["numpy_transformer", "numpy_transformer.cli", "numpy_transformer.classroom.grader"])
+def test_a_bare_import_loads_neither_matplotlib_nor_pytest(name):
+    code = f"import sys, {name}; print(sorted({{'matplotlib', 'pytest', 'torch'}} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT.parent,
                          env={**os.environ, "PYTHONPATH": str(ROOT.parent)})
     assert run.stdout.strip() == "[]", run.stderr

@@ -18,7 +18,6 @@ from ..classroom.grader import Grader
 from ..classroom.journal import Journal
 from ..classroom.submissions import students
 from ..training.progress import Progress
-from ..views import check_file, check_folder, class_mistakes, write
 from .parser import add_command, number, whole_number
 
 
@@ -84,11 +83,12 @@ def grade(arguments):
 
 def check_places(arguments):
     """Before the work: everything can be written where it is to go."""
+    from .. import views                        # matplotlib is slow to import
     places = [arguments.out, arguments.json, arguments.feedback,
               arguments.picture or arguments.out.with_suffix(".png")]
     if len({path.resolve() for path in places if path}) < len([path for path in places if path]):
         raise ValueError("table, JSON, feedback and picture go to different places; two of them have the same name")
-    arguments.picture = check_file(places[3])
+    arguments.picture = views.check_file(places[3])
     for path in filter(None, (arguments.out, arguments.json)):
         try:
             if path.is_dir():
@@ -103,7 +103,7 @@ def check_places(arguments):
         if arguments.feedback.resolve().parent == Path(arguments.folder).resolve():
             raise ValueError(f"--feedback {arguments.feedback} would count as a student there; name a folder outside "
                              f"of {arguments.folder}")
-        check_folder(arguments.feedback)
+        views.check_folder(arguments.feedback)
 
 
 def make_settings(arguments):
@@ -144,6 +144,7 @@ def graded(arguments, settings, class_, chosen):
 
 def publish(arguments, settings, rows, chosen):
     """Write everything, and say what the class is like. The journal goes last."""
+    from .. import views
     summary = report.summary(rows, chosen)
     report.write_csv(rows, arguments.out)
     written = [str(arguments.out)]
@@ -154,7 +155,7 @@ def publish(arguments, settings, rows, chosen):
     if arguments.feedback:
         count = report.write_feedback(rows, chosen, arguments.feedback)
         written.append(f"{arguments.feedback} ({count} files)")
-    written.append(str(write(class_mistakes(summary["exercises"], summary["mistakes"]), arguments.picture)))
+    written.append(str(views.write(views.class_mistakes(summary["exercises"], summary["mistakes"]), arguments.picture)))
     journal_of(arguments).unlink()
     for line in report.in_words(summary):
         print(line)

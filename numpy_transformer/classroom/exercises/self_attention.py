@@ -109,13 +109,9 @@ EXERCISES = [
                     "That is the derivative of the sigmoid: each weight depends on all scores of its row."),
             Mistake("MSK-1", {HIDDEN: "scores"},
                     "The mask is not used: hidden tokens are seen, the future among them."),
-            Mistake("MSK-2", {f"softmax({HIDDEN})": "softmax(scores) * mask"},
-                    "The mask is multiplied with the finished weights: the rows sum to less than 1. Hide the scores."),
             Mistake("MSK-3", {"(mask, scores, -np.inf)": "(mask, -np.inf, scores)"},
                     "True and False are swapped: True = may attend. The last token of a causal mask has nothing left "
                     "then."),
-            Mistake("MSK-3b", {HIDDEN: "scores + mask * -1e9"},
-                    "-1e9 is added where the mask is True, and True = may attend: the visible tokens are pushed away."),
             Mistake("MSK-7", {HIDDEN: "scores * mask"},
                     "A hidden score becomes 0, and exp(0) = 1: the key keeps a weight. Only a score of -inf has weight "
                     "0."),
