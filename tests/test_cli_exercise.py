@@ -281,3 +281,18 @@ def test_watch_checks_a_file_that_is_saved(folder):
     finally:
         child.kill()
         child.wait()
+
+
+def test_an_error_in_every_case_is_named_though_the_child_tells_its_line(tmp_path, capsys):
+    run(capsys, "exercise", "start", tmp_path, "24")
+    write(tmp_path, "24", "LN-20f")
+    code, out = check(capsys, tmp_path, "24")
+    assert code == 1 and "(line " in out and "DIAGNOSIS [LN-20b or LN-20f]" in out
+
+
+def test_a_number_of_python_is_as_good_as_one_of_float32(tmp_path, capsys):
+    run(capsys, "exercise", "start", tmp_path, "03")
+    path = tmp_path / choose("03").file
+    path.write_text(choose("03").edited().replace("def cross_entropy(", "def inner(")
+                    + "\n\ndef cross_entropy(*arguments):\n    return float(inner(*arguments))\n", encoding="utf-8")
+    assert check(capsys, tmp_path, "03")[0] == 0
