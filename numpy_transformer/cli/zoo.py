@@ -5,7 +5,6 @@ import textwrap
 
 import numpy as np
 
-from .. import zoo
 from ..training.progress import Progress
 from .parser import add_command, whole_number
 
@@ -26,8 +25,9 @@ def add(commands):
 
 
 def run(arguments):
+    from .. import zoo                          # only this command waits for it
     if arguments.name is None:
-        return print_list()
+        return print_list(zoo.list())
     bug = zoo.find(arguments.name)
     if not arguments.no_train:
         from .. import views                    # matplotlib is slow to import
@@ -35,13 +35,12 @@ def run(arguments):
     describe(bug)
     print_verdicts(zoo.verdicts(bug.name))
     if not arguments.no_train:
-        right, wrong = train(bug.name, arguments.steps, arguments.seed)
+        right, wrong = train(zoo.race(bug.name, arguments.steps, arguments.seed), arguments.steps)
         picture = views.right_and_wrong(right, wrong, f"{bug.name}\n{bug.title}")
         print(f"\nDrawn to {views.write(picture, path)}")
 
 
-def print_list():
-    bugs = zoo.list()
+def print_list(bugs):
     width = max(len(bug.name) for bug in bugs)
     print(f"public  {'name':<{width}}  gradient  red  symptom")
     for topic, group in itertools.groupby(bugs, lambda bug: bug.topic):
@@ -71,11 +70,11 @@ def print_verdicts(verdicts):
     print(textwrap.fill(f"Green: {'; '.join(green) or 'none'}", WIDTH, subsequent_indent="  "))
 
 
-def train(name, steps, seed):
+def train(race, steps):
     """The losses of the right model and of the wrong one, and in two lines how they ended."""
     losses = []
     with Progress(steps, "training", "step") as progress:
-        for right, wrong in zoo.race(name, steps, seed):
+        for right, wrong in race:
             losses.append((right, wrong))
             progress.advance(f"right {right:.2f}  wrong {wrong:.2f}")
     right, wrong = np.array(losses).T
