@@ -373,3 +373,69 @@ def test_an_early_end_without_a_word():
         verdict = judge(SHELF, run)
         assert verdict.status == "error" and verdict.stage == "ended" and "exit code 3" in verdict.note
         assert verdict.lines[0].startswith("case 2 of 5,") and verdict.lines[-1] == verdict.note
+
+
+def pair():
+    """Two answers."""
+    return np.array([3, 2]), np.array(4.0)
+
+
+QUESTION = Exercise("91", "Pair", "02", minutes=5, lines=1, hints=("a.", "b.", "c."), outputs=("answer 1", "answer 2"),
+                    solution=pair, reference=lambda: (np.array([3, 2]), np.array(4.0)))
+
+
+def test_a_question_keeps_its_answers_to_itself():
+    shelf = Library(QUESTION, 3)
+    verdict = judge(shelf, play(shelf, QUESTION.edited({"4.0": "8.0"})))
+    assert verdict.status == "fail" and not diagnoses(verdict)
+    assert not any(word in " ".join((verdict.note, *verdict.lines)) for word in ("expected", "times", "4"))
+
+
+def returned(shelf, source, *kinds):
+    """The verdict where the child says that these kinds came back."""
+    came = play(shelf, source)
+    for case in came.cases:
+        case.said["kinds"] = list(kinds)
+    return judge(shelf, came)
+
+
+def test_lists_and_tuples_are_answers_but_no_arrays():
+    assert returned(Library(QUESTION, 3), QUESTION.edited(), "tuple", "float").status == "pass"
+    verdict = returned(SHELF, EXERCISE.edited(), "tuple", "ndarray")
+    assert verdict.stage == "type" and "dx is a tuple; return a NumPy array" in verdict.note
+    assert "return a tuple: return a, b" in returned(SHELF, EXERCISE.edited(), "list").note
+
+
+def test_a_class_that_returns_too_much_is_told_so():
+    shelf = Library(choose("06"), 3)
+    note = returned(shelf, choose("06").edited(), *["ndarray"] * 10).note
+    assert "the calls' results and the gradients" in note and "there came 10 values" in note
+
+
+def test_no_number_at_all_is_a_matter_of_shape():
+    exercise = dataclasses.replace(QUESTION, inputs=lambda rng, n: (np.arange(3),), solution=numbers, outputs=("ids",),
+                                   reference=lambda x: x[::-1])
+    shelf = Library(exercise, 3)
+    assert judge(shelf, play(shelf, exercise.edited({"x[::-1]": "np.array([])"}))).stage == "shape"
+    assert judge(shelf, play(shelf, exercise.edited({"x[::-1]": "x[::-1] * 1.0"}))).stage == "type"
+
+
+def numbers(x):
+    """Backwards."""
+    return x[::-1]
+
+
+def test_two_mistakes_are_not_named_by_errors_alone():
+    exercise = dataclasses.replace(EXERCISE, mistakes=(
+        Mistake("ONE-5", {"dx = dy @ w.T": "dx = None"}, "Nothing is computed."),
+        Mistake("ONE-6", {"return dx, dw": "return dx.T, dw"}, "It is turned.")))
+    shelf = Library(exercise, 3)
+    verdict = judge(shelf, play(shelf, exercise.edited(*(mistake.edits for mistake in exercise.mistakes))))
+    assert verdict.status == "error" and not verdict.mistakes
+
+
+def test_a_factor_is_named_only_if_the_edges_have_one_too():
+    exercise = dataclasses.replace(EXERCISE, edges=lambda rng: [("edge", tuple(map(np.ones, ((2, 3), (3, 4), (2, 4)))))])
+    shelf = Library(exercise, 3)
+    wrong = exercise.edited({"return dx, dw": "return dx * (math.sqrt(x.shape[1]) if len(x) > 2 else 1), dw"})
+    assert any("depends on the case" in line for line in diagnoses(judge(shelf, play(shelf, wrong))))
