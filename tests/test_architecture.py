@@ -14,18 +14,19 @@ import numpy_transformer
 ROOT = Path(numpy_transformer.__file__).parent
 MAY_IMPORT = {
     "module": set(),
-    "layers": {"module"},
-    "models": {"module", "layers"},
-    "training": {"module", "layers"},
-    "decoding": {"layers", "models"},
+    "support": set(),
+    "layers": {"module", "support"},
+    "models": {"module", "support", "layers"},
+    "training": {"module", "support"},
+    "decoding": {"support", "layers", "models"},
     "data": set(),
-    "bench": {"module", "layers", "models", "training"},
+    "bench": {"module", "layers", "models", "training", "decoding"},
     "views": {"module"},
-    "checks": {"module", "layers", "models", "training"},
+    "checks": {"module", "layers", "models", "training", "decoding"},
     "zoo": {"module", "layers", "models", "training", "checks"},
     "cli": {"__version__", "module", "layers", "models", "training", "decoding", "data", "views", "checks",
             "classroom", "bench", "zoo"},
-    "classroom": {"module", "layers", "models", "training", "decoding", "data", "views", "checks"},
+    "classroom": {"module", "support", "layers", "models", "training", "decoding", "data", "views", "checks"},
 }
 
 

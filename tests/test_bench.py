@@ -21,7 +21,7 @@ from commands import refused, run
 
 import numpy_transformer as nt
 from numpy_transformer.bench import decoding, floor, growth, measure
-from numpy_transformer.bench.configs import CONFIGS, Config, MeanClassifier
+from numpy_transformer.bench.configs import CONFIGS, Config
 from numpy_transformer.checks.components import SAMPLES
 from numpy_transformer.training.machine import keep_freed_memory
 
@@ -38,7 +38,7 @@ def test_the_configurations_are_those_of_the_issue():
     assert found == {"tiny": (2, 4, 64, 256, 32, 8, 65, 0), "nanogpt-cpu": (4, 4, 128, 512, 64, 12, 65, 0),
                      "mid": (6, 6, 384, 1536, 128, 16, 65, 0), "seq2seq": (2, 4, 128, 512, 32, 16, 1000, 0.1),
                      "classifier": (2, 4, 64, 256, 200, 64, 10_000, 0.1)}
-    kinds = [nt.CausalLanguageModel] * 3 + [nt.EncoderDecoder, MeanClassifier]
+    kinds = [nt.CausalLanguageModel] * 3 + [nt.EncoderDecoder, nt.SequenceClassifier]
     assert [type(c.model()) for c in SMALL.values()] == kinds
     for config in SMALL.values():
         inputs, targets = config.batch_of_ids()
@@ -63,8 +63,8 @@ def in_torch(config, arrays):
             name = name.replace(("query", "key", "value")[rank], f"project.{int(cross and rank > 0)}")
         for ours, theirs in NAMES:
             name = name.replace(ours, theirs)
-        if config.kind == "classifier" and name.startswith("embedding"):
-            name = f"embedded.{name}"
+        if config.kind == "classifier":
+            name = f"embedded.{name}" if name.startswith("embedding") else name.removeprefix("encoder.")
         x = x if "embedding" in name or "positions" in name else x.T
         found[name] = np.concatenate([found[name], x]) if name in found else x
     return found

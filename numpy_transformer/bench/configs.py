@@ -4,10 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..layers import CrossEntropyLoss, Embedding, Linear, SinusoidalPositionalEncoding
-from ..layers.dropout import Dropout
-from ..models import CausalLanguageModel, Encoder, EncoderDecoder
-from ..module import Module
+from ..layers import CrossEntropyLoss
+from ..models import CausalLanguageModel, EncoderDecoder, SequenceClassifier
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Config:
             return CausalLanguageModel(self.vocab, max_len=self.length, activation="gelu_tanh", bias=False, **sizes)
         if self.kind == "seq2seq":
             return EncoderDecoder(self.vocab, self.vocab, max_len=self.length, pad_id=None, **sizes)
-        return MeanClassifier(self.vocab, self.length, **sizes)
+        return SequenceClassifier(self.vocab, num_classes=2, max_len=self.length, pad_id=None, **sizes)
 
     def batch_of_ids(self, rng=0):
         """(inputs, targets) as a Trainer takes them."""
@@ -51,28 +49,6 @@ class Config:
 
     def criterion(self):
         return CrossEntropyLoss()
-
-
-class MeanClassifier(Module):
-    """Logits of two classes from the mean over an encoder's outputs."""
-
-    def __init__(self, vocab, length, d_model, num_heads, num_layers, d_ff, dropout, rng):
-        rng = np.random.default_rng(rng)
-        self.embedding = Embedding(vocab, d_model, scale=True, rng=rng)
-        self.positions = SinusoidalPositionalEncoding(d_model, length, rng=rng)
-        self.dropout = Dropout(dropout, rng)
-        self.encoder = Encoder(num_layers, d_model, num_heads, d_ff, dropout, rng=rng)
-        self.output = Linear(d_model, 2, rng=rng)
-
-    def forward(self, ids):
-        x = self.encoder(self.dropout(self.positions(self.embedding(ids))))
-        self.remember(x.shape)
-        return self.output(x.mean(-2))
-
-    def backward(self, dlogits):
-        shape = self.recall()
-        dx = np.broadcast_to(self.output.backward(dlogits)[:, None] / shape[-2], shape)
-        self.embedding.backward(self.positions.backward(self.dropout.backward(self.encoder.backward(dx))))
 
 
 CONFIGS = {config.name: config for config in (

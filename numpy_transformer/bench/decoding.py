@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from ..layers import KeyValueCache
+from ..decoding import KeyValueCache
 from ..models import CausalLanguageModel
 from ..training.machine import keep_freed_memory, set_blas_threads
 from .configs import CONFIGS

@@ -40,7 +40,8 @@ def matmuls(config, batch):
             linear(batch * T, D, config.d_ff)
             linear(batch * T, config.d_ff, D)
     if config.kind == "classifier":
-        linear(batch, D, 2)
+        linear(batch, D, 64)
+        linear(batch, 64, 2)
     else:
         linear(batch * T, D, config.vocab, tied=config.kind == "lm")
     return found

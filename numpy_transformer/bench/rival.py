@@ -58,7 +58,19 @@ class Block(nn.Module):
         return x + self.dropout(self.down(self.dropout(self.activation(self.up(self.norms[-1](x))))))
 
 
+class PostNormBlock(Block):
+    def __init__(self, config):
+        super().__init__(config, True, nn.ReLU())
+        self.norms = nn.ModuleList([nn.LayerNorm(config.d_model, eps=1e-6) for _ in range(2)])
+
+    def forward(self, x):
+        x = self.norms[0](x + self.dropout(self.attention(x)))
+        return self.norms[1](x + self.dropout(self.down(self.dropout(self.activation(self.up(x))))))
+
+
 class Stack(nn.Module):
+    """Pre-norm blocks and a norm."""
+
     def __init__(self, config, bias, activation, **kinds):
         super().__init__()
         self.blocks = nn.ModuleList([Block(config, bias, activation, **kinds) for _ in range(config.layers)])
@@ -133,11 +145,13 @@ class SequenceToSequence(nn.Module):
 class Classifier(nn.Module):
     def __init__(self, config):
         super().__init__()
-        self.embedded, self.encoder = Embedded(config), Stack(config, True, nn.ReLU())
-        self.output = nn.Linear(config.d_model, 2)
+        self.embedded = Embedded(config)
+        self.blocks = nn.Sequential(*[PostNormBlock(config) for _ in range(config.layers)])
+        self.hidden, self.dropout = nn.Linear(config.d_model, 64), nn.Dropout(config.dropout)
+        self.output = nn.Linear(64, 2)
 
     def forward(self, ids):
-        return self.output(self.encoder(self.embedded(ids)).mean(1))
+        return self.output(self.dropout(self.hidden(self.blocks(self.embedded(ids)).mean(1)).relu()))
 
 
 MODELS = {"lm": LanguageModel, "seq2seq": SequenceToSequence, "classifier": Classifier}

@@ -89,6 +89,14 @@ def tokens_and_padding(draw):
     return draw.ids(V, B, T), REAL
 
 
+def padded_tokens(draw):
+    return (padded(draw.ids(V, B, T), 2),)
+
+
+def segmented(draw):
+    return *tokens_and_padding(draw), draw.ids(2, B, T)
+
+
 def translation(draw):
     return padded(draw.ids(V, B, S), 2), padded(draw.ids(W, B, T), 1)
 
@@ -113,6 +121,7 @@ SAMPLES = [
     Sample("LayerNorm", lambda rng: layers.LayerNorm(D), sequence),
     Sample("LayerNorm, no bias", lambda rng: layers.LayerNorm(D, bias=False), sequence),
     Sample("RMSNorm", lambda rng: layers.RMSNorm(D), sequence),
+    Sample("MaskedMean", lambda rng: layers.MaskedMean(), lambda draw: (draw(B, T, D), REAL)),
     Sample("SinusoidalPositionalEncoding", lambda rng: layers.SinusoidalPositionalEncoding(D, S, P, rng), sequence),
     Sample("LearnedPositionalEmbedding", lambda rng: layers.LearnedPositionalEmbedding(S, D, rng), sequence),
     Sample("RotaryEmbedding", lambda rng: rotary(), lambda draw: (draw(B, H, T, 6),)),
@@ -166,6 +175,18 @@ SAMPLES = [
     Sample("EncoderDecoder, post-norm, learned, tied",
            lambda rng: models.EncoderDecoder(W, W, D, H, L, F, P, S, norm="post", positions="learned", tie_weights=True,
                                              rng=rng), translation, 3),
+    Sample("TextEncoder", lambda rng: models.TextEncoder(V, D, H, L, F, S, P, rng=rng), tokens_and_padding, 3),
+    Sample("SequenceClassifier", lambda rng: models.SequenceClassifier(V, D, H, L, F, hidden=9, dropout=P, rng=rng),
+           padded_tokens, 3),
+    Sample("SequenceClassifier, three classes, padding seen, pre-norm",
+           lambda rng: models.SequenceClassifier(V, D, H, L, F, 3, 9, P, rng, norm="pre", mask_padding=False),
+           padded_tokens, 3),
+    Sample("TokenClassifier", lambda rng: models.TokenClassifier(V, D, H, L, F, 4, P, rng), tokens_and_padding, 3),
+    Sample("MaskedLanguageModel", lambda rng: models.MaskedLanguageModel(V, D, H, L, F, max_len=S, dropout=P, rng=rng),
+           segmented, 3),
+    Sample("MaskedLanguageModel, some places",
+           lambda rng: models.MaskedLanguageModel(V, D, H, L, F, max_len=S, norm="pre", dropout=P, rng=rng),
+           lambda draw: (*segmented(draw), draw.ids(T, B, 4)), 3),
     Sample("make_model", lambda rng: models.make_model(V, W, L, D, F, H, P, tie_weights=True, rng=rng), translation, 3),
 ]
 

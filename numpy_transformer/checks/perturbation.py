@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ..layers import CrossAttention, DecoderBlock, EncoderBlock, KeyValueCache, SelfAttention
+from ..decoding import KeyValueCache
+from ..layers import CrossAttention, DecoderBlock, EncoderBlock, SelfAttention
 from ..models import CausalLanguageModel, Encoder, EncoderDecoder
 from .check import check, expect, expect_close, prepared
 from .gradcheck import is_float

@@ -5,30 +5,14 @@ import itertools
 
 import numpy as np
 
-from ..layers import CrossEntropyLoss, Dropout, Embedding, Linear, SinusoidalPositionalEncoding
-from ..models import CausalLanguageModel, Encoder, EncoderDecoder
+from ..layers import CrossEntropyLoss, Dropout
+from ..models import CausalLanguageModel, EncoderDecoder, TokenClassifier
 from ..module import Module, is_parameter
 from .record import record
 
 STEP = 1e-5
 KINDS = {"encoder": 235, "decoder": 136, "encoder-decoder": 162}     # with seeds whose gradients are not tiny
 SIZES = {"d_model": 4, "num_heads": 2, "num_layers": 1, "d_ff": 5, "dropout": 0.0}
-
-
-class Tagger(Module):
-    """Scores of three kinds of word for every token: an embedding, positions, an encoder, an output."""
-
-    def __init__(self, rng):
-        self.embedding = Embedding(4, SIZES["d_model"], rng=rng)
-        self.positions = SinusoidalPositionalEncoding(SIZES["d_model"], max_len=3)
-        self.encoder = Encoder(**SIZES, rng=rng)
-        self.output = Linear(SIZES["d_model"], 3, rng=rng)
-
-    def forward(self, ids):
-        return self.output(self.encoder(self.positions(self.embedding(ids))))
-
-    def backward(self, dlogits):
-        self.embedding.backward(self.positions.backward(self.encoder.backward(self.output.backward(dlogits))))
 
 
 class WithLoss(Module):
@@ -48,7 +32,7 @@ def example(kind):
     """(what it is about, WithLoss, inputs) of a kind of model: 3 tokens, width 4, weights easy to write down."""
     rng = KINDS[kind]
     if kind == "encoder":
-        text, model = "the cat sat -> determiner noun verb (0 1 2)", Tagger(rng)
+        text, model = "the cat sat -> determiner noun verb (0 1 2)", TokenClassifier(4, num_classes=3, max_len=3, norm="pre", **SIZES, rng=rng)
         inputs = [[1, 2, 3]], [[0, 1, 2]]
     elif kind == "decoder":
         text = "the cat sat (1 2 3) -> cat sat down (2 3 4)"

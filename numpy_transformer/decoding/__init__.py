@@ -1,7 +1,8 @@
-"""From logits to tokens."""
+"""From logits to tokens, and the keys and values that are kept on the way."""
 
 from .beam import beam_search
+from .cache import KeyValueCache
 from .greedy import greedy_decode
 from .sampling import generate
 
-__all__ = ["beam_search", "generate", "greedy_decode"]
+__all__ = ["KeyValueCache", "beam_search", "generate", "greedy_decode"]

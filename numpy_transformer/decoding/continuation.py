@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ..layers.arguments import integer_ids
-from ..layers.cache import KeyValueCache
+from ..support.arguments import integer_ids
+from .cache import KeyValueCache
 
 
 class Continuation:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..layers.arguments import check_positive
+from ..support.arguments import check_positive
 from .continuation import TargetContinuation
 
 

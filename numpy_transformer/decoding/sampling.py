@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ..layers.arguments import check_positive
 from ..layers.softmax import Softmax
+from ..support.arguments import check_positive
 from .continuation import PromptContinuation
 
 

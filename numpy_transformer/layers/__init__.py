@@ -3,7 +3,6 @@
 from .activations import GELU, ReLU, SiLU
 from .attention import ScaledDotProductAttention
 from .blocks import DecoderBlock, EncoderBlock
-from .cache import KeyValueCache
 from .dropout import Dropout
 from .embedding import Embedding, Unembedding
 from .feed_forward import FeedForward, SwiGLU
@@ -13,6 +12,7 @@ from .losses import BinaryCrossEntropyLoss, CrossEntropyLoss
 from .masks import AttentionMask, causal_mask, combine_masks, padding_mask
 from .multi_head import CrossAttention, MultiHeadAttention, SelfAttention
 from .normalization import LayerNorm, RMSNorm
+from .pooling import MaskedMean
 from .positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
 from .rotary import RotaryEmbedding
 from .softmax import LogSoftmax, Softmax

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ..module import Module
-from .arguments import check_array
+from ..support.arguments import check_array
 from .dropout import Dropout
 from .masks import fit_mask, hide
 from .softmax import Softmax

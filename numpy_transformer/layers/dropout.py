@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..module import Module
-from .arguments import check_array
+from ..support.arguments import check_array
 
 
 class Dropout(Module):

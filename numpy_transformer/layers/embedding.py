@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ..module import Module, Parameter
-from .arguments import check_last_dim, check_positive, integer_ids, rows
+from ..support.arguments import check_last_dim, check_positive, integer_ids, rows
 from .initial import normal
 
 

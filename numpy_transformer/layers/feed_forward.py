@@ -3,8 +3,8 @@
 import numpy as np
 
 from ..module import Module
+from ..support.arguments import check_choice
 from .activations import GELU, ReLU, SiLU
-from .arguments import check_choice
 from .dropout import Dropout
 from .linear import Linear
 

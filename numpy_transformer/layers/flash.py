@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ..module import Module
-from .arguments import check_array, check_positive, row_dots
+from ..support.arguments import check_array, check_positive, row_dots
 from .attention import check_shapes
 from .masks import fit_mask, hide
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..module import Module, Parameter
-from .arguments import check_last_dim, check_positive, column_sums, rows
+from ..support.arguments import check_last_dim, check_positive, column_sums, rows
 from .initial import DTYPE, xavier_uniform
 
 

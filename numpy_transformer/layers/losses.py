@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..module import Module
-from .arguments import check_array, integer_ids, row_sums, rows
+from ..support.arguments import check_array, integer_ids, row_sums, rows
 from .softmax import shift
 
 

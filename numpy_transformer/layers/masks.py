@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..module import Module
-from .arguments import check_positive
+from ..support.arguments import check_positive
 
 
 def causal_mask(T, offset=0):

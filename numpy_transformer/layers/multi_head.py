@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..module import Module
-from .arguments import check_divides
+from ..support.arguments import check_divides
 from .attention import ScaledDotProductAttention
 from .linear import Linear
 

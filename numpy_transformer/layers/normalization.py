@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..module import Module, Parameter
-from .arguments import check_last_dim, check_positive, column_sums, row_dots, row_means
+from ..support.arguments import check_last_dim, check_positive, column_sums, row_dots, row_means
 from .initial import DTYPE
 
 

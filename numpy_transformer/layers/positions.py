@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..module import Module, Parameter
-from .arguments import check_last_dim, check_positive, integer_ids
+from ..support.arguments import check_last_dim, check_positive, integer_ids
 from .dropout import Dropout
 from .initial import DTYPE, normal
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..module import Module
-from .arguments import check_choice, check_last_dim, check_positive, integer_ids
+from ..support.arguments import check_choice, check_last_dim, check_positive, integer_ids
 from .initial import DTYPE
 
 

@@ -3,5 +3,7 @@
 from .decoder import CausalLanguageModel, Decoder
 from .encoder import Encoder
 from .encoder_decoder import EncoderDecoder, make_model
+from .text_encoder import MaskedLanguageModel, SequenceClassifier, TextEncoder, TokenClassifier
 
-__all__ = ["CausalLanguageModel", "Decoder", "Encoder", "EncoderDecoder", "make_model"]
+__all__ = ["CausalLanguageModel", "Decoder", "Encoder", "EncoderDecoder", "MaskedLanguageModel", "SequenceClassifier",
+           "TextEncoder", "TokenClassifier", "make_model"]

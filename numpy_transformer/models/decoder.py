@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from ..layers.arguments import check_choice, check_divides, check_positive
 from ..layers.blocks import DecoderBlock
 from ..layers.dropout import Dropout
 from ..layers.embedding import Embedding, Unembedding
@@ -15,6 +14,7 @@ from ..layers.masks import causal_mask, combine_masks
 from ..layers.positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
 from ..layers.rotary import RotaryEmbedding
 from ..module import Module
+from ..support.arguments import check_choice, check_divides, check_positive
 from .encoder import Encoder
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ..layers.arguments import check_positive
 from ..layers.blocks import EncoderBlock, make_norm
 from ..module import Module
+from ..support.arguments import check_positive
 
 
 class Encoder(Module):

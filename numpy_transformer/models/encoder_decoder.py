@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from ..layers.arguments import check_choice
 from ..layers.dropout import Dropout
 from ..layers.embedding import Embedding, Unembedding
 from ..layers.initial import xavier_uniform
@@ -10,6 +9,7 @@ from ..layers.linear import Linear
 from ..layers.masks import causal_mask, combine_masks, padding_mask
 from ..layers.positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
 from ..module import Module
+from ..support.arguments import check_choice
 from .decoder import Decoder
 from .encoder import Encoder
 

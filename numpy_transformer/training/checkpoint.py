@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..layers.arguments import check_positive
+from ..support.arguments import check_positive
 from .state import RESERVED, state_of
 
 FORMAT = "numpy_transformer checkpoint, version 1"

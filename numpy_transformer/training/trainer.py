@@ -6,14 +6,14 @@ import warnings
 
 import numpy as np
 
-from ..layers.arguments import check_positive
+from ..support.arguments import check_positive
 from .checkpoint import Checkpoint, read_checkpoint
 from .interrupt import Interrupt
 from .machine import blas, keep_freed_memory
 from .optimizers import clip_grad_norm
 from .progress import Progress
-from .state import restore
 from .shares import workers_for
+from .state import restore
 from .workers import Workers
 
 

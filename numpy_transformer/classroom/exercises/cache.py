@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from ...layers import KeyValueCache, ScaledDotProductAttention
+from ...decoding import KeyValueCache
+from ...layers import ScaledDotProductAttention
 from ..exercise import Exercise, Mistake
 from .softmax import softmax
 

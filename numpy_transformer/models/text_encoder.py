@@ -1,0 +1,168 @@
+"""Encoder-only models (BERT style): a text in, and from its vectors a class, a tag for each token, or hidden words."""
+
+import numpy as np
+
+from ..layers.activations import ReLU
+from ..layers.dropout import Dropout
+from ..layers.embedding import Embedding, Unembedding
+from ..layers.feed_forward import ACTIVATIONS
+from ..layers.initial import DTYPE
+from ..layers.linear import Linear
+from ..layers.normalization import LayerNorm
+from ..layers.pooling import MaskedMean
+from ..layers.positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
+from ..module import Module, Parameter
+from ..support.arguments import check_choice, check_positive, integer_ids, rows
+from .encoder import Encoder
+
+
+class TextEncoder(Module):
+    """A vector for every token: embedding times sqrt(d_model), positions, perhaps segments, dropout, an Encoder.
+
+    Parameters: vocab_size, d_model, num_heads, num_layers : int; d_ff : int or None (4 d_model); max_len : int
+        dropout, norm, activation, eps and further options : as Encoder; positions : "sinusoidal" or "learned"
+        num_segments : int, kinds of segment that have an embedding (BERT: 2); 0: none
+        pad_id : int or None; these tokens are hidden, unless mask_padding is False
+        rng : generator or seed of initial weights and dropout
+    Shape: ids (B, T), mask=None (B, T; True = real token, None: all but pad_id), segments=None (B, T; None: all 0)
+        -> x (B, T, d_model); B may be absent. Padding at the end changes nothing for the real tokens.
+    Backward: dx -> None: ids have no gradient
+    Raises: ValueError for more than max_len tokens, or a mask that is not boolean or of another shape.
+    Source: Vaswani et al. 2017, sections 3.1, 3.4 and 3.5; segments: Devlin et al. 2019, figure 2.
+    """
+
+    def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, max_len=512, dropout=0.1, norm="post",
+                 activation="relu", eps=1e-6, positions="sinusoidal", num_segments=0, pad_id=0, mask_padding=True,
+                 rng=None, **options):
+        check_choice("positions", positions, ("sinusoidal", "learned"))
+        rng = np.random.default_rng(rng)
+        self.pad_id, self.mask_padding, d_ff = pad_id, mask_padding, 4 * d_model if d_ff is None else d_ff
+        self.embedding = Embedding(vocab_size, d_model, scale=True, rng=rng)
+        self.segments = Embedding(num_segments, d_model, rng=rng) if num_segments else None
+        self.positions = (SinusoidalPositionalEncoding(d_model, max_len) if positions == "sinusoidal" else
+                          LearnedPositionalEmbedding(max_len, d_model, rng))
+        self.dropout = Dropout(dropout, rng)
+        self.encoder = Encoder(num_layers, d_model, num_heads, d_ff, dropout, norm, activation, eps, rng=rng, **options)
+
+    def forward(self, ids, mask=None, segments=None):
+        ids = np.asarray(ids)
+        x = self.embedding(ids)
+        if self.segments is None and segments is not None:
+            raise ValueError("segments are given, but the model has no embedding for them; build it with num_segments=2")
+        if self.segments is not None:
+            x += self.segments(np.zeros_like(ids) if segments is None else segments)
+        real = self.real(ids, mask)
+        mask = real if real is None else np.atleast_2d(real)[:, None, None, :]
+        return self.encoder(self.dropout(self.positions(x)), mask)
+
+    def backward(self, dx):
+        dx = self.positions.backward(self.dropout.backward(self.encoder.backward(dx)))
+        if self.segments is not None:
+            self.segments.backward(dx)
+        self.embedding.backward(dx)
+
+    def real(self, ids, mask=None):
+        """Which tokens are no padding, booleans of the shape of ids; None where all count."""
+        ids = np.asarray(ids)
+        if mask is None:
+            mask = ids != self.pad_id if self.mask_padding and self.pad_id is not None else np.ones(ids.shape, bool)
+        mask = np.asarray(mask)
+        if mask.dtype != bool or mask.shape != ids.shape:
+            raise ValueError(f"mask has dtype {mask.dtype} and shape {mask.shape}: wanted booleans, True = real token, "
+                             f"of the shape of ids, {ids.shape}")
+        return None if mask.all() else mask
+
+    def embed(self, ids, mask=None):
+        """A vector for a whole text, (B, d_model): the mean over its real tokens."""
+        return MaskedMean()(TextEncoder.forward(self, ids, mask), self.real(ids, mask))
+
+
+class SequenceClassifier(TextEncoder):
+    """A class for a whole text: TextEncoder, mean over its tokens, a hidden layer with ReLU, dropout, output.
+
+    Parameters: vocab_size, d_model, num_heads, num_layers, d_ff, dropout, rng and further options : as TextEncoder
+        num_classes : int; 1: one logit, for BinaryCrossEntropyLoss, else one for each class; hidden : int
+        mask_padding : bool; False attends to padding and averages over it, as note 001 of the course does
+    Shape: ids (B, T), mask=None, segments=None -> logits (B, num_classes), or (B,) for one class; B may be absent
+    Backward: dlogits -> None; the mean hands each real token its share
+    Source: Reimers and Gurevych 2019, section 3, for the mean; the sentiment classifier of Keras's examples.
+    """
+
+    def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, num_classes=1, hidden=64, dropout=0.1,
+                 rng=None, **options):
+        check_positive(num_classes=num_classes)
+        rng = np.random.default_rng(rng)
+        super().__init__(vocab_size, d_model, num_heads, num_layers, d_ff, dropout=dropout, rng=rng, **options)
+        self.pool, self.activation = MaskedMean(), ReLU()
+        self.hidden, self.output = Linear(d_model, hidden, rng=rng), Linear(hidden, num_classes, rng=rng)
+
+    def forward(self, ids, mask=None, segments=None):
+        x = self.pool(super().forward(ids, mask, segments), self.real(ids, mask))           # (B, d_model)
+        logits = self.output(self.dropout(self.activation(self.hidden(x))))
+        return logits[..., 0] if logits.shape[-1] == 1 else logits
+
+    def backward(self, dlogits):
+        dlogits = dlogits[..., None] if self.output.weight.data.shape[1] == 1 else dlogits
+        dx = self.hidden.backward(self.activation.backward(self.dropout.backward(self.output.backward(dlogits))))
+        super().backward(self.pool.backward(dx))
+
+
+class TokenClassifier(TextEncoder):
+    """A class for every token, such as the tag of a named entity: TextEncoder, dropout, output.
+
+    Parameters: num_classes : int, logits of each token; the others as SequenceClassifier
+    Shape: ids (B, T), mask=None, segments=None -> logits (B, T, num_classes); B may be absent
+    Backward: dlogits -> None
+    Source: Devlin et al. 2019, section 5.3.
+    """
+
+    def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, num_classes=2, dropout=0.1, rng=None,
+                 **options):
+        rng = np.random.default_rng(rng)
+        super().__init__(vocab_size, d_model, num_heads, num_layers, d_ff, dropout=dropout, rng=rng, **options)
+        self.output = Linear(d_model, num_classes, rng=rng)
+
+    def forward(self, ids, mask=None, segments=None):
+        return self.output(self.dropout(super().forward(ids, mask, segments)))
+
+    def backward(self, dlogits):
+        super().backward(self.dropout.backward(self.output.backward(dlogits)))
+
+
+class MaskedLanguageModel(TextEncoder):
+    """Logits of the words that were hidden: TextEncoder, Linear, activation, LayerNorm, transposed embedding, bias.
+
+    Parameters: as TextEncoder, with BERT's activation, positions and two segments
+    Shape: ids (B, T), mask=None, segments=None, places=None -> logits (B, T, vocab_size); with places (B, K), integers,
+        at these tokens alone: (B, K, vocab_size). B may be absent.
+    Backward: dlogits -> None; the embedding's gradient is that of both its uses
+    Source: Devlin et al. 2019, sections 3 and 3.1; the layers before the output: its published code.
+    """
+
+    def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, activation="gelu", positions="learned",
+                 num_segments=2, eps=1e-6, rng=None, **options):
+        rng = np.random.default_rng(rng)
+        super().__init__(vocab_size, d_model, num_heads, num_layers, d_ff, activation=activation, positions=positions,
+                         num_segments=num_segments, eps=eps, rng=rng, **options)
+        self.transform, self.activation = Linear(d_model, d_model, rng=rng), ACTIVATIONS[activation]()
+        self.norm, self.output = LayerNorm(d_model, eps), Unembedding(self.embedding.weight)
+        self.bias = Parameter(np.zeros(vocab_size, DTYPE))
+
+    def forward(self, ids, mask=None, segments=None, places=None):
+        x = super().forward(ids, mask, segments)                            # (B, T, d_model)
+        if places is not None:
+            places = integer_ids(places, x.shape[-2], "places", "length")
+            x = np.take_along_axis(x, places[..., None], -2)
+        self.remember(np.shape(ids), places)
+        return self.output(self.norm(self.activation(self.transform(x)))) + self.bias.data
+
+    def backward(self, dlogits):
+        shape, places = self.recall()
+        self.bias.grad += rows(dlogits).sum(0)
+        dy = self.transform.backward(self.activation.backward(self.norm.backward(self.output.backward(dlogits))))
+        if places is not None:                  # the other tokens have no gradient; a place named twice has both
+            dx = np.zeros((*shape, dy.shape[-1]), dy.dtype)
+            first = np.arange(0, dx[..., 0].size, shape[-1]).reshape(*shape[:-1], 1)
+            np.add.at(rows(dx), (first + places).ravel(), rows(dy))
+            dy = dx
+        super().backward(dy)
