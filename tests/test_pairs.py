@@ -125,7 +125,7 @@ def test_batches_are_all_pairs_once_in_order_of_length():
 
 @pytest.mark.parametrize("given, size, pool", [([], 4, 100), ([("a", "b")], 0, 100), ([("a", "b")], 4, 0)])
 def test_nothing_to_make_a_batch_of_is_told(given, size, pool):
-    with pytest.raises(ValueError, match=f"{len(given)} pairs, batch_size {size} and pool {pool}; .* at least 1"):
+    with pytest.raises(ValueError, match=f"{len(given)} rows, batch_size {size} and pool {pool}; .* at least 1"):
         Pairs(given, TOKENS, TOKENS, size, seed=0, pool=pool)
 
 

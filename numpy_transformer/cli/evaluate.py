@@ -16,14 +16,22 @@ from .recipes import RECIPES
 from .runs import TITLES, load_run
 
 
+PAIRS = {"source", "target", "limit"}, "--source FILE and --target FILE, both"
+FITTING = {"lm": ({"text"}, "--text FILE"), "seq2seq": PAIRS, "text2text": PAIRS}     # kind: options, and their names
+
+
 def add(commands):
     parser = add_command(commands, "evaluate", run_evaluate, help="measure a trained model on text it has not learnt",
-                         description="Loss and perplexity; for an encoder-decoder exact match and BLEU too. Without "
-                                     "files it measures what the training held out.")
+                         description="Loss and perplexity; for an encoder-decoder exact match and BLEU too; for a "
+                                     "classifier which classes it confuses, for a tagger the scores of each type, for a "
+                                     "masked model the words found, with the baseline of each. Without files it measures "
+                                     "what the training held out.")
     parser.add_argument("file", metavar="RUN.npz", help="written by `train`")
     parser.add_argument("--text", metavar="FILE", help="text for a language model, all of it")
     parser.add_argument("--source", metavar="FILE", help="sentences for an encoder-decoder, a line each")
     parser.add_argument("--target", metavar="FILE", help="their translations, line by line")
+    parser.add_argument("--data", nargs="+", metavar="PATH", help="what `train` takes under this name, for a classifier, "
+                                                                  "a tagger or a masked model; of aclImdb its test")
     parser.add_argument("--limit", type=whole_number(1), metavar="N",
                         help="only N of the pairs, drawn at random (default: all)")
     add_beam(parser, default=1)
@@ -34,16 +42,19 @@ def add(commands):
 
 def run_evaluate(arguments):
     run = load_run(arguments.file)
-    files = arguments.source, arguments.target
-    if run.meta["kind"] == "lm":
-        if any(files) or arguments.limit:
-            raise ValueError(f"{run.path!r} holds {TITLES['lm']}; measure it on --text FILE")
+    kind, files = run.meta["kind"], (arguments.source, arguments.target)
+    named = {name for name in ("text", "source", "target", "data", "limit") if getattr(arguments, name)}
+    fits, remedy = FITTING.get(kind, ({"data"}, "--data PATH"))
+    if not named <= fits or any(files) != all(files):
+        raise ValueError(f"{run.path!r} holds {TITLES[kind]}; measure it on {remedy}, or without files")
+    if kind == "lm":
         evaluate_language_model(run, arguments.text)
-    else:
-        if arguments.text or any(files) != all(files):
-            raise ValueError(f"{run.path!r} holds {TITLES['seq2seq']}; measure it on --source FILE and --target FILE, "
-                             "both, or without files")
+    elif "source" in fits:
         evaluate_pairs(run, files if all(files) else None, arguments)
+    elif arguments.data:
+        print(*RECIPES[kind].measured(run, arguments.data), sep="\n")
+    else:
+        print(*recipe_of(run).results(run.model), sep="\n")
 
 
 def evaluate_language_model(run, path):

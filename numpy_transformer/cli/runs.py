@@ -7,7 +7,11 @@ from ..training.checkpoint import read_checkpoint, weights
 from .recipes import RECIPES, default_settings, load_tokenizers
 
 TITLES = {"lm": "a language model: `generate` goes on from a text with it",
-          "seq2seq": "an encoder-decoder: `translate` uses it"}
+          "seq2seq": "an encoder-decoder: `translate` uses it",
+          "text2text": "an encoder-decoder of several tasks: `translate` uses it",
+          "classifier": "a classifier of texts: `classify` uses it",
+          "tagger": "a tagger of words: `tag` uses it",
+          "mlm": "a masked language model: `fill`, `embed` and `similar` use it"}
 
 
 @dataclass
@@ -24,14 +28,22 @@ class Run:
     def settings(self):
         return self.meta["settings"]
 
+    @property
+    def labels(self):
+        return self.meta["corpus"]["labels"]
 
-def load_run(path, kind=None):
-    """The Run in a file. Raises ValueError if it holds none, or one of another kind."""
+    @property
+    def reader(self):
+        return RECIPES[self.meta["kind"]].make_reader(self.settings, self.tokenizers[0])
+
+
+def load_run(path, *kinds):
+    """The Run in a file. Raises ValueError if it holds none, or none of these kinds (no kind: any)."""
     arrays, meta = read_checkpoint(path)
     meta = check_meta(meta, path)
     found = meta["kind"]
-    if kind not in (None, found):
-        raise ValueError(f"{str(path)!r} holds {TITLES[found]}; name a run of `train {kind}`")
+    if kinds and found not in kinds:
+        raise ValueError(f"{str(path)!r} holds {TITLES[found]}; name a run of `train {'` or `train '.join(kinds)}`")
     try:
         model = RECIPES[found].model_class(**meta["model"], rng=0)
     except TypeError as error:

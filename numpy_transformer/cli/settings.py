@@ -15,7 +15,7 @@ class Setting:
     name: str
     default: Any
     help: str
-    kind: Any = None                            # a type for argparse, a tuple of choices, or bool
+    kind: Any = None                            # a type for argparse, a tuple of choices, list (of paths) or bool
 
     @property
     def option(self):
@@ -34,6 +34,10 @@ def choice(name, default, help, *choices):
     return Setting(name, default, help, choices)
 
 
+def paths(name, help):
+    return Setting(name, None, help, list)
+
+
 def switch(name, default, help):
     return Setting(name, default, help, bool)
 
@@ -50,8 +54,11 @@ def add_settings(parser, title, settings, presets):
             options["action"] = argparse.BooleanOptionalAction
         elif isinstance(setting.kind, tuple):
             options["choices"] = setting.kind
+        elif setting.kind is list:
+            options |= {"nargs": "+", "metavar": "PATH"}
         else:
-            options |= {"type": setting.kind, "metavar": "FILE" if setting.kind is str else "N"}
+            options |= {"type": setting.kind, "metavar": "N" if setting.kind is not str else
+                        "NAME" if setting.name.endswith("_column") else "FILE"}
         group.add_argument(setting.option, **options)
 
 

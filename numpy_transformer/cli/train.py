@@ -1,21 +1,23 @@
-"""numpy-transformer train: a language model, or an encoder-decoder; saved, and resumed bit for bit."""
+"""numpy-transformer train: a model of each kind; saved, and resumed bit for bit."""
 
 import contextlib
 import os
 import sys
 from pathlib import Path
 
+from ..training import carry_over
 from ..training.checkpoint import Checkpoint, average_checkpoints, check_writable, read_checkpoint, write_checkpoint
 from .parser import add_command
 from .recipes import RECIPES, all_settings, default_settings, idle_rates, load_tokenizers, make_model, make_trainer
-from .runs import check_meta
+from .runs import check_meta, load_run
 from .settings import add_settings, given_settings, resumed_settings
 
-MAY_CHANGE = ("steps", "validate_every", "save_every", "patience", "average", "text", "source", "target")
+MAY_CHANGE = ("steps", "epochs", "validate_every", "save_every", "patience", "average", "text", "source", "target",
+              "data")
 
 
 def add(commands):
-    parser = commands.add_parser("train", help="train a language model or an encoder-decoder",
+    parser = commands.add_parser("train", help="train a model: of language, of pairs of texts, of classes, of tags",
                                  description="Train a model, and save it so that it can be used and resumed.")
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     for recipe in RECIPES.values():
@@ -44,15 +46,21 @@ def run(arguments):
     given = given_settings(arguments, all_settings(kind))
     settings = (resumed_settings(saved["settings"], given, MAY_CHANGE) if saved else
                 default_settings(kind, preset, **given))
+    tokenizers, pretrained = saved and load_tokenizers(saved), None
     if not saved:
         check_idle(given, kind, settings)
-    recipe = kind(settings, saved and load_tokenizers(saved))
+        if settings.get("pretrained"):
+            pretrained = load_run(settings["pretrained"], "mlm")
+            settings, tokenizers = adopt(settings, given, kind.decided, pretrained), pretrained.tokenizers
+    recipe = kind(settings, tokenizers)
     if saved and saved["corpus"] != recipe.corpus:
         raise ValueError(f"the texts are not those with which the run in {str(out)!r} was begun; restore them, or "
                          "begin another run under another --out")
     model = make_model(recipe)
     say(*recipe.report, recipe.description,
         f"{model.num_parameters():,} parameters, {settings['steps']:,} steps of {settings['batch_size']} sequences")
+    if pretrained:
+        say(*carried(model, pretrained))
     trainer = make_trainer(recipe, model)
     meta = {"kind": kind.name, "config": preset, "settings": settings, "model": recipe.config(),
             "tokenizers": [tokens.to_json() for tokens in recipe.tokenizers], "corpus": recipe.corpus}
@@ -70,6 +78,26 @@ def run(arguments):
         except KeyboardInterrupt as stop:
             raise KeyboardInterrupt(f"{str(stop) or 'interrupted'}; --resume goes on") from stop
     finish(trainer, recipe, checkpoint, arguments.curves)
+
+
+def adopt(settings, given, decided, pretrained):
+    """The settings, with those that a pretrained run decides. Raises ValueError for an option that differs."""
+    if pretrained.settings["positions"] == "learned":
+        decided += ("max_len",)                 # as long as the table
+    theirs = {name: pretrained.settings[name] for name in decided}
+    for name in decided:
+        if name in given and given[name] != theirs[name]:
+            raise ValueError(f"--{name.replace('_', '-')} is {theirs[name]} in the pretrained run {pretrained.path!r}, not "
+                             f"{given[name]}; leave it out, or pretrain a model with it")
+    return settings | theirs
+
+
+def carried(model, pretrained):
+    """Carry the weights over by name; lines that say which."""
+    names = carry_over(model, pretrained.model.state_dict())
+    yield f"{len(names.carried)} arrays carried over from {pretrained.path!r}"
+    yield f"new: {', '.join(names.new) or 'none'}"
+    yield f"left out: {', '.join(names.left_out) or 'none'}"
 
 
 def say(*lines):
@@ -141,6 +169,7 @@ def finish(trainer, recipe, checkpoint, curves):
     elif trainer.history and "validation" in trainer.history[-1]:
         say(f"validation loss {trainer.history[-1]['validation']:.4f} over {len(recipe.validation)} batches")
     say(f"saved {str(checkpoint.path)!r} at step {trainer.steps:,}")
+    say(*recipe.results(trainer.model))
     if checkpoint.keep:
         kept = checkpoint.kept()
         trainer.model.load_state_dict(average_checkpoints(kept))
@@ -148,6 +177,7 @@ def finish(trainer, recipe, checkpoint, curves):
         arrays = {f"model/{name}": array for name, array in trainer.model.state_dict().items()}
         write_checkpoint(path, arrays, {**checkpoint.meta, "step": trainer.steps, "averaged": [p.name for p in kept]})
         loss = recipe.validate(trainer.model)()
+        loss = loss["validation"] if isinstance(loss, dict) else loss
         say(f"saved {str(path)!r}, the mean of {len(kept)} saves: validation loss {loss:.4f}")
     if curves:
         from .. import views                    # matplotlib is slow to import

@@ -1,11 +1,24 @@
-"""Texts, tokenizers, pairs of texts, generated tasks, batches. Knows nothing of models."""
+"""Texts, tokenizers, pairs, labels and tags, generated tasks, batches. Knows nothing of models."""
 
+from .baselines import BagOfWords
+from .batches import LabelledTexts, TaggedTexts
+from .bigrams import Bigrams
 from .bpe import BytePairTokenizer
+from .conll import read_conll
+from .entities import entity_scores, scores_table, spans, to_bio
+from .labelled import Labelled, read_labelled
+from .masked import MaskedWindows, corrupt
 from .pairs import BOS, EOS, PAD, Pairs, frame, limit_length, pad, read_pairs, unframe
+from .prefixed import text_to_text
+from .reader import TextReader
+from .reviews import reviews
+from .tagged import tagged_sentences
 from .tasks import TASKS, Task
 from .text import TextWindows, builtin_text, read_text
 from .tokenizers import CharTokenizer, WordTokenizer, tokenizer_from_json
 
-__all__ = ["BOS", "BytePairTokenizer", "CharTokenizer", "EOS", "PAD", "Pairs", "TASKS", "Task", "TextWindows",
-           "WordTokenizer", "builtin_text", "frame", "limit_length", "pad", "read_pairs", "read_text",
+__all__ = ["BOS", "BagOfWords", "Bigrams", "BytePairTokenizer", "CharTokenizer", "EOS", "Labelled", "LabelledTexts",
+           "MaskedWindows", "PAD", "Pairs", "TASKS", "TaggedTexts", "Task", "TextReader", "TextWindows", "WordTokenizer",
+           "builtin_text", "corrupt", "entity_scores", "frame", "limit_length", "pad", "read_conll", "read_labelled",
+           "read_pairs", "read_text", "reviews", "scores_table", "spans", "tagged_sentences", "text_to_text", "to_bio",
            "tokenizer_from_json", "unframe"]

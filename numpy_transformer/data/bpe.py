@@ -64,7 +64,7 @@ class BytePairTokenizer:
 
     def encode(self, text):
         pieces = cut(text)
-        for piece in set(pieces) - self.cache.keys():
+        for piece in set(pieces).difference(self.cache):
             self.cache[piece] = self.apply_merges(list(piece.encode()))
         return np.array([i for piece in pieces for i in self.cache[piece]], np.int64)
 

@@ -4,9 +4,10 @@ from bisect import bisect
 
 import numpy as np
 
+from .batches import PAD, Batches
 from .text import read_text
 
-PAD, BOS, EOS = 0, 1, 2                 # text ids are the tokenizer's ids + 3
+BOS, EOS = 1, 2                         # behind PAD = 0; text ids are the tokenizer's ids + 3
 
 
 def frame(tokens, text):
@@ -29,69 +30,23 @@ def pad(rows):
     return padded
 
 
-class Pairs:
+class Pairs(Batches):
     """Batches ((source, target_in), target_out) of framed, padded ids; target_out is target_in one token later.
-
-    `pairs(step)` is the batch of a training step. Each epoch of `len(pairs)` steps has every pair once, sentences of
-    similar length side by side; one batch may be smaller. It depends on seed and step alone.
 
     Parameters:
         pairs : list of (source text, target text)
         source_tokens, target_tokens : tokenizers with encode(text) -> int array
-        batch_size, seed : int
-        pool : int, how many batches are sorted by length together; 1 is better where length tells the kind of text
+        batch_size, seed, pool : as Batches
     """
 
     def __init__(self, pairs, source_tokens, target_tokens, batch_size, seed, pool=100):
-        if min(len(pairs), batch_size, pool) < 1:
-            raise ValueError(f"{len(pairs)} pairs, batch_size {batch_size} and pool {pool}; each must be at least 1")
-        sources, targets = zip(*pairs)
+        sources, targets = zip(*pairs) if pairs else ((), ())
         sides = [[frame(source_tokens, text) for text in sources], [frame(target_tokens, text) for text in targets]]
-        self.lengths = np.array([list(map(len, side)) for side in sides])
-        self.starts = self.lengths.cumsum(1) - self.lengths
-        self.ids = [np.concatenate(side) for side in sides]     # end to end: one look-up gathers a batch
-        self.rows, self.batch_size, self.seed, self.pool = np.arange(len(pairs)), batch_size, seed, pool * batch_size
-        self.drawn = None, None                                 # the latest epoch and its batches
-
-    def __len__(self):
-        return -(-len(self.rows) // self.batch_size)
-
-    def __call__(self, step):
-        epoch, number = divmod(step, len(self))
-        return self.assemble(self.epoch(epoch)[number])
-
-    def batches(self):
-        """All batches once, in order of length, for validation."""
-        return [self.assemble(rows) for rows in self.by_length(self.rows)]
-
-    @property
-    def padding(self):
-        """The share of PAD among all ids of an epoch, sources and targets."""
-        return float(1 - self.lengths.sum() / sum(len(rows) * self.lengths[:, rows].max(1).sum()
-                                                  for rows in self.epoch(0)))
-
-    def epoch(self, number):
-        """The rows of each batch of an epoch: shuffled, sorted in pools, cut, and the batches shuffled."""
-        if self.drawn[0] != number:
-            rng = np.random.default_rng([self.seed, number])
-            rows, starts = rng.permutation(self.rows), range(0, len(self.rows), self.pool)
-            batches = [batch for i in starts for batch in self.by_length(rows[i:i + self.pool])]
-            self.drawn = number, [batches[i] for i in rng.permutation(len(batches))]
-        return self.drawn[1]
-
-    def by_length(self, rows):
-        """Batches of rows, the short ones first."""
-        rows = rows[np.lexsort(self.lengths[::-1, rows])]       # by source, then target; equals stay shuffled
-        return [rows[i:i + self.batch_size] for i in range(0, len(rows), self.batch_size)]
+        super().__init__(sides, batch_size, seed, pool)
 
     def assemble(self, rows):
         source, target = self.padded(0, rows), self.padded(1, rows)
         return (source, target[:, :-1]), target[:, 1:]
-
-    def padded(self, side, rows):
-        lengths, starts = self.lengths[side, rows, None], self.starts[side, rows, None]
-        columns = np.arange(lengths.max())
-        return np.where(columns < lengths, self.ids[side].take(starts + columns, mode="clip"), PAD)
 
 
 def read_pairs(source_path, target_path):

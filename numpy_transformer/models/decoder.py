@@ -48,11 +48,8 @@ class Decoder(Encoder):
 class CausalLanguageModel(Module):
     """Logits of the next token at every place: embedding, positions, a causal decoder, output.
 
-    Parameters:
-        vocab_size, d_model, num_heads, num_layers : int
-        d_ff : int or None (4 d_model)
-        max_len : int, longest sequence
-        dropout : float, after the embedding and as EncoderBlock
+    Parameters: vocab_size, d_model, num_heads, num_layers : int; d_ff : int or None (4 d_model)
+        max_len : int, longest sequence; dropout : float, after the embedding and as EncoderBlock
         norm, norm_layer, activation, num_kv_heads : as EncoderBlock
         positions : "learned" (GPT), "sinusoidal" (2017) or "rotary" (LLaMA)
         attention : "plain" or "flash" (FlashAttention: for long texts, without dropout)

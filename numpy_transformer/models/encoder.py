@@ -10,8 +10,7 @@ from ..support.arguments import check_positive
 class Encoder(Module):
     """num_layers EncoderBlocks, one after another, each with weights of its own; then a norm.
 
-    Parameters:
-        num_layers : int
+    Parameters: num_layers : int
         d_model, num_heads, d_ff, dropout, norm, activation, eps and further options : as EncoderBlock
         final_norm : bool or None (None: yes for pre-norm, whose residual stream nobody has normalised)
         rng : generator or seed of initial weights and dropout

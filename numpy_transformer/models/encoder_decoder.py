@@ -17,12 +17,9 @@ from .encoder import Encoder
 class EncoderDecoder(Module):
     """Logits of the next target token, given a source sequence and the target so far.
 
-    Parameters:
-        src_vocab, tgt_vocab, d_model, num_heads, num_layers, d_ff : int; num_layers in each of the stacks
-        dropout : float, after the positions and as EncoderBlock
-        max_len : int, longest source or target
-        norm : "pre" or "post"
-        positions : "sinusoidal" or "learned"
+    Parameters: src_vocab, tgt_vocab, d_model, num_heads, num_layers, d_ff : int; num_layers in each of the stacks
+        dropout : float, after the positions and as EncoderBlock; max_len : int, longest source or target
+        norm : "pre" or "post"; positions : "sinusoidal" or "learned"
         tie_weights : bool; target embedding and output share one matrix, and where src_vocab == tgt_vocab
             the source embedding shares it too (section 3.4 of the paper)
         pad_id : int or None; these tokens are hidden in source and target

@@ -11,6 +11,7 @@ from ..layers.linear import Linear
 from ..layers.normalization import LayerNorm
 from ..layers.pooling import MaskedMean
 from ..layers.positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
+from ..layers.rotary import RotaryEmbedding
 from ..module import Module, Parameter
 from ..support.arguments import check_choice, check_positive, integer_ids, rows
 from .encoder import Encoder
@@ -20,7 +21,7 @@ class TextEncoder(Module):
     """A vector for every token: embedding times sqrt(d_model), positions, perhaps segments, dropout, an Encoder.
 
     Parameters: vocab_size, d_model, num_heads, num_layers : int; d_ff : int or None (4 d_model); max_len : int
-        dropout, norm, activation, eps and further options : as Encoder; positions : "sinusoidal" or "learned"
+        dropout, norm, activation, eps and further options : as Encoder; positions : "sinusoidal", "learned" or "rotary"
         num_segments : int, kinds of segment that have an embedding (BERT: 2); 0: none
         pad_id : int or None; these tokens are hidden, unless mask_padding is False
         rng : generator or seed of initial weights and dropout
@@ -28,24 +29,30 @@ class TextEncoder(Module):
         -> x (B, T, d_model); B may be absent. Padding at the end changes nothing for the real tokens.
     Backward: dx -> None: ids have no gradient
     Raises: ValueError for more than max_len tokens, or a mask that is not boolean or of another shape.
-    Source: Vaswani et al. 2017, sections 3.1, 3.4 and 3.5; segments: Devlin et al. 2019, figure 2.
+    Source: Vaswani et al. 2017, sections 3.1, 3.4 and 3.5; segments: Devlin et al. 2019, figure 2; rotary: lesson 16.
     """
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, max_len=512, dropout=0.1, norm="post",
                  activation="relu", eps=1e-6, positions="sinusoidal", num_segments=0, pad_id=0, mask_padding=True,
                  rng=None, **options):
-        check_choice("positions", positions, ("sinusoidal", "learned"))
+        check_choice("positions", positions, ("sinusoidal", "learned", "rotary"))
         rng = np.random.default_rng(rng)
-        self.pad_id, self.mask_padding, d_ff = pad_id, mask_padding, 4 * d_model if d_ff is None else d_ff
+        self.pad_id, self.mask_padding, self.max_len = pad_id, mask_padding, max_len
+        d_ff = 4 * d_model if d_ff is None else d_ff
         self.embedding = Embedding(vocab_size, d_model, scale=True, rng=rng)
         self.segments = Embedding(num_segments, d_model, rng=rng) if num_segments else None
-        self.positions = (SinusoidalPositionalEncoding(d_model, max_len) if positions == "sinusoidal" else
-                          LearnedPositionalEmbedding(max_len, d_model, rng))
+        self.positions = (LearnedPositionalEmbedding(max_len, d_model, rng) if positions == "learned" else None if
+                          positions == "rotary" else SinusoidalPositionalEncoding(d_model, max_len))
+        rotary = RotaryEmbedding(d_model // num_heads) if positions == "rotary" else None
         self.dropout = Dropout(dropout, rng)
-        self.encoder = Encoder(num_layers, d_model, num_heads, d_ff, dropout, norm, activation, eps, rng=rng, **options)
+        self.encoder = Encoder(num_layers, d_model, num_heads, d_ff, dropout, norm, activation, eps, rng=rng,
+                               rotary=rotary, **options)
 
     def forward(self, ids, mask=None, segments=None):
         ids = np.asarray(ids)
+        if not 1 <= ids.shape[-1] <= self.max_len:
+            raise ValueError(f"ids of shape {ids.shape}: a text has 1 to max_len = {self.max_len} tokens; shorten it, or "
+                             "build the model with a larger max_len")
         x = self.embedding(ids)
         if self.segments is None and segments is not None:
             raise ValueError("segments are given, but the model has no embedding for them; build it with num_segments=2")
@@ -53,10 +60,14 @@ class TextEncoder(Module):
             x += self.segments(np.zeros_like(ids) if segments is None else segments)
         real = self.real(ids, mask)
         mask = real if real is None else np.atleast_2d(real)[:, None, None, :]
-        return self.encoder(self.dropout(self.positions(x)), mask)
+        if self.positions is not None:
+            x = self.positions(x)
+        return self.encoder(self.dropout(x), mask)
 
     def backward(self, dx):
-        dx = self.positions.backward(self.dropout.backward(self.encoder.backward(dx)))
+        dx = self.dropout.backward(self.encoder.backward(dx))
+        if self.positions is not None:
+            dx = self.positions.backward(dx)
         if self.segments is not None:
             self.segments.backward(dx)
         self.embedding.backward(dx)

@@ -10,8 +10,9 @@ COLUMNS = ("step", "loss", "lr", "norm", "tokens", "validation")
 
 def state_of(trainer):
     """(arrays, meta): weights, the optimizer's arrays, history; counters, random generators, the place in the data."""
+    columns = dict.fromkeys([*COLUMNS, *(column for row in trainer.history for column in row)])
     history = {f"history/{column}": np.array([row.get(column, math.nan) for row in trainer.history])
-               for column in COLUMNS}
+               for column in columns}
     optimizer, schedule = trainer.optimizer, trainer.schedule
     return live_arrays(trainer) | history, {
         "step": trainer.steps, "best": trainer.best,
@@ -104,6 +105,8 @@ def kinds_of(generators):
 
 def read_history(arrays):
     """The rows; a NaN means that nothing was measured."""
-    rows = zip(*(arrays[f"history/{column}"].tolist() for column in COLUMNS))
-    return [{column: int(value) if column in ("step", "tokens") else value for column, value in zip(COLUMNS, row)
+    others = [name.removeprefix("history/") for name in arrays if name.startswith("history/")]
+    columns = list(dict.fromkeys([*COLUMNS, *others]))
+    rows = zip(*(arrays[f"history/{column}"].tolist() for column in columns))
+    return [{column: int(value) if column in ("step", "tokens") else value for column, value in zip(columns, row)
              if not math.isnan(value)} for row in rows]

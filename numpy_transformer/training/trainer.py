@@ -13,7 +13,7 @@ from .machine import blas, keep_freed_memory
 from .optimizers import clip_grad_norm
 from .progress import Progress
 from .shares import workers_for
-from .state import restore
+from .state import COLUMNS, restore
 from .workers import Workers
 
 
@@ -33,7 +33,7 @@ class Trainer:
             of the model that change after the first step reach the others only through hire()
 
     `steps` counts the steps done; `history` has a dict for each with step, loss, lr, norm (before clipping),
-    tokens (counted targets) and, where measured, validation.
+    tokens (counted targets) and, where measured, validation and what else the validation returned.
 
     Raises:
         ValueError when a loss or a gradient is not finite: it names the step and the first parameter that
@@ -63,8 +63,9 @@ class Trainer:
 
         batches : list of (inputs, targets), inputs an array or a tuple of them, or a function that gives the batch of
             number n, from 0, and has a length if epochs are asked for. It must depend on n alone.
-        validation : list of batches, or a function that returns the loss; measured every `every` steps (None: once an
-            epoch, or every 100 steps) and at the end
+        validation : list of batches, or a function that returns the loss, or a dict of it under "validation" and of
+            what else the history is to keep; measured every `every` steps (None: once an epoch, or every 100 steps)
+            and at the end
         patience : stop when so many measurements in a row brought no better loss, and restore the best weights
         checkpoint : path or Checkpoint; the run is saved there, and load() goes on with it
 
@@ -96,8 +97,10 @@ class Trainer:
                                  f"{rate:,.0f} tok/s")
                 if "validation" in row:
                     recent = np.mean([r["loss"] for r in self.history[-every:]])
+                    others = "".join(f"   {name.replace('_', ' ')} {value:.4f}" for name, value in row.items()
+                                     if name not in COLUMNS)
                     progress.write(f"step {self.steps:5d}   training loss {recent:.3f}   "
-                                   f"validation loss {row['validation']:.3f}")
+                                   f"validation loss {row['validation']:.3f}{others}")
                 if stop:
                     where = f", saved in {str(checkpoint.path)!r}" if checkpoint else ""
                     raise KeyboardInterrupt(f"stopped after step {self.steps}{where}")
@@ -138,10 +141,12 @@ class Trainer:
                 buffer.gather()                 # there, too
 
     def measure(self, validation, patience):
-        loss = float(validation() if callable(validation) else evaluate(self.model, self.criterion, validation))
+        measured = validation() if callable(validation) else evaluate(self.model, self.criterion, validation)
+        measured = measured if isinstance(measured, dict) else {"validation": measured}
         self.model.train()                      # a function may have left it in eval
+        loss = float(measured["validation"])
         self.check_finite("validation loss", loss)
-        self.history[-1]["validation"] = loss
+        self.history[-1] |= {name: float(value) for name, value in measured.items()}
         if patience is not None:
             if self.best is None or loss < self.best["loss"]:
                 self.best = {"loss": loss, "step": self.steps, "since": 0}

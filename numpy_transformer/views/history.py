@@ -4,12 +4,25 @@ import numpy as np
 from matplotlib.figure import Figure
 
 
+SCORES = {"accuracy": "accuracy, validation", "training_accuracy": "accuracy, training", "f1": "F1, validation"}
+
+
 def learning_curves(histories):
-    """histories {title: rows}: of each the training loss (pale: every step, dark: smoothed) and the validation loss."""
-    figure = Figure(figsize=(5.5 * len(histories), 4), layout="constrained")
-    for axes, (title, rows) in zip(figure.subplots(1, len(histories), squeeze=False)[0], histories.items()):
+    """histories {title: rows}: of each the training loss (pale: every step, dark: smoothed) and the validation loss.
+
+    Where accuracies or F1 were measured, they stand beside the losses.
+    """
+    scored = {title: any(name in row for row in rows for name in SCORES) for title, rows in histories.items()}
+    count = len(histories) + sum(scored.values())
+    figure = Figure(figsize=(5.5 * count, 4), layout="constrained")
+    places = iter(figure.subplots(1, count, squeeze=False)[0])
+    for title, rows in histories.items():
+        axes = next(places)
         draw_loss(axes, rows)
-        axes.set_title(title)
+        axes.set_title(title, parse_math=False)
+        if scored[title]:
+            axes.set_ylabel("loss (nats per target)")
+            draw_scores(next(places), rows)
     return figure
 
 
@@ -28,6 +41,16 @@ def run_history(rows, title, training="training"):
         axes.grid(alpha=0.3)
     figure.suptitle(title, parse_math=False)
     return figure
+
+
+def draw_scores(axes, rows):
+    for color, (name, label) in zip(("C1", "C0", "C4"), SCORES.items()):
+        measured = [(row["step"], row[name]) for row in rows if name in row]
+        if measured:
+            axes.plot(*zip(*measured), color=color, marker="o", markersize=4, label=label)
+    axes.set(xlabel="step", ylabel="share right", ylim=(None, 1.02))
+    axes.grid(alpha=0.3)
+    axes.legend()
 
 
 def draw_loss(axes, rows, training="training"):

@@ -1,0 +1,167 @@
+"""A classifier of texts, and the bag of words beside it."""
+
+import numpy as np
+
+from ...data.baselines import BagOfWords
+from ...data.batches import LabelledTexts
+from ...data.labelled import count_files, kind_of, read_labelled
+from ...data.reader import normal
+from ...data.reviews import reviews
+from ...layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
+from ...models import SequenceClassifier
+from ...training.progress import Progress
+from ..settings import Setting, count, paths, switch
+from .encoder import BATCH, EPOCHS, PRETRAINED, EncoderRecipe, encoder_settings, said_of_cuts, text_settings
+from .parts import digest, training_settings
+
+GENERATED = "generated film reviews"
+
+
+class Classifier(EncoderRecipe):
+    """A SequenceClassifier on texts with labels."""
+
+    name, title, model_class = "classifier", "a classifier of texts", SequenceClassifier
+    source = [
+        paths("data", "texts with labels: a folder aclImdb or its .tar.gz; two or more files with a class each and a "
+                      f"text per line; a .csv or .tsv with named columns; if left out, {GENERATED}"),
+        Setting("text_column", "text", "of a .csv or .tsv", str),
+        Setting("label_column", "label", "of a .csv or .tsv", str),
+        *text_settings("word", 2000, lower=True, max_len=64)]
+    model = [*encoder_settings(64, 2, 256, 0.0, "pre", "relu", "sinusoidal"),
+             count("hidden", 64, "width of the layer before the output"),
+             switch("mask_padding", True, "hide padding from attention and mean; without it texts fill up to --max-len"),
+             PRETRAINED]
+    training = [*training_settings(batch_size=64, steps=1900, lr=1e-3, min_lr=1e-5, warmup=100, schedule="cosine",
+                                   beta2=0.98, eps=1e-8, weight_decay=0.01, smoothing=0.0), EPOCHS]
+    presets = {"small": {}, "note-001": dict(
+        vocab_size=10_000, max_len=200, dropout=0.1, norm="post", schedule="constant", lr=1e-4, warmup=0, beta2=0.999, eps=1e-7, weight_decay=0.0,
+        clip=0.0, epochs=5, patience=2)}
+
+    @staticmethod
+    def idle(settings):
+        columns = [] if is_table(settings) else [(["text_column", "label_column"], "they belong to --data FILE.csv")]
+        return columns + EncoderRecipe.idle(settings)
+
+    def __init__(self, settings, tokenizers=None, labels=None):
+        self.settings = s = settings
+        data = read_data(s, labels)
+        self.labels, self.report, training, validation = data.labels, data.report, data.training, data.validation
+        if not validation:
+            training, validation = hold_out_tenth(training, s["seed"])
+        self.read_with(tokenizers, [text for text, _ in training])
+        self.training, held_out = ids_and_labels(self.reader, training), ids_and_labels(self.reader, validation)
+        kept = len(self.training[0]) + len(held_out[0])
+        if kept < len(training) + len(validation):
+            self.report += [f"left out {len(training) + len(validation) - kept:,} texts without a word"]
+        self.report += said_of_cuts(self.reader, kept)
+        self.test = data.test or validation
+        width = None if s["mask_padding"] else s["max_len"]
+        self.batches = LabelledTexts(*self.training, s["batch_size"], s["seed"], width=width)
+        self.validation = LabelledTexts(*held_out, BATCH, 0, width=width).batches()
+        self.known = LabelledTexts(*(side[:len(held_out[0])] for side in self.training), BATCH, 0, width=width).batches()
+        self.count_steps()
+        self.corpus = {"labels": self.labels, "sha256": digest("\n".join(text for text, _ in training + validation))}
+        self.description = (f"{len(training):,} texts of {' and '.join(s['data'] or [GENERATED])}, {len(validation):,} to "
+                            f"validate, {len(data.test) or 'none'} to test; labels: {', '.join(self.labels)}")
+
+    def config(self):
+        s, classes = self.settings, len(self.labels)
+        return super().config() | {"num_classes": 1 if classes == 2 else classes, "hidden": s["hidden"],
+                                   "mask_padding": s["mask_padding"]}
+
+    def criterion(self, smoothing=0.0):
+        return BinaryCrossEntropyLoss() if len(self.labels) == 2 else CrossEntropyLoss(smoothing)
+
+    def validate(self, model):
+        """A function that measures loss and accuracy, and the accuracy on as many texts that are learnt from."""
+        return lambda: {**measure(model, self.criterion(), self.validation),
+                        "training_accuracy": measure(model, self.criterion(), self.known)["accuracy"]}
+
+    def results(self, model):
+        """Lines on the test, if there is one: accuracy, the bag of words beside it, the classes confused."""
+        words = BagOfWords.train(*self.training, self.reader.vocab_size, len(self.labels))
+        rows, labels = ids_and_labels(self.reader, self.test)
+        yield from classified(model, self.reader, self.labels, self.test)
+        yield (f"a bag of words, logistic regression on the same texts: {words.accuracy(rows, labels):.4f}")
+
+
+    @staticmethod
+    def measured(run, data):
+        """Lines on other texts with the labels of a trained run."""
+        found = read_data(run.settings | {"data": data}, run.labels)
+        texts = found.test if kind_of(data[0]) == "reviews" else found.training + found.validation + found.test
+        yield from [*found.report, *classified(run.model, run.reader, run.labels, texts)]
+
+
+def is_table(settings):
+    return bool(settings["data"]) and str(settings["data"][0]).lower().endswith((".csv", ".tsv"))
+
+
+def read_data(settings, labels=None):
+    """The Labelled that the settings name, with a bar."""
+    if not settings["data"]:
+        return reviews(settings["seed"])
+    with Progress(count_files(settings["data"]) or 50_000, "reading", "file") as progress:
+        return read_labelled(settings["data"], settings["text_column"], settings["label_column"], labels,
+                             progress.advance)
+
+
+def hold_out_tenth(examples, seed):
+    """(training, validation): a tenth of the examples, drawn at random, validates."""
+    order = np.random.default_rng([seed, 8]).permutation(len(examples)).tolist()
+    cut = max(1, len(examples) // 10)
+    if len(examples) < 2:
+        raise ValueError(f"{len(examples)} texts are too few to learn from and to validate; give at least 2")
+    return [examples[i] for i in order[cut:]], [examples[i] for i in order[:cut]]
+
+
+def ids_and_labels(reader, examples):
+    """(ids, labels) of the texts in which there is a word."""
+    found = [(reader.read(text), label) for text, label in examples if normal(text, reader.lower)]
+    if not found:
+        raise ValueError(f"none of the {len(examples):,} texts has a word in it; name others with --data")
+    return tuple(zip(*found))
+
+
+def measure(model, criterion, batches):
+    """{"validation": mean loss, "accuracy": share of right classes}, with dropout off."""
+    model.eval()
+    criterion.eval()
+    loss = right = total = 0
+    for inputs, labels in batches:
+        logits = model(*inputs)
+        loss += float(criterion(logits, labels)) * criterion.count
+        right += np.count_nonzero(probabilities(logits).argmax(-1) == labels)
+        total += criterion.count
+    return {"validation": loss / total, "accuracy": right / total}
+
+
+def probabilities(logits):
+    """(B, classes): of one logit z that of class 1 is 1 / (1 + exp(-z))."""
+    if logits.ndim == 1:
+        logits = np.stack([np.zeros_like(logits), logits], -1)
+    return Softmax().eval()(logits)
+
+
+def classify(model, reader, rows):
+    """(N, classes) probabilities of texts as ids, in their order."""
+    width = None if model.mask_padding else reader.max_len
+    batches = LabelledTexts(rows, range(len(rows)), BATCH, 0, width=width).batches()
+    found = [probabilities(model.eval()(*inputs)) for inputs, _ in batches]
+    return np.concatenate(found)[np.argsort(np.concatenate([places for _, places in batches]))]
+
+
+def classified(model, reader, names, examples):
+    """Lines on examples, (text, label): the accuracy, and a table of right (rows) and found (columns) classes."""
+    rows, labels = ids_and_labels(reader, examples)
+    yield from said_of_cuts(reader, len(rows))
+    found = classify(model, reader, rows).argmax(-1)
+    yield f"accuracy {np.mean(found == labels):.4f} on {len(rows):,} texts"
+    counts = np.zeros((len(names), len(names)), int)
+    np.add.at(counts, (np.array(labels), found), 1)
+    width = max(*map(len, names), 9)
+    yield "right, below; found, to the right".ljust(width)
+    yield " " * width + "".join(f"  {name:>{width}}" for name in names) + "   recall"
+    for name, row in zip(names, counts):
+        share = f"{row[names.index(name)] / row.sum():8.2%}" if row.sum() else "       -"
+        yield f"{name:>{width}}" + "".join(f"  {count:>{width},}" for count in row) + f" {share}"

@@ -1,0 +1,84 @@
+"""What the recipes of the encoder-only models share."""
+
+from ...data.batches import PAD
+from ...data.reader import SPECIAL, TextReader, normal
+from ...layers.feed_forward import ACTIVATIONS
+from ..settings import Setting, choice, count, rate, switch
+from .parts import train_tokenizer
+
+
+BATCH = 64                                      # texts read together where nothing is learnt
+
+
+def encoder_settings(d_model, num_layers, d_ff, dropout, norm, activation, positions, num_segments=0):
+    return [
+        count("d_model", d_model, "width"), count("num_heads", 4, "attention heads"),
+        count("num_layers", num_layers, "blocks"), count("d_ff", d_ff, "width of the feed-forward layers"),
+        rate("dropout", dropout, "share of activations dropped in training", 1),
+        choice("norm", norm, "before or behind each sublayer", "pre", "post"),
+        choice("activation", activation, "of the feed-forward layers", *ACTIVATIONS, "swiglu"),
+        choice("positions", positions, "how the model knows the order", "sinusoidal", "learned", "rotary"),
+        count("num_segments", num_segments, "kinds of segment that have an embedding", 0)]
+
+
+def text_settings(tokenizer, vocab_size, lower, max_len):
+    return [
+        choice("tokenizer", tokenizer, "what a token is", "bpe", "word"),
+        count("vocab_size", vocab_size, "ids beside that of padding: tokens, [CLS], [SEP] and [MASK]", 300),
+        switch("lower", lower, "read words in lower case, and of the rest the punctuation of sentences"),
+        count("max_len", max_len, "longest text in tokens, [CLS] and [SEP] included", 5)]
+
+
+EPOCHS = count("epochs", None, "times that each text is learnt from, instead of --steps; validates after each")
+PRETRAINED = Setting("pretrained", None, "begin with the weights, tokens and sizes of this run of `train mlm`", str)
+
+
+class EncoderRecipe:
+    """The settings of the reader and the encoder as objects. `labels`: the names of the classes, by their ids."""
+
+    config_help = "named settings, of which each can still be changed (default: small)"
+    decided = ("tokenizer", "vocab_size", "lower", "d_model", "num_heads", "num_layers", "d_ff", "norm",
+               "activation", "positions", "num_segments")       # by a pretrained model
+    labels = None
+
+    @staticmethod
+    def preset(arguments):
+        return arguments.config or "small"
+
+    @staticmethod
+    def idle(settings):
+        return [(["steps", "validate_every"], "--epochs decides")] if settings.get("epochs") else []
+
+    @classmethod
+    def make_reader(cls, settings, tokenizer):
+        return TextReader(tokenizer, settings["max_len"], settings["lower"])
+
+    def read_with(self, tokenizers, texts):
+        """Make the reader; without tokenizers learn one from the texts."""
+        s = self.settings
+        if not tokenizers:
+            text = "".join(normal(text, s["lower"]) for text in texts)
+            if not text:
+                raise ValueError("there is no word in the texts to learn from; name others with --data")
+            tokenizers = [train_tokenizer(s | {"vocab_size": s["vocab_size"] - SPECIAL + 1}, text, text)]
+        self.tokenizers, self.reader = tokenizers, self.make_reader(s, tokenizers[0])
+
+    def count_steps(self):
+        """--epochs in steps."""
+        s = self.settings
+        if s["epochs"]:
+            s["validate_every"] = -(-len(self.batches) // s["accumulate"])
+            s["steps"] = -(-s["epochs"] * len(self.batches) // s["accumulate"])
+
+    def config(self):
+        s = self.settings
+        return {"vocab_size": self.reader.vocab_size, "pad_id": PAD,
+                **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "max_len", "norm",
+                                              "activation", "positions", "num_segments")}}
+
+
+def said_of_cuts(reader, count):
+    """[a sentence] if texts were too long, once for all those that were read since the last time."""
+    cut, reader.cut = reader.cut, 0
+    return [f"cut {cut:,} of {count:,} texts behind their first {reader.max_len} tokens, [CLS] and [SEP] included "
+            "(--max-len)"] if cut else []

@@ -1,0 +1,83 @@
+"""Texts as ids for encoder-only models: [CLS] text [SEP]."""
+
+import re
+
+import numpy as np
+
+from .batches import PAD
+
+CLS, SEP, MASK, SPECIAL = 1, 2, 3, 4    # behind PAD = 0; text ids are the tokenizer's ids + SPECIAL
+SPECIALS = dict(zip((PAD, CLS, SEP, MASK), ("[PAD]", "[CLS]", "[SEP]", "[MASK]")))
+WORDS = re.compile(r"\w+(?:'\w+)*|[.,;:?!]+|[()]")
+
+
+class TextReader:
+    """Texts as ids for an encoder: [CLS] text [SEP].
+
+    Each word has a space before it, the first one too, so that it is the same token wherever it stands.
+
+    Parameters:
+        tokens : tokenizer
+        max_len : int, ids in all; longer texts lose their end
+        lower : bool; True reads words in lower case and the punctuation of sentences, False everything as it is
+
+    `cut` counts the texts that were too long.
+    """
+
+    def __init__(self, tokens, max_len, lower=True):
+        if max_len < 3:
+            raise ValueError(f"max_len = {max_len} leaves no room for a text between [CLS] and [SEP]; give at least 3")
+        self.tokens, self.max_len, self.lower, self.cut = tokens, max_len, lower, 0
+
+    @property
+    def vocab_size(self):
+        return self.tokens.vocab_size + SPECIAL
+
+    def pieces(self, text):
+        return self.tokens.encode(normal(text, self.lower)) + SPECIAL
+
+    def read(self, text):
+        """The ids of a text. Raises ValueError if there is no word in it."""
+        pieces = self.pieces(text)
+        if not len(pieces):
+            raise ValueError(f"the text {text[:40]!r} is empty; give at least one word" if not text.strip() else
+                             f"there is no word in {text[:40]!r}; give at least one")
+        return self.frame([pieces])
+
+    def read_words(self, words):
+        """(ids, places): where among the ids the first piece of each word stands, 0 for a word that was cut off."""
+        pieces = [self.pieces(word) for word in words]
+        ids, lengths = self.frame(pieces), np.array([len(word) for word in pieces])
+        places = 1 + lengths.cumsum() - lengths
+        return ids, np.where((places < len(ids) - 1) & (lengths > 0), places, 0)
+
+    def read_masked(self, text):
+        """The ids of a text in which [MASK] stands for a word. Raises ValueError if none does, or it is too long."""
+        first, *others = [self.pieces(part) for part in re.split(r"\[mask\]", text, flags=re.IGNORECASE)]
+        if not others:
+            raise ValueError(f"{text[:40]!r} has no [MASK]; write it where a word is to be filled in, as in "
+                             "'The [MASK] is a name.'")
+        pieces = [first, *(part for other in others for part in ([MASK], other))]
+        if (length := sum(map(len, pieces)) + 2) > self.max_len:
+            raise ValueError(f"the text has {length:,} tokens, [CLS] and [SEP] included, but the model reads at most "
+                             f"{self.max_len:,}; shorten it")
+        return self.frame(pieces)
+
+    def name(self, token):
+        """What an id stands for, without the space before it."""
+        return SPECIALS[token] if token < SPECIAL else self.tokens.decode([token - SPECIAL]).strip(" ")
+
+    def frame(self, pieces):
+        ids = np.concatenate(pieces).astype(np.int64)
+        self.cut += len(ids) > self.max_len - 2
+        return np.concatenate([[CLS], ids[:self.max_len - 2], [SEP]])
+
+
+def normal(text, lower):
+    """The text as tokenizers see it: words with a space before each."""
+    return plain_words(text) if lower else "".join(f" {word}" for word in text.split())
+
+
+def plain_words(text):
+    """The words in lower case and the punctuation of sentences, a space before each; tables and quotes fall away."""
+    return "".join(" " + word for word in WORDS.findall(text.lower().replace("\u2019", "'")))

@@ -1,0 +1,148 @@
+import numpy as np
+import pytest
+
+from numpy_transformer.data.baselines import BagOfWords
+
+
+def texts(seed, count=40, vocab_size=7, num_classes=2):
+    """Random texts, some of them empty and most with repeated words, and labels that hang on the words in part."""
+    rng = np.random.default_rng(seed)
+    rows = [rng.integers(0, vocab_size, rng.integers(0, 12)) for _ in range(count)]
+    labels = [int(len(set(row.tolist()) & {0, 3}) + rng.integers(2)) % num_classes for row in rows]
+    return rows, labels
+
+
+def dense(rows, vocab_size):
+    """1 where a word stands in a text, and a last column of ones."""
+    x = np.zeros((len(rows), vocab_size + 1))
+    for line, row in zip(x, rows):
+        for word in row:
+            line[word] = 1
+    x[:, -1] = 1
+    return x
+
+
+def objective(weight, x, labels, l2):
+    value = l2 / 2 * sum(w * w for w in weight.ravel())
+    for line, label in zip(x @ weight, labels):
+        value += np.log(sum(np.exp(line))) - line[label]
+    return value
+
+
+def dense_newton(x, labels, num_classes, l2):
+    """The minimum with the whole Hessian, entry by entry."""
+    n, k = x.shape[1], num_classes
+    weight = np.zeros((n, k))
+    for _ in range(30):
+        p = np.exp(x @ weight)
+        p /= p.sum(1, keepdims=True)
+        gradient = x.T @ (p - np.eye(k)[labels]) + l2 * weight
+        hessian = l2 * np.eye(n * k)
+        for line, probability in zip(x, p):
+            hessian += np.kron(np.outer(line, line), np.diag(probability) - np.outer(probability, probability))
+        weight = weight - np.linalg.solve(hessian, gradient.ravel()).reshape(n, k)
+    return weight
+
+
+@pytest.mark.parametrize("num_classes", [2, 3])
+@pytest.mark.parametrize("l2", [0.3, 1.0, 20.0])
+def test_the_gradient_of_the_documented_objective_is_zero(num_classes, l2):
+    rows, labels = texts(1, num_classes=num_classes)
+    weight, x = BagOfWords.train(rows, labels, 7, num_classes, l2).weight, dense(rows, 7)
+    assert weight.shape == (8, num_classes) and abs(weight).max() > 0.01
+    for place in np.ndindex(weight.shape):
+        move = np.zeros_like(weight)
+        move[place] = 1e-4
+        slope = (objective(weight + move, x, labels, l2) - objective(weight - move, x, labels, l2)) / 2e-4
+        assert abs(slope) < 1e-4
+
+
+@pytest.mark.parametrize("num_classes, l2", [(2, 1.0), (2, 0.05), (3, 1.0), (4, 5.0)])
+def test_weights_and_classes_are_those_of_dense_newton_steps(num_classes, l2):
+    rows, labels = texts(2, num_classes=num_classes)
+    model, x = BagOfWords.train(rows, labels, 7, num_classes, l2), dense(rows, 7)
+    expected = dense_newton(x, labels, num_classes, l2)
+    np.testing.assert_allclose(model.weight, expected, atol=1e-4 / l2)
+    others, _ = texts(3)
+    found = [max(range(num_classes), key=lambda k: line[k]) for line in dense(others, 7) @ expected]
+    assert model.predict(others).tolist() == found
+    assert model.accuracy(rows, labels) == np.mean(model.predict(rows) == labels)
+
+
+def test_two_texts_solved_by_hand():
+    # word 0 is negative, word 1 positive; by symmetry the weights are [[w, -w], [-w, w]] and no bias, and the slope of
+    # 2 log(1 + exp(-2w)) + 4 w²/2 l2 is zero where w = sigmoid(-2w) / l2; for l2 = sigmoid(-2) that is w = 1
+    l2 = 1 / (1 + np.exp(2))
+    model = BagOfWords.train([[0], [1]], [0, 1], 2, 2, l2)
+    np.testing.assert_allclose(model.weight, [[1, -1], [-1, 1], [0, 0]], atol=1e-4)
+
+
+def test_order_and_repetition_of_words_do_not_count():
+    rows, labels = texts(4)
+    shuffled = [np.random.default_rng(5).permutation(np.repeat(row, 3)) for row in rows]
+    one, other = BagOfWords.train(rows, labels, 7, 2), BagOfWords.train(shuffled, labels, 7, 2)
+    np.testing.assert_array_equal(one.weight, other.weight)
+    np.testing.assert_array_equal(one.predict(rows), one.predict(shuffled))
+
+
+def test_training_is_the_same_again_and_changes_no_argument():
+    rows, labels = texts(6, num_classes=3)
+    before = [row.copy() for row in rows]
+    one, again = [BagOfWords.train(rows, labels, 7, 3).weight for _ in range(2)]
+    np.testing.assert_array_equal(one, again)
+    assert all(np.array_equal(row, old) for row, old in zip(rows, before))
+
+
+def test_empty_texts_get_the_most_frequent_class_and_a_strange_word_has_no_weight():
+    model = BagOfWords.train([[], [], [], [0], [0]], [2, 2, 1, 0, 0], 4, 3)
+    assert model.predict([[], [3], [0, 0]]).tolist() == [2, 2, 0]
+    assert not model.weight[1:4].any() and model.weight[4].argmax() == 2
+
+
+@pytest.mark.parametrize("labels", [[0, 1] * 20, [1] * 40])         # separable; a class without a text
+@pytest.mark.parametrize("l2", [1.0, 1e-6])
+def test_what_can_be_separated_stays_finite(labels, l2):
+    rows = [[label, 2 + i % 3] for i, label in enumerate(labels)]
+    model = BagOfWords.train(rows, labels, 5, 2, l2)
+    assert np.isfinite(model.weight).all() and model.accuracy(rows, labels) == 1
+
+
+def test_a_word_in_every_text_and_one_in_a_single_text_converge():
+    rng = np.random.default_rng(7)
+    rows = [[0, 1 + i, *rng.integers(300, 320, 30)] for i in range(300)]
+    labels = rng.integers(2, size=300)
+    weight, x = BagOfWords.train(rows, labels, 320, 2, 0.01).weight, dense(rows, 320)
+    p = np.exp(x @ weight)
+    p /= p.sum(1, keepdims=True)
+    assert abs(x.T @ (p - np.eye(2)[labels]) + 0.01 * weight).max() <= 1e-6 * 300 * 1.001
+
+
+@pytest.mark.parametrize("rows, labels, sizes, match", [
+    ([], [], (3, 2), "0 texts have no classes to tell; pass at least 1"),
+    ([[0], [3]], [0, 1], (3, 2), "from 0 to 3, but must be .* below vocab_size = 3"),
+    ([[0], [-1]], [0, 1], (3, 2), "from -1 to 0, but must be at least 0"),
+    ([[0], [1]], [0], (3, 2), r"2 texts and labels of shape \(1,\) must be equally many"),
+    ([[0], [1]], [0, 2], (3, 2), "from 0 to 2, must be whole numbers .* below num_classes = 2"),
+    ([[0], [1]], [0, -1], (3, 2), "from -1 to 0, must be whole numbers"),
+    ([[0], [1]], [0.0, 1.0], (3, 2), "the labels, float64 from 0.0 to 1.0, must be whole numbers"),
+    ([[0], [1]], ["neg", "pos"], (3, 2), "must be whole numbers .* number the classes from 0"),
+    ([[0.5], [1]], [0, 1], (3, 2), "text 1 holds float64, but .* encode"),
+    ([["dull"], [1]], [0, 1], (3, 2), "text 1 holds <U4, but .* encode"),
+    ([[0], [1]], [0, 1], (3, 1), "num_classes = 1 at least 2"),
+    ([[0], [1]], [0, 1], (3, 2, 0.0), "l2 = 0.0 must be above 0"),
+    ([[0], [1]], [0, 1], (3, 2, float("nan")), "l2 = nan must be above 0"),
+    ([[0], [1]], [0, 1], (3, 2, float("inf")), "l2 = inf must be above 0"),
+])
+def test_what_cannot_be_learnt_from_is_named(rows, labels, sizes, match):
+    with pytest.raises(ValueError, match=match):
+        BagOfWords.train(rows, labels, *sizes)
+
+
+def test_a_trained_model_names_foreign_texts_and_labels():
+    model = BagOfWords.train([[0], [1]], [0, 1], 2, 2)
+    with pytest.raises(ValueError, match="below vocab_size = 2"):
+        model.predict([[2]])
+    with pytest.raises(ValueError, match="0 texts"):
+        model.predict([])
+    with pytest.raises(ValueError, match="below num_classes = 2"):
+        model.accuracy([[0]], [2])
