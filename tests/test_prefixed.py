@@ -205,11 +205,9 @@ def test_an_unknown_id_is_named(tokens):
         tokens.decode([-1])
 
 
-@pytest.mark.parametrize("source", ["planet", "", "reverse:planet", "Reverse: planet", " sort: a", "reverse",
-                                    "copy: ab"])
+@pytest.mark.parametrize("source", ["", "planet", "reverse planet", ": planet", " : planet"])
 def test_a_source_without_a_task_is_named(source):
-    with pytest.raises(ValueError, match=re.escape(f"{source!r} does not begin with the name of a task; put one of "
-                                                   "'reverse: ', 'sort: ', 'date: ', 'summarize: ' in front")):
+    with pytest.raises(ValueError, match=re.escape(f"the source {source!r} names no task; put its name and a colon")):
         task_of(source)
 
 

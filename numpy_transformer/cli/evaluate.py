@@ -13,6 +13,7 @@ from ..training.trainer import evaluate
 from .generate import BATCH, add_beam, translate
 from .parser import add_command, whole_number
 from .recipes import RECIPES
+from .recipes.text_to_text import by_task
 from .runs import TITLES, load_run
 
 
@@ -78,7 +79,7 @@ def evaluate_pairs(run, files, arguments):
         what = " and ".join(files)
     else:
         recipe = recipe_of(run)
-        task = run.settings["task"]
+        task = "tasks" if run.meta["kind"] == "text2text" else run.settings["task"]
         pairs, report, what = recipe.test, [], f"the {task} held out to test" if task else "those held out to validate"
     pairs, dropped = limit_length(pairs, *run.tokenizers, run.settings["max_len"])
     if arguments.limit and arguments.limit < len(pairs):
@@ -98,6 +99,8 @@ def evaluate_pairs(run, files, arguments):
     short = "" if any(len(tokenize(target)) >= 4 for target in targets) else " (0 by definition: no target has 4 words)"
     print(f"exact match {exact_match(found, targets):.2%}, BLEU {corpus_bleu(found, targets):.2f}{short}, "
           f"beam {arguments.beam}")
+    if run.meta["kind"] == "text2text":
+        print(*by_task(pairs, found), sep="\n")
 
 
 def recipe_of(run):

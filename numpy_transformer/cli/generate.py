@@ -30,7 +30,7 @@ def add(commands):
 
     parser = add_command(commands, "translate", run_translate, help="translate with a trained encoder-decoder",
                          description="Print the target of each source, a line each.")
-    parser.add_argument("file", metavar="RUN.npz", help="written by `train seq2seq`")
+    parser.add_argument("file", metavar="RUN.npz", help="written by `train seq2seq` or `train text2text`")
     parser.add_argument("texts", nargs="*", metavar="TEXT", help="sources; if left out, the lines of standard input")
     add_beam(parser, default=4)
     parser.add_argument("--n-best", type=whole_number(1), default=1, metavar="N",
@@ -74,7 +74,7 @@ def one_token(tokens, text):
 
 
 def run_translate(arguments):
-    run = load_run(arguments.file, "seq2seq")
+    run = load_run(arguments.file, "seq2seq", "text2text")
     where = "TEXT" if arguments.texts else "line"
     for lines in batches(arguments.texts or standard_input()):
         rows, trouble = readable_rows(run, lines, where)

@@ -6,12 +6,12 @@ from .bigrams import Bigrams
 from .bpe import BytePairTokenizer
 from .conll import read_conll
 from .entities import entity_scores, scores_table, spans, to_bio
+from .film_reviews import reviews
 from .labelled import Labelled, read_labelled
 from .masked import MaskedWindows, corrupt
 from .pairs import BOS, EOS, PAD, Pairs, frame, limit_length, pad, read_pairs, unframe
 from .prefixed import text_to_text
 from .reader import TextReader
-from .reviews import reviews
 from .tagged import tagged_sentences
 from .tasks import TASKS, Task
 from .text import TextWindows, builtin_text, read_text

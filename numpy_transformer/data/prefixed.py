@@ -3,14 +3,12 @@
 Source: Raffel et al. 2020, section 2.4 and figure 1; section 3.5.2 for the mixing.
 """
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 
-from .bpe import check_ids
 from .tasks import TEST, Task, dates, reverse, sort
-from .tokenizers import KINDS, shown
+from .tokenizers import MixedTokenizer
 
 SHARES = {"reverse": 30_000, "sort": 50_000, "date": 40_000, "summarize": 40_000}       # training pairs
 VALIDATION = 125                        # pairs of each task; the test has TEST of each
@@ -23,52 +21,6 @@ VERBS = "is was looks seems".split()
 ADJECTIVES = ("old new small big dark bright dry wet quiet clean dirty strange lovely plain famous simple perfect ugly "
               "green white").split()
 ENDINGS = [f"{verb} {adjective}." for verb in VERBS for adjective in ADJECTIVES]
-
-
-class MixedTokenizer:
-    """One id for each known piece of a text, a word or a single character; where several fit, the longest counts.
-
-    A small language is so read word by word and everything else letter by letter.
-
-    Parameters:
-        pieces : list of the known pieces, such as ["reverse: ", " garden", "a", "b"]; their ids count from 0
-
-    Raises:
-        ValueError if a piece is not a str, is empty or stands there twice, if there is none, and in encode where no
-        piece fits.
-    """
-
-    def __init__(self, pieces):
-        self.pieces, self.ids = list(pieces), {}
-        for i, piece in enumerate(self.pieces):
-            if not isinstance(piece, str) or not piece or piece in self.ids:
-                raise ValueError(f"piece {i} is {piece!r}, but it must be a str of at least 1 character that is not "
-                                 "there before; pass the pieces of a tokenizer that was made before")
-            self.ids[piece] = i
-        if not self.pieces:
-            raise ValueError("there are 0 pieces, but a tokenizer needs at least 1; pass words or characters")
-        longest_first = sorted(self.pieces, key=len, reverse=True)
-        self.pattern = re.compile("|".join(map(re.escape, longest_first)) + "|.", re.DOTALL)    # ".": what is unknown
-
-    @property
-    def vocab_size(self):
-        return len(self.pieces)
-
-    def encode(self, text):
-        try:
-            return np.array([self.ids[piece] for piece in self.pattern.findall(text)], np.int64)
-        except KeyError as error:
-            raise ValueError(f"the character {shown(error.args[0])} begins none of the {self.vocab_size} pieces that "
-                             "fit there; leave it out, or train on texts that have it") from error
-
-    def decode(self, ids):
-        return "".join(self.pieces[i] for i in check_ids(ids, self.vocab_size))
-
-    def to_json(self):
-        return {"kind": "mixed", "pieces": list(self.pieces)}
-
-
-KINDS["mixed"] = MixedTokenizer, "pieces", list
 
 
 @dataclass
@@ -102,11 +54,11 @@ def text_to_text(seed):
 
 
 def task_of(source):
-    """The task that a source names, such as "reverse". Raises ValueError if it names none."""
-    name, separator, _ = source.partition(": ")
-    if not separator or name not in SHARES:
-        raise ValueError(f"{source[:40]!r} does not begin with the name of a task; put one of "
-                         f"{', '.join(repr(f'{name}: ') for name in SHARES)} in front of the text")
+    """The task that a source names before a colon, such as "reverse". Raises ValueError if it names none."""
+    name, colon, _ = source.partition(":")
+    if not colon or not name.strip():
+        raise ValueError(f"the source {source[:40]!r} names no task; put its name and a colon in front of the text, as in "
+                         "'sort: planet'")
     return name
 
 

@@ -1,4 +1,4 @@
-"""Text as ids and back: by character and by word here, by byte pairs in bpe.py; and tokenizers as JSON."""
+"""Text as ids and back: by character, by word and by both here, by byte pairs in bpe.py; and tokenizers as JSON."""
 
 import re
 import reprlib
@@ -88,13 +88,56 @@ class WordTokenizer:
         return {"kind": "word", "words": list(self.words)}
 
 
+class MixedTokenizer:
+    """One id for each known piece of a text, a word or a single character; where several fit, the longest counts.
+
+    A small language is so read word by word and everything else letter by letter.
+
+    Parameters:
+        pieces : list of the known pieces, such as ["reverse: ", " garden", "a", "b"]; their ids count from 0
+
+    Raises:
+        ValueError if a piece is not a str, is empty or stands there twice, if there is none, and in encode where no
+        piece fits.
+    """
+
+    def __init__(self, pieces):
+        self.pieces, self.ids = list(pieces), {}
+        for i, piece in enumerate(self.pieces):
+            if not isinstance(piece, str) or not piece or piece in self.ids:
+                raise ValueError(f"piece {i} is {piece!r}, but it must be a str of at least 1 character that is not "
+                                 "there before; pass the pieces of a tokenizer that was made before")
+            self.ids[piece] = i
+        if not self.pieces:
+            raise ValueError("there are 0 pieces, but a tokenizer needs at least 1; pass words or characters")
+        longest_first = sorted(self.pieces, key=len, reverse=True)
+        self.pattern = re.compile("|".join(map(re.escape, longest_first)) + "|.", re.DOTALL)    # ".": what is unknown
+
+    @property
+    def vocab_size(self):
+        return len(self.pieces)
+
+    def encode(self, text):
+        try:
+            return np.array([self.ids[piece] for piece in self.pattern.findall(text)], np.int64)
+        except KeyError as error:
+            raise ValueError(f"the character {shown(error.args[0])} begins none of the {self.vocab_size} pieces that "
+                             "fit there; leave it out, or train on texts that have it") from error
+
+    def decode(self, ids):
+        return "".join(self.pieces[i] for i in check_ids(ids, self.vocab_size))
+
+    def to_json(self):
+        return {"kind": "mixed", "pieces": list(self.pieces)}
+
+
 def shown(character):
     """A character as an error names it; marks, which repr would draw on the quote, by their number."""
     return ascii(character) if unicodedata.category(character)[0] == "M" else repr(character)
 
 
 KINDS = {"char": (CharTokenizer, "characters", str), "word": (WordTokenizer, "words", list),
-         "bpe": (BytePairTokenizer, "merges", list)}
+         "bpe": (BytePairTokenizer, "merges", list), "mixed": (MixedTokenizer, "pieces", list)}
 
 
 def tokenizer_from_json(data):

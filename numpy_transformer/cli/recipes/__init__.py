@@ -9,8 +9,10 @@ from .language_model import LanguageModel
 from .masked import Masked
 from .sequence_to_sequence import SequenceToSequence
 from .tagger import Tagger
+from .text_to_text import TextToText
 
-RECIPES = {recipe.name: recipe for recipe in (LanguageModel, SequenceToSequence, Classifier, Tagger, Masked)}
+RECIPES = {recipe.name: recipe for recipe in (LanguageModel, SequenceToSequence, Classifier, Tagger, Masked,
+                                                  TextToText)}
 
 
 def all_settings(recipe):

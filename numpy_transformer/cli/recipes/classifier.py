@@ -6,7 +6,7 @@ from ...data.baselines import BagOfWords
 from ...data.batches import LabelledTexts
 from ...data.labelled import count_files, kind_of, read_labelled
 from ...data.reader import normal
-from ...data.reviews import reviews
+from ...data.film_reviews import reviews
 from ...layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
 from ...models import SequenceClassifier
 from ...training.progress import Progress
@@ -27,15 +27,15 @@ class Classifier(EncoderRecipe):
         Setting("text_column", "text", "of a .csv or .tsv", str),
         Setting("label_column", "label", "of a .csv or .tsv", str),
         *text_settings("word", 2000, lower=True, max_len=64)]
-    model = [*encoder_settings(64, 2, 256, 0.0, "pre", "relu", "sinusoidal"),
+    model = [*encoder_settings(64, 2, 256, 0.0, "pre", "relu", "rotary"),
              count("hidden", 64, "width of the layer before the output"),
              switch("mask_padding", True, "hide padding from attention and mean; without it texts fill up to --max-len"),
              PRETRAINED]
-    training = [*training_settings(batch_size=64, steps=1900, lr=1e-3, min_lr=1e-5, warmup=100, schedule="cosine",
+    training = [*training_settings(batch_size=64, steps=1500, lr=2e-3, min_lr=1e-5, warmup=100, schedule="cosine",
                                    beta2=0.98, eps=1e-8, weight_decay=0.01, smoothing=0.0), EPOCHS]
     presets = {"small": {}, "note-001": dict(
-        vocab_size=10_000, max_len=200, dropout=0.1, norm="post", schedule="constant", lr=1e-4, warmup=0, beta2=0.999, eps=1e-7, weight_decay=0.0,
-        clip=0.0, epochs=5, patience=2)}
+        vocab_size=10_000, max_len=200, dropout=0.1, norm="post", positions="sinusoidal", schedule="constant", lr=1e-4,
+        warmup=0, beta2=0.999, eps=1e-7, weight_decay=0.0, clip=0.0, epochs=5, patience=2)}
 
     @staticmethod
     def idle(settings):

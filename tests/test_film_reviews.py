@@ -7,7 +7,7 @@ import pytest
 
 from numpy_transformer.data import WordTokenizer
 from numpy_transformer.data.baselines import BagOfWords
-from numpy_transformer.data.reviews import reviews
+from numpy_transformer.data.film_reviews import reviews
 
 NEGATIONS = {"not", "never", "hardly", "nothing", "nobody"}
 GOOD = {"brilliant", "charming", "clever", "fresh", "good", "great", "gripping", "lovely"}
@@ -136,7 +136,7 @@ def test_counting_words_fails(data):
 
 
 def test_reviews_depend_on_the_seed_alone(monkeypatch):
-    monkeypatch.setattr("numpy_transformer.data.reviews.TRAINING", 2_000)           # fewer, to be quick
+    monkeypatch.setattr("numpy_transformer.data.film_reviews.TRAINING", 2_000)           # fewer, to be quick
     one, again, other = reviews(5), reviews(5), reviews(6)
     assert one == again
     assert all(len(set(rows) & set(others)) < len(rows) / 4 for rows, others in zip(lists(one), lists(other)))
