@@ -7,7 +7,7 @@ import numpy as np
 from ..data import BOS, EOS, frame, pad, unframe
 from ..decoding import beam_search, generate, greedy_decode
 from .parser import add_command, number, whole_number
-from .runs import load_run
+from .runs import PAIRS, load_run
 
 BATCH = 32                                      # sentences decoded together
 
@@ -74,7 +74,7 @@ def one_token(tokens, text):
 
 
 def run_translate(arguments):
-    run = load_run(arguments.file, "seq2seq", "text2text")
+    run = load_run(arguments.file, *PAIRS)
     where = "TEXT" if arguments.texts else "line"
     for lines in batches(arguments.texts or standard_input()):
         rows, trouble = readable_rows(run, lines, where)

@@ -8,11 +8,11 @@ import numpy as np
 from ..checks import influence, record
 from ..data import BOS, EOS, frame
 from ..decoding import greedy_decode
-from ..layers import CrossEntropyLoss, Softmax
+from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
 from ..training.state import read_history
 from .parser import add_command, whole_number
 from .plot_examples import MODELS, draw_masks, draw_memory, draw_positions, draw_schedules, draw_steps, small_stacks
-from .runs import load_run
+from .runs import ENCODERS, PAIRS, TITLES, load_run
 
 LONGEST = 32                                    # tokens that can still be read in a picture
 
@@ -79,17 +79,24 @@ def run(arguments):
 class Reading:
     """A run on one text: the model, its inputs and targets, and the tokens to write at the axes."""
 
-    def __init__(self, arguments, kind=None):
-        self.run = load_run(arguments.file, kind)
-        self.model, context = self.run.model, self.run.settings["max_len" if self.seq2seq else "context"]
+    def __init__(self, arguments, *kinds):
+        self.run = load_run(arguments.file, *kinds)
+        self.model, context = self.run.model, self.run.settings["context" if self.run.meta["kind"] == "lm" else "max_len"]
         self.limit = min(context, LONGEST)
         if not arguments.text:
             raise ValueError("--text is missing or empty; give at least one character")
+        if arguments.target is not None and not self.seq2seq:
+            raise ValueError(f"{arguments.file!r} holds {TITLES[self.run.meta['kind']].partition(':')[0]}, which has no "
+                             "target; leave --target out")
         if self.seq2seq:
             self.read_pair(arguments)
+        elif self.encoder:
+            reader = self.run.reader
+            ids = self.shorten(reader.read_masked(arguments.text) if "[MASK]" in arguments.text else
+                               reader.read(arguments.text), "--text", context)
+            self.inputs = (ids[None],)
+            self.keys = self.queries = self.written = [readable(reader.name(token)) for token in ids]
         else:
-            if arguments.target is not None:
-                raise ValueError(f"{arguments.file!r} holds a language model, which has no target; leave --target out")
             tokens = self.run.tokenizers[0]
             ids = self.shorten(tokens.encode(arguments.text), "--text", context)
             self.inputs, self.targets = (ids[None],), ids[None, 1:]
@@ -98,7 +105,11 @@ class Reading:
 
     @property
     def seq2seq(self):
-        return self.run.meta["kind"] == "seq2seq"
+        return self.run.meta["kind"] in PAIRS
+
+    @property
+    def encoder(self):
+        return self.run.meta["kind"] in ENCODERS
 
     def read_pair(self, arguments):
         source_tokens, target_tokens = self.run.tokenizers
@@ -118,7 +129,15 @@ class Reading:
         return ids[:self.limit]
 
     def tape(self, backward=True):
-        """Forward and backward, recorded; the loss is that of each next token."""
+        """Forward and backward, recorded; the loss is that of each next token, or of what an encoder itself answers."""
+        if self.encoder:
+            with record(self.model) as tape:
+                logits = self.model(*self.inputs)
+                if backward:
+                    criterion = CrossEntropyLoss() if logits.ndim > 1 else BinaryCrossEntropyLoss()
+                    criterion(logits, logits.argmax(-1) if logits.ndim > 1 else logits > 0)
+                    self.model.backward(criterion.backward())
+            return tape
         count = self.targets.shape[1]           # behind a language model's last token nothing is known
         if backward and not count:
             raise ValueError("a single token has no next one to learn from; give a longer --text")
@@ -155,13 +174,14 @@ def readable(text):
 
 def draw_attention(views, arguments):
     reading = Reading(arguments)
-    calls = reading.softmaxes(reading.tape(backward=False), arguments.side, "attention", arguments.layer)
-    tokens = reading.keys if arguments.side == "encoder" else reading.queries
-    return heads(views, calls, tokens, tokens, f"Self-attention of the {arguments.side}")
+    side = "encoder" if reading.encoder else arguments.side
+    calls = reading.softmaxes(reading.tape(backward=False), side, "attention", arguments.layer)
+    tokens = reading.keys if side == "encoder" else reading.queries
+    return heads(views, calls, tokens, tokens, f"Self-attention of the {side}")
 
 
 def draw_cross_attention(views, arguments):
-    reading = Reading(arguments, "seq2seq")
+    reading = Reading(arguments, *PAIRS)
     calls = reading.softmaxes(reading.tape(backward=False), "decoder", "cross_attention", arguments.layer)
     return heads(views, calls, reading.written, reading.keys, "Cross-attention: each token written (rows) and where it "
                                                               "looks in the source (columns)")
@@ -175,10 +195,11 @@ def heads(views, calls, queries, keys, title):
 
 def draw_backward(views, arguments):
     reading = Reading(arguments)
-    calls = reading.softmaxes(reading.tape(), arguments.side, "attention", arguments.layer)
+    side = "encoder" if reading.encoder else arguments.side
+    calls = reading.softmaxes(reading.tape(), side, "attention", arguments.layer)
     layer = max(calls)
-    tokens = reading.keys if arguments.side == "encoder" else reading.queries
-    return views.attention_backward(calls[layer], tokens, tokens, f"Layer {layer} of the {arguments.side}")
+    tokens = reading.keys if side == "encoder" else reading.queries
+    return views.attention_backward(calls[layer], tokens, tokens, f"Layer {layer} of the {side}")
 
 
 def draw_gradients(views, arguments):
@@ -193,7 +214,9 @@ def draw_xray(views, arguments):
     reading = Reading(arguments)
     tape, model = reading.tape(backward=False), reading.model
     if not reading.seq2seq:
-        return views.xray({"decoder": influence(model.decoder, *tape["decoder"].inputs)}, reading.queries, reading.keys)
+        stack = "encoder" if reading.encoder else "decoder"
+        ray = influence(getattr(model, stack), *tape[stack].inputs)
+        return views.xray({stack: ray}, reading.queries, reading.keys)
     encoder, decoder = tape["encoder"].inputs, tape["decoder"].inputs
     rays = {"encoder": influence(model.encoder, *encoder), "decoder": influence(model.decoder, *decoder),
             "cross-attention": influence(model.decoder, *decoder, argument=1)}

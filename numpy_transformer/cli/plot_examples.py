@@ -8,13 +8,14 @@ from ..checks import influence
 from ..data import PAD
 from ..layers import (CrossEntropyLoss, FeedForward, FlashAttention, ScaledDotProductAttention,
                       SinusoidalPositionalEncoding, causal_mask, padding_mask)
-from ..models import CausalLanguageModel, Decoder, Encoder, EncoderDecoder
+from ..models import CausalLanguageModel, Decoder, Encoder, EncoderDecoder, SequenceClassifier
 from ..module import Parameter
 from ..training import SGD, CosineSchedule, NoamSchedule
 
 SIZES = {"d_model": 64, "num_heads": 8, "num_layers": 6, "d_ff": 256, "rng": 0}
 MODELS = {"encoder": lambda: Encoder(**SIZES), "decoder": lambda: CausalLanguageModel(1000, **SIZES),
-          "encoder-decoder": lambda: EncoderDecoder(1000, 1000, **SIZES)}
+          "encoder-decoder": lambda: EncoderDecoder(1000, 1000, **SIZES),
+          "classifier": lambda: SequenceClassifier(1000, **SIZES)}
 
 
 def draw_positions(views, arguments):

@@ -13,6 +13,9 @@ TITLES = {"lm": "a language model: `generate` goes on from a text with it",
           "tagger": "a tagger of words: `tag` uses it",
           "mlm": "a masked language model: `fill`, `embed` and `similar` use it"}
 
+PAIRS = "seq2seq", "text2text"                  # kinds with a source and a target
+ENCODERS = "classifier", "tagger", "mlm"
+
 
 @dataclass
 class Run:

@@ -14,9 +14,7 @@ from .parser import add_command, whole_number
 from .recipes.classifier import classify
 from .recipes.encoder import BATCH, said_of_cuts
 from .recipes.tagger import find_tags
-from .runs import load_run
-
-ENCODERS = "classifier", "tagger", "mlm"
+from .runs import ENCODERS, load_run
 
 
 def add(commands):

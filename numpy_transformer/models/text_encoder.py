@@ -104,8 +104,8 @@ class SequenceClassifier(TextEncoder):
         check_positive(num_classes=num_classes)
         rng = np.random.default_rng(rng)
         super().__init__(vocab_size, d_model, num_heads, num_layers, d_ff, dropout=dropout, rng=rng, **options)
-        self.pool, self.activation = MaskedMean(), ReLU()
-        self.hidden, self.output = Linear(d_model, hidden, rng=rng), Linear(hidden, num_classes, rng=rng)
+        self.pool, self.hidden, self.activation = MaskedMean(), Linear(d_model, hidden, rng=rng), ReLU()
+        self.output = Linear(hidden, num_classes, rng=rng)
 
     def forward(self, ids, mask=None, segments=None):
         x = self.pool(super().forward(ids, mask, segments), self.real(ids, mask))           # (B, d_model)

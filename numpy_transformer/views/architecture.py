@@ -16,7 +16,8 @@ HEADS = [["query", "rotary"], ["key", "rotary"], ["value"]]
 SIDE_BY_SIDE = {"MultiHeadAttention": HEADS, "SelfAttention": HEADS, "CrossAttention": HEADS,
                 "SwiGLU": [["gate", "silu"], ["up"]]}
 BLOCKS = ("EncoderBlock", "DecoderBlock")
-KNOWN = (*SIDE_BY_SIDE, *BLOCKS, "FeedForward", "Encoder", "Decoder", "CausalLanguageModel", "EncoderDecoder")
+KNOWN = (*SIDE_BY_SIDE, *BLOCKS, "FeedForward", "Encoder", "Decoder", "CausalLanguageModel", "EncoderDecoder",
+         "TextEncoder", "SequenceClassifier", "TokenClassifier")
 
 
 def architecture(model, title=None):
@@ -135,7 +136,7 @@ def author(part):
 
 
 def is_loose(part):
-    return author(part) not in KNOWN
+    return author(part) not in KNOWN or getattr(part, "segments", None) is not None     # which join beside the chain
 
 
 def class_name(part):
