@@ -116,8 +116,9 @@ def layer(norm, activation="relu", bias=True, eps=1e-5, kind=nn.TransformerEncod
     return kind(D, H, D_FF, 0.0, activation, eps, batch_first=True, norm_first=norm == "pre", bias=bias)
 
 
-def encoder(norm, final_norm, activation="relu"):
-    return nn.TransformerEncoder(layer(norm, activation), L, nn.LayerNorm(D) if final_norm else None, False)
+def encoder(norm, final_norm, activation="relu", eps=1e-5):
+    final = nn.LayerNorm(D, eps) if final_norm else None
+    return nn.TransformerEncoder(layer(norm, activation, eps=eps), L, final, False)
 
 
 def decoder(norm):
@@ -221,6 +222,31 @@ def llama(p, ids, real):
     return linear(p, "output", norm("decoder.norm", x))
 
 
+def text_encoder(p, ids, real, segments=None, activation="relu"):
+    x = math.sqrt(D) * F.embedding(ids, p["embedding.weight"])
+    x = x + (p["positions.weight"][:ids.shape[1]] if "positions.weight" in p else sinusoid(ids.shape[1], D))
+    if segments is not None:
+        x = x + F.embedding(segments, p["segments.weight"])
+    return run(encoder("post", False, activation, 1e-6), part(p, "encoder"), x, src_key_padding_mask=~real)
+
+
+def mean_of(x, real):
+    return (x * real[..., None]).sum(1) / real.sum(1, keepdim=True)
+
+
+def classifier(p, ids, real):
+    x = mean_of(text_encoder(p, ids, real), real)
+    return linear(p, "output", F.relu(linear(p, "hidden", x))).squeeze(-1)
+
+
+def masked_model(p, ids, real, segments, places=None):
+    x = text_encoder(p, ids, real, segments, "gelu")
+    if places is not None:
+        x = x.gather(1, places[..., None].expand(-1, -1, D))
+    x = F.layer_norm(F.gelu(linear(p, "transform", x)), (D,), p["norm.gamma"], p["norm.beta"], 1e-6)
+    return F.linear(x, p["embedding.weight"], p["bias"])
+
+
 def transformer(norm, shared, learned=False):
     """The 2017 model; `shared` names those of source and output that have no weight but the target embedding's."""
     def theirs(p, source, target):
@@ -291,6 +317,7 @@ REAL = np.array([[1, 1, 0, 1, 1], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]], bool)
 POSITIONS = np.array([[0, 1, 0, 2, 3], [0, 1, 2, 3, 0], [0, 1, 2, 3, 4]])      # of real tokens; padding may have any
 GPT_LABELS, LABELS = np.where(REAL, LABELS, 0), np.where(TARGET == 0, 0, LABELS)
 SOFT = rng.random((B, T, V))
+SEGMENTS, PLACES = rng.integers(0, 2, (B, T)), np.array([[1, 3, 3], [0, 2, 1], [4, 4, 0]])
 
 Attention, Flash, sdpa = nt.ScaledDotProductAttention, nt.FlashAttention, F.scaled_dot_product_attention
 Sinusoid, Learned = nt.SinusoidalPositionalEncoding, partial(nt.LearnedPositionalEmbedding, S, D)
@@ -298,6 +325,10 @@ Rotary = partial(nt.RotaryEmbedding, D_HEAD)
 LanguageModel = partial(nt.CausalLanguageModel, num_layers=L, d_ff=D_FF, max_len=S)
 LLaMA = partial(LanguageModel, V, D_WIDE, 4, norm_layer="rms", activation="swiglu", positions="rotary", num_kv_heads=2,
                 bias=False, tie_weights=False)
+def Texts(kind, **options):                     # an encoder-only model
+    return kind(V, D, H, L, D_FF, max_len=S, dropout=0.0, **options)
+
+
 Early = partial(LanguageModel, V, D, H, norm="post", activation="relu", positions="sinusoidal", scale_embedding=True,
                 tie_weights=False)
 
@@ -392,6 +423,15 @@ CASES = [                                       # name, ours, theirs, inputs
       for norm, positions, src_vocab, shared in (
           ("pre", "sinusoidal", V, ""), ("post", "sinusoidal", V, ""), ("pre", "learned", W, ""),
           ("pre", "sinusoidal", W, "source, output"), ("post", "sinusoidal", W, "source, output"))],
+    ("MaskedMean", nt.MaskedMean, lambda p, x, real: mean_of(x, real), X, REAL),
+    ("TextEncoder", partial(Texts, nt.TextEncoder), text_encoder, IDS, REAL),
+    *[(f"SequenceClassifier, {classes}", partial(Texts, nt.SequenceClassifier, num_classes=classes, hidden=9), classifier,
+       IDS, REAL) for classes in (1, 3)],
+    ("TokenClassifier", *through_loss(partial(Texts, nt.TokenClassifier, num_classes=V), lambda p, ids, real: linear(
+        p, "output", text_encoder(p, ids, real)), GPT_LABELS), IDS, REAL),
+    ("MaskedLanguageModel", *through_loss(partial(Texts, nt.MaskedLanguageModel), masked_model, GPT_LABELS), IDS, REAL,
+     SEGMENTS),
+    ("MaskedLanguageModel, some places", partial(Texts, nt.MaskedLanguageModel), masked_model, IDS, REAL, SEGMENTS, PLACES),
     ("make_model, post, tied", *through_loss(partial(nt.make_model, V, W, L, D, D_FF, H, 0.0, "post", tie_weights=True),
                                              transformer("post", "output"), LABELS), SOURCE, TARGET),
 ]
