@@ -32,7 +32,8 @@ def example(kind):
     """(what it is about, WithLoss, inputs) of a kind of model: 3 tokens, width 4, weights easy to write down."""
     rng = KINDS[kind]
     if kind == "encoder":
-        text, model = "the cat sat -> determiner noun verb (0 1 2)", TokenClassifier(4, num_classes=3, max_len=3, norm="pre", **SIZES, rng=rng)
+        text = "the cat sat -> determiner noun verb (0 1 2)"
+        model = TokenClassifier(4, num_classes=3, max_len=3, norm="pre", **SIZES, rng=rng)
         inputs = [[1, 2, 3]], [[0, 1, 2]]
     elif kind == "decoder":
         text = "the cat sat (1 2 3) -> cat sat down (2 3 4)"

@@ -8,10 +8,12 @@ import numpy as np
 
 from .. import __version__
 from ..training.machine import keep_freed_memory, set_blas_threads
-from . import bench, demo, evaluate, exercise, figures, generate, grade, gradcheck, lesson, plot, texts, trace, train, zoo
+from . import (bench, demo, evaluate, exercise, figures, generate, grade, gradcheck, lesson, plot, texts, trace, train,
+               zoo)
 from .parser import Parser
 
-COMMANDS = (demo, train, generate, texts, evaluate, gradcheck, lesson, exercise, grade, trace, plot, figures, bench, zoo)
+COMMANDS = (demo, train, generate, texts, evaluate, gradcheck, lesson, exercise, grade, trace, plot, figures, bench,
+            zoo)
 
 
 def make_parser():

@@ -24,15 +24,16 @@ FITTING = {"lm": ({"text"}, "--text FILE"), "seq2seq": PAIRS, "text2text": PAIRS
 def add(commands):
     parser = add_command(commands, "evaluate", run_evaluate, help="measure a trained model on text it has not learnt",
                          description="Loss and perplexity; for an encoder-decoder exact match and BLEU too; for a "
-                                     "classifier which classes it confuses, for a tagger the scores of each type, for a "
-                                     "masked model the words found, with the baseline of each. Without files it measures "
-                                     "what the training held out.")
+                                     "classifier which classes it confuses, for a tagger the scores of each type, for "
+                                     "a masked model the words found, with the baseline of each. Without files it "
+                                     "measures what the training held out.")
     parser.add_argument("file", metavar="RUN.npz", help="written by `train`")
     parser.add_argument("--text", metavar="FILE", help="text for a language model, all of it")
     parser.add_argument("--source", metavar="FILE", help="sentences for an encoder-decoder, a line each")
     parser.add_argument("--target", metavar="FILE", help="their translations, line by line")
-    parser.add_argument("--data", nargs="+", metavar="PATH", help="what `train` takes under this name, for a classifier, "
-                                                                  "a tagger or a masked model; of aclImdb its test")
+    parser.add_argument("--data", nargs="+", metavar="PATH", help="what `train` takes under this name, for a "
+                                                                  "classifier (of aclImdb its test), a tagger or a "
+                                                                  "masked model")
     parser.add_argument("--limit", type=whole_number(1), metavar="N",
                         help="only N of the pairs, drawn at random (default: all)")
     add_beam(parser, default=1)

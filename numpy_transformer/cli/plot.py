@@ -81,13 +81,14 @@ class Reading:
 
     def __init__(self, arguments, *kinds):
         self.run = load_run(arguments.file, *kinds)
-        self.model, context = self.run.model, self.run.settings["context" if self.run.meta["kind"] == "lm" else "max_len"]
+        kind, self.model = self.run.meta["kind"], self.run.model
+        context = self.run.settings["context" if kind == "lm" else "max_len"]
         self.limit = min(context, LONGEST)
         if not arguments.text:
             raise ValueError("--text is missing or empty; give at least one character")
         if arguments.target is not None and not self.seq2seq:
-            raise ValueError(f"{arguments.file!r} holds {TITLES[self.run.meta['kind']].partition(':')[0]}, which has no "
-                             "target; leave --target out")
+            raise ValueError(f"{arguments.file!r} holds {TITLES[kind].partition(':')[0]}, which has no target; leave "
+                             "--target out")
         if self.seq2seq:
             self.read_pair(arguments)
         elif self.encoder:

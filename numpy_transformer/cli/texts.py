@@ -23,7 +23,7 @@ def add(commands):
     add_texts(parser, "`train classifier`", "texts")
 
     parser = add_command(commands, "tag", run_tag, help="the named entities of sentences, by a trained tagger",
-                         description="Print the words of each sentence with their tags, a word a line, and a blank line.")
+                         description="Print each sentence's words with their tags, a word a line, and a blank line.")
     add_texts(parser, "`train tagger`", "sentences, whose words and punctuation are set apart by spaces")
 
     parser = add_command(commands, "fill", run_fill, help="fill in a masked word with a masked language model",
@@ -111,9 +111,9 @@ def run_similar(arguments):
 
 def vectors(model, rows):
     """(N, d_model) sentence vectors of texts as ids, in their order."""
-    found = [(places, model.embed(*inputs)) for inputs, places in LabelledTexts(rows, range(len(rows)), BATCH, 0).batches()]
-    order = np.concatenate([places for places, _ in found]).argsort()
-    return np.concatenate([part for _, part in found])[order]
+    batches = LabelledTexts(rows, range(len(rows)), BATCH, 0).batches()
+    found = np.concatenate([model.embed(*inputs) for inputs, _ in batches])
+    return found[np.argsort(np.concatenate([places for _, places in batches]))]
 
 
 def read_lines(texts, reader):

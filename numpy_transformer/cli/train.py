@@ -87,8 +87,8 @@ def adopt(settings, given, decided, pretrained):
     theirs = {name: pretrained.settings[name] for name in decided}
     for name in decided:
         if name in given and given[name] != theirs[name]:
-            raise ValueError(f"--{name.replace('_', '-')} is {theirs[name]} in the pretrained run {pretrained.path!r}, not "
-                             f"{given[name]}; leave it out, or pretrain a model with it")
+            raise ValueError(f"--{name.replace('_', '-')} is {theirs[name]} in the pretrained run {pretrained.path!r}, "
+                             f"not {given[name]}; leave it out, or pretrain a model with it")
     return settings | theirs
 
 

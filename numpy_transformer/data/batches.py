@@ -54,7 +54,7 @@ class Batches:
 
     def by_length(self, rows):
         """Batches of rows, the short ones first."""
-        rows = rows[np.lexsort(self.lengths[::-1, rows])]       # by the first side, then the others; equals stay shuffled
+        rows = rows[np.lexsort(self.lengths[::-1, rows])]       # by source, then target; equals stay shuffled
         return [rows[i:i + self.batch_size] for i in range(0, len(rows), self.batch_size)]
 
     def padded(self, side, rows, fill=PAD, width=None):

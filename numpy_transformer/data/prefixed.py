@@ -57,8 +57,8 @@ def task_of(source):
     """The task that a source names before a colon, such as "reverse". Raises ValueError if it names none."""
     name, colon, _ = source.partition(":")
     if not colon or not name.strip():
-        raise ValueError(f"the source {source[:40]!r} names no task; put its name and a colon in front of the text, as in "
-                         "'sort: planet'")
+        raise ValueError(f"the source {source[:40]!r} names no task; put its name and a colon in front of the text, as "
+                         "in 'sort: planet'")
     return name
 
 

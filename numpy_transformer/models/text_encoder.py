@@ -51,11 +51,11 @@ class TextEncoder(Module):
     def forward(self, ids, mask=None, segments=None):
         ids = np.asarray(ids)
         if not 1 <= ids.shape[-1] <= self.max_len:
-            raise ValueError(f"ids of shape {ids.shape}: a text has 1 to max_len = {self.max_len} tokens; shorten it, or "
-                             "build the model with a larger max_len")
+            raise ValueError(f"ids of shape {ids.shape}: a text has 1 to max_len = {self.max_len} tokens; shorten it, "
+                             "or build the model with a larger max_len")
         x = self.embedding(ids)
         if self.segments is None and segments is not None:
-            raise ValueError("segments are given, but the model has no embedding for them; build it with num_segments=2")
+            raise ValueError("segments are given, but the model has no embedding for them; give it num_segments=2")
         if self.segments is not None:
             x += self.segments(np.zeros_like(ids) if segments is None else segments)
         real = self.real(ids, mask)

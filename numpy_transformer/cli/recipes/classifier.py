@@ -29,7 +29,8 @@ class Classifier(EncoderRecipe):
         *text_settings("word", 2000, lower=True, max_len=64)]
     model = [*encoder_settings(64, 2, 256, 0.0, "pre", "relu", "rotary"),
              count("hidden", 64, "width of the layer before the output"),
-             switch("mask_padding", True, "hide padding from attention and mean; without it texts fill up to --max-len"),
+             switch("mask_padding", True, "hide padding from attention and mean; without it all texts fill up to "
+                                          "--max-len and padding counts, as in the note"),
              PRETRAINED]
     training = [*training_settings(batch_size=64, steps=1500, lr=2e-3, min_lr=1e-5, warmup=100, schedule="cosine",
                                    beta2=0.98, eps=1e-8, weight_decay=0.01, smoothing=0.0), EPOCHS]
@@ -59,11 +60,13 @@ class Classifier(EncoderRecipe):
         width = None if s["mask_padding"] else s["max_len"]
         self.batches = LabelledTexts(*self.training, s["batch_size"], s["seed"], width=width)
         self.validation = LabelledTexts(*held_out, BATCH, 0, width=width).batches()
-        self.known = LabelledTexts(*(side[:len(held_out[0])] for side in self.training), BATCH, 0, width=width).batches()
+        known = [side[:len(held_out[0])] for side in self.training]
+        self.known = LabelledTexts(*known, BATCH, 0, width=width).batches()
         self.count_steps()
         self.corpus = {"labels": self.labels, "sha256": digest("\n".join(text for text, _ in training + validation))}
-        self.description = (f"{len(training):,} texts of {' and '.join(s['data'] or [GENERATED])}, {len(validation):,} to "
-                            f"validate, {len(data.test) or 'none'} to test; labels: {', '.join(self.labels)}")
+        self.description = (f"{len(training):,} texts of {' and '.join(s['data'] or [GENERATED])}, "
+                            f"{len(validation):,} to validate, {f'{len(data.test):,}' if data.test else 'none'} to test; "
+                            f"labels: {', '.join(self.labels)}")
 
     def config(self):
         s, classes = self.settings, len(self.labels)

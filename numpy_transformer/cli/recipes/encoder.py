@@ -73,8 +73,8 @@ class EncoderRecipe:
     def config(self):
         s = self.settings
         return {"vocab_size": self.reader.vocab_size, "pad_id": PAD,
-                **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "max_len", "norm",
-                                              "activation", "positions", "num_segments")}}
+                **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "max_len",
+                                              "norm", "activation", "positions", "num_segments")}}
 
 
 def said_of_cuts(reader, count):

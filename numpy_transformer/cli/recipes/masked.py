@@ -37,8 +37,8 @@ class Masked(EncoderRecipe):
         self.windows = MaskedWindows(ids, s["max_len"], s["batch_size"], s["seed"], self.reader.vocab_size, s["masked"])
         self.batches, self.validation = self.windows.batch, held_out(self.reader, ids, s["seed"])
         self.report, self.corpus = [], {"sha256": digest(text)}
-        self.description = (f"{len(text):,} characters of {' and '.join(s['data'] or [GENERATED])}, {len(ids):,} tokens "
-                            f"of {self.reader.tokens.vocab_size:,} kinds, nine tenths to learn from")
+        self.description = (f"{len(text):,} characters of {' and '.join(s['data'] or [GENERATED])}, {len(ids):,} "
+                            f"tokens of {self.reader.tokens.vocab_size:,} kinds, nine tenths to learn from")
 
     def criterion(self, smoothing=0.0):
         return CrossEntropyLoss(smoothing, ignore_id=IGNORE)
@@ -66,8 +66,8 @@ class Masked(EncoderRecipe):
     def results(self, model):
         """Lines on the held-out tenth: masked tokens found, by the model and by the words beside them."""
         bigrams = Bigrams(self.windows.train, self.reader.vocab_size)
-        left, both = (masked_accuracy(lambda ids, mask, segments, places: bigrams.guess(ids, places, both), self.validation)
-                      for both in (False, True))
+        left, both = (masked_accuracy(lambda ids, mask, segments, places: bigrams.guess(ids, places, both),
+                                      self.validation) for both in (False, True))
         yield from found_words(model, self.validation)
         yield f"bigrams find {left:.2%} by the word before, {both:.2%} by the words on both sides"
 

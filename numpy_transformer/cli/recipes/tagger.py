@@ -21,8 +21,8 @@ class Tagger(EncoderRecipe):
     """A TokenClassifier on sentences with tags, IOB1 or BIO, which it learns as BIO at the first piece of each word."""
 
     name, title, model_class = "tagger", "a tagger of named entities", TokenClassifier
-    source = [paths("data", "one to three files in CoNLL columns, a word and its tag a line: to learn from, to validate, "
-                            f"to test; if left out, {GENERATED}"),
+    source = [paths("data", "one to three files in CoNLL columns, a word and its tag a line: to learn from, to "
+                            f"validate, to test; if left out, {GENERATED}"),
               *text_settings("bpe", 800, lower=False, max_len=64)]
     model = [*encoder_settings(64, 2, 256, 0.1, "pre", "relu", "sinusoidal"), PRETRAINED]
     training = [*training_settings(batch_size=32, steps=1500, lr=2e-3, min_lr=1e-4, warmup=150, schedule="cosine",
@@ -44,7 +44,7 @@ class Tagger(EncoderRecipe):
         self.count_steps()
         self.corpus = {"labels": self.labels, "sha256": digest(repr((self.learnt, self.held_out)))}
         self.description = (f"{len(self.learnt):,} sentences of {s['data'][0] if s['data'] else GENERATED}, "
-                            f"{len(self.held_out):,} to validate, {len(test) or 'none'} to test; tags: "
+                            f"{len(self.held_out):,} to validate, {f'{len(test):,}' if test else 'none'} to test; tags: "
                             f"{', '.join(self.labels)}")
 
     def config(self):
@@ -65,7 +65,8 @@ class Tagger(EncoderRecipe):
         yield from tagged(model, self.reader, self.labels, self.test)
         right = [tags for _, tags in self.test]
         words = entity_scores(right, tag_baseline(self.learnt, [words for words, _ in self.test])).all
-        yield f"each word's most frequent tag: F1 {words.f1:.2%}, precision {words.precision:.2%}, recall {words.recall:.2%}"
+        yield (f"each word's most frequent tag: F1 {words.f1:.2%}, precision {words.precision:.2%}, recall "
+               f"{words.recall:.2%}")
 
 
     @staticmethod
