@@ -127,7 +127,7 @@ def softmax(z):
     ("mlm", [r"[\d,]+ characters of \S+text.txt, [\d,]+ tokens of \d+ kinds, nine tenths to learn from",
              r"step +3 .* accuracy \d.\d+", r"of \d+ masked tokens the model finds \d+.\d\d%",
              r"bigrams find \d+.\d\d% by the word before, \d+.\d\d% by the words on both sides"]),
-    ("text2text", [r"107 pairs of \S+tasks.tsv, 13 to validate, 13 to test", r"reverse: exact match \d+.\d\d% of 7",
+    ("text2text", [r"108 pairs of \S+tasks.tsv, 12 to validate, 12 to test", r"reverse: exact match \d+.\d\d% of 6",
                    r"sort: exact match \d+.\d\d% of 6"])])
 def test_each_kind_says_what_it_reads_and_what_it_reaches(folder, kind, lines):
     said = (folder / f"{kind}.said").read_text()
@@ -147,7 +147,7 @@ def test_each_kind_has_something_to_learn_without_files(capsys, tmp_path, kind, 
 
 @pytest.mark.parametrize("files, texts, held_out", [
     (["films.neg", "films.pos"], 49, "5 to validate, 6 to test; labels: neg, pos"),
-    (["films.neg", "films.pos", "films.so"], 58, "6 to validate, 7 to test; labels: neg, pos, so"),
+    (["films.neg", "films.pos", "films.so"], 57, "6 to validate, 7 to test; labels: neg, pos, so"),
     (["aclImdb"], 22, "2 to validate, 24 to test; labels: neg, pos"),
     (["aclImdb.tar.gz"], 22, "2 to validate, 24 to test; labels: neg, pos")])
 def test_a_classifier_reads_all_forms(capsys, folder, tmp_path, files, texts, held_out):
@@ -167,8 +167,16 @@ def test_columns_of_a_table_and_its_split(capsys, folder, tmp_path):
     assert "48 texts of" in text and "4 to validate, 8 to test" in text and "accuracy" in text
     settings = load_run(tmp_path / "run.npz").settings
     assert (settings["text_column"], settings["label_column"]) == ("sentence", "mood")
-    recipe = Classifier(settings)
-    assert len({label for _, labels in recipe.known for label in labels}) == 2     # although the classes stand apart
+
+
+def test_the_training_accuracy_is_that_of_all_classes(tmp_path):
+    """Although they stand one behind the other in a table that says what validates."""
+    (tmp_path / "t.csv").write_text("text,label,split\n" + "".join(
+        f"{mood} film {n},{mood},{part}\n" for part, count in (("train", 40), ("dev", 10)) for mood in ("bad", "good", "so")
+        for n in range(count)))
+    recipe = Classifier(default_settings(Classifier, "small", data=[str(tmp_path / "t.csv")]))
+    labels = np.concatenate([labels for _, labels in recipe.known])
+    assert len(labels) == 30 and set(labels) == {0, 1, 2}
 
 
 def test_epochs_decide_the_steps(capsys, folder, tmp_path):
@@ -230,7 +238,8 @@ def test_the_settings_of_note_001(folder):
     trainer.schedule.step()
     assert optimizer.lr == 1e-4
     assert {module.eps for _, module in model.named_modules() if isinstance(module, nt.LayerNorm)} == {1e-6}
-    assert {module.p for _, module in model.named_modules() if isinstance(module, nt.Dropout)} == {0.1}
+    dropouts = {name: module.p for name, module in model.named_modules() if isinstance(module, nt.Dropout)}
+    assert {p for name, p in dropouts.items() if "positions" not in name} == {0.1} and "dropout" in dropouts
 
 
 def test_the_parameters_of_note_001(tmp_path):
@@ -275,7 +284,7 @@ def test_a_run_goes_on_bit_for_bit(capsys, folder, tmp_path, kind, scores):
     assert rows == undisturbed
     assert [set(row) - {"step", "loss", "lr", "norm", "tokens"} for row in rows] == [
         {"validation", *scores} if row["step"] % 3 == 0 else set() for row in rows]
-    assert text.splitlines()[-3:] == whole.splitlines()[-3:]        # what it reached
+    assert text.splitlines()[-2:] == whole.splitlines()[-2:]        # what it reached
     before = state(tmp_path / "run.npz")
     assert "resuming at step 6" in trained(capsys, kind, tmp_path / "run.npz", "--resume")
     assert_same(state(tmp_path / "run.npz"), before)
@@ -302,13 +311,14 @@ def test_steps_are_not_silently_ignored_on_resume(capsys, folder, tmp_path):
 
 
 def test_a_run_does_not_go_on_with_other_texts_or_labels(capsys, folder, tmp_path):
-    for kind, old, new in (("classifier", "great", "grand"), ("classifier", ",pos", ",neg"),
+    for kind, old, new in (("classifier", "great", "grand"), ("classifier", None, None),
                            ("tagger", "I-per", "I-loc"), ("tagger", "Rome", "Oslo"), ("mlm", "the", "a")):
         data, out = tmp_path / FILES[kind], tmp_path / "run.npz"
         shutil.copy(folder / FILES[kind], data)
         trained(capsys, kind, out, *BASE[kind], "--steps", 2, "--warmup", 0, "--data", data, "--overwrite")
         before, text = out.read_bytes(), data.read_text()
-        data.write_text(text.replace(old, new, 3) if old[0] == "," else text.replace(old, new))
+        data.write_text(text.replace(old, new) if old else
+                        text.replace(",neg", ",?").replace(",pos", ",neg").replace(",?", ",pos"))
         line = refused(capsys, "train", kind, "--resume", "--out", out, "--steps", 4)
         assert "are not those" in line and out.read_bytes() == before
 
@@ -363,7 +373,7 @@ def test_pretrained_weights_are_carried_over_by_name(capsys, folder, tmp_path, u
     for name in ("tokenizer", "vocab_size", "lower", "d_model", "num_heads", "num_layers", "d_ff", "norm", "activation",
                  "positions", "num_segments"):
         assert mine.settings[name] == theirs.settings[name], name
-    assert mine.settings["max_len"] == 64 and mine.settings["dropout"] != theirs.settings["dropout"]
+    assert mine.settings["max_len"] == 64
 
 
 def test_a_pretrained_run_decides_its_sizes(capsys, folder, tmp_path, untrained):
@@ -420,7 +430,6 @@ def texts_of(folder, count=40):
 def test_probabilities_of_a_class(capsys, folder, monkeypatch):
     """Texts of mixed length, more than a batch: in order, each with the sigmoid of its own logit."""
     loaded, texts = load_run(folder / "classifier.npz"), texts_of(folder)
-    monkeypatch.setattr(loaded.model.output.bias, "data", loaded.model.output.bias.data)
     code, out, err = run(capsys, "classify", folder / "classifier.npz", *texts)
     lines = out.splitlines()
     assert code == 0 and len(lines) == 40 and [line.split("\t")[2] for line in lines] == texts
@@ -603,9 +612,10 @@ def test_bytes_are_filled_in_too(capsys, folder, tmp_path):
     trained(capsys, "mlm", tmp_path / "m.npz", *BASE["mlm"], "--tokenizer", "bpe", "--vocab-size", 300, "--no-lower",
             "--data", folder / "text.txt")
     tokens = load_run(tmp_path / "m.npz").tokenizers[0].vocab_size
-    code, out, _ = run(capsys, "fill", tmp_path / "m.npz", "The [MASK] is", "--top", tokens)
-    assert code == 0 and len(out.split("\n")) == tokens + 1         # a token to a line, the line feed too
-    assert all(re.fullmatch(r"\d\.\d{4}\t.*", line) for line in out.split("\n")[:-1])
+    assert main(["fill", str(tmp_path / "m.npz"), "The [MASK] is", "--top", str(tokens)]) == 0
+    lines = capsys.readouterr().out.split("\n")
+    assert len(lines) == tokens + 1                                 # a token to a line, the line feed too
+    assert all(re.fullmatch(r"\d\.\d{4}\t.+", line) and line.split("\t", 1)[1].isprintable() for line in lines[:-1])
 
 
 # embed, similar
@@ -809,7 +819,7 @@ def test_the_exact_match_of_each_task(capsys, folder, tmp_path, monkeypatch, com
     elif command == "evaluate":
         text = run(capsys, "evaluate", folder / "text2text.npz")[1]
     else:
-        pairs = [(source, target) for source, target in map(str.split, ["a", "b"])] if False else pairs[::-1]
+        pairs = pairs[::-1]
         (tmp_path / "a.txt").write_text("".join(f"{source}\n" for source, _ in pairs))
         (tmp_path / "b.txt").write_text("".join(f"{target}\n" for _, target in pairs))
         text = run(capsys, "evaluate", folder / "text2text.npz", "--source", tmp_path / "a.txt", "--target",

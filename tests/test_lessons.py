@@ -85,6 +85,13 @@ MISTAKES = {                                # at least two for each lesson, in t
            "nt.CrossAttention.backward = lambda self, dy: nt.MultiHeadAttention.backward(self, dy)[:2]",
            "nt.EncoderDecoder.padding = lambda self, ids: None",
            "nt.NoamSchedule.rate = lambda self, n: self.scale * n ** -0.5"],
+    "15": ["from numpy_transformer import data\n"
+           "data.Pairs.assemble = lambda self, rows: (lambda s, t: ((s, t[:, :-1]), t[:, :-1]))("
+           "self.padded(0, rows), self.padded(1, rows))",
+           "old = nt.CrossEntropyLoss.__init__\n"
+           "nt.CrossEntropyLoss.__init__ = lambda self, smoothing=0.0, ignore_id=None: old(self, smoothing)",
+           "encoder_decoder.causal_mask = lambda T, seen=0: np.ones((1, 1, T, seen + T), bool)",
+           "nt.EncoderDecoder.padding = lambda self, ids: None"],
     "16": ["nt.RotaryEmbedding.backward = lambda self, dy: self.turn(dy, *self.recall())",
            "nt.RotaryEmbedding.pairs = lambda self, x: (x[..., :self.d_head // 2], x[..., self.d_head // 2:])",
            "nt.RMSNorm.backward = lambda self, dy: dy * self.gamma.data * self.recall()[1]",

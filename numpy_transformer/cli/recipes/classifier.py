@@ -85,8 +85,8 @@ class Classifier(EncoderRecipe):
         """Lines on the test, if there is one: accuracy, the bag of words beside it, the classes confused."""
         words = BagOfWords.train(*self.training, self.reader.vocab_size, len(self.labels))
         rows, labels = ids_and_labels(self.reader, self.test)
-        yield from classified(model, self.reader, self.labels, self.test)
-        yield (f"a bag of words, logistic regression on the same texts: {words.accuracy(rows, labels):.4f}")
+        yield from classified(model, self.reader, self.labels, rows, labels)
+        yield f"a bag of words, logistic regression on the same texts: {words.accuracy(rows, labels):.4f}"
 
 
     @staticmethod
@@ -94,7 +94,9 @@ class Classifier(EncoderRecipe):
         """Lines on other texts with the labels of a trained run."""
         found = read_data(run.settings | {"data": data}, run.labels)
         texts = found.test if kind_of(data[0]) == "reviews" else found.training + found.validation + found.test
-        yield from [*found.report, *classified(run.model, run.reader, run.labels, texts)]
+        yield from found.report
+        reader = run.reader
+        yield from classified(run.model, reader, run.labels, *ids_and_labels(reader, texts))
 
 
 def is_table(settings):
@@ -155,9 +157,8 @@ def classify(model, reader, rows):
     return np.concatenate(found)[np.argsort(np.concatenate([places for _, places in batches]))]
 
 
-def classified(model, reader, names, examples):
-    """Lines on examples, (text, label): the accuracy, and a table of right (rows) and found (columns) classes."""
-    rows, labels = ids_and_labels(reader, examples)
+def classified(model, reader, names, rows, labels):
+    """Lines on texts as ids: the accuracy, and a table of right (rows) and found (columns) classes."""
     yield from said_of_cuts(reader, len(rows))
     found = classify(model, reader, rows).argmax(-1)
     yield f"accuracy {np.mean(found == labels):.4f} on {len(rows):,} texts"
