@@ -30,7 +30,7 @@ rng = np.random.default_rng(15)
 PAD, BOS, EOS, LETTERS = data.PAD, data.BOS, data.EOS, "abcdefgh"
 TASKS = {"copy": lambda word: word, "reverse": lambda word: word[::-1], "sort": lambda word: "".join(sorted(word)),
          "first": lambda word: word[0]}
-tokens = data.MixedTokenizer([*(f"{name}: " for name in TASKS), *LETTERS])       # a prefix is one token, a letter another
+tokens = data.MixedTokenizer([*(f"{name}: " for name in TASKS), *LETTERS])  # a prefix is one token, a letter another
 V = tokens.vocab_size + 3                   # the ids 0 to 2 are PAD, BOS and EOS
 prefixes = {name: 3 + i for i, name in enumerate(TASKS)}
 letters = {letter: 7 + i for i, letter in enumerate(LETTERS)}

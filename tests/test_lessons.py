@@ -85,6 +85,13 @@ MISTAKES = {                                # at least two for each lesson, in t
            "nt.CrossAttention.backward = lambda self, dy: nt.MultiHeadAttention.backward(self, dy)[:2]",
            "nt.EncoderDecoder.padding = lambda self, ids: None",
            "nt.NoamSchedule.rate = lambda self, n: self.scale * n ** -0.5"],
+    "14": ["nt.EncoderBlock.forward = (lambda f: lambda self, x, mask=None, *rest, **named: f("
+           "self, x, nt.causal_mask(x.shape[-2]), *rest, **named))(nt.EncoderBlock.forward)",
+           "from numpy_transformer import data\nold = data.corrupt\n"
+           "data.corrupt = lambda ids, *rest: (lambda c, *others: (np.where(c != ids, 3, c), *others))(*old(ids, *rest))",
+           "nt.TextEncoder.real = lambda self, ids, mask=None: None",
+           "old = nt.MaskedLanguageModel.forward\nnt.MaskedLanguageModel.forward = lambda self, ids, mask=None, "
+           "segments=None, places=None: old(self, ids, mask, None, places)"],
     "15": ["from numpy_transformer import data\n"
            "data.Pairs.assemble = lambda self, rows: (lambda s, t: ((s, t[:, :-1]), t[:, :-1]))("
            "self.padded(0, rows), self.padded(1, rows))",
