@@ -35,7 +35,7 @@ class Classifier(EncoderRecipe):
     training = [*training_settings(batch_size=64, steps=1500, lr=2e-3, min_lr=1e-5, warmup=100, schedule="cosine",
                                    beta2=0.98, eps=1e-8, weight_decay=0.01, smoothing=0.0), EPOCHS]
     presets = {"small": {}, "rt-polarity": dict(
-        vocab_size=10_000, dropout=0.3, lr=1e-3, weight_decay=0.1, epochs=6, patience=2), "note-001": dict(
+        vocab_size=10_000, num_layers=1, dropout=0.3, weight_decay=0.1, epochs=6, patience=2), "note-001": dict(
         vocab_size=10_000, max_len=200, dropout=0.1, norm="post", positions="sinusoidal", schedule="constant", lr=1e-4,
         warmup=0, beta2=0.999, eps=1e-7, weight_decay=0.0, clip=0.0, epochs=5, patience=2)}
 
