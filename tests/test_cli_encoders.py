@@ -273,7 +273,7 @@ def test_the_settings_of_note_001(folder):
     s = default_settings(Classifier, "note-001")
     expected = dict(vocab_size=10_000, max_len=200, d_model=64, num_heads=4, d_ff=256, num_layers=2, dropout=0.1,
                     batch_size=64, lr=1e-4, eps=1e-7, epochs=5, patience=2, hidden=64, norm="post", activation="relu",
-                    positions="sinusoidal", num_segments=0, schedule="constant", warmup=0, beta1=0.9, beta2=0.999,
+                    positions="sinusoidal", schedule="constant", warmup=0, beta1=0.9, beta2=0.999,
                     weight_decay=0.0, clip=0.0, accumulate=1, label_smoothing=0.0, tokenizer="word", lower=True)
     assert {name: s[name] for name in expected} == expected
     recipe = Classifier(s | {"data": [str(folder / "reviews.csv")], "vocab_size": 300})
@@ -430,7 +430,7 @@ def test_pretrained_weights_are_carried_over_by_name(capsys, folder, tmp_path, u
     mine, theirs = load_run(tmp_path / "run.npz"), load_run(folder / "mlm.npz")
     assert mine.tokenizers[0].to_json() == theirs.tokenizers[0].to_json()
     for name in ("tokenizer", "vocab_size", "lower", "d_model", "num_heads", "num_layers", "d_ff", "norm", "activation",
-                 "positions", "num_segments"):
+                 "positions"):
         assert mine.settings[name] == theirs.settings[name], name
     assert mine.settings["max_len"] == 64
 
@@ -440,7 +440,7 @@ def test_a_pretrained_run_decides_its_sizes(capsys, folder, tmp_path, untrained)
             tmp_path / "run.npz"]
     for option, value, theirs in (("--d-model", 16, 8), ("--num-heads", 1, 2), ("--vocab-size", 500, 2000),
                                   ("--positions", "learned", "rotary"), ("--tokenizer", "bpe", "word"),
-                                  ("--num-segments", 1, 2), ("--norm", "post", "pre"), ("--d-ff", 9, 8)):
+                                  ("--norm", "post", "pre"), ("--d-ff", 9, 8)):
         line = refused(capsys, *base, option, value)
         assert f"{option} is {theirs} in the pretrained run" in line and f"not {value}; leave it out" in line
     assert "--lower is True in the pretrained run" in refused(capsys, *base, "--no-lower")
@@ -725,7 +725,7 @@ def test_a_vector_is_the_mean_of_the_outputs(capsys, folder, tmp_path, kind, mon
     np.testing.assert_allclose(numbers(out), expected, rtol=1e-4, atol=1e-5)
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(texts)))
     code, said, _ = run(capsys, "embed", folder / f"{kind}.npz", "--out", tmp_path / "vectors.npy")
-    assert code == 0 and said == f"saved 40 vectors of width 8 in '{tmp_path / 'vectors.npy'}'\n"
+    assert code == 0 and said == f"saved an array of shape (40, 8) in '{tmp_path / 'vectors.npy'}'\n"
     np.testing.assert_allclose(np.load(tmp_path / "vectors.npy"), expected, rtol=1e-4, atol=1e-5)
 
 
@@ -851,7 +851,7 @@ def test_masked_words_that_are_found(capsys, folder, tmp_path):
 def test_bigrams_know_what_was_learnt_from(capsys, folder):
     loaded = load_run(folder / "mlm.npz")
     recipe = RECIPES["mlm"](loaded.settings, loaded.tokenizers)
-    ids = np.concatenate([loaded.reader.pieces(line) for line in (folder / "text.txt").read_text().split("\n")]) - SPECIAL
+    ids = loaded.reader.pieces((folder / "text.txt").read_text()) - SPECIAL
     known = Bigrams(ids[:len(ids) * 9 // 10], loaded.reader.vocab_size)
     shares = [sum((known.guess(inputs, places, both) == targets).sum() for (inputs, *_, places), targets in
                   recipe.validation) / sum((targets >= 0).sum() for _, targets in recipe.validation)
@@ -921,10 +921,9 @@ def test_the_exact_match_of_each_task(capsys, folder, tmp_path, monkeypatch, com
         text = run(capsys, "evaluate", folder / "text2text.npz")[1]
     else:
         pairs = pairs[::-1]
-        (tmp_path / "a.txt").write_text("".join(f"{source}\n" for source, _ in pairs))
-        (tmp_path / "b.txt").write_text("".join(f"{target}\n" for _, target in pairs))
-        text = run(capsys, "evaluate", folder / "text2text.npz", "--source", tmp_path / "a.txt", "--target",
-                   tmp_path / "b.txt")[1]
+        lines = ["source\ttarget", *map("\t".join, pairs)]
+        (tmp_path / "a.tsv").write_text("\n".join(lines))
+        text = run(capsys, "evaluate", folder / "text2text.npz", "--data", tmp_path / "a.tsv")[1]
     sorts = [target for source, target in pairs if source.startswith("sort")]
     share = sum("a" not in target for target in sorts) / len(sorts)
     assert 0 < share < 1 and f"sort: exact match {share:.2%} of {len(sorts)}" in text
@@ -963,12 +962,12 @@ def bad(folder):
         path.unlink()
     for name, text in {
             "one.csv": "text,label\na,pos\nb,pos\n", "few.csv": "text,label\na film,pos\na story,neg\nthe end\n",
-            "unknown.csv": "text,label\na film,pos\nthe film,so so\n", "signs.csv": "text,label\n#,pos\n%%,neg\n",
+            "unknown.csv": "text,label\na film,pos\nthe film,so so\n", "signs.csv": "text,label\n" + 9 * "#,pos\n%%,neg\n",
             "tag.conll": "Ann B-per\nwent O\nhome X-loc\n", "narrow.conll": "Ann B-per\n\nwent\n",
             "alone.conll": "Ann B-per\n", "other.conll": "Ann B-thing\n", "short.txt": "the film " * 20,
             "untasked.tsv": "source\ttarget\nsort: ba\tab\nplanet\taelnpt\n", "tasked.txt": "sort: ab\n",
             "narrow.tsv": "source\ttarget\nsort: ba\tab\nsort: ab\n", "columns.tsv": "from\tto\nsort: ba\tab\n",
-            "empty.txt": "", "blank.txt": "***\n\n", "plain.txt": "ab\n"}.items():
+            "empty.txt": "", "blank.txt": "***\n\n"}.items():
         (folder / name).write_text(text)
     return folder
 
@@ -989,18 +988,17 @@ CLASSIFIER, TAGGER, MLM, TASKS = ([kind, *BASE[kind], "--data"] for kind in BASE
     ([*CLASSIFIER, "reviews.csv", "--text-column", "review"], "one column 'review', but its .* are 'text', 'label'"),
     ([*CLASSIFIER, "films.neg", "films.pos", "--text-column", "text"], "--text-column would do nothing: .*FILE.csv"),
     (["classifier", "--label-column", "x"], "--label-column would do nothing"),
-    ([*CLASSIFIER, "reviews.csv", "--epochs", 2], "--steps would do nothing: --epochs decides"),
-    (["classifier", *SIZES, "--epochs", 2, "--validate-every", 2], "--validate-every would do nothing"),
-    ([*CLASSIFIER, "reviews.csv", "--label-smoothing", 0.1], "--label-smoothing would do nothing"),
+    ([*CLASSIFIER, "reviews.csv", "--epochs", 2], "--epochs 2 and --steps 6 both say how long"),
+    ([*CLASSIFIER, "reviews.csv", "--label-smoothing", 0.1], "--label-smoothing 0.1 would do nothing"),
     ([*CLASSIFIER, "reviews.csv", "--max-len", 4], "'4' is not a whole number of at least 5"),
     ([*CLASSIFIER, "reviews.csv", "--num-heads", 3], "d_model = 8 is not divisible"),
     ([*TAGGER, "names.conll", "names.conll", "names.conll", "names.conll"], "names 4 files; give at most 3"),
     ([*TAGGER, "tag.conll"], "tag.conll', line 3: 'X-loc' is no tag of a word"),
     ([*TAGGER, "narrow.conll"], "narrow.conll', line 3: .* the line has 1"),
-    ([*TAGGER, "alone.conll"], "too few to learn from and to validate"),
+    ([*TAGGER, "alone.conll"], "too few; give more"),
     ([*TAGGER, "none.conll"], "there is no file .*W-NUT"),
     ([*TAGGER, "names.conll", "other.conll"], "'B-thing' is none of those that are learnt, O, B-loc, B-per, I-loc"),
-    ([*TAGGER, "names.conll", "--epochs", 2], "--steps would do nothing"),
+    ([*TAGGER, "names.conll", "--epochs", 2], "both say how long"),
     ([*MLM, "short.txt"], "a text of 40 tokens is too short: .* 111 are needed"),
     ([*MLM, "empty.txt"], "empty.txt' is empty"), ([*MLM, "none.txt"], "cannot read"),
     ([*MLM, "text.txt", "--masked", 0], "0"), ([*MLM, "text.txt", "--masked", 1], "'1' is not a number .* below 1"),
@@ -1045,7 +1043,7 @@ def test_bad_input_of_train_gets_one_line_and_replaces_nothing(capsys, bad, tmp_
     (["evaluate", "{classifier}", "--beam", 3], "measure it on --data PATH, or without files|beam"),
     (["evaluate", "{tagger}", "--limit", 3], "measure it on --data PATH, or without files"),
     (["evaluate", "{mlm}", "--source", "{films}", "--target", "{films}"], "measure it on --data"),
-    (["evaluate", "{text2text}", "--data", "{tasks}"], "measure it on --source FILE and --target FILE, both"),
+    (["evaluate", "{text2text}", "--source", "{films}", "--target", "{films}"], "measure it on --data FILE.tsv"),
     (["evaluate", "{tagger}", "--data", "{tag}"], "line 3: 'X-loc' is no tag"),
     (["evaluate", "{mlm}", "--data", "{empty}"], "is empty"),
     (["evaluate", "{mlm}", "--data", "{none}"], "cannot read"),
@@ -1070,8 +1068,9 @@ def test_a_text_too_short_to_be_learnt_can_be_measured(capsys, bad):
 
 def test_files_without_tasks_are_refused_before_the_work(capsys, bad, monkeypatch):
     monkeypatch.setattr("numpy_transformer.cli.evaluate.translate", lambda *_: pytest.fail("it began"))
-    plain = bad / "plain.txt"
-    line = refused(capsys, "evaluate", bad / "text2text.npz", "--source", plain, "--target", plain)
+    plain = bad / "plain.tsv"
+    plain.write_text("source\ttarget\nab\tba\n")
+    line = refused(capsys, "evaluate", bad / "text2text.npz", "--data", plain)
     assert "the source 'ab' names no task" in line
 
 

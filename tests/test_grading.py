@@ -114,13 +114,13 @@ def test_single_files_and_names_of_learning_platforms(tmp_path, capsys):
     hand_in(folder, SOFTMAX, name="Kim_12345_assignsubmission_file_ex01_softmax.py")
     hand_in(folder, BACKWARD, "SMB-2", name="Alex_ex2.py")
     hand_in(folder, BACKWARD, name="notes.py")
-    hand_in(folder, BACKWARD, name="Mia_ex77_else.py")
+    hand_in(folder, BACKWARD, name="Mia_ex97_else.py")
     rows, _, error = grade(capsys, folder, tmp_path / "scores.csv")
     assert [(row["student"], row["exercise"][:4], row["status"]) for row in rows] == [
         ("Alex", "ex01", "missing"), ("Alex", "ex02", "fail"),
         ("Kim_12345", "ex01", "pass"), ("Kim_12345", "ex02", "pass"),
         ("Mia", "ex01", "missing"), ("Mia", "ex02", "missing")]
-    assert "left out, as they are for no exercise: notes.py, ex77" in error
+    assert "left out, as they are for no exercise: notes.py, ex97" in error
     assert not (tmp_path / "scores.csv.bak").exists()
 
 
@@ -193,7 +193,7 @@ def test_what_cannot_be_graded_is_refused_in_a_line_and_nothing_is_lost(case, tm
         hand_in(folder, BACKWARD, name="Zoé_ex02.py")
         word = "a folder and files"
     elif case == "unknown":
-        options, word = [*options, "--only", "02,77"], "'77'"
+        options, word = [*options, "--only", "02,97"], "'77'"
     elif case == "out":
         out, word = tmp_path / "none" / "scores.csv", "name a file in a folder that is there"
     elif case == "out is a folder":

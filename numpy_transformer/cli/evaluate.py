@@ -13,12 +13,14 @@ from ..training.trainer import evaluate
 from .generate import BATCH, add_beam, translate
 from .parser import add_command, whole_number
 from .recipes import RECIPES
-from .recipes.text_to_text import by_task
+from .recipes.text_to_text import by_task, read_all_tasks
 from .runs import TITLES, load_run
 
 
-PAIRS = {"source", "target", "limit"}, "--source FILE and --target FILE, both"
-FITTING = {"lm": ({"text"}, "--text FILE"), "seq2seq": PAIRS, "text2text": PAIRS}     # kind: options, and their names
+SEARCH = {"limit", "beam", "length_penalty"}
+FITTING = {"lm": ({"text"}, "--text FILE"),                         # kind: its options, and what to say of them
+           "seq2seq": ({"source", "target", *SEARCH}, "--source FILE and --target FILE, both"),
+           "text2text": ({"data", *SEARCH}, "--data FILE.tsv")}
 
 
 def add(commands):
@@ -31,12 +33,11 @@ def add(commands):
     parser.add_argument("--text", metavar="FILE", help="text for a language model, all of it")
     parser.add_argument("--source", metavar="FILE", help="sentences for an encoder-decoder, a line each")
     parser.add_argument("--target", metavar="FILE", help="their translations, line by line")
-    parser.add_argument("--data", nargs="+", metavar="PATH", help="what `train` takes under this name, for a "
-                                                                  "classifier (of aclImdb its test), a tagger or a "
-                                                                  "masked model")
+    parser.add_argument("--data", nargs="+", metavar="PATH", help="what `train` takes under this name, for "
+                                                                  "other kinds of model; of aclImdb its test")
     parser.add_argument("--limit", type=whole_number(1), metavar="N",
                         help="only N of the pairs, drawn at random (default: all)")
-    add_beam(parser, default=1)
+    add_beam(parser, beam=None, penalty=None)
     parser = add_command(commands, "info", run_info, help="what is in a trained model's file",
                          description="Print configuration, progress and parameters of a run.")
     parser.add_argument("file", metavar="RUN.npz", help="written by `train`")
@@ -45,13 +46,14 @@ def add(commands):
 def run_evaluate(arguments):
     run = load_run(arguments.file)
     kind, files = run.meta["kind"], (arguments.source, arguments.target)
-    named = {name for name in ("text", "source", "target", "data", "limit") if getattr(arguments, name)}
+    options = "text", "source", "target", "data", "limit", "beam", "length_penalty"
+    named = {name for name in options if getattr(arguments, name) is not None}
     fits, remedy = FITTING.get(kind, ({"data"}, "--data PATH"))
     if not named <= fits or any(files) != all(files):
         raise ValueError(f"{run.path!r} holds {TITLES[kind]}; measure it on {remedy}, or without files")
     if kind == "lm":
         evaluate_language_model(run, arguments.text)
-    elif "source" in fits:
+    elif SEARCH <= fits:
         evaluate_pairs(run, files if all(files) else None, arguments)
     elif arguments.data:
         print(*RECIPES[kind].measured(run, arguments.data), sep="\n")
@@ -75,9 +77,13 @@ def evaluate_language_model(run, path):
 
 
 def evaluate_pairs(run, files, arguments):
+    beam, penalty = arguments.beam or 1, 0.6 if arguments.length_penalty is None else arguments.length_penalty
     if files:
         pairs, report = read_pairs(*files)
         what = " and ".join(files)
+    elif arguments.data:
+        pairs, report = read_all_tasks(arguments.data)
+        what = arguments.data[0]
     else:
         recipe = recipe_of(run)
         task = "tasks" if run.meta["kind"] == "text2text" else run.settings["task"]
@@ -95,11 +101,11 @@ def evaluate_pairs(run, files, arguments):
     order = sorted(range(len(pairs)), key=lambda n: len(framed[n]))
     found = [""] * len(pairs)
     for rows in tracked([order[i:i + BATCH] for i in range(0, len(order), BATCH)], "translate"):
-        for n, best in zip(rows, translate(run, [framed[n] for n in rows], arguments.beam, arguments.length_penalty)):
+        for n, best in zip(rows, translate(run, [framed[n] for n in rows], beam, penalty)):
             found[n] = best[0][0]
     short = "" if any(len(tokenize(target)) >= 4 for target in targets) else " (0 by definition: no target has 4 words)"
     print(f"exact match {exact_match(found, targets):.2%}, BLEU {corpus_bleu(found, targets):.2f}{short}, "
-          f"beam {arguments.beam}")
+          f"beam {beam}")
     if run.meta["kind"] == "text2text":
         print(*by_task(pairs, found), sep="\n")
 

@@ -32,15 +32,15 @@ def add(commands):
                          description="Print the target of each source, a line each.")
     parser.add_argument("file", metavar="RUN.npz", help="written by `train seq2seq` or `train text2text`")
     parser.add_argument("texts", nargs="*", metavar="TEXT", help="sources; if left out, the lines of standard input")
-    add_beam(parser, default=4)
+    add_beam(parser, beam=4, penalty=0.6)
     parser.add_argument("--n-best", type=whole_number(1), default=1, metavar="N",
                         help="print the N best targets of each source, with their scores")
 
 
-def add_beam(parser, default):
-    parser.add_argument("--beam", type=whole_number(1), default=default, metavar="N",
+def add_beam(parser, beam, penalty):
+    parser.add_argument("--beam", type=whole_number(1), default=beam, metavar="N",
                         help="targets followed side by side; 1 is greedy")
-    parser.add_argument("--length-penalty", type=number(0), default=0.6, metavar="A", help="favours long targets")
+    parser.add_argument("--length-penalty", type=number(0), default=penalty, metavar="A", help="favours long targets")
 
 
 def run_generate(arguments):

@@ -77,23 +77,31 @@ def run_fill(arguments):
     for number, shares in enumerate(Softmax().eval()(logits)):
         if number:
             print()
-        for token in shares.argsort()[::-1][:arguments.top]:
-            print(f"{shares[token]:.4f}\t{reader.name(token)}")
+        for token in shares.argsort()[::-1][:min(arguments.top, np.count_nonzero(shares))]:
+            print(f"{shares[token]:.4f}\t{printable(reader.name(token))}")
+
+
+def printable(text):
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def run_embed(arguments):
     run, found = load_run(arguments.file, *ENCODERS), []
     if arguments.out:
+        if not arguments.out.endswith(".npy"):
+            raise ValueError(f"--out {arguments.out!r} must end in .npy: it becomes an array for np.load")
         check_writable(arguments.out)
     reader = run.reader
     for _, rows in read_lines(arguments.texts, reader):
-        found.append(vectors(run.model, rows))
+        found.append(vectors(run.model, reader, rows))
         if not arguments.out:
             print(*("\t".join(f"{number:.6g}" for number in vector) for vector in found.pop()), sep="\n", flush=True)
     if arguments.out:
+        if not found:
+            raise ValueError("there is no text on standard input; give a line for each vector")
         with open(arguments.out, "wb") as file:
             np.save(file, np.concatenate(found))
-        print(f"saved {sum(map(len, found)):,} vectors of width {found[0].shape[1]} in {arguments.out!r}")
+        print(f"saved an array of shape {(sum(map(len, found)), found[0].shape[1])} in {arguments.out!r}")
 
 
 def run_similar(arguments):
@@ -102,16 +110,17 @@ def run_similar(arguments):
     lines = [line for line in read_text(arguments.within).split("\n") if len(reader.pieces(line))]
     if not lines:
         raise ValueError(f"no line of {arguments.within!r} has a word; name a file with a sentence a line")
-    text, *others = vectors(run.model, [reader.read(line) for line in [arguments.text, *lines]])
+    text, *others = vectors(run.model, reader, [reader.read(line) for line in [arguments.text, *lines]])
     cosines = others @ text / (np.linalg.norm(others, axis=1) * np.linalg.norm(text))
     say_cuts(reader, 1 + len(lines))
     for n in np.argsort(-cosines, kind="stable")[:arguments.top]:
         print(f"{cosines[n]:.4f}\t{lines[n].strip()}")
 
 
-def vectors(model, rows):
+def vectors(model, reader, rows):
     """(N, d_model) sentence vectors of texts as ids, in their order."""
-    batches = LabelledTexts(rows, range(len(rows)), BATCH, 0).batches()
+    width = None if model.mask_padding else reader.max_len
+    batches = LabelledTexts(rows, range(len(rows)), BATCH, 0, width=width).batches()
     found = np.concatenate([model.embed(*inputs) for inputs, _ in batches])
     return found[np.argsort(np.concatenate([places for _, places in batches]))]
 
@@ -131,6 +140,7 @@ def read_lines(texts, reader):
         if kept:
             yield tuple(zip(*kept))
         if trouble:
+            say_cuts(reader, count)
             raise trouble
     say_cuts(reader, count)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..training import carry_over
 from ..training.checkpoint import Checkpoint, average_checkpoints, check_writable, read_checkpoint, write_checkpoint
 from .parser import add_command
-from .recipes import RECIPES, all_settings, default_settings, idle_rates, load_tokenizers, make_model, make_trainer
+from .recipes import RECIPES, all_settings, default_settings, idle_rates, load_tokenizers, make_model, make_trainer, shorten_warmup
 from .runs import check_meta, load_run
 from .settings import add_settings, given_settings, resumed_settings
 
@@ -46,13 +46,18 @@ def run(arguments):
     given = given_settings(arguments, all_settings(kind))
     settings = (resumed_settings(saved["settings"], given, MAY_CHANGE) if saved else
                 default_settings(kind, preset, **given))
+    check_epochs(settings, given)
     tokenizers, pretrained = saved and load_tokenizers(saved), None
     if not saved:
         check_idle(given, kind, settings)
         if settings.get("pretrained"):
             pretrained = load_run(settings["pretrained"], "mlm")
+            if os.path.realpath(pretrained.path) == os.path.realpath(out):
+                raise ValueError(f"--pretrained and --out are both {str(out)!r}; name another file with --out")
             settings, tokenizers = adopt(settings, given, kind.decided, pretrained), pretrained.tokenizers
     recipe = kind(settings, tokenizers)
+    if not saved and "warmup" not in given:
+        shorten_warmup(settings)                # --epochs may have come to few steps
     if saved and saved["corpus"] != recipe.corpus:
         raise ValueError(f"the texts are not those with which the run in {str(out)!r} was begun; restore them, or "
                          "begin another run under another --out")
@@ -78,6 +83,15 @@ def run(arguments):
         except KeyboardInterrupt as stop:
             raise KeyboardInterrupt(f"{str(stop) or 'interrupted'}; --resume goes on") from stop
     finish(trainer, recipe, checkpoint, arguments.curves)
+
+
+def check_epochs(settings, given):
+    """--steps instead of the epochs of a configuration or of the run; not both."""
+    if "steps" in given and "epochs" in given:
+        raise ValueError(f"--epochs {given['epochs']} and --steps {given['steps']} both say how long to train; give one "
+                         "of them")
+    if "steps" in given and "epochs" in settings:
+        settings["epochs"] = None
 
 
 def adopt(settings, given, decided, pretrained):

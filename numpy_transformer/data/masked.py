@@ -18,8 +18,7 @@ def corrupt(ids, rng, vocab_size, share=0.15):
     Raises: ValueError if share is not in (0, 1], or no row has an ordinary token.
     Source: Devlin et al. 2019, section 3.1 and appendix A.1.
     """
-    if not 0 < share <= 1:
-        raise ValueError(f"share is {share}, but it must be above 0 and at most 1; 0.15 is usual")
+    check_share(share)
     ordinary = ids >= SPECIAL
     if not ordinary.any():
         raise ValueError(f"none of the {ids.size} ids is an ordinary token, of at least {SPECIAL}, so nothing can be "
@@ -35,6 +34,11 @@ def corrupt(ids, rng, vocab_size, share=0.15):
     return corrupted, np.where(real, places, 0), np.where(real, np.take_along_axis(ids, places, 1), IGNORE)
 
 
+def check_share(share):
+    if not 0 < share <= 1:
+        raise ValueError(f"share is {share}, but it must be above 0 and at most 1; 0.15 is usual")
+
+
 class MaskedWindows:
     """Batches ((corrupted, None, segments, places), targets) of [CLS] A [SEP] or [CLS] A [SEP] B [SEP].
 
@@ -47,17 +51,22 @@ class MaskedWindows:
         length : int, ids in a row, specials included; batch_size, seed : int
         vocab_size : int, the tokenizer's + SPECIAL
         share : as corrupt
+        held_out : ids that validate, instead of the last tenth
     """
 
-    def __init__(self, ids, length, batch_size, seed, vocab_size, share=0.15):
+    def __init__(self, ids, length, batch_size, seed, vocab_size, share=0.15, held_out=None):
         ids = np.asarray(ids)
         cut = len(ids) * 9 // 10
-        self.train, self.held_out = ids[:cut], ids[cut:]
+        self.train, self.held_out = (ids[:cut], ids[cut:]) if held_out is None else (ids, np.asarray(held_out))
         self.length, self.batch_size, self.seed = length, batch_size, seed
         self.vocab_size, self.share = vocab_size, share
         if length < 5 or batch_size < 1:
             raise ValueError(f"length is {length}, batch_size {batch_size}; give at least 5, which holds "
                              "[CLS] A [SEP] B [SEP], and 1")
+        check_share(share)
+        if len(self.held_out) < length and held_out is not None:
+            raise ValueError(f"a text of {len(held_out):,} tokens is too short: it must fill a row of {length}; use a "
+                             "longer one")
         if len(self.held_out) < length:
             raise ValueError(f"a text of {len(ids):,} tokens is too short: its last tenth must fill a row of {length}, "
                              f"so {10 * length - 9:,} are needed; use a longer text")

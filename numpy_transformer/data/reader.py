@@ -21,7 +21,7 @@ class TextReader:
         max_len : int, ids in all; longer texts lose their end
         lower : bool; True reads words in lower case and the punctuation of sentences, False everything as it is
 
-    `cut` counts the texts that were too long.
+    `cut` counts the texts that were too long for `read`.
     """
 
     def __init__(self, tokens, max_len, lower=True):
@@ -42,6 +42,7 @@ class TextReader:
         if not len(pieces):
             raise ValueError(f"the text {text[:40]!r} is empty; give at least one word" if not text.strip() else
                              f"there is no word in {text[:40]!r}; give at least one")
+        self.cut += len(pieces) > self.max_len - 2
         return self.frame([pieces])
 
     def read_words(self, words):
@@ -65,11 +66,11 @@ class TextReader:
 
     def name(self, token):
         """What an id stands for, without the space before it."""
-        return SPECIALS[token] if token < SPECIAL else self.tokens.decode([token - SPECIAL]).strip(" ")
+        name = SPECIALS[token] if token < SPECIAL else self.tokens.decode([token - SPECIAL])
+        return name.removeprefix(" ") or name
 
     def frame(self, pieces):
         ids = np.concatenate(pieces).astype(np.int64)
-        self.cut += len(ids) > self.max_len - 2
         return np.concatenate([[CLS], ids[:self.max_len - 2], [SEP]])
 
 

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from ..layers.activations import ReLU
+from ..layers.activations import GELU, ReLU
 from ..layers.dropout import Dropout
 from ..layers.embedding import Embedding, Unembedding
-from ..layers.feed_forward import ACTIVATIONS
 from ..layers.initial import DTYPE
 from ..layers.linear import Linear
 from ..layers.normalization import LayerNorm
@@ -141,7 +140,7 @@ class TokenClassifier(TextEncoder):
 
 
 class MaskedLanguageModel(TextEncoder):
-    """Logits of the words that were hidden: TextEncoder, Linear, activation, LayerNorm, transposed embedding, bias.
+    """Logits of the words that were hidden: TextEncoder, Linear, GELU, LayerNorm, transposed embedding, bias.
 
     Parameters: as TextEncoder, with BERT's activation, positions and two segments
     Shape: ids (B, T), mask=None, segments=None, places=None -> logits (B, T, vocab_size); with places (B, K), integers,
@@ -155,7 +154,7 @@ class MaskedLanguageModel(TextEncoder):
         rng = np.random.default_rng(rng)
         super().__init__(vocab_size, d_model, num_heads, num_layers, d_ff, activation=activation, positions=positions,
                          num_segments=num_segments, eps=eps, rng=rng, **options)
-        self.transform, self.activation = Linear(d_model, d_model, rng=rng), ACTIVATIONS[activation]()
+        self.transform, self.activation = Linear(d_model, d_model, rng=rng), GELU()
         self.norm, self.output = LayerNorm(d_model, eps), Unembedding(self.embedding.weight)
         self.bias = Parameter(np.zeros(vocab_size, DTYPE))
 

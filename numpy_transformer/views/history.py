@@ -22,15 +22,20 @@ def learning_curves(histories):
         axes.set_title(title, parse_math=False)
         if scored[title]:
             axes.set_ylabel("loss (nats per target)")
-            draw_scores(next(places), rows)
+            axes = next(places)
+            draw_scores(axes, rows)
+            axes.set_title(title, parse_math=False)
     return figure
 
 
 def run_history(rows, title, training="training"):
     """A run's loss, learning rate and norm of the gradient before clipping, step by step; `training` names its loss."""
-    figure = Figure(figsize=(14, 4.2), layout="constrained")
-    loss, rate, norm = figure.subplots(1, 3)
+    scored = any(name in row for row in rows for name in SCORES)
+    figure = Figure(figsize=(4.7 * (3 + scored), 4.2), layout="constrained")
+    loss, rate, norm, *scores = figure.subplots(1, 3 + scored)
     draw_loss(loss, rows, training)
+    for axes in scores:
+        draw_scores(axes, rows)
     steps = [row["step"] for row in rows]
     rate.plot(steps, [row["lr"] for row in rows], color="C2")
     rate.set_ylabel("learning rate")
@@ -48,7 +53,7 @@ def draw_scores(axes, rows):
         measured = [(row["step"], row[name]) for row in rows if name in row]
         if measured:
             axes.plot(*zip(*measured), color=color, marker="o", markersize=4, label=label)
-    axes.set(xlabel="step", ylabel="share right", ylim=(None, 1.02))
+    axes.set(xlabel="step", ylabel="score", ylim=(None, 1.02))
     axes.grid(alpha=0.3)
     axes.legend()
 

@@ -22,9 +22,13 @@ def all_settings(recipe):
 def default_settings(recipe, preset, **changes):
     """The settings of a named configuration, with changes; a short cosine warms up over a tenth of it."""
     settings = {setting.name: setting.default for setting in all_settings(recipe)} | recipe.presets[preset] | changes
-    if "steps" in changes and "epochs" not in changes and "epochs" in settings:
-        settings["epochs"] = None
-    if settings["schedule"] == "cosine" and "warmup" not in changes and settings["warmup"] >= settings["steps"]:
+    if settings.get("epochs") and "validate_every" not in changes:
+        settings["validate_every"] = None       # as many steps as an epoch has
+    return settings if "warmup" in changes else shorten_warmup(settings)
+
+
+def shorten_warmup(settings):
+    if settings["schedule"] == "cosine" and settings["warmup"] >= settings["steps"]:
         settings["warmup"] = settings["steps"] // 10
     return settings
 

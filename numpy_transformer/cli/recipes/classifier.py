@@ -1,5 +1,7 @@
 """A classifier of texts, and the bag of words beside it."""
 
+from collections import Counter
+
 import numpy as np
 
 from ...data.baselines import BagOfWords
@@ -41,29 +43,32 @@ class Classifier(EncoderRecipe):
 
     @staticmethod
     def idle(settings):
-        columns = [] if is_table(settings) else [(["text_column", "label_column"], "they belong to --data FILE.csv")]
-        return columns + EncoderRecipe.idle(settings)
+        return [] if is_table(settings) else [(["text_column", "label_column"], "they belong to --data FILE.csv")]
 
     def __init__(self, settings, tokenizers=None, labels=None):
         self.settings = s = settings
         data = read_data(s, labels)
         self.labels, self.report, training, validation = data.labels, data.report, data.training, data.validation
+        if len(self.labels) == 2 and s["label_smoothing"]:
+            raise ValueError(f"--label-smoothing {s['label_smoothing']} would do nothing: with two labels there is one "
+                             "logit; leave it out")
         if not validation:
-            training, validation = hold_out_tenth(training, s["seed"])
+            training, validation = hold_out_tenth(training, s["seed"], lambda example: example[1])
         self.read_with(tokenizers, [text for text, _ in training])
         self.training, held_out = ids_and_labels(self.reader, training), ids_and_labels(self.reader, validation)
         kept = len(self.training[0]) + len(held_out[0])
         if kept < len(training) + len(validation):
             self.report += [f"left out {len(training) + len(validation) - kept:,} texts without a word"]
         self.report += said_of_cuts(self.reader, kept)
-        self.test = data.test or validation
+        self.test, self.tested = data.test or validation, bool(data.test)
         width = None if s["mask_padding"] else s["max_len"]
         self.batches = LabelledTexts(*self.training, s["batch_size"], s["seed"], width=width)
         self.validation = LabelledTexts(*held_out, BATCH, 0, width=width).batches()
-        known = [side[:len(held_out[0])] for side in self.training]
-        self.known = LabelledTexts(*known, BATCH, 0, width=width).batches()
+        known = np.random.default_rng([s["seed"], 10]).permutation(len(self.training[0]))[:len(held_out[0])]
+        self.known = LabelledTexts(*([side[i] for i in known] for side in self.training), BATCH, 0, width=width).batches()
         self.count_steps()
-        self.corpus = {"labels": self.labels, "sha256": digest("\n".join(text for text, _ in training + validation))}
+        texts = (f"{label}\t{text}" for text, label in training + validation)
+        self.corpus = {"labels": self.labels, "sha256": digest("\n".join(texts))}
         self.description = (f"{len(training):,} texts of {' and '.join(s['data'] or [GENERATED])}, "
                             f"{len(validation):,} to validate, {f'{len(data.test):,}' if data.test else 'none'} to test; "
                             f"labels: {', '.join(self.labels)}")
@@ -85,6 +90,7 @@ class Classifier(EncoderRecipe):
         """Lines on the test, if there is one: accuracy, the bag of words beside it, the classes confused."""
         words = BagOfWords.train(*self.training, self.reader.vocab_size, len(self.labels))
         rows, labels = ids_and_labels(self.reader, self.test)
+        yield f"on the {'test' if self.tested else 'texts that validate, as there is no test'}:"
         yield from classified(model, self.reader, self.labels, rows, labels)
         yield f"a bag of words, logistic regression on the same texts: {words.accuracy(rows, labels):.4f}"
 
@@ -112,13 +118,18 @@ def read_data(settings, labels=None):
                              progress.advance)
 
 
-def hold_out_tenth(examples, seed):
-    """(training, validation): a tenth of the examples, drawn at random, validates."""
-    order = np.random.default_rng([seed, 8]).permutation(len(examples)).tolist()
-    cut = max(1, len(examples) // 10)
-    if len(examples) < 2:
-        raise ValueError(f"{len(examples)} texts are too few to learn from and to validate; give at least 2")
-    return [examples[i] for i in order[cut:]], [examples[i] for i in order[:cut]]
+def hold_out_tenth(examples, seed, kind=lambda example: None):
+    """(training, validation): a tenth of the examples, drawn at random, validates; of each kind one is left to learn."""
+    left, held = Counter(map(kind, examples)), set()
+    for i in np.random.default_rng([seed, 8]).permutation(len(examples)).tolist():
+        if len(held) < max(1, len(examples) // 10) and left[kind(examples[i])] > 1:
+            left[kind(examples[i])] -= 1
+            held.add(i)
+    if not held:
+        raise ValueError(f"to learn from {len(examples)} and to validate on others are too few; give more, at least 2 of "
+                         "a kind")
+    parts = [[example for i, example in enumerate(examples) if (i in held) == wanted] for wanted in (False, True)]
+    return parts[0], parts[1]
 
 
 def ids_and_labels(reader, examples):

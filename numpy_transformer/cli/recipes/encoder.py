@@ -10,15 +10,14 @@ from .parts import train_tokenizer
 BATCH = 64                                      # texts read together where nothing is learnt
 
 
-def encoder_settings(d_model, num_layers, d_ff, dropout, norm, activation, positions, num_segments=0):
+def encoder_settings(d_model, num_layers, d_ff, dropout, norm, activation, positions):
     return [
         count("d_model", d_model, "width"), count("num_heads", 4, "attention heads"),
         count("num_layers", num_layers, "blocks"), count("d_ff", d_ff, "width of the feed-forward layers"),
         rate("dropout", dropout, "share of activations dropped in training", 1),
         choice("norm", norm, "before or behind each sublayer", "pre", "post"),
         choice("activation", activation, "of the feed-forward layers", *ACTIVATIONS, "swiglu"),
-        choice("positions", positions, "how the model knows the order", "sinusoidal", "learned", "rotary"),
-        count("num_segments", num_segments, "kinds of segment that have an embedding", 0)]
+        choice("positions", positions, "how the model knows the order", "sinusoidal", "learned", "rotary")]
 
 
 def text_settings(tokenizer, vocab_size, lower, max_len):
@@ -29,7 +28,8 @@ def text_settings(tokenizer, vocab_size, lower, max_len):
         count("max_len", max_len, "longest text in tokens, [CLS] and [SEP] included", 5)]
 
 
-EPOCHS = count("epochs", None, "times that each text is learnt from, instead of --steps; validates after each")
+EPOCHS = count("epochs", None, "times that each text is learnt from, instead of --steps; validates after each, if "
+               "--validate-every is not given")
 PRETRAINED = Setting("pretrained", None, "begin with the weights, tokens and sizes of this run of `train mlm`", str)
 
 
@@ -37,8 +37,8 @@ class EncoderRecipe:
     """The settings of the reader and the encoder as objects. `labels`: the names of the classes, by their ids."""
 
     config_help = "named settings, of which each can still be changed (default: small)"
-    decided = ("tokenizer", "vocab_size", "lower", "d_model", "num_heads", "num_layers", "d_ff", "norm",
-               "activation", "positions", "num_segments")       # by a pretrained model
+    decided = ("tokenizer", "vocab_size", "lower", "d_model", "num_heads", "num_layers", "d_ff", "norm", "activation",
+               "positions")                     # by a pretrained model
     labels = None
 
     @staticmethod
@@ -47,7 +47,7 @@ class EncoderRecipe:
 
     @staticmethod
     def idle(settings):
-        return [(["steps", "validate_every"], "--epochs decides")] if settings.get("epochs") else []
+        return []
 
     @classmethod
     def make_reader(cls, settings, tokenizer):
@@ -67,14 +67,14 @@ class EncoderRecipe:
         """--epochs in steps."""
         s = self.settings
         if s["epochs"]:
-            s["validate_every"] = -(-len(self.batches) // s["accumulate"])
+            s["validate_every"] = s["validate_every"] or -(-len(self.batches) // s["accumulate"])
             s["steps"] = -(-s["epochs"] * len(self.batches) // s["accumulate"])
 
     def config(self):
         s = self.settings
-        return {"vocab_size": self.reader.vocab_size, "pad_id": PAD,
+        return {"vocab_size": self.reader.vocab_size, "pad_id": PAD, "num_segments": 2 if s.get("pretrained") else 0,
                 **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "max_len",
-                                              "norm", "activation", "positions", "num_segments")}}
+                                              "norm", "activation", "positions")}}
 
 
 def said_of_cuts(reader, count):

@@ -24,7 +24,7 @@ class Masked(EncoderRecipe):
     source = [paths("data", f"UTF-8 texts; if left out, {GENERATED}, which Python carries"),
               *text_settings("word", 2000, lower=True, max_len=32),
               rate("masked", SHARE, "share of the tokens that are masked in training", 1)]
-    model = encoder_settings(128, 2, 512, 0.1, "pre", "gelu", "rotary", num_segments=2)
+    model = encoder_settings(128, 2, 512, 0.1, "pre", "gelu", "rotary")
     training = training_settings(batch_size=32, steps=1600, lr=3e-3, min_lr=1.5e-4, warmup=160, schedule="cosine",
                                  beta2=0.98, eps=1e-8, weight_decay=0.1, smoothing=0.0)
     presets = {"small": {}}
@@ -39,6 +39,9 @@ class Masked(EncoderRecipe):
         self.report, self.corpus = [], {"sha256": digest(text)}
         self.description = (f"{len(text):,} characters of {' and '.join(s['data'] or [GENERATED])}, {len(ids):,} "
                             f"tokens of {self.reader.tokens.vocab_size:,} kinds, nine tenths to learn from")
+
+    def config(self):
+        return super().config() | {"num_segments": 2}
 
     def criterion(self, smoothing=0.0):
         return CrossEntropyLoss(smoothing, ignore_id=IGNORE)
@@ -74,9 +77,7 @@ class Masked(EncoderRecipe):
 
 def held_out(reader, ids, seed, whole=False):
     """Batches of the last tenth of a text, or of all of it, masked as in BERT."""
-    windows = MaskedWindows(ids, reader.max_len, 1, seed, reader.vocab_size, SHARE)
-    windows.held_out = ids if whole else windows.held_out
-    return windows.validation()
+    return MaskedWindows(ids, reader.max_len, 1, seed, reader.vocab_size, SHARE, ids if whole else None).validation()
 
 
 def found_words(model, batches):

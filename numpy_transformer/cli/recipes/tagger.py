@@ -34,7 +34,8 @@ class Tagger(EncoderRecipe):
         self.settings = s = settings
         self.learnt, self.held_out, test = read_data(s)
         self.test = test or self.held_out
-        self.labels = ["O", *sorted({tag for _, tags in self.learnt for tag in tags} - {"O"})]
+        known = self.learnt + self.held_out if len(s["data"] or []) == 1 else self.learnt
+        self.labels = ["O", *sorted({tag for _, tags in known for tag in tags} - {"O"})]
         self.read_with(tokenizers, [" ".join(words) for words, _ in self.learnt])
         sides, lost = zip(*(examples(self.reader, self.labels, part) for part in (self.learnt, self.held_out)))
         self.report = [f"left out {sum(lost):,} words behind the first {s['max_len']} tokens of their sentence "
@@ -62,6 +63,7 @@ class Tagger(EncoderRecipe):
 
     def results(self, model):
         """Lines on the test: the scores of each type, and beside them what the words alone reach."""
+        yield f"on the {'sentences that validate, as there is no test' if self.test is self.held_out else 'test'}:"
         yield from tagged(model, self.reader, self.labels, self.test)
         right = [tags for _, tags in self.test]
         words = entity_scores(right, tag_baseline(self.learnt, [words for words, _ in self.test])).all

@@ -75,15 +75,26 @@ class TextToText(SequenceToSequence):
 
 def read_tasks(data, seed):
     """(training, validation, test, report) of a table; what its column `split` does not give is held out."""
-    if len(data) != 1:
-        raise ValueError(f"--data names {len(data)} files; give one .csv or .tsv with the columns source and target")
-    parts, report = read_table(data[0], "source", "target", None, None)
-    training, validation, test = (parts.get(part, []) for part in ("training", "validation", "test"))
-    for source, _ in training + validation + test:
-        task_of(source)
+    (training, validation, test), report = read_parts(data)
     if not validation:
         training, validation = hold_out(training, seed)
     return training, validation, test or validation, report
+
+
+def read_all_tasks(data):
+    """(pairs, report) of all parts of a table."""
+    parts, report = read_parts(data)
+    return sum(parts, []), report
+
+
+def read_parts(data):
+    if len(data) != 1:
+        raise ValueError(f"--data names {len(data)} files; give one .csv or .tsv with the columns source and target")
+    parts, report = read_table(data[0], "source", "target", None, None)
+    parts = [parts.get(part, []) for part in ("training", "validation", "test")]
+    for source, _ in sum(parts, []):
+        task_of(source)
+    return parts, report
 
 
 def by_task(pairs, found):
