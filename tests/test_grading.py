@@ -193,7 +193,7 @@ def test_what_cannot_be_graded_is_refused_in_a_line_and_nothing_is_lost(case, tm
         hand_in(folder, BACKWARD, name="Zoé_ex02.py")
         word = "a folder and files"
     elif case == "unknown":
-        options, word = [*options, "--only", "02,97"], "'77'"
+        options, word = [*options, "--only", "02,97"], "'97'"
     elif case == "out":
         out, word = tmp_path / "none" / "scores.csv", "name a file in a folder that is there"
     elif case == "out is a folder":
