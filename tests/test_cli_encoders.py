@@ -962,7 +962,8 @@ def bad(folder):
         path.unlink()
     for name, text in {
             "one.csv": "text,label\na,pos\nb,pos\n", "few.csv": "text,label\na film,pos\na story,neg\nthe end\n",
-            "unknown.csv": "text,label\na film,pos\nthe film,so so\n", "signs.csv": "text,label\n" + 9 * "#,pos\n%%,neg\n",
+            "unknown.csv": "text,label\na film,pos\nthe film,so so\n",
+            "signs.csv": "text,label\n" + 9 * "#,pos\n%%,neg\n",
             "tag.conll": "Ann B-per\nwent O\nhome X-loc\n", "narrow.conll": "Ann B-per\n\nwent\n",
             "alone.conll": "Ann B-per\n", "other.conll": "Ann B-thing\n", "short.txt": "the film " * 20,
             "untasked.tsv": "source\ttarget\nsort: ba\tab\nplanet\taelnpt\n", "tasked.txt": "sort: ab\n",
@@ -995,7 +996,7 @@ CLASSIFIER, TAGGER, MLM, TASKS = ([kind, *BASE[kind], "--data"] for kind in BASE
     ([*TAGGER, "names.conll", "names.conll", "names.conll", "names.conll"], "names 4 files; give at most 3"),
     ([*TAGGER, "tag.conll"], "tag.conll', line 3: 'X-loc' is no tag of a word"),
     ([*TAGGER, "narrow.conll"], "narrow.conll', line 3: .* the line has 1"),
-    ([*TAGGER, "alone.conll"], "too few; give more"),
+    ([*TAGGER, "alone.conll"], "none can be held out to validate; give more"),
     ([*TAGGER, "none.conll"], "there is no file .*W-NUT"),
     ([*TAGGER, "names.conll", "other.conll"], "'B-thing' is none of those that are learnt, O, B-loc, B-per, I-loc"),
     ([*TAGGER, "names.conll", "--epochs", 2], "both say how long"),

@@ -88,7 +88,8 @@ MISTAKES = {                                # at least two for each lesson, in t
     "14": ["nt.EncoderBlock.forward = (lambda f: lambda self, x, mask=None, *rest, **named: f("
            "self, x, nt.causal_mask(x.shape[-2]), *rest, **named))(nt.EncoderBlock.forward)",
            "from numpy_transformer import data\nold = data.corrupt\n"
-           "data.corrupt = lambda ids, *rest: (lambda c, *others: (np.where(c != ids, 3, c), *others))(*old(ids, *rest))",
+           "data.corrupt = lambda ids, *rest: (lambda c, *others: (np.where(c != ids, 3, c), *others))("
+           "*old(ids, *rest))",
            "nt.TextEncoder.real = lambda self, ids, mask=None: None",
            "old = nt.MaskedLanguageModel.forward\nnt.MaskedLanguageModel.forward = lambda self, ids, mask=None, "
            "segments=None, places=None: old(self, ids, mask, None, places)"],

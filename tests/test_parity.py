@@ -425,13 +425,14 @@ CASES = [                                       # name, ours, theirs, inputs
           ("pre", "sinusoidal", W, "source, output"), ("post", "sinusoidal", W, "source, output"))],
     ("MaskedMean", nt.MaskedMean, lambda p, x, real: mean_of(x, real), X, REAL),
     ("TextEncoder", partial(Texts, nt.TextEncoder), text_encoder, IDS, REAL),
-    *[(f"SequenceClassifier, {classes}", partial(Texts, nt.SequenceClassifier, num_classes=classes, hidden=9), classifier,
-       IDS, REAL) for classes in (1, 3)],
+    *[(f"SequenceClassifier, {classes}", partial(Texts, nt.SequenceClassifier, num_classes=classes, hidden=9),
+       classifier, IDS, REAL) for classes in (1, 3)],
     ("TokenClassifier", *through_loss(partial(Texts, nt.TokenClassifier, num_classes=V), lambda p, ids, real: linear(
         p, "output", text_encoder(p, ids, real)), GPT_LABELS), IDS, REAL),
     ("MaskedLanguageModel", *through_loss(partial(Texts, nt.MaskedLanguageModel), masked_model, GPT_LABELS), IDS, REAL,
      SEGMENTS),
-    ("MaskedLanguageModel, some places", partial(Texts, nt.MaskedLanguageModel), masked_model, IDS, REAL, SEGMENTS, PLACES),
+    ("MaskedLanguageModel, some places", partial(Texts, nt.MaskedLanguageModel), masked_model, IDS, REAL, SEGMENTS,
+     PLACES),
     ("make_model, post, tied", *through_loss(partial(nt.make_model, V, W, L, D, D_FF, H, 0.0, "post", tie_weights=True),
                                              transformer("post", "output"), LABELS), SOURCE, TARGET),
 ]

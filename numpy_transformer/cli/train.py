@@ -8,7 +8,8 @@ from pathlib import Path
 from ..training import carry_over
 from ..training.checkpoint import Checkpoint, average_checkpoints, check_writable, read_checkpoint, write_checkpoint
 from .parser import add_command
-from .recipes import RECIPES, all_settings, default_settings, idle_rates, load_tokenizers, make_model, make_trainer, shorten_warmup
+from .recipes import (RECIPES, all_settings, default_settings, idle_rates, load_tokenizers, make_model, make_trainer,
+                      shorten_warmup)
 from .runs import check_meta, load_run
 from .settings import add_settings, given_settings, resumed_settings
 
@@ -88,8 +89,8 @@ def run(arguments):
 def check_epochs(settings, given):
     """--steps instead of the epochs of a configuration or of the run; not both."""
     if "steps" in given and "epochs" in given:
-        raise ValueError(f"--epochs {given['epochs']} and --steps {given['steps']} both say how long to train; give one "
-                         "of them")
+        raise ValueError(f"--epochs {given['epochs']} and --steps {given['steps']} both say how long to train; give "
+                         "one of them")
     if "steps" in given and "epochs" in settings:
         settings["epochs"] = None
 

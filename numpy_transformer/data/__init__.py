@@ -19,6 +19,6 @@ from .tokenizers import CharTokenizer, MixedTokenizer, WordTokenizer, tokenizer_
 
 __all__ = ["BOS", "BagOfWords", "Bigrams", "BytePairTokenizer", "CharTokenizer", "EOS", "Labelled", "LabelledTexts",
            "MaskedWindows", "MixedTokenizer", "PAD", "Pairs", "TASKS", "TaggedTexts", "Task", "TextReader",
-           "TextWindows", "WordTokenizer", "builtin_text", "corrupt", "entity_scores", "frame", "limit_length", "pad", "read_conll",
-           "read_labelled", "read_pairs", "read_text", "reviews", "scores_table", "spans", "tagged_sentences", "text_to_text", "to_bio",
-           "tokenizer_from_json", "unframe"]
+           "TextWindows", "WordTokenizer", "builtin_text", "corrupt", "entity_scores", "frame", "limit_length", "pad",
+           "read_conll", "read_labelled", "read_pairs", "read_text", "reviews", "scores_table", "spans",
+           "tagged_sentences", "text_to_text", "to_bio", "tokenizer_from_json", "unframe"]

@@ -6,9 +6,9 @@ import numpy as np
 
 from ...data.baselines import BagOfWords
 from ...data.batches import LabelledTexts
+from ...data.film_reviews import reviews
 from ...data.labelled import count_files, kind_of, read_labelled
 from ...data.reader import normal
-from ...data.film_reviews import reviews
 from ...layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
 from ...models import SequenceClassifier
 from ...training.progress import Progress
@@ -45,33 +45,39 @@ class Classifier(EncoderRecipe):
     def idle(settings):
         return [] if is_table(settings) else [(["text_column", "label_column"], "they belong to --data FILE.csv")]
 
-    def __init__(self, settings, tokenizers=None, labels=None):
+    def __init__(self, settings, tokenizers=None):
         self.settings = s = settings
-        data = read_data(s, labels)
-        self.labels, self.report, training, validation = data.labels, data.report, data.training, data.validation
+        data = read_data(s)
+        self.labels, self.report = data.labels, list(data.report)
         if len(self.labels) == 2 and s["label_smoothing"]:
             raise ValueError(f"--label-smoothing {s['label_smoothing']} would do nothing: with two labels there is one "
                              "logit; leave it out")
+        training, validation = data.training, data.validation
         if not validation:
             training, validation = hold_out_tenth(training, s["seed"], lambda example: example[1])
-        self.read_with(tokenizers, [text for text, _ in training])
-        self.training, held_out = ids_and_labels(self.reader, training), ids_and_labels(self.reader, validation)
-        kept = len(self.training[0]) + len(held_out[0])
-        if kept < len(training) + len(validation):
-            self.report += [f"left out {len(training) + len(validation) - kept:,} texts without a word"]
-        self.report += said_of_cuts(self.reader, kept)
         self.test, self.tested = data.test or validation, bool(data.test)
-        width = None if s["mask_padding"] else s["max_len"]
-        self.batches = LabelledTexts(*self.training, s["batch_size"], s["seed"], width=width)
-        self.validation = LabelledTexts(*held_out, BATCH, 0, width=width).batches()
-        known = np.random.default_rng([s["seed"], 10]).permutation(len(self.training[0]))[:len(held_out[0])]
-        self.known = LabelledTexts(*([side[i] for i in known] for side in self.training), BATCH, 0, width=width).batches()
+        self.read_with(tokenizers, [text for text, _ in training])
+        self.make_batches(training, validation)
         self.count_steps()
-        texts = (f"{label}\t{text}" for text, label in training + validation)
-        self.corpus = {"labels": self.labels, "sha256": digest("\n".join(texts))}
-        self.description = (f"{len(training):,} texts of {' and '.join(s['data'] or [GENERATED])}, "
-                            f"{len(validation):,} to validate, {f'{len(data.test):,}' if data.test else 'none'} to test; "
-                            f"labels: {', '.join(self.labels)}")
+        texts = "\n".join(f"{label}\t{text}" for text, label in training + validation)
+        self.corpus = {"labels": self.labels, "sha256": digest(texts)}
+        tested = f"{len(data.test):,}" if data.test else "none"
+        self.description = (f"{len(training):,} texts of {' and '.join(s['data'] or [GENERATED])}, {len(validation):,} "
+                            f"to validate, {tested} to test; labels: {', '.join(self.labels)}")
+
+    def make_batches(self, training, validation):
+        """Batches to learn from, to validate, and of as many `known` texts that are learnt from."""
+        s, width = self.settings, None if self.settings["mask_padding"] else self.settings["max_len"]
+        self.training, held_out = ids_and_labels(self.reader, training), ids_and_labels(self.reader, validation)
+        given, kept = len(training) + len(validation), len(self.training[0]) + len(held_out[0])
+        if kept < given:
+            self.report.append(f"left out {given - kept:,} texts without a word")
+        self.report += said_of_cuts(self.reader, kept)
+        drawn = np.random.default_rng([s["seed"], 10]).permutation(len(self.training[0]))[:len(held_out[0])]
+        known = [[side[i] for i in drawn] for side in self.training]
+        self.batches = LabelledTexts(*self.training, s["batch_size"], s["seed"], width=width)
+        self.validation, self.known = (LabelledTexts(*rows, BATCH, 0, width=width).batches()
+                                       for rows in (held_out, known))
 
     def config(self):
         s, classes = self.settings, len(self.labels)
@@ -93,7 +99,6 @@ class Classifier(EncoderRecipe):
         yield f"on the {'test' if self.tested else 'texts that validate, as there is no test'}:"
         yield from classified(model, self.reader, self.labels, rows, labels)
         yield f"a bag of words, logistic regression on the same texts: {words.accuracy(rows, labels):.4f}"
-
 
     @staticmethod
     def measured(run, data):
@@ -119,15 +124,15 @@ def read_data(settings, labels=None):
 
 
 def hold_out_tenth(examples, seed, kind=lambda example: None):
-    """(training, validation): a tenth of the examples, drawn at random, validates; of each kind one is left to learn."""
+    """(training, validation): a tenth of the examples, drawn at random, validates; of each kind one stays to learn."""
     left, held = Counter(map(kind, examples)), set()
     for i in np.random.default_rng([seed, 8]).permutation(len(examples)).tolist():
         if len(held) < max(1, len(examples) // 10) and left[kind(examples[i])] > 1:
             left[kind(examples[i])] -= 1
             held.add(i)
     if not held:
-        raise ValueError(f"to learn from {len(examples)} and to validate on others are too few; give more, at least 2 of "
-                         "a kind")
+        raise ValueError(f"of {len(examples)} to learn from none can be held out to validate; give more, at least 2 of a "
+                         "kind")
     parts = [[example for i, example in enumerate(examples) if (i in held) == wanted] for wanted in (False, True)]
     return parts[0], parts[1]
 

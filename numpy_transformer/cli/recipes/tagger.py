@@ -44,9 +44,9 @@ class Tagger(EncoderRecipe):
         self.validation = TaggedTexts(*sides[1], BATCH, 0).batches()
         self.count_steps()
         self.corpus = {"labels": self.labels, "sha256": digest(repr((self.learnt, self.held_out)))}
+        tested = f"{len(test):,}" if test else "none"
         self.description = (f"{len(self.learnt):,} sentences of {s['data'][0] if s['data'] else GENERATED}, "
-                            f"{len(self.held_out):,} to validate, {f'{len(test):,}' if test else 'none'} to test; tags: "
-                            f"{', '.join(self.labels)}")
+                            f"{len(self.held_out):,} to validate, {tested} to test; tags: {', '.join(self.labels)}")
 
     def config(self):
         return super().config() | {"num_classes": len(self.labels)}
@@ -69,7 +69,6 @@ class Tagger(EncoderRecipe):
         words = entity_scores(right, tag_baseline(self.learnt, [words for words, _ in self.test])).all
         yield (f"each word's most frequent tag: F1 {words.f1:.2%}, precision {words.precision:.2%}, recall "
                f"{words.recall:.2%}")
-
 
     @staticmethod
     def measured(run, data):

@@ -57,8 +57,8 @@ class TextToText(SequenceToSequence):
         self.batches = Pairs(training, *tokenizers, s["batch_size"], s["seed"], 100 if s["data"] else 4)
         self.validation = Pairs(validation, *tokenizers, BATCH, s["seed"]).batches()
         self.description = (f"{len(training):,} pairs of {s['data'][0] if s['data'] else GENERATED}, "
-                            f"{len(validation):,} to validate, {len(self.test):,} to test; {self.batches.padding:.1%} of "
-                            "a batch is padding")
+                            f"{len(validation):,} to validate, {len(self.test):,} to test; {self.batches.padding:.1%} "
+                            "of a batch is padding")
 
     def results(self, model):
         """Lines on the test: the exact match of each task."""
