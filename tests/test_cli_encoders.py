@@ -246,8 +246,14 @@ def test_what_validates_is_a_tenth_and_not_learnt_from():
     assert len(validation) == 5 and sorted(training + validation) == sorted(examples)
     assert hold_out_tenth(examples, 3) == (training, validation) != hold_out_tenth(examples, 4)
     assert len(hold_out_tenth(examples[:3], 0)[1]) == 1
-    with pytest.raises(ValueError, match="too few"):
+    rare = [("one", "a"), *((f"text {n}", "b") for n in range(15))]
+    for seed in range(30):
+        training, validation = hold_out_tenth(rare, seed, lambda example: example[1])
+        assert ("one", "a") in training and len(validation) == 1
+    with pytest.raises(ValueError, match="none can be held out"):
         hold_out_tenth(examples[:1], 0)
+    with pytest.raises(ValueError, match="of 2 .* at least 2 of a kind"):
+        hold_out_tenth(examples[:2], 0, lambda example: example[1])
 
 
 def test_the_tokens_are_those_of_the_texts_that_are_learnt_from(folder, tmp_path):
