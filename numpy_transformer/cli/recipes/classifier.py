@@ -13,7 +13,8 @@ from ...layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
 from ...models import SequenceClassifier
 from ...training.progress import Progress
 from ..settings import Setting, count, paths, switch
-from .encoder import BATCH, EPOCHS, PRETRAINED, EncoderRecipe, encoder_settings, said_of_cuts, text_settings
+from .encoder import (BATCH, EPOCHS, PRETRAINED, EncoderRecipe, encoder_settings, measure, said_of_cuts,
+                      text_settings)
 from .parts import digest, training_settings
 
 GENERATED = "generated film reviews"
@@ -143,19 +144,6 @@ def ids_and_labels(reader, examples):
     if not found:
         raise ValueError(f"none of the {len(examples):,} texts has a word in it; name others with --data")
     return tuple(zip(*found))
-
-
-def measure(model, criterion, batches):
-    """{"validation": mean loss, "accuracy": share of right classes}, with dropout off."""
-    model.eval()
-    criterion.eval()
-    loss = right = total = 0
-    for inputs, labels in batches:
-        logits = model(*inputs)
-        loss += float(criterion(logits, labels)) * criterion.count
-        right += np.count_nonzero(probabilities(logits).argmax(-1) == labels)
-        total += criterion.count
-    return {"validation": loss / total, "accuracy": right / total}
 
 
 def probabilities(logits):

@@ -1,5 +1,7 @@
 """What the recipes of the encoder-only models share."""
 
+import numpy as np
+
 from ...data.batches import PAD
 from ...data.reader import SPECIAL, TextReader, normal
 from ...layers.feed_forward import ACTIVATIONS
@@ -75,6 +77,20 @@ class EncoderRecipe:
         return {"vocab_size": self.reader.vocab_size, "pad_id": PAD, "num_segments": 2 if s.get("pretrained") else 0,
                 **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "max_len",
                                               "norm", "activation", "positions")}}
+
+
+def measure(model, criterion, batches):
+    """{"validation": mean loss, "accuracy": share of right classes among the counted targets}, with dropout off."""
+    model.eval()
+    criterion.eval()
+    loss = right = total = 0
+    for inputs, targets in batches:
+        logits = model(*inputs)
+        loss += float(criterion(logits, targets)) * criterion.count
+        found = logits > 0 if logits.ndim == targets.ndim else logits.argmax(-1)        # one logit, or one a class
+        right += np.count_nonzero(found == targets)
+        total += criterion.count
+    return {"validation": loss / total, "accuracy": right / total}
 
 
 def said_of_cuts(reader, count):

@@ -10,7 +10,7 @@ from ...data.text import builtin_text, read_text
 from ...layers import CrossEntropyLoss
 from ...models import MaskedLanguageModel
 from ..settings import paths, rate
-from .encoder import EncoderRecipe, encoder_settings, text_settings
+from .encoder import EncoderRecipe, encoder_settings, measure, text_settings
 from .parts import digest, training_settings
 
 GENERATED = "the Python language reference"
@@ -48,17 +48,7 @@ class Masked(EncoderRecipe):
 
     def validate(self, model):
         """A function that measures the loss, and how many masked tokens are found."""
-        def measure():
-            model.eval()
-            loss = right = total = 0
-            criterion = self.criterion().eval()
-            for inputs, targets in self.validation:
-                logits = model(*inputs)
-                loss += float(criterion(logits, targets)) * criterion.count
-                right += np.count_nonzero(logits.argmax(-1) == targets)
-                total += criterion.count
-            return {"validation": loss / total, "accuracy": right / total}
-        return measure
+        return lambda: measure(model, self.criterion(), self.validation)
 
     @staticmethod
     def measured(run, data):
@@ -71,6 +61,7 @@ class Masked(EncoderRecipe):
         bigrams = Bigrams(self.windows.train, self.reader.vocab_size)
         left, both = (masked_accuracy(lambda ids, mask, segments, places: bigrams.guess(ids, places, both),
                                       self.validation) for both in (False, True))
+        yield "on the tenth of the text that was held out:"
         yield from found_words(model, self.validation)
         yield f"bigrams find {left:.2%} by the word before, {both:.2%} by the words on both sides"
 
