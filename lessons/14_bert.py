@@ -78,7 +78,7 @@ print(f"  {V} words, 4 special ones among them")
 #
 # Could each token be kept out of its own row alone? Take the queries from the positions, leave out the skip path, and
 # let the mask hide the diagonal. For one layer that does it. In two layers row t looks at row s, and row s has looked
-# at token t: each word sees itself by way of the others (Devlin et al., section 3.1). The only safe place to hide a
+# at token t: each word sees itself by way of the others (Devlin et al., section 3.1). The simplest safe place to hide a
 # word is the input. Put [MASK] there, and nobody can look it up.
 
 # %% What follows what

@@ -19,6 +19,7 @@ from numpy_transformer.cli.recipes.text_to_text import by_task
 from numpy_transformer.cli.runs import load_run
 from numpy_transformer.data import builtin_text
 from numpy_transformer.data.bigrams import Bigrams
+from numpy_transformer.data.masked import MaskedWindows
 from numpy_transformer.data.reader import CLS, MASK, SEP, SPECIAL
 from numpy_transformer.training.checkpoint import read_checkpoint, write_checkpoint
 from numpy_transformer.training.state import read_history
@@ -119,16 +120,16 @@ def softmax(z):
 # train
 
 @pytest.mark.parametrize("kind, lines", [
-    ("classifier", [r"49 texts of \S+reviews.csv, 5 to validate, 6 to test; labels: neg, pos",
+    ("classifier", [r"49 texts of \S+reviews.csv, 5 to validate, 6 to test; 2 labels: neg, pos",
                     r"step +3   training loss \d.\d+   validation loss \d.\d+   accuracy \d.\d+   training accuracy \d",
                     r"accuracy \d.\d+ on 6 texts", r"a bag of words, .*: 1.0000"]),
     ("tagger", [r"36 sentences of \S+names.conll, 4 to validate, none to test; tags: O, B-loc, B-per, I-loc",
                 r"step +3 .* f1 \d.\d+", r"entities in 4 sentences, as conlleval counts them:",
                 r"each word's most frequent tag: F1 100.00%, precision 100.00%, recall 100.00%"]),
     ("mlm", [r"[\d,]+ characters of \S+text.txt, [\d,]+ tokens of \d+ kinds, nine tenths to learn from",
-             r"step +3 .* accuracy \d.\d+", r"of \d+ masked tokens the model finds \d+.\d\d%",
-             r"bigrams find \d+.\d\d% by the word before, \d+.\d\d% by the words on both sides"]),
-    ("text2text", [r"108 pairs of \S+tasks.tsv, 12 to validate, 12 to test", r"reverse: exact match \d+.\d\d% of 6",
+             r"step +3 .* accuracy \d.\d+", r"of \d+ tokens where \[MASK\] stands: the model \d+.\d\d%",
+             r"of \d+ tokens that were chosen.*the word before \d+.\d\d%, the words on both sides \d+.\d\d%"]),
+    ("text2text", [r"108 pairs of \S+tasks.tsv, 12 to validate, none to test", r"reverse: exact match \d+.\d\d% of 6",
                    r"sort: exact match \d+.\d\d% of 6"])])
 def test_each_kind_says_what_it_reads_and_what_it_reaches(folder, kind, lines):
     said = (folder / f"{kind}.said").read_text()
@@ -147,10 +148,10 @@ def test_each_kind_has_something_to_learn_without_files(capsys, tmp_path, kind, 
 
 
 @pytest.mark.parametrize("files, texts, held_out", [
-    (["films.neg", "films.pos"], 49, "5 to validate, 6 to test; labels: neg, pos"),
-    (["films.neg", "films.pos", "films.so"], 57, "6 to validate, 7 to test; labels: neg, pos, so"),
-    (["aclImdb"], 22, "2 to validate, 24 to test; labels: neg, pos"),
-    (["aclImdb.tar.gz"], 22, "2 to validate, 24 to test; labels: neg, pos")])
+    (["films.neg", "films.pos"], 49, "5 to validate, 6 to test; 2 labels: neg, pos"),
+    (["films.neg", "films.pos", "films.so"], 57, "6 to validate, 7 to test; 3 labels: neg, pos, so"),
+    (["aclImdb"], 22, "2 to validate, 24 to test; 2 labels: neg, pos"),
+    (["aclImdb.tar.gz"], 22, "2 to validate, 24 to test; 2 labels: neg, pos")])
 def test_a_classifier_reads_all_forms(capsys, folder, tmp_path, files, texts, held_out):
     text = trained(capsys, "classifier", tmp_path / "run.npz", *BASE["classifier"], "--data",
                    *(folder / file for file in files))
@@ -630,12 +631,12 @@ def test_tags_stand_beside_their_words(capsys, folder, tmp_path, monkeypatch):
     assert run(capsys, "tag", path)[:2] == (0, out)
 
 
-def test_words_that_were_cut_off_are_outside(capsys, folder, tmp_path):
+def test_words_that_were_cut_off_are_marked(capsys, folder, tmp_path):
     path = changed(folder / "tagger.npz", tmp_path / "t.npz", output__weight=0, output__bias=[0, 0, 9, 0])
     code, out, err = run(capsys, "tag", path, "Ann " * 30)                  # all are B-per
     tags = [line.split("\t")[1] for line in out.split("\n") if line]
     kept = 14 // len(load_run(path).reader.pieces("Ann"))
-    assert code == 0 and tags == ["B-per"] * kept + ["O"] * (30 - kept)
+    assert code == 0 and tags == ["B-per"] * kept + ["?"] * (30 - kept)
 
 
 def test_a_tagger_learns_the_first_piece_of_each_word_as_bio(tmp_path):
@@ -834,6 +835,17 @@ def test_scores_of_each_type(capsys, folder, tmp_path, monkeypatch):
     assert "right tags: 75.00 % of 8" in out
 
 
+def drawn(loaded):
+    """(row, place, wanted) of the tokens where [MASK] stands, and of all that were chosen, in five maskings."""
+    recipe, chosen = RECIPES["mlm"](loaded.settings, loaded.tokenizers), []
+    for n in range(5):
+        windows = MaskedWindows(recipe.windows.train, loaded.settings["max_len"], 1, loaded.settings["seed"] + n,
+                                loaded.reader.vocab_size, held_out=recipe.windows.held_out)
+        chosen += [(row, place, wanted) for (ids, _, _, places), targets in windows.validation() for row, line, goals in
+                   zip(ids, places, targets) for place, wanted in zip(line, goals) if wanted >= 0]
+    return [spot for spot in chosen if spot[0][spot[1]] == MASK], chosen
+
+
 def test_masked_words_that_are_found(capsys, folder, tmp_path):
     """A run that always answers "the" finds as many as there are."""
     loaded = load_run(folder / "mlm.npz")
@@ -841,28 +853,29 @@ def test_masked_words_that_are_found(capsys, folder, tmp_path):
     bias = np.zeros(loaded.reader.vocab_size)
     bias[the] = 1e4
     path = changed(folder / "mlm.npz", tmp_path / "m.npz", bias=bias)
-    recipe = RECIPES["mlm"](loaded.settings, loaded.tokenizers)
-    targets = np.concatenate([part[part >= 0] for _, part in recipe.validation])
-    total = sum((ids >= 0).sum() for (ids, *_), _ in recipe.validation)
-    assert 0.1 * total < len(targets) < 0.16 * total and (targets == the).any()
+    masked, chosen = drawn(loaded)
+    assert 0.7 * len(chosen) < len(masked) < 0.9 * len(chosen)
     _, out, _ = run(capsys, "evaluate", path)
-    assert f"of {len(targets)} masked tokens the model finds {np.mean(targets == the):.2%}" in out
+    for title, places in (("where [MASK] stands", masked), ("that were chosen", chosen)):
+        share = np.mean([wanted == the for *_, wanted in places])
+        assert share > 0 and re.search(rf"^of {len(places)} tokens {re.escape(title)}.*: the model {share:.2%}", out, re.M)
     (tmp_path / "t.txt").write_text("the " * 300)
     _, out, _ = run(capsys, "evaluate", path, "--data", tmp_path / "t.txt")
-    assert re.search(r"^of 4\d masked tokens the model finds 100.00%$", out, re.M) and "bigrams" not in out
+    assert re.search(r"^of 4\d tokens that were chosen.*: the model 100.00%$", out, re.M) and "both sides" not in out
     _, out, _ = run(capsys, "evaluate", path, "--data", tmp_path / "t.txt", folder / "films.so")
-    assert re.search(r"finds 9\d.\d\d%", out)
+    assert re.search(r"chosen.*: the model 9\d.\d\d%", out)
 
 
 def test_bigrams_know_what_was_learnt_from(capsys, folder):
     loaded = load_run(folder / "mlm.npz")
-    recipe = RECIPES["mlm"](loaded.settings, loaded.tokenizers)
     ids = loaded.reader.pieces((folder / "text.txt").read_text()) - SPECIAL
     known = Bigrams(ids[:len(ids) * 9 // 10], loaded.reader.vocab_size)
-    shares = [sum((known.guess(inputs, places, both) == targets).sum() for (inputs, *_, places), targets in
-                  recipe.validation) / sum((targets >= 0).sum() for _, targets in recipe.validation)
-              for both in (False, True)]
-    assert f"bigrams find {shares[0]:.2%} by the word before, {shares[1]:.2%} by the words" in said_by(folder, "mlm")
+    text = said_by(folder, "mlm")
+    for places in drawn(loaded):
+        for name, both in (("the word before", False), ("the words on both sides", True)):
+            right = [known.guess(row[None], np.array([[place]]), both)[0, 0] == wanted if row[place] == MASK else
+                     row[place] == wanted for row, place, wanted in places]      # what is in sight is believed
+            assert re.search(rf"^of {len(places)} tokens .*{name} {np.mean(right):.2%}", text, re.M)
 
 
 def test_validation_is_masked_alike_whatever_is_masked_in_training(folder):
@@ -1070,7 +1083,7 @@ def test_bad_input_of_the_others_gets_one_line(capsys, bad, tmp_path, arguments,
 
 def test_a_text_too_short_to_be_learnt_can_be_measured(capsys, bad):
     code, out, err = run(capsys, "evaluate", bad / "mlm.npz", "--data", bad / "short.txt")
-    assert code == 0 and re.search(r"^of \d masked tokens", out, re.M), err
+    assert code == 0 and re.search(r"^of \d tokens that were chosen", out, re.M), err
 
 
 def test_files_without_tasks_are_refused_before_the_work(capsys, bad, monkeypatch):

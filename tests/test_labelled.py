@@ -192,6 +192,24 @@ def test_bombs_are_refused(tmp_path, monkeypatch):
     refused("many.tgz' cannot be read .*unpacks to more than 9,000,000 bytes", many)
 
 
+def test_a_sparse_member_whose_bytes_are_not_in_the_archive_is_refused(tmp_path):
+    """A few hundred bytes would else become as many as its header says, for each member."""
+    sparse = tarfile.TarInfo("aclImdb/train/pos/9_9.txt")
+    sparse.size, sparse.pax_headers = 3, {"GNU.sparse.map": "0,3", "GNU.sparse.size": "9000000"}
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz", format=tarfile.PAX_FORMAT) as made:
+        made.addfile(sparse, io.BytesIO(b"abc"))
+    (tmp_path / "sparse.tgz").write_bytes(data.getvalue())
+    with tarfile.open(tmp_path / "sparse.tgz") as made:
+        assert made.next().issparse()
+    refused("9_9.txt' is neither a file nor a folder", tmp_path / "sparse.tgz")
+
+
+def test_a_long_text_of_a_table_is_read_whole(tmp_path):
+    (tmp_path / "long.csv").write_text("text,label\n" + 200_000 * "a" + ",x\nb,y\n")
+    assert len(read_labelled([tmp_path / "long.csv"]).training[0][0]) == 200_000
+
+
 @pytest.mark.parametrize("damage", [
     lambda data: data[:len(data) // 2], lambda data: data[:-4], lambda data: b"", lambda data: b"no archive at all",
     lambda data: data[:-8] + bytes([data[-8] ^ 1]) + data[-7:], lambda data: gzip.decompress(data),

@@ -78,7 +78,8 @@ def test_the_classifier_is_the_mean_over_real_tokens_a_hidden_layer_and_an_outpu
         mean = encoded(model, row[row != 0]).mean(0)
         wanted = linear(np.maximum(linear(mean, model.hidden), 0), model.output)
         np.testing.assert_allclose(found, wanted[0] if classes == 1 else wanted, rtol=1e-10)
-        np.testing.assert_allclose(model.embed(row), mean, rtol=1e-10)
+        np.testing.assert_allclose(model.eval().embed(row), mean, rtol=1e-10)
+        model.train()
     np.testing.assert_allclose(model(ids[1]), logits[1], rtol=1e-10)         # without a batch axis
 
 
@@ -162,8 +163,12 @@ def test_note_001_has_as_many_parameters_as_keras_counts():
 
 @pytest.mark.parametrize("call, words", [
     (lambda m: m(np.ones((2, 10), int)), "max_len = 9"), (lambda m: m(np.ones((2, 0), int)), "1 to max_len"),
+    (lambda m: m(np.ones((0, 3), int)), "wanted .B, T. or"), (lambda m: m(np.int64(3)), "wanted .B, T. or"),
+    (lambda m: m(np.ones((2, 3, 4), int)), "wanted .B, T. or"), (lambda m: m.embed(np.ones((2, 3), int)), "model.eval"),
+    (lambda m: built(nt.MaskedLanguageModel)(np.ones((2, 4), int), None, np.zeros(4, int)), "one for each token"),
+    (lambda m: built(nt.MaskedLanguageModel)(np.ones((2, 4), int), None, None, np.zeros(4, int)), "so many of each"),
     (lambda m: m(np.full((2, 3), V)), "0 to 10"), (lambda m: m(np.ones((2, 3), int), np.ones((2, 3))), "booleans"),
-    (lambda m: m(np.ones((2, 3), int), np.ones((2, 4), bool)), r"shape of ids, \(2, 3\)"),
+    (lambda m: m(np.ones((2, 3), int), np.ones((2, 4), bool)), r"of shape \(2, 3\)"),
     (lambda m: m(np.ones((2, 3), int), None, np.zeros((2, 3), int)), "num_segments=2"),
     (lambda m: nt.SequenceClassifier(V, D, H, L, num_classes=0), "num_classes"),
     (lambda m: nt.TextEncoder(V, D, H, L, positions="alibi"), "'sinusoidal', 'learned', 'rotary'"),

@@ -45,6 +45,9 @@ def main(argv=None):
     except (ValueError, TypeError, IndexError, OSError, MemoryError) as error:
         if arguments.traceback:
             raise
+        if isinstance(error, UnicodeDecodeError):           # of a file the reader says it; so it is standard input
+            error = (f"standard input is not UTF-8 (byte {error.object[error.start]:#04x}); convert it, for instance "
+                     "with iconv -t UTF-8")
         print(f"numpy-transformer {arguments.command}: {' '.join(str(error).splitlines())}", file=sys.stderr)
         with contextlib.suppress(OSError):
             sys.stdout.flush()

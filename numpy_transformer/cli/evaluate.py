@@ -27,8 +27,8 @@ def add(commands):
     parser = add_command(commands, "evaluate", run_evaluate, help="measure a trained model on text it has not learnt",
                          description="Loss and perplexity; for an encoder-decoder exact match and BLEU too; for a "
                                      "classifier which classes it confuses, for a tagger the scores of each type, for "
-                                     "a masked model the words found, with the baseline of each. Without files it "
-                                     "measures what the training held out.")
+                                     "a masked model the words found. Without files it measures what the training "
+                                     "held out, with the baseline of each.")
     parser.add_argument("file", metavar="RUN.npz", help="written by `train`")
     parser.add_argument("--text", metavar="FILE", help="text for a language model, all of it")
     parser.add_argument("--source", metavar="FILE", help="sentences for an encoder-decoder, a line each")
@@ -50,7 +50,9 @@ def run_evaluate(arguments):
     named = {name for name in options if getattr(arguments, name) is not None}
     fits, remedy = FITTING.get(kind, ({"data"}, "--data PATH"))
     if not named <= fits or any(files) != all(files):
-        raise ValueError(f"{run.path!r} holds {TITLES[kind]}; measure it on {remedy}, or without files")
+        extra = ", ".join(f"--{name.replace('_', '-')}" for name in options if name in named - fits)
+        raise ValueError(f"{run.path!r} holds {TITLES[kind]}; {f'leave {extra} out, and ' if extra else ''}measure it on "
+                         f"{remedy}, or without files")
     if kind == "lm":
         evaluate_language_model(run, arguments.text)
     elif SEARCH <= fits:

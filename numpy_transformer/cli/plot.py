@@ -7,6 +7,7 @@ import numpy as np
 
 from ..checks import influence, record
 from ..data import BOS, EOS, frame
+from ..data.reader import MASK
 from ..decoding import greedy_decode
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
 from ..training.state import read_history
@@ -59,8 +60,9 @@ def add(commands):
         parser.add_argument("--layer", type=whole_number(0), metavar="N", help="counted from 0 (default: " + (
             "the last)" if name == "backward" else "all)"))
         if name != "cross-attention":
-            parser.add_argument("--side", choices=("encoder", "decoder"), default="decoder",
-                                help="of an encoder-decoder; its cross-attention has a picture of its own")
+            parser.add_argument("--side", choices=("encoder", "decoder"), help="of an encoder-decoder (default: "
+                                                                                     "decoder); its cross-attention has "
+                                                                                     "a picture of its own")
     picture("xray", draw_xray, "which input moves which output; without a run small stacks with right and wrong masks",
             run_needed=False, text=True)
     parts = picture("architecture", draw_architecture, "a model drawn from its own modules", run_needed=False)
@@ -93,9 +95,11 @@ class Reading:
             self.read_pair(arguments)
         elif self.encoder:
             reader = self.run.reader
-            ids = self.shorten(reader.read_masked(arguments.text) if "[MASK]" in arguments.text else
+            reader.max_len = sys.maxsize        # shorten tells what is cut
+            ids = self.shorten(reader.read_masked(arguments.text) if "[mask]" in arguments.text.lower() else
                                reader.read(arguments.text), "--text", context)
-            self.inputs = (ids[None],)
+            masked = np.flatnonzero(ids == MASK)
+            self.inputs = (ids[None], None, None, masked[None]) if len(masked) and kind == "mlm" else (ids[None],)
             self.keys = self.queries = self.written = [readable(reader.name(token)) for token in ids]
         else:
             tokens = self.run.tokenizers[0]
@@ -111,6 +115,12 @@ class Reading:
     @property
     def encoder(self):
         return self.run.meta["kind"] in ENCODERS
+
+    def side(self, named):
+        """The stack whose attention is drawn: the one named, or the only one."""
+        if self.encoder and named == "decoder":
+            raise ValueError(f"the model in {self.run.path!r} has no decoder; leave --side out")
+        return named or ("encoder" if self.encoder else "decoder")
 
     def read_pair(self, arguments):
         source_tokens, target_tokens = self.run.tokenizers
@@ -130,7 +140,9 @@ class Reading:
         return ids[:self.limit]
 
     def tape(self, backward=True):
-        """Forward and backward, recorded; the loss is that of each next token, or of what an encoder itself answers."""
+        """Forward and backward, recorded; the loss is that of each next token, or of what an encoder itself answers, where
+        there is a [MASK] to that alone.
+        """
         if self.encoder:
             with record(self.model) as tape:
                 logits = self.model(*self.inputs)
@@ -175,7 +187,7 @@ def readable(text):
 
 def draw_attention(views, arguments):
     reading = Reading(arguments)
-    side = "encoder" if reading.encoder else arguments.side
+    side = reading.side(arguments.side)
     calls = reading.softmaxes(reading.tape(backward=False), side, "attention", arguments.layer)
     tokens = reading.keys if side == "encoder" else reading.queries
     return heads(views, calls, tokens, tokens, f"Self-attention of the {side}")
@@ -196,11 +208,12 @@ def heads(views, calls, queries, keys, title):
 
 def draw_backward(views, arguments):
     reading = Reading(arguments)
-    side = "encoder" if reading.encoder else arguments.side
+    side = reading.side(arguments.side)
     calls = reading.softmaxes(reading.tape(), side, "attention", arguments.layer)
     layer = max(calls)
     tokens = reading.keys if side == "encoder" else reading.queries
-    return views.attention_backward(calls[layer], tokens, tokens, f"Layer {layer} of the {side}")
+    of = "; the loss is that of its own answer" if reading.encoder else ""
+    return views.attention_backward(calls[layer], tokens, tokens, f"Layer {layer} of the {side}{of}")
 
 
 def draw_gradients(views, arguments):

@@ -23,7 +23,8 @@ def add(commands):
     add_texts(parser, "`train classifier`", "texts")
 
     parser = add_command(commands, "tag", run_tag, help="the named entities of sentences, by a trained tagger",
-                         description="Print each sentence's words with their tags, a word a line, and a blank line.")
+                         description="Print each sentence's words with their tags, a word a line, and a blank line; ? "
+                                     "stands for the tag of a word that was not read.")
     add_texts(parser, "`train tagger`", "sentences, whose words and punctuation are set apart by spaces")
 
     parser = add_command(commands, "fill", run_fill, help="fill in a masked word with a masked language model",
@@ -63,7 +64,7 @@ def run_tag(arguments):
     reader = run.reader
     for texts, _ in read_lines(arguments.texts, reader):
         words = [text.split() for text in texts]
-        for line, tags in zip(words, find_tags(run.model, reader, run.labels, words)):
+        for line, tags in zip(words, find_tags(run.model, reader, run.labels, words, unread="?")):
             print("".join(f"{word}\t{tag}\n" for word, tag in zip(line, tags)), flush=True)
 
 

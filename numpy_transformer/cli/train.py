@@ -98,7 +98,7 @@ def check_epochs(settings, given):
 def adopt(settings, given, decided, pretrained):
     """The settings, with those that a pretrained run decides. Raises ValueError for an option that differs."""
     if pretrained.settings["positions"] == "learned":
-        decided += ("max_len",)                 # as long as the table
+        decided = (*decided, "max_len")         # as long as the table
     theirs = {name: pretrained.settings[name] for name in decided}
     for name in decided:
         if name in given and given[name] != theirs[name]:

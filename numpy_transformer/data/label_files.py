@@ -97,7 +97,7 @@ def table_rows(path):
 
 
 def parsed(path, text, **form):
-    reader, rows = csv.reader(io.StringIO(text), **form), []
+    reader, rows, limit = csv.reader(io.StringIO(text), **form), [], csv.field_size_limit(len(text) + 1)
     try:
         for row in reader:
             rows.append((reader.line_num, row))
@@ -105,6 +105,8 @@ def parsed(path, text, **form):
         start = rows[-1][0] + 1 if rows else 1
         raise ValueError(f"the row at line {start:,} of {str(path)!r} cannot be read ({error}); close its quotation "
                          "marks, and double those inside of a text") from error
+    finally:
+        csv.field_size_limit(limit)             # Python's own is 131,072 characters
     return rows
 
 

@@ -46,7 +46,9 @@ class TextReader:
         return self.frame([pieces])
 
     def read_words(self, words):
-        """(ids, places): where among the ids the first piece of each word stands, 0 for a word that was cut off."""
+        """(ids, places): where among the ids the first piece of each word stands; 0 for a word that was cut off, or in
+        which there is nothing to read.
+        """
         pieces = [self.pieces(word) for word in words]
         ids, lengths = self.frame(pieces), np.array([len(word) for word in pieces])
         places = 1 + lengths.cumsum() - lengths

@@ -58,7 +58,8 @@ class Bounded:
 def check_member(path, member, remedy):
     place = PureWindowsPath(member.name)        # knows / and \, and C: too
     reason = ("has a path that leads outside" if place.anchor or ".." in place.parts else
-              "is neither a file nor a folder" if not (member.isreg() or member.isdir()) else
+              "is neither a file nor a folder" if not (
+                  member.isdir() or member.isreg() and not member.issparse()) else
               f"has {member.size:,} bytes, but at most {LARGEST:,} are read" if not 0 <= member.size <= LARGEST else "")
     if reason:
         raise RefusedMember(f"the archive {str(path)!r} is refused, as its member {member.name!r} {reason}; {remedy}")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..module import Module
-from ..support.arguments import check_array
+from ..support.arguments import check_array, real_tokens
 
 
 class MaskedMean(Module):
@@ -17,10 +17,7 @@ class MaskedMean(Module):
 
     def forward(self, x, real=None):
         check_array(self, x)
-        real = np.ones(x.shape[:-1], bool) if real is None else np.asarray(real)
-        if real.dtype != bool or real.shape != x.shape[:-1]:
-            raise ValueError(f"real has dtype {real.dtype} and shape {real.shape}: wanted booleans, True = counts, of "
-                             f"shape {x.shape[:-1]}, one for each token")
+        real = np.ones(x.shape[:-1], bool) if real is None else real_tokens(real, x.shape[:-1])
         share = real / np.maximum(real.sum(-1, keepdims=True), 1).astype(x.real.dtype)      # (..., T)
         self.remember(share)
         return (share[..., None, :] @ x)[..., 0, :]

@@ -14,7 +14,7 @@ from ..layers.masks import causal_mask, combine_masks
 from ..layers.positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
 from ..layers.rotary import RotaryEmbedding
 from ..module import Module
-from ..support.arguments import check_choice, check_divides, check_positive
+from ..support.arguments import check_choice, check_divides, check_positive, real_tokens
 from .encoder import Encoder
 
 
@@ -116,10 +116,7 @@ class CausalLanguageModel(Module):
     def read_mask(self, ids, mask, cache):
         """The attention mask, and the positions where they do not just count up from 0."""
         T = ids.shape[-1]
-        real = np.ones(ids.shape, bool) if mask is None else np.asarray(mask)
-        if real.dtype != bool or real.shape != ids.shape:
-            raise ValueError(f"mask has dtype {real.dtype} and shape {real.shape}: wanted booleans, True = real token, "
-                             f"of the shape of ids, {ids.shape}")
+        real = np.ones(ids.shape, bool) if mask is None else real_tokens(mask, ids.shape)
         if cache is not None:
             real = cache.advance(self, real)
         seen = real.shape[-1] - T

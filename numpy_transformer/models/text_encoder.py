@@ -12,7 +12,7 @@ from ..layers.pooling import MaskedMean
 from ..layers.positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
 from ..layers.rotary import RotaryEmbedding
 from ..module import Module, Parameter
-from ..support.arguments import check_choice, check_positive, integer_ids, rows
+from ..support.arguments import check_choice, check_positive, integer_ids, read_text, real_tokens, rows
 from .encoder import Encoder
 
 
@@ -48,10 +48,7 @@ class TextEncoder(Module):
                                rotary=rotary, **options)
 
     def forward(self, ids, mask=None, segments=None):
-        ids = np.asarray(ids)
-        if not 1 <= ids.shape[-1] <= self.max_len:
-            raise ValueError(f"ids of shape {ids.shape}: a text has 1 to max_len = {self.max_len} tokens; shorten it, "
-                             "or build the model with a larger max_len")
+        ids = read_text(ids, self.max_len, segments)
         x = self.embedding(ids)
         if self.segments is None and segments is not None:
             raise ValueError("segments are given, but the model has no embedding for them; give it num_segments=2")
@@ -76,14 +73,12 @@ class TextEncoder(Module):
         ids = np.asarray(ids)
         if mask is None:
             mask = ids != self.pad_id if self.mask_padding and self.pad_id is not None else np.ones(ids.shape, bool)
-        mask = np.asarray(mask)
-        if mask.dtype != bool or mask.shape != ids.shape:
-            raise ValueError(f"mask has dtype {mask.dtype} and shape {mask.shape}: wanted booleans, True = real token, "
-                             f"of the shape of ids, {ids.shape}")
-        return None if mask.all() else mask
+        return None if real_tokens(mask, ids.shape).all() else np.asarray(mask)
 
     def embed(self, ids, mask=None):
-        """A vector for a whole text, (B, d_model): the mean over its real tokens."""
+        """A vector for a whole text, (B, d_model): the mean over its real tokens. Only in eval()."""
+        if self.training:
+            raise ValueError("embed gives the vectors of a trained model, without dropout; call model.eval() first")
         return MaskedMean()(TextEncoder.forward(self, ids, mask), self.real(ids, mask))
 
 
@@ -162,6 +157,8 @@ class MaskedLanguageModel(TextEncoder):
         x = super().forward(ids, mask, segments)                            # (B, T, d_model)
         if places is not None:
             places = integer_ids(places, x.shape[-2], "places", "length")
+            if places.shape[:-1] != x.shape[:-2]:
+                raise ValueError(f"places have shape {places.shape}: wanted {(*x.shape[:-2], 'K')}, so many of each text")
             x = np.take_along_axis(x, places[..., None], -2)
         self.remember(np.shape(ids), places)
         return self.output(self.norm(self.activation(self.transform(x)))) + self.bias.data

@@ -68,6 +68,26 @@ def check_choice(name, value, choices):
         raise ValueError(f"{name} = {value!r} is unknown; choose one of {', '.join(map(repr, choices))}")
 
 
+def read_text(ids, max_len, segments=None):
+    """ids of one text (T,) or several (B, T), T from 1 to max_len, as an array; segments have the same shape."""
+    ids = np.asarray(ids)
+    if not (ids.ndim in (1, 2) and ids.size and ids.shape[-1] <= max_len):
+        raise ValueError(f"ids have shape {ids.shape}: wanted (B, T) or (T,) with T from 1 to max_len = {max_len}; shorten "
+                         "the text, or build the model with a larger max_len")
+    if segments is not None and np.shape(segments) != ids.shape:
+        raise ValueError(f"segments have shape {np.shape(segments)}: wanted that of ids, {ids.shape}, one for each token")
+    return ids
+
+
+def real_tokens(mask, shape):
+    """A mask of tokens as an array: booleans, True = real token."""
+    mask = np.asarray(mask)
+    if mask.dtype != bool or mask.shape != shape:
+        raise ValueError(f"mask has dtype {mask.dtype} and shape {mask.shape}: wanted booleans, True = real token, of shape "
+                         f"{shape}, one for each token")
+    return mask
+
+
 def integer_ids(ids, size, what, limit_name):
     """ids as an integer array, each in [0, size)."""
     ids = np.asarray(ids)

@@ -22,7 +22,7 @@ def all_settings(recipe):
 def default_settings(recipe, preset, **changes):
     """The settings of a named configuration, with changes; a short cosine warms up over a tenth of it."""
     settings = {setting.name: setting.default for setting in all_settings(recipe)} | recipe.presets[preset] | changes
-    if settings.get("epochs") and "validate_every" not in changes:
+    if settings.get("epochs") and not {"validate_every", "steps"} & set(changes):
         settings["validate_every"] = None       # as many steps as an epoch has
     return settings if "warmup" in changes else shorten_warmup(settings)
 

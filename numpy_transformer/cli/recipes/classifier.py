@@ -7,7 +7,7 @@ import numpy as np
 from ...data.baselines import BagOfWords
 from ...data.batches import LabelledTexts
 from ...data.film_reviews import reviews
-from ...data.labelled import count_files, kind_of, read_labelled
+from ...data.labelled import count_files, kind_of, read_labelled, shared
 from ...data.reader import normal
 from ...layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
 from ...models import SequenceClassifier
@@ -18,6 +18,7 @@ from .encoder import (BATCH, EPOCHS, PRETRAINED, EncoderRecipe, encoder_settings
 from .parts import digest, training_settings
 
 GENERATED = "generated film reviews"
+MOST = 20                                       # classes in a table
 
 
 class Classifier(EncoderRecipe):
@@ -56,6 +57,7 @@ class Classifier(EncoderRecipe):
         training, validation = data.training, data.validation
         if not validation:
             training, validation = hold_out_tenth(training, s["seed"], lambda example: example[1])
+            self.report += shared({"training": training, "validation": validation, "test": []})
         self.test, self.tested = data.test or validation, bool(data.test)
         self.read_with(tokenizers, [text for text, _ in training])
         self.make_batches(training, validation)
@@ -64,7 +66,7 @@ class Classifier(EncoderRecipe):
         self.corpus = {"labels": self.labels, "sha256": digest(texts)}
         tested = f"{len(data.test):,}" if data.test else "none"
         self.description = (f"{len(training):,} texts of {' and '.join(s['data'] or [GENERATED])}, {len(validation):,} "
-                            f"to validate, {tested} to test; labels: {', '.join(self.labels)}")
+                            f"to validate, {tested} to test; {len(self.labels)} labels: {', '.join(self.labels[:MOST])}")
 
     def make_batches(self, training, validation):
         """Batches to learn from, to validate, and of as many `known` texts that are learnt from."""
@@ -166,10 +168,13 @@ def classified(model, reader, names, rows, labels):
     yield from said_of_cuts(reader, len(rows))
     found = classify(model, reader, rows).argmax(-1)
     yield f"accuracy {np.mean(found == labels):.4f} on {len(rows):,} texts"
+    if len(names) > MOST:
+        yield f"no table of {len(names):,} classes; of up to {MOST} it says which are taken for which"
+        return
     counts = np.zeros((len(names), len(names)), int)
     np.add.at(counts, (np.array(labels), found), 1)
     width = max(*map(len, names), 9)
-    yield "right, below; found, to the right".ljust(width)
+    yield "rows: the right class; columns: the one that was found"
     yield " " * width + "".join(f"  {name:>{width}}" for name in names) + "   recall"
     for name, row in zip(names, counts):
         share = f"{row[names.index(name)] / row.sum():8.2%}" if row.sum() else "       -"

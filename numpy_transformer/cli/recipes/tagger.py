@@ -38,8 +38,8 @@ class Tagger(EncoderRecipe):
         self.labels = ["O", *sorted({tag for _, tags in known for tag in tags} - {"O"})]
         self.read_with(tokenizers, [" ".join(words) for words, _ in self.learnt])
         sides, lost = zip(*(examples(self.reader, self.labels, part) for part in (self.learnt, self.held_out)))
-        self.report = [f"left out {sum(lost):,} words behind the first {s['max_len']} tokens of their sentence "
-                       "(--max-len)"] if any(lost) else []
+        self.report = [f"left out {sum(lost):,} words: behind the first {s['max_len']} tokens of their sentence "
+                       "(--max-len), or signs that --lower does not read"] if any(lost) else []
         self.batches = TaggedTexts(*sides[0], s["batch_size"], s["seed"])
         self.validation = TaggedTexts(*sides[1], BATCH, 0).batches()
         self.count_steps()
@@ -111,15 +111,15 @@ def label_id(known, tag):
     return known[tag]
 
 
-def find_tags(model, reader, labels, texts):
-    """Tags for lists of words; O where a word was cut off."""
+def find_tags(model, reader, labels, texts, unread="O"):
+    """Tags for lists of words; `unread` where a word was cut off."""
     read = [reader.read_words(words) for words in texts]
     numbers = [np.full(1, n) for n in range(len(texts))]                    # which row of a batch is which text
     found = [None] * len(texts)
     for (ids,), rows in TaggedTexts([ids for ids, _ in read], numbers, BATCH, 0).batches():
         best = model.eval()(ids).argmax(-1)
         for n, line in zip(rows[:, 0], best):
-            found[n] = [labels[line[place]] if place else "O" for place in read[n][1]]
+            found[n] = [labels[line[place]] if place else unread for place in read[n][1]]
     return found
 
 

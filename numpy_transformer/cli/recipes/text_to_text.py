@@ -43,6 +43,7 @@ class TextToText(SequenceToSequence):
         self.report = []
         if s["data"]:
             training, validation, self.test, self.report = read_tasks(s["data"], s["seed"])
+            self.test = self.test or validation
             if not tokenizers:
                 tokenizers = self.train_tokenizers(training, training + validation + self.test)
         else:
@@ -50,18 +51,22 @@ class TextToText(SequenceToSequence):
             training, validation, self.test = made.training, made.validation, made.test
             tokenizers = tokenizers or made.tokenizers()
         self.tokenizers = tokenizers
+        held_out_pairs = validation
         training, report = limit_length(training, *tokenizers, s["max_len"], s["too_long"])
         validation, held_out = limit_length(validation, *tokenizers, s["max_len"], s["too_long"])
         self.report += report + [f"to validate: {line}" for line in held_out]
+        self.tested = self.test is not held_out_pairs
+        tested = f"{len(self.test):,}" if self.tested else "none"
         self.corpus = {"sha256": digest("\n".join(map("\t".join, training + validation)))}
         self.batches = Pairs(training, *tokenizers, s["batch_size"], s["seed"], 100 if s["data"] else 4)
         self.validation = Pairs(validation, *tokenizers, BATCH, s["seed"]).batches()
         self.description = (f"{len(training):,} pairs of {s['data'][0] if s['data'] else GENERATED}, "
-                            f"{len(validation):,} to validate, {len(self.test):,} to test; {self.batches.padding:.1%} "
+                            f"{len(validation):,} to validate, {tested} to test; {self.batches.padding:.1%} "
                             "of a batch is padding")
 
     def results(self, model):
         """Lines on the test: the exact match of each task."""
+        yield f"on the {'test' if self.tested else 'texts that validate, as there is no test'}:"
         pairs, report = limit_length(self.test, *self.tokenizers, self.settings["max_len"])
         yield from report
         order = sorted(range(len(pairs)), key=lambda n: len(pairs[n][0]))
@@ -78,7 +83,7 @@ def read_tasks(data, seed):
     (training, validation, test), report = read_parts(data)
     if not validation:
         training, validation = hold_out(training, seed)
-    return training, validation, test or validation, report
+    return training, validation, test, report
 
 
 def read_all_tasks(data):
