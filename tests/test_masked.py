@@ -98,7 +98,7 @@ def test_a_row_without_ordinary_tokens_has_no_target():
 
 
 @pytest.mark.parametrize("ids, share, match", [
-    ([[9]], 0, "share is 0, but.*0.15"), ([[9]], 1.5, "share is 1.5"), ([[9]], float("nan"), "share is nan"),
+    ([[9]], 0, "tokens is 0, but.*0.15"), ([[9]], 1.5, "tokens is 1.5"), ([[9]], float("nan"), "tokens is nan"),
     ([[CLS, SEP, PAD]], 0.15, "none of the 3 ids is an ordinary token.*add 4"),
     (np.zeros((0, 5)), 0.15, "none of the 0")])
 def test_what_cannot_be_corrupted_is_named(ids, share, match):

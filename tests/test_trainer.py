@@ -130,6 +130,24 @@ def test_a_validation_function_may_leave_the_model_in_eval():
     assert run.steps == 3 and run.model.training
 
 
+def test_what_else_a_validation_measures_is_kept_said_and_saved(tmp_path, capsys):
+    """Early stopping minds the loss alone; the others are columns of the history, also in the file."""
+    measured = iter([(0.9, 1), (0.5, 3), (0.7, 9), (0.8, 5)])
+
+    def validation():
+        loss, right = next(measured)
+        return {"validation": loss, "words_right": np.float32(right)}
+
+    run = trainer()
+    rows = run.fit(batch, 8, validation, every=2, patience=2, checkpoint=tmp_path / "run.npz")
+    assert [row.get("words_right") for row in rows] == [None, 1, None, 3, None, 9, None, 5]
+    assert run.best["step"] == 4 and "   words right 9.0000" in capsys.readouterr().out
+    again = trainer()
+    again.load(tmp_path / "run.npz")
+    assert again.history == rows and all(type(value) is float for row in rows for name, value in row.items()
+                                         if name not in ("step", "tokens"))
+
+
 def test_batches_whose_targets_are_all_ignored_weigh_nothing():
     parts = [batch(0), (batch(1)[0], np.full((3, T), PAD)), batch(2)]
     small, big = (trainer(model().astype(np.float64), accumulate=n) for n in (3, 2))

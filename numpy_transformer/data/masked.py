@@ -36,7 +36,7 @@ def corrupt(ids, rng, vocab_size, share=0.15):
 
 def check_share(share):
     if not 0 < share <= 1:
-        raise ValueError(f"share is {share}, but it must be above 0 and at most 1; 0.15 is usual")
+        raise ValueError(f"the share of masked tokens is {share}, but it must be above 0 and at most 1; 0.15 is usual")
 
 
 class MaskedWindows:

@@ -12,7 +12,7 @@ from ..layers.pooling import MaskedMean
 from ..layers.positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
 from ..layers.rotary import RotaryEmbedding
 from ..module import Module, Parameter
-from ..support.arguments import check_choice, check_positive, integer_ids, read_text, real_tokens, rows
+from ..support.arguments import check_choice, check_divides, check_positive, integer_ids, read_text, real_tokens, rows
 from .encoder import Encoder
 
 
@@ -35,6 +35,7 @@ class TextEncoder(Module):
                  activation="relu", eps=1e-6, positions="sinusoidal", num_segments=0, pad_id=0, mask_padding=True,
                  rng=None, **options):
         check_choice("positions", positions, ("sinusoidal", "learned", "rotary"))
+        check_divides("d_model", d_model, "num_heads", num_heads)
         rng = np.random.default_rng(rng)
         self.pad_id, self.mask_padding, self.max_len = pad_id, mask_padding, max_len
         d_ff = 4 * d_model if d_ff is None else d_ff

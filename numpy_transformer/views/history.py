@@ -35,6 +35,7 @@ def run_history(rows, title, training="training"):
     loss, rate, norm, *scores = figure.subplots(1, 3 + scored)
     draw_loss(loss, rows, training)
     for axes in scores:
+        loss.set_ylabel("loss (nats per target)")
         draw_scores(axes, rows)
     steps = [row["step"] for row in rows]
     rate.plot(steps, [row["lr"] for row in rows], color="C2")

@@ -14,7 +14,7 @@ from .classifier import hold_out_tenth
 from .encoder import BATCH, EPOCHS, PRETRAINED, EncoderRecipe, encoder_settings, text_settings
 from .parts import digest, training_settings
 
-GENERATED = "generated sentences"
+GENERATED = "a generated language"
 
 
 class Tagger(EncoderRecipe):
