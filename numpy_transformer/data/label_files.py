@@ -113,8 +113,8 @@ def parsed(path, text, **form):
 def column(path, header, name):
     if header.count(name) != 1:
         raise ValueError(f"{str(path)!r} must have one column {name!r}, but its columns are "
-                         f"{', '.join(map(repr, header))}; name one of them (commas part those of a .csv, tabs those "
-                         "of a .tsv)")
+                         f"{', '.join(map(repr, header))}; name one of these, or rename it in the file "
+                         "(commas part those of a .csv, tabs those of a .tsv)")
     return header.index(name)
 
 
