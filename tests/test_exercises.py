@@ -111,6 +111,7 @@ def test_mistakes_have_names_of_their_own_and_twins_know_each_other(exercise):
         assert mistake.say.endswith((".", "?")) and len(mistake.say) > 20
 
 
+@pytest.mark.slow
 @every_exercise
 def test_two_or_three_mistakes_at_once_are_named(exercise):
     shelf = library(exercise)
