@@ -15,6 +15,7 @@ from matplotlib.image import imread
 from numpy_transformer.classroom.steps import cells
 
 LESSONS = sorted((Path(__file__).parents[1] / "lessons").glob("[0-9][0-9]_*.py"))
+LONG = "00", "12", "16"                      # these take ten seconds each
 every_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 MISTAKES = {                                # at least two for each lesson, in the component it is about
     "00": ["nt.Softmax.forward = lambda self, x: (lambda y: (self.remember(y), y)[1])("
@@ -169,7 +170,8 @@ def test_there_are_lessons():
     assert all(len(planted) >= 2 for planted in MISTAKES.values())
 
 
-@every_lesson
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.name[:2] in LONG))
+                                  for path in LESSONS])
 def test_a_lesson_keeps_its_claims_and_draws_its_figures(path, result):
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("✓") >= 5
