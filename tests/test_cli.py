@@ -213,6 +213,7 @@ def test_traceback_is_there_for_who_asks(capsys):
         main(["lesson", "99", "--traceback"])
 
 
+@pytest.mark.slow                               # .ci/run does the whole demo, too
 def test_the_demo_in_small(capsys, tmp_path, monkeypatch):
     """All its parts, with few components, years, readings and steps; nothing in it is canned."""
     def save(figure, folder, name):             # test_views.py draws them: that takes long
