@@ -4,7 +4,6 @@ import sys
 
 import numpy as np
 
-from ..data.batches import LabelledTexts
 from ..data.reader import MASK, SPECIAL
 from ..data.text import read_text
 from ..layers import Softmax
@@ -12,7 +11,7 @@ from ..training.checkpoint import check_writable
 from .generate import batches, standard_input
 from .parser import add_command, whole_number
 from .recipes.classifier import classify
-from .recipes.encoder import BATCH, said_of_cuts
+from .recipes.encoder import in_order, said_of_cuts
 from .recipes.tagger import find_tags
 from .runs import ENCODERS, load_run
 
@@ -120,10 +119,7 @@ def run_similar(arguments):
 
 def vectors(model, reader, rows):
     """(N, d_model) sentence vectors of texts as ids, in their order."""
-    width = None if model.mask_padding else reader.max_len
-    batches = LabelledTexts(rows, range(len(rows)), BATCH, 0, width=width).batches()
-    found = np.concatenate([model.embed(*inputs) for inputs, _ in batches])
-    return found[np.argsort(np.concatenate([places for _, places in batches]))]
+    return in_order(model, reader, rows, model.embed)
 
 
 def read_lines(texts, reader):

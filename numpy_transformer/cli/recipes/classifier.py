@@ -13,7 +13,7 @@ from ...layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
 from ...models import SequenceClassifier
 from ...training.progress import Progress
 from ..settings import Setting, count, paths, switch
-from .encoder import (BATCH, EPOCHS, PRETRAINED, EncoderRecipe, encoder_settings, measure, said_of_cuts,
+from .encoder import (BATCH, EPOCHS, PRETRAINED, EncoderRecipe, encoder_settings, in_order, measure, said_of_cuts,
                       text_settings)
 from .parts import digest, training_settings
 
@@ -157,10 +157,7 @@ def probabilities(logits):
 
 def classify(model, reader, rows):
     """(N, classes) probabilities of texts as ids, in their order."""
-    width = None if model.mask_padding else reader.max_len
-    batches = LabelledTexts(rows, range(len(rows)), BATCH, 0, width=width).batches()
-    found = [probabilities(model.eval()(*inputs)) for inputs, _ in batches]
-    return np.concatenate(found)[np.argsort(np.concatenate([places for _, places in batches]))]
+    return in_order(model, reader, rows, lambda ids: probabilities(model(ids)))
 
 
 def classified(model, reader, names, rows, labels):

@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from ...data.batches import PAD
+from ...data.batches import PAD, LabelledTexts
 from ...data.reader import SPECIAL, TextReader, normal
 from ...layers.feed_forward import ACTIVATIONS
 from ..settings import Setting, choice, count, rate, switch
+from .language_model import LanguageModel
 from .parts import train_tokenizer
 
 
@@ -38,14 +39,10 @@ PRETRAINED = Setting("pretrained", None, "begin with the weights, tokens and siz
 class EncoderRecipe:
     """The settings of the reader and the encoder as objects. `labels`: the names of the classes, by their ids."""
 
-    config_help = "named settings, of which each can still be changed (default: small)"
+    config_help, preset = LanguageModel.config_help, staticmethod(LanguageModel.preset)
     decided = ("tokenizer", "vocab_size", "lower", "d_model", "num_heads", "num_layers", "d_ff", "norm", "activation",
                "positions")                     # by a pretrained model
     labels = None
-
-    @staticmethod
-    def preset(arguments):
-        return arguments.config or "small"
 
     @staticmethod
     def idle(settings):
@@ -91,6 +88,15 @@ def measure(model, criterion, batches):
         right += np.count_nonzero(found == targets)
         total += criterion.count
     return {"validation": loss / total, "accuracy": right / total}
+
+
+def in_order(model, reader, rows, answer):
+    """answer(ids) of texts as ids, read in batches of similar length; (N, ...), in the order of the rows."""
+    model.eval()
+    width = None if model.mask_padding else reader.max_len
+    batches = LabelledTexts(rows, range(len(rows)), BATCH, 0, width=width).batches()
+    found = np.concatenate([answer(*inputs) for inputs, _ in batches])
+    return found[np.argsort(np.concatenate([places for _, places in batches]))]
 
 
 def said_of_cuts(reader, count):
