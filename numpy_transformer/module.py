@@ -12,8 +12,7 @@ class Parameter:
     """A trainable array and its gradient.
 
     Assigning to `.data` or `.grad` copies into the array that is there, so whatever else holds it (an optimizer, a
-    tied layer, a replica) sees the new values. Only an optimizer's constructor and the first step of several workers
-    move them, into memory of their own.
+    tied layer, a replica) sees the new values. Only an optimizer's constructor moves them, into its flat buffers.
 
     Parameters: data : array_like, copied; integers become float64. `grad` starts as zeros of the same shape and dtype.
     Raises: ValueError if an assigned array has another shape; TypeError if its dtype does not fit.
@@ -48,6 +47,12 @@ class Parameter:
     def move(self, data, grad):
         """Into these arrays of the same shape, such as views of an optimizer's flat buffer."""
         self._data, self._grad = data, grad
+
+    def twin(self):
+        """A Parameter that shares `.data` with this one and has a gradient of its own."""
+        twin = Parameter(())
+        twin.move(self._data, np.zeros_like(self._grad))
+        return twin
 
     def __deepcopy__(self, memo):       # the copy is new: no optimizer holds it
         copy = Parameter(self._data)

@@ -11,7 +11,7 @@ import tracemalloc
 
 from ..training import AdamW, Trainer
 from ..training.machine import keep_freed_memory, set_blas_threads
-from ..training.shares import workers_for
+from ..training.data_parallel import workers_for
 from .floor import floors
 
 TURN = 0.25                                     # seconds of each, in turns

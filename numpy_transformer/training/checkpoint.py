@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ..support.arguments import check_positive
+from . import mpi
 from .state import RESERVED, state_of
 
 FORMAT = "numpy_transformer checkpoint, version 1"
@@ -142,7 +143,13 @@ class Checkpoint:
         self.path, self.every, self.keep, self.meta = Path(path), every, keep, meta or {}
 
     def save(self, trainer, keep=True):
-        """Save the run; with keep=False not among those that stay."""
+        """Save the run, with keep=False without a file of its own beside it. Of MPI's ranks only the first writes."""
+        mpi.check_same_weights(trainer.comm, trainer.parameters)
+        with mpi.together(trainer.comm):
+            if trainer.rank == 0:
+                self.write(trainer, keep)
+
+    def write(self, trainer, keep):
         arrays, meta = state_of(trainer)
         if not (keep and self.keep):
             return write_checkpoint(self.path, arrays, self.meta | meta)

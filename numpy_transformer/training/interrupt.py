@@ -7,16 +7,20 @@ import threading
 
 
 class Interrupt:
-    """While entered, the first Ctrl-C only sets `asked`; the second one stops the program at once, as ever."""
+    """Inside the block the first Ctrl-C only sets `asked`; the second one stops the program, or all MPI ranks, at once."""
 
-    def __init__(self):
-        self.asked = False
+    def __init__(self, comm=None):
+        self.asked, self.comm = False, comm
 
     def ask(self, *_):
         self.asked = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        with contextlib.suppress(OSError):                  # the reader of our lines may have got the Ctrl-C too
-            os.write(2, b"\nstopping after this step; Ctrl-C again stops at once\n")
+        signal.signal(signal.SIGINT, self.stop_all_ranks if self.comm else signal.default_int_handler)
+        if self.comm is None or self.comm.rank == 0:
+            with contextlib.suppress(OSError):              # whatever reads stderr may have received the Ctrl-C too
+                os.write(2, b"\nstopping after this step; Ctrl-C again stops at once\n")
+
+    def stop_all_ranks(self, *_):
+        self.comm.Abort(130)
 
     def __enter__(self):
         self.main = threading.current_thread() is threading.main_thread()       # only there may signals be handled

@@ -1,16 +1,13 @@
-"""What makes NumPy quick on this machine: the threads of its matmuls, and memory that is not given back."""
+"""What makes NumPy quick on this machine: the number of BLAS threads, and memory that is kept instead of returned."""
 
 import contextlib
 import ctypes
 import functools
-import mmap
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
 
-FORKS = sys.platform not in ("win32", "darwin")             # where a process can be forked, and its libraries bear it
 NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads64_",
          "openblas_{}_num_threads")
 
@@ -31,9 +28,9 @@ def blas():
 
 
 def set_blas_threads(count):
-    """Let NumPy's matmuls use `count` threads; how many it was before, 0 where that cannot be set.
+    """Let NumPy's matmuls use `count` threads. Returns the number before, or 0 if it cannot be set.
 
-    On small matrices two threads are hardly quicker than one, and many times slower when another program wants the
+    On small matrices two threads are hardly quicker than one, and many times slower when another program needs the
     second core.
     """
     if blas() is None:
@@ -44,10 +41,21 @@ def set_blas_threads(count):
     return before
 
 
+@contextlib.contextmanager
+def limited_blas_threads(count):
+    """Give NumPy's matmuls `count` threads inside the block; None leaves their number unchanged."""
+    before = 0 if count is None else set_blas_threads(count)
+    try:
+        yield
+    finally:
+        if before:
+            set_blas_threads(before)
+
+
 def keep_freed_memory():
     """Tell glibc's malloc to keep what a step frees, so that the next step need not fetch it anew, page by page.
 
-    It holds for the whole process, whose memory then does not shrink. Whether there was a glibc to tell.
+    The setting holds for the whole process, whose memory then does not shrink. Returns True if glibc accepted it.
     """
     with contextlib.suppress(AttributeError, OSError, TypeError):
         mallopt = ctypes.CDLL(None).mallopt
@@ -57,20 +65,6 @@ def keep_freed_memory():
     return False
 
 
-def shared_copy(array):
-    """A copy in memory that the processes forked from this one share with it."""
-    copy = np.ndarray(array.shape, array.dtype, mmap.mmap(-1, max(array.nbytes, 1)))
-    copy[...] = array
-    return copy
-
-
-def is_shared(array):
-    """Whether it is a shared_copy, or a view of one."""
-    while isinstance(array, np.ndarray):
-        array = array.base
-    return isinstance(array, mmap.mmap)
-
-
 def cores():
-    """How many this process may use."""
+    """Number of CPU cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from ..module import Parameter
-from .machine import is_shared, shared_copy
 
 BLOCK = 2 ** 17                                 # entries that are updated at a time, so that they stay in the cache
 
@@ -18,7 +17,6 @@ class Optimizer:
     """
 
     STATE = ()                                  # names of what a step needs from the steps before it
-    map = map                                   # or that of a pool of threads, for the blocks of a step
 
     def __init__(self, parameters, lr):
         self.parameters = list({id(parameter): parameter for parameter in parameters}.values())
@@ -46,14 +44,11 @@ class Optimizer:
         return {name: [view for buffer in self.buffers for view in buffer.views(buffer.state[n])]
                 for n, name in enumerate(self.STATE)}
 
-    def __getstate__(self):                     # a copy has no threads
-        return {name: value for name, value in vars(self).items() if name != "map"}
-
     def step(self):
         self.t += 1
         for buffer in self.buffers:
-            for _ in self.map(lambda block: self.update(*block, *buffer.kind), buffer.blocks()):
-                pass
+            for block in buffer.blocks():
+                self.update(*block, *buffer.kind)
 
 
 class Buffer:
@@ -67,8 +62,6 @@ class Buffer:
     def gather(self):
         self.data, self.grad = (np.concatenate([getattr(p, name).ravel() for p in self.parameters])
                                 for name in ("data", "grad"))
-        if any(is_shared(parameter.data) for parameter in self.parameters):
-            self.data = shared_copy(self.data)  # workers see it
         for parameter, data, grad in zip(self.parameters, self.views(self.data), self.views(self.grad)):
             parameter.move(data, grad)
 

@@ -7,11 +7,15 @@ from tqdm import tqdm
 
 
 class Progress:
-    """Counts `total` pieces of work: a tqdm bar in a terminal, else a line at every tenth of the way."""
+    """Counts `total` pieces of work: a tqdm bar in a terminal, else a line at every tenth of the way.
 
-    def __init__(self, total, title, unit="it", done=0):
-        self.total, self.title, self.done, self.tenths = total, title, done, done * 10 // max(total, 1)
-        self.bar = tqdm(total=total, desc=title, unit=unit, file=sys.stderr, disable=None, initial=done,
+    With silent=True it shows nothing, as on all MPI ranks but the first.
+    """
+
+    def __init__(self, total, title, unit="it", done=0, silent=False):
+        self.total, self.title, self.silent = total, title, silent
+        self.done, self.tenths = done, done * 10 // max(total, 1)
+        self.bar = tqdm(total=total, desc=title, unit=unit, file=sys.stderr, disable=silent or None, initial=done,
                         bar_format="{desc}: {n_fmt}/{total_fmt} |{bar:4}| {remaining}{postfix}")
 
     def advance(self, note=""):
@@ -20,12 +24,14 @@ class Progress:
         with contextlib.suppress(OSError):      # nobody may read the lines any more: the work goes on
             self.bar.set_postfix_str(note, refresh=False)
             self.bar.update()
-            if self.bar.disable and tenths > self.tenths:
+            if self.bar.disable and tenths > self.tenths and not self.silent:
                 print(f"{self.title}: {self.done}/{self.total}  {note}".rstrip(), file=sys.stderr, flush=True)
         self.tenths = tenths
 
     def write(self, line, file=None):
         """A line above the bar, on standard output if nothing else is named."""
+        if self.silent:
+            return
         with contextlib.suppress(OSError):
             self.bar.clear()
             print(line, file=file, flush=True)

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-RESERVED = {"format", "arrays", "step", "best", "data", "optimizer", "schedule", "generators", "workers"}
+RESERVED = {"format", "arrays", "step", "best", "data", "optimizer", "schedule", "generators", "workers",
+            "ranks"}
 COLUMNS = ("step", "loss", "lr", "norm", "tokens", "validation")
 
 
@@ -19,7 +20,11 @@ def state_of(trainer):
         "data": {"next_batch": trainer.steps * trainer.accumulate, "accumulate": trainer.accumulate},
         "optimizer": {"class": type(optimizer).__name__, "t": optimizer.t, "lr": optimizer.lr},
         "schedule": schedule and {"class": type(schedule).__name__, "count": schedule.count},
-        "generators": states(trainer.model), "workers": trainer.team and trainer.workers}
+        "generators": states(trainer.model), "workers": trainer.parallel and trainer.workers, "ranks": ranks(trainer)}
+
+
+def ranks(trainer):
+    return trainer.comm.size if trainer.comm else 1
 
 
 def restore(trainer, arrays, meta, path):
@@ -35,21 +40,15 @@ def restore(trainer, arrays, meta, path):
     trainer.best, trainer.best_weights = meta["best"], trainer.model.state_dict() if meta["best"] else {}
     for name, array in live_arrays(trainer).items():
         array[...] = arrays[name]
-    trainer.team = None
-    if workers_of(meta) is not None:
-        trainer.hire(workers_of(meta))
+    trainer.parallel = None
+    if meta["workers"] is not None and meta["ranks"] == ranks(trainer):
+        trainer.start_workers(meta["workers"])
     for name, rng in generators(trainer.model).items():
         rng.bit_generator.state = meta["generators"][name]
     trainer.optimizer.t, trainer.optimizer.lr = meta["optimizer"]["t"], meta["optimizer"]["lr"]
     if trainer.schedule is not None:
         trainer.schedule.go_to(meta["schedule"]["count"])
     trainer.steps, trainer.history = meta["step"], history
-
-
-def workers_of(meta):
-    """How many the run had, None if it was saved before its first step; older files list those beside the first."""
-    workers = meta.get("workers", [])
-    return 1 + len(workers) if isinstance(workers, list) else workers
 
 
 def live_arrays(trainer):
@@ -93,8 +92,9 @@ def differences(trainer, arrays, meta):
               "random generators": kinds_of(meta["generators"]), "batches in a step": meta["data"]["accumulate"]}
     ours = {"optimizer": own["optimizer"]["class"], "schedule": own["schedule"] and own["schedule"]["class"],
             "random generators": kinds_of(own["generators"]), "batches in a step": own["data"]["accumulate"]}
-    if None not in (trainer.workers, workers_of(meta)) and trainer.workers != workers_of(meta):
-        found.append(f"workers: {workers_of(meta)} in the file, {trainer.workers} here")
+    same_ranks = meta["ranks"] == ranks(trainer)           # another number of ranks may have another number of workers
+    if same_ranks and None not in (trainer.workers, meta["workers"]) and trainer.workers != meta["workers"]:
+        found.append(f"workers: {meta['workers']} in the file, {trainer.workers} here")
     return found + [f"{what}: {theirs[what]} in the file, {ours[what]} here" for what in ours
                     if theirs[what] != ours[what]]
 

@@ -8,13 +8,13 @@ import numpy as np
 
 from ..support.arguments import check_positive
 from .checkpoint import Checkpoint, read_checkpoint
+from . import mpi
+from .data_parallel import DataParallel, workers_for
 from .interrupt import Interrupt
-from .machine import blas, keep_freed_memory
+from .machine import blas, cores, keep_freed_memory
 from .optimizers import clip_grad_norm
 from .progress import Progress
-from .shares import workers_for
 from .state import COLUMNS, restore
-from .workers import Workers
 
 
 class Trainer:
@@ -27,26 +27,29 @@ class Trainer:
         schedule : Schedule or None; its step() is called once before each step of the optimizer
         clip : float or None, the largest joint norm of the gradients
         accumulate : int, batches a step: their gradients are those of one batch that holds them all
-        workers : int, processes (threads where none can be forked), each with a part of every batch, whose arrays must
-            have the batch as their first axis; None chooses by the size of the first batch and the cores. Each draws
-            its own dropout, so the count belongs to a run as its seed does, and a checkpoint keeps it. Other settings
-            of the model that change after the first step reach the others only through hire()
+        workers : int, threads that each compute a part of every batch, whose arrays must have the batch as their first
+            axis; None chooses by the size of the first batch and the number of cores. Each worker draws its own dropout,
+            so the number belongs to a run as its seed does, and a checkpoint stores it. Settings of the model other than
+            train() and eval() that change after the first step reach the workers only through start_workers()
+        comm : mpi4py communicator or None; every rank computes its part of every batch, and only rank 0 prints and saves.
+            All ranks need the same model, seed and batches. What `validation` returns on rank 0 counts for all
 
     `steps` counts the steps done; `history` has a dict for each with step, loss, lr, norm (before clipping),
     tokens (counted targets) and, where measured, validation and what else the validation returned.
 
     Raises:
         ValueError when a loss or a gradient is not finite: it names the step and the first parameter that
-        went bad, and the weights stay as they were before that step.
+        went bad, and the weights stay as they were before that step. With `comm`, RankError on all ranks when anything
+        else fails on one of them.
     """
 
-    def __init__(self, model, criterion, optimizer, schedule=None, clip=None, accumulate=1, workers=None):
+    def __init__(self, model, criterion, optimizer, schedule=None, clip=None, accumulate=1, workers=None, comm=None):
         check_positive(accumulate=accumulate, workers=1 if workers is None else workers)
         if clip is not None and not clip > 0:
             raise ValueError(f"clip = {clip} must be above 0; 1.0 is usual, None does not clip")
         self.model, self.criterion, self.optimizer = model, criterion, optimizer
         self.schedule, self.clip, self.accumulate = schedule, clip, accumulate
-        self.workers, self.team = workers, None
+        self.workers, self.comm, self.parallel = workers, comm, None
         self.parameters = model.parameters()
         self.steps = 0
         self.history = []
@@ -54,8 +57,12 @@ class Trainer:
         self.best_weights = {}
         self.loaded = False                     # the next fit goes on with the patience that is left
 
-    def __getstate__(self):                     # a copy makes workers of its own
-        return {**vars(self), "team": None}
+    def __getstate__(self):                     # a copy starts workers of its own
+        return {**vars(self), "parallel": None}
+
+    @property
+    def rank(self):
+        return self.comm.rank if self.comm else 0
 
     def fit(self, batches, steps=None, validation=None, every=None, epochs=None, patience=None, checkpoint=None,
             title="train"):
@@ -83,14 +90,16 @@ class Trainer:
             self.best, self.best_weights = None, {}
         self.loaded = False
         self.model.train()
-        with Progress(last, title, "step", self.steps) as progress, Interrupt() as interrupt:
+        with Progress(last, title, "step", self.steps, self.rank > 0) as progress, Interrupt(self.comm) as interrupt:
             while self.steps < last and not self.out_of_patience(patience):
                 started = time.perf_counter()
-                row = self.step([nth(batches, self.steps * self.accumulate + i) for i in range(self.accumulate)])
+                with mpi.together(self.comm):
+                    chosen = [nth(batches, self.steps * self.accumulate + i) for i in range(self.accumulate)]
+                row = self.step(chosen)
                 rate = row["tokens"] / (time.perf_counter() - started)
                 if validation is not None and (self.steps % every == 0 or self.steps == last):
                     self.measure(validation, patience)
-                stop, ended = interrupt.asked, self.steps == last or self.out_of_patience(patience)
+                stop, ended = mpi.anywhere(self.comm, interrupt.asked), self.steps == last or self.out_of_patience(patience)
                 if checkpoint and (stop or ended or self.steps % checkpoint.every == 0):
                     checkpoint.save(self, keep=ended or self.steps % checkpoint.every == 0)
                 progress.advance(f"loss {row['loss']:.3f}  lr {row['lr']:.1e}  norm {row['norm']:.2f}  "
@@ -110,9 +119,9 @@ class Trainer:
 
     def step(self, batches):
         """One training step on a list of batches; its row of the history."""
-        if self.team is None:
-            self.hire(self.workers or workers_for(batches[0], self.parameters))
-        loss, tokens = self.team.gradients(batches)
+        if self.parallel is None:
+            self.start_workers(self.workers or self.default_workers(batches[0]))
+        loss, tokens = self.parallel.gradients(batches)
         self.check_finite("loss", loss)
         if not tokens:
             raise ValueError(f"step {self.steps + 1}: all targets of its {len(batches)} batches are ignored; leave "
@@ -127,21 +136,21 @@ class Trainer:
                              "tokens": tokens})
         return self.history[-1]
 
-    def hire(self, workers):
-        """Split batches over so many workers from now on; one where the threads of BLAS cannot be held back."""
+    def default_workers(self, batch):
+        return min(workers_for(batch, self.parameters), mpi.cores_per_rank(self.comm) or cores())
+
+    def start_workers(self, workers):
+        """Split batches over this many workers from now on, or over one if the BLAS threads cannot be limited."""
         if workers > 1 and blas() is None:
             warnings.warn("the threads of this NumPy's BLAS cannot be limited, so one worker trains instead of "
                           f"{workers}; installing threadpoolctl may help", stacklevel=3)
             workers = 1
-        self.workers, self.team = workers, Workers(self.model, self.criterion, workers)
-        self.optimizer.map = self.team.map
-        if workers > 1:
-            self.team.share()
-            for buffer in getattr(self.optimizer, "buffers", ()):
-                buffer.gather()                 # there, too
+        self.workers = workers
+        self.parallel = DataParallel(self.model, self.criterion, workers, self.comm)
 
     def measure(self, validation, patience):
-        measured = validation() if callable(validation) else evaluate(self.model, self.criterion, validation)
+        measured = mpi.gather(self.comm, lambda: validation() if callable(validation) else
+                              evaluate(self.model, self.criterion, validation))[0]
         measured = measured if isinstance(measured, dict) else {"validation": measured}
         self.model.train()                      # a function may have left it in eval
         loss = float(measured["validation"])
@@ -181,7 +190,7 @@ class Trainer:
 
         Raises ValueError if the file is no checkpoint, or one of another model, optimizer or schedule.
         """
-        arrays, meta = read_checkpoint(path)
+        arrays, meta = mpi.gather(self.comm, lambda: None if self.rank else read_checkpoint(path))[0]
         restore(self, arrays, meta, path)
         self.loaded = True
         return meta

@@ -1,0 +1,113 @@
+"""What the ranks of an MPI communicator do together. With `comm` None each function does it for one process.
+
+An error on one rank is raised on all of them: a rank that waited for one that has stopped would wait forever.
+"""
+
+import contextlib
+import hashlib
+import os
+
+import numpy as np
+
+from .machine import cores
+
+LAUNCHERS = ("PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS")     # what mpiexec and srun set
+
+
+class RankError(RuntimeError):
+    """One or more ranks have raised an error, and so all ranks stop."""
+
+
+def world():
+    """MPI.COMM_WORLD if this process was started by mpiexec with others, else None.
+
+    Raises ValueError if it was, and mpi4py is missing.
+    """
+    if not any(name in os.environ for name in LAUNCHERS):
+        return None
+    try:
+        from mpi4py import MPI
+    except ImportError as error:
+        raise ValueError("this process was started by mpiexec, but mpi4py cannot be imported "
+                         f"({error}); pip install 'numpy-transformer[mpi]', or start it without mpiexec") from error
+    return MPI.COMM_WORLD if MPI.COMM_WORLD.size > 1 else None
+
+
+def gather(comm, function):
+    """The results of function() on all ranks, by rank. Raises RankError on all of them if it fails on any."""
+    if comm is None:
+        return [function()]
+    result = error = message = None
+    try:
+        result = function()
+    except Exception as raised:
+        error, message = raised, f"{type(raised).__name__}: {raised}"
+    results, messages = zip(*comm.allgather((result, message)))
+    failed = [rank for rank, message in enumerate(messages) if message is not None]
+    if failed:
+        ranks = "all ranks stop, since rank" if len(failed) < comm.size else "all ranks stop: rank"
+        raise RankError(f"{ranks} {failed[0]} raised {messages[failed[0]]}") from error
+    return list(results)
+
+
+@contextlib.contextmanager
+def together(comm):
+    """All ranks leave the block, or RankError is raised on all of them."""
+    error = None
+    try:
+        yield
+    except Exception as raised:
+        if comm is None:
+            raise
+        error = raised
+
+    def result():
+        if error is not None:
+            raise error
+
+    gather(comm, result)
+
+
+def anywhere(comm, condition):
+    """Whether the condition holds on any rank."""
+    return bool(condition) if comm is None else any(comm.allgather(bool(condition)))
+
+
+def sum_gradients(comm, parameters):
+    """Replace the gradients by their sum over all ranks: one Allreduce of one flat buffer."""
+    if comm is None:
+        return
+    from mpi4py import MPI
+
+    buffer = np.concatenate([parameter.grad.ravel() for parameter in parameters])
+    comm.Allreduce(MPI.IN_PLACE, buffer)
+    start = 0
+    for parameter in parameters:
+        parameter.grad = buffer[start:start + parameter.grad.size].reshape(parameter.grad.shape)
+        start += parameter.grad.size
+
+
+def check_same_weights(comm, parameters):
+    """Raises RankError if the weights of any rank differ from those of rank 0, by a bit or more."""
+    if comm is None:
+        return
+    digest = hashlib.blake2b(digest_size=16)
+    for parameter in parameters:
+        digest.update(np.ascontiguousarray(parameter.data))
+    digests = comm.allgather(digest.digest())
+    differ = [str(rank) for rank in range(comm.size) if digests[rank] != digests[0]]
+    if differ:
+        raise RankError(f"the weights of rank {', '.join(differ)} differ from those of rank 0, so nothing was saved; give all "
+                        "ranks the same seed, data and versions, and resume from the last checkpoint")
+
+
+def cores_per_rank(comm):
+    """Number of cores for each rank of this machine, None for a single process."""
+    if comm is None or comm.size == 1:
+        return None
+    from mpi4py import MPI
+
+    neighbors = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    ranks = neighbors.size
+    neighbors.Free()
+    return max(1, cores() // ranks)
