@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import __version__
 from ..training.machine import keep_freed_memory, set_blas_threads
+from ..training.mpi import RankError, silence_other_ranks, world
 from . import (bench, demo, evaluate, exercise, figures, generate, grade, gradcheck, lesson, plot, texts, trace, train,
                zoo)
 from .parser import Parser
@@ -30,6 +31,11 @@ def main(argv=None):
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:          # closed by whoever started us
             setattr(sys, name, open(os.devnull, mode))
+    try:
+        silence_other_ranks(world())
+    except ValueError as error:
+        print(f"numpy-transformer: {error}", file=sys.stderr)
+        return 2
     arguments = make_parser().parse_args(argv)
     if "OPENBLAS_NUM_THREADS" not in os.environ:
         set_blas_threads(1)                     # all that the commands multiply is small
@@ -42,7 +48,7 @@ def main(argv=None):
     except BrokenPipeError:                     # the reader of our output has gone
         drop_output()
         return 1
-    except (ValueError, TypeError, IndexError, OSError, MemoryError) as error:
+    except (ValueError, TypeError, IndexError, OSError, MemoryError, RankError) as error:
         if arguments.traceback:
             raise
         if isinstance(error, UnicodeDecodeError):           # of a file the reader says it; so it is standard input

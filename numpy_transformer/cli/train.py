@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from ..training import carry_over
+from ..training import carry_over, mpi
 from ..training.checkpoint import Checkpoint, average_checkpoints, check_writable, read_checkpoint, write_checkpoint
 from .parser import add_command
 from .recipes import (RECIPES, all_settings, default_settings, idle_rates, load_tokenizers, make_model, make_trainer,
@@ -36,10 +36,30 @@ def add(commands):
 
 
 def run(arguments):
+    comm = mpi.world()
+    saved = mpi.gather(comm, lambda: look_at(arguments) if mpi.is_first(comm) else None)[0]
+    with mpi.together(comm):
+        recipe, trainer, checkpoint = prepare(arguments, saved, comm)
+    settings = recipe.settings
+    if saved:
+        trainer.load(checkpoint.path)
+        say(f"resuming at step {trainer.steps:,}")
+    else:
+        begin(trainer, checkpoint, arguments.overwrite)
+    if trainer.steps < settings["steps"]:
+        try:
+            trainer.fit(recipe.batches, settings["steps"] - trainer.steps, recipe.validate(trainer.model),
+                        settings["validate_every"], patience=settings["patience"] or None, checkpoint=checkpoint,
+                        title=arguments.kind)
+        except KeyboardInterrupt as stop:
+            raise KeyboardInterrupt(f"{str(stop) or 'interrupted'}; --resume goes on") from stop
+    if mpi.is_first(comm):
+        finish(trainer, recipe, checkpoint, arguments.curves)
+
+
+def prepare(arguments, saved, comm):
+    """(recipe, trainer, checkpoint) of a new run, or of the one whose meta is `saved`."""
     kind, out = RECIPES[arguments.kind], Path(arguments.out)
-    saved = look_at(out, arguments)
-    check_writable(out)
-    check_picture(arguments.curves, out)
     preset = saved["config"] if saved else kind.preset(arguments)
     if arguments.config not in (None, preset):
         raise ValueError(f"--config is {preset} in the run that is resumed, not {arguments.config}; leave it out, or "
@@ -63,27 +83,15 @@ def run(arguments):
         raise ValueError(f"the texts are not those with which the run in {str(out)!r} was begun; restore them, or "
                          "begin another run under another --out")
     model = make_model(recipe)
+    ranks = f" on {comm.size} MPI ranks" if comm else ""
     say(*recipe.report, recipe.description,
-        f"{model.num_parameters():,} parameters, {settings['steps']:,} steps of {settings['batch_size']} sequences")
+        f"{model.num_parameters():,} parameters, {settings['steps']:,} steps of {settings['batch_size']} sequences{ranks}")
     if pretrained:
         say(*carried(model, pretrained))
-    trainer = make_trainer(recipe, model)
     meta = {"kind": kind.name, "config": preset, "settings": settings, "model": recipe.config(),
             "tokenizers": [tokens.to_json() for tokens in recipe.tokenizers], "corpus": recipe.corpus}
     checkpoint = Checkpoint(out, settings["save_every"], settings["average"], meta)
-    if saved:
-        trainer.load(out)
-        say(f"resuming at step {trainer.steps:,}")
-    else:
-        begin(trainer, checkpoint, arguments.overwrite)
-    if trainer.steps < settings["steps"]:
-        try:
-            trainer.fit(recipe.batches, settings["steps"] - trainer.steps, recipe.validate(model),
-                        settings["validate_every"], patience=settings["patience"] or None, checkpoint=checkpoint,
-                        title=kind.name)
-        except KeyboardInterrupt as stop:
-            raise KeyboardInterrupt(f"{str(stop) or 'interrupted'}; --resume goes on") from stop
-    finish(trainer, recipe, checkpoint, arguments.curves)
+    return recipe, make_trainer(recipe, model, comm), checkpoint
 
 
 def check_epochs(settings, given):
@@ -121,8 +129,18 @@ def say(*lines):
         print(*lines, sep="\n", flush=True)
 
 
-def look_at(out, arguments):
-    """The meta of the run to resume, or None. Nothing is replaced unasked, and nothing but a run is replaced at all."""
+def look_at(arguments):
+    """The meta of the run to resume, or None for a new one, after a check that everything can be written.
+
+    Nothing is replaced unless asked for, and nothing but a run is ever replaced.
+    """
+    saved = find_run(arguments, Path(arguments.out))
+    check_writable(arguments.out)
+    check_picture(arguments.curves, arguments.out)
+    return saved
+
+
+def find_run(arguments, out):
     if arguments.resume and arguments.overwrite:
         raise ValueError("--resume goes on with a run, --overwrite replaces it; give one of them")
     if not out.exists():
@@ -164,14 +182,20 @@ def check_idle(given, kind, settings):
 
 
 def begin(trainer, checkpoint, overwrite):
-    """Save at once, so that a run that is killed early has its settings; make room for what stays beside it."""
-    beside = [*checkpoint.kept(), checkpoint.beside("average")] if checkpoint.keep else []
-    for path in filter(Path.exists, beside):
+    """Save at once, so that a run that is killed early has its settings."""
+    with mpi.together(trainer.comm):
+        if trainer.rank == 0 and checkpoint.keep:
+            remove_kept(checkpoint, overwrite)
+    checkpoint.save(trainer, keep=False)
+
+
+def remove_kept(checkpoint, overwrite):
+    """Remove what an earlier run of this name has left beside its file."""
+    for path in filter(Path.exists, [*checkpoint.kept(), checkpoint.beside("average")]):
         if not overwrite:
             raise ValueError(f"{str(path)!r} is there already, from another run of this name; --overwrite replaces it, "
                              "--out names another file")
         path.unlink()
-    checkpoint.save(trainer, keep=False)
 
 
 def finish(trainer, recipe, checkpoint, curves):

@@ -1,6 +1,6 @@
 """What the ranks of an MPI communicator do together. With `comm` None each function does it for one process.
 
-An error on one rank is raised on all of them: a rank that waited for one that has stopped would wait forever.
+An error on one rank stops all of them: a rank that waited for one that has stopped would wait forever.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ LAUNCHERS = ("PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS")
 
 
 class RankError(RuntimeError):
-    """One or more ranks have raised an error, and so all ranks stop."""
+    """Another rank has raised an error, and so all ranks stop."""
 
 
 def world():
@@ -33,8 +33,23 @@ def world():
     return MPI.COMM_WORLD if MPI.COMM_WORLD.size > 1 else None
 
 
+def is_first(comm):
+    return comm is None or comm.rank == 0
+
+
+def silence_other_ranks(comm):
+    """Let only the first rank write to standard output and standard error."""
+    if not is_first(comm):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (1, 2):
+            os.dup2(nowhere, stream)
+
+
 def gather(comm, function):
-    """The results of function() on all ranks, by rank. Raises RankError on all of them if it fails on any."""
+    """The results of function() on all ranks, in the order of the ranks.
+
+    If it fails on any rank, the first of these raises its own error and all others RankError.
+    """
     if comm is None:
         return [function()]
     result = error = message = None
@@ -43,16 +58,17 @@ def gather(comm, function):
     except Exception as raised:
         error, message = raised, f"{type(raised).__name__}: {raised}"
     results, messages = zip(*comm.allgather((result, message)))
-    failed = [rank for rank, message in enumerate(messages) if message is not None]
-    if failed:
-        ranks = "all ranks stop, since rank" if len(failed) < comm.size else "all ranks stop: rank"
-        raise RankError(f"{ranks} {failed[0]} raised {messages[failed[0]]}") from error
-    return list(results)
+    failed = [rank for rank in range(comm.size) if messages[rank] is not None]
+    if not failed:
+        return list(results)
+    if failed[0] == comm.rank:
+        raise error
+    raise RankError(f"all ranks stop, since rank {failed[0]} raised {messages[failed[0]]}") from error
 
 
 @contextlib.contextmanager
 def together(comm):
-    """All ranks leave the block, or RankError is raised on all of them."""
+    """All ranks leave the block without an error, or all raise one as `gather` does. No other call of this page inside."""
     error = None
     try:
         yield
@@ -88,7 +104,7 @@ def sum_gradients(comm, parameters):
 
 
 def check_same_weights(comm, parameters):
-    """Raises RankError if the weights of any rank differ from those of rank 0, by a bit or more."""
+    """Raises ValueError on all ranks if the weights of any rank differ from those of rank 0, by a bit or more."""
     if comm is None:
         return
     digest = hashlib.blake2b(digest_size=16)
@@ -97,7 +113,7 @@ def check_same_weights(comm, parameters):
     digests = comm.allgather(digest.digest())
     differ = [str(rank) for rank in range(comm.size) if digests[rank] != digests[0]]
     if differ:
-        raise RankError(f"the weights of rank {', '.join(differ)} differ from those of rank 0, so nothing was saved; give all "
+        raise ValueError(f"the weights of rank {', '.join(differ)} differ from those of rank 0, so nothing was saved; give all "
                         "ranks the same seed, data and versions, and resume from the last checkpoint")
 
 

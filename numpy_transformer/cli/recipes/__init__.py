@@ -43,7 +43,7 @@ def make_model(recipe):
     return recipe.model_class(**recipe.config(), rng=np.random.default_rng([recipe.settings["seed"], 1]))
 
 
-def make_trainer(recipe, model):
+def make_trainer(recipe, model, comm=None):
     """The Trainer that the settings describe."""
     s = recipe.settings
     optimizer = AdamW(model.parameters(), s["lr"], (s["beta1"], s["beta2"]), s["eps"], s["weight_decay"],
@@ -55,7 +55,7 @@ def make_trainer(recipe, model):
     else:
         schedule = ConstantSchedule(optimizer, s["lr"], s["warmup"])
     criterion = recipe.criterion(s["label_smoothing"])
-    return Trainer(model, criterion, optimizer, schedule, s["clip"] or None, s["accumulate"], s["workers"])
+    return Trainer(model, criterion, optimizer, schedule, s["clip"] or None, s["accumulate"], s["workers"], comm)
 
 
 def load_tokenizers(meta):

@@ -28,7 +28,8 @@ def training_settings(batch_size, steps, lr, min_lr, warmup, schedule, beta2, ep
         count("average", 0, "at the end write the mean of the weights of the last N saves beside the run, 0: no", 0),
         count("validate_every", 200, "steps from one validation to the next"),
         count("save_every", 100, "steps from one save to the next"),
-        count("workers", None, "processes, each with a part of every batch; if left out, by size and cores"),
+        count("workers", None, "threads that each compute a part of every batch; if left out, chosen by size and number of "
+              "cores"),
         count("seed", 1, "of everything random", 0)]
 
 
