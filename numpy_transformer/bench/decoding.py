@@ -10,7 +10,7 @@ from ..decoding import KeyValueCache
 from ..models import CausalLanguageModel
 from ..training.machine import keep_freed_memory, set_blas_threads
 from .configs import CONFIGS
-from .measure import REST, Rival, timer
+from .measure import REST, python_process, timer
 
 LENGTHS = (64, 256, 1024)
 
@@ -31,7 +31,7 @@ def measure_decoding(length, tokens, threads, rival=False, rounds=5):
     prompt = KeyValueCache()
     model(ids[:length], cache=prompt)
     times = {"cached": [], "uncached": timer(lambda: model(ids[:length]))(3)}
-    child = Rival(f"decoding-{length}", threads) if rival else None
+    child = python_process("rival", f"decoding-{length}", threads) if rival else None
     try:
         for n in range(rounds + 1):             # the first only warms up
             cache = copy.deepcopy(prompt)
@@ -51,4 +51,4 @@ def measure_decoding(length, tokens, threads, rival=False, rounds=5):
     ours, uncached = statistics.median(times["cached"]), statistics.median(times["uncached"])
     torch = statistics.median(times["torch"]) if rival else None
     return {"length": length, "cached_ms": ours, "uncached_ms": uncached, "torch_ms": torch, "threads": threads,
-            "rate_over_torch": torch and torch / ours}
+            "torch_threads": child.size if rival else None, "rate_over_torch": torch and torch / ours}

@@ -1,13 +1,16 @@
 """Whole training steps, ours, the floor and PyTorch's, timed in turns: a drifting machine then meets all alike."""
 
 import contextlib
+import importlib.util
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import time
 import tracemalloc
+from pathlib import Path
 
 from ..training import AdamW, Trainer
 from ..training.machine import keep_freed_memory, set_blas_threads
@@ -19,25 +22,27 @@ REST = 0.15                                     # between them: idle threads of 
 ROUNDS = 10
 
 
-def trainer_of(config, threads):
+def trainer_of(config, threads, comm=None):
     """(Trainer, batch) of one configuration: AdamW, clipping, and as many workers as the batch is worth."""
     model, batch = config.model(), config.batch_of_ids()
     optimizer = AdamW(model.parameters(), lr=1e-3)
     workers = min(threads, workers_for(batch, model.parameters()))
-    return Trainer(model, config.criterion(), optimizer, clip=1.0, workers=workers), batch
+    return Trainer(model, config.criterion(), optimizer, clip=1.0, workers=workers, comm=comm), batch
 
 
-def measure(config, threads, rival=False, turn=TURN, rounds=ROUNDS, advance=lambda: None):
-    """A row of figures for one configuration; with `rival` PyTorch's too."""
+def measure(config, threads, rival=False, turn=TURN, rounds=ROUNDS, advance=lambda: None, ranks=None):
+    """A row of figures for one configuration; with `rival` PyTorch's too, with `ranks` those of this many MPI ranks."""
     keep_freed_memory()
     set_blas_threads(1)
     trainer, batch = trainer_of(config, threads)
     contestants = {"ours": timer(lambda: trainer.step([batch]))}
     contestants |= zip(("blas", "split"), map(timer, floors(config, threads)))
-    child = None
+    children = {}
     if rival:
-        child = Rival(config.name, threads)
-        contestants["torch"] = child.times
+        children["torch"] = python_process("rival", config.name, threads)
+    if ranks:
+        children["mpi"] = python_process("mpi_steps", config.name, launcher=[find_mpiexec(), "-n", str(ranks)])
+    contestants |= {name: child.times for name, child in children.items()}
     times = {name: [] for name in contestants}
     try:
         counts = {name: max(1, round(turn * 1e3 / min(run(3)[1:]))) for name, run in contestants.items()}
@@ -47,13 +52,15 @@ def measure(config, threads, rival=False, turn=TURN, rounds=ROUNDS, advance=lamb
                 times[name] += run(1 + counts[name])[1:]        # the first one finds the caches full of others' numbers
             advance()
     finally:
-        if child:
+        for child in children.values():
             child.close()
     ours = statistics.median(times["ours"])
     floor = min(statistics.median(times[name]) for name in ("blas", "split"))
     torch = statistics.median(times["torch"]) if rival else None
+    mpi = statistics.median(times["mpi"]) if ranks else None
     return {"config": config.name, "ours_ms": ours, "torch_ms": torch, "floor_ms": floor,
             "ratio_torch": torch and ours / torch, "ratio_floor": ours / floor, "threads": threads,
+            "torch_threads": children["torch"].size if rival else None, "ranks": ranks, "mpi_ms": mpi, "ratio_mpi": mpi and mpi / ours,
             "workers": trainer.workers, "ours_quartiles_ms": quartiles(times["ours"]),
             "torch_quartiles_ms": quartiles(times["torch"]) if rival else None,
             "tokens_per_second": 1e3 * config.tokens / ours, "parameters": trainer.model.num_parameters(),
@@ -82,28 +89,48 @@ def quartiles(times):
     return [statistics.quantiles(times, n=4)[i] for i in (0, 2)] if len(times) > 1 else times * 2
 
 
-class Rival:
-    """PyTorch in a process of its own, which works only when it is asked to."""
+def python_process(module, *arguments, launcher=()):
+    return Contestant([*launcher, sys.executable, "-m", f"{__package__}.{module}", *map(str, arguments)])
 
-    def __init__(self, *arguments):
+
+def find_mpiexec():
+    """mpiexec, first that of the environment that this Python belongs to. Raises ValueError if there is none."""
+    own = Path(sys.executable).with_name("mpiexec")
+    found = str(own) if own.exists() else shutil.which("mpiexec")
+    if found is None or importlib.util.find_spec("mpi4py") is None:
+        raise ValueError("MPI needs mpi4py and mpiexec, which are not installed here; pip install 'numpy-transformer[mpi]'")
+    return found
+
+
+class Contestant:
+    """A process of its own that trains only when it is asked to: PyTorch, or MPI ranks. `size` is its threads or ranks."""
+
+    def __init__(self, command):
         free = {name: value for name, value in os.environ.items()      # it may use all the threads that it is given
                 if name not in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
-        self.process = subprocess.Popen([sys.executable, "-m", f"{__package__}.rival", *map(str, arguments)],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=free,
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=free,
                                         start_new_session=True)             # a Ctrl-C is for us to answer
+
+        self.size = self.read()
 
     def times(self, count):
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(f"{count}\n")
             self.process.stdin.flush()
+        return self.read()
+
+    def read(self):
         line = self.process.stdout.readline()
         if not line:
-            raise OSError("the process that runs PyTorch has ended; see its message above, or leave out --vs torch")
+            raise OSError("the process of PyTorch or of MPI has ended; see its message above, or leave out --vs torch or "
+                          "--mpi")
         return json.loads(line)
 
     def close(self):
-        self.process.kill()                     # it has nothing to save
-        self.process.communicate()              # closes the pipes, and waits
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()          # it ends by itself, and its ranks with it
+        self.process.wait(30)
+        self.process.stdout.close()
 
 
 def peak_memory(step_of_new):

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..bench.configs import CONFIGS
 from ..bench.decoding import LENGTHS, measure_decoding
 from ..bench.growth import LENGTHS as GROWN_LENGTHS, WIDTHS, curves, growth, slope
-from ..bench.measure import ROUNDS, measure
+from ..bench.measure import ROUNDS, find_mpiexec, measure
 from ..training.checkpoint import check_writable
 from ..training.progress import Progress
 from ..training.machine import cores
@@ -23,6 +23,8 @@ def add(commands):
     parser.add_argument("--config", nargs="+", choices=CONFIGS, metavar="NAME",
                         help=f"among {', '.join(CONFIGS)} (default: all)")
     parser.add_argument("--vs", choices=["torch"], help="also time the same models in PyTorch, if it is installed")
+    parser.add_argument("--mpi", type=whole_number(2), nargs="?", const=2, metavar="RANKS",
+                        help="also time the same models on this many MPI ranks of this machine (2 if no number is given)")
     parser.add_argument("--threads", type=whole_number(1), metavar="N",
                         help="that each side may use, ours as workers where a batch is worth them (default: all cores)")
     parser.add_argument("--rounds", type=whole_number(1), metavar="N", help=f"turns of each side (default: {ROUNDS})")
@@ -39,7 +41,7 @@ def add(commands):
 def run(arguments):
     mode = "decoding" if arguments.decoding else "growth" if arguments.growth else "steps"
     for name, modes in (("config", ["steps"]), ("vs", ["steps", "decoding"]), ("threads", ["steps", "decoding"]),
-                        ("rounds", ["steps", "decoding"]), ("tokens", ["decoding"]), ("figures", ["growth"])):
+                        ("rounds", ["steps", "decoding"]), ("mpi", ["steps"]), ("tokens", ["decoding"]), ("figures", ["growth"])):
         if getattr(arguments, name) is not None and mode not in modes:
             raise ValueError(f"--{name} would do nothing {'with --' + mode if mode != 'steps' else 'here'}; leave it "
                              f"out{'' if 'steps' in modes else f', or add --{modes[0]}'}")
@@ -47,6 +49,8 @@ def run(arguments):
         check_writable(arguments.json)
     if arguments.vs and importlib.util.find_spec("torch") is None:
         raise ValueError("--vs torch: PyTorch is not installed here; pip install torch, or leave --vs out")
+    if arguments.mpi:
+        find_mpiexec()
     if arguments.threads is not None and arguments.threads > cores():
         raise ValueError(f"--threads {arguments.threads} is more than the {cores()} cores that this process may use; "
                          f"give {cores()} or fewer")
@@ -66,7 +70,7 @@ def run_steps(arguments, out):
     with Progress(len(names) * arguments.rounds, "bench", "round") as progress:
         for name in names:
             rows.append(measure(CONFIGS[name], arguments.threads, arguments.vs, rounds=arguments.rounds,
-                                advance=progress.advance))
+                                advance=progress.advance, ranks=arguments.mpi))
             progress.write(description(rows[-1]), out)
     return rows
 
@@ -79,8 +83,10 @@ def description(row):
              f"  floor  {row['floor_ms']:9.2f} ms  the matmuls alone; ours / floor {row['ratio_floor']:.2f}"]
     if row["torch_ms"]:
         low, high = row["torch_quartiles_ms"]
-        lines.append(f"  torch  {row['torch_ms']:9.2f} ms  ({low:.2f} to {high:.2f}); ours / torch "
-                     f"{row['ratio_torch']:.2f}")
+        lines.append(f"  torch  {row['torch_ms']:9.2f} ms  ({low:.2f} to {high:.2f}) with {row['torch_threads']} "
+                     f"of its threads; ours / torch {row['ratio_torch']:.2f}")
+    if row["mpi_ms"]:
+        lines.append(f"  MPI    {row['mpi_ms']:9.2f} ms  on {row['ranks']} ranks; MPI / ours {row['ratio_mpi']:.2f}")
     shares = ", ".join(f"{part} {share:.0%}" for part, share in row["shares"].items() if share >= 0.02)
     return "\n".join([*lines, f"  where, on one thread: {shares}"])
 
@@ -92,13 +98,13 @@ def run_decoding(arguments, out):
             rows.append(measure_decoding(length, tokens, arguments.threads, arguments.vs, arguments.rounds))
             progress.advance()
     print(f"A new token of the nanogpt-cpu model: median of {arguments.rounds} times {tokens}\n"
-          "  length   cached ms   tokens/s   uncached ms   tokens/s" + "   torch ms   our rate / its" * bool(arguments.vs),
+          "  length   cached ms   tokens/s   uncached ms   tokens/s" + "   torch ms   its threads   our rate / its" * bool(arguments.vs),
           file=out)
     for row in rows:
         line = (f"  {row['length']:6}   {row['cached_ms']:9.2f}   {1e3 / row['cached_ms']:8.0f}   "
                 f"{row['uncached_ms']:11.2f}   {1e3 / row['uncached_ms']:8.0f}")
         if row["torch_ms"]:
-            line += f"   {row['torch_ms']:8.2f}   {row['rate_over_torch']:14.2f}"
+            line += f"   {row['torch_ms']:8.2f}   {row['torch_threads']:11}   {row['rate_over_torch']:14.2f}"
         print(line, file=out)
     first, last = rows[0], rows[-1]
     grown, linear = last["cached_ms"] / first["cached_ms"], last["length"] / first["length"]
