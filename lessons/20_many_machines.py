@@ -5,10 +5,12 @@
 # add up what they have. This lesson shows which sum is the right one, builds the ring all-reduce that computes it
 # (in NumPy, with a thread for each machine), estimates what it costs on 2 to 1,024 machines, and shards the state of
 # Adam so that each machine keeps only its share. The package does all but the last: `Trainer(workers=2)` uses the
-# cores of one machine, and `mpiexec -n 4 numpy-transformer train ...` runs four processes, on one machine or several.
+# cores of one machine, and with `pip install "numpy-transformer[mpi]"`, `mpiexec -n 4 numpy-transformer train ...`
+# trains with four processes, on one machine or several.
 #
 # Afterwards you can split a batch correctly, write a ring all-reduce and count its bytes, say when more machines stop
-# helping, and say what ZeRO-1 saves and why it gives the same weights. Lesson 19 has Adam. About 15 minutes.
+# helping, and explain what ZeRO-1 saves and why it gives the same weights. Lesson 19 has Adam, and computes the parts
+# of a batch one after the other. About 15 minutes.
 
 # %% Imports, a small model, and a batch with padding
 import copy
@@ -83,7 +85,7 @@ plain_mean = sum(g for g, _ in parts) / 4
 cosine = plain_mean @ whole / np.linalg.norm(plain_mean) / np.linalg.norm(whole)
 claim("the plain mean of the four means is not", apart(plain_mean, whole) > 0.1 and cosine < 0.99,
       f"relative error {apart(plain_mean, whole):.2f}, cosine {cosine:.2f}")
-predict(f"{counts} targets: in the plain mean, how many times the weight of a first target has one of the last part?",
+predict(f"{counts} targets: in the plain mean, how many times as much do those of the last part weigh as the first?",
         counts[0] / counts[3])
 full = rng.integers(1, V, (8, 10))          # without padding the counts are equal
 halves = [gradient(model, part)[0] for part in np.array_split(full, 2)]
@@ -96,9 +98,9 @@ claim("with equal counts the plain mean is right, so tests need padding",
 #
 # - *Clipping* comes after the sum. The norm of a sum is not the sum of the norms, and a part that is clipped on its own
 #   also gets another weight.
-# - *Dropout* draws one mask for each entry. Parts on different machines draw their own, so the gradient is not that
-#   of one machine with the same seed, but it has the same expectation. The generators must differ: if every machine
-#   starts from the same seed, all drop the same places, and the masks are no longer independent.
+# - *Dropout* draws a random mask. Each machine draws the masks of its part, so the gradient is not that of one machine
+#   with the same seed; it is another draw from the same distribution. The generators must differ: if all machines
+#   start from the same seed, all drop the same places, and the masks are no longer independent.
 # - *Batch statistics*: BatchNorm (lesson 08) subtracts the mean of the batch from each row. A part knows only its own
 #   mean. LayerNorm and RMSNorm look at one token at a time, so a Transformer has no such trouble.
 # - The *loss to be printed* is a mean like the gradient, and takes the same weights.
@@ -273,15 +275,15 @@ figure("ring", picture)
 # repetitions. Messages went through the shared memory of that machine, not through a network.
 
 # %% Two processes, as recorded, and the model
-SECONDS = {                                 # {bytes: microseconds}
+MICROSECONDS = {                            # {bytes: median}
     "ping-pong, half a round trip": {8: 1.83, 2048: 1.98, 32768: 6.53, 131072: 13.5, 524288: 44.1, 2097152: 165,
                                      8388608: 732, 33554432: 2891, 43000000: 3643, 67108864: 6859},
     "ring all-reduce, written with Sendrecv": {8: 6.3, 2048: 6.5, 131072: 40.6, 2097152: 222, 8388608: 949,
                                                43000000: 7418, 67108864: 9661},
     "Allreduce of MPICH, in place": {8: 3.4, 2048: 4.2, 131072: 35.3, 2097152: 258, 8388608: 1068, 43000000: 19306,
                                      67108864: 29374}}
-(ping_sizes, ping), (ring_sizes, ring_times), (mpi_sizes, mpi_times) = (
-    (np.array(list(table)), np.array(list(table.values())) * 1e-6) for table in SECONDS.values())
+RECORDS = [(np.array(list(table)), np.array(list(table.values())) * 1e-6) for table in MICROSECONDS.values()]
+(ping_sizes, ping), (ring_sizes, ring_times), (mpi_sizes, mpi_times) = RECORDS          # bytes, and seconds
 
 
 def T(n, s, alpha, beta):                   # a ring all-reduce of s bytes on n ranks
@@ -302,7 +304,7 @@ ratios = ring_times / T(2, ring_sizes, alpha, beta)
 claim("the measured ring takes between 1 and 3 times what the model says", (ratios > 1) & (ratios < 3),
       ", ".join(f"{ratio:.1f}" for ratio in ratios))
 mpi_ratios = mpi_times / T(2, mpi_sizes, alpha, beta)
-claim("MPICH's Allreduce too up to 8 MB, but above that it takes 5 times as long",
+claim("MPICH's Allreduce takes up to 3 times that for 8 MB or less, but about 5 times for 43 MB and more",
       np.all(mpi_ratios[mpi_sizes < 1e7] < 3) and np.all(mpi_ratios[mpi_sizes > 1e7] > 4.5),
       ", ".join(f"{ratio:.1f}" for ratio in mpi_ratios))
 rounds = [max(sizes) for sizes in zip(*([size for _, size in r.sent] for r in in_threads(ring, vectors)[0]))]
@@ -325,32 +327,33 @@ figure("measured", views.step_sizes({
 
 # %% The curves from 2 to 1,024 machines
 MID, GPT2 = 4 * 10.7e6, 4 * 124e6           # bytes of a gradient
-NETWORKS = {"10 Gbit/s Ethernet": (50e-6, 1.25e9), "200 Gbit/s InfiniBand": (2e-6, 25e9)}      # α, β: assumed
-spots = n = 2 ** np.arange(1, 11)
+ETHERNET, INFINIBAND = (50e-6, 1.25e9), (2e-6, 25e9)        # α and β, assumed
+NETWORKS = {"10 Gbit/s Ethernet": ETHERNET, "200 Gbit/s InfiniBand": INFINIBAND}
+n = 2 ** np.arange(1, 11)
 
 
 def over_machines(curves, ylabel, **options):
     picture = views.step_sizes(curves, "machines", ylabel)
-    picture.axes[0].set(xticks=spots, xticklabels=spots, **options)
+    picture.axes[0].set(xticks=n, xticklabels=n, **options)
     picture.axes[0].minorticks_off()
     return picture
 
 
-predict("43 MB at 1.25 GB/s on very many machines, without the latency: how many milliseconds?", 68)
+predict("50 MB at 1.25 GB/s on very many machines, without the latency: how many milliseconds?", 80)
 for name, (a, b) in NETWORKS.items():
     claim(f"{name}: the bandwidth term grows, but only to 2 s/β", np.all(np.diff(T(n, MID, 0, b)) > 0)
           and abs(T(1024, MID, 0, b) / (2 * MID / b) - 1) < 0.001, f"{2e3 * MID / b:.1f} ms for 43 MB")
     claim(f"{name}: the latency term is n - 1 times that of two machines", np.allclose(
         T(n, 0, a, b), (n - 1) * T(2, 0, a, b)), f"{1e3 * T(1024, 0, a, b):.1f} ms for 1,024 machines")
-a, b = NETWORKS["10 Gbit/s Ethernet"]
 sizes = np.geomspace(1, 1e9, 100_001)
 for machines in (8, 64, 1024):
-    faster, L = sizes[doubling(machines, sizes, a, b) < T(machines, sizes, a, b)].max(), math.log2(machines)
-    border = a * b * (2 * (machines - 1) - L) / (L - 2 * (machines - 1) / machines)
+    faster = sizes[doubling(machines, sizes, *ETHERNET) < T(machines, sizes, *ETHERNET)].max()
+    L = math.log2(machines)
+    border = math.prod(ETHERNET) * (2 * (machines - 1) - L) / (L - 2 * (machines - 1) / machines)
     claim(f"{machines} machines: recursive doubling is faster up to αβ (2 (n-1) - log2 n) / (log2 n - 2 (n-1)/n) bytes",
           abs(faster / border - 1) < 1e-3, f"{border / 1e6:.1f} MB on Ethernet")
 figure("on_paper", over_machines({
-    f"{name}, {network}": (n, 1e3 * T(n, size, *NETWORKS[network])) for network in NETWORKS
+    f"{name}, {network}": (n, 1e3 * T(n, size, a, b)) for network, (a, b) in NETWORKS.items()
     for name, size in (("GPT-2, 496 MB", GPT2), ("mid, 43 MB", MID))}, "milliseconds for a ring all-reduce",
     ylim=(0.1, 2000)))
 
@@ -361,7 +364,7 @@ figure("on_paper", over_machines({
 # and a machine that does F operations per second, it computes for C = 6 P t / F seconds. The **efficiency** is
 # C / (C + T), the share of the time in which the machine computes.
 #
-# - **Weak scaling**: every machine has t tokens, so the batch grows with n. C stays, and T tends to 8 P/β. P cancels:
+# - **Weak scaling**: every machine has t tokens; the batch grows with n. C stays the same, T tends to 8 P/β. P cancels:
 #   the efficiency tends to 1 / (1 + 4 F / (3 t β)) while latency is small. Large models are not harder to scale than
 #   small ones; fast processors are, and small batches.
 # - **Strong scaling**: the whole batch is fixed. C/n falls, T does not. The step is shortest where C/n and the latency
@@ -373,41 +376,41 @@ figure("on_paper", over_machines({
 # %% Weak and strong scaling of mid, on paper
 P = MID / 4
 FAST, SLOW = 100e12, 120e9                  # operations per second, assumed: an accelerator, two processor cores
-(a, b), (a_fast, b_fast) = NETWORKS.values()
-n = np.arange(1, 1025)
 
 
-def efficiency(n, tokens, F, alpha, beta, P=P):
+def efficiency(n, tokens, F, network, P=P):
     C = 6 * P * tokens / F
-    return C / (C + T(n, 4 * P, alpha, beta))
+    return C / (C + T(n, 4 * P, *network))
 
 
-weak = {"two cores, Ethernet, 2,048 tokens": efficiency(n, 2048, SLOW, a, b),
-        "accelerator, InfiniBand, 131,072 tokens": efficiency(n, 131072, FAST, a_fast, b_fast),
-        "accelerator, InfiniBand, 2,048 tokens": efficiency(n, 2048, FAST, a_fast, b_fast),
-        "accelerator, Ethernet, 2,048 tokens": efficiency(n, 2048, FAST, a, b)}
+weak = {"two cores, Ethernet, 2,048 tokens": efficiency(n, 2048, SLOW, ETHERNET),
+        "accelerator, InfiniBand, 131,072 tokens": efficiency(n, 131072, FAST, INFINIBAND),
+        "accelerator, InfiniBand, 2,048 tokens": efficiency(n, 2048, FAST, INFINIBAND),
+        "accelerator, Ethernet, 2,048 tokens": efficiency(n, 2048, FAST, ETHERNET)}
 for title, values in weak.items():
-    print(f"    {title}: {values[63]:.1%} on 64 machines, {values[-1]:.1%} on 1,024")
+    print(f"    {title}: {values[5]:.1%} on 64 machines, {values[9]:.1%} on 1,024")
+a, b = ETHERNET
 bound = 1 / (1 + 4 * SLOW / (3 * 2048 * b))
 claim("without latency the efficiency tends to 1 / (1 + 4 F / (3 t β)), for mid and for GPT-2 alike", np.allclose(
-    [efficiency(1e6, 2048, SLOW, 0, b, size / 4) for size in (MID, GPT2)], bound, rtol=1e-5), f"{bound:.2f}")
-claim("64 times as many tokens on each machine make the accelerators efficient",
-      weak["accelerator, InfiniBand, 2,048 tokens"][-1] < 0.3
-      and weak["accelerator, InfiniBand, 131,072 tokens"][-1] > 0.9)
+    [efficiency(1e6, 2048, SLOW, (0, b), size / 4) for size in (MID, GPT2)], bound, rtol=1e-5), f"{bound:.2f}")
+claim("64 times as many tokens on each machine make 1,024 accelerators efficient",
+      efficiency(1024, 2048, FAST, INFINIBAND) < 0.3 and efficiency(1024, 131072, FAST, INFINIBAND) > 0.9)
 C = 6 * P * 131072 / SLOW                   # a whole batch of 1,024 sequences of 128 tokens
-steps = C / n + T(n, MID, a, b)
+every = np.arange(1, 1025)
+steps = C / every + T(every, MID, a, b)
 best = math.sqrt((C - 2 * MID / b) / (2 * a))
-claim("strong scaling: the step is shortest at sqrt((C - 2 s/β) / (2 α)) machines", abs(n[steps.argmin()] - best) < 1,
-      f"{best:.0f} machines, {steps.min():.2f} s instead of {C:.0f}")
-claim("1,024 machines are slower than that, and less than a third as good as 1,024 times one", steps[-1] > steps.min()
-      and C / steps[-1] < 1024 / 3, f"{C / steps[-1]:.0f} times as fast as one")
-figure("weak_scaling", over_machines({title: (spots, 100 * values[spots - 1]) for title, values in weak.items()},
+claim("strong scaling: the step is shortest at sqrt((C - 2 s/β) / (2 α)) machines",
+      abs(every[steps.argmin()] - best) < 1, f"{best:.0f} machines, {steps.min():.2f} s instead of {C:.0f} s")
+claim("1,024 machines are slower than that, and less than 1,024 / 3 times as fast as one", steps[-1] > steps.min()
+      and C / steps[-1] < 1024 / 3, f"{C / steps[-1]:.0f} times")
+figure("weak_scaling", over_machines({title: (n, 100 * values) for title, values in weak.items()},
                                      "efficiency (%), a fixed batch on each", yscale="linear", ylim=(0, 105)))
-strong = {"n machines, n times as fast": (spots, spots)}
-for sequences in (1024, 64):                # a machine needs at least one sequence
-    C, some = 6 * P * 128 * sequences / SLOW, spots[spots <= sequences]
-    strong[f"a batch of {sequences:,} sequences, Ethernet"] = some, C / (C / some + T(some, MID, a, b))
-figure("strong_scaling", over_machines(strong, "times as fast as one machine", yticks=spots, yticklabels=spots))
+strong = {"n machines, n times as fast": (n, n)}
+for sequences in (1024, 64):
+    C = 6 * P * 128 * sequences / SLOW
+    machines = n[n <= sequences]            # each needs at least one sequence
+    strong[f"a batch of {sequences:,} sequences, Ethernet"] = machines, C / (C / machines + T(machines, MID, a, b))
+figure("strong_scaling", over_machines(strong, "times as fast as one machine", yticks=n, yticklabels=n))
 
 # %% [markdown]
 # ## 5. Sharding the optimizer's state
@@ -428,13 +431,14 @@ figure("strong_scaling", over_machines(strong, "times as fast as one machine", y
 # knows the squares of its chunk only, so one number has to be summed over the ranks before the update.
 
 # %% Four ranks train: with m and v on each of them, and with a quarter of m and v on each
-batches, start = [batch() for _ in range(6)], flat(model, "data")
+batches = [batch() for _ in range(6)]
+start = flat(model, "data")
 
 
-def load(model, weights):
-    for parameter, part in zip(model.parameters(), np.split(weights, np.cumsum(
-            [parameter.data.size for parameter in model.parameters()])[:-1])):
-        parameter.data = part.reshape(parameter.data.shape)
+def load(model, weights):                   # the other way round from flat(model, "data")
+    for parameter in model.parameters():
+        parameter.data = weights[:parameter.data.size].reshape(parameter.data.shape)
+        weights = weights[parameter.data.size:]
 
 
 def train(r, sharded):
