@@ -142,6 +142,23 @@ def test_a_worker_without_a_part_adds_nothing_of_an_earlier_step():
         assert_near(gradients(run.model), gradients(alone.model))
 
 
+@pytest.mark.parametrize("piece, calls", [(2000, 1), (14, 2), (1, 3), (21, 1)])
+def test_a_large_part_is_computed_in_pieces_and_a_single_worker_takes_the_whole_batch(monkeypatch, piece, calls):
+    """Three rows of seven tokens for each of two workers."""
+    monkeypatch.setattr(data_parallel, "PIECE", piece)
+    given, model, seen = batch(0, 6, 0.4), language_model(), []
+    loss, wanted = by_hand(model, given)
+    forward = nt.CausalLanguageModel.forward
+    monkeypatch.setattr(nt.CausalLanguageModel, "forward", lambda self, ids: seen.append(len(ids)) or forward(self, ids))
+    for count in (1, 2):
+        parallel = DataParallel(model, nt.CrossEntropyLoss(0.1, ignore_id=PAD), count)
+        assert parallel.gradients([given])[0] == pytest.approx(loss, rel=1e-12)
+        assert_near(gradients(model), wanted)
+        if count == 1:
+            assert seen == [6]
+    assert len(seen) - 1 == 2 * calls and sum(seen) == 12
+
+
 def test_a_step_whose_targets_are_all_ignored_is_refused():
     run = make(language_model(), 3)
     with pytest.raises(ValueError, match="step 1: all targets of its 1 batches are ignored"):

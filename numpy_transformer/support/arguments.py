@@ -44,7 +44,8 @@ def check_array(layer, *arrays):
 
 
 def check_last_dim(layer, x, name, size):
-    check_array(layer, x)
+    if not isinstance(x, np.ndarray):
+        check_array(layer, x)
     if x.shape[-1:] != (size,):
         raise ValueError(f"{type(layer).__name__} takes inputs whose last dimension is {name} = {size}, got shape "
                          f"{x.shape}; pass (..., {size}) or build the layer with another {name}")

@@ -10,6 +10,9 @@ import numpy as np
 from . import mpi
 from .machine import blas, cores, limited_blas_threads
 
+WORTHWHILE = 10 ** 8                            # tokens times parameters that are worth a worker
+PIECE = 2000                                    # tokens: the activations of so many stay in the cache
+
 
 class DataParallel:
     """A model and `workers` - 1 replicas of it, each in a thread of its own.
@@ -26,6 +29,7 @@ class DataParallel:
         self.replicas = [Replica(model.forget(), criterion.forget())]              # the others are made when needed
         self.threads = [ThreadPoolExecutor(1) for _ in range(1, workers)]
         self.blas_threads = 1 if workers > 1 else mpi.cores_per_rank(comm)          # None: as they are
+        self.buffer = None                      # of all gradients, for MPI
 
     def gradients(self, batches):
         """Set the model's gradients to those of the mean loss over all counted targets.
@@ -42,7 +46,8 @@ class DataParallel:
         """Each worker's gradients of its summed loss; (summed loss, counted targets) of this process."""
         self.prepare_replicas()
         parts = [split(batch, self.total) for batch in batches]
-        shares = [[part[n] for part in parts if n < len(part)] for n in range(self.first, self.first + self.workers)]
+        shares = [[piece for part in parts if n < len(part) for piece in self.pieces(part[n])]
+                  for n in range(self.first, self.first + self.workers)]
         mean = self.total == 1 and len(batches) == 1        # then backward's own mean is the one that is wanted
         self.seed()
         with limited_blas_threads(self.blas_threads):
@@ -54,6 +59,10 @@ class DataParallel:
                 wait(futures)                   # an error here must not leave a replica at work
             results += [future.result() for future in futures]
         return [sum(column) for column in zip(*results)]
+
+    def pieces(self, part):
+        """A worker's part, in pieces of at most PIECE tokens; a single worker computes the whole batch at once."""
+        return split(part, -(-tokens_in(part) // PIECE)) if self.total > 1 else [part]
 
     def prepare_replicas(self):
         """Make the replicas, anew if the model's weights have moved to other arrays; hand on train() and eval()."""
@@ -70,7 +79,7 @@ class DataParallel:
         for parameter, *twins in zip(model, *others):
             for twin in twins:
                 parameter.grad += twin.grad
-        mpi.sum_gradients(self.comm, model)
+        self.buffer = mpi.sum_gradients(self.comm, model, self.buffer)
         for parameter in model:
             parameter.grad *= 1 / targets
 
@@ -163,16 +172,19 @@ def split(batch, count):
     return parts
 
 
-WORTHWHILE = 10 ** 8                            # inputs times parameters that are worth a worker
+def tokens_in(batch):
+    """Number of tokens that the model reads: ids, or rows of features."""
+    inputs, _ = batch
+    x = np.asarray(inputs[0] if isinstance(inputs, tuple) else inputs)
+    return x.size if x.dtype.kind in "iu" else math.prod(x.shape[:-1])
 
 
 def workers_for(batch, parameters):
     """Number of workers that such a batch is worth here: one for little work, or for a sequence without a batch axis."""
     inputs, targets = batch
     x = np.asarray(inputs[0] if isinstance(inputs, tuple) else inputs)
-    if x.dtype.kind not in "iu" and x.ndim:
-        x = x[..., 0]                           # features of one token
-    if x.ndim < 2 or np.ndim(targets) == 0 or len(x) != len(targets) or blas() is None:
+    axes = x.ndim if x.dtype.kind in "iu" else x.ndim - 1
+    if axes < 2 or np.ndim(targets) == 0 or len(x) != len(targets) or blas() is None:
         return 1
-    work = x.size * sum(parameter.data.size for parameter in parameters)
+    work = tokens_in(batch) * sum(parameter.data.size for parameter in parameters)
     return max(1, min(cores(), len(targets), work // WORTHWHILE))

@@ -89,18 +89,19 @@ def anywhere(comm, condition):
     return bool(condition) if comm is None else any(comm.allgather(bool(condition)))
 
 
-def sum_gradients(comm, parameters):
-    """Replace the gradients by their sum over all ranks: one Allreduce of one flat buffer."""
+def sum_gradients(comm, parameters, buffer=None):
+    """Replace the gradients by their sum over all ranks: one Allreduce of one flat buffer, which is returned for reuse."""
     if comm is None:
-        return
+        return None
     from mpi4py import MPI
 
-    buffer = np.concatenate([parameter.grad.ravel() for parameter in parameters])
+    buffer = np.concatenate([parameter.grad.ravel() for parameter in parameters], out=buffer)
     comm.Allreduce(MPI.IN_PLACE, buffer)
     start = 0
     for parameter in parameters:
         parameter.grad = buffer[start:start + parameter.grad.size].reshape(parameter.grad.shape)
         start += parameter.grad.size
+    return buffer
 
 
 def check_same_weights(comm, parameters):
