@@ -384,12 +384,15 @@ def test_turns_are_taken_side_by_side(monkeypatch):
     """D C B A A B C D: as many rounds as asked for, behind the three steps that warm each side up."""
     turns = []
 
-    class Side(measure.Rival):
-        def __init__(self, *arguments):
-            turns.append(arguments)
+    class Side:
+        size = 1
+
+        def __init__(self, command):
+            turns.append(command)
+            self.name = "mpi" if command[0] == "mpiexec" else "torch"
 
         def times(self, count):
-            turns.append("torch")
+            turns.append(self.name)
             return [1.0] * count
 
         def close(self):
@@ -400,19 +403,26 @@ def test_turns_are_taken_side_by_side(monkeypatch):
             return lambda count: turns.append(step) or [1.0] * count
         return lambda count: turns.append("ours") or timer(step)(count)
 
-    monkeypatch.setattr(measure, "Rival", Side)
+    monkeypatch.setattr(measure, "Contestant", Side)
+    monkeypatch.setattr(measure, "find_mpiexec", lambda: "mpiexec")
     monkeypatch.setattr(measure, "timer", timer)
     monkeypatch.setattr(measure, "floors", lambda *_: ("blas", "split"))
-    row = measure.measure(SMALL["tiny"], 2, rival=True, turn=0.001, rounds=3)
-    order = ["ours", "blas", "split", "torch"]
-    assert turns == [("tiny", 2)] + order + order[::-1] + order + order[::-1] + ["closed"]
-    assert row["torch_ms"] == row["floor_ms"] == 1 and row["threads"] == 2
+    row = measure.measure(SMALL["tiny"], 2, rival=True, turn=0.001, rounds=3, ranks=5)
+    torch, mpi, *turns = turns
+    assert torch == [sys.executable, "-m", "numpy_transformer.bench.rival", "tiny", "2"]
+    assert mpi == ["mpiexec", "-n", "5", sys.executable, "-m", "numpy_transformer.bench.mpi_steps", "tiny"]
+    order = ["ours", "blas", "split", "torch", "mpi"]
+    assert turns == order + order[::-1] + order + order[::-1] + ["closed"] * 2
+    assert row["torch_ms"] == row["floor_ms"] == row["mpi_ms"] == 1 and row["threads"] == 2 and row["ranks"] == 5
+    assert row["ratio_mpi"] == 1 / row["ours_ms"]
 
 
 def test_decoding_rows(capsys, monkeypatch):
     class Quick:
-        def __init__(self, name, threads):
-            assert name in ("decoding-4", "decoding-8") and threads == 1
+        size = 1
+
+        def __init__(self, module, name, threads):
+            assert module == "rival" and name in ("decoding-4", "decoding-8") and threads == 1
 
         def times(self, count):
             return [0.5] * count
@@ -421,7 +431,7 @@ def test_decoding_rows(capsys, monkeypatch):
             pass
 
     monkeypatch.setattr("numpy_transformer.cli.bench.LENGTHS", (4, 8))
-    monkeypatch.setattr(decoding, "Rival", Quick)
+    monkeypatch.setattr(decoding, "python_process", Quick)
     arguments = ["bench", "--decoding", "--tokens", 2, "--rounds", 1, "--threads", 1, "--json", "-"]
     code, out, err = run(capsys, *arguments)
     rows = json.loads(out)
@@ -475,6 +485,7 @@ def test_slopes_of_a_power_law_are_its_exponent():
     (["--config", "huge"], "'huge'"), (["--config", "tiny", "huge"], "nanogpt-cpu"),
     (["--threads", "0"], "'0' is not a whole number of at least 1"), (["--rounds", "0"], "--rounds"),
     (["--tokens", "-1"], "--tokens"), (["--vs", "jax"], "torch"), (["--decoding", "--growth"], "not allowed with"),
+    (["--growth", "--mpi"], "--mpi would do nothing with --growth"), (["--mpi", "1"], "'1' is not a whole number of at least 2"),
     (["--growth", "--vs", "torch"], "--vs would do nothing with --growth; leave it out"),
     (["--growth", "--threads", "1"], "--threads would do nothing with --growth"),
     (["--decoding", "--config", "tiny"], "--config would do nothing with --decoding; leave it out"),
@@ -482,6 +493,11 @@ def test_slopes_of_a_power_law_are_its_exponent():
     (["--figures", "x"], "or add --growth"), (["--threads", "1000"], "--threads 1000 is more than the")])
 def test_bad_input_is_one_line(capsys, options, match):
     assert match in refused(capsys, "bench", *options)
+
+
+def test_without_mpi_the_command_says_so(capsys, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "pip install 'numpy-transformer[mpi]'" in refused(capsys, "bench", "--mpi")
 
 
 @pytest.mark.parametrize("mode", [[], ["--decoding"]])
@@ -504,20 +520,21 @@ def broken(monkeypatch):
     monkeypatch.setattr(measure, "__package__", "numpy_transformer.nowhere")
 
 
-def test_a_rival_that_cannot_start_is_one_line_and_no_zombie(capsys, broken, children, small, monkeypatch):
+def test_a_process_that_cannot_start_is_one_line_and_leaves_no_zombie(capsys, broken, children, small, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: True)
     line = refused(capsys, "bench", "--config", "tiny", "--vs", "torch")
-    assert "the process that runs PyTorch has ended" in line and "leave out --vs torch" in line
+    assert "the process of PyTorch or of MPI has ended" in line and "leave out --vs torch" in line
 
 
-@pytest.mark.parametrize("asked", [False, True])
-def test_a_rival_that_dies_between_two_turns_is_an_error_too(broken, children, asked):
-    rival = measure.Rival("tiny", 1)
+def test_a_process_that_ends_between_two_turns_is_an_error_too(children):
+    contestant = measure.Contestant([sys.executable, "-c", "print(3, flush=True); input()"])
+    assert contestant.size == 3
+    children[0].stdin.write("\n")
+    children[0].stdin.flush()
     children[0].wait()                          # its pipe is broken before it is asked
-    if asked:
-        with pytest.raises(OSError, match="the process that runs PyTorch has ended"):
-            rival.times(1)
-    rival.close()
+    with pytest.raises(OSError, match="the process of PyTorch or of MPI has ended"):
+        contestant.times(1)
+    contestant.close()
 
 
 def test_ctrl_c_ends_both_processes_without_a_traceback(tmp_path):
@@ -549,7 +566,8 @@ def test_the_rival_may_use_its_threads(monkeypatch):
     seen = {}
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setattr(subprocess, "Popen", lambda command, **named: seen.update(named, command=command))
-    measure.Rival("tiny", 7)
+    monkeypatch.setattr(measure.Contestant, "read", lambda self: 1)
+    measure.python_process("rival", "tiny", 7)
     assert seen["command"][-2:] == ["tiny", "7"]
     assert seen["start_new_session"]            # a Ctrl-C in the terminal is ours to answer
     assert not {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"} & set(seen["env"])
@@ -564,7 +582,22 @@ def test_the_rival_answers_each_line(monkeypatch, capsys):
     monkeypatch.setitem(rival.CONFIGS, "tiny", SMALL["tiny"])
     monkeypatch.setattr("sys.stdin", io.StringIO("2\n3\n"))
     rival.main("tiny", "1")
-    assert threads == [1] and [len(json.loads(line)) for line in capsys.readouterr().out.splitlines()] == [2, 3]
+    number, *answers = map(json.loads, capsys.readouterr().out.splitlines())
+    assert set(threads) == {1} and number == 1 and [len(times) for times in answers] == [2, 3]
+
+
+@pytest.mark.parametrize("better", [1, 2])
+def test_the_rival_takes_the_number_of_threads_with_which_it_is_faster(monkeypatch, better):
+    torch = pytest.importorskip("torch")
+    from numpy_transformer.bench import rival
+
+    threads = [0]
+    monkeypatch.setattr(torch, "set_num_threads", threads.append)
+
+    def task(count):                            # milliseconds; now and then one is slow
+        return [1.0 if threads[-1] == better else 1.5] * (count - 1) + [9.0]
+
+    assert rival.best_threads(task, 2, seconds=0.01) == better and set(threads) == {0, 1, 2}
 
 
 # guards against slow spots

@@ -38,33 +38,39 @@ def measure(config, threads, rival=False, turn=TURN, rounds=ROUNDS, advance=lamb
     contestants = {"ours": timer(lambda: trainer.step([batch]))}
     contestants |= zip(("blas", "split"), map(timer, floors(config, threads)))
     children = {}
-    if rival:
-        children["torch"] = python_process("rival", config.name, threads)
-    if ranks:
-        children["mpi"] = python_process("mpi_steps", config.name, launcher=[find_mpiexec(), "-n", str(ranks)])
-    contestants |= {name: child.times for name, child in children.items()}
-    times = {name: [] for name in contestants}
     try:
-        counts = {name: max(1, round(turn * 1e3 / min(run(3)[1:]))) for name, run in contestants.items()}
-        for n in range(rounds):
-            for name, run in list(contestants.items())[::1 if n % 2 else -1]:       # nobody always follows the same one
-                time.sleep(min(REST, turn))
-                times[name] += run(1 + counts[name])[1:]        # the first one finds the caches full of others' numbers
-            advance()
+        if rival:
+            children["torch"] = python_process("rival", config.name, threads)
+        if ranks:
+            children["mpi"] = python_process("mpi_steps", config.name, launcher=[find_mpiexec(), "-n", str(ranks)])
+        contestants |= {name: child.times for name, child in children.items()}
+        times = in_turns(contestants, turn, rounds, advance)
     finally:
         for child in children.values():
             child.close()
-    ours = statistics.median(times["ours"])
-    floor = min(statistics.median(times[name]) for name in ("blas", "split"))
-    torch = statistics.median(times["torch"]) if rival else None
-    mpi = statistics.median(times["mpi"]) if ranks else None
-    return {"config": config.name, "ours_ms": ours, "torch_ms": torch, "floor_ms": floor,
-            "ratio_torch": torch and ours / torch, "ratio_floor": ours / floor, "threads": threads,
-            "torch_threads": children["torch"].size if rival else None, "ranks": ranks, "mpi_ms": mpi, "ratio_mpi": mpi and mpi / ours,
-            "workers": trainer.workers, "ours_quartiles_ms": quartiles(times["ours"]),
+    medians = {name: statistics.median(found) for name, found in times.items()}
+    ours, torch, mpi = medians["ours"], medians.get("torch"), medians.get("mpi")
+    floor = min(medians["blas"], medians["split"])
+    return {"config": config.name, "ours_ms": ours, "torch_ms": torch, "floor_ms": floor, "mpi_ms": mpi,
+            "ratio_torch": torch and ours / torch, "ratio_floor": ours / floor, "ratio_mpi": mpi and mpi / ours,
+            "threads": threads, "workers": trainer.workers, "ranks": ranks,
+            "torch_threads": children["torch"].size if rival else None,
+            "ours_quartiles_ms": quartiles(times["ours"]),
             "torch_quartiles_ms": quartiles(times["torch"]) if rival else None,
             "tokens_per_second": 1e3 * config.tokens / ours, "parameters": trainer.model.num_parameters(),
             "peak_mb": peak_memory(lambda: step_of(config)), "shares": shares(config)}
+
+
+def in_turns(contestants, turn, rounds, advance):
+    """{name: milliseconds of each step}: the contestants take turns, in reverse order in every second round."""
+    times = {name: [] for name in contestants}
+    counts = {name: max(1, round(turn * 1e3 / min(run(3)[1:]))) for name, run in contestants.items()}
+    for n in range(rounds):
+        for name in list(contestants)[::1 if n % 2 else -1]:
+            time.sleep(min(REST, turn))
+            times[name] += contestants[name](1 + counts[name])[1:]      # the first one finds the caches full of others' numbers
+        advance()
+    return times
 
 
 def step_of(config):
@@ -111,7 +117,11 @@ class Contestant:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=free,
                                         start_new_session=True)             # a Ctrl-C is for us to answer
 
-        self.size = self.read()
+        try:
+            self.size = self.read()
+        except BaseException:                   # also for a Ctrl-C, as the caller does not have the process yet
+            self.close()
+            raise
 
     def times(self, count):
         with contextlib.suppress(BrokenPipeError):
@@ -127,10 +137,8 @@ class Contestant:
         return json.loads(line)
 
     def close(self):
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.close()          # it ends by itself, and its ranks with it
-        self.process.wait(30)
-        self.process.stdout.close()
+        self.process.terminate()                # it has nothing to save; mpiexec ends its ranks
+        self.process.communicate()              # closes the pipes, and waits
 
 
 def peak_memory(step_of_new):
