@@ -8,7 +8,7 @@ import numpy as np
 
 from ..decoding import KeyValueCache
 from ..models import CausalLanguageModel
-from ..training.machine import keep_freed_memory, set_blas_threads
+from ..training.machine import keep_freed_memory, limited_blas_threads, set_blas_threads
 from .configs import CONFIGS
 from .measure import REST, python_process, timer
 
@@ -25,12 +25,13 @@ def decoding_model(max_len):
 def measure_decoding(length, tokens, threads, rival=False, rounds=5):
     """A row of figures: medians over `rounds` times `tokens` tokens, each round from the same text on."""
     keep_freed_memory()
-    before = set_blas_threads(threads)
     model = decoding_model(length + tokens)
     ids = np.random.default_rng(0).integers(0, model.embedding.vocab_size, length + tokens)
     prompt = KeyValueCache()
     model(ids[:length], cache=prompt)
-    times = {"cached": [], "uncached": timer(lambda: model(ids[:length]))(3)}
+    with limited_blas_threads(threads):
+        times = {"cached": [], "uncached": timer(lambda: model(ids[:length]))(3)}
+    before = set_blas_threads(1)                # as the commands do: the products of one token are small
     child = python_process("rival", f"decoding-{length}", threads) if rival else None
     try:
         for n in range(rounds + 1):             # the first only warms up

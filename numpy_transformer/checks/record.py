@@ -56,7 +56,7 @@ def record(model, change=None):
 
     A backward answers the latest forward of its component that nothing has answered yet: last in, first out, as
     remember and recall do. Only calls inside the `with` are seen, and only those that end without an error; of a
-    Trainer's workers only this process's share. The model may not be copied meanwhile: the copy's calls would be the
+    Trainer's workers only the first one. The model may not be copied meanwhile: the copy's calls would be the
     original's.
 
     Parameters:
