@@ -2,7 +2,8 @@
 
 import hashlib
 
-from ...data import BytePairTokenizer, CharTokenizer, WordTokenizer
+from ...data import BytePairTokenizer, CharTokenizer, SpacedTokenizer, WordTokenizer
+from ...models.initialization import INITS
 from ...training.progress import Progress
 from ..settings import choice, count, rate
 
@@ -32,6 +33,10 @@ def training_settings(batch_size, steps, lr, min_lr, warmup, schedule, beta2, ep
         count("seed", 1, "of everything random", 0)]
 
 
+def init_setting(default):
+    return choice("init", default, "where the initial weights come from", *INITS)
+
+
 def digest(text):
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -41,7 +46,8 @@ def train_tokenizer(settings, text, whole):
     if settings["tokenizer"] == "char":
         return CharTokenizer(whole)
     if settings["tokenizer"] == "word":
-        return WordTokenizer.train(text, settings["vocab_size"])
+        Words = SpacedTokenizer if settings.get("reading") == "keras" else WordTokenizer
+        return Words.train(text, settings["vocab_size"])
     merges = settings["vocab_size"] - 256
     with Progress(merges, "byte pairs", "merge") as progress:
         return BytePairTokenizer.train(text, merges, progress.advance)
