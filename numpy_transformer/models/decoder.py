@@ -105,6 +105,10 @@ class CausalLanguageModel(Module):
             dx = self.positions.backward(dx)
         self.embedding.backward(dx)
 
+    def count_tokens(self, ids, mask=None):
+        """The number of tokens that are not hidden by the mask."""
+        return np.size(ids) if mask is None else np.count_nonzero(mask)
+
     def read_mask(self, ids, mask, cache):
         """The attention mask, and the positions where they do not just count up from 0."""
         T = ids.shape[-1]

@@ -80,6 +80,11 @@ class EncoderDecoder(Module):
         mask = combine_masks(causal_mask(target.shape[-1], seen), np.atleast_2d(real)[:, None, None, :])
         return self.output(self.decoder(x, memory, mask, self.padding(source), cache=cache))
 
+    def count_tokens(self, source, target):
+        """The number of tokens on both sides that are not padding."""
+        return sum(np.size(ids) if self.pad_id is None else np.count_nonzero(np.asarray(ids) != self.pad_id)
+                   for ids in (source, target))
+
     def padding(self, ids):
         return None if self.pad_id is None else padding_mask(ids, self.pad_id)
 

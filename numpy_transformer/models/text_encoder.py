@@ -79,6 +79,11 @@ class TextEncoder(Module):
             mask = ids != self.pad_id if self.mask_padding and self.pad_id is not None else np.ones(ids.shape, bool)
         return None if real_tokens(mask, ids.shape).all() else np.asarray(mask)
 
+    def count_tokens(self, ids, mask=None, *others):
+        """The number of tokens that are not hidden as padding."""
+        real = self.real(ids, mask)
+        return np.size(ids) if real is None else np.count_nonzero(real)
+
     def embed(self, ids, mask=None):
         """A vector for a whole text, (B, d_model): the mean over its real tokens. Only in eval()."""
         if self.training:

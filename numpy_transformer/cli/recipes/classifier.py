@@ -39,7 +39,7 @@ class Classifier(EncoderRecipe):
              rate("ff_dropout", None, "dropout inside the feed-forward layers; if left out, that of --dropout", 1),
              PRETRAINED]
     training = [*training_settings(batch_size=64, steps=1500, lr=2e-3, min_lr=1e-5, warmup=100, schedule="cosine",
-                                   beta2=0.98, eps=1e-8, weight_decay=0.01, smoothing=0.0), EPOCHS]
+                                   beta2=0.98, eps=1e-8, weight_decay=0.01, smoothing=0.0, scores=["accuracy"]), EPOCHS]
     presets = {"small": {}, "rt-polarity": dict(
         vocab_size=10_000, num_layers=1, dropout=0.3, weight_decay=0.1, epochs=6, patience=2), "note-001": dict(
         vocab_size=10_000, max_len=200, reading="keras", mask_padding=False, dropout=0.1, ff_dropout=0.0, norm="post",

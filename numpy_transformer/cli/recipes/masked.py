@@ -27,7 +27,7 @@ class Masked(EncoderRecipe):
               rate("masked", SHARE, "share of the tokens that are masked in training", 1)]
     model = encoder_settings(128, 2, 512, 0.1, "pre", "gelu", "rotary")
     training = training_settings(batch_size=32, steps=2500, lr=3e-3, min_lr=1.5e-4, warmup=250, schedule="cosine",
-                                 beta2=0.98, eps=1e-8, weight_decay=0.1, smoothing=0.0)
+                                 beta2=0.98, eps=1e-8, weight_decay=0.1, smoothing=0.0, scores=["accuracy"])
     presets = {"small": {}}
 
     def __init__(self, settings, tokenizers=None):
