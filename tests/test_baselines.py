@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from numpy_transformer.data.baselines import BagOfWords
+from numpy_transformer.data.baselines import PENALTIES, BagOfWords
 
 
 def texts(seed, count=40, vocab_size=7, num_classes=2):
@@ -146,3 +146,53 @@ def test_a_trained_model_names_foreign_texts_and_labels():
         model.predict([])
     with pytest.raises(ValueError, match="below num_classes = 2"):
         model.accuracy([[0]], [2])
+
+
+def noisy_texts(seed, count):
+    """Texts of 30 words of which few matter, so that a small penalty learns the noise."""
+    rng = np.random.default_rng(seed)
+    rows = [rng.integers(0, 300, 30) for _ in range(count)]
+    return rows, [int((row < 15).sum() - (row > 284).sum() + rng.standard_normal() > 0) for row in rows]
+
+
+def test_the_penalty_is_chosen_on_the_held_out_texts():
+    known, held_out = noisy_texts(1, 200), noisy_texts(2, 300)
+    chosen = BagOfWords.choose(*known, held_out, 300, 2)
+    scores = {l2: BagOfWords.train(*known, 300, 2, l2).accuracy(*held_out) for l2 in PENALTIES}
+    best = max(scores.values())
+    assert chosen.l2 == max(l2 for l2, score in scores.items() if score == best) and 1 < chosen.l2 < 1000
+    assert chosen.accuracy(*held_out) == best > scores[0.3] + 0.03
+
+
+def test_a_chosen_model_is_the_minimum_of_its_objective():
+    """A search that begins at the minimum of another penalty ends where one from 0 does: the gradient is zero."""
+    known, held_out = texts(3), texts(4, count=30)
+    for penalties in ([50.0, 2.0], [0.3, 20.0, 2.0]):
+        chosen = BagOfWords.choose(*known, held_out, 7, 2, penalties)
+        x, y = dense(known[0], 7), np.eye(2)[known[1]]
+        p = np.exp(x @ chosen.weight)
+        p /= p.sum(1, keepdims=True)
+        assert abs(x.T @ (p - y) + chosen.l2 * chosen.weight).max() <= 1e-6 * len(y)
+
+
+def test_equal_accuracies_leave_the_largest_penalty():
+    known = [[0], [1]] * 5, [0, 1] * 5
+    assert BagOfWords.choose(*known, known, 2, 2, [0.1, 1.0, 10.0]).l2 == 10.0
+
+
+def test_scikit_learn_finds_the_same_penalty_and_the_same_classes():
+    """One weight w = w1 - w0 instead of two: l2/2 (w0² + w1²) = l2/4 w², so scikit-learn's C is 2 / l2.
+
+    scikit-learn leaves its intercept free; a column of ones with penalty stands in for it.
+    """
+    linear = pytest.importorskip("sklearn.linear_model")
+    known, held_out = noisy_texts(5, 200), noisy_texts(6, 300)
+    x, unseen = dense(known[0], 300), dense(held_out[0], 300)
+    scores = {}
+    for l2 in PENALTIES:
+        model = linear.LogisticRegression(C=2 / l2, fit_intercept=False, tol=1e-8, max_iter=10_000).fit(x, known[1])
+        scores[l2] = model.score(unseen, held_out[1]), l2, model.predict(unseen)
+    best, l2, found = max(scores.values(), key=lambda score: score[:2])
+    chosen = BagOfWords.choose(*known, held_out, 300, 2)
+    assert chosen.l2 == l2 and chosen.accuracy(*held_out) == pytest.approx(best)
+    assert np.array_equal(chosen.predict(held_out[0]), found)

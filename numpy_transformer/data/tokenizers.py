@@ -146,8 +146,8 @@ def shown(character):
 
 
 KINDS = {"char": (CharTokenizer, "characters", str), "word": (WordTokenizer, "words", list),
-         "spaced": (SpacedTokenizer, "words", list),
-         "bpe": (BytePairTokenizer, "merges", list), "mixed": (MixedTokenizer, "pieces", list)}
+         "bpe": (BytePairTokenizer, "merges", list), "mixed": (MixedTokenizer, "pieces", list),
+         "spaced": (SpacedTokenizer, "words", list)}
 
 
 def tokenizer_from_json(data):

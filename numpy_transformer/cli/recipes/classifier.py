@@ -77,7 +77,8 @@ class Classifier(EncoderRecipe):
     def make_batches(self, training, validation):
         """Batches to learn from, to validate, and of as many `known` texts that are learnt from."""
         s, width = self.settings, None if self.settings["mask_padding"] else self.settings["max_len"]
-        self.training, held_out = ids_and_labels(self.reader, training), ids_and_labels(self.reader, validation)
+        self.training = ids_and_labels(self.reader, training)
+        self.held_out = held_out = ids_and_labels(self.reader, validation)
         given, kept = len(training) + len(validation), len(self.training[0]) + len(held_out[0])
         if kept < given:
             self.report.append(f"left out {given - kept:,} texts without a word")
@@ -104,11 +105,12 @@ class Classifier(EncoderRecipe):
 
     def results(self, model):
         """Lines on the test, if there is one: accuracy, the bag of words beside it, the classes confused."""
-        words = BagOfWords.train(*self.training, self.reader.vocab_size, len(self.labels))
+        words = BagOfWords.choose(*self.training, self.held_out, self.reader.vocab_size, len(self.labels))
         rows, labels = ids_and_labels(self.reader, self.test)
         yield f"on the {'test' if self.tested else 'texts that validate, as there is no test'}:"
         yield from classified(model, self.reader, self.labels, rows, labels)
-        yield f"a bag of words, logistic regression on the same texts: {words.accuracy(rows, labels):.4f}"
+        yield (f"a bag of words, logistic regression on the same texts: {words.accuracy(rows, labels):.4f} (penalty l2 = "
+               f"{words.l2:g}, chosen on the validation)")
 
     @staticmethod
     def measured(run, data):
