@@ -43,26 +43,33 @@ class BagOfWords:
     def choose(cls, rows, labels, held_out, vocab_size, num_classes, penalties=PENALTIES):
         """The model whose penalty l2 gives the highest accuracy on held_out, a pair (rows, labels).
 
-        Among equals the one with the largest penalty. Each search for a minimum starts at that of the penalty before.
+        Among equals the one with the lowest loss there. Each search for a minimum starts at that of the penalty before.
         """
         model = cls.train(rows, labels, vocab_size, num_classes, max(penalties))
         texts, words = word_sets(rows, vocab_size)
         targets = np.eye(num_classes)[np.asarray(labels)]
-        best, highest = model, model.accuracy(*held_out)
+        models = [model]
         for l2 in sorted(penalties, reverse=True)[1:]:
-            model = cls(minimum(texts, words, targets, model.weight, l2), l2)
-            if (accuracy := model.accuracy(*held_out)) > highest:
-                best, highest = model, accuracy
-        return best
+            models.append(cls(minimum(texts, words, targets, models[-1].weight, l2), l2))
+        return max(models, key=lambda model: (model.accuracy(*held_out), -model.loss(*held_out)))
 
     def predict(self, rows):
         """The likeliest class of each text, the first among equals."""
+        return self.logits(rows).argmax(1)
+
+    def logits(self, rows):
         texts, words = word_sets(rows, len(self.weight) - 1)
-        return spread(texts, words, self.weight, len(rows)).argmax(1)
+        return spread(texts, words, self.weight, len(rows))
 
     def accuracy(self, rows, labels):
         """The share of the texts, 0 to 1, whose class is found."""
         return float(np.mean(self.predict(rows) == check_labels(rows, labels, self.weight.shape[1])))
+
+    def loss(self, rows, labels):
+        """The mean cross-entropy of the texts."""
+        labels, z = check_labels(rows, labels, self.weight.shape[1]), self.logits(rows)
+        z -= z.max(1, keepdims=True)
+        return float(np.mean(np.log(np.exp(z).sum(1)) - z[np.arange(len(z)), labels]))
 
 
 def word_sets(rows, vocab_size):
