@@ -21,7 +21,7 @@ from numpy_transformer.data import builtin_text
 from numpy_transformer.data.bigrams import Bigrams
 from numpy_transformer.data.masked import MaskedWindows
 from numpy_transformer.data.reader import CLS, MASK, SEP, SPECIAL
-from numpy_transformer.training.checkpoint import read_checkpoint, write_checkpoint
+from numpy_transformer.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from numpy_transformer.training.state import read_history
 
 SIZES = ["--d-model", 8, "--num-heads", 2, "--num-layers", 1, "--d-ff", 8]
@@ -343,6 +343,60 @@ def test_early_stopping_keeps_the_best_weights(capsys, folder, tmp_path, monkeyp
     assert_same(state(out), state(tmp_path / "two.npz"))
 
 
+@pytest.mark.parametrize("kind, watch", [("classifier", "accuracy"), ("tagger", "f1"), ("mlm", "accuracy")])
+def test_early_stopping_watches_a_score_also_when_resumed(capsys, folder, tmp_path, monkeypatch, kind, watch):
+    base = [*SIZES, "--data", folder / FILES[kind], "--schedule", "constant", "--warmup", 0, "--batch-size", 8]
+    trained(capsys, kind, tmp_path / "two.npz", *base, "--steps", 2)
+    scores = iter([0.3, 0.5, 0.4, 0.45])
+    monkeypatch.setattr(RECIPES[kind], "validate", lambda *_: lambda: {"validation": 1.0, watch: next(scores)})
+    out, options = tmp_path / "run.npz", ["--patience", 2, "--watch", watch, "--validate-every", 1, "--steps", 30]
+    monkeypatch.setattr(RECIPES[kind], "results", lambda *_: [])
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "save", stop_after(3))
+        code, _, error = run(capsys, "train", kind, *base, *options, "--save-every", 1, "--out", out)
+    assert code == 130, error
+    assert "the loaded run watched" in refused(capsys, "train", kind, "--resume", "--out", out, "--watch", "loss")
+    code, text, error = run(capsys, "train", kind, "--resume", "--out", out)
+    assert code == 0, error
+    assert f"stopped early: 2 validations brought no better {watch}" in text
+    assert f"best validation {watch} 0.5000 at step 2" in text
+    assert_same(state(out), state(tmp_path / "two.npz"))
+    assert f"weights: the best, of step 2, validation {watch} 0.5000" in run(capsys, "info", out)[1]
+
+
+def stop_after(steps):
+    """Checkpoint.save, and at this step a Ctrl-C."""
+    save = Checkpoint.save
+
+    def save_and_stop(checkpoint, trainer, **options):
+        save(checkpoint, trainer, **options)
+        if trainer.steps == steps:
+            raise KeyboardInterrupt
+    return save_and_stop
+
+
+# other forms of reading, other initial weights
+
+def test_a_classifier_of_words_alone_reads_them_again(capsys, folder, tmp_path):
+    text = trained(capsys, "classifier", tmp_path / "run.npz", *BASE["classifier"], "--data", folder / "reviews.csv",
+                   "--reading", "keras")
+    loaded = load_run(tmp_path / "run.npz")
+    assert loaded.tokenizers[0].to_json()["kind"] == "spaced" and loaded.reader.end == ()
+    assert "[CLS] included (--max-len)" in text and "[SEP]" not in text
+    plain, marked = (run(capsys, "classify", tmp_path / "run.npz", text)[1].split("\t")[:2]
+                     for text in ("a dull film", "A DULL, film!!<br />"))
+    assert plain == marked
+
+
+@pytest.mark.parametrize("kind", BASE)
+def test_initial_weights_can_be_chosen(capsys, folder, tmp_path, untrained, monkeypatch, kind):
+    monkeypatch.setattr(RECIPES[kind], "results", lambda *_: [])
+    trained(capsys, kind, tmp_path / "run.npz", *BASE[kind], "--data", folder / FILES[kind], "--init", "bert")
+    loaded = load_run(tmp_path / "run.npz")
+    assert loaded.settings["init"] == "bert"
+    assert all(0 < np.abs(p.data).max() <= 0.04 for p in loaded.model.parameters() if p.data.ndim == 2)
+
+
 # resume, and curves
 
 @pytest.mark.parametrize("kind, scores", [("classifier", {"accuracy", "training_accuracy"}), ("tagger", {"f1"}),
@@ -472,6 +526,7 @@ def test_a_pretrained_run_decides_its_sizes(capsys, folder, tmp_path, untrained)
         line = refused(capsys, *base, option, value)
         assert f"{option} is {theirs} in the pretrained run" in line and f"not {value}; leave it out" in line
     assert "--lower is True in the pretrained run" in refused(capsys, *base, "--no-lower")
+    assert "which --reading keras leaves out; use --reading bert" in refused(capsys, *base, "--reading", "keras")
     assert not list(tmp_path.iterdir())
     assert run(capsys, *base, "--d-model", 8, "--num-heads", 2, "--max-len", 9)[0] == 0     # equal, or free
     assert load_run(tmp_path / "run.npz").settings["max_len"] == 9
@@ -1031,6 +1086,10 @@ CLASSIFIER, TAGGER, MLM, TASKS = ([kind, *BASE[kind], "--data"] for kind in BASE
     (["classifier", "--label-column", "x"], "--label-column would do nothing"),
     ([*CLASSIFIER, "reviews.csv", "--epochs", 2], "--epochs 2 and --steps 6 both say how long"),
     ([*CLASSIFIER, "reviews.csv", "--label-smoothing", 0.1], "--label-smoothing 0.1 would do nothing"),
+    ([*CLASSIFIER, "reviews.csv", "--reading", "keras", "--no-lower"], "--lower would do nothing: --reading keras reads"),
+    ([*CLASSIFIER, "reviews.csv", "--watch", "accuracy"], "--watch would do nothing: .* give --patience too"),
+    ([*CLASSIFIER, "reviews.csv", "--patience", 2, "--watch", "f1"], "--watch: invalid choice: 'f1'.*loss.*accuracy"),
+    ([*CLASSIFIER, "reviews.csv", "--init", "glorot"], "--init: invalid choice: 'glorot'.*xavier.*keras.*gpt2.*bert"),
     ([*CLASSIFIER, "reviews.csv", "--max-len", 4], "'4' is not a whole number of at least 5"),
     ([*CLASSIFIER, "reviews.csv", "--num-heads", 3], "d_model = 8 is not divisible"),
     ([*TAGGER, "names.conll", "names.conll", "names.conll", "names.conll"], "names 4 files; give at most 3"),

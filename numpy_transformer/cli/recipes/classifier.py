@@ -55,6 +55,9 @@ class Classifier(EncoderRecipe):
 
     def __init__(self, settings, tokenizers=None):
         self.settings = s = settings
+        if s["pretrained"] and s["reading"] == "keras":
+            raise ValueError(f"--pretrained {s['pretrained']!r} has learnt from texts with [SEP] and punctuation, which "
+                             "--reading keras leaves out; use --reading bert, or train without --pretrained")
         data = read_data(s)
         self.labels, self.report = data.labels, list(data.report)
         if len(self.labels) == 2 and s["label_smoothing"]:
