@@ -53,8 +53,8 @@ class CausalLanguageModel(Module):
         attention : "plain" or "flash" (FlashAttention: for long texts, without dropout)
         bias : bool; False drops LayerNorm's β too
         tie_weights, scale_embedding : bool; the output is the transposed embedding; the embedding times sqrt(d_model)
-        init : "gpt2", "xavier", "keras" or "bert", where the initial weights come from; see models/initialization.py
         rng : generator or seed of initial weights and dropout
+        init : "gpt2", "xavier", "keras" or "bert", where the initial weights come from; see models/initialization.py
     Shape: ids (B, T), mask=None (B, T; True = real token), cache=None (a KeyValueCache: ids are the new tokens) ->
         logits (B, T, vocab_size); B may be absent. Positions count real tokens, so padding changes nothing for them.
     Backward: dlogits -> None: ids have no gradient
@@ -65,8 +65,7 @@ class CausalLanguageModel(Module):
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, max_len=1024, dropout=0.0, norm="pre",
                  norm_layer="layer", activation="gelu", positions="learned", num_kv_heads=None, bias=True,
-                 tie_weights=True, scale_embedding=False, attention="plain", init="gpt2",
-                 rng=None):
+                 tie_weights=True, scale_embedding=False, attention="plain", rng=None, init="gpt2"):
         check_choice("positions", positions, ("learned", "sinusoidal", "rotary"))
         check_choice("attention", attention, ("plain", "flash"))
         check_divides("d_model", d_model, "num_heads", num_heads)

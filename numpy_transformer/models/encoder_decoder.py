@@ -24,8 +24,8 @@ class EncoderDecoder(Module):
         tie_weights : bool; target embedding and output share one matrix, and where src_vocab == tgt_vocab
             the source embedding shares it too (section 3.4 of the paper)
         pad_id : int or None; these tokens are hidden in source and target
-        init : "xavier", "keras", "gpt2" or "bert", where the initial weights come from; see models/initialization.py
         rng : generator or seed of initial weights and dropout
+        init : "xavier", "keras", "gpt2" or "bert", where the initial weights come from; see models/initialization.py
     Shape: source (B, S), target (B, T) -> logits (B, T, tgt_vocab); B may be absent. `encode(source)` gives the memory
         (B, S, d_model), `decode(target, memory, source, cache=None)` the logits, with a KeyValueCache of new tokens.
     Backward: dlogits -> None; the decoder's dmemory flows on into the encoder
@@ -34,7 +34,7 @@ class EncoderDecoder(Module):
 
     def __init__(self, src_vocab, tgt_vocab, d_model=512, num_heads=8, num_layers=6, d_ff=2048, dropout=0.1,
                  max_len=5000, norm="pre", positions="sinusoidal", tie_weights=False, pad_id=0, activation="relu",
-                 init="xavier", rng=None):
+                 rng=None, init="xavier"):
         check_choice("positions", positions, ("sinusoidal", "learned"))
         rng = np.random.default_rng(rng)
         self.pad_id = pad_id

@@ -24,8 +24,8 @@ class TextEncoder(Module):
         dropout, norm, activation, eps and further options : as Encoder; positions : "sinusoidal", "learned" or "rotary"
         num_segments : int, kinds of segment that have an embedding (BERT: 2); 0: none
         pad_id : int or None; these tokens are hidden, unless mask_padding is False
-        init : "xavier", "keras", "gpt2" or "bert", where the initial weights come from; see models/initialization.py
         rng : generator or seed of initial weights and dropout
+        init : "xavier", "keras", "gpt2" or "bert", where the initial weights come from; see models/initialization.py
     Shape: ids (B, T), mask=None (B, T; True = real token, None: all but pad_id), segments=None (B, T; None: all 0)
         -> x (B, T, d_model); B may be absent. Padding at the end changes nothing for the real tokens.
     Backward: dx -> None: ids have no gradient
@@ -35,7 +35,7 @@ class TextEncoder(Module):
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, max_len=512, dropout=0.1, norm="post",
                  activation="relu", eps=1e-6, positions="sinusoidal", num_segments=0, pad_id=0, mask_padding=True,
-                 init="xavier", rng=None, **options):
+                 rng=None, init="xavier", **options):
         check_choice("positions", positions, ("sinusoidal", "learned", "rotary"))
         check_divides("d_model", d_model, "num_heads", num_heads)
         rng = np.random.default_rng(rng)
@@ -94,7 +94,7 @@ class TextEncoder(Module):
 class SequenceClassifier(TextEncoder):
     """A class for a whole text: TextEncoder, mean over its tokens, a hidden layer with ReLU, dropout, output.
 
-    Parameters: vocab_size, d_model, num_heads, num_layers, d_ff, dropout, init, rng and further options : as TextEncoder
+    Parameters: vocab_size, d_model, num_heads, num_layers, d_ff, dropout, rng, init and further options : as TextEncoder
         num_classes : int; 1: one logit, for BinaryCrossEntropyLoss, else one for each class; hidden : int
         mask_padding : bool; False attends to padding and averages over it, as note 001 of the course does
     Shape: ids (B, T), mask=None, segments=None -> logits (B, num_classes), or (B,) for one class; B may be absent
@@ -103,7 +103,7 @@ class SequenceClassifier(TextEncoder):
     """
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, num_classes=1, hidden=64, dropout=0.1,
-                 init="xavier", rng=None, **options):
+                 rng=None, init="xavier", **options):
         check_positive(num_classes=num_classes)
         rng = np.random.default_rng(rng)
         super().__init__(vocab_size, d_model, num_heads, num_layers, d_ff, dropout=dropout, rng=rng, **options)
@@ -132,7 +132,7 @@ class TokenClassifier(TextEncoder):
     """
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, num_classes=2, dropout=0.1,
-                 init="xavier", rng=None, **options):
+                 rng=None, init="xavier", **options):
         rng = np.random.default_rng(rng)
         super().__init__(vocab_size, d_model, num_heads, num_layers, d_ff, dropout=dropout, rng=rng, **options)
         self.output = Linear(d_model, num_classes, rng=rng)
@@ -156,7 +156,7 @@ class MaskedLanguageModel(TextEncoder):
     """
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, activation="gelu", positions="learned",
-                 num_segments=2, eps=1e-6, init="xavier", rng=None, **options):
+                 num_segments=2, eps=1e-6, rng=None, init="xavier", **options):
         rng = np.random.default_rng(rng)
         super().__init__(vocab_size, d_model, num_heads, num_layers, d_ff, activation=activation, positions=positions,
                          num_segments=num_segments, eps=eps, rng=rng, **options)
