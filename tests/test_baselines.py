@@ -158,10 +158,10 @@ def noisy_texts(seed, count):
 def test_the_penalty_is_chosen_on_the_held_out_texts():
     known, held_out = noisy_texts(1, 200), noisy_texts(2, 300)
     chosen = BagOfWords.choose(*known, held_out, 300, 2)
-    scores = {l2: BagOfWords.train(*known, 300, 2, l2).accuracy(*held_out) for l2 in PENALTIES}
-    best = max(scores.values())
-    assert scores[chosen.l2] == best and 1 < chosen.l2 < 1000
-    assert chosen.accuracy(*held_out) == best > scores[0.3] + 0.03
+    losses = {l2: BagOfWords.train(*known, 300, 2, l2).loss(*held_out) for l2 in PENALTIES}
+    assert chosen.l2 == min(losses, key=losses.get) and 1 < chosen.l2 < 1000
+    assert chosen.loss(*held_out) == pytest.approx(losses[chosen.l2], abs=1e-6)
+    assert chosen.accuracy(*held_out) > BagOfWords.train(*known, 300, 2, 0.1).accuracy(*held_out) + 0.03
 
 
 def test_a_chosen_model_is_the_minimum_of_its_objective():
@@ -175,14 +175,18 @@ def test_a_chosen_model_is_the_minimum_of_its_objective():
         assert abs(x.T @ (p - y) + chosen.l2 * chosen.weight).max() <= 1e-6 * len(y)
 
 
-def test_among_equal_accuracies_the_loss_decides():
-    """All are right; the smallest penalty is the surest. With one wrong label among many, being sure costs."""
+def test_the_loss_is_the_mean_cross_entropy():
+    known, others = texts(3, num_classes=3), texts(4, count=30, num_classes=3)
+    model = BagOfWords.train(*known, 7, 3)
+    p = np.exp(dense(others[0], 7) @ model.weight)
+    right = [line[label] / line.sum() for line, label in zip(p, others[1])]
+    assert model.loss(*others) == pytest.approx(-np.mean(np.log(right)))
+
+
+def test_the_surest_model_is_chosen_only_while_it_is_right():
     known, wrong = ([[0], [1]] * 5, [0, 1] * 5), ([[0], [1], [0]], [0, 1, 1])
     assert BagOfWords.choose(*known, known, 2, 2, [0.1, 1.0, 10.0]).l2 == 0.1
-    assert BagOfWords.choose(*known, wrong, 2, 2, [0.001, 1.0, 10.0]).l2 > 0.001
-    model = BagOfWords.train(*known, 2, 2)
-    p = [1 / (1 + np.exp(-(model.weight[w, y] - model.weight[w, 1 - y]))) for (w,), y in zip(*wrong)]
-    assert model.loss(*wrong) == pytest.approx(-np.mean(np.log(p)))         # the bias is 0: both classes are as frequent
+    assert BagOfWords.choose(*known, wrong, 2, 2, [0.001, 1.0, 10.0]).l2 == 10.0
 
 
 def test_scikit_learn_finds_the_same_penalty_and_the_same_classes():
@@ -193,11 +197,10 @@ def test_scikit_learn_finds_the_same_penalty_and_the_same_classes():
     linear, metrics = pytest.importorskip("sklearn.linear_model"), pytest.importorskip("sklearn.metrics")
     known, held_out = noisy_texts(5, 200), noisy_texts(6, 300)
     x, unseen = dense(known[0], 300), dense(held_out[0], 300)
-    scores = {}
-    for l2 in PENALTIES:
-        model = linear.LogisticRegression(C=2 / l2, fit_intercept=False, tol=1e-8, max_iter=10_000).fit(x, known[1])
-        loss = metrics.log_loss(held_out[1], model.predict_proba(unseen))
-        scores[l2] = model.score(unseen, held_out[1]), -loss, model.predict(unseen)
+    models = {l2: linear.LogisticRegression(C=2 / l2, fit_intercept=False, tol=1e-8, max_iter=10_000).fit(x, known[1])
+              for l2 in PENALTIES}
+    losses = {l2: metrics.log_loss(held_out[1], model.predict_proba(unseen)) for l2, model in models.items()}
     chosen = BagOfWords.choose(*known, held_out, 300, 2)
-    assert chosen.l2 == max(scores, key=lambda l2: scores[l2][:2])
-    assert np.array_equal(chosen.predict(held_out[0]), scores[chosen.l2][2])
+    assert chosen.l2 == min(losses, key=losses.get)
+    assert chosen.loss(*held_out) == pytest.approx(losses[chosen.l2], abs=1e-5)
+    assert np.array_equal(chosen.predict(held_out[0]), models[chosen.l2].predict(unseen))
