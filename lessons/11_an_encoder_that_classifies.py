@@ -521,8 +521,8 @@ figure("initial_weights", picture)
 # Adam moves an entry by about the learning rate in a step, however small its gradient is. So in 300 steps the row of a
 # word changes by about the same amount from every start. Beside entries of 0.18, as "xavier" draws them, this is
 # little: the rows still differ mainly by their random start, which is noise to the layers above. Beside entries of 0.03
-# the same change is most of what there is. "gpt2" and "bert" start with matrices so small that the logits hardly depend on
-# the text, and they stay near log 2 until these have grown.
+# the same change is most of what there is. "gpt2" and "bert" start with matrices so small that the logits hardly depend
+# on the text, and they stay near log 2 until these have grown.
 #
 # The number 0.02 was chosen for widths of 768 and more, where Xavier's deviation is 0.036 for a square matrix; at
 # D = 32 it is 0.18. No choice is the best everywhere, and a result cannot be reproduced without its initial weights.

@@ -307,8 +307,8 @@ def test_note_001_draws_its_batches_from_all_lengths(tmp_path):
     """Every text once an epoch, the last batch smaller, and no text of similar length sought beside another."""
     rng = np.random.default_rng(0)
     lengths = rng.integers(1, 150, 640)
-    (tmp_path / "r.csv").write_text("text,label\n" + "".join(
-        f"{' '.join(f'w{word}' for word in rng.integers(0, 50, length))},{n % 2}\n" for n, length in enumerate(lengths)))
+    texts = [" ".join(f"w{word}" for word in rng.integers(0, 50, length)) for length in lengths]
+    (tmp_path / "r.csv").write_text("text,label\n" + "".join(f"{text},{n % 2}\n" for n, text in enumerate(texts)))
     recipe = Classifier(default_settings(Classifier, "note-001", data=[str(tmp_path / "r.csv")]))
     batches = [recipe.batches(step)[0][0] for step in range(len(recipe.batches))]
     sizes = [len(batch) for batch in batches]
@@ -1086,7 +1086,8 @@ CLASSIFIER, TAGGER, MLM, TASKS = ([kind, *BASE[kind], "--data"] for kind in BASE
     (["classifier", "--label-column", "x"], "--label-column would do nothing"),
     ([*CLASSIFIER, "reviews.csv", "--epochs", 2], "--epochs 2 and --steps 6 both say how long"),
     ([*CLASSIFIER, "reviews.csv", "--label-smoothing", 0.1], "--label-smoothing 0.1 would do nothing"),
-    ([*CLASSIFIER, "reviews.csv", "--reading", "keras", "--no-lower"], "--lower would do nothing: --reading keras reads"),
+    ([*CLASSIFIER, "reviews.csv", "--reading", "keras", "--no-lower"], "--lower would do nothing: --reading keras"),
+    ([*CLASSIFIER, "reviews.csv", "--activation", "swiglu", "--ff-dropout", 0.1], "--ff-dropout would do nothing"),
     ([*CLASSIFIER, "reviews.csv", "--watch", "accuracy"], "--watch would do nothing: .* give --patience too"),
     ([*CLASSIFIER, "reviews.csv", "--patience", 2, "--watch", "f1"], "--watch: invalid choice: 'f1'.*loss.*accuracy"),
     ([*CLASSIFIER, "reviews.csv", "--init", "glorot"], "--init: invalid choice: 'glorot'.*xavier.*keras.*gpt2.*bert"),

@@ -125,19 +125,18 @@ def test_keras_bounds_of_the_note():
 def test_keras_draws_the_embeddings_of_every_model_small():
     for name in ("lm", "seq2seq", "mlm"):
         tables = {key: x for key, x in matrices(BUILD[name](init="keras", rng=3)).items()
-                  if key.startswith(("embedding", "positions", "segments")) or "_embedding" in key or "_positions" in key}
+                  if key.split(".")[0].endswith(("embedding", "positions", "segments"))}
         assert len(tables) == {"lm": 2, "seq2seq": 4, "mlm": 3}[name]
         assert all(np.abs(x).max() <= 0.05 and x.std() > 0.02 for x in tables.values())
 
 
-@pytest.mark.parametrize("name, scaled, unscaled", [("lm", [], ["embedding.weight"]), ("classifier",
-                         ["embedding.weight"], []), ("seq2seq", ["source_embedding.weight", "target_embedding.weight"], [])])
-def test_gpt2_divides_what_is_added_to_the_residual_stream(name, scaled, unscaled):
+@pytest.mark.parametrize("name, scaled", [("lm", []), ("classifier", ["embedding.weight"]),
+                                          ("seq2seq", ["source_embedding.weight", "target_embedding.weight"])])
+def test_gpt2_divides_what_is_added_to_the_residual_stream(name, scaled):
     for key, x in matrices(BUILD[name](init="gpt2", rng=6)).items():
         additions = 3 * L if key.startswith("decoder") and name == "seq2seq" else 2 * L
         std = 0.02 / math.sqrt(additions) if is_residual(key) else 0.02
         assert looks_normal(x, 1 / math.sqrt(D) if key in scaled else std), key
-    assert set(scaled + unscaled) <= set(matrices(BUILD[name]()))
 
 
 def test_gpt2_with_a_gated_feed_forward_layer():

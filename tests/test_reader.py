@@ -116,8 +116,9 @@ def keras_words(text):
 
 
 @pytest.mark.parametrize("text", [
-    "I don't LIKE it!", 'A "B-movie" (1994): 8/10, isn\'t it?<br /><br />Well... yes_no; a@b [c] {d} ~e|f`g^h#i$j%k&l*m+n=o>p<q',
-    "caf\u00e9 na\u00efve \u2013 \u00a3 100", "tabs\tand\nlines\n", " ", KERAS_FILTERS, "'quoted' 'tis o'clock"])
+    "I don't LIKE it!", 'A "B-movie" (1994): 8/10, isn\'t it?<br /><br />Well... yes_no',
+    "a@b [c] {d} ~e|f`g^h#i$j%k&l*m+n=o>p<q\\r;s", "caf\u00e9 na\u00efve \u2013 \u00a3 100",
+    "tabs\tand\nlines\n", " ", KERAS_FILTERS, "'quoted' 'tis o'clock"])
 def test_the_words_of_keras(text):
     reader = KerasReader(None, 9)
     assert reader.normal(text).split() == keras_words(text.replace("<br />", " "))

@@ -17,8 +17,9 @@ from .tasks import TASKS, Task
 from .text import TextWindows, builtin_text, read_text
 from .tokenizers import CharTokenizer, MixedTokenizer, SpacedTokenizer, WordTokenizer, tokenizer_from_json
 
-__all__ = ["BOS", "BagOfWords", "Bigrams", "BytePairTokenizer", "CharTokenizer", "EOS", "KerasReader",
-           "Labelled", "LabelledTexts", "MaskedWindows", "MixedTokenizer", "PAD", "Pairs", "SpacedTokenizer", "TASKS",
-           "TaggedTexts", "Task", "TextReader", "TextWindows", "WordTokenizer", "builtin_text", "corrupt", "entity_scores", "frame", "limit_length", "pad",
-           "read_conll", "read_labelled", "read_pairs", "read_text", "reviews", "scores_table", "spans",
-           "tagged_sentences", "text_to_text", "to_bio", "tokenizer_from_json", "unframe"]
+__all__ = ["BOS", "BagOfWords", "Bigrams", "BytePairTokenizer", "CharTokenizer", "EOS", "KerasReader", "Labelled",
+           "LabelledTexts", "MaskedWindows", "MixedTokenizer", "PAD", "Pairs", "SpacedTokenizer", "TASKS",
+           "TaggedTexts", "Task", "TextReader", "TextWindows", "WordTokenizer", "builtin_text", "corrupt",
+           "entity_scores", "frame", "limit_length", "pad", "read_conll", "read_labelled", "read_pairs", "read_text",
+           "reviews", "scores_table", "spans", "tagged_sentences", "text_to_text", "to_bio", "tokenizer_from_json",
+           "unframe"]

@@ -33,7 +33,8 @@ class EncoderBlock(Module):
     """
 
     def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
-                 norm_layer="layer", num_kv_heads=None, bias=True, rotary=None, attention=None, rng=None, ff_dropout=None):
+                 norm_layer="layer", num_kv_heads=None, bias=True, rotary=None, attention=None, rng=None,
+                 ff_dropout=None):
         check_choice("norm", norm, ("pre", "post"))
         check_choice("activation", activation, (*ACTIVATIONS, "swiglu"))
         rng = np.random.default_rng(rng)

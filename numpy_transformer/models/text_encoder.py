@@ -94,7 +94,7 @@ class TextEncoder(Module):
 class SequenceClassifier(TextEncoder):
     """A class for a whole text: TextEncoder, mean over its tokens, a hidden layer with ReLU, dropout, output.
 
-    Parameters: vocab_size, d_model, num_heads, num_layers, d_ff, dropout, rng, init and further options : as TextEncoder
+    Parameters: vocab_size, d_model, num_heads, num_layers, d_ff, dropout, rng and further options : as TextEncoder
         num_classes : int; 1: one logit, for BinaryCrossEntropyLoss, else one for each class; hidden : int
         mask_padding : bool; False attends to padding and averages over it, as note 001 of the course does
     Shape: ids (B, T), mask=None, segments=None -> logits (B, num_classes), or (B,) for one class; B may be absent

@@ -164,8 +164,8 @@ class Trainer:
     def compare(self, measured, watch):
         """Keep the weights if they are the best so far."""
         if watch not in measured:
-            raise ValueError(f"watch = {watch!r} is not measured; the validation gives {', '.join(map(repr, measured))}; "
-                             "choose one of these")
+            names = ", ".join(map(repr, measured))
+            raise ValueError(f"watch = {watch!r} is not measured; the validation gives {names}; choose one of these")
         name, value = label(watch), float(measured[watch])
         if not math.isfinite(value):
             raise ValueError(f"step {self.steps}: the {name} that patience watches is {value}, not a finite number; "

@@ -51,13 +51,15 @@ class Classifier(EncoderRecipe):
         idle = [] if is_table(settings) else [(["text_column", "label_column"], "they belong to --data FILE.csv")]
         if settings["reading"] == "keras":
             idle.append((["lower"], "--reading keras reads words in lower case; leave it out, or use --reading bert"))
+        if settings["activation"] == "swiglu":
+            idle.append((["ff_dropout"], "SwiGLU has no dropout inside; choose another --activation"))
         return idle
 
     def __init__(self, settings, tokenizers=None):
         self.settings = s = settings
         if s["pretrained"] and s["reading"] == "keras":
-            raise ValueError(f"--pretrained {s['pretrained']!r} has learnt from texts with [SEP] and punctuation, which "
-                             "--reading keras leaves out; use --reading bert, or train without --pretrained")
+            raise ValueError(f"--pretrained {s['pretrained']!r} has learnt from texts with [SEP] and punctuation, "
+                             "which --reading keras leaves out; use --reading bert, or train without --pretrained")
         data = read_data(s)
         self.labels, self.report = data.labels, list(data.report)
         if len(self.labels) == 2 and s["label_smoothing"]:
@@ -112,8 +114,8 @@ class Classifier(EncoderRecipe):
         rows, labels = ids_and_labels(self.reader, self.test)
         yield f"on the {'test' if self.tested else 'texts that validate, as there is no test'}:"
         yield from classified(model, self.reader, self.labels, rows, labels)
-        yield (f"a bag of words, logistic regression on the same texts: {words.accuracy(rows, labels):.4f} (penalty l2 = "
-               f"{words.l2:g}, chosen on the validation)")
+        yield (f"a bag of words, logistic regression on the same texts: {words.accuracy(rows, labels):.4f} "
+               f"(penalty l2 = {words.l2:g}, chosen on the validation set)")
 
     @staticmethod
     def measured(run, data):
