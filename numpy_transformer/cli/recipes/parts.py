@@ -36,7 +36,7 @@ def training_settings(batch_size, steps, lr, min_lr, warmup, schedule, beta2, ep
 
 
 def init_setting(default):
-    return choice("init", default, "where the initial weights come from", *INITS)
+    return choice("init", default, "where the initial weights come from; lesson 11 compares them", *INITS)
 
 
 def digest(text):
