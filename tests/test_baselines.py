@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from numpy_transformer.data.baselines import BagOfWords
+from numpy_transformer.data.baselines import PENALTIES, BagOfWords
 
 
 def texts(seed, count=40, vocab_size=7, num_classes=2):
@@ -146,3 +146,61 @@ def test_a_trained_model_names_foreign_texts_and_labels():
         model.predict([])
     with pytest.raises(ValueError, match="below num_classes = 2"):
         model.accuracy([[0]], [2])
+
+
+def noisy_texts(seed, count):
+    """Texts of 30 words of which few matter, so that a small penalty learns the noise."""
+    rng = np.random.default_rng(seed)
+    rows = [rng.integers(0, 300, 30) for _ in range(count)]
+    return rows, [int((row < 15).sum() - (row > 284).sum() + rng.standard_normal() > 0) for row in rows]
+
+
+def test_the_penalty_is_chosen_on_the_held_out_texts():
+    known, held_out = noisy_texts(1, 200), noisy_texts(2, 300)
+    chosen = BagOfWords.choose(*known, held_out, 300, 2)
+    losses = {l2: BagOfWords.train(*known, 300, 2, l2).loss(*held_out) for l2 in PENALTIES}
+    assert chosen.l2 == min(losses, key=losses.get) and 1 < chosen.l2 < 1000
+    assert chosen.loss(*held_out) == pytest.approx(losses[chosen.l2], abs=1e-6)
+    assert chosen.accuracy(*held_out) > BagOfWords.train(*known, 300, 2, 0.1).accuracy(*held_out) + 0.03
+
+
+def test_a_chosen_model_is_the_minimum_of_its_objective():
+    """A search that begins at the minimum of another penalty ends where one from 0 does: the gradient is zero."""
+    known, held_out = texts(3), texts(4, count=30)
+    for penalties in ([50.0, 2.0], [0.3, 20.0, 2.0]):
+        chosen = BagOfWords.choose(*known, held_out, 7, 2, penalties)
+        x, y = dense(known[0], 7), np.eye(2)[known[1]]
+        p = np.exp(x @ chosen.weight)
+        p /= p.sum(1, keepdims=True)
+        assert abs(x.T @ (p - y) + chosen.l2 * chosen.weight).max() <= 1e-6 * len(y)
+
+
+def test_the_loss_is_the_mean_cross_entropy():
+    known, others = texts(3, num_classes=3), texts(4, count=30, num_classes=3)
+    model = BagOfWords.train(*known, 7, 3)
+    p = np.exp(dense(others[0], 7) @ model.weight)
+    right = [line[label] / line.sum() for line, label in zip(p, others[1])]
+    assert model.loss(*others) == pytest.approx(-np.mean(np.log(right)))
+
+
+def test_the_surest_model_is_chosen_only_while_it_is_right():
+    known, wrong = ([[0], [1]] * 5, [0, 1] * 5), ([[0], [1], [0]], [0, 1, 1])
+    assert BagOfWords.choose(*known, known, 2, 2, [0.1, 1.0, 10.0]).l2 == 0.1
+    assert BagOfWords.choose(*known, wrong, 2, 2, [0.001, 1.0, 10.0]).l2 == 10.0
+
+
+def test_scikit_learn_finds_the_same_penalty_and_the_same_classes():
+    """One weight w = w1 - w0 instead of two: l2/2 (w0² + w1²) = l2/4 w², so scikit-learn's C is 2 / l2.
+
+    scikit-learn leaves its intercept free; a column of ones with penalty stands in for it.
+    """
+    linear, metrics = pytest.importorskip("sklearn.linear_model"), pytest.importorskip("sklearn.metrics")
+    known, held_out = noisy_texts(5, 200), noisy_texts(6, 300)
+    x, unseen = dense(known[0], 300), dense(held_out[0], 300)
+    models = {l2: linear.LogisticRegression(C=2 / l2, fit_intercept=False, tol=1e-8, max_iter=10_000).fit(x, known[1])
+              for l2 in PENALTIES}
+    losses = {l2: metrics.log_loss(held_out[1], model.predict_proba(unseen)) for l2, model in models.items()}
+    chosen = BagOfWords.choose(*known, held_out, 300, 2)
+    assert chosen.l2 == min(losses, key=losses.get)
+    assert chosen.loss(*held_out) == pytest.approx(losses[chosen.l2], abs=1e-5)
+    assert np.array_equal(chosen.predict(held_out[0]), models[chosen.l2].predict(unseen))

@@ -21,7 +21,7 @@ from numpy_transformer.data import builtin_text
 from numpy_transformer.data.bigrams import Bigrams
 from numpy_transformer.data.masked import MaskedWindows
 from numpy_transformer.data.reader import CLS, MASK, SEP, SPECIAL
-from numpy_transformer.training.checkpoint import read_checkpoint, write_checkpoint
+from numpy_transformer.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from numpy_transformer.training.state import read_history
 
 SIZES = ["--d-model", 8, "--num-heads", 2, "--num-layers", 1, "--d-ff", 8]
@@ -281,7 +281,8 @@ def test_the_settings_of_note_001(folder):
     expected = dict(vocab_size=10_000, max_len=200, d_model=64, num_heads=4, d_ff=256, num_layers=2, dropout=0.1,
                     batch_size=64, lr=1e-4, eps=1e-7, epochs=5, patience=2, hidden=64, norm="post", activation="relu",
                     positions="sinusoidal", schedule="constant", warmup=0, beta1=0.9, beta2=0.999,
-                    weight_decay=0.0, clip=0.0, accumulate=1, label_smoothing=0.0, tokenizer="word", lower=True)
+                    weight_decay=0.0, clip=0.0, accumulate=1, label_smoothing=0.0, tokenizer="word", reading="keras",
+                    mask_padding=False, ff_dropout=0.0, init="keras", watch="loss")
     assert {name: s[name] for name in expected} == expected
     recipe = Classifier(s | {"data": [str(folder / "reviews.csv")], "vocab_size": 300})
     model = make_model(recipe)
@@ -293,7 +294,27 @@ def test_the_settings_of_note_001(folder):
     assert optimizer.lr == 1e-4
     assert {module.eps for _, module in model.named_modules() if isinstance(module, nt.LayerNorm)} == {1e-6}
     dropouts = {name: module.p for name, module in model.named_modules() if isinstance(module, nt.Dropout)}
+    inside = {name for name in dropouts if name.endswith("feed_forward.dropout")}         # the note has none there
+    assert {dropouts.pop(name) for name in inside} == {0.0} and len(inside) == 2
     assert {p for name, p in dropouts.items() if "positions" not in name} == {0.1} and "dropout" in dropouts
+    bound = (6 / (64 * (4 + 16))) ** 0.5        # Keras's kernel (64, 4, 16)
+    query = np.abs(model.encoder.blocks[1].attention.query.weight.data)
+    assert 0.98 * bound < query.max() <= bound and np.abs(model.embedding.weight.data).max() <= 0.05
+    assert not model.mask_padding and recipe.reader.end == ()
+
+
+def test_note_001_draws_its_batches_from_all_lengths(tmp_path):
+    """Every text once an epoch, the last batch smaller, and no text of similar length sought beside another."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 150, 640)
+    texts = [" ".join(f"w{word}" for word in rng.integers(0, 50, length)) for length in lengths]
+    (tmp_path / "r.csv").write_text("text,label\n" + "".join(f"{text},{n % 2}\n" for n, text in enumerate(texts)))
+    recipe = Classifier(default_settings(Classifier, "note-001", data=[str(tmp_path / "r.csv")]))
+    batches = [recipe.batches(step)[0][0] for step in range(len(recipe.batches))]
+    sizes = [len(batch) for batch in batches]
+    assert sum(sizes) == len(recipe.training[0]) and sum(size < 64 for size in sizes) == 1
+    whole = [(batch != 0).sum(1) for batch in batches if len(batch) == 64]
+    assert min(lengths.std() for lengths in whole) > 30         # uniform from 1 to 149: 43; sorted by length: about 5
 
 
 def test_the_parameters_of_note_001(tmp_path):
@@ -320,6 +341,60 @@ def test_early_stopping_keeps_the_best_weights(capsys, folder, tmp_path, monkeyp
     assert "stopped early: 2 validations" in text and "best validation loss 1.0000 at step 2" in text
     assert read_checkpoint(out)[1]["step"] == 4
     assert_same(state(out), state(tmp_path / "two.npz"))
+
+
+@pytest.mark.parametrize("kind, watch", [("classifier", "accuracy"), ("tagger", "f1"), ("mlm", "accuracy")])
+def test_early_stopping_watches_a_score_also_when_resumed(capsys, folder, tmp_path, monkeypatch, kind, watch):
+    base = [*SIZES, "--data", folder / FILES[kind], "--schedule", "constant", "--warmup", 0, "--batch-size", 8]
+    trained(capsys, kind, tmp_path / "two.npz", *base, "--steps", 2)
+    scores = iter([0.3, 0.5, 0.4, 0.45])
+    monkeypatch.setattr(RECIPES[kind], "validate", lambda *_: lambda: {"validation": 1.0, watch: next(scores)})
+    out, options = tmp_path / "run.npz", ["--patience", 2, "--watch", watch, "--validate-every", 1, "--steps", 30]
+    monkeypatch.setattr(RECIPES[kind], "results", lambda *_: [])
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "save", stop_after(3))
+        code, _, error = run(capsys, "train", kind, *base, *options, "--save-every", 1, "--out", out)
+    assert code == 130, error
+    assert "the loaded run watched" in refused(capsys, "train", kind, "--resume", "--out", out, "--watch", "loss")
+    code, text, error = run(capsys, "train", kind, "--resume", "--out", out)
+    assert code == 0, error
+    assert f"stopped early: 2 validations brought no better {watch}" in text
+    assert f"best validation {watch} 0.5000 at step 2" in text
+    assert_same(state(out), state(tmp_path / "two.npz"))
+    assert f"weights: the best, of step 2, validation {watch} 0.5000" in run(capsys, "info", out)[1]
+
+
+def stop_after(steps):
+    """Checkpoint.save, and at this step a Ctrl-C."""
+    save = Checkpoint.save
+
+    def save_and_stop(checkpoint, trainer, **options):
+        save(checkpoint, trainer, **options)
+        if trainer.steps == steps:
+            raise KeyboardInterrupt
+    return save_and_stop
+
+
+# other forms of reading, other initial weights
+
+def test_a_classifier_of_words_alone_reads_them_again(capsys, folder, tmp_path):
+    text = trained(capsys, "classifier", tmp_path / "run.npz", *BASE["classifier"], "--data", folder / "reviews.csv",
+                   "--reading", "keras")
+    loaded = load_run(tmp_path / "run.npz")
+    assert loaded.tokenizers[0].to_json()["kind"] == "spaced" and loaded.reader.end == ()
+    assert "[CLS] included (--max-len)" in text and "[SEP]" not in text
+    plain, marked = (run(capsys, "classify", tmp_path / "run.npz", text)[1].split("\t")[:2]
+                     for text in ("a dull film", "A DULL, film!!<br />"))
+    assert plain == marked
+
+
+@pytest.mark.parametrize("kind", BASE)
+def test_initial_weights_can_be_chosen(capsys, folder, tmp_path, untrained, monkeypatch, kind):
+    monkeypatch.setattr(RECIPES[kind], "results", lambda *_: [])
+    trained(capsys, kind, tmp_path / "run.npz", *BASE[kind], "--data", folder / FILES[kind], "--init", "bert")
+    loaded = load_run(tmp_path / "run.npz")
+    assert loaded.settings["init"] == "bert"
+    assert all(0 < np.abs(p.data).max() <= 0.04 for p in loaded.model.parameters() if p.data.ndim == 2)
 
 
 # resume, and curves
@@ -451,6 +526,7 @@ def test_a_pretrained_run_decides_its_sizes(capsys, folder, tmp_path, untrained)
         line = refused(capsys, *base, option, value)
         assert f"{option} is {theirs} in the pretrained run" in line and f"not {value}; leave it out" in line
     assert "--lower is True in the pretrained run" in refused(capsys, *base, "--no-lower")
+    assert "which --reading keras leaves out; use --reading bert" in refused(capsys, *base, "--reading", "keras")
     assert not list(tmp_path.iterdir())
     assert run(capsys, *base, "--d-model", 8, "--num-heads", 2, "--max-len", 9)[0] == 0     # equal, or free
     assert load_run(tmp_path / "run.npz").settings["max_len"] == 9
@@ -1010,6 +1086,11 @@ CLASSIFIER, TAGGER, MLM, TASKS = ([kind, *BASE[kind], "--data"] for kind in BASE
     (["classifier", "--label-column", "x"], "--label-column would do nothing"),
     ([*CLASSIFIER, "reviews.csv", "--epochs", 2], "--epochs 2 and --steps 6 both say how long"),
     ([*CLASSIFIER, "reviews.csv", "--label-smoothing", 0.1], "--label-smoothing 0.1 would do nothing"),
+    ([*CLASSIFIER, "reviews.csv", "--reading", "keras", "--no-lower"], "--lower would do nothing: --reading keras"),
+    ([*CLASSIFIER, "reviews.csv", "--activation", "swiglu", "--ff-dropout", 0.1], "--ff-dropout would do nothing"),
+    ([*CLASSIFIER, "reviews.csv", "--watch", "accuracy"], "--watch would do nothing: .* give --patience too"),
+    ([*CLASSIFIER, "reviews.csv", "--patience", 2, "--watch", "f1"], "--watch: invalid choice: 'f1'.*loss.*accuracy"),
+    ([*CLASSIFIER, "reviews.csv", "--init", "glorot"], "--init: invalid choice: 'glorot'.*xavier.*keras.*gpt2.*bert"),
     ([*CLASSIFIER, "reviews.csv", "--max-len", 4], "'4' is not a whole number of at least 5"),
     ([*CLASSIFIER, "reviews.csv", "--num-heads", 3], "d_model = 8 is not divisible"),
     ([*TAGGER, "names.conll", "names.conll", "names.conll", "names.conll"], "names 4 files; give at most 3"),

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from numpy_transformer.data import BytePairTokenizer, WordTokenizer, builtin_text
+from numpy_transformer.data import (BytePairTokenizer, KerasReader, SpacedTokenizer, WordTokenizer, builtin_text,
+                                    tokenizer_from_json)
 from numpy_transformer.data.batches import IGNORE, PAD, LabelledTexts, TaggedTexts
 from numpy_transformer.data.reader import CLS, MASK, SEP, SPECIAL, TextReader, plain_words
 
@@ -97,3 +98,55 @@ def test_the_piece_beside_a_mask_is_that_of_the_running_text():
 def test_masked_texts_that_cannot_be_used_are_named(text, max_len, match):
     with pytest.raises(ValueError, match=match):
         masked_text(WordTokenizer([" the"]), text, max_len)
+
+
+KERAS_FILTERS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n'          # the default of keras.preprocessing.text.Tokenizer
+
+
+def keras_words(text):
+    """text_to_word_sequence of Keras, sign by sign."""
+    word, words = "", []
+    for sign in text.lower() + " ":
+        if sign in KERAS_FILTERS + " ":
+            words += [word] if word else []
+            word = ""
+        else:
+            word += sign
+    return words
+
+
+@pytest.mark.parametrize("text", [
+    "I don't LIKE it!", 'A "B-movie" (1994): 8/10, isn\'t it?<br /><br />Well... yes_no',
+    "a@b [c] {d} ~e|f`g^h#i$j%k&l*m+n=o>p<q\\r;s", "caf\u00e9 na\u00efve \u2013 \u00a3 100",
+    "tabs\tand\nlines\n", " ", KERAS_FILTERS, "'quoted' 'tis o'clock"])
+def test_the_words_of_keras(text):
+    reader = KerasReader(None, 9)
+    assert reader.normal(text).split() == keras_words(text.replace("<br />", " "))
+    assert reader.normal(text) == "".join(f" {word}" for word in reader.normal(text).split())
+
+
+def test_keras_texts_begin_with_a_start_sign_and_have_no_end():
+    reader = KerasReader(SpacedTokenizer([" don't", " like", " it"]), 4)
+    assert reader.read("I don't like!").tolist() == [CLS, 4, 5, 6] and reader.cut == 0
+    assert reader.read("I don't like it").tolist() == [CLS, 4, 5, 6] and reader.cut == 1         # [CLS] counts
+    assert reader.read("like").tolist() == [CLS, 6] and reader.read("like").dtype == np.int64
+    with pytest.raises(ValueError, match="there is no word in '...!'"):
+        reader.read("...!")
+
+
+def test_the_vocabulary_of_note_001_has_10_000_ids_with_the_reserved_ones():
+    """Keras: 0 padding, 1 start, 2 out of vocabulary, 3 unused, 9,996 words; here 10,001 with [MASK] and <unk>."""
+    text = "".join(f" w{n}" * (1 + (n < 9996)) for n in range(12_000))
+    tokens = SpacedTokenizer.train(text, 10_000 - SPECIAL + 1)
+    assert len(tokens.words) == 9996 and KerasReader(tokens, 9).vocab_size == 10_001
+    assert set(tokens.words) == {f" w{n}" for n in range(9996)}
+
+
+def test_a_spaced_tokenizer_keeps_what_stands_between_spaces_together():
+    text = " i don't like the b\u2013movie of '94"
+    tokens = SpacedTokenizer.train(text, 100)
+    assert sorted(tokens.words) == sorted(f" {word}" for word in text.split())
+    assert tokens.decode(tokens.encode(text)) == text and tokens.encode(" other don't").tolist()[0] == 0
+    again = tokenizer_from_json(tokens.to_json())
+    assert type(again) is SpacedTokenizer and again.words == tokens.words
+    assert len(WordTokenizer.train(text, 100).encode(" don't")) == 3

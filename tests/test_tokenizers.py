@@ -197,7 +197,8 @@ def test_json_brings_back_the_tokenizer(tokens):
 
 
 @pytest.mark.parametrize("data, match", [
-    (None, "None is no kind of tokenizer, only 'char', 'word', 'bpe', 'mixed' are; pass"), ([], "None is no kind"),
+    (None, "None is no kind of tokenizer, only 'char', 'word', 'bpe', 'mixed', 'spaced' are; pass"),
+    ([], "None is no kind"),
     ({}, "None is no kind"), ({"kind": "gpt2"}, "'gpt2' is no kind"), ({"kind": ["bpe"]}, r"\['bpe'\] is no kind"),
     ({"kind": "char"}, "'characters' of a 'char' tokenizer must be a str .* got None; pass"),
     ({"kind": "char", "characters": ["a", "b"]}, "must be a str"), ({"kind": "char", "characters": "ba"}, "got 'ba'"),

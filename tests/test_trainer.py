@@ -108,6 +108,92 @@ def test_early_stopping_restores_the_best_weights():
     assert any((kept[12][name] != kept[8][name]).any() for name in kept[8])
 
 
+def measuring(*scores, name="f1"):
+    """A validation function whose loss always falls while the score takes these values."""
+    measured = iter(enumerate(scores))
+
+    def validation():
+        n, score = next(measured)
+        return {"validation": 9.0 - n, name: score}
+    return validation
+
+
+def test_early_stopping_watches_a_score_whose_higher_values_are_better():
+    run, kept = trainer(), {}
+    validation = measuring(0.2, 0.6, 0.5, 0.6, 0.9)
+
+    def measure():
+        kept[run.steps] = run.model.state_dict()
+        return validation()
+
+    run.fit(batch, steps=100, validation=measure, every=1, patience=2, watch="f1")
+    assert run.steps == 4 and run.best == {"f1": 0.6, "step": 2, "since": 2}            # equal is not better
+    for name, array in run.model.state_dict().items():
+        np.testing.assert_array_equal(array, kept[2][name])
+
+
+def test_early_stopping_watches_another_loss_whose_lower_values_are_better():
+    run = trainer()
+    run.fit(batch, steps=100, validation=measuring(3.0, 2.0, 2.5, 2.0, name="word_loss"), every=1, patience=2,
+            watch="word_loss")
+    assert run.steps == 4 and run.best == {"word_loss": 2.0, "step": 2, "since": 2}
+
+
+def test_a_resumed_run_goes_on_watching_the_same_score(tmp_path):
+    first, second = trainer(), trainer()
+    first.fit(batch, 3, measuring(0.5, 0.7, 0.6), every=1, patience=2, watch="f1", checkpoint=tmp_path / "run.npz")
+    best = first.best_weights
+    second.load(tmp_path / "run.npz")
+    with pytest.raises(ValueError, match="the loaded run watched 'f1', not 'loss'; go on with the same"):
+        second.fit(batch, 3, measuring(0.5), every=1, patience=2)
+    second.load(tmp_path / "run.npz")
+    second.fit(batch, 50, measuring(0.65, 0.9), every=1, patience=2, watch="f1")
+    assert second.steps == 4 and second.best == {"f1": 0.7, "step": 2, "since": 2}
+    for name, array in second.model.state_dict().items():
+        np.testing.assert_array_equal(array, best[name])
+
+
+@pytest.mark.parametrize("validation, watch, match", [
+    (measuring(0.5), "accuracy", "watch = 'accuracy' is not measured; the validation gives 'validation', 'f1'; choose"),
+    ([batch(0)], "f1", "watch = 'f1' is not measured on a list of batches, only the loss is; pass"),
+    (lambda: 1.0, "f1", "watch = 'f1' is not measured; the validation gives 'validation'"),
+    (measuring(math.nan), "f1", "step 1: the f1 that patience watches is nan, not a finite number; watch the loss")])
+def test_what_cannot_be_watched_is_named(validation, watch, match):
+    with pytest.raises(ValueError, match=match):
+        trainer().fit(batch, 3, validation, every=1, patience=2, watch=watch)
+
+
+def test_the_tokens_that_models_read():
+    """Counted by hand: PAD = 0 and masked tokens are hidden; without hidden padding every position is read."""
+    ids = np.array([[5, 3, 0, 0], [1, 2, 4, 6]])
+    mask = np.array([[1, 1, 0, 0], [1, 1, 1, 0]], bool)
+    language, pair = model(), nt.EncoderDecoder(V, V, 8, 2, 1, 8, rng=0)
+    assert language.count_tokens(ids) == 8 and language.count_tokens(ids, mask) == 5
+    assert pair.count_tokens(ids, ids[:, :3]) == 6 + 5
+    assert nt.EncoderDecoder(V, V, 8, 2, 1, 8, pad_id=None).count_tokens(ids, ids) == 16
+    for padding, expected in ((True, 6), (False, 8)):
+        for Model in (nt.SequenceClassifier, nt.TokenClassifier, nt.TextEncoder):
+            assert Model(V, 8, 2, 1, mask_padding=padding).count_tokens(ids) == expected
+    hidden = nt.MaskedLanguageModel(V, 8, 2, 1)
+    assert hidden.count_tokens(ids, None, None, np.array([[1], [2]])) == 6 and hidden.count_tokens(ids, mask) == 5
+
+
+def test_the_rate_shown_is_of_tokens_and_not_of_labels(capsys, monkeypatch):
+    """Each look at the clock is a second later, so a step takes one second."""
+    seconds = iter(range(1000))
+    monkeypatch.setattr("numpy_transformer.training.trainer.time.perf_counter", lambda: float(next(seconds)))
+    classifier = nt.SequenceClassifier(V, 8, 2, 1, max_len=T, rng=0)
+    examples = [(np.array([[1, 2, 3, 0], [4, 5, 0, 0]]), np.array([0, 1]))]
+    run = nt.Trainer(classifier, nt.BinaryCrossEntropyLoss(), nt.SGD(classifier.parameters(), 0.1), accumulate=2,
+                     workers=1)
+    row, = run.fit(examples, steps=1)
+    assert row["tokens"] == 4 and re.search(r"\b10 tok/s", capsys.readouterr().err)      # targets; tokens of 2 batches
+    linear = nt.Linear(3, 2)
+    plain = nt.Trainer(linear, nt.CrossEntropyLoss(), nt.SGD(linear.parameters(), 0.1), workers=1)
+    plain.fit([(np.ones((4, 3), np.float32), np.array([0, 1, 0, 1]))], steps=1)
+    assert re.search(r"\b4 tok/s", capsys.readouterr().err)
+
+
 def test_each_fit_has_its_own_patience():
     losses = iter([2.0, 3.0, 5.0, 5.0, 4.0])
     run = trainer()

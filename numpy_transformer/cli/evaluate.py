@@ -140,7 +140,8 @@ def run_info(arguments):
     if meta.get("averaged"):
         print(f"weights: the mean of {len(meta['averaged'])} saves, {meta['averaged'][0]} to {meta['averaged'][-1]}")
     elif meta.get("best"):
-        print(f"weights: the best, of step {meta['best']['step']:,}, validation loss {meta['best']['loss']:.4f}")
+        watch = run.settings["watch"]
+        print(f"weights: the best, of step {meta['best']['step']:,}, validation {watch} {meta['best'][watch]:.4f}")
     measured = run.arrays.get("history/validation", np.array([]))
     for step in np.flatnonzero(np.isfinite(measured))[-1:]:
         print(f"latest validation loss {measured[step]:.4f} at step {step + 1:,}")

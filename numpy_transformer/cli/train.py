@@ -13,8 +13,8 @@ from .recipes import (RECIPES, all_settings, default_settings, idle_rates, load_
 from .runs import check_meta, load_run
 from .settings import add_settings, given_settings, resumed_settings
 
-MAY_CHANGE = ("steps", "epochs", "validate_every", "save_every", "patience", "average", "text", "source", "target",
-              "data")
+MAY_CHANGE = ("steps", "epochs", "validate_every", "save_every", "patience", "watch", "average", "text", "source",
+              "target", "data")
 
 
 def add(commands):
@@ -50,7 +50,7 @@ def run(arguments):
         try:
             trainer.fit(recipe.batches, settings["steps"] - trainer.steps, recipe.validate(trainer.model),
                         settings["validate_every"], patience=settings["patience"] or None, checkpoint=checkpoint,
-                        title=arguments.kind)
+                        title=arguments.kind, watch="validation" if settings["watch"] == "loss" else settings["watch"])
         except KeyboardInterrupt as stop:
             raise KeyboardInterrupt(f"{str(stop) or 'interrupted'}; --resume goes on") from stop
     if mpi.is_first(comm):
@@ -201,10 +201,11 @@ def remove_kept(checkpoint, overwrite):
 def finish(trainer, recipe, checkpoint, curves):
     """Say what came out, average the last saves, draw the curves."""
     settings = recipe.settings
+    watch = settings["watch"]
     if trainer.steps < settings["steps"]:
-        say(f"stopped early: {settings['patience']} validations brought no better loss; a larger --patience goes on")
+        say(f"stopped early: {settings['patience']} validations brought no better {watch}; a larger --patience goes on")
     if trainer.best:
-        say(f"best validation loss {trainer.best['loss']:.4f} at step {trainer.best['step']:,}")
+        say(f"best validation {watch} {trainer.best[watch]:.4f} at step {trainer.best['step']:,}")
     elif trainer.history and "validation" in trainer.history[-1]:
         say(f"validation loss {trainer.history[-1]['validation']:.4f} over {len(recipe.validation)} batches")
     say(f"saved {str(checkpoint.path)!r} at step {trainer.steps:,}")

@@ -11,14 +11,15 @@ from .labelled import Labelled, read_labelled
 from .masked import MaskedWindows, corrupt
 from .pairs import BOS, EOS, PAD, Pairs, frame, limit_length, pad, read_pairs, unframe
 from .prefixed import text_to_text
-from .reader import TextReader
+from .reader import KerasReader, TextReader
 from .tagged import tagged_sentences
 from .tasks import TASKS, Task
 from .text import TextWindows, builtin_text, read_text
-from .tokenizers import CharTokenizer, MixedTokenizer, WordTokenizer, tokenizer_from_json
+from .tokenizers import CharTokenizer, MixedTokenizer, SpacedTokenizer, WordTokenizer, tokenizer_from_json
 
-__all__ = ["BOS", "BagOfWords", "Bigrams", "BytePairTokenizer", "CharTokenizer", "EOS", "Labelled", "LabelledTexts",
-           "MaskedWindows", "MixedTokenizer", "PAD", "Pairs", "TASKS", "TaggedTexts", "Task", "TextReader",
-           "TextWindows", "WordTokenizer", "builtin_text", "corrupt", "entity_scores", "frame", "limit_length", "pad",
-           "read_conll", "read_labelled", "read_pairs", "read_text", "reviews", "scores_table", "spans",
-           "tagged_sentences", "text_to_text", "to_bio", "tokenizer_from_json", "unframe"]
+__all__ = ["BOS", "BagOfWords", "Bigrams", "BytePairTokenizer", "CharTokenizer", "EOS", "KerasReader", "Labelled",
+           "LabelledTexts", "MaskedWindows", "MixedTokenizer", "PAD", "Pairs", "SpacedTokenizer", "TASKS",
+           "TaggedTexts", "Task", "TextReader", "TextWindows", "WordTokenizer", "builtin_text", "corrupt",
+           "entity_scores", "frame", "limit_length", "pad", "read_conll", "read_labelled", "read_pairs", "read_text",
+           "reviews", "scores_table", "spans", "tagged_sentences", "text_to_text", "to_bio", "tokenizer_from_json",
+           "unframe"]

@@ -1,4 +1,4 @@
-"""Texts as ids for encoder-only models: [CLS] text [SEP]."""
+"""Texts as ids for encoder-only models: [CLS] text [SEP], or [CLS] and the words alone as Keras reads them."""
 
 import re
 
@@ -9,6 +9,7 @@ from .batches import PAD
 CLS, SEP, MASK, SPECIAL = 1, 2, 3, 4    # behind PAD = 0; text ids are the tokenizer's ids + SPECIAL
 SPECIALS = dict(zip((PAD, CLS, SEP, MASK), ("[PAD]", "[CLS]", "[SEP]", "[MASK]")))
 WORDS = re.compile(r"\w+(?:'\w+)*|[.,;:?!]+|[()]")
+FILTERED = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~', " "))       # Keras's filters
 
 
 class TextReader:
@@ -24,6 +25,8 @@ class TextReader:
     `cut` counts the texts that were too long for `read`.
     """
 
+    end = (SEP,)
+
     def __init__(self, tokens, max_len, lower=True):
         if max_len < 3:
             raise ValueError(f"max_len = {max_len} leaves no room for a text between [CLS] and [SEP]; give at least 3")
@@ -33,8 +36,17 @@ class TextReader:
     def vocab_size(self):
         return self.tokens.vocab_size + SPECIAL
 
+    @property
+    def room(self):
+        """The number of tokens that a text may have."""
+        return self.max_len - 1 - len(self.end)
+
+    def normal(self, text):
+        """The text as the tokenizer sees it: a space before each word; empty if there is nothing to read."""
+        return plain_words(text) if self.lower else spaced(text.split())
+
     def pieces(self, text):
-        return self.tokens.encode(normal(text, self.lower)) + SPECIAL
+        return self.tokens.encode(self.normal(text)) + SPECIAL
 
     def read(self, text):
         """The ids of a text. Raises ValueError if there is no word in it."""
@@ -42,7 +54,7 @@ class TextReader:
         if not len(pieces):
             raise ValueError(f"the text {text[:40]!r} is empty; give at least one word" if not text.strip() else
                              f"there is no word in {text[:40]!r}; give at least one")
-        self.cut += len(pieces) > self.max_len - 2
+        self.cut += len(pieces) > self.room
         return self.frame([pieces])
 
     def read_words(self, words):
@@ -52,7 +64,7 @@ class TextReader:
         pieces = [self.pieces(word) for word in words]
         ids, lengths = self.frame(pieces), np.array([len(word) for word in pieces])
         places = 1 + lengths.cumsum() - lengths
-        return ids, np.where((places < len(ids) - 1) & (lengths > 0), places, 0)
+        return ids, np.where((places <= self.room) & (lengths > 0), places, 0)
 
     def read_masked(self, text):
         """The ids of a text in which [MASK] stands for a word. Raises ValueError if none does, or it is too long."""
@@ -73,14 +85,26 @@ class TextReader:
 
     def frame(self, pieces):
         ids = np.concatenate(pieces).astype(np.int64)
-        return np.concatenate([[CLS], ids[:self.max_len - 2], [SEP]])
+        return np.concatenate([[CLS], ids[:self.room], self.end]).astype(np.int64)
 
 
-def normal(text, lower):
-    """The text as tokenizers see it: words with a space before each."""
-    return plain_words(text) if lower else "".join(f" {word}" for word in text.split())
+class KerasReader(TextReader):
+    """[CLS] and the words in lower case without punctuation, as keras.datasets.imdb has them; there is no [SEP].
+
+    Keras's filters and `<br />` become spaces, apostrophes stay: "I don't!" is the words "i" and "don't".
+    Source: Tokenizer of keras.preprocessing.text, and keras.datasets.imdb, whose texts begin with the id 1.
+    """
+
+    end = ()
+
+    def normal(self, text):
+        return spaced(text.lower().replace("<br />", " ").translate(FILTERED).split())
+
+
+def spaced(words):
+    return "".join(f" {word}" for word in words)
 
 
 def plain_words(text):
     """The words in lower case and the punctuation of sentences, a space before each; tables and quotes fall away."""
-    return "".join(" " + word for word in WORDS.findall(text.lower().replace("\u2019", "'")))
+    return spaced(WORDS.findall(text.lower().replace("\u2019", "'")))

@@ -46,7 +46,8 @@ class CharTokenizer:
 class WordTokenizer:
     """One id for each known piece of a text; id 0, <unk>, stands for all others.
 
-    A piece is a word or a run of punctuation with the space before it, or else one whitespace character.
+    A piece is a word or a run of punctuation with the space before it, or else one whitespace character; for a
+    SpacedTokenizer, whatever stands between spaces is one piece.
 
     Parameters:
         words : list of the known pieces, such as ["The", " cat", "\\n"]; their ids count from 1
@@ -56,6 +57,8 @@ class WordTokenizer:
 
     Source: Radford et al. 2019 for the space that belongs to the word behind it.
     """
+
+    kind, pattern = "word", PIECES
 
     def __init__(self, words):
         self.words, self.ids = list(words), {}
@@ -69,7 +72,7 @@ class WordTokenizer:
     def train(cls, text, vocab_size):
         """Knows the vocab_size - 1 most frequent pieces, equals in their order as str, or all if there are fewer."""
         check_training(text, "vocab_size", vocab_size, 2)
-        counts = Counter(PIECES.findall(text))
+        counts = Counter(cls.pattern.findall(text))
         return cls(sorted(counts, key=lambda piece: (-counts[piece], piece))[:vocab_size - 1])
 
     @property
@@ -77,7 +80,7 @@ class WordTokenizer:
         return len(self.words) + 1
 
     def encode(self, text):
-        return np.array([self.ids.get(piece, 0) for piece in PIECES.findall(text)], np.int64)
+        return np.array([self.ids.get(piece, 0) for piece in self.pattern.findall(text)], np.int64)
 
     def decode(self, ids):
         ids = check_ids(ids, self.vocab_size)
@@ -85,7 +88,13 @@ class WordTokenizer:
         return text[1:] if ids[:1] == [0] else text
 
     def to_json(self):
-        return {"kind": "word", "words": list(self.words)}
+        return {"kind": self.kind, "words": list(self.words)}
+
+
+class SpacedTokenizer(WordTokenizer):
+    """A WordTokenizer whose pieces are separated by spaces alone: " don't" is one piece, not three."""
+
+    kind, pattern = "spaced", re.compile(r" ?\S+|\s")
 
 
 class MixedTokenizer:
@@ -137,7 +146,8 @@ def shown(character):
 
 
 KINDS = {"char": (CharTokenizer, "characters", str), "word": (WordTokenizer, "words", list),
-         "bpe": (BytePairTokenizer, "merges", list), "mixed": (MixedTokenizer, "pieces", list)}
+         "bpe": (BytePairTokenizer, "merges", list), "mixed": (MixedTokenizer, "pieces", list),
+         "spaced": (SpacedTokenizer, "words", list)}
 
 
 def tokenizer_from_json(data):

@@ -23,6 +23,7 @@ class EncoderBlock(Module):
 
     Parameters: d_model, num_heads, d_ff : int; norm : "pre" or "post"; activation : as FeedForward, or "swiglu"
         dropout : float, on each sublayer's output, the attention weights and FeedForward's hidden layer
+        ff_dropout : float or None (as dropout), on FeedForward's hidden layer alone; BERT and Keras's examples have 0
         eps : float, of the norms; norm_layer : "layer" or "rms"
         num_kv_heads, bias, rotary, attention : as MultiHeadAttention; bias=False drops LayerNorm's β too
         rng : generator or seed of initial weights and dropout
@@ -32,7 +33,8 @@ class EncoderBlock(Module):
     """
 
     def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
-                 norm_layer="layer", num_kv_heads=None, bias=True, rotary=None, attention=None, rng=None):
+                 norm_layer="layer", num_kv_heads=None, bias=True, rotary=None, attention=None, rng=None,
+                 ff_dropout=None):
         check_choice("norm", norm, ("pre", "post"))
         check_choice("activation", activation, (*ACTIVATIONS, "swiglu"))
         rng = np.random.default_rng(rng)
@@ -43,7 +45,8 @@ class EncoderBlock(Module):
         if activation == "swiglu":
             self.feed_forward = SwiGLU(d_model, d_ff, bias, rng)
         else:
-            self.feed_forward = FeedForward(d_model, d_ff, activation, dropout, bias, rng)
+            ff_dropout = dropout if ff_dropout is None else ff_dropout
+            self.feed_forward = FeedForward(d_model, d_ff, activation, ff_dropout, bias, rng)
         self.dropout = Dropout(dropout, rng)
 
     def forward(self, x, mask=None, positions=None, cache=None):

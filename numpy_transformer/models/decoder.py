@@ -1,14 +1,11 @@
 """The decoder: a stack of blocks; and the language model that is one."""
 
-import math
-
 import numpy as np
 
 from ..layers.blocks import DecoderBlock
 from ..layers.dropout import Dropout
 from ..layers.embedding import Embedding, Unembedding
 from ..layers.flash import FlashAttention
-from ..layers.initial import normal
 from ..layers.linear import Linear
 from ..layers.masks import causal_mask, combine_masks
 from ..layers.positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
@@ -16,6 +13,7 @@ from ..layers.rotary import RotaryEmbedding
 from ..module import Module
 from ..support.arguments import check_choice, check_divides, check_positive, real_tokens
 from .encoder import Encoder
+from .initialization import initialize
 
 
 class Decoder(Encoder):
@@ -56,6 +54,7 @@ class CausalLanguageModel(Module):
         bias : bool; False drops LayerNorm's β too
         tie_weights, scale_embedding : bool; the output is the transposed embedding; the embedding times sqrt(d_model)
         rng : generator or seed of initial weights and dropout
+        init : "gpt2", "xavier", "keras" or "bert", where the initial weights come from; see models/initialization.py
     Shape: ids (B, T), mask=None (B, T; True = real token), cache=None (a KeyValueCache: ids are the new tokens) ->
         logits (B, T, vocab_size); B may be absent. Positions count real tokens, so padding changes nothing for them.
     Backward: dlogits -> None: ids have no gradient
@@ -66,7 +65,7 @@ class CausalLanguageModel(Module):
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, max_len=1024, dropout=0.0, norm="pre",
                  norm_layer="layer", activation="gelu", positions="learned", num_kv_heads=None, bias=True,
-                 tie_weights=True, scale_embedding=False, attention="plain", rng=None):
+                 tie_weights=True, scale_embedding=False, attention="plain", rng=None, init="gpt2"):
         check_choice("positions", positions, ("learned", "sinusoidal", "rotary"))
         check_choice("attention", attention, ("plain", "flash"))
         check_divides("d_model", d_model, "num_heads", num_heads)
@@ -84,15 +83,7 @@ class CausalLanguageModel(Module):
                                norm_layer=norm_layer, num_kv_heads=num_kv_heads, bias=bias, rotary=rotary,
                                attention=flash)
         self.output = Unembedding(self.embedding.weight) if tie_weights else Linear(d_model, vocab_size, False, rng)
-        self.initialise(rng, scale_embedding)
-
-    def initialise(self, rng, scale_embedding):
-        """N(0, 0.02²), and smaller by sqrt(2 L) for what is added to the residual stream (GPT-2, section 2.3)."""
-        for name, parameter in self.named_parameters():
-            if parameter.data.ndim == 2 and not (scale_embedding and name == "embedding.weight"):
-                residual = name.endswith(("attention.output.weight", "feed_forward.down.weight"))
-                std = 0.02 / math.sqrt(2 * len(self.decoder.blocks)) if residual else 0.02
-                parameter.data = normal(rng, parameter.data.shape, std)
+        initialize(self, init, rng)
 
     def forward(self, ids, mask=None, cache=None):
         ids = np.asarray(ids)
@@ -112,6 +103,10 @@ class CausalLanguageModel(Module):
         if self.positions is not None:
             dx = self.positions.backward(dx)
         self.embedding.backward(dx)
+
+    def count_tokens(self, ids, mask=None):
+        """The number of tokens that are not hidden by the mask."""
+        return np.size(ids) if mask is None else np.count_nonzero(mask)
 
     def read_mask(self, ids, mask, cache):
         """The attention mask, and the positions where they do not just count up from 0."""

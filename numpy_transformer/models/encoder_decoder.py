@@ -12,6 +12,7 @@ from ..module import Module
 from ..support.arguments import check_choice
 from .decoder import Decoder
 from .encoder import Encoder
+from .initialization import initialize
 
 
 class EncoderDecoder(Module):
@@ -24,6 +25,7 @@ class EncoderDecoder(Module):
             the source embedding shares it too (section 3.4 of the paper)
         pad_id : int or None; these tokens are hidden in source and target
         rng : generator or seed of initial weights and dropout
+        init : "xavier", "keras", "gpt2" or "bert", where the initial weights come from; see models/initialization.py
     Shape: source (B, S), target (B, T) -> logits (B, T, tgt_vocab); B may be absent. `encode(source)` gives the memory
         (B, S, d_model), `decode(target, memory, source, cache=None)` the logits, with a KeyValueCache of new tokens.
     Backward: dlogits -> None; the decoder's dmemory flows on into the encoder
@@ -32,7 +34,7 @@ class EncoderDecoder(Module):
 
     def __init__(self, src_vocab, tgt_vocab, d_model=512, num_heads=8, num_layers=6, d_ff=2048, dropout=0.1,
                  max_len=5000, norm="pre", positions="sinusoidal", tie_weights=False, pad_id=0, activation="relu",
-                 rng=None):
+                 rng=None, init="xavier"):
         check_choice("positions", positions, ("sinusoidal", "learned"))
         rng = np.random.default_rng(rng)
         self.pad_id = pad_id
@@ -49,6 +51,7 @@ class EncoderDecoder(Module):
         self.encoder = Encoder(*sizes, rng=rng)
         self.decoder = Decoder(*sizes, rng=rng, cross_attention=True)
         self.output = Unembedding(self.target_embedding.weight) if tie_weights else Linear(d_model, tgt_vocab, rng=rng)
+        initialize(self, init, rng)
 
     def forward(self, source, target):
         return self.decode(target, self.encode(source), source)
@@ -76,6 +79,11 @@ class EncoderDecoder(Module):
             real = cache.advance(self, real)
         mask = combine_masks(causal_mask(target.shape[-1], seen), np.atleast_2d(real)[:, None, None, :])
         return self.output(self.decoder(x, memory, mask, self.padding(source), cache=cache))
+
+    def count_tokens(self, source, target):
+        """The number of tokens on both sides that are not padding."""
+        return sum(np.size(ids) if self.pad_id is None else np.count_nonzero(np.asarray(ids) != self.pad_id)
+                   for ids in (source, target))
 
     def padding(self, ids):
         return None if self.pad_id is None else padding_mask(ids, self.pad_id)

@@ -14,6 +14,7 @@ from ..layers.rotary import RotaryEmbedding
 from ..module import Module, Parameter
 from ..support.arguments import check_choice, check_divides, check_positive, integer_ids, read_text, real_tokens, rows
 from .encoder import Encoder
+from .initialization import initialize
 
 
 class TextEncoder(Module):
@@ -24,6 +25,7 @@ class TextEncoder(Module):
         num_segments : int, kinds of segment that have an embedding (BERT: 2); 0: none
         pad_id : int or None; these tokens are hidden, unless mask_padding is False
         rng : generator or seed of initial weights and dropout
+        init : "xavier", "keras", "gpt2" or "bert", where the initial weights come from; see models/initialization.py
     Shape: ids (B, T), mask=None (B, T; True = real token, None: all but pad_id), segments=None (B, T; None: all 0)
         -> x (B, T, d_model); B may be absent. Padding at the end changes nothing for the real tokens.
     Backward: dx -> None: ids have no gradient
@@ -33,7 +35,7 @@ class TextEncoder(Module):
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, max_len=512, dropout=0.1, norm="post",
                  activation="relu", eps=1e-6, positions="sinusoidal", num_segments=0, pad_id=0, mask_padding=True,
-                 rng=None, **options):
+                 rng=None, init="xavier", **options):
         check_choice("positions", positions, ("sinusoidal", "learned", "rotary"))
         check_divides("d_model", d_model, "num_heads", num_heads)
         rng = np.random.default_rng(rng)
@@ -47,6 +49,7 @@ class TextEncoder(Module):
         self.dropout = Dropout(dropout, rng)
         self.encoder = Encoder(num_layers, d_model, num_heads, d_ff, dropout, norm, activation, eps, rng=rng,
                                rotary=rotary, **options)
+        initialize(self, init, rng)
 
     def forward(self, ids, mask=None, segments=None):
         ids = read_text(ids, self.max_len, segments)
@@ -76,6 +79,11 @@ class TextEncoder(Module):
             mask = ids != self.pad_id if self.mask_padding and self.pad_id is not None else np.ones(ids.shape, bool)
         return None if real_tokens(mask, ids.shape).all() else np.asarray(mask)
 
+    def count_tokens(self, ids, mask=None, *others):
+        """The number of tokens that are not hidden as padding."""
+        real = self.real(ids, mask)
+        return np.size(ids) if real is None else np.count_nonzero(real)
+
     def embed(self, ids, mask=None):
         """A vector for a whole text, (B, d_model): the mean over its real tokens. Only in eval()."""
         if self.training:
@@ -95,12 +103,13 @@ class SequenceClassifier(TextEncoder):
     """
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, num_classes=1, hidden=64, dropout=0.1,
-                 rng=None, **options):
+                 rng=None, init="xavier", **options):
         check_positive(num_classes=num_classes)
         rng = np.random.default_rng(rng)
         super().__init__(vocab_size, d_model, num_heads, num_layers, d_ff, dropout=dropout, rng=rng, **options)
         self.pool, self.hidden, self.activation = MaskedMean(), Linear(d_model, hidden, rng=rng), ReLU()
         self.output = Linear(hidden, num_classes, rng=rng)
+        initialize(self, init, rng)
 
     def forward(self, ids, mask=None, segments=None):
         x = self.pool(super().forward(ids, mask, segments), self.real(ids, mask))           # (B, d_model)
@@ -122,11 +131,12 @@ class TokenClassifier(TextEncoder):
     Source: Devlin et al. 2019, section 5.3.
     """
 
-    def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, num_classes=2, dropout=0.1, rng=None,
-                 **options):
+    def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, num_classes=2, dropout=0.1,
+                 rng=None, init="xavier", **options):
         rng = np.random.default_rng(rng)
         super().__init__(vocab_size, d_model, num_heads, num_layers, d_ff, dropout=dropout, rng=rng, **options)
         self.output = Linear(d_model, num_classes, rng=rng)
+        initialize(self, init, rng)
 
     def forward(self, ids, mask=None, segments=None):
         return self.output(self.dropout(super().forward(ids, mask, segments)))
@@ -146,13 +156,14 @@ class MaskedLanguageModel(TextEncoder):
     """
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, activation="gelu", positions="learned",
-                 num_segments=2, eps=1e-6, rng=None, **options):
+                 num_segments=2, eps=1e-6, rng=None, init="xavier", **options):
         rng = np.random.default_rng(rng)
         super().__init__(vocab_size, d_model, num_heads, num_layers, d_ff, activation=activation, positions=positions,
                          num_segments=num_segments, eps=eps, rng=rng, **options)
         self.transform, self.activation = Linear(d_model, d_model, rng=rng), GELU()
         self.norm, self.output = LayerNorm(d_model, eps), Unembedding(self.embedding.weight)
         self.bias = Parameter(np.zeros(vocab_size, DTYPE))
+        initialize(self, init, rng)
 
     def forward(self, ids, mask=None, segments=None, places=None):
         x = super().forward(ids, mask, segments)                            # (B, T, d_model)

@@ -53,7 +53,8 @@ class Trainer:
         self.parameters = model.parameters()
         self.steps = 0
         self.history = []
-        self.best = None                        # with patience: loss, step, since (measurements without a better one)
+        self.best = None                        # with patience: loss (or what is watched), step, and since: the number
+                                                # of measurements without a better one
         self.best_weights = {}
         self.loaded = False                     # the next fit goes on with the patience that is left
 
@@ -65,7 +66,7 @@ class Trainer:
         return self.comm.rank if self.comm else 0
 
     def fit(self, batches, steps=None, validation=None, every=None, epochs=None, patience=None, checkpoint=None,
-            title="train"):
+            title="train", watch="validation"):
         """Train for so many steps, or epochs, more; the history's rows so far.
 
         batches : list of (inputs, targets), inputs an array or a tuple of them, or a function that gives the batch of
@@ -73,12 +74,18 @@ class Trainer:
         validation : list of batches, or a function that returns the loss, or a dict of it under "validation" and of
             what else the history is to keep; measured every `every` steps (None: once an epoch, or every 100 steps)
             and at the end
-        patience : stop when so many measurements in a row brought no better loss, and restore the best weights
+        patience : stop after this many measurements in a row without a better value of `watch`, and restore the best
+            weights
+        watch : what patience watches, "validation" (the loss) or another name that the validation function returns.
+            Lower is better for "validation" and for names with "loss" in them, higher for all others, such as "f1"
         checkpoint : path or Checkpoint; the run is saved there, and load() goes on with it
+
+        The rate shown, tok/s, is that of the tokens the model reads, by its `count_tokens(*inputs)`: padding that is
+        hidden does not count. For a model without that method it is the rate of the counted targets.
 
         The first Ctrl-C finishes the step, saves, and raises KeyboardInterrupt.
         """
-        check_plan(batches, steps, epochs, validation, every, patience)
+        check_plan(batches, steps, epochs, validation, every, patience, watch)
         keep_freed_memory()
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
             checkpoint = Checkpoint(checkpoint)
@@ -88,18 +95,22 @@ class Trainer:
         every, last = every or 100, self.steps + steps
         if patience is None or not self.loaded:
             self.best, self.best_weights = None, {}
+        elif self.best and label(watch) not in self.best:
+            raise ValueError(f"the loaded run watched {next(iter(self.best))!r}, not {label(watch)!r}; go on with the "
+                             "same, or begin a new run")
         self.loaded = False
         self.model.train()
         with Progress(last, title, "step", self.steps, self.rank > 0) as progress, Interrupt(self.comm) as interrupt:
             while self.steps < last and not self.out_of_patience(patience):
                 started = time.perf_counter()
                 with mpi.together(self.comm):
-                    chosen = [nth(batches, self.steps * self.accumulate + i) for i in range(self.accumulate)]
-                row = self.step(chosen)
-                rate = row["tokens"] / (time.perf_counter() - started)
+                    drawn = [nth(batches, self.steps * self.accumulate + i) for i in range(self.accumulate)]
+                row = self.step(drawn)
+                rate = tokens_read(self.model, drawn, row["tokens"]) / (time.perf_counter() - started)
                 if validation is not None and (self.steps % every == 0 or self.steps == last):
-                    self.measure(validation, patience)
-                stop, ended = mpi.anywhere(self.comm, interrupt.asked), self.steps == last or self.out_of_patience(patience)
+                    self.measure(validation, patience, watch)
+                stop = mpi.anywhere(self.comm, interrupt.asked)
+                ended = self.steps == last or self.out_of_patience(patience)
                 if checkpoint and (stop or ended or self.steps % checkpoint.every == 0):
                     checkpoint.save(self, keep=ended or self.steps % checkpoint.every == 0)
                 progress.advance(f"loss {row['loss']:.3f}  lr {row['lr']:.1e}  norm {row['norm']:.2f}  "
@@ -148,7 +159,7 @@ class Trainer:
         self.workers = workers
         self.parallel = DataParallel(self.model, self.criterion, workers, self.comm)
 
-    def measure(self, validation, patience):
+    def measure(self, validation, patience, watch):
         measured = mpi.gather(self.comm, lambda: validation() if callable(validation) else
                               evaluate(self.model, self.criterion, validation))[0]
         measured = measured if isinstance(measured, dict) else {"validation": measured}
@@ -157,11 +168,23 @@ class Trainer:
         self.check_finite("validation loss", loss)
         self.history[-1] |= {name: float(value) for name, value in measured.items()}
         if patience is not None:
-            if self.best is None or loss < self.best["loss"]:
-                self.best = {"loss": loss, "step": self.steps, "since": 0}
-                self.best_weights = self.model.state_dict()
-            else:
-                self.best["since"] += 1
+            self.compare(measured, watch)
+
+    def compare(self, measured, watch):
+        """Keep the weights if they are the best so far."""
+        if watch not in measured:
+            names = ", ".join(map(repr, measured))
+            raise ValueError(f"watch = {watch!r} is not measured; the validation gives {names}; choose one of these")
+        name, value = label(watch), float(measured[watch])
+        if not math.isfinite(value):
+            raise ValueError(f"step {self.steps}: the {name} that patience watches is {value}, not a finite number; "
+                             "watch the loss instead")
+        sign = -1 if lower_is_better(watch) else 1
+        if self.best is None or sign * value > sign * self.best[name]:
+            self.best = {name: value, "step": self.steps, "since": 0}
+            self.best_weights = self.model.state_dict()
+        else:
+            self.best["since"] += 1
 
     def out_of_patience(self, patience):
         return patience is not None and self.best is not None and self.best["since"] >= patience
@@ -211,7 +234,22 @@ def evaluate(model, criterion, batches):
     return loss / tokens
 
 
-def check_plan(batches, steps, epochs, validation, every, patience):
+def label(watch):
+    """The name of what is watched as `best` has it."""
+    return "loss" if watch == "validation" else watch
+
+
+def lower_is_better(watch):
+    return "loss" in label(watch)
+
+
+def tokens_read(model, batches, targets):
+    """The number of tokens that the model reads in these batches; `targets` if it does not say."""
+    count = getattr(model, "count_tokens", None)
+    return sum(count(*as_tuple(inputs)) for inputs, _ in batches) if count else targets
+
+
+def check_plan(batches, steps, epochs, validation, every, patience, watch):
     """The arguments of fit."""
     if (steps is None) == (epochs is None):
         raise ValueError(f"fit takes steps or epochs, got steps = {steps} and epochs = {epochs}; give one of them")
@@ -220,6 +258,9 @@ def check_plan(batches, steps, epochs, validation, every, patience):
     if every == 0 or patience == 0 or patience is not None and validation is None:
         raise ValueError(f"every = {every} and patience = {patience} must be at least 1, and patience needs "
                          "validation, whose measurements it counts")
+    if patience is not None and watch != "validation" and not callable(validation):
+        raise ValueError(f"watch = {watch!r} is not measured on a list of batches, only the loss is; pass a validation "
+                         "function that returns it")
     for name, given in (("batches", batches), ("validation", validation)):
         if given is None or callable(given) and (name == "validation" or epochs is None):
             continue

@@ -34,9 +34,12 @@ def shorten_warmup(settings):
 
 
 def idle_rates(settings):
-    """(names, remedy) of the rates that the schedule does not use."""
+    """(names, remedy) of the rates that the schedule does not use, and of what no patience watches."""
     names = {"cosine": ["factor"], "noam": ["lr", "min_lr"], "constant": ["factor", "min_lr"]}[settings["schedule"]]
-    return [(names, f"--schedule is {settings['schedule']}; choose another one, or leave it out")]
+    idle = [(names, f"--schedule is {settings['schedule']}; choose another one, or leave it out")]
+    if not settings["patience"]:
+        idle.append((["watch"], "it names what --patience watches; give --patience too"))
+    return idle
 
 
 def make_model(recipe):

@@ -8,11 +8,10 @@ from ...data.baselines import BagOfWords
 from ...data.batches import LabelledTexts
 from ...data.film_reviews import reviews
 from ...data.labelled import count_files, kind_of, read_labelled, shared
-from ...data.reader import normal
 from ...layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
 from ...models import SequenceClassifier
 from ...training.progress import Progress
-from ..settings import Setting, count, paths, switch
+from ..settings import Setting, choice, count, paths, rate, switch
 from .encoder import (BATCH, EPOCHS, PRETRAINED, EncoderRecipe, encoder_settings, in_order, measure, said_of_cuts,
                       text_settings)
 from .parts import digest, training_settings
@@ -30,25 +29,37 @@ class Classifier(EncoderRecipe):
                       f"text per line; a .csv or .tsv with named columns; if left out, {GENERATED}"),
         Setting("text_column", "text", "of a .csv or .tsv", str),
         Setting("label_column", "label", "of a .csv or .tsv", str),
-        *text_settings("word", 2000, lower=True, max_len=64)]
+        *text_settings("word", 2000, lower=True, max_len=64),
+        choice("reading", "bert", "bert: [CLS] text [SEP]; keras: [CLS] and the words in lower case without "
+                                  "punctuation, as keras.datasets.imdb has them", "bert", "keras")]
     model = [*encoder_settings(64, 2, 256, 0.0, "pre", "relu", "rotary"),
              count("hidden", 64, "width of the layer before the output"),
              switch("mask_padding", True, "hide padding from attention and mean; without it all texts fill up to "
                                           "--max-len and padding counts, as in the note"),
+             rate("ff_dropout", None, "dropout inside the feed-forward layers; if left out, that of --dropout", 1),
              PRETRAINED]
     training = [*training_settings(batch_size=64, steps=1500, lr=2e-3, min_lr=1e-5, warmup=100, schedule="cosine",
-                                   beta2=0.98, eps=1e-8, weight_decay=0.01, smoothing=0.0), EPOCHS]
+                                   beta2=0.98, eps=1e-8, weight_decay=0.01, smoothing=0.0, scores=["accuracy"]), EPOCHS]
     presets = {"small": {}, "rt-polarity": dict(
         vocab_size=10_000, num_layers=1, dropout=0.3, weight_decay=0.1, epochs=6, patience=2), "note-001": dict(
-        vocab_size=10_000, max_len=200, dropout=0.1, norm="post", positions="sinusoidal", schedule="constant", lr=1e-4,
-        warmup=0, beta2=0.999, eps=1e-7, weight_decay=0.0, clip=0.0, epochs=5, patience=2)}
+        vocab_size=10_000, max_len=200, reading="keras", mask_padding=False, dropout=0.1, ff_dropout=0.0, norm="post",
+        positions="sinusoidal", init="keras", schedule="constant", lr=1e-4, warmup=0, beta2=0.999, eps=1e-7,
+        weight_decay=0.0, clip=0.0, epochs=5, patience=2)}
 
     @staticmethod
     def idle(settings):
-        return [] if is_table(settings) else [(["text_column", "label_column"], "they belong to --data FILE.csv")]
+        idle = [] if is_table(settings) else [(["text_column", "label_column"], "they belong to --data FILE.csv")]
+        if settings["reading"] == "keras":
+            idle.append((["lower"], "--reading keras reads words in lower case; leave it out, or use --reading bert"))
+        if settings["activation"] == "swiglu":
+            idle.append((["ff_dropout"], "SwiGLU has no dropout inside; choose another --activation"))
+        return idle
 
     def __init__(self, settings, tokenizers=None):
         self.settings = s = settings
+        if s["pretrained"] and s["reading"] == "keras":
+            raise ValueError(f"--pretrained {s['pretrained']!r} has learnt from texts with [SEP] and punctuation, "
+                             "which --reading keras leaves out; use --reading bert, or train without --pretrained")
         data = read_data(s)
         self.labels, self.report = data.labels, list(data.report)
         if len(self.labels) == 2 and s["label_smoothing"]:
@@ -71,21 +82,23 @@ class Classifier(EncoderRecipe):
     def make_batches(self, training, validation):
         """Batches to learn from, to validate, and of as many `known` texts that are learnt from."""
         s, width = self.settings, None if self.settings["mask_padding"] else self.settings["max_len"]
-        self.training, held_out = ids_and_labels(self.reader, training), ids_and_labels(self.reader, validation)
+        self.training = ids_and_labels(self.reader, training)
+        self.held_out = held_out = ids_and_labels(self.reader, validation)
         given, kept = len(training) + len(validation), len(self.training[0]) + len(held_out[0])
         if kept < given:
             self.report.append(f"left out {given - kept:,} texts without a word")
         self.report += said_of_cuts(self.reader, kept)
         drawn = np.random.default_rng([s["seed"], 10]).permutation(len(self.training[0]))[:len(held_out[0])]
         known = [[side[i] for i in drawn] for side in self.training]
-        self.batches = LabelledTexts(*self.training, s["batch_size"], s["seed"], width=width)
+        pool = 100 if width is None else 1      # texts of similar length side by side gain nothing at a fixed width
+        self.batches = LabelledTexts(*self.training, s["batch_size"], s["seed"], pool, width)
         self.validation, self.known = (LabelledTexts(*rows, BATCH, 0, width=width).batches()
                                        for rows in (held_out, known))
 
     def config(self):
         s, classes = self.settings, len(self.labels)
         return super().config() | {"num_classes": 1 if classes == 2 else classes, "hidden": s["hidden"],
-                                   "mask_padding": s["mask_padding"]}
+                                   "mask_padding": s["mask_padding"], "ff_dropout": s["ff_dropout"]}
 
     def criterion(self, smoothing=0.0):
         return BinaryCrossEntropyLoss() if len(self.labels) == 2 else CrossEntropyLoss(smoothing)
@@ -97,11 +110,12 @@ class Classifier(EncoderRecipe):
 
     def results(self, model):
         """Lines on the test, if there is one: accuracy, the bag of words beside it, the classes confused."""
-        words = BagOfWords.train(*self.training, self.reader.vocab_size, len(self.labels))
+        words = BagOfWords.choose(*self.training, self.held_out, self.reader.vocab_size, len(self.labels))
         rows, labels = ids_and_labels(self.reader, self.test)
         yield f"on the {'test' if self.tested else 'texts that validate, as there is no test'}:"
         yield from classified(model, self.reader, self.labels, rows, labels)
-        yield f"a bag of words, logistic regression on the same texts: {words.accuracy(rows, labels):.4f}"
+        yield (f"a bag of words, logistic regression on the same texts: {words.accuracy(rows, labels):.4f} "
+               f"(penalty l2 = {words.l2:g}, chosen on the validation set)")
 
     @staticmethod
     def measured(run, data):
@@ -142,7 +156,7 @@ def hold_out_tenth(examples, seed, kind=lambda example: None):
 
 def ids_and_labels(reader, examples):
     """(ids, labels) of the texts in which there is a word."""
-    found = [(reader.read(text), label) for text, label in examples if normal(text, reader.lower)]
+    found = [(reader.read(text), label) for text, label in examples if reader.normal(text)]
     if not found:
         raise ValueError(f"none of the {len(examples):,} texts has a word in it; name others with --data")
     return tuple(zip(*found))

@@ -3,11 +3,11 @@
 import numpy as np
 
 from ...data.batches import PAD, LabelledTexts
-from ...data.reader import SPECIAL, TextReader, normal
+from ...data.reader import SPECIAL, KerasReader, TextReader
 from ...layers.feed_forward import ACTIVATIONS
 from ..settings import Setting, choice, count, rate, switch
 from .language_model import LanguageModel
-from .parts import train_tokenizer
+from .parts import init_setting, train_tokenizer
 
 
 BATCH = 64                                      # texts read together where nothing is learnt
@@ -20,7 +20,8 @@ def encoder_settings(d_model, num_layers, d_ff, dropout, norm, activation, posit
         rate("dropout", dropout, "share of activations dropped in training", 1),
         choice("norm", norm, "before or behind each sublayer", "pre", "post"),
         choice("activation", activation, "of the feed-forward layers", *ACTIVATIONS, "swiglu"),
-        choice("positions", positions, "how the model knows the order", "sinusoidal", "learned", "rotary")]
+        choice("positions", positions, "how the model knows the order", "sinusoidal", "learned", "rotary"),
+        init_setting("xavier")]
 
 
 def text_settings(tokenizer, vocab_size, lower, max_len):
@@ -50,13 +51,14 @@ class EncoderRecipe:
 
     @classmethod
     def make_reader(cls, settings, tokenizer):
-        return TextReader(tokenizer, settings["max_len"], settings["lower"])
+        Reader = KerasReader if settings.get("reading") == "keras" else TextReader
+        return Reader(tokenizer, settings["max_len"], settings["lower"])
 
     def read_with(self, tokenizers, texts):
         """Make the reader; without tokenizers learn one from the texts."""
         s = self.settings
         if not tokenizers:
-            text = "".join(normal(text, s["lower"]) for text in texts)
+            text = "".join(map(self.make_reader(s, None).normal, texts))
             if not text:
                 raise ValueError("there is no word in the texts to learn from; name others with --data")
             tokenizers = [train_tokenizer(s | {"vocab_size": s["vocab_size"] - SPECIAL + 1}, text, text)]
@@ -73,7 +75,7 @@ class EncoderRecipe:
         s = self.settings
         return {"vocab_size": self.reader.vocab_size, "pad_id": PAD, "num_segments": 2 if s.get("pretrained") else 0,
                 **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "max_len",
-                                              "norm", "activation", "positions")}}
+                                              "norm", "activation", "positions", "init")}}
 
 
 def measure(model, criterion, batches):
@@ -102,5 +104,5 @@ def in_order(model, reader, rows, answer):
 def said_of_cuts(reader, count):
     """[a sentence] if texts were too long, once for all those that were read since the last time."""
     cut, reader.cut = reader.cut, 0
-    return [f"cut {cut:,} of {count:,} texts behind their first {reader.max_len} tokens, [CLS] and [SEP] included "
-            "(--max-len)"] if cut else []
+    return [f"cut {cut:,} of {count:,} texts behind their first {reader.max_len} tokens, [CLS]"
+            f"{' and [SEP]' if reader.end else ''} included (--max-len)"] if cut else []

@@ -6,7 +6,7 @@ from ...layers.feed_forward import ACTIVATIONS
 from ...models import CausalLanguageModel
 from ...training.trainer import evaluate
 from ..settings import Setting, choice, count, rate, switch
-from .parts import digest, train_tokenizer, training_settings
+from .parts import digest, init_setting, train_tokenizer, training_settings
 
 
 class LanguageModel:
@@ -27,7 +27,8 @@ class LanguageModel:
         choice("activation", "swiglu", "of the feed-forward layers", *ACTIVATIONS, "swiglu"),
         choice("positions", "rotary", "how the model knows the order", "learned", "sinusoidal", "rotary"),
         switch("bias", False, "in linear layers and LayerNorm"),
-        switch("tie", True, "the output is the transposed embedding")]
+        switch("tie", True, "the output is the transposed embedding"),
+        init_setting("gpt2")]
     training = training_settings(batch_size=8, steps=800, lr=5e-3, min_lr=2.5e-4, warmup=80, schedule="cosine",
                                  beta2=0.98, eps=1e-8, weight_decay=0.1, smoothing=0.0)
     presets = {"small": {}, "nanogpt-cpu": dict(
@@ -59,7 +60,7 @@ class LanguageModel:
         s = self.settings
         return {"vocab_size": self.tokenizers[0].vocab_size, "max_len": s["context"], "tie_weights": s["tie"],
                 **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "norm",
-                                              "norm_layer", "activation", "positions", "num_kv_heads", "bias")}}
+                                              "norm_layer", "activation", "positions", "num_kv_heads", "bias", "init")}}
 
     def criterion(self, smoothing=0.0):
         return CrossEntropyLoss(smoothing)

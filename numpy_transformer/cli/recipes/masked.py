@@ -5,7 +5,7 @@ import numpy as np
 from ...data.batches import IGNORE
 from ...data.bigrams import Bigrams
 from ...data.masked import MaskedWindows, masked_accuracy
-from ...data.reader import MASK, normal
+from ...data.reader import MASK
 from ...data.text import builtin_text, read_text
 from ...layers import CrossEntropyLoss
 from ...models import MaskedLanguageModel
@@ -27,14 +27,14 @@ class Masked(EncoderRecipe):
               rate("masked", SHARE, "share of the tokens that are masked in training", 1)]
     model = encoder_settings(128, 2, 512, 0.1, "pre", "gelu", "rotary")
     training = training_settings(batch_size=32, steps=2500, lr=3e-3, min_lr=1.5e-4, warmup=250, schedule="cosine",
-                                 beta2=0.98, eps=1e-8, weight_decay=0.1, smoothing=0.0)
+                                 beta2=0.98, eps=1e-8, weight_decay=0.1, smoothing=0.0, scores=["accuracy"])
     presets = {"small": {}}
 
     def __init__(self, settings, tokenizers=None):
         self.settings = s = settings
         text = "\n".join(map(read_text, s["data"])) if s["data"] else builtin_text()
         self.read_with(tokenizers, [text[:len(text) * 9 // 10]])
-        ids = self.reader.tokens.encode(normal(text, s["lower"]))
+        ids = self.reader.tokens.encode(self.reader.normal(text))
         self.windows = MaskedWindows(ids, s["max_len"], s["batch_size"], s["seed"], self.reader.vocab_size, s["masked"])
         self.batches, self.validation = self.windows.batch, held_out(self.reader, self.windows.held_out, s["seed"])
         self.report, self.corpus = [], {"sha256": digest(text)}
@@ -54,7 +54,7 @@ class Masked(EncoderRecipe):
     @staticmethod
     def measured(run, data):
         """Lines on other texts, all of them."""
-        ids = run.reader.tokens.encode(normal("\n".join(map(read_text, data)), run.reader.lower))
+        ids = run.reader.tokens.encode(run.reader.normal("\n".join(map(read_text, data))))
         yield from found_words(run.model, held_out(run.reader, ids, run.settings["seed"]))
 
     def results(self, model):

@@ -2,12 +2,14 @@
 
 import hashlib
 
-from ...data import BytePairTokenizer, CharTokenizer, WordTokenizer
+from ...data import BytePairTokenizer, CharTokenizer, SpacedTokenizer, WordTokenizer
+from ...models.initialization import INITS
 from ...training.progress import Progress
 from ..settings import choice, count, rate
 
 
-def training_settings(batch_size, steps, lr, min_lr, warmup, schedule, beta2, eps, weight_decay, smoothing):
+def training_settings(batch_size, steps, lr, min_lr, warmup, schedule, beta2, eps, weight_decay, smoothing,
+                      scores=()):
     return [
         count("steps", steps, "training steps"),
         count("batch_size", batch_size, "sequences in a batch"),
@@ -23,14 +25,19 @@ def training_settings(batch_size, steps, lr, min_lr, warmup, schedule, beta2, ep
         rate("weight_decay", weight_decay, "of the matrices (AdamW)"),
         rate("clip", 1.0, "largest norm of the gradient, 0: any"),
         rate("label_smoothing", smoothing, "share of the target's probability spread over all tokens", 1),
-        count("patience", 0, "stop after so many validations without a better loss and keep the best weights, 0: never",
-              0),
+        count("patience", 0, "stop after this many validations without a better --watch and keep the best weights, "
+                             "0: never", 0),
+        choice("watch", "loss", "the validation measure that --patience watches", "loss", *scores),
         count("average", 0, "at the end write the mean of the weights of the last N saves beside the run, 0: no", 0),
         count("validate_every", 200, "steps from one validation to the next"),
         count("save_every", 100, "steps from one save to the next"),
         count("workers", None, "threads that each compute a part of every batch; if left out, chosen by size and number of "
               "cores"),
         count("seed", 1, "of everything random", 0)]
+
+
+def init_setting(default):
+    return choice("init", default, "where the initial weights come from; lesson 11 compares them", *INITS)
 
 
 def digest(text):
@@ -42,7 +49,8 @@ def train_tokenizer(settings, text, whole):
     if settings["tokenizer"] == "char":
         return CharTokenizer(whole)
     if settings["tokenizer"] == "word":
-        return WordTokenizer.train(text, settings["vocab_size"])
+        Words = SpacedTokenizer if settings.get("reading") == "keras" else WordTokenizer
+        return Words.train(text, settings["vocab_size"])
     merges = settings["vocab_size"] - 256
     with Progress(merges, "byte pairs", "merge") as progress:
         return BytePairTokenizer.train(text, merges, progress.advance)

@@ -8,7 +8,7 @@ from ...layers.feed_forward import ACTIVATIONS
 from ...models import EncoderDecoder
 from ..settings import Setting, choice, count, rate, switch
 from .language_model import LanguageModel
-from .parts import digest, train_tokenizer, training_settings
+from .parts import digest, init_setting, train_tokenizer, training_settings
 
 HELD_OUT = 1000                                 # pairs of two files that validate
 
@@ -34,7 +34,8 @@ class SequenceToSequence:
         choice("norm", "pre", "before or behind each sublayer", "pre", "post"),
         choice("activation", "relu", "of the feed-forward layers", *ACTIVATIONS, "swiglu"),
         choice("positions", "sinusoidal", "how the model knows the order", "sinusoidal", "learned"),
-        switch("tie", False, "one tokenizer and one matrix for source, target and output")]
+        switch("tie", False, "one tokenizer and one matrix for source, target and output"),
+        init_setting("xavier")]
     training = training_settings(batch_size=64, steps=4000, lr=1e-3, min_lr=1e-4, warmup=1000, schedule="noam",
                                  beta2=0.98, eps=1e-9, weight_decay=0.0, smoothing=0.1)
     small = dict(tokenizer="char", d_model=64, num_layers=1, d_ff=256, max_len=32, dropout=0.0, schedule="cosine",
@@ -97,7 +98,7 @@ class SequenceToSequence:
         source, target = (tokens.vocab_size + EOS + 1 for tokens in self.tokenizers)
         return {"src_vocab": source, "tgt_vocab": target, "tie_weights": s["tie"], "pad_id": PAD,
                 **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "max_len",
-                                              "norm", "positions", "activation")}}
+                                              "norm", "positions", "activation", "init")}}
 
     def criterion(self, smoothing=0.0):
         return CrossEntropyLoss(smoothing, ignore_id=PAD)

@@ -26,9 +26,9 @@ class Tagger(EncoderRecipe):
               *text_settings("bpe", 800, lower=False, max_len=64)]
     model = [*encoder_settings(64, 2, 256, 0.1, "pre", "relu", "sinusoidal"), PRETRAINED]
     training = [*training_settings(batch_size=32, steps=1500, lr=2e-3, min_lr=1e-4, warmup=150, schedule="cosine",
-                                   beta2=0.98, eps=1e-8, weight_decay=0.01, smoothing=0.0), EPOCHS]
+                                   beta2=0.98, eps=1e-8, weight_decay=0.01, smoothing=0.0, scores=["f1"]), EPOCHS]
     presets = {"small": {}, "wnut-17": dict(vocab_size=4003, max_len=256, d_model=128, d_ff=512, steps=600, warmup=60,
-                                            validate_every=100)}
+                                            validate_every=50, patience=12, watch="f1")}
 
     def __init__(self, settings, tokenizers=None):
         self.settings = s = settings
