@@ -125,7 +125,8 @@ def save(folder):
 
 def main(case, folder):
     if case.startswith("train "):
-        seen = train(case.removeprefix("train "), COMM)
+        _, kind, workers = case.split()
+        seen = train(kind, COMM, workers=int(workers))
     else:
         seen = failure(globals()[case](folder))
     (folder / f"{COMM.rank}.json").write_text(json.dumps(seen))

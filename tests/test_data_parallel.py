@@ -462,6 +462,14 @@ def test_an_error_in_any_part_is_raised_unchanged_and_the_next_step_works(two_th
         assert_near(gradients(run.model.model), gradients(alone.model))
 
 
+def test_an_error_is_raised_after_the_other_workers_have_finished():
+    finished = []
+    run = make(Troubled({20: fail, 21: lambda: time.sleep(0.1) or finished.append(1)}), 3)
+    with pytest.raises(Trouble):
+        run.step([spoiled({0: 20, 2: 21, 5: 21})])
+    assert finished == [1, 1]
+
+
 def test_nothing_is_remembered_of_parts_that_failed_or_were_ignored():
     run = make(language_model(), 3)
 

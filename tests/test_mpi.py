@@ -62,18 +62,18 @@ def test_any_number_of_ranks_computes_what_one_process_computes(mpiexec, ranks, 
     from mpi_cases import train
 
     wanted = json.loads(json.dumps(train(kind, None)))
-    for seen in run(mpiexec, ranks, f"train {kind}", tmp_path):
+    for seen in run(mpiexec, ranks, f"train {kind} 1", tmp_path):
         assert_close(seen, wanted, 1e-12)
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_ranks_draw_as_so_many_workers_of_one_process_and_each_run_gives_the_same_bits(mpiexec, ranks, tmp_path):
+@pytest.mark.parametrize("ranks, workers", [(2, 1), (3, 1), (2, 2)])
+def test_ranks_draw_like_the_workers_of_one_process_and_each_run_gives_the_same_bits(mpiexec, ranks, workers, tmp_path):
     from mpi_cases import train
 
-    seen = run(mpiexec, ranks, "train dropout", tmp_path)
+    seen = run(mpiexec, ranks, f"train dropout {workers}", tmp_path)
     assert all(rank == seen[0] for rank in seen)
-    assert seen == run(mpiexec, ranks, "train dropout", tmp_path)
-    assert_close(seen[0], json.loads(json.dumps(train("dropout", None, workers=ranks))), 1e-12)
+    assert seen == run(mpiexec, ranks, f"train dropout {workers}", tmp_path)
+    assert_close(seen[0], json.loads(json.dumps(train("dropout", None, workers=ranks * workers))), 1e-12)
     other = train("dropout", None, workers=1)
     assert abs(other["history"][-1]["loss"] - seen[0]["history"][-1]["loss"]) > 1e-6
 

@@ -34,11 +34,11 @@ class DataParallel:
     def gradients(self, batches):
         """Set the model's gradients to those of the mean loss over all counted targets.
 
-        Returns (mean loss, counted targets). If the loss is not finite, or no target counts, the gradients mean nothing.
+        Returns (mean loss, counted targets). If the loss is not finite, or no target counts, the gradients are not valid.
         """
         results = mpi.gather(self.comm, lambda: self.compute(batches))
         loss, targets = (sum(column) for column in zip(*results))
-        if targets and math.isfinite(loss) and (self.total > 1 or len(batches) > 1):
+        if targets and (self.total > 1 or len(batches) > 1):
             self.add_up(targets)
         return loss / max(targets, 1), targets
 
