@@ -164,6 +164,14 @@ def test_bad_input_gets_one_sentence_and_exit_code_2(mpiexec, text, tmp_path, wo
     assert done.returncode == 2 and len(lines) == 1 and sentence in lines[0] and "Traceback" not in done.stderr
 
 
+def test_the_benchmark_times_ranks_in_turns_with_ours(mpiexec, tmp_path):
+    done = subprocess.run([sys.executable, "-m", "numpy_transformer", "bench", "--config", "tiny", "--mpi", "2", "--rounds", "1",
+                           "--json", "-"], cwd=HERE.parent, capture_output=True, text=True, timeout=100)
+    (row,) = json.loads(done.stdout)
+    assert row["ranks"] == 2 and row["mpi_ms"] > 0 and row["ratio_mpi"] == row["mpi_ms"] / row["ours_ms"]
+    assert f"on 2 ranks; MPI / ours {row['ratio_mpi']:.2f}" in done.stderr
+
+
 # without mpi4py
 
 def test_without_mpiexec_there_is_no_communicator(monkeypatch):
