@@ -14,6 +14,7 @@ from mpi4py import MPI
 from test_data_parallel import PAD, batch, language_model, pairs, translator
 
 import numpy_transformer as nt
+from numpy_transformer.training import mpi, trainer as loop
 
 COMM = MPI.COMM_WORLD
 
@@ -108,6 +109,23 @@ def ctrl_c_on_one_rank(folder):
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     return lambda: make(language_model()).fit(batches, 100, checkpoint=folder / "run.npz")
+
+
+def cores_are_shared(folder):
+    """Seven cores for three ranks, and a batch that is worth many workers: what each rank takes, as an error's text."""
+    def fit():
+        mpi.cores = lambda: 7
+        loop.workers_for = lambda *batch: 100
+        trainer = make(language_model(), workers=None)
+        trainer.step([batch(0, 9)])
+        seen = [trainer.workers]
+        trainer.start_workers(1)
+        raise ArithmeticError(seen + [trainer.parallel.blas_threads])
+    return fit
+
+
+def save_with_two_workers(folder):
+    return lambda: make(language_model(0.3), workers=2).fit(batch, 3, checkpoint=folder / "run.npz")
 
 
 def resume(folder):

@@ -36,10 +36,12 @@ def start(mpiexec, ranks, *words, folder):
 
 
 def run(mpiexec, ranks, case, folder):
-    """What each rank saw."""
+    """What each rank saw. Only the first one prints, and its progress is shown once."""
     folder.mkdir(exist_ok=True)
     done = start(mpiexec, ranks, HERE / "mpi_cases.py", case, folder, folder=folder)
     assert done.returncode == 0, done.stderr
+    lines = [line.split("/")[0] for line in done.stderr.splitlines() if line.startswith("train: ")]
+    assert len(lines) == len(set(lines))
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(ranks)]
 
 
@@ -126,6 +128,20 @@ def test_a_run_is_resumed_with_the_same_bits_or_with_another_number_of_ranks(mpi
     near = [np.linalg.norm(arrays[f"model/{name}"] - array) <= 1e-12 * np.linalg.norm(array)
             for name, array in whole.model.state_dict().items() if not name.endswith("key.bias")]
     assert all(near) if first == second else not all(near)  # other dropout masks
+
+
+def test_another_number_of_ranks_may_have_another_number_of_workers(mpiexec, tmp_path):
+    run(mpiexec, 2, "save_with_two_workers", tmp_path)
+    assert read_checkpoint(tmp_path / "run.npz")[1]["workers"] == 2
+    (seen,) = run(mpiexec, 1, "resume", tmp_path)           # with one worker
+    assert seen["error"] is None and read_checkpoint(tmp_path / "resumed.npz")[1]["workers"] == 1
+    first, second = run(mpiexec, 2, "resume", tmp_path)
+    assert "workers: 2 in the file, 1 here" in first["text"] and "workers: 2 in the file, 1 here" in second["text"]
+
+
+def test_the_ranks_of_one_machine_share_its_cores(mpiexec, tmp_path):
+    for seen in run(mpiexec, 3, "cores_are_shared", tmp_path):
+        assert seen == {"error": "ArithmeticError", "text": "[2, 2]"}
 
 
 # the command
