@@ -547,7 +547,7 @@ figure("initial_weights", picture)
 #     bag of words, penalty l2 = 1        84.6, 84.6, 84.7 %
 #
 # The means are 86.6 % for the model and 86.1 % for the bag of words whose penalty was chosen on the validation set, so
-# attention is ahead by half a point, which is less than the difference between two seeds. Beside the bag of words with
+# attention is ahead by half a point, which is less than two seeds differ from each other. Beside the bag of words with
 # a penalty of 1 it would seem to be ahead by two points: a baseline that is easy to beat flatters the model. In section
 # 6 the words told nothing, and a bag of words was right in half of the texts. In real reviews the words tell nearly
 # all that this model finds, and two blocks that learn from 18,000 texts add little. The published test half has other
