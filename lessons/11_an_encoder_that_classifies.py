@@ -529,7 +529,29 @@ figure("initial_weights", picture)
 #
 # ## 11. The note's experiment
 #
-# @@RESULT@@
+# The note trains this model on film reviews, and so does the command
+#
+#     numpy-transformer train classifier --config note-001 --data aclImdb
+#
+# Without `--data` the reviews are generated, with more words and forms than in section 6. A result can be reproduced
+# only if every detail is the same, and these were easily missed: Keras's words have no punctuation, so that 200 tokens
+# hold more of a review; a start sign comes first, but no end sign; the initial weights are those of section 10; nothing
+# is dropped inside the feed-forward layer; a batch mixes texts of all lengths; and padding is not hidden (section 4).
+#
+# The figures below are shares of right answers, measured on 5,000 reviews that were held out from the 25,000 of the
+# training half. A tenth of the other 20,000 validated. The seeds are 1, 2 and 3.
+#
+#     this model                          87.1, 86.4, 86.3 %
+#     the same recipe in PyTorch          86.6, 87.0, 86.9 %
+#     bag of words, penalty l2 = 30       86.2, 85.9, 86.1 %      logistic regression on the same words
+#     bag of words, penalty l2 = 1        84.6, 84.6, 84.7 %
+#
+# The means are 86.6 % for the model and 86.1 % for the bag of words whose penalty was chosen on the validation set, so
+# attention is ahead by half a point, which is less than two seeds differ from each other. Beside the bag of words with
+# a penalty of 1 it would seem to be ahead by two points: a baseline that is easy to beat flatters the model. In section
+# 6 the words told nothing, and a bag of words was right in half of the texts. In real reviews the words tell nearly
+# all that this model finds, and two blocks that learn from 18,000 texts add little. The published test half has other
+# films than the training half, while the parts of this split share theirs, so figures on it will differ.
 #
 # ## Exercises
 #

@@ -355,7 +355,8 @@ def test_early_stopping_watches_a_score_also_when_resumed(capsys, folder, tmp_pa
         patch.setattr(Checkpoint, "save", stop_after(3))
         code, _, error = run(capsys, "train", kind, *base, *options, "--save-every", 1, "--out", out)
     assert code == 130, error
-    assert "the loaded run watched" in refused(capsys, "train", kind, "--resume", "--out", out, "--watch", "loss")
+    assert f"--watch is {watch} in the run that is resumed, not loss; leave it out" in refused(
+        capsys, "train", kind, "--resume", "--out", out, "--watch", "loss")
     code, text, error = run(capsys, "train", kind, "--resume", "--out", out)
     assert code == 0, error
     assert f"stopped early: 2 validations brought no better {watch}" in text

@@ -13,8 +13,8 @@ from .recipes import (RECIPES, all_settings, default_settings, idle_rates, load_
 from .runs import check_meta, load_run
 from .settings import add_settings, given_settings, resumed_settings
 
-MAY_CHANGE = ("steps", "epochs", "validate_every", "save_every", "patience", "watch", "average", "text", "source",
-              "target", "data")
+MAY_CHANGE = ("steps", "epochs", "validate_every", "save_every", "patience", "average", "text", "source", "target",
+              "data")
 
 
 def add(commands):

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..module import Module, Parameter
 from ..support.arguments import check_last_dim, check_positive, integer_ids, rows
-from .initial import normal
+from ..support.initial import normal
 
 
 class Embedding(Module):

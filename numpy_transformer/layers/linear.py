@@ -4,7 +4,7 @@ import numpy as np
 
 from ..module import Module, Parameter
 from ..support.arguments import check_last_dim, check_positive, column_sums, rows
-from .initial import DTYPE, xavier_uniform
+from ..support.initial import DTYPE, xavier_uniform
 
 
 class Linear(Module):

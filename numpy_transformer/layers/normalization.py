@@ -4,7 +4,7 @@ import numpy as np
 
 from ..module import Module, Parameter
 from ..support.arguments import check_last_dim, check_positive, column_sums, row_dots, row_means
-from .initial import DTYPE
+from ..support.initial import DTYPE
 
 
 class LayerNorm(Module):

@@ -4,8 +4,8 @@ import numpy as np
 
 from ..module import Module, Parameter
 from ..support.arguments import check_last_dim, check_positive, integer_ids
+from ..support.initial import DTYPE, normal
 from .dropout import Dropout
-from .initial import DTYPE, normal
 
 
 def sinusoid(max_len, d_model):

@@ -4,7 +4,7 @@ import numpy as np
 
 from ..module import Module
 from ..support.arguments import check_choice, check_last_dim, check_positive, integer_ids
-from .initial import DTYPE
+from ..support.initial import DTYPE
 
 
 class RotaryEmbedding(Module):

@@ -12,8 +12,8 @@ from ..layers.positions import LearnedPositionalEmbedding, SinusoidalPositionalE
 from ..layers.rotary import RotaryEmbedding
 from ..module import Module
 from ..support.arguments import check_choice, check_divides, check_positive, real_tokens
+from ..support.initialization import initialize
 from .encoder import Encoder
-from .initialization import initialize
 
 
 class Decoder(Encoder):
@@ -54,7 +54,7 @@ class CausalLanguageModel(Module):
         bias : bool; False drops LayerNorm's β too
         tie_weights, scale_embedding : bool; the output is the transposed embedding; the embedding times sqrt(d_model)
         rng : generator or seed of initial weights and dropout
-        init : "gpt2", "xavier", "keras" or "bert", where the initial weights come from; see models/initialization.py
+        init : "gpt2", "xavier", "keras" or "bert", where the initial weights come from; see support/initialization.py
     Shape: ids (B, T), mask=None (B, T; True = real token), cache=None (a KeyValueCache: ids are the new tokens) ->
         logits (B, T, vocab_size); B may be absent. Positions count real tokens, so padding changes nothing for them.
     Backward: dlogits -> None: ids have no gradient

@@ -4,15 +4,15 @@ import numpy as np
 
 from ..layers.dropout import Dropout
 from ..layers.embedding import Embedding, Unembedding
-from ..layers.initial import xavier_uniform
 from ..layers.linear import Linear
 from ..layers.masks import causal_mask, combine_masks, padding_mask
 from ..layers.positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
 from ..module import Module
 from ..support.arguments import check_choice
+from ..support.initial import xavier_uniform
+from ..support.initialization import initialize
 from .decoder import Decoder
 from .encoder import Encoder
-from .initialization import initialize
 
 
 class EncoderDecoder(Module):
@@ -25,7 +25,7 @@ class EncoderDecoder(Module):
             the source embedding shares it too (section 3.4 of the paper)
         pad_id : int or None; these tokens are hidden in source and target
         rng : generator or seed of initial weights and dropout
-        init : "xavier", "keras", "gpt2" or "bert", where the initial weights come from; see models/initialization.py
+        init : "xavier", "keras", "gpt2" or "bert", where the initial weights come from; see support/initialization.py
     Shape: source (B, S), target (B, T) -> logits (B, T, tgt_vocab); B may be absent. `encode(source)` gives the memory
         (B, S, d_model), `decode(target, memory, source, cache=None)` the logits, with a KeyValueCache of new tokens.
     Backward: dlogits -> None; the decoder's dmemory flows on into the encoder

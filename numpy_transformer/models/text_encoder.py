@@ -5,7 +5,6 @@ import numpy as np
 from ..layers.activations import GELU, ReLU
 from ..layers.dropout import Dropout
 from ..layers.embedding import Embedding, Unembedding
-from ..layers.initial import DTYPE
 from ..layers.linear import Linear
 from ..layers.normalization import LayerNorm
 from ..layers.pooling import MaskedMean
@@ -13,8 +12,9 @@ from ..layers.positions import LearnedPositionalEmbedding, SinusoidalPositionalE
 from ..layers.rotary import RotaryEmbedding
 from ..module import Module, Parameter
 from ..support.arguments import check_choice, check_divides, check_positive, integer_ids, read_text, real_tokens, rows
+from ..support.initial import DTYPE
+from ..support.initialization import initialize
 from .encoder import Encoder
-from .initialization import initialize
 
 
 class TextEncoder(Module):
@@ -25,7 +25,7 @@ class TextEncoder(Module):
         num_segments : int, kinds of segment that have an embedding (BERT: 2); 0: none
         pad_id : int or None; these tokens are hidden, unless mask_padding is False
         rng : generator or seed of initial weights and dropout
-        init : "xavier", "keras", "gpt2" or "bert", where the initial weights come from; see models/initialization.py
+        init : "xavier", "keras", "gpt2" or "bert", where the initial weights come from; see support/initialization.py
     Shape: ids (B, T), mask=None (B, T; True = real token, None: all but pad_id), segments=None (B, T; None: all 0)
         -> x (B, T, d_model); B may be absent. Padding at the end changes nothing for the real tokens.
     Backward: dx -> None: ids have no gradient

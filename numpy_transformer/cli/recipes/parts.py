@@ -3,7 +3,7 @@
 import hashlib
 
 from ...data import BytePairTokenizer, CharTokenizer, SpacedTokenizer, WordTokenizer
-from ...models.initialization import INITS
+from ...models import INITS
 from ...training.progress import Progress
 from ..settings import choice, count, rate
 

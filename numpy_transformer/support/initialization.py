@@ -2,12 +2,8 @@
 
 import math
 
-from ..layers.embedding import Embedding
-from ..layers.initial import normal, truncated_normal, uniform
-from ..layers.multi_head import MultiHeadAttention
-from ..layers.positions import LearnedPositionalEmbedding
-from ..support.arguments import check_choice
-from .encoder import Encoder
+from .arguments import check_choice
+from .initial import normal, truncated_normal, uniform
 
 
 def initialize(model, init, rng):
@@ -40,12 +36,15 @@ def keras(model, rng):
     With d_model = 64 and 4 heads these bounds are 0.068 and 0.137, and a (64, 64) matrix would have 0.217.
     Source: keras.layers.MultiHeadAttention, Dense and Embedding; compute_fans in keras.initializers.
     """
-    for _, module in model.named_modules():
-        if isinstance(module, (Embedding, LearnedPositionalEmbedding)):
-            module.weight.data = uniform(rng, module.weight.data.shape, 0.05)
-        elif isinstance(module, MultiHeadAttention):
-            for linear in (module.query, module.key, module.value, module.output):
-                linear.weight.data = uniform(rng, linear.weight.data.shape, keras_bound(module, linear))
+    modules = dict(model.named_modules())
+    for name, parameter in model.named_parameters():
+        owner, attention = (modules.get(name.rsplit(".", n)[0]) for n in (1, 2))
+        if parameter.data.ndim != 2:
+            continue
+        if not hasattr(owner, "d_in"):                      # no Linear: a table of tokens, segments or positions
+            parameter.data = uniform(rng, parameter.data.shape, 0.05)
+        elif hasattr(attention, "num_kv_heads"):
+            parameter.data = uniform(rng, parameter.data.shape, keras_bound(attention, owner))
 
 
 def keras_bound(attention, linear):
@@ -64,10 +63,10 @@ def gpt2(model, rng):
     """
     residual, kept = {}, set()
     for _, module in model.named_modules():
-        if isinstance(module, Encoder):
+        if isinstance(getattr(module, "blocks", None), list):           # an Encoder or a Decoder
             weights = [linear.weight for block in module.blocks for linear in residual_projections(block)]
             residual |= {id(weight): len(weights) for weight in weights}
-        elif isinstance(module, Embedding) and module.factor != 1:
+        elif getattr(module, "factor", 1) != 1:                         # an Embedding that is scaled
             kept.add(id(module.weight))
     for parameter in matrices(model):
         if id(parameter) not in kept:
