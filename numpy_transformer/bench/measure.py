@@ -13,7 +13,7 @@ import tracemalloc
 from pathlib import Path
 
 from ..training import AdamW, Trainer
-from ..training.machine import keep_freed_memory, set_blas_threads
+from ..training.machine import keep_freed_memory, limited_blas_threads, set_blas_threads
 from ..training.data_parallel import workers_for
 from .floor import floors
 
@@ -33,10 +33,16 @@ def trainer_of(config, threads, comm=None):
 def measure(config, threads, rival=False, turn=TURN, rounds=ROUNDS, advance=lambda: None, ranks=None):
     """A row of figures for one configuration; with `rival` PyTorch's too, with `ranks` those of this many MPI ranks."""
     keep_freed_memory()
-    set_blas_threads(1)
     trainer, batch = trainer_of(config, threads)
-    contestants = {"ours": timer(lambda: trainer.step([batch]))}
-    contestants |= zip(("blas", "split"), map(timer, floors(config, threads)))
+    step = timer(lambda: trainer.step([batch]))
+    blas_threads = best_threads(step, set_blas_threads, threads, turn) if trainer.workers == 1 else 1
+    set_blas_threads(1)
+
+    def ours(count):
+        with limited_blas_threads(blas_threads):
+            return step(count)
+
+    contestants = {"ours": ours} | dict(zip(("blas", "split"), map(timer, floors(config, threads))))
     children = {}
     try:
         if rival:
@@ -49,15 +55,15 @@ def measure(config, threads, rival=False, turn=TURN, rounds=ROUNDS, advance=lamb
         for child in children.values():
             child.close()
     medians = {name: statistics.median(found) for name, found in times.items()}
-    ours, torch, mpi = medians["ours"], medians.get("torch"), medians.get("mpi")
+    our_ms, torch, mpi = medians["ours"], medians.get("torch"), medians.get("mpi")
     floor = min(medians["blas"], medians["split"])
-    return {"config": config.name, "ours_ms": ours, "torch_ms": torch, "floor_ms": floor, "mpi_ms": mpi,
-            "ratio_torch": torch and ours / torch, "ratio_floor": ours / floor, "ratio_mpi": mpi and mpi / ours,
-            "threads": threads, "workers": trainer.workers, "ranks": ranks,
+    return {"config": config.name, "ours_ms": our_ms, "torch_ms": torch, "floor_ms": floor, "mpi_ms": mpi,
+            "ratio_torch": torch and our_ms / torch, "ratio_floor": our_ms / floor, "ratio_mpi": mpi and mpi / our_ms,
+            "threads": threads, "workers": trainer.workers, "blas_threads": blas_threads, "ranks": ranks,
             "torch_threads": children["torch"].size if rival else None,
             "ours_quartiles_ms": quartiles(times["ours"]),
             "torch_quartiles_ms": quartiles(times["torch"]) if rival else None,
-            "tokens_per_second": 1e3 * config.tokens / ours, "parameters": trainer.model.num_parameters(),
+            "tokens_per_second": 1e3 * config.tokens / our_ms, "parameters": trainer.model.num_parameters(),
             "peak_mb": peak_memory(lambda: step_of(config)), "shares": shares(config)}
 
 
@@ -71,6 +77,17 @@ def in_turns(contestants, turn, rounds, advance):
             times[name] += contestants[name](1 + counts[name])[1:]      # the first one finds the caches full of others' numbers
         advance()
     return times
+
+
+def best_threads(run, set_threads, threads, seconds=1.0, turns=3):
+    """1 or `threads`, whichever gives the smaller median of the milliseconds that run(count) returns; they take turns."""
+    times = {1: [], threads: []}
+    count = max(2, round(seconds * 1e3 / min(run(3)[1:])))
+    for _ in range(turns):
+        for number in times:
+            set_threads(number)
+            times[number] += run(1 + count)[1:]
+    return min(times, key=lambda number: statistics.median(times[number]))
 
 
 def step_of(config):

@@ -6,7 +6,6 @@ standard input asks for that many steps; the answer is a line with the milliseco
 
 import json
 import math
-import statistics
 import sys
 from dataclasses import replace
 
@@ -15,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from .configs import CONFIGS
-from .measure import timer
+from .measure import best_threads, timer
 
 
 class Attention(nn.Module):
@@ -190,21 +189,10 @@ def writer(length):
     return write
 
 
-def best_threads(task, threads, seconds=1.0, turns=3):
-    """1 or `threads`, whichever gives the smaller median time, measured in turns."""
-    times = {1: [], threads: []}
-    count = max(2, round(seconds * 1e3 / min(task(3)[1:])))
-    for _ in range(turns):
-        for number in times:
-            torch.set_num_threads(number)
-            times[number] += task(count)[1:]
-    return min(times, key=lambda number: statistics.median(times[number]))
-
-
 def main(name, threads):
     torch.manual_seed(0)
     task = writer(int(name.removeprefix("decoding-"))) if name.startswith("decoding-") else stepper(CONFIGS[name])
-    threads = best_threads(task, int(threads))
+    threads = best_threads(task, torch.set_num_threads, int(threads))
     torch.set_num_threads(threads)
     print(threads, flush=True)
     for line in sys.stdin:

@@ -77,7 +77,8 @@ def run_steps(arguments, out):
 
 def description(row):
     low, high = row["ours_quartiles_ms"]
-    lines = [f"\n{row['config']}: {row['parameters']:,} parameters, {row['workers']} of our workers, "
+    lines = [f"\n{row['config']}: {row['parameters']:,} parameters, workers of ours: {row['workers']}, with BLAS "
+             f"threads: {row['blas_threads']}, "
              f"{row['tokens_per_second']:,.0f} tokens/s, peak {row['peak_mb']:,.0f} MB of arrays",
              f"  ours   {row['ours_ms']:9.2f} ms  ({low:.2f} to {high:.2f})",
              f"  floor  {row['floor_ms']:9.2f} ms  the matmuls alone; ours / floor {row['ratio_floor']:.2f}"]
