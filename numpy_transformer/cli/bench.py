@@ -77,15 +77,15 @@ def run_steps(arguments, out):
 
 def description(row):
     low, high = row["ours_quartiles_ms"]
-    lines = [f"\n{row['config']}: {row['parameters']:,} parameters, workers of ours: {row['workers']}, with BLAS "
-             f"threads: {row['blas_threads']}, "
-             f"{row['tokens_per_second']:,.0f} tokens/s, peak {row['peak_mb']:,.0f} MB of arrays",
-             f"  ours   {row['ours_ms']:9.2f} ms  ({low:.2f} to {high:.2f})",
+    lines = [f"\n{row['config']}: {row['parameters']:,} parameters, {row['tokens_per_second']:,.0f} tokens/s, peak "
+             f"{row['peak_mb']:,.0f} MB of arrays",
+             f"  ours   {row['ours_ms']:9.2f} ms  ({low:.2f} to {high:.2f}), workers: {row['workers']}, BLAS threads of each: "
+             f"{row['blas_threads']}",
              f"  floor  {row['floor_ms']:9.2f} ms  the matmuls alone; ours / floor {row['ratio_floor']:.2f}"]
     if row["torch_ms"]:
         low, high = row["torch_quartiles_ms"]
-        lines.append(f"  torch  {row['torch_ms']:9.2f} ms  ({low:.2f} to {high:.2f}) with {row['torch_threads']} "
-                     f"of its threads; ours / torch {row['ratio_torch']:.2f}")
+        lines.append(f"  torch  {row['torch_ms']:9.2f} ms  ({low:.2f} to {high:.2f}), threads: "
+                     f"{row['torch_threads']}; ours / torch {row['ratio_torch']:.2f}")
     if row["mpi_ms"]:
         lines.append(f"  MPI    {row['mpi_ms']:9.2f} ms  on {row['ranks']} ranks; MPI / ours {row['ratio_mpi']:.2f}")
     shares = ", ".join(f"{part} {share:.0%}" for part, share in row["shares"].items() if share >= 0.02)
