@@ -57,6 +57,13 @@ def error_in_batches(folder):
     return lambda: make(language_model()).fit(lambda n: fail_on(1) if n == 2 else batch(n), 4)
 
 
+def error_in_the_parts(folder):
+    given = batch(0)
+    if COMM.rank == 1:
+        given = (*given, "only here")           # not a pair
+    return lambda: make(language_model()).fit([given], 4)
+
+
 def error_in_forward(folder):
     def forward(ids):
         fail_on(1)

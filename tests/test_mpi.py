@@ -89,6 +89,12 @@ def test_an_error_on_one_rank_stops_all(mpiexec, case, tmp_path):
                               "text": "all ranks stop, since rank 1 raised FloatingPointError: only here"}
 
 
+def test_a_batch_that_is_no_pair_on_one_rank_stops_all(mpiexec, tmp_path):
+    seen = run(mpiexec, 3, "error_in_the_parts", tmp_path)
+    assert seen[1]["error"] == "ValueError" and "too many values to unpack" in seen[1]["text"]
+    assert seen[0]["error"] == seen[2]["error"] == "RankError" and "since rank 1 raised ValueError" in seen[0]["text"]
+
+
 def test_a_checkpoint_that_cannot_be_saved_stops_all_ranks(mpiexec, tmp_path):
     seen = run(mpiexec, 2, "error_in_save", tmp_path)
     assert [rank["error"] for rank in seen] == ["FileNotFoundError", "RankError"] or \

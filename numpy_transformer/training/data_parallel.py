@@ -36,20 +36,26 @@ class DataParallel:
 
         Returns (mean loss, counted targets). If the loss is not finite, or no target counts, the gradients are not valid.
         """
-        results = mpi.gather(self.comm, lambda: self.compute(batches))
+        seeds = self.draw_seeds()
+        results = mpi.gather(self.comm, lambda: self.compute(batches, seeds))
         loss, targets = (sum(column) for column in zip(*results))
         if targets and (self.total > 1 or len(batches) > 1):
             self.add_up(targets)
         return loss / max(targets, 1), targets
 
-    def compute(self, batches):
+    def draw_seeds(self):
+        """Seeds for all workers but the first one, drawn from each generator of the model; on all ranks those of rank 0."""
+        seeds = [rng.bit_generator.random_raw(self.total - 1).tolist() for rng in self.replicas[0].generators()]
+        return self.comm.bcast(seeds) if self.comm else seeds
+
+    def compute(self, batches, seeds):
         """Each worker's gradients of its summed loss; (summed loss, counted targets) of this process."""
         self.prepare_replicas()
         parts = [split(batch, self.total) for batch in batches]
         shares = [[piece for part in parts if n < len(part) for piece in self.pieces(part[n])]
                   for n in range(self.first, self.first + self.workers)]
         mean = self.total == 1 and len(batches) == 1        # then backward's own mean is the one that is wanted
-        self.seed()
+        self.seed(seeds)
         with limited_blas_threads(self.blas_threads):
             futures = [thread.submit(contextvars.copy_context().run, replica.gradients, share)     # and its errstate
                        for thread, replica, share in zip(self.threads, self.replicas[1:], shares[1:])]
@@ -83,12 +89,8 @@ class DataParallel:
         for parameter in model:
             parameter.grad *= 1 / targets
 
-    def seed(self):
-        """Seed all generators but those of the first worker, which are the model's own."""
-        model = self.replicas[0]
-        seeds = [rng.bit_generator.random_raw(self.total - 1).tolist() for rng in model.generators()]
-        if self.comm:
-            seeds = self.comm.bcast(seeds)
+    def seed(self, seeds):
+        """Give the seeds to all workers of this process but the very first one, which draws from the model's own generators."""
         for number, replica in enumerate(self.replicas, self.first):
             if number:
                 replica.seed([column[number - 1] for column in seeds])
