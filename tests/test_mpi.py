@@ -196,13 +196,17 @@ def test_the_benchmark_times_ranks_in_turns_with_ours(mpiexec, tmp_path):
 
 # without mpi4py
 
-def test_without_mpiexec_there_is_no_communicator(monkeypatch):
-    for name in mpi.LAUNCHERS:
+@pytest.mark.parametrize("size", [None, "1"])
+def test_a_process_alone_has_no_communicator_and_needs_no_mpi4py(monkeypatch, size):
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    for name in (*mpi.SIZES, "PMIX_RANK"):
         monkeypatch.delenv(name, raising=False)
+        if size and name != "PMIX_RANK":
+            monkeypatch.setenv(name, size)
     assert mpi.world() is None
 
 
-@pytest.mark.parametrize("name", mpi.LAUNCHERS)
+@pytest.mark.parametrize("name", [*mpi.SIZES, "PMIX_RANK"])
 def test_under_mpiexec_without_mpi4py_a_sentence_says_what_to_install(monkeypatch, name):
     monkeypatch.setenv(name, "2")
     monkeypatch.setitem(sys.modules, "mpi4py", None)

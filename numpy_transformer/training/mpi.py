@@ -11,7 +11,7 @@ import numpy as np
 
 from .machine import cores
 
-LAUNCHERS = ("PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS")     # what mpiexec and srun set
+SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS")     # the number of ranks, as MPICH and Open MPI set it
 
 
 class RankError(RuntimeError):
@@ -23,7 +23,8 @@ def world():
 
     Raises ValueError if it was, and mpi4py is missing.
     """
-    if not any(name in os.environ for name in LAUNCHERS):
+    alone = all(os.environ.get(name, "1") == "1" for name in SIZES)
+    if alone and "PMIX_RANK" not in os.environ:             # which is all that srun sets for Open MPI
         return None
     try:
         from mpi4py import MPI
