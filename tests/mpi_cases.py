@@ -57,13 +57,6 @@ def error_in_batches(folder):
     return lambda: make(language_model()).fit(lambda n: fail_on(1) if n == 2 else batch(n), 4)
 
 
-def error_in_the_parts(folder):
-    given = batch(0)
-    if COMM.rank == 1:
-        given = (*given, "only here")           # not a pair
-    return lambda: make(language_model()).fit([given], 4)
-
-
 def error_in_forward(folder):
     def forward(ids):
         fail_on(1)
@@ -97,6 +90,22 @@ def loss_of_one_rank_is_nan(folder):
     ids[ids == 4], ids[-1, 2] = 5, 4            # id 4 occurs in the last rank's part only
     model.embedding.weight.data[4] = np.nan
     return lambda: make(model).fit([(ids, targets)], 4)
+
+
+def steps_differ(folder):
+    return lambda: make(language_model()).fit([batch(0)], 10 + 5 * COMM.rank)
+
+
+def plans_are_wrong_on_one_rank(folder):
+    return lambda: make(language_model()).fit([batch(0)], -1 if COMM.rank == 1 else 3)
+
+
+def seeds_differ(folder):
+    return lambda: make(language_model(seed=COMM.rank // 2)).fit([batch(0)], 3)
+
+
+def batches_differ(folder):
+    return lambda: make(language_model()).fit(lambda n: batch(n + (n == 2 and COMM.rank == 2)), 4)
 
 
 def weights_differ(folder):

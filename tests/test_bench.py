@@ -487,6 +487,7 @@ def test_slopes_of_a_power_law_are_its_exponent():
     (["--threads", "0"], "'0' is not a whole number of at least 1"), (["--rounds", "0"], "--rounds"),
     (["--tokens", "-1"], "--tokens"), (["--vs", "jax"], "torch"), (["--decoding", "--growth"], "not allowed with"),
     (["--growth", "--mpi"], "--mpi would do nothing with --growth"), (["--mpi", "1"], "'1' is not a whole number of at least 2"),
+    (["--mpi", "1000"], "--mpi 1000 is more than the"),
     (["--growth", "--vs", "torch"], "--vs would do nothing with --growth; leave it out"),
     (["--growth", "--threads", "1"], "--threads would do nothing with --growth"),
     (["--decoding", "--config", "tiny"], "--config would do nothing with --decoding; leave it out"),

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import numpy_transformer as nt
 from numpy_transformer.training import mpi
 from numpy_transformer.training.checkpoint import read_checkpoint
 
@@ -89,12 +90,6 @@ def test_an_error_on_one_rank_stops_all(mpiexec, case, tmp_path):
                               "text": "all ranks stop, since rank 1 raised FloatingPointError: only here"}
 
 
-def test_a_batch_that_is_no_pair_on_one_rank_stops_all(mpiexec, tmp_path):
-    seen = run(mpiexec, 3, "error_in_the_parts", tmp_path)
-    assert seen[1]["error"] == "ValueError" and "too many values to unpack" in seen[1]["text"]
-    assert seen[0]["error"] == seen[2]["error"] == "RankError" and "since rank 1 raised ValueError" in seen[0]["text"]
-
-
 def test_a_checkpoint_that_cannot_be_saved_stops_all_ranks(mpiexec, tmp_path):
     seen = run(mpiexec, 2, "error_in_save", tmp_path)
     assert [rank["error"] for rank in seen] == ["FileNotFoundError", "RankError"] or \
@@ -105,6 +100,21 @@ def test_a_checkpoint_that_cannot_be_saved_stops_all_ranks(mpiexec, tmp_path):
 def test_a_loss_that_is_nan_on_one_rank_stops_all_with_the_same_step(mpiexec, tmp_path):
     for seen in run(mpiexec, 3, "loss_of_one_rank_is_nan", tmp_path):
         assert seen["error"] == "ValueError" and "step 1: the loss is nan" in seen["text"]
+
+
+@pytest.mark.parametrize("case, sentence", [
+    ("steps_differ", "the arguments of fit of rank 1, 2 differ from those of rank 0"),
+    ("seeds_differ", "the weights of rank 2 differ from those of rank 0"),
+    ("batches_differ", "the batches of rank 2 differ from those of rank 0")])
+def test_ranks_that_train_something_else_are_refused(mpiexec, case, sentence, tmp_path):
+    for seen in run(mpiexec, 3, case, tmp_path):
+        assert seen["error"] == "ValueError" and sentence in seen["text"]
+
+
+def test_arguments_that_are_wrong_on_one_rank_stop_all(mpiexec, tmp_path):
+    seen = run(mpiexec, 3, "plans_are_wrong_on_one_rank", tmp_path)
+    assert seen[1]["error"] == "ValueError" and "steps must be" in seen[1]["text"]
+    assert seen[0]["error"] == seen[2]["error"] == "RankError"
 
 
 def test_weights_that_differ_by_a_bit_are_not_saved(mpiexec, tmp_path):
@@ -214,8 +224,14 @@ def test_under_mpiexec_without_mpi4py_a_sentence_says_what_to_install(monkeypatc
         mpi.world()
 
 
+def test_what_is_no_communicator_is_refused():
+    model = nt.Linear(2, 3, rng=0)
+    with pytest.raises(TypeError, match="comm must be a communicator of mpi4py such as MPI.COMM_WORLD, got str"):
+        nt.Trainer(model, nt.CrossEntropyLoss(), nt.SGD(model.parameters(), 0.1), comm="world")
+
+
 def test_one_process_does_by_itself_what_ranks_do_together():
-    assert mpi.gather(None, lambda: 5) == [5] and mpi.is_first(None)
+    assert mpi.gather(None, lambda: 5) == [5] and mpi.same(None, "sums", lambda: 6) == 6 and mpi.is_first(None)
     assert mpi.anywhere(None, True) is True and mpi.anywhere(None, 0) is False
     with pytest.raises(KeyError), mpi.together(None):
         raise KeyError("here")

@@ -109,12 +109,12 @@ def test_early_stopping_restores_the_best_weights():
 
 
 def measuring(*scores, name="f1"):
-    """A validation function whose loss always falls while the score takes these values."""
+    """A validation function whose loss always rises while the score takes these values."""
     measured = iter(enumerate(scores))
 
     def validation():
         n, score = next(measured)
-        return {"validation": 9.0 - n, name: score}
+        return {"validation": 1.0 + n, name: score}
     return validation
 
 
@@ -127,9 +127,23 @@ def test_early_stopping_watches_a_score_whose_higher_values_are_better():
         return validation()
 
     run.fit(batch, steps=100, validation=measure, every=1, patience=2, watch="f1")
-    assert run.steps == 4 and run.best == {"f1": 0.6, "step": 2, "since": 2}            # equal is not better
+    assert run.steps == 4 and run.best == {"f1": 0.6, "step": 2, "since": 2}            # equal is not better, with a higher loss
     for name, array in run.model.state_dict().items():
         np.testing.assert_array_equal(array, kept[2][name])
+
+
+def test_among_equal_scores_the_lower_loss_is_better():
+    run, values = trainer(), iter([(0.9, 0.5), (0.7, 0.8), (0.6, 0.8), (0.65, 0.8), (0.5, 0.7), (0.6, 0.8)])
+    weights = []
+
+    def measure():
+        weights.append(run.model.state_dict())
+        return dict(zip(("validation", "f1"), next(values)))
+
+    run.fit(batch, steps=100, validation=measure, every=1, patience=3, watch="f1")
+    assert run.best == {"f1": 0.8, "step": 3, "since": 3} and run.steps == 6
+    for name, array in run.model.state_dict().items():
+        np.testing.assert_array_equal(array, weights[2][name])
 
 
 def test_early_stopping_watches_another_loss_whose_lower_values_are_better():

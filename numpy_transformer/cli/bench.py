@@ -26,7 +26,8 @@ def add(commands):
     parser.add_argument("--mpi", type=whole_number(2), nargs="?", const=2, metavar="RANKS",
                         help="also time the same models on this many MPI ranks of this machine (2 if no number is given)")
     parser.add_argument("--threads", type=whole_number(1), metavar="N",
-                        help="that each side may use, ours as workers where a batch is worth them (default: all cores)")
+                        help="number of threads that each side may use, ours as workers if the batch is large enough "
+                             "(default: all cores)")
     parser.add_argument("--rounds", type=whole_number(1), metavar="N", help=f"turns of each side (default: {ROUNDS})")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--decoding", action="store_true",
@@ -51,6 +52,9 @@ def run(arguments):
         raise ValueError("--vs torch: PyTorch is not installed here; pip install torch, or leave --vs out")
     if arguments.mpi:
         find_mpiexec()
+        if arguments.mpi > cores():
+            raise ValueError(f"--mpi {arguments.mpi} is more than the {cores()} cores that this process may use; give "
+                             f"{cores()} or fewer ranks")
     if arguments.threads is not None and arguments.threads > cores():
         raise ValueError(f"--threads {arguments.threads} is more than the {cores()} cores that this process may use; "
                          f"give {cores()} or fewer")

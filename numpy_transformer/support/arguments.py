@@ -65,7 +65,7 @@ def check_divides(whole_name, whole, part_name, part):
 
 
 def check_choice(name, value, choices):
-    if value not in choices:
+    if value not in tuple(choices):
         raise ValueError(f"{name} = {value!r} is unknown; choose one of {', '.join(map(repr, choices))}")
 
 

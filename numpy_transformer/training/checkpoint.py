@@ -144,7 +144,7 @@ class Checkpoint:
 
     def save(self, trainer, keep=True):
         """Save the run, with keep=False without a file of its own beside it. Of MPI's ranks only the first writes."""
-        mpi.check_same_weights(trainer.comm, trainer.parameters)
+        mpi.same(trainer.comm, "the weights", trainer.weights)
         with mpi.together(trainer.comm):
             if trainer.rank == 0:
                 self.write(trainer, keep)

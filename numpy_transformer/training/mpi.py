@@ -6,6 +6,7 @@ An error on one rank stops all of them: a rank that waited for one that has stop
 import contextlib
 import hashlib
 import os
+import pickle
 
 import numpy as np
 
@@ -105,18 +106,22 @@ def sum_gradients(comm, parameters, buffer=None):
     return buffer
 
 
-def check_same_weights(comm, parameters):
-    """Raises ValueError on all ranks if the weights of any rank differ from those of rank 0, by a bit or more."""
+def same(comm, what, function):
+    """The result of function() on this rank. Raises ValueError on all ranks if any of them has another result."""
     if comm is None:
-        return
-    digest = hashlib.blake2b(digest_size=16)
-    for parameter in parameters:
-        digest.update(np.ascontiguousarray(parameter.data))
-    digests = comm.allgather(digest.digest())
-    differ = [str(rank) for rank in range(comm.size) if digests[rank] != digests[0]]
+        return function()
+    own = []
+
+    def fingerprint():
+        own.append(function())
+        return hashlib.blake2b(pickle.dumps(own[0], protocol=5), digest_size=16).digest()
+
+    found = gather(comm, fingerprint)
+    differ = [str(rank) for rank in range(comm.size) if found[rank] != found[0]]
     if differ:
-        raise ValueError(f"the weights of rank {', '.join(differ)} differ from those of rank 0, so nothing was saved; give all "
-                        "ranks the same seed, data and versions, and resume from the last checkpoint")
+        raise ValueError(f"{what} of rank {', '.join(differ)} differ from those of rank 0; give all ranks the same model, seed, "
+                         "batches and arguments")
+    return own[0]
 
 
 def cores_per_rank(comm):

@@ -47,6 +47,9 @@ class Trainer:
         check_positive(accumulate=accumulate, workers=1 if workers is None else workers)
         if clip is not None and not clip > 0:
             raise ValueError(f"clip = {clip} must be above 0; 1.0 is usual, None does not clip")
+        if comm is not None and not hasattr(comm, "Allreduce"):
+            raise TypeError(f"comm must be a communicator of mpi4py such as MPI.COMM_WORLD, got {type(comm).__name__}; leave it "
+                            "out to train in one process")
         self.model, self.criterion, self.optimizer = model, criterion, optimizer
         self.schedule, self.clip, self.accumulate = schedule, clip, accumulate
         self.workers, self.comm, self.parallel = workers, comm, None
@@ -60,6 +63,9 @@ class Trainer:
 
     def __getstate__(self):                     # a copy starts workers of its own
         return {**vars(self), "parallel": None}
+
+    def weights(self):
+        return [parameter.data for parameter in self.parameters]
 
     @property
     def rank(self):
@@ -76,7 +82,8 @@ class Trainer:
             and at the end
         patience : stop after this many measurements in a row without a better value of `watch`, and restore the best
             weights
-        watch : what patience watches, "validation" (the loss) or another name that the validation function returns.
+        watch : what patience watches, "validation" (the loss) or another name that the validation function returns; among
+            equal values a lower loss is better.
             Lower is better for "validation" and for names with "loss" in them, higher for all others, such as "f1"
         checkpoint : path or Checkpoint; the run is saved there, and load() goes on with it
 
@@ -85,7 +92,8 @@ class Trainer:
 
         The first Ctrl-C finishes the step, saves, and raises KeyboardInterrupt.
         """
-        check_plan(batches, steps, epochs, validation, every, patience, watch)
+        with mpi.together(self.comm):
+            check_plan(batches, steps, epochs, validation, every, patience, watch)
         keep_freed_memory()
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
             checkpoint = Checkpoint(checkpoint)
@@ -99,12 +107,15 @@ class Trainer:
             raise ValueError(f"the loaded run watched {next(iter(self.best))!r}, not {label(watch)!r}; go on with the "
                              "same, or begin a new run")
         self.loaded = False
+        saves = checkpoint and checkpoint.every
+        mpi.same(self.comm, "the arguments of fit", lambda: (last, every, validation is None, patience, watch, saves))
+        mpi.same(self.comm, "the weights", self.weights)
         self.model.train()
         with Progress(last, title, "step", self.steps, self.rank > 0) as progress, Interrupt(self.comm) as interrupt:
             while self.steps < last and not self.out_of_patience(patience):
                 started = time.perf_counter()
-                with mpi.together(self.comm):
-                    drawn = [nth(batches, self.steps * self.accumulate + i) for i in range(self.accumulate)]
+                drawn = mpi.same(self.comm, "the batches", lambda: [
+                    nth(batches, self.steps * self.accumulate + i) for i in range(self.accumulate)])
                 row = self.step(drawn)
                 rate = tokens_read(self.model, drawn, row["tokens"]) / (time.perf_counter() - started)
                 if validation is not None and (self.steps % every == 0 or self.steps == last):
@@ -180,7 +191,10 @@ class Trainer:
             raise ValueError(f"step {self.steps}: the {name} that patience watches is {value}, not a finite number; "
                              "watch the loss instead")
         sign = -1 if lower_is_better(watch) else 1
-        if self.best is None or sign * value > sign * self.best[name]:
+        if self.best is not None:
+            loss = self.history[self.best["step"] - 1]["validation"]
+            better = (sign * value, -float(measured["validation"])) > (sign * self.best[name], -loss)
+        if self.best is None or better:
             self.best = {name: value, "step": self.steps, "since": 0}
             self.best_weights = self.model.state_dict()
         else:

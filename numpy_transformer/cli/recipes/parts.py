@@ -27,7 +27,8 @@ def training_settings(batch_size, steps, lr, min_lr, warmup, schedule, beta2, ep
         rate("label_smoothing", smoothing, "share of the target's probability spread over all tokens", 1),
         count("patience", 0, "stop after this many validations without a better --watch and keep the best weights, "
                              "0: never", 0),
-        choice("watch", "loss", "the validation measure that --patience watches", "loss", *scores),
+        choice("watch", "loss", "the validation measure that --patience watches; among equal scores a lower loss is better",
+               "loss", *scores),
         count("average", 0, "at the end write the mean of the weights of the last N saves beside the run, 0: no", 0),
         count("validate_every", 200, "steps from one validation to the next"),
         count("save_every", 100, "steps from one save to the next"),
