@@ -74,7 +74,7 @@ def in_turns(contestants, turn, rounds, advance):
     for n in range(rounds):
         for name in list(contestants)[::1 if n % 2 else -1]:
             time.sleep(min(REST, turn))
-            times[name] += contestants[name](1 + counts[name])[1:]      # the first one finds the caches full of others' numbers
+            times[name] += contestants[name](1 + counts[name])[1:]      # the first one finds others' numbers in the caches
         advance()
     return times
 

@@ -90,7 +90,7 @@ class DataParallel:
             parameter.grad *= 1 / targets
 
     def seed(self, seeds):
-        """Give the seeds to all workers of this process but the very first one, which draws from the model's own generators."""
+        """Give the seeds to the workers of this process. The very first one draws from the model's own generators."""
         for number, replica in enumerate(self.replicas, self.first):
             if number:
                 replica.seed([column[number - 1] for column in seeds])

@@ -119,8 +119,8 @@ def same(comm, what, function):
     found = gather(comm, fingerprint)
     differ = [str(rank) for rank in range(comm.size) if found[rank] != found[0]]
     if differ:
-        raise ValueError(f"{what} of rank {', '.join(differ)} differ from those of rank 0; give all ranks the same model, seed, "
-                         "batches and arguments")
+        raise ValueError(f"{what} of rank {', '.join(differ)} differ from those of rank 0; give all ranks the same model, "
+                         "seed, batches and arguments")
     return own[0]
 
 

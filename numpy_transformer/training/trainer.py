@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 
 from ..support.arguments import check_positive
-from .checkpoint import Checkpoint, read_checkpoint
 from . import mpi
+from .checkpoint import Checkpoint, read_checkpoint
 from .data_parallel import DataParallel, workers_for
 from .interrupt import Interrupt
 from .machine import blas, cores, keep_freed_memory
@@ -39,8 +39,8 @@ class Trainer:
 
     Raises:
         ValueError when a loss or a gradient is not finite: it names the step and the first parameter that
-        went bad, and the weights stay as they were before that step. With `comm`, RankError on all ranks when anything
-        else fails on one of them.
+        went bad, and the weights stay as they were before that step. With `comm`, an error on one rank stops all:
+        the others raise RankError.
     """
 
     def __init__(self, model, criterion, optimizer, schedule=None, clip=None, accumulate=1, workers=None, comm=None):
@@ -82,9 +82,9 @@ class Trainer:
             and at the end
         patience : stop after this many measurements in a row without a better value of `watch`, and restore the best
             weights
-        watch : what patience watches, "validation" (the loss) or another name that the validation function returns; among
-            equal values a lower loss is better.
-            Lower is better for "validation" and for names with "loss" in them, higher for all others, such as "f1"
+        watch : what patience watches, "validation" (the loss) or another name that the validation function returns.
+            Lower is better for "validation" and for names with "loss" in them, higher for all others, such as "f1";
+            among equal values a lower loss is better
         checkpoint : path or Checkpoint; the run is saved there, and load() goes on with it
 
         The rate shown, tok/s, is that of the tokens the model reads, by its `count_tokens(*inputs)`: padding that is
@@ -94,9 +94,9 @@ class Trainer:
         """
         with mpi.together(self.comm):
             check_plan(batches, steps, epochs, validation, every, patience, watch)
+            if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+                checkpoint = Checkpoint(checkpoint)
         keep_freed_memory()
-        if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-            checkpoint = Checkpoint(checkpoint)
         if epochs is not None:
             steps = math.ceil(epochs * len(batches) / self.accumulate)
             every = every or math.ceil(len(batches) / self.accumulate)
@@ -108,7 +108,8 @@ class Trainer:
                              "same, or begin a new run")
         self.loaded = False
         saves = checkpoint and checkpoint.every
-        mpi.same(self.comm, "the arguments of fit", lambda: (last, every, validation is None, patience, watch, saves))
+        plan = last, every, validation is None, patience, watch, saves, self.workers
+        mpi.same(self.comm, "the arguments of fit", lambda: plan)
         mpi.same(self.comm, "the weights", self.weights)
         self.model.train()
         with Progress(last, title, "step", self.steps, self.rank > 0) as progress, Interrupt(self.comm) as interrupt:
@@ -159,7 +160,8 @@ class Trainer:
         return self.history[-1]
 
     def default_workers(self, batch):
-        return min(workers_for(batch, self.parameters), mpi.cores_per_rank(self.comm) or cores())
+        most = mpi.cores_per_rank(self.comm) or cores()
+        return min(mpi.gather(self.comm, lambda: min(workers_for(batch, self.parameters), most)))
 
     def start_workers(self, workers):
         """Split batches over this many workers from now on, or over one if the BLAS threads cannot be limited."""
