@@ -51,10 +51,10 @@ def run(arguments):
     if arguments.vs and importlib.util.find_spec("torch") is None:
         raise ValueError("--vs torch: PyTorch is not installed here; pip install torch, or leave --vs out")
     if arguments.mpi:
-        find_mpiexec()
         if arguments.mpi > cores():
             raise ValueError(f"--mpi {arguments.mpi} is more than the {cores()} cores that this process may use; give "
                              f"{cores()} or fewer ranks")
+        find_mpiexec()
     if arguments.threads is not None and arguments.threads > cores():
         raise ValueError(f"--threads {arguments.threads} is more than the {cores()} cores that this process may use; "
                          f"give {cores()} or fewer")
