@@ -11,7 +11,7 @@ from . import mpi
 from .machine import blas, cores, limited_blas_threads
 
 WORTHWHILE = 10 ** 8                            # tokens times parameters that are worth a worker
-PIECE = 2000                                    # tokens: the activations of so many stay in the cache
+PIECE = 2000                                    # tokens whose activations stay in the processor's cache
 
 
 class DataParallel:

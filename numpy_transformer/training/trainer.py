@@ -125,20 +125,23 @@ class Trainer:
                 ended = self.steps == last or self.out_of_patience(patience)
                 if checkpoint and (stop or ended or self.steps % checkpoint.every == 0):
                     checkpoint.save(self, keep=ended or self.steps % checkpoint.every == 0)
-                progress.advance(f"loss {row['loss']:.3f}  lr {row['lr']:.1e}  norm {row['norm']:.2f}  "
-                                 f"{rate:,.0f} tok/s")
-                if "validation" in row:
-                    recent = np.mean([r["loss"] for r in self.history[-every:]])
-                    others = "".join(f"   {name.replace('_', ' ')} {value:.4f}" for name, value in row.items()
-                                     if name not in COLUMNS)
-                    progress.write(f"step {self.steps:5d}   training loss {recent:.3f}   "
-                                   f"validation loss {row['validation']:.3f}{others}")
+                self.show(progress, row, rate, every)
                 if stop:
                     where = f", saved in {str(checkpoint.path)!r}" if checkpoint else ""
                     raise KeyboardInterrupt(f"stopped after step {self.steps}{where}")
         if self.best_weights:
             self.model.load_state_dict(self.best_weights)
         return self.history
+
+    def show(self, progress, row, rate, every):
+        """Advance the progress bar, and write a line for a validation."""
+        progress.advance(f"loss {row['loss']:.3f}  lr {row['lr']:.1e}  norm {row['norm']:.2f}  {rate:,.0f} tok/s")
+        if "validation" in row:
+            recent = np.mean([r["loss"] for r in self.history[-every:]])
+            others = "".join(f"   {name.replace('_', ' ')} {value:.4f}" for name, value in row.items()
+                             if name not in COLUMNS)
+            progress.write(f"step {self.steps:5d}   training loss {recent:.3f}   "
+                           f"validation loss {row['validation']:.3f}{others}")
 
     def step(self, batches):
         """One training step on a list of batches; its row of the history."""
