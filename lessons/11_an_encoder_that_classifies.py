@@ -8,7 +8,7 @@
 # which the words alone tell nothing, and is asked which words moved it.
 #
 # Afterwards you can write a masked mean and its backward, compute the loss of any logit, say what padding does where
-# nobody hides it, tell accuracy from loss, and explain what the initial weights do to the first steps. Lessons 05
+# it is not hidden, tell accuracy from loss, and explain what the initial weights do to the first steps. Lessons 05
 # (attention), 06 (masks) and 10 (the block) come first. About 15 minutes.
 
 # %% The model of the note, and a small one

@@ -87,7 +87,7 @@ def together(comm):
 
 
 def anywhere(comm, condition):
-    """Whether the condition holds on any rank."""
+    """Returns True if the condition holds on any rank."""
     return bool(condition) if comm is None else any(comm.allgather(bool(condition)))
 
 

@@ -29,8 +29,10 @@ class Trainer:
         accumulate : int, batches a step: their gradients are those of one batch that holds them all
         workers : int, threads that each compute a part of every batch, whose arrays must have the batch as their first
             axis; None chooses by the size of the first batch and the number of cores. Each worker draws its own dropout,
-            so the number belongs to a run as its seed does, and a checkpoint stores it. Settings of the model other than
-            train() and eval() that change after the first step reach the workers only through start_workers()
+            so the number belongs to a run as its seed does, and a checkpoint stores it. With several workers a part of
+            more than 2,000 tokens is computed in pieces, which stay in the processor's cache. Settings of the model
+            other than train() and eval() that change after the first step reach the workers only through
+            start_workers()
         comm : mpi4py communicator or None; every rank computes its part of every batch, and only rank 0 prints and saves.
             All ranks need the same model, seed and batches. What `validation` returns on rank 0 counts for all
 
@@ -107,8 +109,7 @@ class Trainer:
             raise ValueError(f"the loaded run watched {next(iter(self.best))!r}, not {label(watch)!r}; go on with the "
                              "same, or begin a new run")
         self.loaded = False
-        saves = checkpoint and checkpoint.every
-        plan = last, every, validation is None, patience, watch, saves, self.workers
+        plan = last, every, validation is None, patience, watch, checkpoint and checkpoint.every, self.workers
         mpi.same(self.comm, "the arguments of fit", lambda: plan)
         mpi.same(self.comm, "the weights", self.weights)
         self.model.train()

@@ -102,7 +102,9 @@ def in_order(model, reader, rows, answer):
 
 
 def said_of_cuts(reader, count):
-    """[a sentence] if texts were too long, once for all those that were read since the last time."""
+    """[a sentence] if texts were too long, once for all that were read since the last call."""
     cut, reader.cut = reader.cut, 0
-    return [f"cut {cut:,} of {count:,} texts behind their first {reader.max_len} tokens, [CLS]"
-            f"{' and [SEP]' if reader.end else ''} included (--max-len)"] if cut else []
+    if not cut:
+        return []
+    signs = "[CLS] and [SEP]" if reader.end else "[CLS]"
+    return [f"cut {cut:,} of {count:,} texts behind their first {reader.max_len} tokens, {signs} included (--max-len)"]
