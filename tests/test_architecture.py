@@ -22,11 +22,13 @@ MAY_IMPORT = {
     "data": set(),
     "bench": {"module", "layers", "models", "training", "decoding"},
     "views": {"module"},
+    "inspection": {"module", "layers", "models"},
     "checks": {"module", "layers", "models", "training", "decoding"},
     "zoo": {"module", "layers", "models", "training", "checks"},
     "cli": {"__version__", "module", "layers", "models", "training", "decoding", "data", "views", "checks",
-            "classroom", "bench", "zoo"},
-    "classroom": {"module", "support", "layers", "models", "training", "decoding", "data", "views", "checks"},
+            "inspection", "classroom", "bench", "zoo"},
+    "classroom": {"module", "support", "layers", "models", "training", "decoding", "data", "views", "checks",
+                  "inspection"},
 }
 
 
