@@ -25,8 +25,9 @@ MAY_IMPORT = {
     "inspection": {"module", "layers", "models"},
     "checks": {"module", "layers", "models", "training", "decoding"},
     "zoo": {"module", "layers", "models", "training", "checks"},
+    "tasks": {"layers", "models", "module", "training", "decoding", "data"},
     "cli": {"__version__", "module", "layers", "models", "training", "decoding", "data", "views", "checks",
-            "inspection", "classroom", "bench", "zoo"},
+            "inspection", "classroom", "bench", "tasks", "zoo"},
     "classroom": {"module", "support", "layers", "models", "training", "decoding", "data", "views", "checks",
                   "inspection"},
 }
