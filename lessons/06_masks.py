@@ -242,7 +242,7 @@ for name, style in (("causal", "C0o-"), ("inverted", "C1s--")):
     places[name] = [criterion(logits[:, t], tokens[:, t + 1]) for t in range(8)]
     print(f"  {name}: loss at each place", *(f"{loss:.2f}" for loss in places[name]))
     axes.plot(places[name], style, label=f"{name} mask")
-claim("the causal model has learnt nothing, as it must", abs(np.mean(places["causal"]) - math.log(8)) < 0.03)
+claim("the causal model has learned nothing, as it must", abs(np.mean(places["causal"]) - math.log(8)) < 0.03)
 claim("the inverted one knows every token that it has seen, and its mean loss looks splendid",
       np.max(places["inverted"][:7]) < 0.1, f"{np.mean(places['inverted']):.2f}, not {np.mean(places['causal']):.2f}")
 claim("at the last place it knows nothing", places["inverted"][7] > math.log(8) - 0.03)

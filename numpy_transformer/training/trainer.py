@@ -11,10 +11,10 @@ from . import mpi
 from .checkpoint import Checkpoint, read_checkpoint
 from .data_parallel import DataParallel, workers_for
 from .interrupt import Interrupt
-from .machine import blas, cores, keep_freed_memory
+from .process import blas, cores, keep_freed_memory
 from .optimizers import clip_grad_norm
 from .progress import Progress
-from .state import COLUMNS, restore
+from .trainer_state import COLUMNS, restore
 
 
 class Trainer:

@@ -23,7 +23,7 @@ import numpy_transformer as nt
 from numpy_transformer.bench import decoding, floor, growth, measure
 from numpy_transformer.bench.configs import CONFIGS, Config
 from numpy_transformer.checks.components import SAMPLES
-from numpy_transformer.training.machine import keep_freed_memory
+from numpy_transformer.training.process import keep_freed_memory
 
 TORCH = importlib.util.find_spec("torch") is not None
 SMALL = {name: replace(config, layers=min(config.layers, 2), heads=2, d_model=8, length=5, batch=3, vocab=11)

@@ -24,8 +24,9 @@ MAY_IMPORT = {
     "views": {"module"},
     "checks": {"module", "layers", "models", "training", "decoding"},
     "zoo": {"module", "layers", "models", "training", "checks"},
+    "tasks": {"layers", "models", "module", "training", "decoding", "data"},
     "cli": {"__version__", "module", "layers", "models", "training", "decoding", "data", "views", "checks",
-            "classroom", "bench", "zoo"},
+            "classroom", "bench", "tasks", "zoo"},
     "classroom": {"module", "support", "layers", "models", "training", "decoding", "data", "views", "checks"},
 }
 
