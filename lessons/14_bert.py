@@ -135,7 +135,7 @@ def copying(step):
 
 
 def guess(model, ids, places):              # the likeliest word there
-    return model.eval()(ids, places=places).argmax(-1)
+    return model.eval()(ids, positions=places).argmax(-1)
 
 
 def hide(ids, places):
@@ -323,12 +323,12 @@ claim("the model that has learned to copy repeats it", copied > 0.9, f"{copied:.
 persons = np.array(about) == "person"
 first = np.array([[1 + (text[0] in ("today", "yesterday"))] for text in unseen])[persons]
 name = np.take_along_axis(unseen_ids[persons], first, 1)
-belief, blind = (np.take_along_axis(nt.Softmax().eval()(model(ids, places=first))[:, 0], name, 1).mean()
+belief, blind = (np.take_along_axis(nt.Softmax().eval()(model(ids, positions=first))[:, 0], name, 1).mean()
                  for ids in (unseen_ids[persons], hide(unseen_ids[persons], first)))
 claim("a name in view is not yet believed to 0.85", belief < 0.65, f"{belief:.2f}; hidden {blind:.2f}")
 for text in ("Kim near Oslo was [MASK] .", "Oslo near Bern was [MASK] .", "Kim and [MASK] near Oslo were busy ."):
     place = np.array([[text.split().index("[MASK]") + 1]])
-    p = nt.Softmax().eval()(model(read(text.split()), places=place).astype(np.float64))[0, 0]
+    p = nt.Softmax().eval()(model(read(text.split()), positions=place).astype(np.float64))[0, 0]
     print(f"  {text:<40}" + ", ".join(f"{words[i]} {p[i]:.2f}" for i in np.argsort(-p)[:6]))
 
 # %% [markdown]

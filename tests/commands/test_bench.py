@@ -266,7 +266,7 @@ def record():
         model.forget()
         Recorded.calls = []
         loss = criterion(model(*inputs), targets)
-        held = [x for _, module in model.named_modules() for values in vars(module).get("_memory", [])
+        held = [x for _, module in model.named_modules() for values in vars(module).get("_saved", [])
                 for x in values if isinstance(x, np.ndarray)]
         model.backward(criterion.backward())
         return Recorded.calls, held, loss

@@ -46,7 +46,7 @@ def by_pairs(target):
     texts = [unframe(Ids(), row) for row in target]
     batch = Pairs([(text, text) for text in texts], Ids(), Ids(), len(texts), seed=0).assemble(np.arange(len(texts)))
     (_, decoder_input), wanted = batch
-    _, counted = CrossEntropyLoss(ignore_id=PAD).read(np.zeros((*wanted.shape, wanted.max() + 1)), wanted)
+    _, counted = CrossEntropyLoss(ignore_id=PAD).check_targets(np.zeros((*wanted.shape, wanted.max() + 1)), wanted)
     return decoder_input, wanted, counted.reshape(wanted.shape)
 
 

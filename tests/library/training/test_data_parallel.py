@@ -475,7 +475,7 @@ def test_nothing_is_remembered_of_parts_that_failed_or_were_ignored():
 
     def left():
         modules = [module for replica in run.parallel.replicas for module in replica.modules]
-        return [module for module in modules if vars(module).get("_memory")]
+        return [module for module in modules if vars(module).get("_saved")]
 
     run.step([batch(0, 6, empty=(2, 3))])
     assert len(run.parallel.replicas) == 3 and not left()

@@ -170,7 +170,7 @@ def test_a_step_is_the_five_lines():
         assert row["norm"] == pytest.approx(norm, rel=1e-3) and row["lr"] == pytest.approx(lr)
     for p, q in zip(model.parameters(), twin.parameters(), strict=True):
         np.testing.assert_allclose(p.data, q.data, atol=1e-5)
-    assert not any(part.__dict__.get("_memory") for _, part in model.named_modules())
+    assert not any(part.__dict__.get("_saved") for _, part in model.named_modules())
 
 
 def test_fit_goes_on_where_it_stopped_and_prints_the_mean_loss(capsys):
