@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from commands import refused, run
+from helpers.commands import refused, run
 
 from numpy_transformer.checks import samples
 from numpy_transformer.cli import demo, main

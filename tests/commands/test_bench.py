@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import refused, run
+from helpers.commands import refused, run
 
 import numpy_transformer as nt
 from numpy_transformer.bench import decoding, floor, growth, measure

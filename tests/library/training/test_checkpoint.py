@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import ROOT
 
 import numpy_transformer as nt
 from numpy_transformer.training.checkpoint import check_writable, read_checkpoint, weights, write_checkpoint
 
-ROOT = Path(__file__).parents[1]
 V, T = 7, 6
 
 

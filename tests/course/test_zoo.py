@@ -3,11 +3,11 @@
 import copy
 import math
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import refused, run
+from helpers import ROOT
+from helpers.commands import refused, run
 from PIL import Image
 
 import numpy_transformer as nt
@@ -187,7 +187,7 @@ def test_the_command_refuses_in_one_line(capsys, tmp_path):
 
 
 def test_the_readme_shows_what_the_command_says(capsys):
-    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
     published, unseen = sum(bool(bug.seen) for bug in BUGS), sum("gradient check" not in bug.caught_by for bug in BUGS)
     assert f"`nt.zoo` holds {len(BUGS)} of them, {published} of which" in readme
     assert f"{unseen} of them pass the gradient check" in readme

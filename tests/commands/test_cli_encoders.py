@@ -8,7 +8,7 @@ import tarfile
 
 import numpy as np
 import pytest
-from commands import run
+from helpers.commands import run
 
 import numpy_transformer as nt
 from numpy_transformer.cli import main

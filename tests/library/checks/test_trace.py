@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from commands import refused, run
+from helpers.commands import refused, run
 
 import numpy_transformer as nt
 from numpy_transformer.inspection.trace import KINDS, example, table, trace

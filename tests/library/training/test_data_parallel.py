@@ -9,7 +9,7 @@ import weakref
 
 import numpy as np
 import pytest
-from commands import run as command
+from helpers.commands import run as command
 
 import numpy_transformer as nt
 from numpy_transformer.training import data_parallel, process, trainer

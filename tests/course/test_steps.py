@@ -6,15 +6,14 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import ROOT
 
 from numpy_transformer.classroom import claim, lesson, predict, show
 from numpy_transformer.classroom.steps import cells
 
-ROOT = Path(__file__).parents[1]
 PROMPTS = (b"q quit: ", b"?  ", b">>> ")
 LESSON = '''# %% [markdown]
 # # 07 Tiny

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import refused, run
+from helpers import ROOT
+from helpers.commands import refused, run
 
 import numpy_transformer as nt
 from numpy_transformer.cli import main
@@ -20,7 +21,6 @@ from numpy_transformer.tasks.sequence_to_sequence import hold_out
 from numpy_transformer.tasks.runs import load_run
 from numpy_transformer.training.checkpoint import read_checkpoint
 
-ROOT = Path(__file__).parents[1]
 TEXT = "the quick brown fox jumps over the lazy dog.\n" * 40
 SMALL = ["--d-model", 8, "--num-heads", 2, "--num-layers", 1, "--d-ff", 8, "--steps", 6, "--warmup", 2,
          "--batch-size", 4]

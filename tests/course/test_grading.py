@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from classroom import write_class
-from commands import refused, run
+from helpers.classroom import write_class
+from helpers.commands import refused, run
 from PIL import Image
 
 import numpy_transformer

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import ROOT
 from matplotlib.image import imread
 
 from numpy_transformer.classroom.steps import cells
 
-LESSONS = sorted((Path(__file__).parents[1] / "lessons").glob("[0-9][0-9]_*.py"))
+LESSONS = sorted((ROOT / "lessons").glob("[0-9][0-9]_*.py"))
 LONG = "00", "12", "16"                      # these take ten seconds each
 every_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 MISTAKES = {                                # at least two for each lesson, in the component it is about

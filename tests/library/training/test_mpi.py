@@ -9,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import ROOT
 
 import numpy_transformer as nt
 from numpy_transformer.training import mpi
 from numpy_transformer.training.checkpoint import read_checkpoint
 
-HERE = Path(__file__).parent
+CASES = Path(__file__).with_name("mpi_cases.py")
+PATHS = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
 TRAIN = ("train", "lm", "--d-model", "16", "--num-heads", "2", "--num-layers", "1", "--d-ff", "16", "--warmup", "1",
          "--batch-size", "8", "--context", "16", "--dropout", "0.1", "--validate-every", "10", "--workers", "1")
 
@@ -33,13 +35,13 @@ def mpiexec():
 def start(mpiexec, ranks, *words, folder):
     """The finished process. A rank that waits forever fails the test after a minute."""
     return subprocess.run([mpiexec, "-n", str(ranks), sys.executable, *map(str, words)], cwd=folder, text=True,
-                          capture_output=True, timeout=60, env=os.environ | {"PYTHONPATH": str(HERE.parent)})
+                          capture_output=True, timeout=60, env=os.environ | {"PYTHONPATH": PATHS})
 
 
 def run(mpiexec, ranks, case, folder):
     """What each rank saw. Only the first one prints, and its progress is shown once."""
     folder.mkdir(exist_ok=True)
-    done = start(mpiexec, ranks, HERE / "mpi_cases.py", case, folder, folder=folder)
+    done = start(mpiexec, ranks, CASES, case, folder, folder=folder)
     assert done.returncode == 0, done.stderr
     lines = [line.split("/")[0] for line in done.stderr.splitlines() if line.startswith("train: ")]
     assert len(lines) == len(set(lines))
@@ -198,7 +200,7 @@ def test_bad_input_gets_one_sentence_and_exit_code_2(mpiexec, text, tmp_path, wo
 
 def test_the_benchmark_times_ranks_in_turns_with_ours(mpiexec, tmp_path):
     done = subprocess.run([sys.executable, "-m", "numpy_transformer", "bench", "--config", "tiny", "--mpi", "2", "--rounds", "1",
-                           "--json", "-"], cwd=HERE.parent, capture_output=True, text=True, timeout=100)
+                           "--json", "-"], cwd=ROOT, capture_output=True, text=True, timeout=100)
     (row,) = json.loads(done.stdout)
     assert row["ranks"] == 2 and row["mpi_ms"] > 0 and row["ratio_mpi"] == row["mpi_ms"] / row["ours_ms"]
     assert f"on 2 ranks; MPI / ours {row['ratio_mpi']:.2f}" in done.stderr

@@ -3,11 +3,11 @@
 import itertools
 import random
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import run
+from helpers import ROOT
+from helpers.commands import run
 
 from numpy_transformer.classroom.diagnosis import Library, matches
 from numpy_transformer.classroom.exercise import observe
@@ -16,7 +16,7 @@ from numpy_transformer.classroom.isolation import Came, Run
 from numpy_transformer.classroom.verdict import judge
 
 EXERCISES = list(exercises().values())
-LESSONS = Path(__file__).parents[1] / "lessons"
+LESSONS = ROOT / "lessons"
 README = (LESSONS / "README.md").read_text(encoding="utf-8")
 every_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: f"{e.number}-{e.name}")
 LIBRARIES = {}

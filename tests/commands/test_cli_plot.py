@@ -4,7 +4,7 @@ import argparse
 
 import numpy as np
 import pytest
-from commands import refused, run
+from helpers.commands import refused, run
 from matplotlib.image import imread
 
 import numpy_transformer as nt

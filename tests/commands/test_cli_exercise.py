@@ -5,10 +5,10 @@ import re
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
-from commands import refused, run
+from helpers import ROOT
+from helpers.commands import refused, run
 
 from numpy_transformer.classroom.exercises import choose, exercises
 from numpy_transformer.classroom.feedback import differences
@@ -258,7 +258,7 @@ def test_the_folder_is_found_below(tmp_path, capsys, monkeypatch, place):
 
 
 def test_watch_checks_a_file_that_is_saved(folder):
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONUNBUFFERED": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     child = subprocess.Popen([sys.executable, "-m", "numpy_transformer", "exercise", "watch", "--folder", str(folder),
                               "--every", "0.05"], stdout=subprocess.PIPE, text=True, env=environment)
     try:
