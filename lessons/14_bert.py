@@ -3,8 +3,8 @@
 #
 # A decoder reads from left to right. To tag a name, or to compare two sentences, one would rather read both sides of a
 # word at once. BERT is an encoder that learns to do so from plain text: some words are hidden, and it has to fill them
-# in (Devlin et al. 2019). What it has learnt then serves other tasks: its weights are the beginning of a tagger that
-# needs a few dozen labelled sentences, and the mean of its outputs is a vector for a sentence.
+# in (Devlin et al. 2019). What it has learned then serves other tasks: its weights are the beginning of a tagger that
+# needs a few dozen labeled sentences, and the mean of its outputs is a vector for a sentence.
 #
 # Afterwards you can say why the words must be hidden, corrupt a text as BERT does, follow the gradient of a few masked
 # places back to every token, carry weights over to another model, and score tags. Lessons 06 (masks) and 12 (language
@@ -135,7 +135,7 @@ def copying(step):
 
 
 def guess(model, ids, places):              # the likeliest word there
-    return model.eval()(ids, places=places).argmax(-1)
+    return model.eval()(ids, positions=places).argmax(-1)
 
 
 def hide(ids, places):
@@ -319,16 +319,16 @@ np.put_along_axis(strange, verbs, other, 1)
 mended, copied = (np.mean(guess(reader, strange, verbs) == answer) for reader, answer in (
     (model, right_verb), (copier, other)))
 claim("a word that cannot be right is mended, though it is in view", mended > 0.7, f"{mended:.0%}")
-claim("the model that has learnt to copy repeats it", copied > 0.9, f"{copied:.0%}")
+claim("the model that has learned to copy repeats it", copied > 0.9, f"{copied:.0%}")
 persons = np.array(about) == "person"
 first = np.array([[1 + (text[0] in ("today", "yesterday"))] for text in unseen])[persons]
 name = np.take_along_axis(unseen_ids[persons], first, 1)
-belief, blind = (np.take_along_axis(nt.Softmax().eval()(model(ids, places=first))[:, 0], name, 1).mean()
+belief, blind = (np.take_along_axis(nt.Softmax().eval()(model(ids, positions=first))[:, 0], name, 1).mean()
                  for ids in (unseen_ids[persons], hide(unseen_ids[persons], first)))
 claim("a name in view is not yet believed to 0.85", belief < 0.65, f"{belief:.2f}; hidden {blind:.2f}")
 for text in ("Kim near Oslo was [MASK] .", "Oslo near Bern was [MASK] .", "Kim and [MASK] near Oslo were busy ."):
     place = np.array([[text.split().index("[MASK]") + 1]])
-    p = nt.Softmax().eval()(model(read(text.split()), places=place).astype(np.float64))[0, 0]
+    p = nt.Softmax().eval()(model(read(text.split()), positions=place).astype(np.float64))[0, 0]
     print(f"  {text:<40}" + ", ".join(f"{words[i]} {p[i]:.2f}" for i in np.argsort(-p)[:6]))
 
 # %% [markdown]
@@ -377,18 +377,18 @@ claim("whoever waits for B finds one of three in IOB1", sum(tag[0] == "B" for ta
 # A tagger is the same encoder with another output: for each token a row of logits, one for each tag. `nt.carry_over`
 # copies every array whose name and shape both models have, and tells what is new and what is left out.
 #
-# Sixty labelled sentences are all there is, and they have only every second name: Ann, Eve, Kim, Bern, Lima, Oslo. The
-# test has the others alone. From the labels nothing can be learnt of Bob or York. But the masked model has read of them
+# Sixty labeled sentences are all there is, and they have only every second name: Ann, Eve, Kim, Bern, Lima, Oslo. The
+# test has the others alone. From the labels nothing can be learned of Bob or York. But the masked model has read of them
 # in plain text, and has found out where they can stand and what is said of them. With Adam a row of E whose gradient
 # is 0 does not move, so these words keep the vectors that the plain text has given them. (Five seeds reached F1 from
 # 0.62 to 0.97, and 0.03 to 0.32 from scratch.)
 
 # %% The same steps from both beginnings
 tags = ["O", "B-person", "I-person", "B-place", "I-place"]
-labelled, test = ([sentence(np.random.default_rng([14, half, i]), half) for i in range(count)]
+labeled, test = ([sentence(np.random.default_rng([14, half, i]), half) for i in range(count)]
                   for half, count in ((0, 60), (1, 200)))
-wanted = np.full((len(labelled), T), IGNORE)
-for row, (_, names_of) in zip(wanted, labelled):
+wanted = np.full((len(labeled), T), IGNORE)
+for row, (_, names_of) in zip(wanted, labeled):
     row[1:1 + len(names_of)] = [tags.index(tag) for tag in names_of]
 
 
@@ -398,7 +398,7 @@ def f1(tagger):
     return data.entity_scores([right for _, right in test], found).all.f1
 
 
-reached, batch = {}, ((read(*(text for text, _ in labelled)),), wanted)
+reached, batch = {}, ((read(*(text for text, _ in labeled)),), wanted)
 for name in ("carried over", "from scratch"):
     tagger = nt.TokenClassifier(V, num_classes=len(tags), **sizes, rng=14)
     if name == "carried over":
