@@ -44,9 +44,9 @@ show(source=source, target=target, answers=answers)
 #
 # A **token** is one element of a sequence. In a text it is a word or a part of a word; here it is a digit. Both kinds
 # of network have two halves. The **encoder** turns each source token into a vector of D numbers, and these vectors
-# together are the **memory**. The **decoder** writes the output. At position t it has read the target up to token t,
-# it uses the memory, and it gives every possible next token a score, called a logit. In the example above, the decoder
-# has read 10 8 6 at position 2 and should give the digit 5 the highest score.
+# together are the **memory**. The **decoder** writes the output. At position t it has read the target up to token t, it
+# uses the memory, and it gives every possible next token a score, called a logit. In the example above, the decoder has
+# read 10 8 6 at position 2 and should give the digit 5 the highest score.
 #
 # Our digits are random, so the digits already written say nothing about the next one. Whatever the decoder knows about
 # the next digit must have come from the memory.
