@@ -284,4 +284,4 @@ claim("the order of the tokens stays", heated.argsort(-1) == z[0].argsort())
 # 5. Write LogSoftmax.backward in one line from what forward remembers, its output y = log p.
 # 6. What is H(q) for ε = 0.1 and V = 37,000? A run with smoothing stops at 1.6: how far is it from its goal?
 #
-# With a checker (`numpy-transformer exercise check NN`): 01, 02, 03, 04, 56, 62, 68.
+# With a checker (`numpy-transformer exercise check NN`): 01.1, 01.2, 01.3, 01.4, 01.5, 01.6, 01.7.

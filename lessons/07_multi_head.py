@@ -276,4 +276,4 @@ claim("cross-attention, the mean of both heads, reads from the end", both.mean(0
 # 5. Write split and merge with a loop over heads and np.concatenate. Which of the two copies?
 # 6. Why has the memory of a decoder with 6 blocks a gradient of 12 terms?
 #
-# With a checker (`numpy-transformer exercise check NN`): 16, 17, 18, 19, 20, 21, 61.
+# With a checker (`numpy-transformer exercise check NN`): 07.1, 07.2, 07.3, 07.4, 07.5, 07.6, 07.7.

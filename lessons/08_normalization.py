@@ -263,4 +263,4 @@ claim("BatchNorm makes 0 of a batch of one token, whatever it is", BatchNorm()(b
 # 5. A model was trained with n and is run with n - 1. Which learned parameter can undo that, but for eps, and how?
 # 6. m occurs in v, too: v = mean of (x_i - m)². Why is there no fourth path, from m through v?
 #
-# With a checker (`numpy-transformer exercise check NN`): 22, 23, 24, 65.
+# With a checker (`numpy-transformer exercise check NN`): 08.1, 08.2, 08.3, 08.4.
