@@ -160,7 +160,7 @@ def copying(step):
 
 def best_guess(model, ids, positions):
     """The most probable word at each of these positions."""
-    return model.eval()(ids, places=positions).argmax(-1)
+    return model.eval()(ids, positions=positions).argmax(-1)
 
 
 def hide(ids, positions):
@@ -385,7 +385,7 @@ right_names = np.take_along_axis(unseen_ids[persons], name_positions, 1)
 
 def belief_in_name(ids):
     """The mean probability that the model gives to the right name."""
-    p = nt.Softmax().eval()(model(ids, places=name_positions))[:, 0]
+    p = nt.Softmax().eval()(model(ids, positions=name_positions))[:, 0]
     return np.take_along_axis(p, right_names, 1).mean()
 
 
@@ -395,7 +395,7 @@ claim("the probability of a name in view is still far below 0.85", belief < 0.65
       f"{belief:.2f}, and {belief_when_hidden:.2f} for a hidden name")
 for text in ("Kim near Oslo was [MASK] .", "Oslo near Bern was [MASK] .", "Kim and [MASK] near Oslo were busy ."):
     position = np.array([[text.split().index("[MASK]") + 1]])
-    p = nt.Softmax().eval()(model(encode(text.split()), places=position).astype(np.float64))[0, 0]
+    p = nt.Softmax().eval()(model(encode(text.split()), positions=position).astype(np.float64))[0, 0]
     print(f"  {text:<40}" + ", ".join(f"{words[i]} {p[i]:.2f}" for i in np.argsort(-p)[:6]))
 
 # %% [markdown]

@@ -23,7 +23,7 @@ import numpy_transformer as nt
 from numpy_transformer.bench import decoding, floor, growth, measure
 from numpy_transformer.bench.configs import CONFIGS, Config
 from numpy_transformer.checks.components import SAMPLES
-from numpy_transformer.training.machine import keep_freed_memory
+from numpy_transformer.training.process import keep_freed_memory
 
 TORCH = importlib.util.find_spec("torch") is not None
 SMALL = {name: replace(config, layers=min(config.layers, 2), heads=2, d_model=8, length=5, batch=3, vocab=11)
@@ -266,7 +266,7 @@ def record():
         model.forget()
         Recorded.calls = []
         loss = criterion(model(*inputs), targets)
-        held = [x for _, module in model.named_modules() for values in vars(module).get("_memory", [])
+        held = [x for _, module in model.named_modules() for values in vars(module).get("_saved", [])
                 for x in values if isinstance(x, np.ndarray)]
         model.backward(criterion.backward())
         return Recorded.calls, held, loss

@@ -12,17 +12,17 @@ from commands import run
 
 import numpy_transformer as nt
 from numpy_transformer.cli import main
-from numpy_transformer.cli.recipes import (RECIPES, Classifier, all_settings, default_settings, idle_rates, make_model,
+from numpy_transformer.tasks import (RECIPES, Classifier, all_settings, default_settings, idle_rates, make_model,
                                            make_trainer)
-from numpy_transformer.cli.recipes.classifier import hold_out_tenth, probabilities
-from numpy_transformer.cli.recipes.text_to_text import by_task
-from numpy_transformer.cli.runs import load_run
+from numpy_transformer.tasks.classifier import hold_out_tenth, probabilities
+from numpy_transformer.tasks.text_to_text import by_task
+from numpy_transformer.tasks.runs import load_run
 from numpy_transformer.data import builtin_text
 from numpy_transformer.data.bigrams import Bigrams
 from numpy_transformer.data.masked import MaskedWindows
 from numpy_transformer.data.reader import CLS, MASK, SEP, SPECIAL
 from numpy_transformer.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from numpy_transformer.training.state import read_history
+from numpy_transformer.training.trainer_state import read_history
 
 SIZES = ["--d-model", 8, "--num-heads", 2, "--num-layers", 1, "--d-ff", 8]
 SMALL = [*SIZES, "--batch-size", 8, "--steps", 6, "--warmup", 2, "--validate-every", 3, "--dropout", 0.1]
@@ -260,8 +260,8 @@ def test_what_validates_is_a_tenth_and_not_learnt_from():
 def test_the_tokens_are_those_of_the_texts_that_are_learnt_from(folder, tmp_path):
     (tmp_path / "r.csv").write_text("text,label\n" + "".join(f"w{n} film,{n % 2}\n" for n in range(60)))
     recipe = Classifier(default_settings(Classifier, "small", data=[str(tmp_path / "r.csv")]))
-    learnt = {word for text in recipe.training[0] for word in text}
-    assert set(range(recipe.reader.vocab_size)) - learnt == {0, MASK, SPECIAL}     # [PAD], [MASK], <unk>
+    learned = {word for text in recipe.training[0] for word in text}
+    assert set(range(recipe.reader.vocab_size)) - learned == {0, MASK, SPECIAL}     # [PAD], [MASK], <unk>
     (tmp_path / "t.txt").write_text((folder / "text.txt").read_text() + " zyzzyva")
     recipe = RECIPES["mlm"](default_settings(RECIPES["mlm"], "small", data=[str(tmp_path / "t.txt")], max_len=12))
     assert recipe.reader.pieces("the")[0] > SPECIAL == recipe.reader.pieces("zyzzyva")[0]
@@ -855,7 +855,7 @@ def answers(monkeypatch, wanted):
     def classify(model, reader, rows):
         texts = [reader.tokens.decode(row[1:-1] - SPECIAL) for row in rows]
         return np.eye(3)[[wanted(text) for text in texts]]
-    monkeypatch.setattr("numpy_transformer.cli.recipes.classifier.classify", classify)
+    monkeypatch.setattr("numpy_transformer.tasks.classifier.classify", classify)
 
 
 def test_which_classes_are_confused(capsys, folder, tmp_path, monkeypatch):
@@ -901,7 +901,7 @@ def test_scores_of_each_type(capsys, folder, tmp_path, monkeypatch):
     (tmp_path / "t.conll").write_text("Ann I-per\nLee I-per\nsaw O\nBob B-per\n\n"
                                       "Rome B-loc\nNew B-loc\nYork I-loc\n. O\n")
     found = [["B-per", "O", "O", "B-per"], ["B-loc", "B-loc", "I-loc", "B-per"]]
-    monkeypatch.setattr("numpy_transformer.cli.recipes.tagger.find_tags", lambda *_: found)
+    monkeypatch.setattr("numpy_transformer.tasks.tagger.find_tags", lambda *_: found)
     code, out, _ = run(capsys, "evaluate", folder / "tagger.npz", "--data", tmp_path / "t.conll")
     rows = {line.split()[0]: re.findall(r"[\d.]+", line) for line in out.splitlines()}
     assert code == 0 and "entities in 2 sentences" in out
@@ -990,8 +990,8 @@ def test_the_loss_and_accuracies_of_classes(folder):
     assert measured["validation"] == pytest.approx(np.mean(np.log1p(np.exp(z)) - t * z), rel=1e-5)
     assert measured["accuracy"] == pytest.approx(np.mean((z > 0) == t))
     assert sum(len(labels) for _, labels in recipe.known) == len(texts)
-    learnt = {tuple(row) for row in recipe.training[0]}
-    assert all(tuple(ids[ids > 0]) in learnt for (batch,), _ in recipe.known for ids in batch)
+    learned = {tuple(row) for row in recipe.training[0]}
+    assert all(tuple(ids[ids > 0]) in learned for (batch,), _ in recipe.known for ids in batch)
 
 
 @pytest.mark.parametrize("command", ["train", "evaluate", "files"])
@@ -1007,7 +1007,7 @@ def test_the_exact_match_of_each_task(capsys, folder, tmp_path, monkeypatch, com
         assert [len(text) for text in texts] == sorted(map(len, texts))
         return [[*(tokens[1].encode(answer[text].replace("x", "")) + 3), 2] for text in texts]
 
-    for module in ("cli.recipes.text_to_text", "cli.generate"):
+    for module in ("tasks.text_to_text", "cli.generate"):
         monkeypatch.setattr(f"numpy_transformer.{module}.greedy_decode", greedy)
     recipe = RECIPES["text2text"](loaded.settings, tokens)
     pairs = recipe.test
@@ -1099,7 +1099,7 @@ CLASSIFIER, TAGGER, MLM, TASKS = ([kind, *BASE[kind], "--data"] for kind in BASE
     ([*TAGGER, "narrow.conll"], "narrow.conll', line 3: .* the line has 1"),
     ([*TAGGER, "alone.conll"], "none can be held out to validate; give more"),
     ([*TAGGER, "none.conll"], "there is no file .*W-NUT"),
-    ([*TAGGER, "names.conll", "other.conll"], "'B-thing' is none of those that are learnt, O, B-loc, B-per, I-loc"),
+    ([*TAGGER, "names.conll", "other.conll"], "'B-thing' is none of those that are learned, O, B-loc, B-per, I-loc"),
     ([*TAGGER, "names.conll", "--epochs", 2], "both say how long"),
     ([*MLM, "short.txt"], "a text of 40 tokens is too short: .* 111 are needed"),
     ([*MLM, "empty.txt"], "empty.txt' is empty"), ([*MLM, "none.txt"], "cannot read"),

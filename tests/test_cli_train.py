@@ -15,9 +15,9 @@ from commands import refused, run
 
 import numpy_transformer as nt
 from numpy_transformer.cli import main
-from numpy_transformer.cli.recipes import LanguageModel, SequenceToSequence, default_settings
-from numpy_transformer.cli.recipes.sequence_to_sequence import hold_out
-from numpy_transformer.cli.runs import load_run
+from numpy_transformer.tasks import LanguageModel, SequenceToSequence, default_settings
+from numpy_transformer.tasks.sequence_to_sequence import hold_out
+from numpy_transformer.tasks.runs import load_run
 from numpy_transformer.training.checkpoint import read_checkpoint
 
 ROOT = Path(__file__).parents[1]
@@ -257,7 +257,7 @@ def test_texts_may_have_moved_but_not_changed(capsys, folder, tmp_path):
 
 def test_a_run_that_stopped_early_says_so_and_goes_on_with_more_patience(capsys, folder, tmp_path, monkeypatch):
     losses = iter([1.0, 2.0, 3.0, 4.0, 0.5])
-    monkeypatch.setattr("numpy_transformer.cli.recipes.language_model.evaluate", lambda *_: next(losses))
+    monkeypatch.setattr("numpy_transformer.tasks.language_model.evaluate", lambda *_: next(losses))
     out = tmp_path / "run.npz"
     code, text, _ = run(capsys, *LM, "--text", folder / "text.txt", "--out", out, "--patience", 2,
                         "--validate-every", 1)

@@ -187,7 +187,7 @@ def test_float32_has_no_float64_on_the_way(monkeypatch):
     monkeypatch.setattr(FlashAttention, "blocks", watched)
     q, k, v, dy = draw(dtype=np.float32)
     attention(q, k, v, random_mask(B, 1, 1, S))
-    assert {x.dtype for x in attention._memory[0]} == {np.dtype(np.float32), np.dtype(bool)}
+    assert {x.dtype for x in attention._saved[0]} == {np.dtype(np.float32), np.dtype(bool)}
     assert {x.dtype for x in attention.backward(dy)} | set(seen) == {np.dtype(np.float32)}
 
 
@@ -206,9 +206,9 @@ def test_arguments_stay_and_eval_keeps_nothing():
         np.testing.assert_array_equal(x, y)
         np.testing.assert_array_equal(x, z)
         assert not np.shares_memory(x, z)
-    assert not attention._memory and attention.weights is None
+    assert not attention._saved and attention.weights is None
     attention.eval()(*arrays[:3])
-    assert not attention.__dict__.get("_memory")
+    assert not attention.__dict__.get("_saved")
 
 
 def test_used_twice_in_one_forward():

@@ -117,7 +117,7 @@ def test_the_module_is_left_as_it_is():
     module(X.astype(np.float32))
     before, draws = module.state_dict(), module.dropout.rng.bit_generator.state
     assert nt.gradcheck(module, X, directions=1).ok
-    assert module.dropout.rng.bit_generator.state == draws and module.norm1.__dict__["_memory"]
+    assert module.dropout.rng.bit_generator.state == draws and module.norm1.__dict__["_saved"]
     for name, array in module.state_dict().items():
         np.testing.assert_array_equal(array, before[name])
     assert nt.gradcheck(module.eval(), X, directions=1).ok

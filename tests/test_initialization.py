@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import numpy_transformer as nt
-from numpy_transformer.support.initialization import initialize
+from numpy_transformer.models.initialization import initialize
 
 V, D, H, L, F = 300, 64, 4, 3, 256
 INITS = ("xavier", "keras", "gpt2", "bert")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import numpy_transformer as nt
-from numpy_transformer.support.erf import erf
+from numpy_transformer.layers.erf import erf
 
 
 def test_erf_is_within_1e_15_of_math_erf():
@@ -205,7 +205,7 @@ def test_layer_norm_of_whole_numbers_is_that_of_the_same_floats():
 
 
 def test_a_sum_that_is_handed_out_again_cannot_be_changed():
-    from numpy_transformer.support.arguments import constant
+    from numpy_transformer.layers.fast import constant
 
     with pytest.raises(ValueError, match="read-only"):
         constant(3, 1, np.dtype(np.float32))[0] = 2

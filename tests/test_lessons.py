@@ -28,20 +28,20 @@ MISTAKES = {                                # at least two for each lesson, in t
            "nt.CrossEntropyLoss.backward = (lambda f: lambda self, dy=1.0: f(self, dy) * self.count)("
            "nt.CrossEntropyLoss.backward)"],
     "02": ["nt.Linear.backward = lambda self, dy: 2 * dy @ self.weight.data.T if self.recall() is not None else 0",
-           "nt.Module.recall = lambda self: (lambda v: v[0] if len(v) == 1 else v)(self._memory.pop(0))"],
+           "nt.Module.recall = lambda self: (lambda v: v[0] if len(v) == 1 else v)(self._saved.pop(0))"],
     "03": ["nt.Embedding.backward = lambda self, dy: self.weight.grad.__setitem__("
            "i := self.recall(), self.weight.grad[i] + self.factor * dy)",
            "nt.Embedding.backward = lambda self, dy: np.add.at(self.weight.grad, self.recall(), dy)",
            "nt.Unembedding.backward = lambda self, dy: dy @ self.weight.data if self.recall() is not None else 0",
-           "nt.Module.recall = lambda self: (lambda v: v[0] if len(v) == 1 else v)(self._memory.pop(0))"],
+           "nt.Module.recall = lambda self: (lambda v: v[0] if len(v) == 1 else v)(self._saved.pop(0))"],
     "04": ["positions.sinusoid = lambda n, d: np.sin(np.arange(n)[:, None] / 10000 ** (np.arange(d) / d))",
            "nt.SinusoidalPositionalEncoding.backward = lambda self, dy: 2 * self.dropout.backward(dy)"],
     "05": ["nt.Softmax.backward = lambda self, dy: dy * self.recall()",
            "attention.math = type('m', (), {'sqrt': staticmethod(lambda d: 1.0)})"],
     "06": ["nt.causal_mask = lambda T, offset=0: np.triu(np.ones((T, offset + T), bool))[None, None]",
            "nt.padding_mask = lambda ids, pad_id=0: np.atleast_2d(ids != pad_id)[:, None, :, None]",
-           "attention.hide = lambda scores, mask: np.multiply(scores, mask, out=scores)",
-           "attention.hide = lambda scores, mask: np.add(scores, np.where(mask, 0, -1e9), out=scores)"],
+           "attention.mask_scores = lambda scores, mask: np.multiply(scores, mask, out=scores)",
+           "attention.mask_scores = lambda scores, mask: np.add(scores, np.where(mask, 0, -1e9), out=scores)"],
     "07": ["multi_head.split_heads = lambda x, H: x.reshape(*x.shape[:-2], H, x.shape[-2], -1)",
            "multi_head.merge_heads = lambda x: x.reshape(*x.shape[:-3], x.shape[-2], -1)",
            "nt.SelfAttention.backward = lambda self, dy: nt.MultiHeadAttention.backward(self, dy)[0]",
@@ -64,7 +64,7 @@ MISTAKES = {                                # at least two for each lesson, in t
            "nt.EncoderBlock.__init__ = lambda self, *a, **k: (old(self, *a, **k), "
            "setattr(self, 'pre_norm', not self.pre_norm))[0]",
            "old = nt.EncoderBlock.backward\nnt.EncoderBlock.backward = lambda self, dx: old(self, dx) + 1"],
-    "11": ["nt.MaskedMean.forward = lambda self, x, real=None: ("
+    "11": ["nt.MaskedMean.forward = lambda self, x, token_mask=None: ("
            "self.remember(np.full(x.shape[:-1], 1 / x.shape[-2])), x.mean(-2))[1]",
            "nt.MaskedMean.backward = lambda self, dy: (self.recall() > 0)[..., None] * dy[..., None, :]",
            "nt.BinaryCrossEntropyLoss.forward = lambda self, z, t: (setattr(self, 'count', z.size), "
@@ -82,7 +82,7 @@ MISTAKES = {                                # at least two for each lesson, in t
            "nt.Unembedding.backward = lambda self, dy: (self.recall(), dy @ self.weight.data)[1]",
            "nt.LearnedPositionalEmbedding.backward = lambda self, dy: ("
            "self.weight.grad.__iadd__(dy.mean(0)), self.recall(), dy)[2]"],
-    "13": ["nt.Module.recall = lambda self: (lambda v: v[0] if len(v) == 1 else v)(self._memory.pop(0))",
+    "13": ["nt.Module.recall = lambda self: (lambda v: v[0] if len(v) == 1 else v)(self._saved.pop(0))",
            "nt.CrossAttention.backward = lambda self, dy: nt.MultiHeadAttention.backward(self, dy)[:2]",
            "nt.EncoderDecoder.padding = lambda self, ids: None",
            "nt.NoamSchedule.rate = lambda self, n: self.scale * n ** -0.5"],
@@ -91,9 +91,9 @@ MISTAKES = {                                # at least two for each lesson, in t
            "from numpy_transformer import data\nold = data.corrupt\n"
            "data.corrupt = lambda ids, *rest: (lambda c, *others: (np.where(c != ids, 3, c), *others))("
            "*old(ids, *rest))",
-           "nt.TextEncoder.real = lambda self, ids, mask=None: None",
+           "nt.TextEncoder.token_mask = lambda self, ids, mask=None: None",
            "old = nt.MaskedLanguageModel.forward\nnt.MaskedLanguageModel.forward = lambda self, ids, mask=None, "
-           "segments=None, places=None: old(self, ids, mask, None, places)"],
+           "segments=None, positions=None: old(self, ids, mask, None, positions)"],
     "15": ["from numpy_transformer import data\n"
            "data.Pairs.assemble = lambda self, rows: (lambda s, t: ((s, t[:, :-1]), t[:, :-1]))("
            "self.padded(0, rows), self.padded(1, rows))",
@@ -101,7 +101,7 @@ MISTAKES = {                                # at least two for each lesson, in t
            "nt.CrossEntropyLoss.__init__ = lambda self, smoothing=0.0, ignore_id=None: old(self, smoothing)",
            "encoder_decoder.causal_mask = lambda T, seen=0: np.ones((1, 1, T, seen + T), bool)",
            "nt.EncoderDecoder.padding = lambda self, ids: None"],
-    "16": ["nt.RotaryEmbedding.backward = lambda self, dy: self.turn(dy, *self.recall())",
+    "16": ["nt.RotaryEmbedding.backward = lambda self, dy: self.rotate(dy, *self.recall())",
            "nt.RotaryEmbedding.pairs = lambda self, x: (x[..., :self.d_head // 2], x[..., self.d_head // 2:])",
            "nt.RMSNorm.backward = lambda self, dy: dy * self.gamma.data * self.recall()[1]",
            "old = nt.MultiHeadAttention.keys_and_values\n"

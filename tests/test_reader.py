@@ -5,7 +5,7 @@ import pytest
 
 from numpy_transformer.data import (BytePairTokenizer, KerasReader, SpacedTokenizer, WordTokenizer, builtin_text,
                                     tokenizer_from_json)
-from numpy_transformer.data.batches import IGNORE, PAD, LabelledTexts, TaggedTexts
+from numpy_transformer.data.batches import IGNORE, PAD, LabeledTexts, TaggedTexts
 from numpy_transformer.data.reader import CLS, MASK, SEP, SPECIAL, TextReader, plain_words
 
 TOKENS = WordTokenizer([" the", " cat", " sat", " ."])
@@ -53,7 +53,7 @@ def test_batches_of_labelled_and_of_tagged_texts():
     labels, tags = rng.integers(0, 3, 50), [rng.integers(0, 5, len(row)) for row in rows]
     for width in (None, 12):
         seen = []
-        for step, ((ids,), found) in enumerate(map(LabelledTexts(rows, labels, 8, seed=1, width=width), range(7))):
+        for step, ((ids,), found) in enumerate(map(LabeledTexts(rows, labels, 8, seed=1, width=width), range(7))):
             assert ids.shape[1] == (width or (ids != PAD).sum(1).max())
             seen += [(tuple(line[line != PAD].tolist()), label) for line, label in zip(ids, found.tolist())]
         assert sorted(seen) == sorted((tuple(row.tolist()), label) for row, label in zip(rows, labels.tolist()))

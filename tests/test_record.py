@@ -165,7 +165,7 @@ def test_afterwards_the_model_is_as_before_also_behind_an_error():
     with pytest.raises(ValueError, match="last dimension"), nt.record(feed) as tape:
         feed(np.ones((2, 5)))
     assert tape.calls == []
-    assert {id(module): set(vars(module)) - {"_memory"} for _, module in feed.named_modules()} == before
+    assert {id(module): set(vars(module)) - {"_saved"} for _, module in feed.named_modules()} == before
 
 
 def test_a_recorder_inside_a_recorder():

@@ -172,7 +172,7 @@ def test_note_001_has_as_many_parameters_as_keras_counts():
     (lambda m: m(np.ones((2, 3), int), None, np.zeros((2, 3), int)), "num_segments=2"),
     (lambda m: nt.SequenceClassifier(V, D, H, L, num_classes=0), "num_classes"),
     (lambda m: nt.TextEncoder(V, D, H, L, positions="alibi"), "'sinusoidal', 'learned', 'rotary'"),
-    (lambda m: built(nt.MaskedLanguageModel)(np.ones((1, 3), int), None, None, np.array([[3]])), "places"),
+    (lambda m: built(nt.MaskedLanguageModel)(np.ones((1, 3), int), None, None, np.array([[3]])), "positions"),
     (lambda m: nt.MaskedMean()(np.ones((2, 3, 4)), np.ones((2, 3))), "booleans"),
     (lambda m: nt.MaskedMean()(np.ones((2, 3, 4)), np.ones((3, 2), bool)), r"shape \(2, 3\)")])
 def test_what_does_not_fit_is_told(call, words):

@@ -87,7 +87,7 @@ def test_evaluation_weights_by_the_targets_that_count_and_leaves_the_model_as_it
     assert evaluate(network, criterion, parts) == pytest.approx(evaluate(network, criterion, [whole]), rel=1e-6)
     assert network.training and network.remembering and criterion.remembering
     assert [network.dropout.rng.bit_generator.state] == states                  # dropout drew nothing
-    assert not any(part.__dict__.get("_memory") for part in (*dict(network.named_modules()).values(), criterion))
+    assert not any(part.__dict__.get("_saved") for part in (*dict(network.named_modules()).values(), criterion))
     assert evaluate(network.eval(), criterion, parts) == evaluate(network, criterion, parts)
     assert not network.training
 

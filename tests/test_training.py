@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import numpy_transformer as nt
-from numpy_transformer.training import machine
+from numpy_transformer.training import process
 
 
 def scalar_adam(w, gradients, lr, beta1, beta2, eps, decay=0.0):
@@ -170,7 +170,7 @@ def test_a_step_is_the_five_lines():
         assert row["norm"] == pytest.approx(norm, rel=1e-3) and row["lr"] == pytest.approx(lr)
     for p, q in zip(model.parameters(), twin.parameters(), strict=True):
         np.testing.assert_allclose(p.data, q.data, atol=1e-5)
-    assert not any(part.__dict__.get("_memory") for _, part in model.named_modules())
+    assert not any(part.__dict__.get("_saved") for _, part in model.named_modules())
 
 
 def test_fit_goes_on_where_it_stopped_and_prints_the_mean_loss(capsys):
@@ -202,15 +202,15 @@ def test_the_norm_of_large_finite_gradients_is_finite():
 
 def test_blas_threads_are_set():
     libraries = [ctypes.CDLL(str(path)) for path in Path(np.__file__).parent.parent.glob("numpy.libs/*openblas*")]
-    found = [getattr(library, name.format("get")) for library in libraries for name in machine.NAMES
+    found = [getattr(library, name.format("get")) for library in libraries for name in process.NAMES
              if hasattr(library, name.format("get"))]
     if not found:
         pytest.skip("NumPy came without an OpenBLAS of its own")
     most = min(2, os.cpu_count())
     try:
-        assert machine.set_blas_threads(most) == 1 and found[0]() == most
+        assert process.set_blas_threads(most) == 1 and found[0]() == most
     finally:
-        assert machine.set_blas_threads(1) == most
+        assert process.set_blas_threads(1) == most
     assert found[0]() == 1
 
 

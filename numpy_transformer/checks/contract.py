@@ -10,7 +10,7 @@ from .gradcheck import Checker, Draws, generators, is_float
 
 
 def memories(module):
-    return [name for name, part in module.named_modules() if part.__dict__.get("_memory")]
+    return [name for name, part in module.named_modules() if part.__dict__.get("_saved")]
 
 
 def learns(module, *inputs):

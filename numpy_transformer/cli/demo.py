@@ -13,7 +13,7 @@ from .gradcheck import check_components, table
 from .parser import add_command, whole_number
 from .plot import readable
 from .plot_examples import masks
-from .recipes import LanguageModel, SequenceToSequence, default_settings, make_model, make_trainer
+from ..tasks import LanguageModel, SequenceToSequence, default_settings, make_model, make_trainer
 
 
 def add(commands):

@@ -102,10 +102,10 @@ class Shears(RotaryEmbedding):
     """A sign is lost: (a cos + b sin, a sin + b cos)"""
 
     def turn(self, x, cos, sin):
-        y = super().turn(x, cos, sin)
+        y = super().rotate(x, cos, sin)
         self.pairs(y)[0][...] += 2 * self.pairs(x)[1] * sin                     # right: a cos - b sin
         return y
 
     def backward(self, dy):
         cos, sin = self.recall()
-        return self.turn(dy, cos, sin)                      # the matrix is symmetric
+        return self.rotate(dy, cos, sin)                      # the matrix is symmetric

@@ -12,7 +12,7 @@ TRAINING, VALIDATION, TEST = 100_000, 500, 2_000         # pairs
 
 
 @dataclass
-class Task:
+class GeneratedPairs:
     """Lists of (source, target) texts; no source occurs twice, in one list or in two."""
 
     name: str
@@ -52,10 +52,10 @@ def dates(seed):
     """
     years = np.random.default_rng([seed, 4]).permutation(YEARS).tolist()
     test, validation, training = sorted(years[:10]), sorted(years[10:12]), sorted(years[12:])
-    return Task("dates", date_pairs(training), date_pairs(validation), date_pairs(test), tuple(test))
+    return GeneratedPairs("dates", date_pairs(training), date_pairs(validation), date_pairs(test), tuple(test))
 
 
-TASKS = {"copy": copy, "reverse": reverse, "sort": sort, "dates": dates}
+GENERATED_PAIRS = {"copy": copy, "reverse": reverse, "sort": sort, "dates": dates}
 
 
 def distinct_words(rng, letters, shortest, longest):
@@ -70,4 +70,4 @@ def distinct_words(rng, letters, shortest, longest):
 
 def split(name, sources, targets):
     pairs = list(zip(sources, targets))
-    return Task(name, pairs[:TRAINING], pairs[TRAINING:-TEST], pairs[-TEST:])
+    return GeneratedPairs(name, pairs[:TRAINING], pairs[TRAINING:-TEST], pairs[-TEST:])

@@ -1,11 +1,11 @@
 """A language model on one text."""
 
-from ...data import TextWindows, builtin_text, read_text
-from ...layers import CrossEntropyLoss
-from ...layers.feed_forward import ACTIVATIONS
-from ...models import CausalLanguageModel
-from ...training.trainer import evaluate
-from ..settings import Setting, choice, count, rate, switch
+from ..data import TextWindows, builtin_text, read_text
+from ..layers import CrossEntropyLoss
+from ..layers.feed_forward import ACTIVATIONS
+from ..models import CausalLanguageModel
+from ..training.trainer import evaluate
+from .settings import Setting, choice, count, rate, switch
 from .parts import digest, init_setting, train_tokenizer, training_settings
 
 
@@ -14,7 +14,7 @@ class LanguageModel:
 
     name, title, model_class = "lm", "a language model on a text", CausalLanguageModel
     source = [
-        Setting("text", None, "UTF-8 text; if left out, the language reference that Python carries", str),
+        Setting("text", None, "UTF-8 text; if left out, the language reference that Python carries"),
         choice("tokenizer", "char", "what a token is", "char", "bpe", "word"),
         count("vocab_size", 1256, "tokens of bpe (256 bytes and the merges) and word", 258)]
     model = [

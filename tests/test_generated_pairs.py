@@ -4,7 +4,7 @@ import re
 import numpy as np
 import pytest
 
-from numpy_transformer.data import TASKS
+from numpy_transformer.data import GENERATED_PAIRS
 from numpy_transformer.data.dates import written_forms
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
@@ -12,7 +12,7 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 @pytest.fixture(scope="module")
 def tasks():
-    return {name: make(5) for name, make in TASKS.items()}
+    return {name: make(5) for name, make in GENERATED_PAIRS.items()}
 
 
 def lists(task):
@@ -49,18 +49,18 @@ def test_symbols_and_lengths(tasks, name, letters, lengths):
         assert set("".join(source for source, _ in pairs)) == set(letters)
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", GENERATED_PAIRS)
 def test_no_source_occurs_twice_in_a_list_or_in_two(tasks, name):
     sources = [source for pairs in lists(tasks[name]) for source, _ in pairs]
     assert len(set(sources)) == len(sources)
     assert tasks[name].name == name
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", GENERATED_PAIRS)
 def test_a_task_depends_on_the_seed_alone(name, monkeypatch):
-    monkeypatch.setattr("numpy_transformer.data.tasks.TRAINING", 2_000)             # fewer pairs, to be quick
-    monkeypatch.setattr("numpy_transformer.data.tasks.YEARS", range(1990, 2010))
-    one, again, other = TASKS[name](5), TASKS[name](5), TASKS[name](6)
+    monkeypatch.setattr("numpy_transformer.data.generated_pairs.TRAINING", 2_000)             # fewer pairs, to be quick
+    monkeypatch.setattr("numpy_transformer.data.generated_pairs.YEARS", range(1990, 2010))
+    one, again, other = GENERATED_PAIRS[name](5), GENERATED_PAIRS[name](5), GENERATED_PAIRS[name](6)
     assert one == again
     assert all(pairs != others for pairs, others in zip(lists(one), lists(other)))
 

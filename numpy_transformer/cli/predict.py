@@ -10,10 +10,10 @@ from ..layers import Softmax
 from ..training.checkpoint import check_writable
 from .generate import batches, standard_input
 from .parser import add_command, whole_number
-from .recipes.classifier import classify
-from .recipes.encoder import in_order, said_of_cuts
-from .recipes.tagger import find_tags
-from .runs import ENCODERS, load_run
+from ..tasks.classifier import classify
+from ..tasks.encoder import in_order, said_of_cuts
+from ..tasks.tagger import find_tags
+from ..tasks.runs import ENCODERS, load_run
 
 
 def add(commands):

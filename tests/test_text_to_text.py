@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from numpy_transformer.data import tasks
-from numpy_transformer.data.prefixed import MixedTokenizer, TextToText, summarize, task_of, text_to_text
+from numpy_transformer.data import generated_pairs
+from numpy_transformer.data.text_to_text import MixedTokenizer, TextToText, summarize, generate_text_to_text, task_of
 from numpy_transformer.data.tokenizers import tokenizer_from_json
 
 NAMES = "reverse", "sort", "date", "summarize"
@@ -20,7 +20,7 @@ WHOLE_OF = {part: whole for whole, parts in {
 
 @pytest.fixture(scope="module")
 def mixture():
-    return text_to_text(5)
+    return generate_text_to_text(5)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_no_source_occurs_twice_in_a_list_or_in_two(mixture):
     assert len(set(sources)) == len(sources) == 168_500
 
 
-@pytest.mark.parametrize("name, make", [("reverse", tasks.reverse), ("sort", tasks.sort), ("date", tasks.dates)])
+@pytest.mark.parametrize("name, make", [("reverse", generated_pairs.reverse), ("sort", generated_pairs.sort), ("date", generated_pairs.dates)])
 def test_pairs_are_drawn_from_the_same_list_of_the_task_and_seed(mixture, name, make):
     for mixed, pairs in zip(lists(mixture), lists(make(5))):
         assert set(of(name, mixed)) <= set(pairs)
@@ -136,9 +136,9 @@ def test_all_sentences_are_told_in_the_same_words(mixture, word, count):
 
 @pytest.mark.parametrize("make", [summarize, text_to_text])
 def test_a_list_depends_on_the_seed_alone(make, monkeypatch):
-    monkeypatch.setattr("numpy_transformer.data.tasks.TRAINING", 2_000)                 # fewer pairs, to be quick
-    monkeypatch.setattr("numpy_transformer.data.tasks.YEARS", range(1990, 2010))
-    monkeypatch.setattr("numpy_transformer.data.prefixed.SHARES", dict.fromkeys(NAMES, 1_000))
+    monkeypatch.setattr("numpy_transformer.data.generated_pairs.TRAINING", 2_000)                 # fewer pairs, to be quick
+    monkeypatch.setattr("numpy_transformer.data.generated_pairs.YEARS", range(1990, 2010))
+    monkeypatch.setattr("numpy_transformer.data.text_to_text.SHARES", dict.fromkeys(NAMES, 1_000))
     one, again, other = make(5), make(5), make(6)
     assert one == again
     assert all(set(pairs) != set(others) for pairs, others in zip(lists(one), lists(other)))

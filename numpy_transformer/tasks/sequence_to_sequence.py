@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from ...data import EOS, PAD, TASKS, Pairs, limit_length, read_pairs
-from ...layers import CrossEntropyLoss
-from ...layers.feed_forward import ACTIVATIONS
-from ...models import EncoderDecoder
-from ..settings import Setting, choice, count, rate, switch
+from ..data import EOS, PAD, GENERATED_PAIRS, Pairs, limit_length, read_pairs
+from ..layers import CrossEntropyLoss
+from ..layers.feed_forward import ACTIVATIONS
+from ..models import EncoderDecoder
+from .settings import Setting, choice, count, rate, switch
 from .language_model import LanguageModel
 from .parts import digest, init_setting, train_tokenizer, training_settings
 
@@ -19,9 +19,9 @@ class SequenceToSequence:
     name, title, model_class = "seq2seq", "an encoder-decoder on pairs of texts", EncoderDecoder
     source = [
         choice("task", None, "a generated task: dates are read as 1999-03-03, letters are copied, reversed or sorted",
-               *TASKS),
-        Setting("source", None, "UTF-8 text, a sentence a line", str),
-        Setting("target", None, "its translation, line by line", str),
+               *GENERATED_PAIRS),
+        Setting("source", None, "UTF-8 text, a sentence a line"),
+        Setting("target", None, "its translation, line by line"),
         choice("tokenizer", "bpe", "what a token of the files is; the tasks have characters", "char", "bpe", "word"),
         count("vocab_size", 4000, "tokens of bpe (256 bytes and the merges) and word, of each side", 258),
         count("max_len", 100, "longest sentence in tokens, begin and end included", 3),
@@ -65,7 +65,7 @@ class SequenceToSequence:
             raise ValueError("name what to learn: either --task copy, reverse, sort or dates, or --source FILE and "
                              "--target FILE, both of them")
         if s["task"]:
-            self.task = TASKS[s["task"]](s["seed"])
+            self.task = GENERATED_PAIRS[s["task"]](s["seed"])
             training, validation, self.test, self.report = self.task.training, self.task.validation, self.task.test, []
             self.tokenizers = tokenizers or self.task.tokenizers()
             longest = max(len(text) for pair in training + validation + self.test for text in pair) + 2
@@ -88,10 +88,10 @@ class SequenceToSequence:
                             f"validate; {self.batches.padding:.1%} of a batch is padding")
 
     def train_tokenizers(self, training, pairs):
-        learnt, whole = (list(map("\n".join, zip(*part))) for part in (training, pairs))
+        learned, whole = (list(map("\n".join, zip(*part))) for part in (training, pairs))
         if self.settings["tie"]:
-            return [train_tokenizer(self.settings, "\n".join(learnt), "\n".join(whole))] * 2
-        return [train_tokenizer(self.settings, *texts) for texts in zip(learnt, whole)]
+            return [train_tokenizer(self.settings, "\n".join(learned), "\n".join(whole))] * 2
+        return [train_tokenizer(self.settings, *texts) for texts in zip(learned, whole)]
 
     def config(self):
         s = self.settings

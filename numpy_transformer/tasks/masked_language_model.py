@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from ...data.batches import IGNORE
-from ...data.bigrams import Bigrams
-from ...data.masked import MaskedWindows, masked_accuracy
-from ...data.reader import MASK
-from ...data.text import builtin_text, read_text
-from ...layers import CrossEntropyLoss
-from ...models import MaskedLanguageModel
-from ..settings import paths, rate
+from ..data.batches import IGNORE
+from ..data.bigrams import Bigrams
+from ..data.masked import MaskedWindows, masked_accuracy
+from ..data.reader import MASK
+from ..data.text import builtin_text, read_text
+from ..layers import CrossEntropyLoss
+from ..models import MaskedLanguageModel
+from .settings import paths, rate
 from .encoder import EncoderRecipe, encoder_settings, measure, text_settings
 from .parts import digest, training_settings
 

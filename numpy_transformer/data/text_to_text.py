@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .tasks import TEST, Task, dates, reverse, sort
+from .generated_pairs import TEST, GeneratedPairs, dates, reverse, sort
 from .tokenizers import MixedTokenizer
 
 SHARES = {"reverse": 30_000, "sort": 50_000, "date": 40_000, "summarize": 40_000}       # training pairs
@@ -24,7 +24,7 @@ ENDINGS = [f"{verb} {adjective}." for verb in VERBS for adjective in ADJECTIVES]
 
 
 @dataclass
-class TextToText(Task):
+class TextToText(GeneratedPairs):
     """A mixture of tasks: each source begins with the name of its own."""
 
     def tokenizers(self):
@@ -38,7 +38,7 @@ class TextToText(Task):
         return (MixedTokenizer([*map("{}: ".format, SHARES), "The", *map(" {}".format, words), *characters]),) * 2
 
 
-def text_to_text(seed):
+def generate_text_to_text(seed):
     """Words to reverse and to sort, dates to read and texts to summarize, drawn from the tasks of the same seed.
 
     The dates of the test are of years held out, its summaries are sentences held out.
@@ -73,7 +73,7 @@ def summarize(seed):
     topics = [(whole, f"The {whole} {ending}") for whole in PARTS for ending in ENDINGS]
     topics = [topics[i] for i in rng.permutation(len(topics))]
     tenth = len(topics) // 10
-    return Task("summarize", summaries(rng, topics[2 * tenth:], SHARES["summarize"]),
+    return GeneratedPairs("summarize", summaries(rng, topics[2 * tenth:], SHARES["summarize"]),
                 summaries(rng, topics[tenth:2 * tenth], VALIDATION), summaries(rng, topics[:tenth], TEST))
 
 

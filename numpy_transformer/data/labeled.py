@@ -17,7 +17,7 @@ FORMS = ("one folder aclImdb, its .tar.gz, one .csv or .tsv with named columns, 
 
 
 @dataclass
-class Labelled:
+class Labeled:
     """Texts with labels in three lists, in the order of what they were read from: often one class after another."""
 
     labels: list                        # names, in the order of their ids
@@ -27,8 +27,8 @@ class Labelled:
     report: list                        # sentences that say what was dropped or found on the way
 
 
-def read_labelled(paths, text_column="text", label_column="label", labels=None, progress=None):
-    """The Labelled of a list of paths; what they are decides how they are read.
+def read_labeled(paths, text_column="text", label_column="label", labels=None, progress=None):
+    """The Labeled of a list of paths; what they are decides how they are read.
 
     - A folder aclImdb, or the one it lies in, or its .tar.gz: see acl_imdb.read_reviews.
     - Two or more files with one text per line and a class each: see label_files.read_class_files.
@@ -62,7 +62,7 @@ def read_parts(paths, text_column, label_column, labels, progress):
 
 
 def count_files(paths):
-    """How often read_labelled calls progress, or None if that is not known before an archive is read."""
+    """How often read_labeled calls progress, or None if that is not known before an archive is read."""
     paths = as_list(paths)
     if [kind_of(path) for path in paths] != ["reviews"]:
         return len(paths)
@@ -98,7 +98,7 @@ def check_known(labels):
 
 
 def assemble(parts, labels, report, source):
-    """The Labelled of {"training": [(text, name)], ...}; ids are in the order of `labels`, or of the sorted names."""
+    """The Labeled of {"training": [(text, name)], ...}; ids are in the order of `labels`, or of the sorted names."""
     rows = {part: parts.get(part, []) for part in ("training", "validation", "test")}
     counts = {part: {name for _, name in rows[part]} for part in rows}
     found = set().union(*counts.values())
@@ -109,7 +109,7 @@ def assemble(parts, labels, report, source):
         check_classes(names, counts["training"], source)
     report = report + missing(names, counts) + shared(rows)
     ids = {name: i for i, name in enumerate(names)}
-    return Labelled(names, *([(text, ids[name]) for text, name in rows[part]] for part in rows), report)
+    return Labeled(names, *([(text, ids[name]) for text, name in rows[part]] for part in rows), report)
 
 
 def check_classes(names, learned, source):

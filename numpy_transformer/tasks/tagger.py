@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from ...data.batches import IGNORE, TaggedTexts
-from ...data.conll import read_conll
-from ...data.entities import entity_scores, scores_table, tag_baseline, to_bio
-from ...data.tagged import tagged_sentences
-from ...layers import CrossEntropyLoss
-from ...models import TokenClassifier
-from ...training.trainer import evaluate
-from ..settings import paths
+from ..data.batches import IGNORE, TaggedTexts
+from ..data.conll import read_conll
+from ..data.entities import entity_scores, scores_table, tag_baseline, to_bio
+from ..data.tagged import tagged_sentences
+from ..layers import CrossEntropyLoss
+from ..models import TokenClassifier
+from ..training.trainer import evaluate
+from .settings import paths
 from .classifier import hold_out_tenth
 from .encoder import BATCH, EPOCHS, PRETRAINED, EncoderRecipe, encoder_settings, text_settings
 from .parts import digest, training_settings
@@ -32,20 +32,20 @@ class Tagger(EncoderRecipe):
 
     def __init__(self, settings, tokenizers=None):
         self.settings = s = settings
-        self.learnt, self.held_out, test = read_data(s)
+        self.learned, self.held_out, test = read_data(s)
         self.test = test or self.held_out
-        known = self.learnt + self.held_out if len(s["data"] or []) == 1 else self.learnt
+        known = self.learned + self.held_out if len(s["data"] or []) == 1 else self.learned
         self.labels = ["O", *sorted({tag for _, tags in known for tag in tags} - {"O"})]
-        self.read_with(tokenizers, [" ".join(words) for words, _ in self.learnt])
-        sides, lost = zip(*(examples(self.reader, self.labels, part) for part in (self.learnt, self.held_out)))
+        self.read_with(tokenizers, [" ".join(words) for words, _ in self.learned])
+        sides, lost = zip(*(examples(self.reader, self.labels, part) for part in (self.learned, self.held_out)))
         self.report = [f"left out {sum(lost):,} words: behind the first {s['max_len']} tokens of their sentence "
                        "(--max-len), or signs that --lower does not read"] if any(lost) else []
         self.batches = TaggedTexts(*sides[0], s["batch_size"], s["seed"])
         self.validation = TaggedTexts(*sides[1], BATCH, 0).batches()
         self.count_steps()
-        self.corpus = {"labels": self.labels, "sha256": digest(repr((self.learnt, self.held_out)))}
+        self.corpus = {"labels": self.labels, "sha256": digest(repr((self.learned, self.held_out)))}
         tested = f"{len(test):,}" if test else "none"
-        self.description = (f"{len(self.learnt):,} sentences of {s['data'][0] if s['data'] else GENERATED}, "
+        self.description = (f"{len(self.learned):,} sentences of {s['data'][0] if s['data'] else GENERATED}, "
                             f"{len(self.held_out):,} to validate, {tested} to test; tags: {', '.join(self.labels)}")
 
     def config(self):
@@ -66,7 +66,7 @@ class Tagger(EncoderRecipe):
         yield f"on the {'sentences that validate, as there is no test' if self.test is self.held_out else 'test'}:"
         yield from tagged(model, self.reader, self.labels, self.test)
         right = [tags for _, tags in self.test]
-        words = entity_scores(right, tag_baseline(self.learnt, [words for words, _ in self.test])).all
+        words = entity_scores(right, tag_baseline(self.learned, [words for words, _ in self.test])).all
         yield (f"each word's most frequent tag: F1 {words.f1:.2%}, precision {words.precision:.2%}, recall "
                f"{words.recall:.2%}")
 
@@ -85,11 +85,11 @@ def read_data(settings):
         return made.training, made.validation, made.test
     if len(files) > 3:
         raise ValueError(f"--data names {len(files)} files; give at most 3: to learn from, to validate, to test")
-    learnt, *others = [[(words, to_bio(tags)) for words, tags in read_conll(path)] for path in files]
+    learned, *others = [[(words, to_bio(tags)) for words, tags in read_conll(path)] for path in files]
     if not others:
-        learnt, held_out = hold_out_tenth(learnt, settings["seed"])
+        learned, held_out = hold_out_tenth(learned, settings["seed"])
         others = [held_out]
-    return learnt, others[0], others[1] if len(others) > 1 else []
+    return learned, others[0], others[1] if len(others) > 1 else []
 
 
 def examples(reader, labels, sentences):
@@ -106,7 +106,7 @@ def examples(reader, labels, sentences):
 
 def label_id(known, tag):
     if tag not in known:
-        raise ValueError(f"the tag {tag!r} is none of those that are learnt, {', '.join(known)}; learn from sentences "
+        raise ValueError(f"the tag {tag!r} is none of those that are learned, {', '.join(known)}; learn from sentences "
                          "that have it, or take it out")
     return known[tag]
 

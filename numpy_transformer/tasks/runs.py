@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ..module import Module
 from ..training.checkpoint import read_checkpoint, weights
-from .recipes import RECIPES, default_settings, load_tokenizers
+from . import RECIPES, default_settings, load_tokenizers
 
 TITLES = {"lm": "a language model: `generate` goes on from a text with it",
           "seq2seq": "an encoder-decoder: `translate` uses it",

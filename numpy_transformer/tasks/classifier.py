@@ -4,14 +4,14 @@ from collections import Counter
 
 import numpy as np
 
-from ...data.baselines import BagOfWords
-from ...data.batches import LabelledTexts
-from ...data.film_reviews import reviews
-from ...data.labelled import count_files, kind_of, read_labelled, shared
-from ...layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
-from ...models import SequenceClassifier
-from ...training.progress import Progress
-from ..settings import Setting, choice, count, paths, rate, switch
+from ..data.baselines import BagOfWords
+from ..data.batches import LabeledTexts
+from ..data.film_reviews import reviews
+from ..data.labeled import count_files, kind_of, read_labeled, shared
+from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
+from ..models import SequenceClassifier
+from ..training.progress import Progress
+from .settings import Setting, choice, count, paths, rate, switch
 from .encoder import (BATCH, EPOCHS, PRETRAINED, EncoderRecipe, encoder_settings, in_order, measure, said_of_cuts,
                       text_settings)
 from .parts import digest, training_settings
@@ -27,8 +27,8 @@ class Classifier(EncoderRecipe):
     source = [
         paths("data", "texts with labels: a folder aclImdb or its .tar.gz; two or more files with a class each and a "
                       f"text per line; a .csv or .tsv with named columns; if left out, {GENERATED}"),
-        Setting("text_column", "text", "of a .csv or .tsv", str),
-        Setting("label_column", "label", "of a .csv or .tsv", str),
+        Setting("text_column", "text", "column of the texts in a .csv or .tsv", metavar="NAME"),
+        Setting("label_column", "label", "column of the labels in a .csv or .tsv", metavar="NAME"),
         *text_settings("word", 2000, lower=True, max_len=64),
         choice("reading", "bert", "bert: [CLS] text [SEP]; keras: [CLS] and the words in lower case without "
                                   "punctuation, as keras.datasets.imdb has them", "bert", "keras")]
@@ -58,7 +58,7 @@ class Classifier(EncoderRecipe):
     def __init__(self, settings, tokenizers=None):
         self.settings = s = settings
         if s["pretrained"] and s["reading"] == "keras":
-            raise ValueError(f"--pretrained {s['pretrained']!r} has learnt from texts with [SEP] and punctuation, "
+            raise ValueError(f"--pretrained {s['pretrained']!r} has learned from texts with [SEP] and punctuation, "
                              "which --reading keras leaves out; use --reading bert, or train without --pretrained")
         data = read_data(s)
         self.labels, self.report = data.labels, list(data.report)
@@ -80,7 +80,7 @@ class Classifier(EncoderRecipe):
                             f"to validate, {tested} to test; {len(self.labels)} labels: {', '.join(self.labels[:MOST])}")
 
     def make_batches(self, training, validation):
-        """Batches to learn from, to validate, and of as many `known` texts that are learnt from."""
+        """Batches to learn from, to validate, and of as many `known` texts that are learned from."""
         s, width = self.settings, None if self.settings["mask_padding"] else self.settings["max_len"]
         self.training = ids_and_labels(self.reader, training)
         self.held_out = held_out = ids_and_labels(self.reader, validation)
@@ -91,8 +91,8 @@ class Classifier(EncoderRecipe):
         drawn = np.random.default_rng([s["seed"], 10]).permutation(len(self.training[0]))[:len(held_out[0])]
         known = [[side[i] for i in drawn] for side in self.training]
         pool = 100 if width is None else 1      # texts of similar length side by side gain nothing at a fixed width
-        self.batches = LabelledTexts(*self.training, s["batch_size"], s["seed"], pool, width)
-        self.validation, self.known = (LabelledTexts(*rows, BATCH, 0, width=width).batches()
+        self.batches = LabeledTexts(*self.training, s["batch_size"], s["seed"], pool, width)
+        self.validation, self.known = (LabeledTexts(*rows, BATCH, 0, width=width).batches()
                                        for rows in (held_out, known))
 
     def config(self):
@@ -104,7 +104,7 @@ class Classifier(EncoderRecipe):
         return BinaryCrossEntropyLoss() if len(self.labels) == 2 else CrossEntropyLoss(smoothing)
 
     def validate(self, model):
-        """A function that measures loss and accuracy, and the accuracy on as many texts that are learnt from."""
+        """A function that measures loss and accuracy, and the accuracy on as many texts that are learned from."""
         return lambda: {**measure(model, self.criterion(), self.validation),
                         "training_accuracy": measure(model, self.criterion(), self.known)["accuracy"]}
 
@@ -132,11 +132,11 @@ def is_table(settings):
 
 
 def read_data(settings, labels=None):
-    """The Labelled that the settings name, with a bar."""
+    """The Labeled that the settings name, with a bar."""
     if not settings["data"]:
         return reviews(settings["seed"])
     with Progress(count_files(settings["data"]) or 50_000, "reading", "file") as progress:
-        return read_labelled(settings["data"], settings["text_column"], settings["label_column"], labels,
+        return read_labeled(settings["data"], settings["text_column"], settings["label_column"], labels,
                              progress.advance)
 
 

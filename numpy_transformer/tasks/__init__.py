@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from ...data import tokenizer_from_json
-from ...training import AdamW, ConstantSchedule, CosineSchedule, NoamSchedule, Trainer
+from ..data import tokenizer_from_json
+from ..training import AdamW, ConstantSchedule, CosineSchedule, NoamSchedule, Trainer
 from .classifier import Classifier
 from .language_model import LanguageModel
-from .masked import Masked
+from .masked_language_model import Masked
 from .sequence_to_sequence import SequenceToSequence
 from .tagger import Tagger
 from .text_to_text import TextToText

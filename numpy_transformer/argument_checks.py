@@ -1,40 +1,6 @@
-"""What the components share before the mathematics begins: checks of arguments, and `rows`."""
-
-import functools
+"""Checks of arguments that the components share: each raises an error that names the value, the limit and the remedy."""
 
 import numpy as np
-
-
-def rows(x):
-    """(..., n) -> (N, n), a view where possible: one large matmul instead of a batch of small ones."""
-    return x.reshape(-1, x.shape[-1])
-
-
-def row_sums(x, weight=1):
-    """(..., n) -> (..., 1): as a matmul it is four times as quick as x.sum(-1, keepdims=True)."""
-    return x @ constant(x.shape[-1], weight, x.dtype)[:, None]
-
-
-def row_means(x):
-    return row_sums(x, 1 / x.shape[-1])
-
-
-def column_sums(x):
-    """(..., n) -> (n,): the sum over all rows."""
-    x = rows(x)
-    return constant(len(x), 1, x.dtype) @ x
-
-
-@functools.lru_cache
-def constant(n, value, dtype):
-    array = np.full(n, value, np.result_type(dtype, np.float32))
-    array.flags.writeable = False               # it is handed out again and again
-    return array
-
-
-def row_dots(x, y):
-    """(..., n) and (..., n) or (n,) -> (..., 1): sum of x y over the last axis, without an array for the products."""
-    return np.vecdot(x.conj(), y)[..., None] if y.ndim > 1 else x @ y[:, None]      # vecdot conjugates x: undo that
 
 
 def check_array(layer, *arrays):
@@ -69,7 +35,7 @@ def check_choice(name, value, choices):
         raise ValueError(f"{name} = {value!r} is unknown; choose one of {', '.join(map(repr, choices))}")
 
 
-def read_text(ids, max_len, segments=None):
+def check_ids(ids, max_len, segments=None):
     """ids of one text (T,) or several (B, T), T from 1 to max_len, as an array; segments have the same shape."""
     ids = np.asarray(ids)
     if not (ids.ndim in (1, 2) and ids.size and ids.shape[-1] <= max_len):
@@ -80,7 +46,7 @@ def read_text(ids, max_len, segments=None):
     return ids
 
 
-def real_tokens(mask, shape):
+def check_token_mask(mask, shape):
     """A mask of tokens as an array: booleans, True = real token."""
     mask = np.asarray(mask)
     if mask.dtype != bool or mask.shape != shape:
@@ -89,7 +55,7 @@ def real_tokens(mask, shape):
     return mask
 
 
-def integer_ids(ids, size, what, limit_name):
+def check_integers(ids, size, what, limit_name):
     """ids as an integer array, each in [0, size)."""
     ids = np.asarray(ids)
     if ids.dtype.kind not in "iu":

@@ -2,8 +2,8 @@
 
 import math
 
-from .arguments import check_choice
-from .initial import normal, truncated_normal, uniform
+from ..argument_checks import check_choice
+from ..layers.initial_weights import normal, truncated_normal, uniform
 
 
 def initialize(model, init, rng):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from numpy_transformer.data import acl_imdb, review_archive, review_cache
-from numpy_transformer.data.labelled import count_files, read_labelled
+from numpy_transformer.data.labeled import count_files, read_labeled
 
 REVIEWS = {"train/neg/0_3.txt": "dull", "train/neg/10_1.txt": "bad<br /><br />end", "train/neg/2_4.txt": "caf\u00e9",
            "train/pos/0_9.txt": "fine", "test/neg/0_2.txt": "poor", "test/pos/0_10.txt": "great",
@@ -64,7 +64,7 @@ def write(tmp_path, name, content):
 def refused(match, paths, **options):
     """The one sentence that comes."""
     with pytest.raises(ValueError, match=match) as caught:
-        read_labelled(paths if isinstance(paths, list) else [paths], **options)
+        read_labeled(paths if isinstance(paths, list) else [paths], **options)
     assert "\n" not in str(caught.value)
 
 
@@ -75,14 +75,14 @@ def contents(data):
 @pytest.mark.parametrize("above", [False, True])
 def test_the_folder_is_read_by_number_and_the_other_files_are_left_out(tmp_path, above):
     root = folder(tmp_path, REVIEWS | OTHERS)
-    data = read_labelled([tmp_path if above else root])
+    data = read_labeled([tmp_path if above else root])
     assert contents(data) == (["neg", "pos"], TRAINING, [], TEST, COUNTS + [SHARED])
 
 
 @pytest.mark.parametrize("prefix", ["aclImdb/", "./aclImdb/", ""])
 def test_the_archive_holds_the_same_as_the_folder(tmp_path, prefix):
     path = archive(tmp_path, review_members(REVIEWS | OTHERS, prefix))
-    data = read_labelled([str(path)])
+    data = read_labeled([str(path)])
     assert contents(data)[:4] == (["neg", "pos"], TRAINING, [], TEST)
     digest = hashlib.md5(path.read_bytes()).hexdigest()
     assert data.report == [f"'aclImdb_v1.tar.gz' has the MD5 {digest}, the published archive "
@@ -96,12 +96,12 @@ def test_what_is_as_published_is_not_reported(tmp_path, monkeypatch):
     path = archive(tmp_path, review_members(files))
     monkeypatch.setattr(acl_imdb, "PUBLISHED", 1)
     monkeypatch.setattr(acl_imdb, "MD5", hashlib.md5(path.read_bytes()).hexdigest())
-    assert read_labelled([path]).report == []
+    assert read_labeled([path]).report == []
 
 
 def test_a_member_that_comes_twice_counts_once_as_if_it_were_unpacked(tmp_path):
     path = archive(tmp_path, review_members() + review_members({"train/pos/0_9.txt": "finer"}))
-    assert read_labelled([path]).training == TRAINING[:3] + [("finer", 1)]
+    assert read_labeled([path]).training == TRAINING[:3] + [("finer", 1)]
 
 
 def test_progress_is_told_once_per_review_also_from_the_cache(tmp_path):
@@ -109,7 +109,7 @@ def test_progress_is_told_once_per_review_also_from_the_cache(tmp_path):
     for source, total in ((root, 7), (path, None)):
         for _ in range(2):
             calls = []
-            read_labelled([source], progress=lambda: calls.append(1))
+            read_labeled([source], progress=lambda: calls.append(1))
             assert len(calls) == 7 and count_files([source]) == total
 
 
@@ -133,7 +133,7 @@ def test_a_class_whose_folder_is_empty_is_told(tmp_path):
 
 
 def test_empty_reviews_are_dropped_and_counted(tmp_path):
-    data = read_labelled([folder(tmp_path, REVIEWS | {"train/pos/7_9.txt": "", "train/pos/8_9.txt": "\n"})])
+    data = read_labeled([folder(tmp_path, REVIEWS | {"train/pos/7_9.txt": "", "train/pos/8_9.txt": "\n"})])
     assert data.training == TRAINING and "dropped 2 of 3 reviews in train/pos: empty" in data.report
     assert "train/pos has 3 reviews, the published data 12,500" in data.report
 
@@ -181,7 +181,7 @@ def test_an_archive_with_a_member_that_has_no_place_there_is_refused(tmp_path, n
 
 def test_bombs_are_refused(tmp_path, monkeypatch):
     most = archive(tmp_path, [member("aclImdb/x", b"\0" * 10_000_000), *review_members()], "most.tgz")
-    assert read_labelled([most]).training == TRAINING
+    assert read_labeled([most]).training == TRAINING
     large = archive(tmp_path, review_members() + [member("aclImdb/x", b"\0" * 10_000_001)])
     refused("'aclImdb/x' has 10,000,001 bytes, but at most 10,000,000 are read", large)
     header = archive(tmp_path, [member("a" * 10_001_000), *review_members()], "header.tgz")    # a name of 10 MB
@@ -207,7 +207,7 @@ def test_a_sparse_member_whose_bytes_are_not_in_the_archive_is_refused(tmp_path)
 
 def test_a_long_text_of_a_table_is_read_whole(tmp_path):
     (tmp_path / "long.csv").write_text("text,label\n" + 200_000 * "a" + ",x\nb,y\n")
-    assert len(read_labelled([tmp_path / "long.csv"]).training[0][0]) == 200_000
+    assert len(read_labeled([tmp_path / "long.csv"]).training[0][0]) == 200_000
 
 
 @pytest.mark.parametrize("damage", [
@@ -224,11 +224,11 @@ def test_a_damaged_archive_is_one_sentence(tmp_path, damage):
 
 def test_the_cache_gives_the_same_again_without_reading_a_review(tmp_path, monkeypatch):
     root = folder(tmp_path, REVIEWS | {"train/neg/3_3.txt": ""})
-    first = read_labelled([root])
+    first = read_labeled([root])
     assert (tmp_path / "aclImdb.cache.npz").exists()
     monkeypatch.setattr(acl_imdb, "read_files", None)
-    assert contents(read_labelled([root])) == contents(first)
-    assert contents(read_labelled([f"{tmp_path}/aclImdb/"])) == contents(first)
+    assert contents(read_labeled([root])) == contents(first)
+    assert contents(read_labeled([f"{tmp_path}/aclImdb/"])) == contents(first)
 
 
 @pytest.mark.parametrize("change", [
@@ -244,13 +244,13 @@ def test_the_cache_gives_the_same_again_without_reading_a_review(tmp_path, monke
     lambda root: np.savez(root.with_name("aclImdb.cache.npz"), meta=np.array([{}], dtype=object))])
 def test_the_cache_is_remade_when_it_no_longer_fits(tmp_path, monkeypatch, change):
     root, read = folder(tmp_path, REVIEWS), []
-    read_labelled([root])
+    read_labeled([root])
     change(root)
     monkeypatch.setattr(acl_imdb, "read_files", lambda *given, real=acl_imdb.read_files: read.append(1) or real(*given))
-    data = [contents(read_labelled([root])) for _ in range(2)]
+    data = [contents(read_labeled([root])) for _ in range(2)]
     assert read == [1] and data[0] == data[1]
     root.with_name("aclImdb.cache.npz").unlink()
-    assert contents(read_labelled([root])) == data[0]
+    assert contents(read_labeled([root])) == data[0]
 
 
 def longer(path):
@@ -279,21 +279,21 @@ class Trap:
 def test_a_cache_can_not_run_code(tmp_path):
     root = folder(tmp_path, REVIEWS)
     np.savez(tmp_path / "aclImdb.cache.npz", meta=np.array([Trap(tmp_path / "trap")], dtype=object))
-    assert read_labelled([root]).training == TRAINING and not (tmp_path / "trap").exists()
+    assert read_labeled([root]).training == TRAINING and not (tmp_path / "trap").exists()
 
 
 def test_a_cache_of_another_version_or_archive_is_remade(tmp_path, monkeypatch):
     path = archive(tmp_path, review_members())
-    read_labelled([path])
+    read_labeled([path])
     archive(tmp_path, review_members(REVIEWS | {"train/pos/0_9.txt": "finest of all, indeed"}))
-    assert ("finest of all, indeed", 1) in read_labelled([path]).training
+    assert ("finest of all, indeed", 1) in read_labeled([path]).training
     read = []
     monkeypatch.setattr(acl_imdb, "read_archive", lambda *given, real=acl_imdb.read_archive: read.append(1) or
                         real(*given))
-    read_labelled([path])
+    read_labeled([path])
     monkeypatch.setattr(review_cache, "FORMAT", "numpy_transformer reviews, version 2")
     assert not read
-    read_labelled([path])
+    read_labeled([path])
     assert read == [1]
 
 
@@ -306,7 +306,7 @@ def test_the_cache_is_moved_into_place_whole(tmp_path, monkeypatch):
         real(part, target)
 
     monkeypatch.setattr(os, "replace", replace)
-    read_labelled([root])
+    read_labeled([root])
     assert moved == [(["labels", "lengths", "meta", "texts"], False)]
     assert sorted(file.name for file in tmp_path.iterdir()) == ["aclImdb", "aclImdb.cache.npz"]
 
@@ -315,7 +315,7 @@ def test_without_a_place_for_the_cache_the_loading_goes_on(tmp_path, monkeypatch
     root = folder(tmp_path, REVIEWS)
     (tmp_path / "aclImdb.cache.npz").mkdir()                # root may write anywhere, but not a file over a folder
     for _ in range(2):
-        data = read_labelled([root])
+        data = read_labeled([root])
         assert data.training == TRAINING and data.test == TEST and len(data.report) == 6
         assert data.report[4].startswith("no cache was written, so that the next load takes as long: ")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["aclImdb", "aclImdb.cache.npz"]
@@ -327,7 +327,7 @@ def test_an_interrupted_cache_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(review_cache.np, "savez", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        read_labelled([folder(tmp_path, REVIEWS)])
+        read_labeled([folder(tmp_path, REVIEWS)])
     assert [file.name for file in tmp_path.iterdir()] == ["aclImdb"]
 
 
@@ -338,7 +338,7 @@ def lines(word, count):
 def test_a_file_for_each_class_is_named_by_its_suffix_and_its_last_tenth_is_the_test(tmp_path):
     pos, neg = write(tmp_path, "rt.pos", lines("good", 29)), write(tmp_path, "rt.neg", lines("bad", 10))
     calls = []
-    data = read_labelled([pos, neg], progress=lambda: calls.append(1))
+    data = read_labeled([pos, neg], progress=lambda: calls.append(1))
     assert data.labels == ["neg", "pos"] and data.validation == data.report == [] and calls == [1, 1]
     assert data.training == [(f"bad {i}", 0) for i in range(9)] + [(f"good {i}", 1) for i in range(27)]
     assert data.test == [("bad 9", 0), ("good 27", 1), ("good 28", 1)] and count_files([pos, neg]) == 2
@@ -348,7 +348,7 @@ def test_a_file_for_each_class_is_named_by_its_suffix_and_its_last_tenth_is_the_
     (["b.txt", "a.txt", "c.txt"], ["a", "b", "c"]), (["x.b", "x.a"], ["a", "b"]), (["spam", "ham"], ["ham", "spam"]),
     (["spam", "ham.x"], ["ham", "spam"])])
 def test_the_class_is_the_suffix_or_else_the_stem(tmp_path, names, labels):
-    data = read_labelled([write(tmp_path, name, f"text of {name}\n") for name in names])
+    data = read_labeled([write(tmp_path, name, f"text of {name}\n") for name in names])
     assert data.labels == labels and len(data.training) == len(names) and not data.test
     assert all(text.endswith(name) for (text, _), name in zip(data.training, sorted(names)))
 
@@ -356,7 +356,7 @@ def test_the_class_is_the_suffix_or_else_the_stem(tmp_path, names, labels):
 def test_lines_are_those_of_the_file_and_latin_1_is_told(tmp_path):
     one = write(tmp_path, "rt.neg", b"caf\xe9 \x85 bar\n\n \t\nthe end")
     other = write(tmp_path, "rt.pos", "\ufeffcaf\u00e9\r\nol\u00e9\u2028!\r\n")
-    data = read_labelled([one, other])
+    data = read_labeled([one, other])
     assert data.training == [("caf\u00e9 \x85 bar", 0), ("the end", 0), ("caf\u00e9", 1), ("ol\u00e9\u2028!", 1)]
     assert data.report == [f"'{one}' is not UTF-8 and was read as latin-1",
                            f"dropped 2 of 4 lines: empty in '{one}' (first: line 2)"]
@@ -365,7 +365,7 @@ def test_lines_are_those_of_the_file_and_latin_1_is_told(tmp_path):
 def test_texts_of_the_test_that_stand_in_the_training_are_counted_and_stay(tmp_path):
     one = write(tmp_path, "rt.neg", "same\n" * 20)
     other = write(tmp_path, "rt.pos", lines("good", 9) + "same\n")
-    data = read_labelled([one, other])
+    data = read_labeled([one, other])
     assert data.report == ["3 of the 3 texts of the test stand in the training too"] and len(data.training) == 27
 
 
@@ -394,17 +394,17 @@ TABLE = 'id,text,label\n1,"good, very ""good""",pos\n2,"two\nlines",neg\n3,caf\u
 
 
 def test_a_table_is_read_by_the_names_of_its_columns(tmp_path):
-    data = read_labelled([write(tmp_path, "a.csv", "\ufeff" + TABLE.replace("\n", "\r\n"))])
+    data = read_labeled([write(tmp_path, "a.csv", "\ufeff" + TABLE.replace("\n", "\r\n"))])
     assert data.labels == ["neg", "pos"] and data.test == data.validation == data.report == []
     assert data.training == [('good, very "good"', 1), ("two\nlines", 0), ("caf\u00e9", 1)]
     tabs = write(tmp_path, "a.TSV", "stars\treview, in full\n5\tfine, fine\n1\tdull\n")
-    data = read_labelled(tabs, text_column="review, in full", label_column="stars")
+    data = read_labeled(tabs, text_column="review, in full", label_column="stars")
     assert data.labels == ["1", "5"] and data.training == [("fine, fine", 1), ("dull", 0)]
 
 
 def test_the_last_tenth_of_each_class_of_a_table_is_the_test(tmp_path):
     rows = [(f"text {i}", "ab"[i % 3 == 0]) for i in range(60)]                 # 40 of a, 20 of b
-    data = read_labelled([write(tmp_path, "a.csv", "text,label\n" + "".join(f"{t},{n}\n" for t, n in rows))])
+    data = read_labeled([write(tmp_path, "a.csv", "text,label\n" + "".join(f"{t},{n}\n" for t, n in rows))])
     held_out = [54, 55, 56, 57, 58, 59]                         # the last four of a: 55, 56, 58, 59; of b: 54, 57
     assert data.test == [(f"text {i}", int(i % 3 == 0)) for i in held_out]
     assert data.training == [(f"text {i}", int(i % 3 == 0)) for i in range(60) if i not in held_out]
@@ -412,12 +412,12 @@ def test_the_last_tenth_of_each_class_of_a_table_is_the_test(tmp_path):
 
 def test_a_class_too_small_for_the_test_is_told(tmp_path):
     content = "text,label\n" + "".join(f"text {i},a\n" for i in range(10)) + "other,b\n"
-    data = read_labelled([write(tmp_path, "a.csv", content)])
+    data = read_labeled([write(tmp_path, "a.csv", content)])
     assert data.test == [("text 9", 0)] and data.report == ["no text of the test has the label 'b'"]
 
 
 def test_a_column_split_is_honoured(tmp_path):
-    data = read_labelled([write(tmp_path, "a.csv", "split,text,label\ntest,t,a\ntrain,x,b\nvalidation,v,b\n"
+    data = read_labeled([write(tmp_path, "a.csv", "split,text,label\ntest,t,a\ntrain,x,b\nvalidation,v,b\n"
                                 "Training,y,a\ndev,w,a\ntest,x,a\n")])
     assert data.training == [("x", 1), ("y", 0)] and data.validation == [("v", 1), ("w", 0)]
     assert data.test == [("t", 0), ("x", 0)]
@@ -427,14 +427,14 @@ def test_a_column_split_is_honoured(tmp_path):
 
 def test_rows_without_text_or_label_are_dropped_and_counted(tmp_path):
     path = write(tmp_path, "a.csv", "text,label,x\ngood,pos,\n,neg,1\nlost, ,1\n\nbad,neg,2\n")
-    data = read_labelled([path])
+    data = read_labeled([path])
     assert data.training == [("good", 1), ("bad", 0)]
     assert data.report == [f"dropped 3 of 5 rows: no text or no label in '{path}' (first: line 3)"]
 
 
 def test_a_tsv_whose_quotation_marks_do_not_close_has_none(tmp_path):
     path = write(tmp_path, "a.tsv", 'text\tlabel\n"good" film\tpos\nbad\tneg\n"so so\tneg\n')
-    data = read_labelled([path])
+    data = read_labeled([path])
     assert data.training == [('"good" film', 1), ("bad", 0), ('"so so', 0)]
     assert data.report == [f"the quotation marks of '{path}' do not close and were read as they stand"]
 
@@ -467,7 +467,7 @@ def test_known_labels_fix_the_ids_for_every_reader(tmp_path):
     root = folder(tmp_path, REVIEWS)
     for paths, training in (([table], [("a", 2), ("b", 0)]), (files, [("a", 2), ("b", 0)]),
                             ([root], [(text, 2 - 2 * i) for text, i in TRAINING])):
-        data = read_labelled(paths, labels=("pos", "so-so", "neg"))
+        data = read_labeled(paths, labels=("pos", "so-so", "neg"))
         assert data.labels == ["pos", "so-so", "neg"] and data.training == training
         assert "no text of the training has the label 'so-so'" in data.report
 
@@ -482,7 +482,7 @@ def test_a_label_outside_the_known_ones_is_told_with_its_place(tmp_path):
 
 
 def test_a_test_set_alone_is_enough_for_a_trained_model(tmp_path):
-    data = read_labelled([write(tmp_path, "a.csv", "text,label,split\na,neg,test\n")], labels=["neg", "pos"])
+    data = read_labeled([write(tmp_path, "a.csv", "text,label,split\na,neg,test\n")], labels=["neg", "pos"])
     assert data.training == [] and data.test == [("a", 0)]
     assert data.report == ["no text of the test has the label 'pos'"]
 

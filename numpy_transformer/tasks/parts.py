@@ -2,10 +2,10 @@
 
 import hashlib
 
-from ...data import BytePairTokenizer, CharTokenizer, SpacedTokenizer, WordTokenizer
-from ...models import INITS
-from ...training.progress import Progress
-from ..settings import choice, count, rate
+from ..data import BytePairTokenizer, CharTokenizer, SpacedTokenizer, WordTokenizer
+from ..models import INITS
+from ..training.progress import Progress
+from .settings import choice, count, rate
 
 
 def training_settings(batch_size, steps, lr, min_lr, warmup, schedule, beta2, eps, weight_decay, smoothing,
@@ -46,7 +46,7 @@ def digest(text):
 
 
 def train_tokenizer(settings, text, whole):
-    """A tokenizer learnt from the training text; the characters are those of the whole, so that none is unknown."""
+    """A tokenizer learned from the training text; the characters are those of the whole, so that none is unknown."""
     if settings["tokenizer"] == "char":
         return CharTokenizer(whole)
     if settings["tokenizer"] == "word":

@@ -1,12 +1,12 @@
 """One encoder-decoder for several tasks, each text with the name of its task in front."""
 
-from ...data import Pairs, frame, limit_length, pad, text_to_text, unframe
-from ...data.label_files import read_table
-from ...data.pairs import BOS, EOS
-from ...data.prefixed import task_of
-from ...decoding import greedy_decode
-from ...decoding.bleu import exact_match
-from ..settings import choice, count, paths
+from ..data import Pairs, frame, limit_length, pad, generate_text_to_text, unframe
+from ..data.label_files import read_table
+from ..data.pairs import BOS, EOS
+from ..data.text_to_text import task_of
+from ..decoding import greedy_decode
+from ..decoding.bleu import exact_match
+from .settings import choice, count, paths
 from .encoder import BATCH
 from .language_model import LanguageModel
 from .parts import digest
@@ -47,7 +47,7 @@ class TextToText(SequenceToSequence):
             if not tokenizers:
                 tokenizers = self.train_tokenizers(training, training + validation + self.test)
         else:
-            made = text_to_text(s["seed"])
+            made = generate_text_to_text(s["seed"])
             training, validation, self.test = made.training, made.validation, made.test
             tokenizers = tokenizers or made.tokenizers()
         self.tokenizers = tokenizers

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from ...data.batches import PAD, LabelledTexts
-from ...data.reader import SPECIAL, KerasReader, TextReader
-from ...layers.feed_forward import ACTIVATIONS
-from ..settings import Setting, choice, count, rate, switch
+from ..data.batches import PAD, LabeledTexts
+from ..data.reader import SPECIAL, KerasReader, TextReader
+from ..layers.feed_forward import ACTIVATIONS
+from .settings import Setting, choice, count, rate, switch
 from .language_model import LanguageModel
 from .parts import init_setting, train_tokenizer
 
 
-BATCH = 64                                      # texts read together where nothing is learnt
+BATCH = 64                                      # texts read together where nothing is learned
 
 
 def encoder_settings(d_model, num_layers, d_ff, dropout, norm, activation, positions):
@@ -32,9 +32,9 @@ def text_settings(tokenizer, vocab_size, lower, max_len):
         count("max_len", max_len, "longest text in tokens, [CLS] and [SEP] included", 5)]
 
 
-EPOCHS = count("epochs", None, "times that each text is learnt from, instead of --steps; validates after each, if "
+EPOCHS = count("epochs", None, "times that each text is learned from, instead of --steps; validates after each, if "
                "--validate-every is not given")
-PRETRAINED = Setting("pretrained", None, "begin with the weights, tokens and sizes of this run of `train mlm`", str)
+PRETRAINED = Setting("pretrained", None, "begin with the weights, tokens and sizes of this run of `train mlm`")
 
 
 class EncoderRecipe:
@@ -96,7 +96,7 @@ def in_order(model, reader, rows, answer):
     """answer(ids) of texts as ids, read in batches of similar length; (N, ...), in the order of the rows."""
     model.eval()
     width = None if model.mask_padding else reader.max_len
-    batches = LabelledTexts(rows, range(len(rows)), BATCH, 0, width=width).batches()
+    batches = LabeledTexts(rows, range(len(rows)), BATCH, 0, width=width).batches()
     found = np.concatenate([answer(*inputs) for inputs, _ in batches])
     return found[np.argsort(np.concatenate([places for _, places in batches]))]
 
