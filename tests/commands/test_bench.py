@@ -22,7 +22,7 @@ from helpers.commands import refused, run
 import numpy_transformer as nt
 from numpy_transformer.bench import decoding, floor, growth, measure
 from numpy_transformer.bench.configs import CONFIGS, Config
-from numpy_transformer.checks.components import SAMPLES
+from numpy_transformer.checks.samples import SAMPLES
 from numpy_transformer.training.process import keep_freed_memory
 
 TORCH = importlib.util.find_spec("torch") is not None

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from helpers.commands import refused, run
 
-from numpy_transformer.checks import components
+from numpy_transformer.checks import samples
 from numpy_transformer.cli import demo, main
 from numpy_transformer.data import generated_pairs
 
@@ -222,7 +222,7 @@ def test_the_demo_in_small(capsys, tmp_path, monkeypatch):
 
     monkeypatch.setattr("numpy_transformer.views.save", save)
     monkeypatch.setattr(demo.read_dates, "__defaults__", (200,))
-    monkeypatch.setattr(components, "SAMPLES", components.find(["Linear", "LayerNorm"]))
+    monkeypatch.setattr(samples, "SAMPLES", samples.find(["Linear", "LayerNorm"]))
     monkeypatch.setattr(generated_pairs, "YEARS", np.arange(1990, 2006))
     (tmp_path / "text.txt").write_text("the cat sat on the mat, and the dog lay by the door. " * 40)
     outputs = []
@@ -287,7 +287,7 @@ def test_ctrl_c_is_a_line_and_exit_code_130(capsys, monkeypatch):
 
 
 def test_all_prints_every_tensor_and_another_seed_other_figures(capsys, monkeypatch):
-    monkeypatch.setattr(components, "SAMPLES", components.find(["Linear"]))
+    monkeypatch.setattr(samples, "SAMPLES", samples.find(["Linear"]))
     short = run(capsys, "gradcheck")[1]
     full = run(capsys, "gradcheck", "--all")[1]
     other = run(capsys, "gradcheck", "--all", "--seed", "8")[1]

@@ -11,12 +11,12 @@ from helpers.commands import refused, run
 from PIL import Image
 
 import numpy_transformer as nt
-from numpy_transformer.checks.suite import CHECKS, SAMPLES, UPDATES, verdicts
+from numpy_transformer.checks.registry import CHECKS, OPTIMIZER_SAMPLES, SAMPLES, verdicts
 from numpy_transformer.zoo import attention, normalization
 from numpy_transformer.zoo.bug import Bug, samples_of
 from numpy_transformer.zoo.models import MODELS, batch
 
-BUGS = nt.zoo.list()
+BUGS = nt.zoo.bugs()
 every_bug = pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 
 
@@ -30,12 +30,12 @@ def test_the_checks_that_go_red_are_those_that_are_named(bug):
 def test_the_models_and_samples_of_the_zoo_are_right_without_a_bug():
     """The other samples are those of the contract test."""
     own = {id(sample): sample for bug in BUGS for sample in samples_of(bug)}
-    for sample in [*MODELS, *(s for s in own.values() if s not in [*SAMPLES, *UPDATES, *MODELS])]:
+    for sample in [*MODELS, *(s for s in own.values() if s not in [*SAMPLES, *OPTIMIZER_SAMPLES, *MODELS])]:
         assert not any(verdicts(*sample.make()).values()), sample.name
 
 
 @pytest.mark.parametrize("plain, sample", [
-    (plain, sample) for plain in (normalization.Plain, attention.Plain) for sample in SAMPLES
+    (plain, sample) for plain in (normalization.PlainLayerNorm, attention.PlainAttention) for sample in SAMPLES
     if sample.name.startswith(plain.__base__.__name__)], ids=lambda value: getattr(value, "name", ""))
 def test_what_the_wrong_versions_share_is_right(plain, sample):
     """So of each the lines that are shown are wrong, and no other: without a β and with grouped heads too."""
@@ -122,7 +122,7 @@ def test_an_optimizer_a_schedule_and_a_loss_take_bugs_too():
 
 @pytest.mark.parametrize("name, thing, sentence", [
     ("residual-plus-two", nt.LayerNorm(4), "there is no bug 'residual-plus-two' .* near it: residual-plus-one"),
-    ("RESIDUAL-PLUS-ONE", nt.LayerNorm(4), "near it: residual-plus-one"), ("", nt.LayerNorm(4), "; nt.zoo.list"),
+    ("RESIDUAL-PLUS-ONE", nt.LayerNorm(4), "near it: residual-plus-one"), ("", nt.LayerNorm(4), "; nt.zoo.bugs"),
     (3, nt.LayerNorm(4), "there is no bug 3"), ([], nt.LayerNorm(4), r"there is no bug \[\]"),
     ("no-eps", None, "this NoneType has none"), ("no-eps", [nt.LayerNorm(4)], "this list has none"),
     ("residual-plus-one", nt.LayerNorm(4), "sits in EncoderBlock, and this LayerNorm has none"),

@@ -23,12 +23,13 @@ MAY_IMPORT = {
     "data": set(),
     "bench": {"module", "layers", "models", "training", "decoding"},
     "views": {"module"},
+    "inspection": {"module", "layers", "models"},
     "checks": {"module", "layers", "models", "training", "decoding"},
     "zoo": {"module", "layers", "models", "training", "checks"},
     "tasks": {"layers", "models", "module", "training", "decoding", "data"},
     "cli": {"__version__", "module", "layers", "models", "training", "decoding", "data", "views", "checks",
-            "classroom", "bench", "tasks", "zoo"},
-    "classroom": {"module", "layers", "models", "training", "decoding", "data", "views", "checks"},
+            "inspection", "classroom", "bench", "tasks", "zoo"},
+    "classroom": {"module", "layers", "models", "training", "decoding", "data", "views", "checks", "inspection"},
 }
 
 

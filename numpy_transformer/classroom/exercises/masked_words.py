@@ -3,8 +3,8 @@
 import numpy as np
 
 from ...checks.gradcheck import cosine
-from ...checks.influence import influence
-from ...checks.record import record
+from ...inspection.influence import influence
+from ...inspection.recorder import record
 from ...data import masked
 from ...data.batches import IGNORE, PAD
 from ...data.entities import spans

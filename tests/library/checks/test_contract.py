@@ -8,7 +8,7 @@ import pytest
 import numpy_transformer as nt
 from numpy_transformer.checks.check import expect_close
 from numpy_transformer.checks.gradcheck import is_float
-from numpy_transformer.checks.suite import CHECKS, SAMPLES, UPDATES
+from numpy_transformer.checks.registry import CHECKS, OPTIMIZER_SAMPLES, SAMPLES
 
 every_component = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 EVERYWHERE = {"gradient check", "arguments unchanged", "earlier results stay", "memory emptied", "forget",
@@ -33,7 +33,8 @@ def test_gradient(sample):
 
 
 @pytest.mark.parametrize("sample, name", [                          # "gradient check" is part of test_gradient
-    (sample, name) for sample in [*SAMPLES, *UPDATES] for name in applying(sample) if name != "gradient check"],
+    (sample, name) for sample in [*SAMPLES, *OPTIMIZER_SAMPLES] for name in applying(sample)
+    if name != "gradient check"],
     ids=lambda value: getattr(value, "name", value))
 def test_check(sample, name):
     """A right component passes every check that applies to it."""
@@ -49,7 +50,7 @@ def test_no_component_escapes_the_law(sample):
 
 
 def test_every_check_applies_somewhere():
-    assert {name for sample in [*SAMPLES, *UPDATES] for name in applying(sample)} == set(CHECKS)
+    assert {name for sample in [*SAMPLES, *OPTIMIZER_SAMPLES] for name in applying(sample)} == set(CHECKS)
 
 
 def test_the_models_have_the_checks_of_models():

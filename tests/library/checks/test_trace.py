@@ -5,7 +5,7 @@ import pytest
 from helpers.commands import refused, run
 
 import numpy_transformer as nt
-from numpy_transformer.checks.trace import KINDS, example, table, trace
+from numpy_transformer.inspection.trace import KINDS, example, table, trace
 
 
 def calls(kind, only="", width=120):

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..layers import (CrossAttention, FlashAttention, MultiHeadAttention, RotaryEmbedding, ScaledDotProductAttention,
                       SelfAttention)
-from .loops import affine, loop, softmax_row
+from .reference_layers import affine, loop, softmax_row
 
 
 def allowed(mask, shape, causal=False):

@@ -7,7 +7,7 @@ import numpy as np
 from ..module import Parameter
 from ..training import SGD, Adam, AdamW, ConstantSchedule, CosineSchedule, NoamSchedule
 from .check import check, expect, expect_close
-from .components import Sample
+from .samples import Sample
 
 
 def tensors(rng, dtype=np.float64):
@@ -22,7 +22,7 @@ def is_matrix(p):
     return p.data.ndim > 1
 
 
-UPDATES = [Sample(name, build, lambda draw: ()) for name, build in (
+OPTIMIZER_SAMPLES = [Sample(name, build, lambda draw: ()) for name, build in (
     ("SGD", lambda rng: SGD(tensors(rng), 0.1, 0.9)),
     ("Adam", lambda rng: Adam(tensors(rng), 0.1)),
     ("Adam, float32", lambda rng: Adam(tensors(rng, np.float32), 0.1)),

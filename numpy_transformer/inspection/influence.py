@@ -5,7 +5,7 @@ import copy
 import numpy as np
 
 from ..module import Module, named_parts
-from .record import record
+from .recorder import record
 
 STEP = 1e-5                                     # times the largest entry of what is moved
 

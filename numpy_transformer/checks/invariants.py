@@ -5,9 +5,9 @@ import numpy as np
 from ..layers import (CrossEntropyLoss, Embedding, FlashAttention, LayerNorm, LogSoftmax, MultiHeadAttention, RMSNorm,
                       RotaryEmbedding, ScaledDotProductAttention, SinusoidalPositionalEncoding, Softmax)
 from ..module import Parameter
-from .attention_loops import rotary
 from .check import check, expect, expect_close, pair, prepared
-from .loops import sinusoid
+from .reference_attention import rotary
+from .reference_layers import sinusoid
 
 
 def expect_zero(what, values, scale):

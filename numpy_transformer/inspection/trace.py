@@ -8,7 +8,7 @@ import numpy as np
 from ..layers import CrossEntropyLoss, Dropout
 from ..models import CausalLanguageModel, EncoderDecoder, TokenClassifier
 from ..module import Module, is_parameter
-from .record import record
+from .recorder import record
 
 STEP = 1e-5
 KINDS = {"encoder": 235, "decoder": 136, "encoder-decoder": 162}     # with seeds whose gradients are not tiny
