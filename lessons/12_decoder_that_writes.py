@@ -320,7 +320,7 @@ figure("weights_and_effects", picture)
 #
 # ## Exercises
 #
-# 1. By mistake the targets are the inputs themselves, not shifted. What becomes of the loss, and what is learnt?
+# 1. By mistake the targets are the inputs themselves, not shifted. What becomes of the loss, and what is learned?
 # 2. Write the loop that draws ten tokens at temperature 0.7, with NumPy and `model(ids)` alone.
 # 3. The output gets a matrix of its own instead of Eᵀ. Which rows of dE are zero after one batch, and why?
 # 4. The likeliest token has p = 0.6. How many tokens does top_p = 0.5 leave? Which other settings give the same texts?

@@ -222,7 +222,7 @@ def decode(max_len=10, **options):
     return [ids for (ids, _), in best], np.array([score for (_, score), in best])
 
 
-task = data.TASKS["reverse"](13)
+task = data.GENERATED_PAIRS["reverse"](13)
 known, unseen = ([pair for pair in pairs if len(pair[0]) <= 8] for pairs in (task.training, task.test))
 readers, unseen = task.tokenizers(), unseen[:200]
 batches = data.Pairs(known[:20000], *readers, batch_size=64, seed=13, pool=4)

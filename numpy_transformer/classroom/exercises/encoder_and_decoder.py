@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ...checks.record import record
+from ...inspection.recorder import record
 from ...decoding import greedy_decode
 from ...layers import CrossAttention
 from ...models import CausalLanguageModel, EncoderDecoder

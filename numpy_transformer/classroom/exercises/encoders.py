@@ -296,7 +296,7 @@ LOSS = (
     Mistake("BCE-7", {"targets * logits": "(1 - targets) * logits"},
             "Yes and no are swapped: t = 1 must pull the logit up."),
     Mistake("BCE-8", {LOSSES: "(targets * (softplus - logits))"},
-            "Only the part -t log p is there. Where t = 0 nothing is learnt: add -(1 - t) log(1 - p)."),
+            "Only the part -t log p is there. Where t = 0 nothing is learned: add -(1 - t) log(1 - p)."),
     Mistake("BCE-9", {f"{LOSSES}.mean()": LOSSES}, "One loss for each entry is returned: the loss is their mean."),
     Mistake("BCE-10", {f"{LOSSES}.mean()": f"{LOSSES}.mean() / np.log(2)"},
             "That is in bits, with log2: the loss takes the natural logarithm."),
@@ -337,7 +337,7 @@ LOSS_BACKWARD = (
             "The target is subtracted from the logit itself, as for a squared error. The sigmoid is missing."),
     Mistake("BCB-9", {"p - targets": "p - (1 - targets)"}, "Yes and no are swapped: t = 1 must pull the logit up."),
     Mistake("BCB-10", {SIGMOID: "np.round((1 + np.tanh(logits / 2)) / 2)"},
-            "p is rounded to yes or no. Then nothing is learnt from answers that are right by a hair, and the loss "
+            "p is rounded to yes or no. Then nothing is learned from answers that are right by a hair, and the loss "
             "knew p itself."),
     Mistake("BCB-11", {"(p - targets)": "targets * (p - 1)"},
             "Only the gradient of -t log p is there. Where t = 0 it is 0: the part of -(1 - t) log(1 - p) is missing."),

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ...checks.record import record
+from ...inspection.recorder import record
 from ...layers import GELU, ScaledDotProductAttention, SiLU, SinusoidalPositionalEncoding
 from ..exercise import Exercise, Mistake
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from ...checks.gradcheck import cosine
-from ...checks.influence import influence
-from ...checks.record import record
+from ...inspection.influence import influence
+from ...inspection.recorder import record
 from ...data import masked
 from ...data.batches import IGNORE, PAD
 from ...data.entities import spans
@@ -235,7 +235,7 @@ CORRUPT = (
     Mistake("MLM-2b", {"chosen & (fate >= 0.9)": "fate >= 0.9"},
             "Tokens that were not chosen become random words, too: noise that nothing asks about."),
     Mistake("MLM-3", {WANTED: "ids"},
-            "Every token is a target. Most of them stand in plain sight, and copying them is what would be learnt."),
+            "Every token is a target. Most of them stand in plain sight, and copying them is what would be learned."),
     Mistake("MLM-4", {WANTED: "np.where(chosen, corrupted, -1)"},
             "The targets are what the model reads, [MASK] and random words. Wanted is what stood there before."),
     Mistake("MLM-5", {WANTED: "np.where(corrupted != ids, ids, -1)"},

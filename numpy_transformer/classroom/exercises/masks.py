@@ -3,7 +3,7 @@
 import numpy as np
 
 from ... import layers
-from ...layers.masks import hide
+from ...layers.masks import mask_scores
 from ..exercise import Exercise, Mistake
 
 
@@ -126,7 +126,7 @@ EXERCISES = [
     Exercise(
         "06.3", "Softmax with a mask", minutes=20, lines=5,
         solution=masked_softmax, inputs=draw_scores, edges=edges, outputs=("p",),
-        reference=lambda scores, mask: layers.Softmax()(hide(scores.copy(), mask)),
+        reference=lambda scores, mask: layers.Softmax()(mask_scores(scores.copy(), mask)),
         invariants=(("hidden keys must have weight 0", lambda inputs, outputs: np.where(inputs[1], 0, outputs[0])),
                     ("rows of p must sum to 1, or to 0 where nothing is visible", lambda inputs, outputs:
                      outputs[0].sum(-1) - np.broadcast_to(inputs[1], outputs[0].shape).any(-1))),

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ...checks.influence import influence
+from ...inspection.influence import influence
 from ...layers import (CrossAttention, CrossEntropyLoss, FeedForward, LayerNorm, SelfAttention, Softmax, causal_mask,
                        padding_mask)
 from ...layers.multi_head import split_heads

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...checks.record import record
+from ...inspection.recorder import record
 from ...layers import (DecoderBlock, EncoderBlock, LayerNorm, Linear, MultiHeadAttention,
                        SinusoidalPositionalEncoding, causal_mask)
 from ...models import Decoder, Encoder, EncoderDecoder
