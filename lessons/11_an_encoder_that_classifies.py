@@ -277,7 +277,7 @@ watched = np.arange(len(unseen)) % 6 == 0    # one in six validates, the others 
 def train(examples, steps, every, patience=None):
     model = nt.SequenceClassifier(len(words), d_model=32, num_heads=2, num_layers=2, d_ff=64, hidden=32, max_len=64,
                                   dropout=0.0, rng=2)
-    (known,), known_labels = data.LabelledTexts(*zip(*examples[::len(examples) // 150]), 999, 0).batches()[0]
+    (known,), known_labels = data.LabeledTexts(*zip(*examples[::len(examples) // 150]), 999, 0).batches()[0]
 
     def measure():
         z, z_known = model.eval()(unseen[watched]), model(known)
@@ -287,7 +287,7 @@ def train(examples, steps, every, patience=None):
     optimizer = nt.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0.1, decay=lambda p: p.data.ndim > 1)
     schedule = nt.CosineSchedule(optimizer, 3e-3, 1.5e-4, warmup=45, steps=450)
     trainer = nt.Trainer(model, nt.BinaryCrossEntropyLoss(), optimizer, schedule, clip=1.0, workers=1)
-    trainer.fit(data.LabelledTexts(*zip(*examples), 64, 2, pool=1), steps, measure, every, patience=patience)
+    trainer.fit(data.LabeledTexts(*zip(*examples), 64, 2, pool=1), steps, measure, every, patience=patience)
     return model.eval(), trainer.history
 
 
@@ -335,7 +335,7 @@ figure("learning", picture)
 # %% [markdown]
 # ## 8. Through which door?
 #
-# Section 4 named two: the words attend to PAD, and the mean averages over it. The trained model has learnt with both
+# Section 4 named two: the words attend to PAD, and the mean averages over it. The trained model has learned with both
 # shut. Now each is opened alone, with more and more PAD behind the texts.
 
 # %% Each door alone
@@ -497,7 +497,7 @@ for name, measured in (("loss of steps 1 to 60", early), ("loss of steps 241 to 
                        ("median norm of a row of E", sizes), ("median change of a row", changes)):
     print(f"  {name:<26}" + "".join(f"{init:>8} {value:.3f}" for init, value in measured.items()))
 claim("Keras's small embeddings learn this task fastest", late["keras"] < 0.9 * min(late["xavier"], late["gpt2"]))
-claim("from Xavier's start it is learnt slowest", late["xavier"] == max(late.values()))
+claim("from Xavier's start it is learned slowest", late["xavier"] == max(late.values()))
 claim("the matrices of 0.02 are the last to leave log 2", min(early["gpt2"], early["bert"]) > early["xavier"])
 claim("the rows change by similar amounts", max(changes.values()) < 3 * min(changes.values()))
 claim("relative to its start that is four times as much with Keras's as with Xavier's",
@@ -567,4 +567,4 @@ figure("initial_weights", picture)
 # 6. In section 9 multiply all word vectors by s = 0.05, 0.15, ..., 0.95 and take the mean of the ten gradients. Times
 #    the input and summed over the words, what does it come near (Sundararajan et al. 2017)?
 #
-# With a checker (`numpy-transformer exercise check NN`): 35, 36, 42, 43, 57, 78.
+# With a checker (`numpy-transformer exercise check NN`): 11.1, 11.2, 11.3, 11.4, 11.5, 11.6.

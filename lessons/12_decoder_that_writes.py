@@ -320,11 +320,11 @@ figure("weights_and_effects", picture)
 #
 # ## Exercises
 #
-# 1. By mistake the targets are the inputs themselves, not shifted. What becomes of the loss, and what is learnt?
+# 1. By mistake the targets are the inputs themselves, not shifted. What becomes of the loss, and what is learned?
 # 2. Write the loop that draws ten tokens at temperature 0.7, with NumPy and `model(ids)` alone.
 # 3. The output gets a matrix of its own instead of Eᵀ. Which rows of dE are zero after one batch, and why?
 # 4. The likeliest token has p = 0.6. How many tokens does top_p = 0.5 leave? Which other settings give the same texts?
 # 5. A cache works, but each new token is given position 0. Which claim of section 5 fails, and which token is right?
 # 6. Rewrite the sentence of section 6 so that a decoder's row of "it" can know the answer.
 #
-# With a checker (`numpy-transformer exercise check NN`): 44, 46.
+# With a checker (`numpy-transformer exercise check NN`): 12.1, 12.2.

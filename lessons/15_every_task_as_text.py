@@ -215,7 +215,7 @@ claim("with three times the examples, \"first\" has half of it", apart(thrice, (
 # How often should each task be drawn? Let task m have e_m examples. T5 compares (section 3.5.2):
 #
 # * **proportional**: r_m = e_m / sum of e. A large task drowns the small ones. A limit K helps: min(e_m, K) for e_m.
-# * **equal**: all r_m alike. The examples of a small task come again and again, and are learnt by heart.
+# * **equal**: all r_m alike. The examples of a small task come again and again, and are learned by heart.
 # * **temperature** τ, in between: r_m^(1/τ), divided by their sum. τ = 1 is proportional, τ towards infinity equal.
 #
 # As in lesson 12, where τ drew the next token: the ratio of two shares becomes its power 1 / τ, and it is the same as
@@ -477,4 +477,4 @@ claim("as texts they are pairs as any others", np.array_equal(target_in[:, 1:], 
 # 6. A text has gaps, but its targets are written without sentinels. Find two texts that give the same inputs and
 #    targets.
 #
-# With a checker (`numpy-transformer exercise check NN`): 60, 79.
+# With a checker (`numpy-transformer exercise check NN`): 15.1, 15.2.

@@ -7,7 +7,7 @@ import numpy as np
 from ..layers import CrossEntropyLoss
 from ..models import CausalLanguageModel
 from ..training import AdamW, Trainer
-from ..training.machine import keep_freed_memory, set_blas_threads
+from ..training.process import keep_freed_memory, set_blas_threads
 from .measure import peak_memory, timer
 
 LENGTHS, WIDTHS = (128, 256, 512, 1024, 2048), (64, 128, 256, 512, 1024)

@@ -13,7 +13,7 @@ import tracemalloc
 from pathlib import Path
 
 from ..training import AdamW, Trainer
-from ..training.machine import keep_freed_memory, limited_blas_threads, set_blas_threads
+from ..training.process import keep_freed_memory, limited_blas_threads, set_blas_threads
 from ..training.data_parallel import workers_for
 from .floor import floors
 

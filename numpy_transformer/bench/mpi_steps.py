@@ -10,7 +10,7 @@ import time
 
 from mpi4py import MPI
 
-from ..training.machine import keep_freed_memory
+from ..training.process import keep_freed_memory
 from .configs import CONFIGS
 from .measure import timer, trainer_of
 

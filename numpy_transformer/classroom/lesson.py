@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..training.machine import set_blas_threads
+from ..training.process import set_blas_threads
 
 NAME = re.compile(r"\d\d_\w+\.py")
 running = False                                 # whether a lesson's cells are being run, one after the other

@@ -11,7 +11,7 @@ from ..bench.growth import LENGTHS as GROWN_LENGTHS, WIDTHS, curves, growth, slo
 from ..bench.measure import ROUNDS, find_mpiexec, measure
 from ..training.checkpoint import check_writable
 from ..training.progress import Progress
-from ..training.machine import cores
+from ..training.process import cores
 from .parser import add_command, whole_number
 
 

@@ -12,9 +12,9 @@ from ..training.progress import Progress
 from ..training.trainer import evaluate
 from .generate import BATCH, add_beam, translate
 from .parser import add_command, whole_number
-from .recipes import RECIPES
-from .recipes.text_to_text import by_task, read_all_tasks
-from .runs import TITLES, load_run
+from ..tasks import RECIPES
+from ..tasks.text_to_text import by_task, read_all_tasks
+from ..tasks.runs import TITLES, load_run
 
 
 SEARCH = {"limit", "beam", "length_penalty"}
@@ -24,7 +24,7 @@ FITTING = {"lm": ({"text"}, "--text FILE"),                         # kind: its 
 
 
 def add(commands):
-    parser = add_command(commands, "evaluate", run_evaluate, help="measure a trained model on text it has not learnt",
+    parser = add_command(commands, "evaluate", run_evaluate, help="measure a trained model on text it has not learned",
                          description="Loss and perplexity; for an encoder-decoder exact match and BLEU too; for a "
                                      "classifier which classes it confuses, for a tagger the scores of each type, for "
                                      "a masked model the words found. Without files it measures what the training "

@@ -8,7 +8,7 @@ import tempfile
 from multiprocessing.dummy import Pool
 from pathlib import Path
 
-from ..training.machine import cores
+from ..training.process import cores
 from ..training.progress import Progress
 from .lesson import choose_lessons
 from .parser import add_command

@@ -8,9 +8,9 @@ from pathlib import Path
 from ..training import carry_over, mpi
 from ..training.checkpoint import Checkpoint, average_checkpoints, check_writable, read_checkpoint, write_checkpoint
 from .parser import add_command
-from .recipes import (RECIPES, all_settings, default_settings, idle_rates, load_tokenizers, make_model, make_trainer,
+from ..tasks import (RECIPES, all_settings, default_settings, idle_rates, load_tokenizers, make_model, make_trainer,
                       shorten_warmup)
-from .runs import check_meta, load_run
+from ..tasks.runs import check_meta, load_run
 from .settings import add_settings, given_settings, resumed_settings
 
 MAY_CHANGE = ("steps", "epochs", "validate_every", "save_every", "patience", "average", "text", "source", "target",

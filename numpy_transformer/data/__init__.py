@@ -1,25 +1,25 @@
 """Texts, tokenizers, pairs, labels and tags, generated tasks, batches. Knows nothing of models."""
 
 from .baselines import BagOfWords
-from .batches import LabelledTexts, TaggedTexts
+from .batches import LabeledTexts, TaggedTexts
 from .bigrams import Bigrams
 from .bpe import BytePairTokenizer
 from .conll import read_conll
 from .entities import entity_scores, scores_table, spans, to_bio
 from .film_reviews import reviews
-from .labelled import Labelled, read_labelled
+from .labeled import Labeled, read_labeled
 from .masked import MaskedWindows, corrupt
 from .pairs import BOS, EOS, PAD, Pairs, frame, limit_length, pad, read_pairs, unframe
-from .prefixed import text_to_text
+from .text_to_text import generate_text_to_text
 from .reader import KerasReader, TextReader
 from .tagged import tagged_sentences
-from .tasks import TASKS, Task
+from .generated_pairs import GENERATED_PAIRS, GeneratedPairs
 from .text import TextWindows, builtin_text, read_text
 from .tokenizers import CharTokenizer, MixedTokenizer, SpacedTokenizer, WordTokenizer, tokenizer_from_json
 
-__all__ = ["BOS", "BagOfWords", "Bigrams", "BytePairTokenizer", "CharTokenizer", "EOS", "KerasReader", "Labelled",
-           "LabelledTexts", "MaskedWindows", "MixedTokenizer", "PAD", "Pairs", "SpacedTokenizer", "TASKS",
-           "TaggedTexts", "Task", "TextReader", "TextWindows", "WordTokenizer", "builtin_text", "corrupt",
-           "entity_scores", "frame", "limit_length", "pad", "read_conll", "read_labelled", "read_pairs", "read_text",
-           "reviews", "scores_table", "spans", "tagged_sentences", "text_to_text", "to_bio", "tokenizer_from_json",
+__all__ = ["BOS", "BagOfWords", "Bigrams", "BytePairTokenizer", "CharTokenizer", "EOS", "KerasReader", "Labeled",
+           "LabeledTexts", "MaskedWindows", "MixedTokenizer", "PAD", "Pairs", "SpacedTokenizer", "GENERATED_PAIRS",
+           "TaggedTexts", "GeneratedPairs", "TextReader", "TextWindows", "WordTokenizer", "builtin_text", "corrupt",
+           "entity_scores", "frame", "limit_length", "pad", "read_conll", "read_labeled", "read_pairs", "read_text",
+           "reviews", "scores_table", "spans", "tagged_sentences", "generate_text_to_text", "to_bio", "tokenizer_from_json",
            "unframe"]

@@ -21,7 +21,7 @@ REMEDY = f"get it again from {URL} (MD5 {MD5})"
 def read_reviews(path, progress=None):
     """({"training": [(text, "neg" or "pos")], "test": ...}, report) of the folder aclImdb or its .tar.gz.
 
-    The folder may also be the one that aclImdb lies in. Files that are no labelled reviews are left out, the line
+    The folder may also be the one that aclImdb lies in. Files that are no labeled reviews are left out, the line
     breaks <br /> become spaces, and reviews are in the order of their numbers. A cache beside the folder or archive,
     such as aclImdb.cache.npz, makes the next load quick; it is remade when a name, a size or a time has changed.
 

@@ -64,7 +64,7 @@ class Batches:
         return np.where(columns < lengths, self.ids[side].take(starts + columns, mode="clip"), fill)
 
 
-class LabelledTexts(Batches):
+class LabeledTexts(Batches):
     """Batches ((ids,), labels): ids (B, T), labels (B,); T is the longest text of the batch, or `width`."""
 
     def __init__(self, rows, labels, batch_size, seed, pool=100, width=None):

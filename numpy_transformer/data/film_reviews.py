@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .labelled import Labelled
+from .labeled import Labeled
 
 TRAINING, VALIDATION, TEST = 20_000, 1_000, 2_000        # reviews
 
@@ -50,10 +50,10 @@ class Clause:
 
 
 def reviews(seed):
-    """Labelled reviews, negative and positive in turn; no text occurs twice.
+    """Labeled reviews, negative and positive in turn; no text occurs twice.
 
     What a clause can say, an aspect, a number of negations and a word, is dealt into groups. The clauses of a review
-    for training come from different groups, the clauses of any other review from one: so each clause is learnt, and
+    for training come from different groups, the clauses of any other review from one: so each clause is learned, and
     no two of a validation or test review, in whatever wording, stand together in training or in the other list.
     """
     rng = np.random.default_rng([seed, 9])
@@ -61,7 +61,7 @@ def reviews(seed):
     validation, test = (write(rng, clauses, taken, count, lambda: [rng.choice(groups)] * 3)
                         for count, groups in zip((VALIDATION, TEST), HELD_OUT))
     training = write(rng, clauses, taken, TRAINING, lambda: rng.permutation(GROUPS))
-    return Labelled(["negative", "positive"], training, validation, test, [])
+    return Labeled(["negative", "positive"], training, validation, test, [])
 
 
 def grouped_clauses(rng):

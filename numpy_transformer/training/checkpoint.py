@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ..support.arguments import check_positive
+from ..argument_checks import check_positive
 from . import mpi
-from .state import RESERVED, state_of
+from .trainer_state import RESERVED, state_of
 
 FORMAT = "numpy_transformer checkpoint, version 1"
 

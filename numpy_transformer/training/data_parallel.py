@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 import numpy as np
 
 from . import mpi
-from .machine import blas, cores, limited_blas_threads
+from .process import blas, cores, limited_blas_threads
 
 WORTHWHILE = 10 ** 8                            # tokens times parameters that are worth a worker
 PIECE = 2000                                    # tokens whose activations stay in the processor's cache
@@ -139,7 +139,7 @@ class Replica:
         Stops at a loss that is not finite.
         """
         for module in self.modules:
-            vars(module).pop("_memory", None)
+            vars(module).pop("_saved", None)
         for parameter in self.parameters:
             parameter.grad.fill(0)
         total = targets = 0

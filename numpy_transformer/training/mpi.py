@@ -10,7 +10,7 @@ import pickle
 
 import numpy as np
 
-from .machine import cores
+from .process import cores
 
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS")     # the number of ranks, as MPICH and Open MPI set it
 

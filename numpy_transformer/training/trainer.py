@@ -6,15 +6,15 @@ import warnings
 
 import numpy as np
 
-from ..support.arguments import check_positive
+from ..argument_checks import check_positive
 from . import mpi
 from .checkpoint import Checkpoint, read_checkpoint
 from .data_parallel import DataParallel, workers_for
 from .interrupt import Interrupt
-from .machine import blas, cores, keep_freed_memory
+from .process import blas, cores, keep_freed_memory
 from .optimizers import clip_grad_norm
 from .progress import Progress
-from .state import COLUMNS, restore
+from .trainer_state import COLUMNS, restore
 
 
 class Trainer:

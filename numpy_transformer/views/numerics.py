@@ -60,7 +60,7 @@ def memory_growth(curves, xlabel="length of the text T"):
 
 
 def panel(xlabel, ylabel):
-    """A figure with one pair of labelled axes."""
+    """A figure with one pair of labeled axes."""
     figure = Figure(figsize=(7.5, 4.8), layout="constrained")
     axes = figure.subplots()
     axes.set_xlabel(xlabel, fontsize=12)

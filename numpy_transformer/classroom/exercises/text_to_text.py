@@ -46,7 +46,7 @@ def by_pairs(target):
     texts = [unframe(Ids(), row) for row in target]
     batch = Pairs([(text, text) for text in texts], Ids(), Ids(), len(texts), seed=0).assemble(np.arange(len(texts)))
     (_, decoder_input), wanted = batch
-    _, counted = CrossEntropyLoss(ignore_id=PAD).read(np.zeros((*wanted.shape, wanted.max() + 1)), wanted)
+    _, counted = CrossEntropyLoss(ignore_id=PAD).check_targets(np.zeros((*wanted.shape, wanted.max() + 1)), wanted)
     return decoder_input, wanted, counted.reshape(wanted.shape)
 
 
@@ -106,7 +106,7 @@ SAME, SHARES = "prediction[:ends[0]] == target[:ends[1]]", "np.bincount(tasks, r
 
 FORCING = (
     Mistake("TF-1", {NEXT: CUT},
-            "wanted is what is read: nothing is shifted, and copying the token is all that would be learnt. Wanted is "
+            "wanted is what is read: nothing is shifted, and copying the token is all that would be learned. Wanted is "
             "the one that follows."),
     Mistake("TF-2", {"decoder_input, wanted = target": "wanted, decoder_input = target"},
             "The two are swapped: the decoder would read a token and be asked for the one before it."),
@@ -116,11 +116,11 @@ FORCING = (
             "wanted is shifted by two: the decoder would be asked for the token after the next."),
     Mistake("TF-5", {COUNTED: "decoder_input != 0"},
             "It is counted where something is read. At the EOS of a shorter row PAD is wanted, and that would be "
-            "learnt, too. Look at what is wanted."),
+            "learned, too. Look at what is wanted."),
     Mistake("TF-6", {COUNTED: "wanted > 2"},
             "EOS does not count, so the decoder never learns to stop."),
     Mistake("TF-7", {COUNTED: "np.ones_like(wanted, dtype=bool)"},
-            "Everything counts, PAD too: in short rows that is most of what would be learnt."),
+            "Everything counts, PAD too: in short rows that is most of what would be learned."),
     Mistake("TF-8", {COUNTED: "wanted == 0"}, "counted is turned round: only PAD counts."),
     Mistake("TF-9", {COUNTED: "target != 0"},
             "counted has a column for each token of target. It belongs to wanted, which has one less."),
@@ -133,7 +133,7 @@ FORCING = (
     Mistake("TF-12", {CUT: "target[:, 1:-1]", NEXT: "target[:, 2:]"},
             "BOS is cut off. The decoder begins with it: at BOS it is asked for the first token."),
     Mistake("TF-13", {COUNTED: "(wanted != 0) & (decoder_input != 1)"},
-            "At BOS nothing counts, so the first token is never learnt."),
+            "At BOS nothing counts, so the first token is never learned."),
     Mistake("TF-14", {CUT: "target[:-1]", NEXT: "target[1:]"},
             "The shift goes along the batch: each row would be asked for the next row. Time is the second axis."),
     Mistake("TF-15", {f"decoder_input, wanted = {CUT}, {NEXT}":
@@ -185,7 +185,7 @@ EXACT = (
 
 EXERCISES = [
     Exercise(
-        "60", "Teacher forcing", "15", minutes=10, lines=3,
+        "15.1", "Teacher forcing", minutes=10, lines=3,
         solution=teacher_forcing, reference=by_pairs,
         inputs=lambda rng, n: draw_targets(rng, [n.T, 1, *rng.integers(1, n.T + 1, n.B - 2)], n.V + FIRST),
         edges=lambda rng: [("one text is empty", draw_targets(rng, [3, 0, 1], 9)),
@@ -200,7 +200,7 @@ EXERCISES = [
         alternatives={"above 0": {COUNTED: "wanted > 0"},
                       "copies": {CUT: "target[:, :-1].copy()", NEXT: "target[:, 1:].copy()"}}),
     Exercise(
-        "79", "Exact match", "15", minutes=15, lines=6,
+        "15.2", "Exact match", minutes=15, lines=6,
         solution=exact_match, reference=by_unframe, edges=special_answers, outputs=("shares",), mistakes=EXACT,
         inputs=lambda rng, n: draw_answers(rng, n.D + n.F, n.T, n.S, n.H + 1, n.V + n.D),
         invariants=(("a share lies between 0 and 1",
