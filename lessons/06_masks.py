@@ -228,8 +228,8 @@ picture = Figure(figsize=(8.5, 4.6), layout="constrained")
 axes, places = picture.subplots(), {}
 for name, style in (("causal", "C0o-"), ("inverted", "C1s--")):
     model = nt.CausalLanguageModel(8, d_model=16, num_heads=2, num_layers=1, max_len=8, rng=6)
-    if name == "inverted":                  # read_mask is where the model makes its mask
-        model.read_mask = lambda ids, mask, cache: (~nt.causal_mask(ids.shape[-1]), None)
+    if name == "inverted":                  # mask_and_positions is where the model makes its mask
+        model.mask_and_positions = lambda ids, mask, cache: (~nt.causal_mask(ids.shape[-1]), None)
     optimizer, criterion, noise = nt.Adam(model.parameters(), 0.01), nt.CrossEntropyLoss(), np.random.default_rng(6)
     for _ in range(150):
         tokens = noise.integers(0, 8, (32, 9))                      # 8 inputs, and the token after each of them
@@ -292,4 +292,4 @@ figure("xray", views.xray(xrays, outputs, sentences[1]))
 #    mistake of section 5 can it not find?
 # 5. A colleague's language model reports a loss of 0.3, where others have 3. Which test takes one minute?
 #
-# With a checker (`numpy-transformer exercise check NN`): 13, 14, 15, 63, 67.
+# With a checker (`numpy-transformer exercise check NN`): 06.1, 06.2, 06.3, 06.4, 06.5.

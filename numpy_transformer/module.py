@@ -130,20 +130,20 @@ class Module:
     def remember(self, *values):
         """Push what the matching backward will need. In eval nothing is kept."""
         if self.remembering:
-            self.__dict__.setdefault("_memory", []).append(values)
+            self.__dict__.setdefault("_saved", []).append(values)
 
     def recall(self):
         """Pop what the latest unanswered forward remembered: one value, or a tuple of them."""
-        if not self.__dict__.get("_memory"):
+        if not self.__dict__.get("_saved"):
             raise RuntimeError(f"{type(self).__name__}.backward has nothing to recall: each forward, in train() or "
                                "eval(remember=True), answers one backward; call forward first")
-        values = self._memory.pop()
+        values = self._saved.pop()
         return values[0] if len(values) == 1 else values
 
     def forget(self):
         """Empty every memory of the tree; returns self."""
         for _, module in self.named_modules():
-            module.__dict__.pop("_memory", None)
+            module.__dict__.pop("_saved", None)
         return self
 
     def train(self):

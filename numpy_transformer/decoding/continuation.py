@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..support.arguments import integer_ids
+from ..argument_checks import check_integers
 from .cache import KeyValueCache
 
 
@@ -33,9 +33,9 @@ class PromptContinuation(Continuation):
         lengths = np.array([len(prompt) for prompt in prompts])
         if not len(lengths) or not lengths.all():
             raise ValueError(f"prompts of {lengths.tolist()} tokens: each needs at least one to go on from")
-        self.real = np.arange(lengths.max()) >= (lengths.max() - lengths)[:, None]
-        ids = np.zeros(self.real.shape, np.int64)
-        ids[self.real] = integer_ids(np.concatenate(prompts), 2 ** 63, "prompt ids", "limit")
+        self.token_mask = np.arange(lengths.max()) >= (lengths.max() - lengths)[:, None]
+        ids = np.zeros(self.token_mask.shape, np.int64)
+        ids[self.token_mask] = check_integers(np.concatenate(prompts), 2 ** 63, "prompt ids", "limit")
         super().__init__(model, ids, cached)
 
     def logits(self):
@@ -44,12 +44,12 @@ class PromptContinuation(Continuation):
             new, cache = slice(-self.model.max_len, None), {}
         else:
             new, cache = slice(seen, None), {} if self.cache is None else {"cache": self.cache}
-        mask = None if self.real.all() else self.real[:, new]
+        mask = None if self.token_mask.all() else self.token_mask[:, new]
         return self.model(self.ids[:, new], mask, **cache)[:, -1]
 
     def append(self, tokens):
         super().append(tokens)
-        self.real = np.concatenate([self.real, np.ones((len(self.real), 1), bool)], 1)
+        self.token_mask = np.concatenate([self.token_mask, np.ones((len(self.token_mask), 1), bool)], 1)
 
 
 class TargetContinuation(Continuation):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..support.arguments import check_positive
+from ..argument_checks import check_positive
 from .continuation import TargetContinuation
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..layers.softmax import Softmax
-from ..support.arguments import check_positive
+from ..argument_checks import check_positive
 from .continuation import PromptContinuation
 
 

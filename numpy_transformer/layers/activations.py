@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from ..module import Module
-from ..support.arguments import check_array, check_choice
-from ..support.erf import erf_and_exp
+from ..argument_checks import check_array, check_choice
+from .erf import erf_and_exp
 
 
 class ReLU(Module):

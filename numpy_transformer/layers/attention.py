@@ -5,13 +5,13 @@ import math
 import numpy as np
 
 from ..module import Module
-from ..support.arguments import check_array
+from ..argument_checks import check_array
 from .dropout import Dropout
-from .masks import fit_mask, hide
+from .masks import fit_mask, mask_scores
 from .softmax import Softmax
 
 
-def by_key_head(x, k):
+def group_query_heads(x, k):
     """(..., H, T, n) -> (..., G, H/G T, n): the rows of all query heads that share a key head of k.
 
     A view where H == G. Grouped queries are then one matmul a key head, and backward's sums the group by itself.
@@ -48,23 +48,23 @@ class ScaledDotProductAttention(Module):
         check_array(self, q, k, v)
         check_shapes(q, k, v)
         q = q / math.sqrt(q.shape[-1])          # on q, the smallest place to scale the scores
-        scores = (by_key_head(q, k) @ k.mT).reshape(*q.shape[:-1], -1)
+        scores = (group_query_heads(q, k) @ k.mT).reshape(*q.shape[:-1], -1)
         if mask is not None:
-            hide(scores, fit_mask(mask, scores.shape))
+            mask_scores(scores, fit_mask(mask, scores.shape))
         weights = self.softmax(scores)
         self.weights = weights.view()
         self.weights.flags.writeable = False    # to be looked at: backward needs the numbers as they are
         p = self.dropout(weights)
         self.remember(q, k, v, p)
-        return matmul_like(by_key_head(p, v), v, like=q).reshape(*q.shape[:-1], -1)
+        return matmul_like(group_query_heads(p, v), v, like=q).reshape(*q.shape[:-1], -1)
 
     def backward(self, dy):
         q, k, v, p = self.recall()              # q is q / sqrt(d)
-        dy = by_key_head(dy, v)
-        dv = matmul_like(by_key_head(p, v).mT, dy, like=v)
+        dy = group_query_heads(dy, v)
+        dv = matmul_like(group_query_heads(p, v).mT, dy, like=v)
         dp = (dy @ v.mT).reshape(p.shape)
-        dscores = by_key_head(self.softmax.backward(self.dropout.backward(dp)), k)      # 0 where p is: hidden ones too
-        dk = matmul_like(dscores.mT, by_key_head(q, k), like=k)
+        dscores = group_query_heads(self.softmax.backward(self.dropout.backward(dp)), k)      # 0 where p is: hidden ones too
+        dk = matmul_like(dscores.mT, group_query_heads(q, k), like=k)
         dq = matmul_like(dscores, k, like=q).reshape(q.shape)
         dq /= math.sqrt(q.shape[-1])
         return dq, dk, dv

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..module import Module
-from ..support.arguments import check_choice
+from ..argument_checks import check_choice
 from .dropout import Dropout
 from .feed_forward import ACTIVATIONS, FeedForward, SwiGLU
 from .multi_head import CrossAttention, SelfAttention

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..module import Module
-from ..support.arguments import check_array
+from ..argument_checks import check_array
 
 
 class Dropout(Module):

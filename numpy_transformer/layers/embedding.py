@@ -5,8 +5,9 @@ import math
 import numpy as np
 
 from ..module import Module, Parameter
-from ..support.arguments import check_last_dim, check_positive, integer_ids, rows
-from ..support.initial import normal
+from ..argument_checks import check_last_dim, check_positive, check_integers
+from .fast import rows
+from .initial_weights import normal
 
 
 class Embedding(Module):
@@ -24,13 +25,13 @@ class Embedding(Module):
     def __init__(self, vocab_size, d_model, scale=False, pad_id=None, rng=None):
         check_positive(vocab_size=vocab_size, d_model=d_model)
         if pad_id is not None:
-            integer_ids(pad_id, vocab_size, "pad_id", "vocab_size")
+            check_integers(pad_id, vocab_size, "pad_id", "vocab_size")
         self.vocab_size, self.pad_id = vocab_size, pad_id
         self.factor = math.sqrt(d_model) if scale else 1.0
         self.weight = Parameter(normal(rng, (vocab_size, d_model), 1 / math.sqrt(d_model)))
 
     def forward(self, ids):
-        ids = integer_ids(ids, self.vocab_size, "token ids", "vocab_size")
+        ids = check_integers(ids, self.vocab_size, "token ids", "vocab_size")
         self.remember(ids)
         y = self.weight.data.take(ids, axis=0)
         if self.factor != 1:

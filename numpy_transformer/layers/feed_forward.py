@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..module import Module
-from ..support.arguments import check_choice
+from ..argument_checks import check_choice
 from .activations import GELU, ReLU, SiLU
 from .dropout import Dropout
 from .linear import Linear

@@ -5,9 +5,10 @@ import math
 import numpy as np
 
 from ..module import Module
-from ..support.arguments import check_array, check_positive, row_dots
+from ..argument_checks import check_array, check_positive
+from .fast import row_dots
 from .attention import check_shapes
-from .masks import fit_mask, hide
+from .masks import fit_mask, mask_scores
 
 
 class FlashAttention(Module):
@@ -90,7 +91,7 @@ class FlashAttention(Module):
                 rows, keys = np.s_[..., start:end, :], np.s_[..., j:stop, :]
                 s = q[rows] @ k[keys].mT
                 if mask is not None:
-                    hide(s, mask[..., start:end, j:stop] if mask.shape[-2] == T else mask[..., j:stop])
+                    mask_scores(s, mask[..., start:end, j:stop] if mask.shape[-2] == T else mask[..., j:stop])
                 if (crossed := min(stop - ahead - 1, end) - start) > 0:     # so many rows that the diagonal crosses
-                    hide(s[..., :crossed, :], np.tri(crossed, stop - j, ahead + start - j, dtype=bool))
+                    mask_scores(s[..., :crossed, :], np.tri(crossed, stop - j, ahead + start - j, dtype=bool))
                 yield rows, keys, s

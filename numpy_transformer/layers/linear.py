@@ -3,8 +3,9 @@
 import numpy as np
 
 from ..module import Module, Parameter
-from ..support.arguments import check_last_dim, check_positive, column_sums, rows
-from ..support.initial import DTYPE, xavier_uniform
+from ..argument_checks import check_last_dim, check_positive
+from .fast import column_sums, rows
+from .initial_weights import DTYPE, xavier_uniform
 
 
 class Linear(Module):

@@ -3,7 +3,8 @@
 import numpy as np
 
 from ..module import Module
-from ..support.arguments import check_array, integer_ids, row_sums, rows
+from ..argument_checks import check_array, check_integers
+from .fast import row_sums, rows
 from .softmax import shift
 
 
@@ -25,7 +26,7 @@ class CrossEntropyLoss(Module):
         self.label_smoothing, self.ignore_id = label_smoothing, ignore_id
 
     def forward(self, logits, targets):
-        targets, counted = self.read(logits, targets)
+        targets, counted = self.check_targets(logits, targets)
         z = shift(rows(logits))                             # (N, V)
         p = np.exp(z)
         total = row_sums(p)
@@ -47,7 +48,7 @@ class CrossEntropyLoss(Module):
             dz[~counted] = 0
         return dz.reshape(shape)
 
-    def read(self, logits, targets):
+    def check_targets(self, logits, targets):
         """Targets as N class ids, and which of them count."""
         check_array(self, logits)
         targets = np.asarray(targets)
@@ -60,7 +61,7 @@ class CrossEntropyLoss(Module):
             raise ValueError(f"all {targets.size} targets are ignored (ignore_id = {self.ignore_id}): a mean over none "
                              "has no value; leave such batches out")
         ids = np.where(counted, targets, 0) if targets.dtype.kind in "iu" else targets
-        return integer_ids(ids, logits.shape[-1], "targets", "number of classes").ravel(), counted.ravel()
+        return check_integers(ids, logits.shape[-1], "targets", "number of classes").ravel(), counted.ravel()
 
 
 class BinaryCrossEntropyLoss(Module):

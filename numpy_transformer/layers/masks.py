@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..module import Module
-from ..support.arguments import check_positive
+from ..argument_checks import check_positive
 
 
 def causal_mask(T, offset=0):
@@ -62,7 +62,7 @@ def fit_mask(mask, shape):
     return mask
 
 
-def hide(scores, mask):
+def mask_scores(scores, mask):
     """Write -inf into the scores, in place, where the mask is False."""
     np.copyto(scores, -np.inf, where=~mask)
     return scores
@@ -82,7 +82,7 @@ class AttentionMask(Module):
         if mask is not None:
             mask = fit_mask(mask, scores.shape)
         self.remember(mask)
-        return scores if mask is None else hide(scores.copy(), mask)
+        return scores if mask is None else mask_scores(scores.copy(), mask)
 
     def backward(self, dy):
         mask = self.recall()

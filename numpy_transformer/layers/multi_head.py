@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..module import Module
-from ..support.arguments import check_divides
+from ..argument_checks import check_divides
 from .attention import ScaledDotProductAttention
 from .linear import Linear
 
@@ -116,5 +116,5 @@ class CrossAttention(MultiHeadAttention):
         return dquery, dkey + dvalue
 
     def keys_and_values(self, key, value, positions, cache):
-        kept = cache.kept(self) if cache is not None else None      # the memory stays as it was
+        kept = cache.get(self) if cache is not None else None      # the memory stays as it was
         return kept or super().keys_and_values(key, value, positions, cache)

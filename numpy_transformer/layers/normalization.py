@@ -3,8 +3,9 @@
 import numpy as np
 
 from ..module import Module, Parameter
-from ..support.arguments import check_last_dim, check_positive, column_sums, row_dots, row_means
-from ..support.initial import DTYPE
+from ..argument_checks import check_last_dim, check_positive
+from .fast import column_sums, row_dots, row_means
+from .initial_weights import DTYPE
 
 
 class LayerNorm(Module):

@@ -3,25 +3,25 @@
 import numpy as np
 
 from ..module import Module
-from ..support.arguments import check_array, real_tokens
+from ..argument_checks import check_array, check_token_mask
 
 
 class MaskedMean(Module):
     """y = sum over the real tokens of x_t / their number; 0 where no token is real.
 
-    Shape: x (..., T, D), real None (all are) or boolean (..., T), True = counts -> y (..., D)
+    Shape: x (..., T, D), token_mask None (all are real) or boolean (..., T), True = counts -> y (..., D)
     Backward: dx_t = dy / their number at the real tokens, exactly 0 at the others
-    Raises: ValueError if `real` is not boolean or not of the shape of x without its last axis.
+    Raises: ValueError if `token_mask` is not boolean or not of the shape of x without its last axis.
     Source: average pooling; with the padding left out: Reimers and Gurevych 2019, section 3.
     """
 
-    def forward(self, x, real=None):
+    def forward(self, x, token_mask=None):
         check_array(self, x)
-        real = np.ones(x.shape[:-1], bool) if real is None else real_tokens(real, x.shape[:-1])
-        share = real / np.maximum(real.sum(-1, keepdims=True), 1).astype(x.real.dtype)      # (..., T)
-        self.remember(share)
-        return (share[..., None, :] @ x)[..., 0, :]
+        token_mask = np.ones(x.shape[:-1], bool) if token_mask is None else check_token_mask(token_mask, x.shape[:-1])
+        weights = token_mask / np.maximum(token_mask.sum(-1, keepdims=True), 1).astype(x.real.dtype)      # (..., T)
+        self.remember(weights)
+        return (weights[..., None, :] @ x)[..., 0, :]
 
     def backward(self, dy):
-        share = self.recall()
-        return share[..., None] * dy[..., None, :]
+        weights = self.recall()
+        return weights[..., None] * dy[..., None, :]

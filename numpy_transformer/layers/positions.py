@@ -3,8 +3,8 @@
 import numpy as np
 
 from ..module import Module, Parameter
-from ..support.arguments import check_last_dim, check_positive, integer_ids
-from ..support.initial import DTYPE, normal
+from ..argument_checks import check_last_dim, check_positive, check_integers
+from .initial_weights import DTYPE, normal
 from .dropout import Dropout
 
 
@@ -17,14 +17,14 @@ def sinusoid(max_len, d_model):
     return table
 
 
-def places(layer, x, offset, positions):
+def table_index(layer, x, offset, positions):
     """Rows of the table for x (..., T, D): a slice, or the given positions (T,) or (B, T)."""
     length = x.shape[-2] if np.ndim(x) >= 2 else 0
     if not length:
         raise ValueError(f"{type(layer).__name__} takes (T, d_model) or (B, T, d_model) with T at least 1, "
                          f"got shape {np.shape(x)}; add the missing axis with x[None]")
     if positions is not None:
-        return integer_ids(positions, layer.max_len, "positions", "max_len")
+        return check_integers(positions, layer.max_len, "positions", "max_len")
     if offset < 0:
         raise ValueError(f"offset = {offset} must not be negative: positions count from 0")
     if offset + length > layer.max_len:
@@ -58,7 +58,7 @@ class SinusoidalPositionalEncoding(Module):
 
     def forward(self, x, offset=0, positions=None):
         check_last_dim(self, x, "d_model", self.d_model)
-        return self.dropout(x + self.table[places(self, x, offset, positions)])
+        return self.dropout(x + self.table[table_index(self, x, offset, positions)])
 
     def backward(self, dy):
         return self.dropout.backward(dy)
@@ -81,14 +81,14 @@ class LearnedPositionalEmbedding(Module):
 
     def forward(self, x, offset=0, positions=None):
         check_last_dim(self, x, "d_model", self.d_model)
-        place = places(self, x, offset, positions)
-        self.remember(place)
-        return x + self.weight.data[place]
+        index = table_index(self, x, offset, positions)
+        self.remember(index)
+        return x + self.weight.data[index]
 
     def backward(self, dy):
-        place = self.recall()
-        if isinstance(place, slice):
-            self.weight.grad[place] += dy.reshape(-1, *dy.shape[-2:]).sum(0)
+        index = self.recall()
+        if isinstance(index, slice):
+            self.weight.grad[index] += dy.reshape(-1, *dy.shape[-2:]).sum(0)
         else:
-            np.add.at(self.weight.grad, np.broadcast_to(place, dy.shape[:-1]), dy)
+            np.add.at(self.weight.grad, np.broadcast_to(index, dy.shape[:-1]), dy)
         return dy

@@ -3,8 +3,8 @@
 import numpy as np
 
 from ..module import Module
-from ..support.arguments import check_choice, check_last_dim, check_positive, integer_ids
-from ..support.initial import DTYPE
+from ..argument_checks import check_choice, check_last_dim, check_positive, check_integers
+from .initial_weights import DTYPE
 
 
 class RotaryEmbedding(Module):
@@ -43,13 +43,13 @@ class RotaryEmbedding(Module):
         check_last_dim(self, x, "d_head", self.d_head)
         cos, sin = self.angles(x, offset, positions)
         self.remember(cos, sin)
-        return self.turn(x, cos, sin)
+        return self.rotate(x, cos, sin)
 
     def backward(self, dy):
         cos, sin = self.recall()
-        return self.turn(dy, cos, -sin)
+        return self.rotate(dy, cos, -sin)
 
-    def turn(self, x, cos, sin):
+    def rotate(self, x, cos, sin):
         y = np.empty(x.shape, np.result_type(x, cos))
         (a, b), (ya, yb) = self.pairs(x), self.pairs(y)
         ya[...] = a * cos - b * sin
@@ -65,14 +65,14 @@ class RotaryEmbedding(Module):
         if x.ndim < 2 or offset < 0:
             raise ValueError(f"RotaryEmbedding takes (..., T, d_head) from offset 0 on, got shape {x.shape} and offset "
                              f"{offset}; add the missing axis with x[None]")
-        place = slice(offset, offset + x.shape[-2])
-        last = place.stop
+        index = slice(offset, offset + x.shape[-2])
+        last = index.stop
         if positions is not None:               # (B, T) -> (B, 1, T): the same for every head
-            place = integer_ids(positions, 2 ** 31, "positions", "limit")
-            last = int(place.max()) + 1
-            if place.ndim > 1:
-                place = place.reshape(len(place), *[1] * (x.ndim - 3), -1)
+            index = check_integers(positions, 2 ** 31, "positions", "limit")
+            last = int(index.max()) + 1
+            if index.ndim > 1:
+                index = index.reshape(len(index), *[1] * (x.ndim - 3), -1)
         if last > self.length:
             self.length = max(last, 2 * self.length)
             self.build_tables(self.cos.dtype)
-        return self.cos[place], self.sin[place]
+        return self.cos[index], self.sin[index]

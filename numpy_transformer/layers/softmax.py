@@ -3,7 +3,8 @@
 import numpy as np
 
 from ..module import Module
-from ..support.arguments import check_array, row_dots, row_sums
+from ..argument_checks import check_array
+from .fast import row_dots, row_sums
 
 SMALL, TINY = 60.0, 1e-20                       # exp of anything below SMALL is far from overflow, even in float32
 

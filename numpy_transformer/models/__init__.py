@@ -1,6 +1,6 @@
 """The shapes of Transformer: encoder, decoder, encoder-decoder."""
 
-from ..support.initialization import INITS
+from .initialization import INITS
 from .decoder import CausalLanguageModel, Decoder
 from .encoder import Encoder
 from .encoder_decoder import EncoderDecoder, make_model

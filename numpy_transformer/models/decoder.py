@@ -11,8 +11,8 @@ from ..layers.masks import causal_mask, combine_masks
 from ..layers.positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
 from ..layers.rotary import RotaryEmbedding
 from ..module import Module
-from ..support.arguments import check_choice, check_divides, check_positive, real_tokens
-from ..support.initialization import initialize
+from ..argument_checks import check_choice, check_divides, check_positive, check_token_mask
+from .initialization import initialize
 from .encoder import Encoder
 
 
@@ -54,7 +54,7 @@ class CausalLanguageModel(Module):
         bias : bool; False drops LayerNorm's β too
         tie_weights, scale_embedding : bool; the output is the transposed embedding; the embedding times sqrt(d_model)
         rng : generator or seed of initial weights and dropout
-        init : "gpt2", "xavier", "keras" or "bert", where the initial weights come from; see support/initialization.py
+        init : "gpt2", "xavier", "keras" or "bert", where the initial weights come from; see models/initialization.py
     Shape: ids (B, T), mask=None (B, T; True = real token), cache=None (a KeyValueCache: ids are the new tokens) ->
         logits (B, T, vocab_size); B may be absent. Positions count real tokens, so padding changes nothing for them.
     Backward: dlogits -> None: ids have no gradient
@@ -72,7 +72,7 @@ class CausalLanguageModel(Module):
         check_positive(max_len=max_len)
         rng = np.random.default_rng(rng)
         d_ff = 4 * d_model if d_ff is None else d_ff
-        self.max_len, self.masks = max_len, attention == "plain"
+        self.max_len, self.needs_causal_mask = max_len, attention == "plain"
         self.embedding = Embedding(vocab_size, d_model, scale_embedding, rng=rng)
         self.positions = (LearnedPositionalEmbedding(max_len, d_model, rng) if positions == "learned" else None if
                           positions == "rotary" else SinusoidalPositionalEncoding(d_model, max_len, rng=rng))
@@ -93,7 +93,7 @@ class CausalLanguageModel(Module):
                              f"(B, T) or (T,) with T from 1 to max_len = {self.max_len} in all; shorten the sequence, "
                              "or build the model with a larger max_len")
         x = self.embedding(ids)
-        mask, positions = self.read_mask(ids, mask, cache)
+        mask, positions = self.mask_and_positions(ids, mask, cache)
         if self.positions is not None:
             x = self.positions(x, positions=positions)
         return self.output(self.decoder(self.dropout(x), mask, positions, cache=cache))
@@ -108,15 +108,15 @@ class CausalLanguageModel(Module):
         """The number of tokens that are not hidden by the mask."""
         return np.size(ids) if mask is None else np.count_nonzero(mask)
 
-    def read_mask(self, ids, mask, cache):
+    def mask_and_positions(self, ids, mask, cache):
         """The attention mask, and the positions where they do not just count up from 0."""
         T = ids.shape[-1]
-        real = np.ones(ids.shape, bool) if mask is None else real_tokens(mask, ids.shape)
+        token_mask = np.ones(ids.shape, bool) if mask is None else check_token_mask(mask, ids.shape)
         if cache is not None:
-            real = cache.advance(self, real)
-        seen = real.shape[-1] - T
-        causal = causal_mask(T, seen) if T > 1 and self.masks else None   # one new token sees all
-        if real.all():
+            token_mask = cache.advance(self, token_mask)
+        seen = token_mask.shape[-1] - T
+        causal = causal_mask(T, seen) if T > 1 and self.needs_causal_mask else None   # one new token sees all
+        if token_mask.all():
             return causal, np.arange(seen, seen + T) if seen else None
-        positions = np.maximum(np.cumsum(real, -1) - 1, 0)[..., -T:]
-        return combine_masks(causal, np.atleast_2d(real)[:, None, None, :]), positions
+        positions = np.maximum(np.cumsum(token_mask, -1) - 1, 0)[..., -T:]
+        return combine_masks(causal, np.atleast_2d(token_mask)[:, None, None, :]), positions

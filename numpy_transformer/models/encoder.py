@@ -4,7 +4,7 @@ import numpy as np
 
 from ..layers.blocks import EncoderBlock, make_norm
 from ..module import Module
-from ..support.arguments import check_positive
+from ..argument_checks import check_positive
 
 
 class Encoder(Module):

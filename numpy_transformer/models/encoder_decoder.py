@@ -8,9 +8,9 @@ from ..layers.linear import Linear
 from ..layers.masks import causal_mask, combine_masks, padding_mask
 from ..layers.positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
 from ..module import Module
-from ..support.arguments import check_choice
-from ..support.initial import xavier_uniform
-from ..support.initialization import initialize
+from ..argument_checks import check_choice
+from ..layers.initial_weights import xavier_uniform
+from .initialization import initialize
 from .decoder import Decoder
 from .encoder import Encoder
 
@@ -25,7 +25,7 @@ class EncoderDecoder(Module):
             the source embedding shares it too (section 3.4 of the paper)
         pad_id : int or None; these tokens are hidden in source and target
         rng : generator or seed of initial weights and dropout
-        init : "xavier", "keras", "gpt2" or "bert", where the initial weights come from; see support/initialization.py
+        init : "xavier", "keras", "gpt2" or "bert", where the initial weights come from; see models/initialization.py
     Shape: source (B, S), target (B, T) -> logits (B, T, tgt_vocab); B may be absent. `encode(source)` gives the memory
         (B, S, d_model), `decode(target, memory, source, cache=None)` the logits, with a KeyValueCache of new tokens.
     Backward: dlogits -> None; the decoder's dmemory flows on into the encoder
@@ -74,10 +74,10 @@ class EncoderDecoder(Module):
                              "wanted (B, S) and (B, T)")
         seen = 0 if cache is None else cache.length
         x = self.dropout(self.target_positions(self.target_embedding(target), seen))
-        real = np.ones(target.shape, bool) if self.pad_id is None else target != self.pad_id
+        token_mask = np.ones(target.shape, bool) if self.pad_id is None else target != self.pad_id
         if cache is not None:
-            real = cache.advance(self, real)
-        mask = combine_masks(causal_mask(target.shape[-1], seen), np.atleast_2d(real)[:, None, None, :])
+            token_mask = cache.advance(self, token_mask)
+        mask = combine_masks(causal_mask(target.shape[-1], seen), np.atleast_2d(token_mask)[:, None, None, :])
         return self.output(self.decoder(x, memory, mask, self.padding(source), cache=cache))
 
     def count_tokens(self, source, target):

@@ -11,9 +11,10 @@ from ..layers.pooling import MaskedMean
 from ..layers.positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
 from ..layers.rotary import RotaryEmbedding
 from ..module import Module, Parameter
-from ..support.arguments import check_choice, check_divides, check_positive, integer_ids, read_text, real_tokens, rows
-from ..support.initial import DTYPE
-from ..support.initialization import initialize
+from ..argument_checks import check_choice, check_divides, check_positive, check_integers, check_ids, check_token_mask
+from ..layers.fast import rows
+from ..layers.initial_weights import DTYPE
+from .initialization import initialize
 from .encoder import Encoder
 
 
@@ -25,7 +26,7 @@ class TextEncoder(Module):
         num_segments : int, kinds of segment that have an embedding (BERT: 2); 0: none
         pad_id : int or None; these tokens are hidden, unless mask_padding is False
         rng : generator or seed of initial weights and dropout
-        init : "xavier", "keras", "gpt2" or "bert", where the initial weights come from; see support/initialization.py
+        init : "xavier", "keras", "gpt2" or "bert", where the initial weights come from; see models/initialization.py
     Shape: ids (B, T), mask=None (B, T; True = real token, None: all but pad_id), segments=None (B, T; None: all 0)
         -> x (B, T, d_model); B may be absent. Padding at the end changes nothing for the real tokens.
     Backward: dx -> None: ids have no gradient
@@ -52,14 +53,14 @@ class TextEncoder(Module):
         initialize(self, init, rng)
 
     def forward(self, ids, mask=None, segments=None):
-        ids = read_text(ids, self.max_len, segments)
+        ids = check_ids(ids, self.max_len, segments)
         x = self.embedding(ids)
         if self.segments is None and segments is not None:
             raise ValueError("segments are given, but the model has no embedding for them; give it num_segments=2")
         if self.segments is not None:
             x += self.segments(np.zeros_like(ids) if segments is None else segments)
-        real = self.real(ids, mask)
-        mask = real if real is None else np.atleast_2d(real)[:, None, None, :]
+        token_mask = self.token_mask(ids, mask)
+        mask = token_mask if token_mask is None else np.atleast_2d(token_mask)[:, None, None, :]
         if self.positions is not None:
             x = self.positions(x)
         return self.encoder(self.dropout(x), mask)
@@ -72,23 +73,23 @@ class TextEncoder(Module):
             self.segments.backward(dx)
         self.embedding.backward(dx)
 
-    def real(self, ids, mask=None):
+    def token_mask(self, ids, mask=None):
         """Which tokens are no padding, booleans of the shape of ids; None where all count."""
         ids = np.asarray(ids)
         if mask is None:
             mask = ids != self.pad_id if self.mask_padding and self.pad_id is not None else np.ones(ids.shape, bool)
-        return None if real_tokens(mask, ids.shape).all() else np.asarray(mask)
+        return None if check_token_mask(mask, ids.shape).all() else np.asarray(mask)
 
     def count_tokens(self, ids, mask=None, *others):
         """The number of tokens that are not hidden as padding."""
-        real = self.real(ids, mask)
-        return np.size(ids) if real is None else np.count_nonzero(real)
+        token_mask = self.token_mask(ids, mask)
+        return np.size(ids) if token_mask is None else np.count_nonzero(token_mask)
 
     def embed(self, ids, mask=None):
         """A vector for a whole text, (B, d_model): the mean over its real tokens. Only in eval()."""
         if self.training:
             raise ValueError("embed gives the vectors of a trained model, without dropout; call model.eval() first")
-        return MaskedMean()(TextEncoder.forward(self, ids, mask), self.real(ids, mask))
+        return MaskedMean()(TextEncoder.forward(self, ids, mask), self.token_mask(ids, mask))
 
 
 class SequenceClassifier(TextEncoder):
@@ -112,7 +113,7 @@ class SequenceClassifier(TextEncoder):
         initialize(self, init, rng)
 
     def forward(self, ids, mask=None, segments=None):
-        x = self.pool(super().forward(ids, mask, segments), self.real(ids, mask))           # (B, d_model)
+        x = self.pool(super().forward(ids, mask, segments), self.token_mask(ids, mask))           # (B, d_model)
         logits = self.output(self.dropout(self.activation(self.hidden(x))))
         return logits[..., 0] if logits.shape[-1] == 1 else logits
 
@@ -149,7 +150,7 @@ class MaskedLanguageModel(TextEncoder):
     """Logits of the words that were hidden: TextEncoder, Linear, GELU, LayerNorm, transposed embedding, bias.
 
     Parameters: as TextEncoder, with BERT's activation, positions and two segments
-    Shape: ids (B, T), mask=None, segments=None, places=None -> logits (B, T, vocab_size); with places (B, K), integers,
+    Shape: ids (B, T), mask=None, segments=None, positions=None -> logits (B, T, vocab_size); with positions (B, K), integers,
         at these tokens alone: (B, K, vocab_size). B may be absent.
     Backward: dlogits -> None; the embedding's gradient is that of both its uses
     Source: Devlin et al. 2019, sections 3 and 3.1; the layers before the output: its published code.
@@ -165,23 +166,23 @@ class MaskedLanguageModel(TextEncoder):
         self.bias = Parameter(np.zeros(vocab_size, DTYPE))
         initialize(self, init, rng)
 
-    def forward(self, ids, mask=None, segments=None, places=None):
+    def forward(self, ids, mask=None, segments=None, positions=None):
         x = super().forward(ids, mask, segments)                            # (B, T, d_model)
-        if places is not None:
-            places = integer_ids(places, x.shape[-2], "places", "length")
-            if places.shape[:-1] != x.shape[:-2]:
-                raise ValueError(f"places have shape {places.shape}: wanted {(*x.shape[:-2], 'K')}, so many of each text")
-            x = np.take_along_axis(x, places[..., None], -2)
-        self.remember(np.shape(ids), places)
+        if positions is not None:
+            positions = check_integers(positions, x.shape[-2], "positions", "length")
+            if positions.shape[:-1] != x.shape[:-2]:
+                raise ValueError(f"positions have shape {positions.shape}: wanted {(*x.shape[:-2], 'K')}, so many of each text")
+            x = np.take_along_axis(x, positions[..., None], -2)
+        self.remember(np.shape(ids), positions)
         return self.output(self.norm(self.activation(self.transform(x)))) + self.bias.data
 
     def backward(self, dlogits):
-        shape, places = self.recall()
+        shape, positions = self.recall()
         self.bias.grad += rows(dlogits).sum(0)
         dy = self.transform.backward(self.activation.backward(self.norm.backward(self.output.backward(dlogits))))
-        if places is not None:                  # the other tokens have no gradient; a place named twice has both
+        if positions is not None:                  # the other tokens have no gradient; a place named twice has both
             dx = np.zeros((*shape, dy.shape[-1]), dy.dtype)
             first = np.arange(0, dx[..., 0].size, shape[-1]).reshape(*shape[:-1], 1)
-            np.add.at(rows(dx), (first + places).ravel(), rows(dy))
+            np.add.at(rows(dx), (first + positions).ravel(), rows(dy))
             dy = dx
         super().backward(dy)

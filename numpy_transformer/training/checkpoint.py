@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..support.arguments import check_positive
+from ..argument_checks import check_positive
 from . import mpi
 from .trainer_state import RESERVED, state_of
 

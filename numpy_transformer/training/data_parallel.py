@@ -139,7 +139,7 @@ class Replica:
         Stops at a loss that is not finite.
         """
         for module in self.modules:
-            vars(module).pop("_memory", None)
+            vars(module).pop("_saved", None)
         for parameter in self.parameters:
             parameter.grad.fill(0)
         total = targets = 0

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from ..support.arguments import check_positive
+from ..argument_checks import check_positive
 from . import mpi
 from .checkpoint import Checkpoint, read_checkpoint
 from .data_parallel import DataParallel, workers_for

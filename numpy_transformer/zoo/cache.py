@@ -14,8 +14,8 @@ from .bug import bug
 class PositionsRestart(CausalLanguageModel):
     """With a cache, positions count from 0 at every call"""
 
-    def read_mask(self, ids, mask, cache):
-        mask, positions = super().read_mask(ids, mask, cache)
+    def mask_and_positions(self, ids, mask, cache):
+        mask, positions = super().mask_and_positions(ids, mask, cache)
         return mask, positions if cache is None else None   # right: from what the cache holds on
 
 
@@ -26,8 +26,8 @@ class PositionsRestart(CausalLanguageModel):
 class MaskCutFromTheTop(CausalLanguageModel):
     """New tokens get the first rows of the causal mask, not the last ones"""
 
-    def read_mask(self, ids, mask, cache):
-        mask, positions = super().read_mask(ids, mask, cache)
+    def mask_and_positions(self, ids, mask, cache):
+        mask, positions = super().mask_and_positions(ids, mask, cache)
         if cache is None:
             return mask, positions
         T = ids.shape[-1]

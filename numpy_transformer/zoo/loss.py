@@ -107,6 +107,6 @@ class Capped(CrossEntropyLoss):
 
     def forward(self, logits, targets):
         super().forward(logits, targets)
-        targets, counted = self.read(logits, targets)
+        targets, counted = self.check_targets(logits, targets)
         p = Softmax()(logits).reshape(len(targets), -1)[np.arange(len(targets)), targets]
         return -np.log(p + 1e-9)[counted].sum() / self.count                    # right: logsumexp(z) - z

@@ -1,6 +1,6 @@
 """Mistakes around attention: heads, cross-attention, rotary positions."""
 
-from ..checks.components import B, D, F, H, P, T, Sample
+from ..checks.samples import B, D, F, H, P, T, Sample
 from ..layers import (CrossAttention, DecoderBlock, MultiHeadAttention, RotaryEmbedding, SelfAttention,
                       causal_mask)
 from ..layers.multi_head import merge_heads, split_heads
@@ -102,10 +102,10 @@ class Shears(RotaryEmbedding):
     """A sign is lost: (a cos + b sin, a sin + b cos)"""
 
     def turn(self, x, cos, sin):
-        y = super().turn(x, cos, sin)
+        y = super().rotate(x, cos, sin)
         self.pairs(y)[0][...] += 2 * self.pairs(x)[1] * sin                     # right: a cos - b sin
         return y
 
     def backward(self, dy):
         cos, sin = self.recall()
-        return self.turn(dy, cos, sin)                      # the matrix is symmetric
+        return self.rotate(dy, cos, sin)                      # the matrix is symmetric

@@ -1,0 +1,196 @@
+"""The encoder-only models beside plain loops; what padding, segments and places may and may not move."""
+
+import math
+
+import numpy as np
+import pytest
+
+import numpy_transformer as nt
+
+V, D, H, L, F, C = 11, 12, 2, 2, 16, 3
+RNG = np.random.default_rng
+
+
+def built(kind, **options):
+    """A model in float64 with random parameters, no gamma 1, no bias 0."""
+    sizes = dict(vocab_size=V, d_model=D, num_heads=H, num_layers=L, d_ff=F, max_len=9, dropout=0.0, rng=1)
+    model, rng = kind(**sizes | options).astype(np.float64), RNG(2)
+    for parameter in model.parameters():
+        parameter.data = (parameter.data == 1) + rng.standard_normal(parameter.data.shape) / math.sqrt(D)
+    return model
+
+
+def ids_of(*lengths, width=7):
+    ids = RNG(3).integers(1, V, (len(lengths), width))
+    for row, length in zip(ids, lengths):
+        row[length:] = 0
+    return ids
+
+
+def layer_norm(x, norm, eps=1e-6):
+    return norm.gamma.data * (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + eps) + norm.beta.data
+
+
+def encoded(model, ids, segments=None):
+    """One text without padding through a post-norm encoder, by loops over tokens, heads and keys; (T, D)."""
+    table = model.embedding.weight.data
+    x = np.array([math.sqrt(D) * table[i] for i in ids])
+    if segments is not None:
+        x += np.array([model.segments.weight.data[s] for s in segments[:len(ids)]])
+    for t in range(len(ids)):
+        if hasattr(model.positions, "weight"):
+            x[t] += model.positions.weight.data[t]
+        else:
+            x[t] += [(math.cos if i % 2 else math.sin)(t / 10000 ** ((i - i % 2) / D)) for i in range(D)]
+    for block in model.encoder.blocks:
+        attention = block.attention
+        q, k, v = (x @ part.weight.data + part.bias.data for part in (attention.query, attention.key, attention.value))
+        heads = np.zeros_like(x)
+        for h in range(H):
+            part = slice(h * D // H, (h + 1) * D // H)
+            for t in range(len(x)):
+                scores = np.array([q[t, part] @ k[s, part] / math.sqrt(D / H) for s in range(len(x))])
+                weights = np.exp(scores - scores.max())
+                heads[t, part] = weights / weights.sum() @ v[:, part]
+        x = layer_norm(x + heads @ attention.output.weight.data + attention.output.bias.data, block.norm1)
+        up, down = block.feed_forward.up, block.feed_forward.down
+        bent = bend(model, x @ up.weight.data + up.bias.data)
+        x = layer_norm(x + bent @ down.weight.data + down.bias.data, block.norm2)
+    return x
+
+
+def bend(model, x):
+    if isinstance(model, nt.MaskedLanguageModel):
+        return np.vectorize(lambda u: u * (1 + math.erf(u / math.sqrt(2))) / 2)(x)
+    return np.maximum(x, 0)
+
+
+def linear(x, layer):
+    return x @ layer.weight.data + layer.bias.data
+
+
+@pytest.mark.parametrize("classes", [1, C])
+def test_the_classifier_is_the_mean_over_real_tokens_a_hidden_layer_and_an_output(classes):
+    model, ids = built(nt.SequenceClassifier, num_classes=classes, hidden=10), ids_of(7, 4, 1)
+    logits = model(ids)
+    assert logits.shape == ((3,) if classes == 1 else (3, C))
+    for row, found in zip(ids, logits):
+        mean = encoded(model, row[row != 0]).mean(0)
+        wanted = linear(np.maximum(linear(mean, model.hidden), 0), model.output)
+        np.testing.assert_allclose(found, wanted[0] if classes == 1 else wanted, rtol=1e-10)
+        np.testing.assert_allclose(model.eval().embed(row), mean, rtol=1e-10)
+        model.train()
+    np.testing.assert_allclose(model(ids[1]), logits[1], rtol=1e-10)         # without a batch axis
+
+
+def test_without_masking_padding_is_attended_to_and_averaged_over():
+    model, ids = built(nt.SequenceClassifier, mask_padding=False, hidden=10), ids_of(4, 7)
+    for row, found in zip(ids, model(ids)):
+        wanted = linear(np.maximum(linear(encoded(model, row).mean(0), model.hidden), 0), model.output)
+        np.testing.assert_allclose(found, wanted[0], rtol=1e-10)
+    np.testing.assert_allclose(model(ids, ids != 0), built(nt.SequenceClassifier, hidden=10)(ids), rtol=1e-10)
+
+
+def test_the_token_classifier_and_the_masked_model_are_what_they_say():
+    ids, segments = ids_of(5, 7), RNG(4).integers(0, 2, (2, 7))
+    tagger = built(nt.TokenClassifier, num_classes=C)
+    for row, found in zip(ids, tagger(ids)):
+        real = row[row != 0]
+        np.testing.assert_allclose(found[:len(real)], linear(encoded(tagger, real), tagger.output), rtol=1e-9)
+    model = built(nt.MaskedLanguageModel)
+    logits = model(ids, None, segments)
+    for row, kinds, found in zip(ids, segments, logits):
+        real = row[row != 0]
+        x = encoded(model, real, kinds)
+        x = layer_norm(bend(model, linear(x, model.transform)), model.norm)
+        np.testing.assert_allclose(found[:len(real)], x @ model.embedding.weight.data.T + model.bias.data, rtol=1e-9)
+    places = np.array([[3, 0, 4], [6, 6, 2]])
+    picked = model(ids, None, segments, places)
+    assert picked.shape == (2, 3, V)
+    for b, k in np.ndindex(2, 3):
+        np.testing.assert_allclose(picked[b, k], logits[b, places[b, k]], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [nt.TextEncoder, nt.SequenceClassifier, nt.TokenClassifier, nt.MaskedLanguageModel])
+def test_more_padding_and_an_explicit_mask_change_nothing(kind):
+    model, ids = built(kind), ids_of(7, 3)
+    longer = np.pad(ids, ((0, 0), (0, 2)))
+    y, z, masked = model(ids), model(longer), model(np.where(ids == 0, 5, ids), ids != 0)
+    for b, length in enumerate((7, 3)):
+        cut = ... if y.ndim == 1 else slice(length)
+        for other in (z, masked):
+            np.testing.assert_allclose(other[b][cut], y[b][cut], rtol=1e-9)
+    assert abs(model(np.where(ids == 0, 5, ids)) - y).max() > 1e-3
+
+
+def test_what_is_hidden_gets_no_gradient_and_a_place_named_twice_gets_both():
+    model, ids = built(nt.MaskedLanguageModel), ids_of(7, 4)
+    places, dlogits = np.array([[2, 5, 5], [1, 1, 3]]), RNG(5).standard_normal((2, 3, V))
+    with nt.record(model) as tape:
+        model(ids, None, None, places)
+        model.backward(dlogits)
+    grads = {name: p.grad.copy() for name, p in model.named_parameters()}
+    dx = tape["encoder"].dy
+    for b, t in np.ndindex(2, 7):
+        assert (abs(dx[b, t]).max() > 0) == (t in places[b])
+    model.zero_grad()
+    whole = np.zeros((2, 7, V))
+    for b, k in np.ndindex(2, 3):
+        whole[b, places[b, k]] += dlogits[b, k]
+    model(ids)
+    model.backward(whole)
+    for name, p in model.named_parameters():
+        np.testing.assert_allclose(p.grad, grads[name], rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+def test_a_text_of_padding_alone_gives_the_mean_zero():
+    model = built(nt.SequenceClassifier, hidden=10)
+    logits = model(np.zeros((2, 5), int))
+    wanted = linear(np.maximum(model.hidden.bias.data, 0), model.output)
+    np.testing.assert_allclose(logits, [wanted[0]] * 2, rtol=1e-12)
+    model.backward(np.ones(2))
+    assert abs(model.embedding.weight.grad).max() == 0
+
+
+def test_note_001_has_as_many_parameters_as_keras_counts():
+    """Embedding 10,001 x 64; a block: 4 x (64² + 64), 64 x 256 + 256 + 256 x 64 + 64, 4 x 64; 64 x 64 + 64, 64 + 1."""
+    model = nt.SequenceClassifier(10_001, 64, 4, 2, 256, max_len=200, rng=0)
+    block = 4 * (64 * 64 + 64) + 64 * 256 + 256 + 256 * 64 + 64 + 4 * 64
+    assert model.num_parameters() == 640_064 + 2 * block + 64 * 64 + 64 + 64 + 1
+    assert model.encoder.norm is None and model.encoder.blocks[0].norm1.eps == 1e-6
+    assert model.summary().splitlines()[-1].split()[-1] == f"{model.num_parameters():,}"
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda m: m(np.ones((2, 10), int)), "max_len = 9"), (lambda m: m(np.ones((2, 0), int)), "1 to max_len"),
+    (lambda m: m(np.ones((0, 3), int)), "wanted .B, T. or"), (lambda m: m(np.int64(3)), "wanted .B, T. or"),
+    (lambda m: m(np.ones((2, 3, 4), int)), "wanted .B, T. or"), (lambda m: m.embed(np.ones((2, 3), int)), "model.eval"),
+    (lambda m: built(nt.MaskedLanguageModel)(np.ones((2, 4), int), None, np.zeros(4, int)), "one for each token"),
+    (lambda m: built(nt.MaskedLanguageModel)(np.ones((2, 4), int), None, None, np.zeros(4, int)), "so many of each"),
+    (lambda m: m(np.full((2, 3), V)), "0 to 10"), (lambda m: m(np.ones((2, 3), int), np.ones((2, 3))), "booleans"),
+    (lambda m: m(np.ones((2, 3), int), np.ones((2, 4), bool)), r"of shape \(2, 3\)"),
+    (lambda m: m(np.ones((2, 3), int), None, np.zeros((2, 3), int)), "num_segments=2"),
+    (lambda m: nt.SequenceClassifier(V, D, H, L, num_classes=0), "num_classes"),
+    (lambda m: nt.TextEncoder(V, D, H, L, positions="alibi"), "'sinusoidal', 'learned', 'rotary'"),
+    (lambda m: built(nt.MaskedLanguageModel)(np.ones((1, 3), int), None, None, np.array([[3]])), "positions"),
+    (lambda m: nt.MaskedMean()(np.ones((2, 3, 4)), np.ones((2, 3))), "booleans"),
+    (lambda m: nt.MaskedMean()(np.ones((2, 3, 4)), np.ones((3, 2), bool)), r"shape \(2, 3\)")])
+def test_what_does_not_fit_is_told(call, words):
+    with pytest.raises((ValueError, IndexError), match=words):
+        call(built(nt.SequenceClassifier))
+
+
+def test_carry_over_copies_by_name_and_shape_and_lists_the_rest():
+    masked = nt.MaskedLanguageModel(V, D, H, L, F, max_len=9, norm="pre", rng=1)
+    model = nt.SequenceClassifier(V, D, H, L, F, max_len=8, norm="pre", activation="gelu", positions="learned",
+                                  num_segments=2, rng=2)
+    before, state = model.state_dict(), masked.state_dict()
+    found = nt.carry_over(model, state)
+    assert found.new == ["positions.weight", "hidden.weight", "hidden.bias", "output.weight", "output.bias"]
+    assert found.left_out == ["positions.weight", "transform.weight", "transform.bias", "norm.gamma", "norm.beta",
+                              "bias"]
+    assert set(found.carried) == set(before) - set(found.new) > {"encoder.blocks.1.attention.key.weight"}
+    for name, array in model.state_dict().items():
+        np.testing.assert_array_equal(array, state[name] if name in found.carried else before[name])
+    with pytest.raises(ValueError, match="same sizes"):
+        nt.carry_over(nt.Linear(2, 3), state)
