@@ -227,4 +227,4 @@ claim("a single slot, aᵀ dy + aᵀ dh, would be wrong", apart(a.T @ dy + a.T @
 # 4. With a single slot, dx in section 6 would still be right. Why?
 # 5. forward computes `scores / 8` instead of `scores / sqrt(8)`, and backward matches it. What does gradcheck say?
 #
-# With a checker (`numpy-transformer exercise check NN`): 05, 06, 07.
+# With a checker (`numpy-transformer exercise check NN`): 02.1, 02.2, 02.3.

@@ -288,4 +288,4 @@ claim("the crease: ReLU before GELU before SwiGLU",
 # 5. With d_ff = 4 d_model a SwiGLU block has which share of its matrices in the feed-forward layer?
 # 6. XOR of a and b is 1 if exactly one of them is 1, else 0. Write down two ReLU units that compute it.
 #
-# With a checker (`numpy-transformer exercise check NN`): 27, 28, 29, 30, 31, 32, 69.
+# With a checker (`numpy-transformer exercise check NN`): 09.1, 09.2, 09.3, 09.4, 09.5, 09.6, 09.7.

@@ -292,4 +292,4 @@ claim("post-norm with warm-up learns, but more slowly", which < end["post-norm",
 # 5. A pre-norm stack of 24 blocks loses its final norm. By which factor does the gradient at its top change?
 # 6. Adam's first step is the same for a gradient 1000 times as large. What does that mean for the reason given above?
 #
-# With a checker (`numpy-transformer exercise check NN`): 37, 38, 39, 40, 41, 64, 74.
+# With a checker (`numpy-transformer exercise check NN`): 10.1, 10.2, 10.3, 10.4, 10.5, 10.6, 10.7.

@@ -2,8 +2,9 @@
 
 import importlib
 
-from .checks import gradcheck, influence, record
+from .checks import gradcheck
 from .decoding import *
+from .inspection import influence, record
 from .layers import *
 from .models import *
 from .module import Module, Parameter

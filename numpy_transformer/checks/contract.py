@@ -6,7 +6,7 @@ import numpy as np
 
 from ..layers import MultiHeadAttention
 from .check import as_tuple, check, expect, expect_close, expect_equal, pair, prepared, upside_down, upstream
-from .gradcheck import Checker, Draws, generators, is_float
+from .gradcheck import Checker, GeneratorStates, generators, is_float
 
 
 def memories(module):
@@ -55,7 +55,7 @@ def gradients_are_true_at_equal_inputs(module, x, *others):
 @check("two backwards double", when=learns)
 def two_backwards_double(module, *inputs):
     module, inputs = prepared(module, inputs)
-    draws = Draws(module)
+    draws = GeneratorStates(module)
     _, _, once = pair(module, inputs)
     draws.restore(module)
     module.backward(upstream(module(*inputs)))
@@ -105,7 +105,7 @@ def nothing_is_remembered_after_backward_nor_in_eval(module, *inputs):
 @check("forget")
 def forget_clears_forwards_that_nobody_answered(module, *inputs):
     module, inputs = prepared(module, inputs)
-    draws = Draws(module)
+    draws = GeneratorStates(module)
     _, dx, grads = pair(module, inputs)
     for _ in range(3):
         module(*upside_down(inputs))
@@ -166,7 +166,7 @@ def state_dict_round_trip(module, *inputs):
 def used_twice_in_one_forward(module, *inputs):
     """The two memories are answered last in, first out."""
     module, first = prepared(module, inputs)
-    second, draws = upside_down(first), Draws(module)
+    second, draws = upside_down(first), GeneratorStates(module)
     _, dx1, grads1 = pair(module, first)
     _, dx2, grads2 = pair(module, second)
     draws.restore(module)

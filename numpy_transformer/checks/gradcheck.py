@@ -22,7 +22,7 @@ BLIND = 1e-3                            # so far apart the two numeric methods a
 
 
 @dataclass
-class Row:
+class GradcheckRow:
     """How backward and the numbers agree on one input or parameter; `index` is the worst entry.
 
     central and complex are ‖a - n‖ / max(‖a‖, ‖n‖); if both norms are below 1e-9 of the module's
@@ -43,7 +43,7 @@ class Row:
 
 
 @dataclass
-class Report:
+class GradcheckReport:
     """The rows of one module. `ok` if all agree; str() is a table."""
 
     name: str
@@ -83,7 +83,7 @@ def show(error):
 
 def gradcheck(module, *inputs, seed=0, directions=None, randomize=True, central_tolerance=1e-6,
               complex_tolerance=1e-12, need_complex=False, name=None):
-    """Check every gradient of module.backward at the given inputs; a Report.
+    """Check every gradient of module.backward at the given inputs; a GradcheckReport.
 
     The check runs in float64 on a copy, so the module is left as it is. L = sum(dy * forward(...)),
     dy random normal. Random generators held by the module are set back before each forward, so that
@@ -117,7 +117,7 @@ class Checker:
             for _, parameter in parameters(self.module):
                 shape = np.shape(parameter.data)
                 parameter.data = self.rng.standard_normal(shape) / math.sqrt(shape[0] if len(shape) > 1 else 1)
-        self.draws = Draws(self.module)
+        self.draws = GeneratorStates(self.module)
         self.run_backward()
         self.twin = convert(copy.deepcopy(self.module), np.complex128)
         self.twin_inputs = [x.astype(np.complex128) if is_float(x) else x for x in self.inputs]
@@ -204,7 +204,7 @@ class Checker:
     def run(self, name, count, tolerances):
         measured = [self.measure(i, self.directions(i, count), tolerances[0]) for i in range(len(self.arrays))]
         largest = max(np.linalg.norm(values) for a, n, *_ in measured for values in (a, n))
-        report = Report(name, [self.row(i, result, largest, tolerances, count) for i, result in enumerate(measured)])
+        report = GradcheckReport(name, [self.row(i, result, largest, tolerances, count) for i, result in enumerate(measured)])
         for i, row in enumerate(report.rows):
             if count and not row.ok:                        # name the entry
                 result = self.measure(i, self.directions(i, None), tolerances[0])
@@ -231,7 +231,7 @@ class Checker:
         ok = bool(central <= tolerances[0] and seen)
         if not ok and scale < 1e-5 * largest:
             note = f"tiny, {scale / largest:.0e} of the largest gradient: it may be rounding; try other inputs"
-        return Row(self.names[tensor], shape, central, exact, ok=ok, zero=zero,
+        return GradcheckRow(self.names[tensor], shape, central, exact, ok=ok, zero=zero,
                    index=("direction", worst) if count else tuple(map(int, np.unravel_index(worst, shape))),
                    backward=float(a[worst]), numeric=float(best[worst]), cosine=cosine(a, best), note=note)
 
@@ -253,7 +253,7 @@ class Entries:
         return direction
 
 
-class Draws:
+class GeneratorStates:
     """The state of every random generator a module holds, and of NumPy's global one, to be set back."""
 
     def __init__(self, module):

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 
-from ..checks import components
+from ..checks import samples
 from ..data import BOS, EOS, frame, pad, unframe
 from ..decoding import generate, greedy_decode
 from ..layers import SinusoidalPositionalEncoding
@@ -41,7 +41,7 @@ def run(arguments):
     dates = SequenceToSequence(default_settings(SequenceToSequence, "dates", task="dates", steps=arguments.date_steps,
                                                 seed=arguments.seed))
 
-    print(f"1. The gradients of {len(components.SAMPLES)} components and variants, against numbers")
+    print(f"1. The gradients of {len(samples.SAMPLES)} components and variants, against numbers")
     reports = check_components([], arguments.seed)
     print(table(reports))
 

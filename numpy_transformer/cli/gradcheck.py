@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ..checks import components
+from ..checks import samples
 from ..checks.gradcheck import gradcheck, positional, show
 from ..module import is_parameter, named_parts
 from ..training.progress import Progress
 from .parser import add_command, whole_number
 
-WIDTH = max(len(sample.name) for sample in components.SAMPLES)
+WIDTH = max(len(sample.name) for sample in samples.SAMPLES)
 
 
 def add(commands):
@@ -77,9 +77,10 @@ def check_writable(name):
 
 def check_components(names, seed):
     """A report for each sample of the named components."""
-    samples, reports = components.find(names), []
-    with Progress(len(samples), "gradcheck", "component") as progress:
-        for sample in samples:
+    chosen = samples.find(names)
+    reports = []
+    with Progress(len(chosen), "gradcheck", "component") as progress:
+        for sample in chosen:
             module, inputs = sample.make(seed)
             reports.append(gradcheck(module, *inputs, seed=seed, directions=sample.directions, need_complex=True,
                                      name=sample.name))

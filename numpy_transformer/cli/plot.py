@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..checks import influence, record
+from ..inspection import influence, record
 from ..data import BOS, EOS, frame
 from ..data.reader import MASK
 from ..decoding import greedy_decode

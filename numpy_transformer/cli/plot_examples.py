@@ -4,7 +4,7 @@ import tracemalloc
 
 import numpy as np
 
-from ..checks import influence
+from ..inspection import influence
 from ..data import PAD
 from ..layers import (CrossEntropyLoss, FeedForward, FlashAttention, ScaledDotProductAttention,
                       SinusoidalPositionalEncoding, causal_mask, padding_mask)

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 
-from ..checks.trace import KINDS, example, trace
+from ..inspection.trace import KINDS, example, trace
 from .parser import add_command
 
 WIDTH, TOLERANCE = 120, 1e-6

@@ -27,7 +27,7 @@ def add(commands):
 def run(arguments):
     from .. import zoo                          # only this command waits for it
     if arguments.name is None:
-        return print_list(zoo.list())
+        return print_list(zoo.bugs())
     bug = zoo.find(arguments.name)
     if not arguments.no_train:
         from .. import views                    # matplotlib is slow to import

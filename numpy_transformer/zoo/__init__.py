@@ -1,12 +1,13 @@
 """The bug zoo: mistakes that were published or are often made, each with what it does and which check finds it."""
 
-from . import attention, cache, embedding, feed_forward, loss, multi_head, normalization, softmax, training, wiring
+from . import (attention, cache, embedding, feed_forward, loss, multi_head, normalization, optimizers, residuals,
+               softmax)
 from .bug import BUGS, Bug, apply, find, verdicts
 from .race import race
 
-__all__ = ["Bug", "apply", "find", "list", "race", "verdicts"]
+__all__ = ["Bug", "apply", "bugs", "find", "race", "verdicts"]
 
 
-def list():
-    """All bugs, those of one component side by side."""
-    return [*BUGS.values()]
+def bugs():
+    """Returns all bugs as a list, grouped by the component that they are in."""
+    return list(BUGS.values())

@@ -9,7 +9,7 @@ from ..layers.masks import fit_mask
 from .bug import bug
 
 
-class Plain(ScaledDotProductAttention):
+class PlainAttention(ScaledDotProductAttention):
     """Attention in its shortest form; `mask_scores`, `unmask` and `gradients` are to be got wrong."""
 
     def forward(self, q, k, v, mask=None):
@@ -72,7 +72,7 @@ class ScaleOfTheModel(ScaledDotProductAttention):
      symptom="in float32 attention is a plain mean over what may be seen, whatever the scores are",
      training="falls late and less far: the scores have to grow until float32 can tell them apart",
      caught_by=("gradient check", "float32 agrees with float64", "attention loop"))
-class MaskMisread(Plain):
+class MaskMisread(PlainAttention):
     """A mask of 0 (may attend) and -inf is read as one of 1 and 0"""
 
     def mask_scores(self, scores, mask):
@@ -85,7 +85,7 @@ class MaskMisread(Plain):
      training="falls far below what a model can reach that does not see the answer",
      caught_by=("empty row", "zero query", "attention loop", "attention loop, large inputs", "causality", "padding",
                 "key-value cache"))
-class MaskAdded(Plain):
+class MaskAdded(PlainAttention):
     """The mask of 1 and 0 is added to the scores"""
 
     def mask_scores(self, scores, mask):
@@ -96,7 +96,7 @@ class MaskAdded(Plain):
      symptom="a score that happens to be exactly 0 is hidden",
      training="exactly the same losses: no score happens to be 0",
      caught_by=("zero query",))
-class ZeroScoresHidden(Plain):
+class ZeroScoresHidden(PlainAttention):
     """Scores are multiplied by the mask, and then every 0 becomes -inf"""
 
     def mask_scores(self, scores, mask):
@@ -104,7 +104,7 @@ class ZeroScoresHidden(Plain):
         return np.where(scores == 0, -np.inf, scores)       # right: where the mask is False
 
 
-class Filled(Plain):
+class Filled(PlainAttention):
     """Hidden scores become a number, which is a constant in backward."""
 
     fill = 0.0
@@ -141,7 +141,7 @@ class MaskOfAlmostZero(Filled):
      symptom="forward hides the future, the gradient flows into it",
      training="ends little below a guess among eight letters, which has 2.08",
      caught_by=("gradient check", "empty row"))
-class UnmaskedBackward(Plain):
+class UnmaskedBackward(PlainAttention):
     """Backward computes the weights anew, without the mask"""
 
     def recall(self):
@@ -154,7 +154,7 @@ class UnmaskedBackward(Plain):
      symptom="the keys learn in a direction that has little to do with their gradient",
      training="falls, and ends far above the right one",
      caught_by=("gradient check",))
-class KeyGradientScrambled(Plain):
+class KeyGradientScrambled(PlainAttention):
     """dk is computed transposed, and a reshape makes it fit"""
 
     def gradients(self, q, k, v, p, ds, dy):
@@ -166,7 +166,7 @@ class KeyGradientScrambled(Plain):
      symptom="right without dropout; with it dv is that of another network",
      training="falls almost as usual, and ends above the right one, how far depends on the seed",
      caught_by=("gradient check", "used twice"))
-class ValuesBeforeDropout(Plain):
+class ValuesBeforeDropout(PlainAttention):
     """dv is made with the weights as they were before dropout"""
 
     def gradients(self, q, k, v, p, ds, dy):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..checks.suite import CHECKS, SAMPLES, UPDATES
+from ..checks.registry import CHECKS, OPTIMIZER_SAMPLES, SAMPLES
 from ..module import Module
 from .models import MODELS
 
@@ -65,7 +65,7 @@ def find(name):
     if not isinstance(name, str) or name not in BUGS:
         near = ", ".join(difflib.get_close_matches(str(name).lower(), BUGS, 3, 0.4))
         raise ValueError(f"there is no bug {name!r} in the zoo of {len(BUGS)}; "
-                         f"{near and f'near it: {near}; '}nt.zoo.list() and numpy-transformer zoo have them all")
+                         f"{near and f'near it: {near}; '}nt.zoo.bugs() and numpy-transformer zoo have them all")
     return BUGS[name]
 
 
@@ -109,10 +109,10 @@ def holds(sample, target):
 
 def samples_of(bug):
     """Those that the bug names; else its target alone, and the first model that holds one."""
-    table = {sample.name: sample for sample in [*SAMPLES, *UPDATES, *MODELS]}
+    table = {sample.name: sample for sample in [*SAMPLES, *OPTIMIZER_SAMPLES, *MODELS]}
     if bug.samples:
         return [table[sample] if isinstance(sample, str) else sample for sample in bug.samples]
-    alone = [sample for sample in [*SAMPLES, *UPDATES] if issubclass(kinds(sample)[0], bug.target)]
+    alone = [sample for sample in [*SAMPLES, *OPTIMIZER_SAMPLES] if issubclass(kinds(sample)[0], bug.target)]
     return list(dict.fromkeys(alone[:1] + [sample for sample in MODELS if holds(sample, bug.target)][:1]))
 
 

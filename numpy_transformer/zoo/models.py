@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..checks.components import REAL, B, S, Sample, T, padded
+from ..checks.samples import REAL, B, S, Sample, T, padded
 from ..models import CausalLanguageModel, EncoderDecoder
 
 PAD, LETTERS, BOS, HALF, BATCH = 0, 8, 9, 6, 32

@@ -1,6 +1,6 @@
 """Mistakes around attention: heads, cross-attention, rotary positions."""
 
-from ..checks.components import B, D, F, H, P, T, Sample
+from ..checks.samples import B, D, F, H, P, T, Sample
 from ..layers import (CrossAttention, DecoderBlock, MultiHeadAttention, RotaryEmbedding, SelfAttention,
                       causal_mask)
 from ..layers.multi_head import merge_heads, split_heads

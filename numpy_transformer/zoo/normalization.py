@@ -10,7 +10,7 @@ def mean(x):
     return x.mean(-1, keepdims=True)
 
 
-class Plain(LayerNorm):
+class PlainLayerNorm(LayerNorm):
     """LayerNorm in its shortest form; `normalize` and `input_gradient` are to be got wrong."""
 
     def forward(self, x):
@@ -39,7 +39,7 @@ class Plain(LayerNorm):
      symptom="a check at the start passes, since there all γ are 1",
      training="ends where the right one does: the γ stay near 1",
      caught_by=("gradient check", "norm gradient orthogonal to x"))
-class GammaOutside(Plain):
+class GammaOutside(PlainLayerNorm):
     """γ is taken out of the two means of LayerNorm's backward"""
 
     def input_gradient(self, dy, x_hat, inverse_std):
@@ -51,7 +51,7 @@ class GammaOutside(Plain):
      symptom="dx keeps parts along 1 and along x that the norm takes out",
      training="falls late, and ends far above the right one",
      caught_by=("gradient check", "norm gradient orthogonal to x"))
-class StatisticsAsConstants(Plain):
+class StatisticsAsConstants(PlainLayerNorm):
     """Mean and variance are constants in backward: the graph was cut there"""
 
     def input_gradient(self, dy, x_hat, inverse_std):
@@ -62,7 +62,7 @@ class StatisticsAsConstants(Plain):
      symptom="the rows of dx do not sum to 0",
      training="ends where the right one does",
      caught_by=("gradient check", "norm gradient orthogonal to x"))
-class MeanPathMissing(Plain):
+class MeanPathMissing(PlainLayerNorm):
     """The gradient's path through the mean is computed, and then not used"""
 
     def input_gradient(self, dy, x_hat, inverse_std):
@@ -74,7 +74,7 @@ class MeanPathMissing(Plain):
      symptom="each token's output depends on all tokens of its sequence, also on later ones",
      training="falls early, since it sees a little of the future, and ends above the right one",
      caught_by=("norm gradient orthogonal to x", "layer norm loop", "causality", "padding", "key-value cache"))
-class NormalizedOverTime(Plain):
+class NormalizedOverTime(PlainLayerNorm):
     """One mean and one variance for a whole sequence, not for each token"""
 
     def normalize(self, x):
@@ -92,7 +92,7 @@ class NormalizedOverTime(Plain):
      symptom="gradients are wrong in the fifth digit, in the first one where a row hardly varies",
      training="ends where the right one does",
      caught_by=("gradient check", "layer norm loop"))
-class TwoKindsOfEps(Plain):
+class TwoKindsOfEps(PlainLayerNorm):
     """Forward divides by std + eps, backward by sqrt(var + eps)"""
 
     def normalize(self, x):
@@ -104,7 +104,7 @@ class TwoKindsOfEps(Plain):
      symptom="outputs are smaller by sqrt((n - 1) / n); weights of other libraries give other numbers",
      training="ends where the right one does",
      caught_by=("layer norm loop",))
-class VarianceOverNMinus1(Plain):
+class VarianceOverNMinus1(PlainLayerNorm):
     """The variance is divided by n - 1, as a statistician's estimate is"""
 
     def normalize(self, x):
@@ -121,7 +121,7 @@ class VarianceOverNMinus1(Plain):
      symptom="in float32 wrong where the mean of a token is large beside its variance, down to a negative variance",
      training="ends where the right one does: no token has a large mean",
      caught_by=("large mean",))
-class VarianceAsADifference(Plain):
+class VarianceAsADifference(PlainLayerNorm):
     """The variance is computed as the mean of x² minus the square of the mean"""
 
     def normalize(self, x):
@@ -133,7 +133,7 @@ class VarianceAsADifference(Plain):
      symptom="a token whose features are all equal becomes NaN, and soon everything",
      training="ends where the right one does: no token has features that are all equal",
      caught_by=("constant row", "layer norm loop", "everything dropped"))
-class NoEps(Plain):
+class NoEps(PlainLayerNorm):
     """Nothing is added to the variance before the division"""
 
     def normalize(self, x):

@@ -77,7 +77,7 @@ def binary_cross_entropy(logits, targets):
 
 
 def binary_cross_entropy_backward(logits, targets):
-    """The gradient of the loss of exercise 42: the mean of -(t log p + (1 - t) log(1 - p)), p = 1 / (1 + exp(-z)).
+    """The gradient of the loss of exercise 11.3: the mean of -(t log p + (1 - t) log(1 - p)), p = 1 / (1 + exp(-z)).
 
     logits: z, any shape; they may be in the thousands, positive and negative.
     targets: t, the same shape, numbers from 0 to 1, most of them 0 or 1.
@@ -390,7 +390,7 @@ HEAD = (
 
 EXERCISES = [
     Exercise(
-        "35", "The mean over real tokens", "11", minutes=10, lines=3,
+        "11.1", "The mean over real tokens", minutes=10, lines=3,
         solution=masked_mean, reference=lambda x, real: MaskedMean()(x, real), edges=special_texts,
         inputs=lambda rng, n: draw_texts(rng, n.lead, n.D),
         outputs=("y",), mistakes=MEAN,
@@ -404,7 +404,7 @@ EXERCISES = [
                                  "((real / count.astype(x.dtype))[..., None, :] @ x)[..., 0, :]"},
                       "einsum": {"kept.sum(-2)": "np.einsum('...td,...t->...d', x, real.astype(x.dtype))"}}),
     Exercise(
-        "36", "The mean over real tokens, backward", "11", minutes=10, lines=3,
+        "11.2", "The mean over real tokens, backward", minutes=10, lines=3,
         solution=masked_mean_backward, reference=by_mean_backward,
         inputs=lambda rng, n: with_dy(*draw_texts(rng, n.lead, n.D)),
         edges=lambda rng: [(note, with_dy(*texts)) for note, texts in special_texts(rng)],
@@ -418,7 +418,7 @@ EXERCISES = [
                                 "np.where(real[..., None], (dy / count.astype(dy.dtype))[..., None, :], 0)"},
                       "einsum": {"share[..., None] * dy[..., None, :]": "np.einsum('...t,...d->...td', share, dy)"}}),
     Exercise(
-        "42", "Binary cross-entropy", "11", minutes=15, lines=2,
+        "11.3", "Binary cross-entropy", minutes=15, lines=2,
         solution=binary_cross_entropy, reference=lambda logits, targets: BinaryCrossEntropyLoss()(logits, targets),
         inputs=questions, edges=sure, outputs=("loss",), mistakes=LOSS,
         invariants=(("the loss must not be negative", lambda inputs, outputs: np.minimum(outputs[0], 0)),),
@@ -432,7 +432,7 @@ EXERCISES = [
                       "two branches": {SOFTPLUS: "np.where(logits > 0, logits + np.log1p(np.exp(-abs(logits))), "
                                                  "np.log1p(np.exp(-abs(logits))))"}}),
     Exercise(
-        "43", "Binary cross-entropy, backward", "11", minutes=10, lines=2,
+        "11.4", "Binary cross-entropy, backward", minutes=10, lines=2,
         solution=binary_cross_entropy_backward, reference=by_loss_backward, inputs=questions, edges=sure,
         outputs=("dlogits",), mistakes=LOSS_BACKWARD,
         invariants=(("no entry of dlogits can be larger than 1 / N",
@@ -444,7 +444,7 @@ EXERCISES = [
                       "two branches": {SIGMOID: "np.where(logits > 0, 1, np.exp(-abs(logits))) / "
                                                 "(1 + np.exp(-abs(logits)))"}}),
     Exercise(
-        "57", "A pooling head, a class", "11", minutes=25, lines=11,
+        "11.5", "A pooling head, a class", minutes=25, lines=11,
         solution=PoolingHead, write=("forward", "backward"), given=(Parameter,), reference=PackageHead,
         inputs=lambda rng, n: use_twice(rng, n.lead, n.D, n.V, 1), edges=special_heads, mistakes=HEAD,
         outputs=("logits", "second logits", "second dx", "dx", "weight.grad", "bias.grad"),
@@ -461,7 +461,7 @@ EXERCISES = [
                           "keepdims=True), 1))"
                           ".astype(x.dtype)\n        mean = (share[..., None] * x).sum(-2)"}}),
     Exercise(
-        "78", "Find the bug: a mean", "11", minutes=5, lines=1, kind="find the bug",
+        "11.6", "Find the bug: a mean", minutes=5, lines=1, kind="find the bug",
         solution=mean_probe, given=(text_vectors,), judge=judge_mean, outputs=("x", "real"),
         hints=("Which number does .mean(1) divide by?",
                "The padding's vectors become 0, which is right for the sum. They are counted all the same.",

@@ -3,8 +3,8 @@
 import numpy as np
 
 from ...checks.gradcheck import cosine
-from ...checks.influence import influence
-from ...checks.record import record
+from ...inspection.influence import influence
+from ...inspection.recorder import record
 from ...data import masked
 from ...data.batches import IGNORE, PAD
 from ...data.entities import spans
@@ -432,7 +432,7 @@ PREDICT = (
 
 EXERCISES = [
     Exercise(
-        "45", "BERT's corruption", "14", minutes=15, lines=4,
+        "14.1", "BERT's corruption", minutes=15, lines=4,
         solution=corrupt, reference=by_masked_words, inputs=lambda rng, n: draw_words(rng, (n.B, n.S + n.T), n.V),
         edges=borders, outputs=("corrupted", "targets"), mistakes=CORRUPT,
         invariants=(("tokens that were not chosen must stay",
@@ -451,7 +451,7 @@ EXERCISES = [
                                                    "corrupted[swapped] = anything[swapped]"},
             "select": {RANDOM: "np.select([chosen & (fate < 0.8), chosen & (fate >= 0.9)], [3, anything], ids)"}}),
     Exercise(
-        "50", "Picking tokens, backward", "14", minutes=15, lines=4,
+        "14.2", "Picking tokens, backward", minutes=15, lines=4,
         solution=pick_backward, reference=by_embedding, inputs=lambda rng, n: draw_places(rng, n.B, n.S, n.H + 2, n.D),
         edges=lambda rng: [("B = T = K = D", draw_places(rng, 5, 5, 5, 5)),
                            ("more places than tokens", draw_places(rng, 2, 4, 9, 3))],
@@ -468,7 +468,7 @@ EXERCISES = [
                                       "dx = hot.mT @ dy"},
             "flat": {ADDED: "np.add.at(dx.reshape(-1, dy.shape[-1]), places + T * rows, dy)"}}),
     Exercise(
-        "58", "The nearest sentence", "14", minutes=10, lines=5,
+        "14.3", "The nearest sentence", minutes=10, lines=5,
         solution=nearest_sentences, reference=by_cosine, inputs=lambda rng, n: draw_sentences(rng, n.S, n.T, n.D),
         edges=lambda rng: [("N = M = D", draw_sentences(rng, 6, 6, 6)), ("one other", draw_sentences(rng, 4, 1, 3))],
         outputs=("similarity", "nearest"), mistakes=COSINE,
@@ -483,7 +483,7 @@ EXERCISES = [
             "left @ right.T": "left @ right.T / np.linalg.norm(left, axis=1)[:, None] / np.linalg.norm(right, axis=1)"},
             "einsum": {"left @ right.T": "np.einsum('nd,md->nm', left, right)"}}),
     Exercise(
-        "59", "Entities of tags", "14", minutes=20, lines=10,
+        "14.4", "Entities of tags", minutes=20, lines=10,
         solution=entity_spans, reference=by_conlleval, inputs=lambda rng, n: draw_tags(rng, 2 * n.S),
         edges=sentences_by_hand, outputs=("entities",), mistakes=SPAN,
         hints=("Go from word to word. What do you have to know of the words before, to say whether I begins an entity?",
@@ -494,7 +494,7 @@ EXERCISES = [
         alternatives={"the word before": {
             "kind == 1 or entity != inside": "kind == 1 or i == 0 or kinds[i - 1] == 0 or entity != types[i - 1]"}}),
     Exercise(
-        "77", "Predict: what moves what in an encoder", "14", minutes=10, lines=8, kind="predict",
+        "14.5", "Predict: what moves what in an encoder", minutes=10, lines=8, kind="predict",
         solution=what_moves_what_in_an_encoder, reference=run_encoders,
         outputs=tuple(f"answer {i} ({what})" for i, what in enumerate((
             "both ways", "padding", "mean", "dlogits", "encoder's output", "encoder's input", "table"), 1)),

@@ -1,0 +1,31 @@
+"""Printed text that fits the terminal."""
+
+import shutil
+import textwrap
+
+NARROWEST, WIDEST, WITHOUT_TERMINAL = 60, 120, 100
+
+
+def columns():
+    """Returns how many columns output may use: the terminal's width, but at least 60 and at most 120.
+
+    Output that goes to a file or a pipe is 100 columns wide, unless the environment variable COLUMNS is set.
+    """
+    width = shutil.get_terminal_size((WITHOUT_TERMINAL, 24)).columns
+    return min(max(width, NARROWEST), WIDEST)
+
+
+def wrap(text, indent="", first_indent=None):
+    """Returns `text` with each of its lines wrapped to the terminal's width. Words and options are never split.
+
+    Parameters:
+        indent : string placed before every line
+        first_indent : string placed before the first line instead, such as a bullet or a label; None: `indent`
+    """
+    start = indent if first_indent is None else first_indent
+    wrapped = []
+    for line in text.split("\n"):
+        wrapped.append(textwrap.fill(line, columns(), initial_indent=start, subsequent_indent=indent,
+                                     break_long_words=False, break_on_hyphens=False))
+        start = indent
+    return "\n".join(wrapped)

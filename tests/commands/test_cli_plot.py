@@ -1,0 +1,223 @@
+"""`plot` draws what a run holds, `figures` what the lessons draw; bad input is one line."""
+
+import argparse
+
+import numpy as np
+import pytest
+from helpers.commands import refused, run
+from matplotlib.image import imread
+
+import numpy_transformer as nt
+from numpy_transformer.cli import plot, plot_examples
+from numpy_transformer.training.checkpoint import write_checkpoint
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A language model and a reader of dates, trained for a few steps by the command."""
+    folder = tmp_path_factory.mktemp("runs")
+    from numpy_transformer.cli import main
+    small = ["--steps", "6", "--validate-every", "3", "--batch-size", "4", "--d-model", "16", "--num-heads", "2",
+             "--num-layers", "2", "--d-ff", "24", "--workers", "1"]
+    assert main(["train", "lm", *small, "--context", "20", "--out", str(folder / "lm.npz")]) == 0
+    assert main(["train", "seq2seq", "--task", "dates", *small, "--out", str(folder / "dates.npz")]) == 0
+    return folder
+
+
+def drawn(path):
+    """Whether the picture is more than one colour."""
+    pixels = imread(path)[..., :3]
+    return min(pixels.shape[:2]) > 200 and len(np.unique(pixels[::3, ::3].reshape(-1, 3), axis=0)) > 20
+
+
+LM, DATES = ["--text", "The language model"], ["--text", "3 March 1999"]
+
+
+@pytest.mark.parametrize("picture, run_file, more", [
+    ("pe", None, []), ("pe", None, ["--waves", "--positions", "20", "--width", "9"]), ("pe", None, ["--transposed"]),
+    ("mask", None, ["--length", "4", "--padding", "1"]), ("xray", None, []), ("architecture", None, []),
+    ("steps", None, []), ("memory", None, ["--width", "8"]), ("schedule", None, ["--steps", "90", "--warmup", "9"]),
+    ("architecture", None, ["--model", "decoder"]), ("architecture", "lm", []), ("history", "dates", []),
+    ("attention", "lm", LM), ("attention", "lm", [*LM, "--layer", "1"]), ("attention", "dates", DATES),
+    ("attention", "dates", [*DATES, "--side", "encoder", "--target", "1999-03-03"]),
+    ("cross-attention", "dates", DATES),
+    ("backward", "lm", LM), ("backward", "dates", [*DATES, "--side", "encoder", "--layer", "0"]),
+    ("gradients", "lm", LM), ("gradients", "dates", DATES), ("xray", "lm", LM), ("xray", "dates", DATES)])
+def test_each_picture_is_drawn(picture, run_file, more, runs, tmp_path, capsys):
+    named = ["--run", runs / f"{run_file}.npz"] if run_file else []
+    code, out, _ = run(capsys, "plot", picture, *named, *more, "--out", tmp_path / "new" / "x.png")
+    assert code == 0 and out.strip() == str(tmp_path / "new" / "x.png") and drawn(tmp_path / "new" / "x.png")
+
+
+@pytest.mark.parametrize("kind, start", [("svg", b"<?xml"), ("pdf", b"%PDF"), ("PNG", b"\x89PNG")])
+def test_other_kinds_of_file_and_the_same_bytes_twice(kind, start, tmp_path, capsys):
+    first, second = (tmp_path / f"{n}.{kind}" for n in "ab")
+    for path in (first, second):
+        assert run(capsys, "plot", "mask", "--out", path)[0] == 0
+    assert first.read_bytes().startswith(start) and first.read_bytes() == second.read_bytes()
+
+
+def test_what_is_drawn_is_what_the_model_attends_to(runs, tmp_path, capsys, monkeypatch):
+    seen = {}
+    monkeypatch.setattr("numpy_transformer.views.attention_heads",
+                        lambda weights, *labels: seen.update(weights=weights, labels=labels) or plot_nothing())
+    run(capsys, "plot", "attention", "--run", runs / "lm.npz", "--text", "The end", "--out", tmp_path / "x.png")
+    reading = plot.load_run(runs / "lm.npz")
+    reading.model(reading.tokenizers[0].encode("The end")[None])
+    wanted = [block.attention.weights[0] for block in reading.model.decoder.blocks]
+    np.testing.assert_allclose(seen["weights"], np.concatenate(wanted), rtol=1e-6)
+    assert seen["labels"][:2] == (list("The␣end"), list("The␣end"))
+
+
+@pytest.mark.parametrize("picture, more, queries, keys, head", [
+    ("attention", ["--side", "encoder"], "^3␣March␣1999$", "^3␣March␣1999$", "layer 0, head 0"),
+    ("attention", ["--target", "1999", "--layer", "1"], "^1999", "^1999", "layer 1, head 0"),
+    ("cross-attention", ["--target", "1999"], "1999$", "^3␣March␣1999$", "layer 0, head 0")])
+def test_the_axes_have_the_tokens_of_their_side(picture, more, queries, keys, head, runs, tmp_path, capsys,
+                                                monkeypatch):
+    seen = {}
+    monkeypatch.setattr("numpy_transformer.views.attention_heads",
+                        lambda weights, *labels: seen.update(weights=weights, labels=labels) or plot_nothing())
+    run(capsys, "plot", picture, "--run", runs / "dates.npz", *DATES, *more, "--out", tmp_path / "x.png")
+    assert seen["labels"][:2] == (list(queries), list(keys)) and seen["labels"][3][0] == head
+    assert seen["weights"].shape[1:] == (len(queries), len(keys))
+
+
+def test_the_way_back_is_that_of_the_last_layer_without_dropout(runs, tmp_path, capsys, monkeypatch):
+    seen = []
+    monkeypatch.setattr("numpy_transformer.views.attention_backward", lambda *all: seen.append(all) or plot_nothing())
+    for more in ([], ["--layer", "0"]):
+        run(capsys, "plot", "backward", "--run", runs / "lm.npz", *LM, *more, "--out", tmp_path / "x.png")
+    assert [(call.name, title) for call, _, _, title in seen] == [
+        (f"decoder.blocks.{n}.attention.attention.softmax", f"Layer {n} of the decoder") for n in (1, 0)]
+    model = plot.Reading(argparse.Namespace(file=runs / "lm.npz", text=LM[1], target=None)).model
+    assert model.remembering and not any(part.training for _, part in model.named_modules())
+
+
+def test_the_gradients_are_those_of_the_next_token(runs, tmp_path, capsys, monkeypatch):
+    seen = []
+    monkeypatch.setattr("numpy_transformer.views.gradient_norms", lambda curves: seen.append(curves) or plot_nothing())
+    run(capsys, "plot", "gradients", "--run", runs / "lm.npz", *LM, "--out", tmp_path / "x.png")
+    trained = plot.load_run(runs / "lm.npz")
+    ids, criterion = trained.tokenizers[0].encode(LM[1])[None], nt.CrossEntropyLoss()
+    model = trained.model.eval(remember=True)
+    with nt.record(model) as tape:
+        logits = model(ids)
+        criterion(logits[:, :-1], ids[:, 1:])
+        model.backward(np.concatenate([criterion.backward(), np.zeros_like(logits[:, -1:])], 1))
+    wanted = [np.linalg.norm(tape[f"decoder.blocks.{n}"].dy) for n in range(2)]
+    np.testing.assert_allclose(seen[0][1], wanted, rtol=1e-5)
+
+
+def test_numbers_that_need_no_run(tmp_path, capsys, monkeypatch):
+    seen = {}
+    for name in ("step_sizes", "schedules", "memory_growth"):
+        monkeypatch.setattr(f"numpy_transformer.views.{name}",
+                            lambda curves, name=name, **more: seen.update({name: curves}) or plot_nothing())
+    for picture in ("steps", "schedule", "memory"):
+        assert run(capsys, "plot", picture, "--out", tmp_path / "x.png")[0] == 0
+    best = {title: min(errors) for title, (_, errors) in seen["step_sizes"].items()}
+    assert best["complex, float64"] < 1e-13 < best["central, float64"] < 1e-8 < best["central, float32"] < 1e-2
+    noam, cosine = seen["schedules"].values()
+    assert np.argmax(noam) == np.argmax(cosine) == 3999 and cosine[-1] == pytest.approx(max(cosine) / 10)
+    plain, tiles = (np.diff(np.log(sizes))[-1] / np.log(2) for _, sizes in seen["memory_growth"].values())
+    assert plain > 1.8 and tiles < 1.3
+
+
+def plot_nothing():
+    from matplotlib.figure import Figure
+    return Figure()
+
+
+def test_a_text_that_is_too_long_is_cut_and_said(runs, tmp_path, capsys):
+    code, _, err = run(capsys, "plot", "attention", "--run", runs / "lm.npz", "--text", "a text of many letters",
+                       "--out", tmp_path / "x.png")
+    assert code == 0 and err == "--text has 22 tokens; the first 20 are drawn, the model reads no more\n"
+    code, _, err = run(capsys, "plot", "cross-attention", "--run", runs / "dates.npz", "--text", "3 March 1999 " * 5,
+                       "--target", "1999", "--out", tmp_path / "x.png")
+    assert code == 0 and "--text has 67 tokens; the first 32 are drawn" in err
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["pe", "--out", "x.jpg"], "'x.jpg' is no picture that can be written; name a file that ends in .png, .svg, .pdf"),
+    (["pe", "--out", "."], "no picture"), (["pe", "--width", "0"], "'0' is not a whole number of at least 1"),
+    (["mask", "--length", "5000"], "'5000' is not a whole number of at least 2 and at most 1,000"),
+    (["xray", "--text", "a"], "name one with --run RUN.npz"),
+    (["architecture", "--run", "LM", "--model", "decoder"], "--run and --model name two models"),
+    (["history", "--run", "TEXT"], "it is no NumPy archive"),
+    (["pe", "--out", "text.txt/x.png"], "'text.txt' is a file"),
+    (["mask", "--padding", "6"], "--padding 6 leaves no token of --length 6"),
+    (["schedule", "--steps", "9"], "--warmup 4000 leaves nothing of --steps 9"),
+    (["attention", "--text", "a"], "required: --run"), (["attention", "--run", "LM"], "required: --text"),
+    (["attention", "--run", "none.npz", "--text", "a"], "cannot read 'none.npz'"),
+    (["attention", "--run", "LM", "--text", "a", "--layer", "2"], "--layer 2: the decoder has layers 0 to 1"),
+    (["attention", "--run", "LM", "--text", "a", "--side", "encoder"], "no attention weights in an encoder"),
+    (["attention", "--run", "LM", "--text", ""], "empty"),
+    (["attention", "--run", "LM", "--text", "a", "--target", "b"], "has no target"),
+    (["backward", "--run", "LM", "--text", "a"], "a single token has no next one"),
+    (["cross-attention", "--run", "LM", "--text", "a"], "holds a language model"),
+    (["cross-attention", "--run", "DATES", "--text", "a∂"], "∂"),
+    (["xray", "--run", "LM"], "--text is missing or empty"),
+    (["history", "--run", "OTHER"], "not one of the command train"),
+    (["nothing"], "invalid choice")])
+def test_bad_input_is_one_line(arguments, message, runs, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_checkpoint(tmp_path / "other.npz", {"x": np.zeros(2)}, {"step": 0})
+    (tmp_path / "text.txt").write_text("a text")
+    files = {"TEXT": "text.txt", "LM": runs / "lm.npz", "DATES": runs / "dates.npz", "OTHER": tmp_path / "other.npz"}
+    assert message in refused(capsys, "plot", *[files.get(word, word) for word in arguments])
+    assert not list(tmp_path.glob("*.png"))
+
+
+def test_a_run_without_steps_has_no_history(runs, tmp_path, capsys):
+    assert run(capsys, "train", "lm", "--steps", "1", "--out", tmp_path / "x.npz", "--d-model", "8")[0] == 0
+    arrays = dict(np.load(tmp_path / "x.npz"))
+    assert run(capsys, "plot", "history", "--run", tmp_path / "x.npz", "--out", tmp_path / "x.png")[0] == 0
+    arrays.update({name: array[:0] for name, array in arrays.items() if name.startswith("history/")})
+    np.savez(tmp_path / "x.npz", **arrays)
+    assert "before its first step" in refused(capsys, "plot", "history", "--run", tmp_path / "x.npz")
+
+
+def test_the_xray_of_small_stacks_shows_right_and_wrong_masks():
+    found = plot_examples.small_stacks()
+    seen = {title: norms != 0 for title, norms in found.items()}
+    padding = np.arange(5) < 3
+    assert np.array_equal(seen["encoder, padding hidden"], np.eye(5, dtype=bool) | padding)
+    assert np.array_equal(seen["decoder, causal mask"], np.tri(6, dtype=bool))
+    assert np.array_equal(seen["cross-attention, padding hidden"], np.broadcast_to(padding, (6, 5)))
+    assert seen["wrong: padding not hidden"].all() and not np.array_equal(
+        seen["wrong: causal mask inverted"], np.tri(6, dtype=bool))
+    assert np.array_equal(seen["wrong: causal cross-attention"], np.tri(6, 5, dtype=bool))
+
+
+LESSON = """from matplotlib.figure import Figure
+from numpy_transformer.classroom import claim, figure, lesson
+lesson.start(__name__)
+picture = Figure(figsize=(2, 2))
+picture.subplots().plot([1, 2], [3, NUMBER])
+figure("line", picture)
+claim("it holds", NUMBER > 0)
+"""
+
+
+def test_figures_draws_those_of_the_lessons_and_names_one_that_fails(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lessons").mkdir()
+    for name, value in (("07_seven", 4), ("08_eight", -1), ("09_nine", 5)):
+        (tmp_path / "lessons" / f"{name}.py").write_text(LESSON.replace("NUMBER", str(value)))
+    code, out, err = run(capsys, "figures")
+    assert code == 1 and "3 pictures of 3 lessons in figures" in out
+    assert "lesson 08_eight failed" in err and "lesson 07" not in err and "Traceback" not in err
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [
+        "07_line.png", "08_line.png", "09_line.png"]
+    first = {path.name: path.read_bytes() for path in (tmp_path / "figures").iterdir()}
+    code, out, _ = run(capsys, "figures", "7", "09", "--out", "again")
+    assert code == 0 and "2 pictures of 2 lessons in again" in out
+    assert all(first[path.name] == path.read_bytes() for path in (tmp_path / "again").iterdir())
+
+
+def test_figures_refuses_what_it_cannot_do(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    assert "pictures cannot be written to 'file'" in refused(capsys, "figures", "--out", "file")
+    assert "there is no lesson '42'; choose one of 0" in refused(capsys, "figures", "42")

@@ -1,0 +1,24 @@
+"""Printed text fits the terminal."""
+
+import pytest
+
+from numpy_transformer.cli.terminal import columns, wrap
+
+
+@pytest.mark.parametrize("terminal, used", [("40", 60), ("60", 60), ("93", 93), ("300", 120), (None, 100)])
+def test_output_is_as_wide_as_the_terminal_within_limits(monkeypatch, terminal, used):
+    if terminal is None:
+        monkeypatch.delenv("COLUMNS", raising=False)
+        monkeypatch.setattr("sys.__stdout__", None)             # no terminal to ask
+    else:
+        monkeypatch.setenv("COLUMNS", terminal)
+    assert columns() == used
+
+
+def test_wrap_indents_every_line_and_splits_no_word(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    words = "a model of width 64 may be too narrow, so raise --d-model together with --num-heads and train again"
+    assert wrap(f"{words}\n{'x' * 70}", "    ", "  * ") == (
+        "  * a model of width 64 may be too narrow, so raise\n"
+        "    --d-model together with --num-heads and train again\n"
+        f"    {'x' * 70}")

@@ -1,0 +1,441 @@
+"""What is said of a wrong answer that no catalogue knows, and the order of the stages."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from test_exercises import library, play
+
+from numpy_transformer.classroom.diagnosis import Library, equal
+from numpy_transformer.classroom.exercise import Exercise, Mistake, brief, changed, emptied
+from numpy_transformer.classroom.exercises import choose
+from numpy_transformer.classroom.isolation import Came, Run
+from numpy_transformer.classroom.verdict import close, judge, misshaped
+
+
+def products(x, w, dy):
+    dx = dy @ w.T
+    dw = x.T @ dy
+    return dx, dw
+
+
+EXERCISE = Exercise(
+    "90.1", "Products", minutes=5, lines=3, hints=("a.", "b.", "c."), outputs=("dx", "dw"),
+    solution=products, reference=lambda x, w, dy: (dy @ w.T, x.T @ dy),
+    inputs=lambda rng, n: tuple(rng.standard_normal(shape) for shape in ((n.T, n.D), (n.D, n.F), (n.T, n.F))),
+    invariants=(("dx must sum to what dy w gives",
+                 lambda inputs, outputs: outputs[0].sum() - (inputs[2] @ inputs[1].T).sum()),),
+    mistakes=(Mistake("ONE-1", {"dy @ w.T": "2 * dy @ w.T + 1"}, "Twice, and one more."),
+              Mistake("ONE-2", {"x.T @ dy": "x.T @ dy / len(x) + 1"}, "Divided, and one more."),
+              Mistake("ONE-3", {"return dx, dw": "return dx + dx[0], dw"}, "The first row is added.")))
+SHELF = Library(EXERCISE, 3)
+
+
+def weighted(x, w, p):
+    loss = (x * w).sum() + 1
+    y = x * p
+    return loss, y
+
+
+SCALED = Exercise(
+    "91.1", "Weighted", minutes=5, lines=3, hints=("a.", "b.", "c."), outputs=("loss", "y"),
+    solution=weighted, reference=lambda x, w, p: ((x * w).sum() + 1, x * p),
+    inputs=lambda rng, n: (*rng.standard_normal((2, *n.lead, n.D)), float(rng.uniform(0.1, 0.4))),
+    edges=lambda rng: [("zeros", (np.zeros((2, 3)), np.ones((2, 3)), 0.25)), ("ones", (*np.ones((2, 4, 3)), 0.75))],
+    mistakes=(Mistake("TWO-1", {"y = x * p": "x *= p\n    y = x.copy()"}, "x *= writes into the argument."),
+              Mistake("TWO-2", {"y = x * p": "y = x * p + 1"}, "One more."),
+              Mistake("TWO-3", {"y = x * p": "x *= p\n    y = x + 1"}, "One more, and x *= writes into the argument."),
+              Mistake("TWO-5", {"y = x * p": "y = x * p\n    x[:1] *= 2 - len(x) % 2"}, "x is changed if T is even."),
+              Mistake("TWO-4", {"y = x * p": "y = x.sum(7)"}, "There is no such axis.")))
+SCALES = Library(SCALED, 3)
+
+
+def said(wrong, old="return dx, dw", shelf=SHELF):
+    """The verdict on the solution with this text instead of the old one."""
+    source = shelf.exercise.edited()
+    assert source.count(old) == 1
+    return judge(shelf, play(shelf, source.replace(old, wrong)))
+
+
+def diagnoses(verdict):
+    return [line.removeprefix("DIAGNOSIS ") for line in verdict.lines if line.startswith("DIAGNOSIS")]
+
+
+@pytest.mark.parametrize("wrong, sentence", [
+    ("return -dx, dw", "dx is the right one times -1,"),
+    ("return dx * math.sqrt(x.shape[1]), dw", "dx is the right one times sqrt(D),"),
+    ("return dx / len(x), dw", "dx is the right one times 1/T,"),
+    ("return dx, dw * dy.size / 2", "dw is the right one times 1/2 T F,"),
+    ("return dx, dw / np.log(2)", "dw is the right one times 1.4427,"),
+    ("return dx, dw / dy[0, 0]", "dw is the right one times a number that depends on the case"),
+    ("return dx, dw.T", "dw is the right one, transposed,"),
+    ("return dx, dw.ravel()[::-1].reshape(dw.shape)", "dw is made of the right numbers, in another order,"),
+    ("return dx, np.zeros_like(dw)", "dw is zero everywhere,"),
+    ("return dx * np.nan, dw", "dx is NaN everywhere,"),
+    ("return np.where(dx > 0, np.nan, dx), dw", "dx is right wherever it is not NaN,"),
+    ("return np.vstack([dx[:1], dx[1:] + x[1:]]), dw", "dx is right in the first row of its first axis only,"),
+    ("return np.vstack([dx[:-1] + x[1:], dx[-1:]]), dw", "dx is right in the last row of its first axis only,"),
+    ("return dx, x[:, :, None] * dy[:, None]", "dw is right after .sum(0)"),
+    ("return dx, dw.sum(0)", "dw is the right one after .sum(-2)"),
+    ("return dx, (x[:, :, None] * dy[:, None]).sum(1)", "dw is right in its total alone"),
+    ("return dx, dw[None]", "dw is made of the right numbers in the right order, in another shape,"),
+    ("return dx, dw.reshape(dw.shape[::-1])", "dw is made of the right numbers in the right order, in another shape,"),
+    ("return (-2 * dx).astype(np.float32), dw", "dx is the right one times -2,"),
+    ("return (dx / len(x)).astype(np.float32), dw", "dx is the right one times 1/T,"),
+    ("return dx, dw.T.astype(np.float32)", "dw is the right one, transposed,"),
+    ("return np.where(dx > 0, np.nan, dx).astype(np.float32), dw", "dx is right wherever it is not NaN"),
+    ("return dw, dx", "dx is the right dw,"),
+    ("return x, dw", "dx is the argument x,"),
+    ("return -dx, dw.T", "dx is the right one times -1,"),
+])
+def test_relations(wrong, sentence):
+    verdict = said(wrong)
+    assert verdict.status == "fail" and not verdict.mistakes and not verdict.right
+    assert any(line.startswith(f"DIAGNOSIS {sentence}") for line in verdict.lines), verdict.lines
+
+
+@pytest.mark.parametrize("wrong, sentence", [
+    ("return loss, y / (1 - p)", "y is the right one times 1/(1 - p), in every case."),
+    ("return loss * p, y", "loss is the right one times p, in every case."),
+    ("return loss, -y / math.prod(x.shape[:-1])",
+     "y is the right one times -1/N, N being the number of rows, in every case."),
+    ("return loss, y.T", "y is the right one, transposed, in every case."),
+    ("return loss, x", "y is the right one times 1/p, in every case."),
+    ("return loss, w", "y is the argument w, in every case."),
+    ("return 3 * loss, y", "loss is the right one times 3, in every case."),
+    ("return loss, y if x.any() else -y - 1", None),
+    ("return loss + 1, y", None),               # any number is some multiple of the right one
+    ("return loss, y[:0]", None),
+    ("return loss, y[..., :1].sum() + 0 * y", None),
+])
+def test_relations_with_other_cases(wrong, sentence):
+    verdict = said(wrong, "return loss, y", SCALES)
+    assert verdict.status == "fail" and not verdict.mistakes and verdict.explained == bool(sentence)
+    assert diagnoses(verdict) == [sentence] * bool(sentence)
+
+
+@pytest.mark.parametrize("wrong", ["return np.vstack([dx[:-1], dx[-1:] + x[-1:]]), dw",
+                                   "return np.vstack([dx[:1] + x[:1], dx[1:]]), dw"])
+def test_right_in_one_row_only_means_only(wrong):
+    assert not diagnoses(said(wrong))
+
+
+def test_no_relation_is_made_up():
+    verdict = said("return dx + 0.1 * x ** 2, dw")
+    lines = verdict.lines
+    assert not diagnoses(verdict) and not verdict.explained
+    assert any("worst entry" in line and "relative error" in line and "cosine" in line for line in lines)
+    assert any(line.startswith("dx must sum") for line in lines)
+    assert not any(line.startswith("dx must sum") for line in said("return dx, dw + 0.1 * dw ** 2").lines)
+
+
+def test_a_relation_must_hold_in_every_case():
+    assert any("depends on the case: -1, -1, 1, -1, -1." in line
+               for line in said("return dx if len(x) == 6 else -dx, dw").lines)
+    assert not any("times" in line for line in said("return (-dx if len(x) == 6 else dx + x * x), dw").lines)
+
+
+@pytest.mark.parametrize("edits, names", [
+    ((0,), ("ONE-1",)), ((0, 1), ("ONE-1 and ONE-2",)), ((0, 1, 2), ("ONE-1 and ONE-2 and ONE-3",))])
+def test_combinations(edits, names):
+    mistakes = [EXERCISE.mistakes[i] for i in edits]
+    verdict = judge(SHELF, play(SHELF, EXERCISE.edited(*(mistake.edits for mistake in mistakes))))
+    assert verdict.mistakes == names
+    for mistake in mistakes:
+        assert (f"{mistake.name}: " * (len(edits) > 1) + mistake.say) in verdict.lines
+
+
+def test_a_name_needs_every_case():
+    """Right names for three cases of five are no name."""
+    verdict = said("return (2 * dx + 1 if len(x) == 5 else dx), dw")
+    assert verdict.status == "fail" and not verdict.mistakes
+
+
+def test_float32_answers_are_named_too():
+    source = EXERCISE.edited(EXERCISE.mistakes[0].edits)
+    verdict = judge(SHELF, play(SHELF, source, lambda y: y.astype(np.float32)))
+    assert verdict.mistakes == ("ONE-1",)
+
+
+@pytest.mark.parametrize("old, new, stage, words", [
+    ("return dx, dw", "return dx", "type", "2 values, (dx, dw)"),
+    ("return dx, dw", "dx, dw", "type", "None"),
+    ("return dx, dw", "return dx, dw[:-1]", "shape", "wrong along axis 0"),
+    ("return dx, dw", "return dx[..., None], dw", "shape", "axes of size 1"),
+    ("return dx, dw", "return dx / 0, dw", "finite", "inf"),
+    ("return dx, dw", "raise ValueError('so')", "error", "so"),
+    ("return dx, dw", "x += 1; return dx, dw", "arguments changed", "changed in place"),
+    ("return dx, dw", "return dx, dw * np.float64(1)", "float32", "float64"),
+    ("return dx, dw", "return dx, dw + (dw.dtype == np.float32)", "float32", "wrong in float32"),
+])
+def test_the_first_stage_that_fails(old, new, stage, words):
+    verdict = said(new, old)
+    assert (verdict.stage, verdict.status) == (stage, "error" if stage == "error" else "fail")
+    assert words in " ".join((verdict.note, *verdict.lines))
+    assert verdict.points(4) == (2 if stage in ("arguments changed", "float32") else 0)
+
+
+def test_arguments_that_were_changed_are_told_apart():
+    """The catalogue knows one way of changing x; it says nothing of w."""
+    verdict = said("w += 1\n    return loss, y", "return loss, y", SCALES)
+    assert verdict.stage == "arguments changed" and "but w was changed" in verdict.note and not verdict.mistakes
+    verdict = said("x *= 3\n    return loss, y", "return loss, y", SCALES)
+    assert "but x was changed" in verdict.note and verdict.mistakes == ("TWO-1",) and verdict.right
+    verdict = said("w += 1\n    x += 1\n    return loss, y", "return loss, y", SCALES)
+    assert verdict.stage == "arguments changed" and not verdict.mistakes
+
+
+@pytest.mark.parametrize("mistake", SCALED.mistakes, ids=lambda mistake: mistake.name)
+def test_a_name_tells_whether_an_argument_was_changed(mistake):
+    assert judge(SCALES, play(SCALES, SCALED.edited(mistake.edits))).mistakes == (mistake.name,)
+
+
+def test_errors_are_one_mistake_if_they_say_the_same():
+    assert said("y = x.sum(7)", "y = x * p", SCALES).mistakes == ("TWO-4",)
+    assert said("y = x.sum(8)", "y = x * p", SCALES).mistakes == ()
+
+
+@pytest.mark.parametrize("wrong, status", [
+    ("return dx * (1 + 1e-8), dw", "pass"), ("return dx * (1 + 1e-6), dw", "fail"),
+    ("return dx + 1e-7 * abs(dx).max(), dw", "fail"), ("return dx + 1e-10 * abs(dx).max(), dw", "pass"),
+    ("return (dx * (1 + 3e-5)).astype(np.float32), dw", "pass"),
+    ("return (dx * (1 + 3e-4)).astype(np.float32), dw", "fail"),
+    ("return (dx + 1e-4 * abs(dx).max()).astype(np.float32), dw", "fail"),
+    ("return dx, dw + 1e-7 * abs(dx).max() * (abs(dw) == abs(dw).min())", "fail"),
+])
+def test_how_near_is_right(wrong, status):
+    assert said(wrong).status == status
+
+
+def test_what_is_not_finite_and_what_is_small_beside_other_outputs():
+    inf, nan = np.array([np.inf, np.nan]), np.array([np.nan, 1.0])
+    assert close(inf, inf, [inf]).all() and not close(nan, inf, [inf]).any()
+    small, large = np.array([1e-6]), np.array([10.0])
+    assert not close(1.001 * small, small, [small, large]).any()
+    assert close(-1e-9 * small, 1e-9 * small, [small, large]).all() and not close(-small, small, [small]).any()
+
+
+def test_a_name_needs_nine_digits():
+    assert said("return 2 * dx + 1, dw").mistakes == ("ONE-1",)
+    assert said("return (2 * dx + 1) * (1 + 1e-7), dw").mistakes == ()
+
+
+def test_equal_by_the_largest_output_where_one_is_rounding_alone():
+    noise = np.array([1e-17, -1e-17])
+    assert equal(np.array([np.nan, 1]), np.array([np.nan, 1]))
+    assert equal(-noise, noise, 1.0) and not equal(-noise, noise) and not equal(np.array([np.inf]), np.array([1.0]))
+
+
+def test_a_total_of_zero_says_nothing():
+    shelf = library(choose("01.2"))
+    verdict = judge(shelf, play(shelf, shelf.exercise.edited(), lambda y: 2 * y[:1]))
+    assert verdict.stage == "shape" and not verdict.explained
+
+
+def test_changed_arguments():
+    a, b = np.array([1.0, np.nan]), np.arange(3)
+    assert changed([a, b], [a.copy(), b.copy()]) == () and changed([a, b], [a, b, b]) == ()
+    assert changed([a, b], [a + 1, b]) == (0,) and changed([a, b], [a, b.astype(float)]) == (1,)
+    assert changed([a, b], [a, b[:, None]]) == changed([a, b], [a]) == (1,) and changed([a, b], [None, b]) == (0,)
+    padded = np.array([0.1, 0.2], np.longdouble)            # its last bytes are whatever was there
+    assert changed([padded], [np.frombuffer(padded.tobytes(), np.longdouble)]) == ()
+
+
+def test_the_arguments_of_a_class_are_named_by_their_method():
+    exercise = choose("06")
+    labels = exercise.labels(library(exercise).main[0])
+    assert labels == ["weight", "bias", *["an argument of forward"] * 2, *["an argument of backward"] * 2]
+
+
+@pytest.mark.parametrize("kinds, lost, words", [
+    (["MaskedArray", "ndarray"], None, "dx is a MaskedArray; return a NumPy array"),
+    (["ndarray", "list"], None, "dw is a list"), (["ndarray", "tuple"], None, "dw is a tuple"),
+    (["ndarray", "ndarray"], 1, "dw is an array, but not one of real numbers"),
+    (["NoneType", "ndarray"], 0, "dx is None; is a return missing?"),
+    (["generator", "ndarray"], 0, "dx is a generator; return a NumPy array"),
+    (["ndarray"], None, "2 values, (dx, dw), but returned (ndarray)"),
+    ("no list", None, "2 values, (dx, dw), but returned ()"),
+])
+def test_what_is_no_array(kinds, lost, words):
+    run = play(SHELF, EXERCISE.edited())
+    run.cases[2].said = {"kinds": kinds}
+    if lost is not None:
+        run.cases[2].outputs[lost] = None
+    verdict = judge(SHELF, run)
+    assert (verdict.status, verdict.stage) == ("fail", "type") and words in verdict.note
+
+
+@pytest.mark.parametrize("number, kind, stage", [("44", float, "type"), ("44", np.int32, ""), ("13", int, "type")])
+def test_whole_numbers_and_booleans_where_they_are_asked_for(number, kind, stage):
+    shelf = library(choose(number))
+    verdict = judge(shelf, play(shelf, shelf.exercise.edited(), lambda y: y.astype(kind)))
+    assert verdict.stage == stage and verdict.status == ("fail" if stage else "pass")
+
+
+def test_either_of_two_mistakes():
+    exercise = dataclasses.replace(EXERCISE, mistakes=(
+        *EXERCISE.mistakes[:2], Mistake("ONE-4", {"dx = dy @ w.T": "dx = dy @ w.T * 2 + 1"}, "Another way to say it.")))
+    shelf = Library(exercise, 3)
+    verdict = judge(shelf, play(shelf, exercise.edited(exercise.mistakes[0].edits)))
+    assert verdict.mistakes == ("ONE-1", "ONE-4") and "either of these gives:" in diagnoses(verdict)[0]
+    assert diagnoses(verdict)[0].startswith("[ONE-1 or ONE-4]") and "ONE-4: Another way to say it." in verdict.lines
+
+
+@pytest.mark.parametrize("shape, right, words", [
+    ((3, 7, 5), (3, 5, 7), "looks transposed"), ((5, 7, 3), (3, 5, 7), "looks transposed"),
+    ((1, 3), (3,), "axes of size 1"), ((3, 5, 2), (3, 5), "is a sum missing"), ((3,), (3, 5), "fewer axes"),
+    ((3, 4, 8), (3, 5, 7), "wrong along axis 1, 2")])
+def test_what_is_said_of_a_shape(shape, right, words):
+    assert words in misshaped(shape, right)
+
+
+@pytest.mark.parametrize("change", [
+    {"error": ["a"]}, {"error": "e", "kinds": "k"}, {"kinds": ["ndarray"] * 30}, {"kind": ["NotImplementedError"]}])
+def test_whatever_the_child_says_there_is_a_verdict(change):
+    run = play(SHELF, EXERCISE.edited())
+    run.cases[0].said = change
+    assert judge(SHELF, run).status in ("fail", "error")
+    assert judge(SHELF, Run("", 0, 0.1, "", {"stage": "import", **change}, [])).status == "error"
+    assert judge(SHELF, Run("", 0, 0.1, "", {"stage": "name", "names": "products"}, [])).status == "error"
+
+
+def test_arguments_then_the_second_call_then_float32():
+    run = play(SHELF, EXERCISE.edited())
+    again, single = ([case.role for case in SHELF.cases].index(role) for role in ("again", "float32"))
+    run.cases[single].outputs[0] = run.cases[single].outputs[0].astype(float)
+    assert judge(SHELF, run).stage == "float32"
+    run.cases[again].outputs[0] = run.cases[again].outputs[0] + 1
+    assert judge(SHELF, run).stage == "repeated"
+    run.cases[again].after[0] = run.cases[again].after[0] + 1
+    assert judge(SHELF, run).stage == "arguments changed"
+
+
+def test_cases_are_drawn_anew_for_each_seed_and_each_case():
+    exercise = choose("06")
+    for seed, other, equal_ones in ((1, 1, True), (1, 2, False)):
+        for a, b in zip(exercise.cases(seed), exercise.cases(other)):
+            assert all((x == y).all() == equal_ones for x, y in zip(a.arrays(), b.arrays()))
+    first = [case.arrays()[0].flat[0] for case in exercise.cases(1) if not case.role]
+    assert len(set(first)) == len(first) == 7
+
+
+def test_which_cases_there_are():
+    roles = [[case.role for case in choose(number).cases(0)] for number in ("01.2", "02.3", "19.3", "04.3")]
+    assert roles[0] == [""] * 5 + ["again", "float32"] and roles[3] == [""]
+    assert roles[1][-1] == roles[2][-1] == "again"          # a function among the arguments, and no arrays at all
+
+
+def test_edits_side_by_side_and_on_top_of_each_other():
+    edited = EXERCISE.edited_text({"return dx": "return -dx"}, {", dw\n": ", -dw\n"})
+    assert edited.endswith("return -dx, -dw\n") and EXERCISE.edited_text({"def": "async def"}).startswith("async def")
+    assert EXERCISE.edited_text({"return dx": "return 0"}, {"dx, dw": "1"}) is None
+
+
+def test_comments_above_the_answer_are_part_of_it():
+    assert "why" not in emptied('def f(x):\n    \"\"\"What.\"\"\"\n    # why\n    return x\n', ())
+
+
+def test_arguments_in_a_few_letters():
+    assert [brief(value) for value in ([1, 1], [1, 1, 1], (np.ones(2), 3), [1, 2, 1])] == [
+        "[1, 1]", "[3 times 1]", "[(2,), 3]", "[1, 2, 1]"]
+
+
+def test_another_answer_the_second_time():
+    run = play(SHELF, EXERCISE.edited())
+    again = next(i for i, case in enumerate(SHELF.cases) if case.role == "again")
+    run.cases[again].outputs[0] = run.cases[again].outputs[0] + 1e-12
+    verdict = judge(SHELF, run)
+    assert verdict.stage == "repeated" and verdict.points(5) == 2 and verdict.points(4) == 2
+
+
+@pytest.mark.parametrize("said, status, words", [
+    ({"stage": "import", "error": "SyntaxError: invalid syntax"}, "error", "SyntaxError"),
+    ({"stage": "import", "error": "NotImplementedError: "}, "todo", ""),
+    ({"stage": "name", "names": ["product"]}, "error", "perhaps product"),
+    ({"stage": "name", "names": []}, "error", "defines nothing"),
+    ({"stage": "arguments", "error": "missing a required argument: 'b'"}, "error", "missing a required argument"),
+])
+def test_what_cannot_be_called(said, status, words):
+    verdict = judge(SHELF, Run("", 0, 0.1, "", said, []))
+    assert verdict.status == status and words in verdict.note and verdict.points(4) == 0
+
+
+@pytest.mark.parametrize("ended, status", [("timeout", "timeout"), ("memory", "memory")])
+def test_how_it_ended(ended, status):
+    right = play(SHELF, EXERCISE.edited())
+    assert judge(SHELF, Run(ended, -9, 10.0, "", {}, right.cases)).status == status
+
+
+def test_an_early_end_without_a_word():
+    for outputs in ([None, None], [np.ones((2, 2))], []):
+        run = Run("killed", 3, 0.1, "", {}, play(SHELF, EXERCISE.edited()).cases)
+        run.cases[1:] = [Came(outputs, [], {}) for _ in SHELF.cases[1:]]
+        verdict = judge(SHELF, run)
+        assert verdict.status == "error" and verdict.stage == "ended" and "exit code 3" in verdict.note
+        assert verdict.lines[0].startswith("case 2 of 5,") and verdict.lines[-1] == verdict.note
+
+
+def pair():
+    """Two answers."""
+    return np.array([3, 2]), np.array(4.0)
+
+
+QUESTION = Exercise("91.1", "Pair", minutes=5, lines=1, hints=("a.", "b.", "c."), outputs=("answer 1", "answer 2"),
+                    solution=pair, reference=lambda: (np.array([3, 2]), np.array(4.0)))
+
+
+def test_a_question_keeps_its_answers_to_itself():
+    shelf = Library(QUESTION, 3)
+    verdict = judge(shelf, play(shelf, QUESTION.edited({"4.0": "8.0"})))
+    assert verdict.status == "fail" and not diagnoses(verdict)
+    assert not any(word in " ".join((verdict.note, *verdict.lines)) for word in ("expected", "times", "4"))
+
+
+def returned(shelf, source, *kinds):
+    """The verdict where the child says that these kinds came back."""
+    came = play(shelf, source)
+    for case in came.cases:
+        case.said["kinds"] = list(kinds)
+    return judge(shelf, came)
+
+
+def test_lists_and_tuples_are_answers_but_no_arrays():
+    assert returned(Library(QUESTION, 3), QUESTION.edited(), "tuple", "float").status == "pass"
+    verdict = returned(SHELF, EXERCISE.edited(), "tuple", "ndarray")
+    assert verdict.stage == "type" and "dx is a tuple; return a NumPy array" in verdict.note
+    assert "return a tuple: return a, b" in returned(SHELF, EXERCISE.edited(), "list").note
+
+
+def test_a_class_that_returns_too_much_is_told_so():
+    shelf = Library(choose("06"), 3)
+    note = returned(shelf, choose("06").edited(), *["ndarray"] * 10).note
+    assert "the calls' results and the gradients" in note and "there came 10 values" in note
+
+
+def test_no_number_at_all_is_a_matter_of_shape():
+    exercise = dataclasses.replace(QUESTION, inputs=lambda rng, n: (np.arange(3),), solution=numbers, outputs=("ids",),
+                                   reference=lambda x: x[::-1])
+    shelf = Library(exercise, 3)
+    assert judge(shelf, play(shelf, exercise.edited({"x[::-1]": "np.array([])"}))).stage == "shape"
+    assert judge(shelf, play(shelf, exercise.edited({"x[::-1]": "x[::-1] * 1.0"}))).stage == "type"
+
+
+def numbers(x):
+    """Backwards."""
+    return x[::-1]
+
+
+def test_two_mistakes_are_not_named_by_errors_alone():
+    exercise = dataclasses.replace(EXERCISE, mistakes=(
+        Mistake("ONE-5", {"dx = dy @ w.T": "dx = None"}, "Nothing is computed."),
+        Mistake("ONE-6", {"return dx, dw": "return dx.T, dw"}, "It is turned.")))
+    shelf = Library(exercise, 3)
+    verdict = judge(shelf, play(shelf, exercise.edited(*(mistake.edits for mistake in exercise.mistakes))))
+    assert verdict.status == "error" and not verdict.mistakes
+
+
+def test_a_factor_is_named_only_if_the_edges_have_one_too():
+    exercise = dataclasses.replace(EXERCISE, edges=lambda rng: [("edge", tuple(map(np.ones, ((2, 3), (3, 4), (2, 4)))))])
+    shelf = Library(exercise, 3)
+    wrong = exercise.edited({"return dx, dw": "return dx * (math.sqrt(x.shape[1]) if len(x) > 2 else 1), dw"})
+    assert any("depends on the case" in line for line in diagnoses(judge(shelf, play(shelf, wrong))))

@@ -1,0 +1,197 @@
+"""Every exercise: unsolved as handed out, solved by its solution, and each known mistake refuted and named."""
+
+import itertools
+import random
+import re
+
+import numpy as np
+import pytest
+from helpers import ROOT
+from helpers.commands import run
+
+from numpy_transformer.classroom.diagnosis import Library, matches
+from numpy_transformer.classroom.exercise import observe
+from numpy_transformer.classroom.exercises import exercises
+from numpy_transformer.classroom.isolation import Came, Run
+from numpy_transformer.classroom.numbers import stream
+from numpy_transformer.classroom.verdict import judge
+
+EXERCISES = list(exercises().values())
+LESSONS = ROOT / "lessons"
+README = (LESSONS / "README.md").read_text(encoding="utf-8")
+every_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: f"{e.number}-{e.name}")
+LIBRARIES = {}
+
+
+def library(exercise, seed=1):
+    key = exercise.number, seed
+    if key not in LIBRARIES:
+        LIBRARIES[key] = Library(exercise, seed)
+    return LIBRARIES[key]
+
+
+def play(library, source, change=lambda y: y):
+    """What a child would have sent back for this source: a Run, without a process; `change` is applied to outputs."""
+    exercise = library.exercise
+    try:
+        target = exercise.target(source)
+    except NotImplementedError as error:
+        return Run("", 0, 0.1, "", {"stage": "import", "error": f"{type(error).__name__}: {error}"})
+    came = []
+    for case in library.cases:
+        seen = observe(exercise, target, case)
+        said = {"kind": seen.error.split(":")[0], "error": seen.error} if seen.error else {
+            "kinds": ["NoneType" if y.dtype == object else "ndarray" for y in seen.outputs]}
+        after = [array + 1 if i in seen.changed else array for i, array in enumerate(case.arrays())]
+        came.append(Came([None if y.dtype == object else change(y) for y in seen.outputs], after, said))
+    return Run("", 0, 0.1, "", {}, came)
+
+
+@every_exercise
+def test_it_is_handed_out_unsolved(exercise):
+    skeleton = exercise.skeleton()
+    assert "TODO" in skeleton and len(exercise.hints) == 3 and all(hint.endswith((".", "?")) for hint in exercise.hints)
+    assert len(set(exercise.hints)) == 3 and max(map(len, skeleton.splitlines())) <= 120
+    assert judge(library(exercise), play(library(exercise), skeleton)).status == "todo"
+
+
+@every_exercise
+def test_the_solution_passes_and_keeps_to_its_lines(exercise):
+    for seed in (1, 2):
+        verdict = judge(library(exercise, seed), play(library(exercise, seed), exercise.edited()))
+        assert verdict.status == "pass", (verdict.stage, verdict.note)
+    written = set(exercise.text.splitlines()) - set(exercise.skeleton().splitlines())
+    code = [line for line in written if line.strip() and not line.strip().startswith("#")]
+    assert len(code) <= exercise.lines <= 40, f"the solution has {len(code)} lines, the file promises {exercise.lines}"
+    assert exercise.minutes % 5 == 0 and max(map(len, exercise.text.splitlines())) <= 120
+
+
+@every_exercise
+def test_what_is_as_right_passes(exercise):
+    for name, edits in exercise.alternatives.items():
+        verdict = judge(library(exercise), play(library(exercise), exercise.edited(edits)))
+        assert verdict.status == "pass", (name, verdict.stage, verdict.note)
+
+
+@every_exercise
+def test_float32_answers_pass(exercise):
+    def single(y):
+        return y.astype(np.float32) if y.dtype == np.float64 else y
+    verdict = judge(library(exercise), play(library(exercise), exercise.edited(), single))
+    assert verdict.status == "pass", (verdict.stage, verdict.note)
+
+
+@pytest.mark.parametrize("exercise, mistake", [
+    pytest.param(exercise, mistake, id=f"{exercise.number}-{mistake.name}")
+    for exercise in EXERCISES for mistake in exercise.mistakes])
+def test_each_mistake_is_refuted_and_named(exercise, mistake):
+    for right in mistake.edits:
+        assert exercise.text.count(right) == 1, f"{right!r} stands {exercise.text.count(right)} times in the solution"
+    refuted_and_named(exercise, mistake, seed=1)
+
+
+@pytest.mark.slow
+@every_exercise
+def test_each_mistake_is_refuted_and_named_for_other_seeds(exercise):
+    for seed, mistake in itertools.product((2, 3, 4), exercise.mistakes):
+        refuted_and_named(exercise, mistake, seed)
+
+
+def refuted_and_named(exercise, mistake, seed):
+    verdict = judge(library(exercise, seed), play(library(exercise, seed), exercise.edited(mistake.edits)))
+    assert verdict.status in ("fail", "error") and not verdict.points(100) or verdict.right, (seed, verdict)
+    assert set(verdict.mistakes) == {mistake.name} | ({mistake.twin} if mistake.twin else set()), (seed, verdict)
+
+
+@every_exercise
+def test_mistakes_have_names_of_their_own_and_twins_know_each_other(exercise):
+    names = {mistake.name: mistake for mistake in exercise.mistakes}
+    assert len(names) == len(exercise.mistakes)
+    for mistake in exercise.mistakes:
+        assert not mistake.twin or names[mistake.twin].twin == mistake.name
+        assert mistake.say.endswith((".", "?")) and len(mistake.say) > 20
+
+
+@pytest.mark.slow
+@every_exercise
+def test_two_or_three_mistakes_at_once_are_named(exercise):
+    shelf = library(exercise)
+    together = [mistakes for count in (2, 3) for mistakes in itertools.combinations(exercise.mistakes, count)
+                if shelf.target(mistakes)]
+    for mistakes in random.Random(stream(exercise.number)).sample(together, min(8, len(together))):
+        run = play(shelf, exercise.edited(*(mistake.edits for mistake in mistakes)))
+        verdict = judge(shelf, run)
+        observed = shelf.observed(mistakes)
+        if matches(observed, shelf.expected) or all(seen.error for seen in observed):
+            continue                                            # they undo each other, or give nothing to compare
+        found = shelf.named(observed)
+        assert found and verdict.mistakes, (mistakes, verdict)
+        assert mistakes in found or all(len(simpler) <= len(mistakes) for simpler in found)
+        assert all(matches(shelf.observed(simpler), observed) for simpler in found)
+
+
+def test_there_are_as_many_as_the_readme_says():
+    """And as many as a classroom needs: thirty to write, four classes among them, and the other kinds."""
+    kinds = [exercise.kind for exercise in EXERCISES]
+    assert kinds.count("write") >= 30 and sum(exercise.is_class for exercise in EXERCISES) >= 4
+    assert kinds.count("predict") >= 3 and kinds.count("find the bug") >= 3 and kinds.count("explain") >= 2
+    assert kinds.count("question") == 5 and len(EXERCISES) == 81
+    assert sum(len(exercise.mistakes) for exercise in EXERCISES) > 1000
+
+
+@every_exercise
+def test_it_has_a_row_in_the_table_and_a_lesson(exercise):
+    kind = "class" if exercise.is_class else exercise.kind
+    assert (f"| {exercise.number} | {exercise.title} | `{exercise.file}` | {kind} "
+            f"| {exercise.lines} | {exercise.minutes} | {exercise.points} |") in README
+    assert list(LESSONS.glob(f"{exercise.lesson}_*.py"))
+
+
+def test_the_table_has_no_other_rows_and_the_order_of_the_files():
+    names = re.findall(r"^\| \d\d\.\d \| .* \| `(.*?)` \|", README, re.M)
+    assert names == sorted(names) == [exercise.file for exercise in EXERCISES]
+
+
+def test_the_numbers_of_a_lesson_have_no_gaps_and_exercises_to_write_come_first():
+    lessons = {}
+    for exercise in EXERCISES:
+        lessons.setdefault(exercise.lesson, []).append(exercise)
+    for lesson, found in lessons.items():
+        assert [exercise.number for exercise in found] == [f"{lesson}.{i}" for i in range(1, len(found) + 1)]
+        written = [exercise.kind == "write" for exercise in found]
+        assert written == sorted(written, reverse=True) and len(found) < 10
+
+
+def test_the_sheets_of_the_term_add_up():
+    numbered = exercises()
+    sheets = re.findall(r"^\| (\d+) \| (\d\d\.\d [A-Z].*) \| (\d+) \| (\d+) \|$", README, re.M)
+    assert len(sheets) == 13 and [int(week) for week, *_ in sheets] == list(range(2, 15))
+    for _, titles, minutes, points in sheets:
+        chosen = [numbered[number] for number in re.findall(r"(?:^|, )(\d\d\.\d) ", titles)]
+        assert titles == ", ".join(f"{exercise.number} {exercise.title}" for exercise in chosen)
+        assert int(minutes) == sum(exercise.minutes for exercise in chosen)
+        assert int(points) == sum(exercise.points for exercise in chosen)
+
+
+def test_the_readme_shows_what_the_checker_says(tmp_path, capsys):
+    shown, again = (re.search(r"^```text\n(01\.2 softmax_backward.*?)^```$", text, re.M | re.S)[1]
+                    for text in (README, (LESSONS.parent / "README.md").read_text(encoding="utf-8")))
+    assert shown == again
+    run(capsys, "exercise", "start", tmp_path, "01.2")
+    path = tmp_path / "ex01_2_softmax_backward.py"
+    todo = re.compile(r" +# TODO.*\n +raise NotImplementedError\n")
+    wrong = todo.sub("    return p * (1 - p) * dp\n", path.read_text(encoding="utf-8"))
+    path.write_text(wrong, encoding="utf-8")
+    assert run(capsys, "exercise", "check", "01.2", "--folder", tmp_path) == (1, shown, "")
+
+
+def test_each_lesson_names_its_exercises():
+    wanted = {}
+    for exercise in EXERCISES:
+        wanted.setdefault(exercise.lesson, []).append(exercise.number)
+    named = {}
+    for path in LESSONS.glob("[0-9][0-9]_*.py"):
+        found = re.search(r"^# With a checker \(.*\): ([\d., ]+)\.$", path.read_text(encoding="utf-8"), re.M)
+        if found:
+            named[path.name[:2]] = found[1].split(", ")
+    assert named == wanted

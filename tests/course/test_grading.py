@@ -1,0 +1,436 @@
+"""numpy-transformer grade: a class from its folder to the table, the feedback and the picture."""
+
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.classroom import write_class
+from helpers.commands import refused, run
+from PIL import Image
+
+import numpy_transformer
+from numpy_transformer.classroom import grader, report, rights
+from numpy_transformer.classroom.exercise import Observation
+from numpy_transformer.classroom.exercises import choose, exercises
+from numpy_transformer.classroom.grader import Row
+from numpy_transformer.cli import grade as command
+
+SOFTMAX, BACKWARD = choose("01.1"), choose("01.2")
+posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+COLUMNS = ["student", "exercise", "status", "points", "max", "misconception", "seconds", "note"]
+
+
+def grade(capsys, folder, out, *options, code=0):
+    """Rows of the table, standard output and standard error."""
+    got, text, error = run(capsys, "grade", folder, "--out", out, "--allow-root", *options)
+    assert got == code, error
+    return table(out) if code == 0 else None, text, error
+
+
+def table(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def hand_in(folder, exercise, *mistakes, source=None, name=None):
+    """Write a student's file: the solution with these mistakes, or the source."""
+    edits = [mistake.edits for mistake in exercise.mistakes if mistake.name in mistakes]
+    assert len(edits) == len(mistakes)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / (name or exercise.file)
+    path.write_text(exercise.edited(*edits) if source is None else source, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def school(tmp_path):
+    """Three students, two exercises: all right; one mistake and one skeleton; the same mistake, one file missing."""
+    hand_in(tmp_path / "class" / "ada", SOFTMAX)
+    hand_in(tmp_path / "class" / "ada", BACKWARD)
+    hand_in(tmp_path / "class" / "Ben", SOFTMAX, source=SOFTMAX.skeleton())
+    hand_in(tmp_path / "class" / "Ben" / "exercises", BACKWARD, "SMB-1")
+    hand_in(tmp_path / "class" / "Zoë", BACKWARD, "SMB-1")
+    (tmp_path / "class" / ".git").mkdir()
+    return tmp_path / "class"
+
+
+def test_a_class_is_graded_named_and_drawn(school, tmp_path, capsys):
+    rows, text, error = grade(capsys, school, tmp_path / "scores.csv", "--seed", "7", "--feedback",
+                              tmp_path / "feedback", "--json", tmp_path / "scores.json")
+    assert list(rows[0]) == COLUMNS
+    assert [(row["student"], row["exercise"], row["status"], row["misconception"]) for row in rows] == [
+        ("Ben", "ex01_1_softmax", "todo", ""), ("Ben", "ex01_2_softmax_backward", "fail", "SMB-1"),
+        ("Zoë", "ex01_1_softmax", "missing", ""), ("Zoë", "ex01_2_softmax_backward", "fail", "SMB-1"),
+        ("ada", "ex01_1_softmax", "pass", ""), ("ada", "ex01_2_softmax_backward", "pass", "")]
+    for row in rows:
+        exercise = SOFTMAX if "ex01_1" in row["exercise"] else BACKWARD
+        assert int(row["max"]) == exercise.points and int(row["points"]) == exercise.points * (row["status"] == "pass")
+    assert "3 students, 2 exercises, seed 7" in error and "--seed 7 gives the same cases" in text
+    assert re.search(r"2 x SMB-1 in ex01_2_softmax_backward\n +That is the derivative of the sigmoid", text)
+    found = json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))
+    assert found["seed"] == 7 and set(found["versions"]) == {"numpy", "python", "numpy_transformer"}
+    assert found["summary"]["mistakes"][0]["count"] == 2 and found["summary"]["exercises"]["ex01_1_softmax"]["todo"] == 1
+    ada = found["students"][2]
+    assert (ada["student"], ada["status"], ada["points"], ada["max"]) == ("ada", "pass", 4, 4)
+    assert [test["name"] for test in ada["tests"]] == ["ex01_1_softmax", "ex01_2_softmax_backward"]
+    assert sorted(os.listdir(tmp_path / "feedback")) == ["Ben.txt", "Zoë.txt", "ada.txt"]
+    words = (tmp_path / "feedback" / "Ben.txt").read_text(encoding="utf-8")
+    assert re.search(r"^01\.2 softmax_backward +FAIL +\(stage: values\)$", words, re.M) and "DIAGNOSIS [SMB-1]" in words
+    assert "0 of 4 points" in words and "SMB" not in (tmp_path / "feedback" / "ada.txt").read_text(encoding="utf-8")
+    assert np.asarray(Image.open(tmp_path / "scores.png").convert("L")).std() > 10
+    assert not (tmp_path / "scores.csv.part").exists()
+
+
+def test_the_same_seed_gives_the_same_bytes_and_the_old_table_is_kept(school, tmp_path, capsys):
+    hand_in(school / "dora", BACKWARD, source="import numpy as np\nimport random\n"
+            "def softmax_backward(p, dp):\n    return dp * np.random.rand() + random.random()\n")
+    texts = []
+    for jobs in ("1", "3"):
+        grade(capsys, school, tmp_path / "scores.csv", "--seed", "11", "--jobs", jobs, "--only", "01.2")
+        rows = table(tmp_path / "scores.csv")
+        for row in rows:
+            row["seconds"] = ""
+        texts.append(rows)
+    assert texts[0] == texts[1] and table(tmp_path / "scores.csv.bak") != []
+    assert b"\r" not in (tmp_path / "scores.csv").read_bytes()
+
+
+def test_without_a_seed_a_secret_one_is_told(school, tmp_path, capsys):
+    errors = [grade(capsys, school, tmp_path / "scores.csv", "--only", "1.1")[2] for _ in range(2)]
+    assert len({re.search(r"seed (\d+)", error)[1] for error in errors}) == 2
+
+
+def test_single_files_and_names_of_learning_platforms(tmp_path, capsys):
+    folder = tmp_path / "files"
+    hand_in(folder, BACKWARD, name="Kim_12345_assignsubmission_file_ex01_2_softmax_backward.py")
+    hand_in(folder, SOFTMAX, name="Kim_12345_assignsubmission_file_ex01_1_softmax.py")
+    hand_in(folder, BACKWARD, "SMB-2", name="Alex_ex1_2.py")
+    hand_in(folder, BACKWARD, name="notes.py")
+    hand_in(folder, BACKWARD, name="Mia_ex97_1_else.py")
+    rows, _, error = grade(capsys, folder, tmp_path / "scores.csv")
+    assert [(row["student"], row["exercise"][:6], row["status"]) for row in rows] == [
+        ("Alex", "ex01_1", "missing"), ("Alex", "ex01_2", "fail"),
+        ("Kim_12345", "ex01_1", "pass"), ("Kim_12345", "ex01_2", "pass"),
+        ("Mia", "ex01_1", "missing"), ("Mia", "ex01_2", "missing")]
+    assert "left out, as they are for no exercise: notes.py, ex97_1" in error
+    assert not (tmp_path / "scores.csv.bak").exists()
+
+
+def test_files_with_former_names_are_graded(tmp_path, capsys):
+    hand_in(tmp_path / "class" / "kim", BACKWARD, name="ex02_softmax_backward.py")
+    hand_in(tmp_path / "class" / "lee", BACKWARD, "SMB-8", name="ex02.py")
+    hand_in(tmp_path / "class", BACKWARD, name="Mia_ex02_softmax_backward.py")
+    rows = grade(capsys, tmp_path / "class", tmp_path / "scores.csv")[0]
+    assert [(row["student"], row["exercise"], row["status"]) for row in rows] == [
+        (name, "ex01_2_softmax_backward", status) for name, status in (("Mia", "pass"), ("kim", "pass"), ("lee", "fail"))]
+
+
+def test_with_one_exercise_a_file_may_have_the_name_of_the_student(tmp_path, capsys):
+    folder = tmp_path / "files"
+    hand_in(folder, BACKWARD, name="kim.py")
+    hand_in(folder, BACKWARD, "SMB-8", name="lee.py")
+    rows = grade(capsys, folder, tmp_path / "scores.csv", "--only", "1.2")[0]
+    assert [(row["student"], row["status"], row["misconception"]) for row in rows] == [("kim", "pass", ""),
+                                                                                       ("lee", "fail", "SMB-8")]
+
+
+def test_the_name_of_the_skeleton_goes_before_others(tmp_path, capsys):
+    hand_in(tmp_path / "class" / "kim", BACKWARD)
+    hand_in(tmp_path / "class" / "kim", BACKWARD, "SMB-1", name="ex01_2_old.py")
+    row = grade(capsys, tmp_path / "class", tmp_path / "scores.csv")[0][0]
+    assert row["status"] == "pass" and row["note"] == "not graded: ex01_2_old.py"
+
+
+def test_what_is_for_the_teacher_to_look_at_is_not_told_to_the_student(tmp_path, capsys):
+    hand_in(tmp_path / "class" / "kim", BACKWARD, source="import gc\n" + BACKWARD.edited())
+    hand_in(tmp_path / "class" / ".lee", BACKWARD)
+    rows, text, _ = grade(capsys, tmp_path / "class", tmp_path / "scores.csv", "--feedback", tmp_path / "feedback")
+    assert [row["student"] for row in rows] == [".lee", "kim"] and "look at: gc" in rows[1]["note"]
+    assert "in the note: kim ex01_2_softmax_backward\n" in text and rows[1]["status"] == "pass"
+    assert "gc" not in (tmp_path / "feedback" / "kim.txt").read_text(encoding="utf-8")
+
+
+def test_unknown_wrong_answers_that_are_shared_are_told(tmp_path, capsys):
+    source = "def softmax_backward(p, dp):\n    return {} * p * p * dp\n"
+    for name, factor in (("kim", 3), ("lee", 3.0000000000001), ("max", 7)):
+        hand_in(tmp_path / "class" / name, BACKWARD, source=source.format(factor))
+    _, text, _ = grade(capsys, tmp_path / "class", tmp_path / "scores.csv", "--json", tmp_path / "scores.json")
+    clusters = json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))["summary"]["clusters"]
+    assert [cluster["students"] for cluster in clusters] == [["kim", "lee"]]
+    assert "2 x ex01_2_softmax_backward (kim, lee):" in text
+
+
+@pytest.mark.parametrize("case", ["no folder", "a file", "empty", "the exercises", "no exercise", "case", "accent",
+                                  "folder and file", "unknown", "out", "out is a folder", "picture", "feedback inside",
+                                  "one place", "feedback is a file",
+                                  "root"])
+def test_what_cannot_be_graded_is_refused_in_a_line_and_nothing_is_lost(case, tmp_path, capsys, monkeypatch):
+    folder, out, options = tmp_path / "class", tmp_path / "scores.csv", ["--allow-root"]
+    out.write_text("old", encoding="utf-8")
+    hand_in(folder / "Zoé", BACKWARD)
+    if case == "no folder":
+        folder, word = tmp_path / "none", "no folder"
+    elif case == "a file":
+        folder, word = out, "no folder"
+    elif case == "empty":
+        (tmp_path / "other").mkdir()
+        folder, word = tmp_path / "other", "no folder of a student"
+    elif case == "the exercises":
+        folder, word = folder / "Zoé", "name the folder above"
+    elif case == "no exercise":
+        (folder / "Zoé" / BACKWARD.file).rename(folder / "Zoé" / "other.py")
+        word = "--only"
+    elif case == "case":
+        (folder / "zoé").mkdir()
+        if len(os.listdir(folder)) < 2:
+            pytest.skip("names that differ by case are one here")
+        word = "twice"
+    elif case == "accent":
+        (folder / "Zoe\u0301").mkdir()
+        if len(os.listdir(folder)) < 2:
+            pytest.skip("both ways to write an accent are one here")
+        word = "twice"
+    elif case == "folder and file":
+        hand_in(folder, BACKWARD, name="Zoé_ex01_2.py")
+        word = "a folder and files"
+    elif case == "unknown":
+        options, word = [*options, "--only", "01.2,97"], "'97'"
+    elif case == "out":
+        out, word = tmp_path / "none" / "scores.csv", "name a file in a folder that is there"
+    elif case == "out is a folder":
+        out, word = folder, "it is a folder"
+    elif case == "picture":
+        options, word = [*options, "--picture", tmp_path / "mistakes.txt"], ".png"
+    elif case == "one place":
+        options, word = [*options, "--json", out], "same name"
+    elif case == "feedback is a file":
+        options, word = [*options, "--feedback", folder / "Zoé" / BACKWARD.file], "is a file"
+    elif case == "feedback inside":
+        options, word = [*options, "--feedback", folder / "feedback"], "would count as a student"
+    else:
+        monkeypatch.setattr(rights, "is_root", lambda: True)
+        options, word = [], "--allow-root"
+    before = sorted(tmp_path.rglob("*"))
+    assert word in refused(capsys, "grade", folder, "--out", out, *options)
+    assert sorted(tmp_path.rglob("*")) == before and (tmp_path / "scores.csv").read_text(encoding="utf-8") == "old"
+
+
+@pytest.mark.skipif(rights.is_root() or os.name != "posix", reason="root may read everything")
+def test_what_may_not_be_read_is_refused(school, tmp_path, capsys):
+    path = school / "ada" / BACKWARD.file
+    for item in (path, path.parent):
+        item.chmod(0)
+        assert "give yourself the right" in refused(capsys, "grade", school, "--out", tmp_path / "scores.csv")
+        item.chmod(0o700)
+
+
+class Counted:
+    """isolation.run, counting, and interrupted after `most` runs."""
+
+    def __init__(self, monkeypatch, most=99):
+        self.run, self.count, self.most = grader.run, 0, most
+        monkeypatch.setattr(grader, "run", self)
+
+    def __call__(self, *arguments):
+        self.count += 1
+        if self.count > self.most:
+            raise KeyboardInterrupt
+        return self.run(*arguments)
+
+
+def test_an_interrupted_grading_goes_on(school, tmp_path, capsys, monkeypatch):
+    out, options = tmp_path / "scores.csv", ("--jobs", "1", "--seed", "3")
+    with monkeypatch.context() as patch:
+        Counted(patch, 2)
+        _, _, error = grade(capsys, school, out, *options, code=130)
+    assert re.search(r"\d of 6 rows kept in .*scores.csv.part; run the same command again to go on", error)
+    kept = (tmp_path / "scores.csv.part").read_text(encoding="utf-8").splitlines()
+    assert len(kept) >= 3 and not out.exists()
+    with open(tmp_path / "scores.csv.part", "a", encoding="utf-8") as file:
+        file.write('{"student": "Zo')                       # the machine went down in the midst of a line
+    assert "seed 3, not 4" in refused(capsys, "grade", school, "--out", out, "--allow-root", "--seed", "4")
+    assert "timeout 10.0, not 9.0" in refused(capsys, "grade", school, "--out", out, "--allow-root", "--timeout", "9")
+    with monkeypatch.context() as patch:
+        counted = Counted(patch)
+        rows, _, error = grade(capsys, school, out, "--jobs", "1")              # the seed stands in the journal
+    assert "rows are there from an interrupted run" in error and "seed 3" in error and counted.count == 5 - 2
+    grade(capsys, school, tmp_path / "whole.csv", *options)
+    whole = table(tmp_path / "whole.csv")
+    assert [{**row, "seconds": ""} for row in rows] == [{**row, "seconds": ""} for row in whole]
+    assert not (tmp_path / "scores.csv.part").exists()
+
+
+def test_a_file_that_was_changed_meanwhile_is_graded_again(school, tmp_path, capsys, monkeypatch):
+    out = tmp_path / "scores.csv"
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "publish", interrupted)      # all is graded, nothing written
+        grade(capsys, school, out, "--seed", "3", code=130)
+    hand_in(school / "Ben" / "exercises", BACKWARD, "SMB-8")
+    with monkeypatch.context() as patch:
+        counted = Counted(patch)
+        rows = grade(capsys, school, out)[0]
+    assert counted.count == 1 and [row["misconception"] for row in rows if row["student"] == "Ben"] == ["", "SMB-8"]
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+def test_a_file_that_is_no_journal_stays(school, tmp_path, capsys):
+    part = tmp_path / "scores.csv.part"
+    for text in ("my notes\n", "[]\n", ""):
+        part.write_text(text, encoding="utf-8")
+        assert "not the journal" in refused(capsys, "grade", school, "--out", tmp_path / "scores.csv", "--allow-root")
+        assert part.read_text(encoding="utf-8") == text
+
+
+def start(folder, *options):
+    """Grade folder/class in a process of its own, temporary files in folder/temporary."""
+    (folder / "temporary").mkdir(exist_ok=True)
+    environment = {**os.environ, "PYTHONPATH": str(Path(numpy_transformer.__file__).parents[1]),
+                   "TMPDIR": str(folder / "temporary")}
+    return subprocess.Popen([sys.executable, "-m", "numpy_transformer", "grade", "class", "--allow-root", *options],
+                            cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_until(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not condition():
+        time.sleep(0.05)
+    assert condition()
+
+
+def lines_of(path):
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+@posix
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_keeps_what_is_graded_and_leaves_nothing_behind(number, tmp_path):
+    hand_in(tmp_path / "class" / "ada", BACKWARD)
+    hand_in(tmp_path / "class" / "ben", BACKWARD, source="import time\ntime.sleep(50)\n")
+    process = start(tmp_path)
+    wait_until(lambda: len(lines_of(tmp_path / "scores.csv.part")) == 2)
+    process.send_signal(number)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == 130 and "1 of 2 rows kept in scores.csv.part" in error, error
+    assert "Traceback" not in error and not os.listdir(tmp_path / "temporary")
+    assert json.loads(lines_of(tmp_path / "scores.csv.part")[1])["status"] == "pass"
+
+
+@posix
+@pytest.mark.slow
+def test_a_grader_that_is_killed_goes_on_and_its_child_ends_by_itself(tmp_path):
+    hand_in(tmp_path / "class" / "ada", BACKWARD)
+    sleeper = hand_in(tmp_path / "class" / "ben", BACKWARD, source="import time\nopen('here', 'w')\ntime.sleep(50)\n")
+    process = start(tmp_path, "--timeout", "4", "--jobs", "1")
+    wait_until(lambda: list(tmp_path.glob("temporary/*/here")))
+    process.kill()
+    process.communicate()
+    if os.path.isdir("/proc/self"):
+        wait_until(lambda: not inhabitants(tmp_path / "temporary"))
+    hand_in(sleeper.parent, BACKWARD)
+    again = start(tmp_path)
+    _, error = again.communicate(timeout=60)
+    assert again.returncode == 2 and "timeout 4.0, not 10.0" in error
+    again = start(tmp_path, "--timeout", "4")
+    _, error = again.communicate(timeout=60)
+    assert again.returncode == 0 and "1 rows are there" in error, error
+    assert [entry["status"] for entry in table(tmp_path / "scores.csv")] == ["pass", "pass"]
+
+
+def inhabitants(folder):
+    """Processes whose current folder lies there."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            found += [path] * str(os.readlink(path / "cwd")).startswith(str(folder))
+        except OSError:
+            pass
+    return found
+
+
+def test_an_answer_on_which_the_verdict_fails_is_an_error_without_points(school, tmp_path, capsys, monkeypatch):
+    def broken(library, came):
+        raise ZeroDivisionError("strange")
+    monkeypatch.setattr(grader, "judge", broken)
+    rows = grade(capsys, school, tmp_path / "scores.csv", "--only", "01.2")[0]
+    assert {(row["status"], row["points"]) for row in rows} == {("error", "0")}
+    assert all("cannot be judged: ZeroDivisionError: strange" in row["note"] for row in rows)
+
+
+def row(name, **more):
+    return Row(**{**dict(student=name, number="01.2", exercise="ex01_2_softmax_backward", status="fail", points=0, max=2,
+                         misconception="", seconds=0.5, note=""), **more})
+
+
+def test_text_is_no_formula_and_quotes_survive(tmp_path):
+    notes = ["=1+1", "+1", "-1", "@x", "plain", 'a "b", c', "ü = 3"]
+    report.write_csv([row("kim", note=note) for note in notes], tmp_path / "scores.csv")
+    assert [entry["note"] for entry in table(tmp_path / "scores.csv")] == ["'=1+1", "'+1", "'-1", "'@x", *notes[4:]]
+
+
+def test_names_of_feedback_files_are_safe_and_differ():
+    taken = set()
+    names = [report.file_name(name, taken) for name in
+             ("kim", "a b", "a/b", "A_b", "..", ".hidden", "con", "CON.x", "ü" * 300, "\u202e", "")]
+    assert len({name.casefold() for name in names}) == len(names)
+    assert all(re.fullmatch(r"[\w.-]{1,84}", name) and not name.startswith(".") for name in names)
+    assert not {"con", "con.x"} & {name.casefold() for name in names} and names[:2] == ["kim", "a_b"]
+
+
+def test_mistakes_are_counted_by_name():
+    rows = [row("a", mistakes=["X and Y"]), row("b", mistakes=["Y"]), row("c", mistakes=["X", "Z"]), row("d")]
+    counts = {entry["mistake"]: entry["count"] for entry in report.summary(rows, [])["mistakes"]}
+    assert counts == {"Y": 2, "X": 1, "X or Z": 1}
+
+
+def test_equal_answers_have_one_digest_up_to_rounding():
+    rng = np.random.default_rng(0)
+    y = rng.standard_normal((3, 4))
+    def digest(*outputs):
+        return grader.digest_of([Observation(outputs)])
+    assert digest(y) == digest(y * (1 + 1e-14)) == digest(y + 0.0) and digest(-0.0 * y) == digest(0.0 * y)
+    others = [y, 2 * y, y.T, y[::-1], np.full(3, np.nan), np.full(3, np.inf)]
+    assert len(set(map(digest, others))) == len(others) and grader.digest_of([Observation()]) == ""
+
+
+def test_who_runs_the_programs(monkeypatch):
+    monkeypatch.setattr(rights, "is_root", lambda: False)
+    assert rights.users(3) == [None] * 3 and not list(rights.warnings([None]))
+    monkeypatch.setattr(rights, "is_root", lambda: True)
+    assert "run as root" in list(rights.warnings([None]))[0] and not list(rights.warnings([65534]))
+    if sys.platform == "linux":
+        monkeypatch.setattr(rights, "can_run", lambda user: True)
+        assert len(set(rights.users(4))) == 4 and 0 not in rights.users(40)
+        nobody = rights.users(1)[0]
+        monkeypatch.setattr(rights, "can_run", lambda user: user == nobody)
+        assert rights.users(2) == [nobody] * 2
+        monkeypatch.setattr(rights, "can_run", lambda user: False)
+        assert rights.users(2) == [None] * 2
+
+
+@pytest.mark.slow
+def test_every_drawn_mistake_of_a_class_is_named(tmp_path, capsys):
+    chosen = list(exercises().values())
+    made = write_class(tmp_path / "class", 4, chosen, seed=5)
+    rows = grade(capsys, tmp_path / "class", tmp_path / "scores.csv")[0]
+    numbers = {exercise.file.removesuffix(".py"): exercise for exercise in chosen}
+    assert len(rows) == len(made)
+    for entry in rows:
+        exercise = numbers[entry["exercise"]]
+        kind = made[entry["student"], exercise.number]
+        if kind in ("right", "todo", "missing", "syntax"):
+            assert entry["status"] == {"right": "pass", "syntax": "error"}.get(kind, kind), entry
+        elif " and " not in kind:
+            twin = next(mistake.twin for mistake in exercise.mistakes if mistake.name == kind)
+            assert set(entry["misconception"].split(" or ")) == {kind, twin} - {""}, entry
+            assert entry["points"] != entry["max"], entry

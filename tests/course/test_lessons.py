@@ -1,0 +1,247 @@
+"""Every lesson runs without a terminal, keeps its claims, draws its figures; a planted mistake makes a claim fail."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import ROOT
+from matplotlib.image import imread
+
+from numpy_transformer.classroom.steps import cells
+
+LESSONS = sorted((ROOT / "lessons").glob("[0-9][0-9]_*.py"))
+LONG = "00", "12", "16"                      # these take ten seconds each
+every_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+MISTAKES = {                                # at least two for each lesson, in the component it is about
+    "00": ["nt.Softmax.forward = lambda self, x: (lambda y: (self.remember(y), y)[1])("
+           "np.exp(x) / np.exp(x).sum(-2, keepdims=True))",
+           "nt.CrossAttention.forward = lambda self, x, memory, mask=None, cache=None: "
+           "nt.MultiHeadAttention.forward(self, x, x, x)",
+           "encoder_decoder.causal_mask = lambda T, seen=0: np.ones((1, 1, T, seen + T), bool)"],
+    "01": ["nt.Softmax.backward = lambda self, dy: dy * self.recall()",
+           "softmax.shift = lambda x: x - x.max()",
+           "nt.CrossEntropyLoss.backward = (lambda f: lambda self, dy=1.0: f(self, dy) * self.count)("
+           "nt.CrossEntropyLoss.backward)"],
+    "02": ["nt.Linear.backward = lambda self, dy: 2 * dy @ self.weight.data.T if self.recall() is not None else 0",
+           "nt.Module.recall = lambda self: (lambda v: v[0] if len(v) == 1 else v)(self._saved.pop(0))"],
+    "03": ["nt.Embedding.backward = lambda self, dy: self.weight.grad.__setitem__("
+           "i := self.recall(), self.weight.grad[i] + self.factor * dy)",
+           "nt.Embedding.backward = lambda self, dy: np.add.at(self.weight.grad, self.recall(), dy)",
+           "nt.Unembedding.backward = lambda self, dy: dy @ self.weight.data if self.recall() is not None else 0",
+           "nt.Module.recall = lambda self: (lambda v: v[0] if len(v) == 1 else v)(self._saved.pop(0))"],
+    "04": ["positions.sinusoid = lambda n, d: np.sin(np.arange(n)[:, None] / 10000 ** (np.arange(d) / d))",
+           "nt.SinusoidalPositionalEncoding.backward = lambda self, dy: 2 * self.dropout.backward(dy)"],
+    "05": ["nt.Softmax.backward = lambda self, dy: dy * self.recall()",
+           "attention.math = type('m', (), {'sqrt': staticmethod(lambda d: 1.0)})"],
+    "06": ["nt.causal_mask = lambda T, offset=0: np.triu(np.ones((T, offset + T), bool))[None, None]",
+           "nt.padding_mask = lambda ids, pad_id=0: np.atleast_2d(ids != pad_id)[:, None, :, None]",
+           "attention.mask_scores = lambda scores, mask: np.multiply(scores, mask, out=scores)",
+           "attention.mask_scores = lambda scores, mask: np.add(scores, np.where(mask, 0, -1e9), out=scores)"],
+    "07": ["multi_head.split_heads = lambda x, H: x.reshape(*x.shape[:-2], H, x.shape[-2], -1)",
+           "multi_head.merge_heads = lambda x: x.reshape(*x.shape[:-3], x.shape[-2], -1)",
+           "nt.SelfAttention.backward = lambda self, dy: nt.MultiHeadAttention.backward(self, dy)[0]",
+           "nt.CrossAttention.backward = lambda self, dy: nt.MultiHeadAttention.backward(self, dy)[:2]"],
+    "09": ["nt.ReLU.backward = lambda self, dy: dy * ((dy > 0) & (self.recall() | True))",
+           "nt.GELU.CUBIC = 0.44715",
+           "fill, other = nt.GELU.fill, nt.GELU('tanh')\n"
+           "nt.GELU.fill = lambda self, x, y, slope=None: (fill(other, x, y, slope), fill(self, x, y))",
+           "nt.SwiGLU.forward = lambda self, x: (lambda a, u: self.remember(a, u) or self.down(a * u))("
+           "self.silu(self.up(x)), self.gate(x))"],
+    "08": ["normalization.row_means = lambda x: x[..., :1] * 0 + x.mean()",
+           "nt.LayerNorm.backward = lambda self, dy: (lambda x_hat, s: self.gamma.data * s * ("
+           "dy - dy.mean(-1, keepdims=True) - x_hat * (dy * x_hat).mean(-1, keepdims=True)))(*self.recall())",
+           "nt.RMSNorm.backward = lambda self, dy: (lambda x_hat, s: dy * self.gamma.data * s)(*self.recall())",
+           "old = nt.RMSNorm.forward\n"
+           "nt.RMSNorm.forward = lambda self, x: old(self, x - x.mean(-1, keepdims=True))"],
+    "10": ["nt.EncoderBlock.backward = lambda self, dx: self.norm1.backward(self.attention.backward("
+           "self.norm2.backward(self.feed_forward.backward(self.dropout.backward(dx)))))",
+           "old = nt.EncoderBlock.__init__\n"
+           "nt.EncoderBlock.__init__ = lambda self, *a, **k: (old(self, *a, **k), "
+           "setattr(self, 'pre_norm', not self.pre_norm))[0]",
+           "old = nt.EncoderBlock.backward\nnt.EncoderBlock.backward = lambda self, dx: old(self, dx) + 1"],
+    "11": ["nt.MaskedMean.forward = lambda self, x, token_mask=None: ("
+           "self.remember(np.full(x.shape[:-1], 1 / x.shape[-2])), x.mean(-2))[1]",
+           "nt.MaskedMean.backward = lambda self, dy: (self.recall() > 0)[..., None] * dy[..., None, :]",
+           "nt.BinaryCrossEntropyLoss.forward = lambda self, z, t: (setattr(self, 'count', z.size), "
+           "self.remember(z, np.asarray(t)), np.mean(np.log(1 + np.exp(z)) - t * z))[2]",
+           "nt.BinaryCrossEntropyLoss.backward = (lambda f: lambda self, dy=1.0: f(self, dy) * self.count)("
+           "nt.BinaryCrossEntropyLoss.backward)",
+           "old = nt.SelfAttention.forward\n"
+           "nt.SelfAttention.forward = lambda self, x, mask=None, *more: old("
+           "self, x, nt.combine_masks(nt.causal_mask(x.shape[-2]), mask), *more)",
+           "old = nt.TextEncoder.forward\n"
+           "nt.TextEncoder.forward = lambda self, ids, mask=None, segments=None: old("
+           "self, ids, np.ones(np.shape(ids), bool), segments)"],
+    "12": ["decoder.causal_mask = lambda T, offset=0: np.ones((1, 1, T, offset + T), bool)",
+           "nt.Embedding.backward = lambda self, dy: self.weight.grad.__setitem__(self.recall(), dy)",
+           "nt.Unembedding.backward = lambda self, dy: (self.recall(), dy @ self.weight.data)[1]",
+           "nt.LearnedPositionalEmbedding.backward = lambda self, dy: ("
+           "self.weight.grad.__iadd__(dy.mean(0)), self.recall(), dy)[2]"],
+    "13": ["nt.Module.recall = lambda self: (lambda v: v[0] if len(v) == 1 else v)(self._saved.pop(0))",
+           "nt.CrossAttention.backward = lambda self, dy: nt.MultiHeadAttention.backward(self, dy)[:2]",
+           "nt.EncoderDecoder.padding = lambda self, ids: None",
+           "nt.NoamSchedule.rate = lambda self, n: self.scale * n ** -0.5"],
+    "14": ["nt.EncoderBlock.forward = (lambda f: lambda self, x, mask=None, *rest, **named: f("
+           "self, x, nt.causal_mask(x.shape[-2]), *rest, **named))(nt.EncoderBlock.forward)",
+           "from numpy_transformer import data\nold = data.corrupt\n"
+           "data.corrupt = lambda ids, *rest: (lambda c, *others: (np.where(c != ids, 3, c), *others))("
+           "*old(ids, *rest))",
+           "nt.TextEncoder.token_mask = lambda self, ids, mask=None: None",
+           "old = nt.MaskedLanguageModel.forward\nnt.MaskedLanguageModel.forward = lambda self, ids, mask=None, "
+           "segments=None, positions=None: old(self, ids, mask, None, positions)"],
+    "15": ["from numpy_transformer import data\n"
+           "data.Pairs.assemble = lambda self, rows: (lambda s, t: ((s, t[:, :-1]), t[:, :-1]))("
+           "self.padded(0, rows), self.padded(1, rows))",
+           "old = nt.CrossEntropyLoss.__init__\n"
+           "nt.CrossEntropyLoss.__init__ = lambda self, smoothing=0.0, ignore_id=None: old(self, smoothing)",
+           "encoder_decoder.causal_mask = lambda T, seen=0: np.ones((1, 1, T, seen + T), bool)",
+           "nt.EncoderDecoder.padding = lambda self, ids: None"],
+    "16": ["nt.RotaryEmbedding.backward = lambda self, dy: self.rotate(dy, *self.recall())",
+           "nt.RotaryEmbedding.pairs = lambda self, x: (x[..., :self.d_head // 2], x[..., self.d_head // 2:])",
+           "nt.RMSNorm.backward = lambda self, dy: dy * self.gamma.data * self.recall()[1]",
+           "old = nt.MultiHeadAttention.keys_and_values\n"
+           "nt.MultiHeadAttention.keys_and_values = lambda self, key, value, positions, cache: "
+           "old(self, key, value, None, cache)"],
+    "17": ["edit('forward', 'u[rows] *= np.exp(top[rows] - m)', 'pass')",
+           "edit('backward', ' - dots[rows]', '')",
+           "edit('backward', 'dv[keys] +=', 'dv[keys] =')",
+           "edit('blocks', 'ahead + start - j', 'ahead + start - j - 1')"],
+    "18": ["nt.LayerNorm.backward = (lambda f: lambda self, dy: f(self, dy / (1 + abs(self.gamma.data))))("
+           "nt.LayerNorm.backward)",
+           "nt.Embedding.backward = lambda self, dy: self.weight.grad.__setitem__(self.recall(), dy)",
+           "from numpy_transformer.checks.gradcheck import GradcheckReport\n"
+           "GradcheckReport.ok = property(lambda self: True)"],
+    "19": ["nt.SGD.update = lambda self, w, g, v: w.__isub__(self.lr * g)",
+           "nt.NoamSchedule.rate = lambda self, n: self.scale * n ** -0.5",
+           "nt.clip_grad_norm = (lambda f: lambda ps, n: np.sqrt(sum(f([p], n) ** 2 for p in ps)))(nt.clip_grad_norm)",
+           "nt.AdamW.update = lambda self, w, g, m, v, decays=True: nt.Adam.update("
+           "self, w, g + self.weight_decay * w, m, v)"],
+    "20": ["old = nt.CrossEntropyLoss.forward\n"           # counts padding too
+           "nt.CrossEntropyLoss.forward = lambda self, z, y: (old(self, z, y), setattr(self, 'count', y.size))[0]",
+           "old = nt.CrossEntropyLoss.backward\n"          # takes no notice of the part's weight
+           "nt.CrossEntropyLoss.backward = lambda self, dy=1.0: old(self)",
+           "old = nt.Adam.update\n"                        # the step of an entry depends on the other entries
+           "nt.Adam.update = lambda self, w, g, m, v: old(self, w, g / np.linalg.norm(g), m, v)",
+           "nt.clip_grad_norm = lambda ps, n: [np.clip(p.grad, -n / 9, n / 9, out=p.grad) for p in ps]",
+           "nt.Dropout.draw = lambda self, x: ("
+           "np.random.default_rng(0).random(x.shape) >= self.p) / (1 - self.p)"],
+}
+
+
+PREAMBLE = """
+import inspect, runpy, sys, textwrap, numpy as np, numpy_transformer as nt
+from numpy_transformer.layers import attention, flash, multi_head, normalization, positions, softmax
+from numpy_transformer.models import decoder, encoder_decoder
+
+def edit(method, old, new):                 # in the source of FlashAttention
+    source = textwrap.dedent(inspect.getsource(getattr(nt.FlashAttention, method)))
+    assert source.count(old) == 1, old
+    exec(source.replace(old, new), vars(flash))
+    setattr(nt.FlashAttention, method, vars(flash)[method])
+"""
+
+
+def run(folder, path, planted=""):
+    """Run a copy of the lesson in folder/lessons, with a mistake planted first; the result knows the folder."""
+    (folder / "lessons").mkdir(parents=True)
+    copy = folder / "lessons" / path.name
+    shutil.copy(path, copy)
+    code = (f"{PREAMBLE}\n{planted}\nsys.argv = [{str(copy)!r}]\n"
+            f"runpy.run_path({str(copy)!r}, run_name='__main__')")
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", stdin=subprocess.DEVNULL, timeout=200,
+        env={**os.environ, "PYTHONPATH": str(path.parents[1]), "PYTHONIOENCODING": "utf-8"}, cwd=folder)
+    result.folder = folder
+    return result
+
+
+@pytest.fixture(scope="module")
+def runs(request, tmp_path_factory):
+    """The runs of all selected tests that want a result, two at a time."""
+    pool = ThreadPoolExecutor(2)
+    wanted = [item for item in request.session.items if "result" in getattr(item, "fixturenames", ())]
+    folder = tmp_path_factory.mktemp
+    yield {item.nodeid: pool.submit(run, folder("lesson"), **item.callspec.params) for item in wanted}
+    pool.shutdown(cancel_futures=True)
+
+
+@pytest.fixture
+def result(runs, request):
+    return runs[request.node.nodeid].result()
+
+
+def test_there_are_lessons():
+    assert {path.name[:2] for path in LESSONS} == set(MISTAKES)
+    assert all(len(planted) >= 2 for planted in MISTAKES.values())
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.name[:2] in LONG))
+                                  for path in LESSONS])
+def test_a_lesson_keeps_its_claims_and_draws_its_figures(path, result):
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("✓") >= 5
+    figures = re.findall(r"figure: (.*)", result.stdout)
+    drawn = [f"figures/{file.name}" for file in (result.folder / "figures").iterdir()]
+    assert figures and sorted(figures) == sorted(drawn)
+    for name in figures:
+        assert Path(name).name[:3] == path.name[:3]
+        pixels = imread(result.folder / name)[::2, ::2, :3].reshape(-1, 3)
+        assert np.ptp(pixels, 0).max() > 0.5 and len(np.unique(pixels, axis=0)) > 20        # not blank
+
+
+PLANTED = [pytest.param(path, planted, id=f"{path.stem}-{n}") for path in LESSONS
+           for n, planted in enumerate(MISTAKES.get(path.name[:2], []))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path, planted", PLANTED)
+def test_a_planted_mistake_makes_a_claim_fail(path, planted, result):
+    assert result.returncode == 1 and "AssertionError: claim does not hold" in result.stderr, result.stderr
+
+
+@pytest.mark.slow
+@every_lesson
+def test_two_runs_print_and_draw_the_same(path, tmp_path):
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda name: run(tmp_path / name, path), "ab")
+    assert first.stdout == second.stdout and first.returncode == 0
+    for file in (tmp_path / "a" / "figures").iterdir():
+        assert file.read_bytes() == (tmp_path / "b" / "figures" / file.name).read_bytes(), file.name
+
+
+@every_lesson
+def test_cells_are_marked_for_editors(path):
+    text = path.read_text(encoding="utf-8")
+    titles = [cell.title for cell in cells(text)]
+    assert text.startswith(f"# %% [markdown]\n# # {path.name[:2]} ") and titles.count("[markdown]") >= 4
+    assert len(titles) - titles.count("[markdown]") >= 4 and all(titles)
+    assert max(map(len, text.splitlines())) <= 120
+    assert "\n# ## Exercises\n" in text and re.search(r"\d+\s+(# )?minutes", text.split("\n# %% ")[0])
+
+
+@every_lesson
+def test_jupytext_makes_the_same_cells_of_it(path):
+    jupytext = pytest.importorskip("jupytext")
+    text = path.read_text(encoding="utf-8")
+    notebook = jupytext.reads(text, fmt="py:percent")
+    assert [(cell.cell_type == "markdown", cell.source) for cell in notebook.cells] == [
+        (cell.prose is not None, cell.prose or cell.text) for cell in cells(text)]
+    assert jupytext.writes(notebook, fmt="ipynb")
+
+
+@every_lesson
+def test_the_syllabus_has_a_row_for_it(path):
+    text, folder = path.read_text(encoding="utf-8"), path.parent
+    syllabus = (folder / "README.md").read_text(encoding="utf-8").splitlines()
+    row, = [line for line in syllabus if f"]({path.name})" in line]
+    lesson, minutes, afterwards, figure, exercises, paper = [cell.strip() for cell in row.strip("|").split(" | ")]
+    assert lesson == f"[{re.search(r'^# # (.*)', text, re.M)[1]}]({path.name})"
+    assert int(minutes) in range(5, 16) and f"{minutes} minutes" in text.split("\n# %% ")[0]
+    assert (folder / re.search(r"\((.*)\)", figure)[1]).exists() and afterwards and paper
+    assert int(exercises.split(":")[0]) == len(re.findall(r"^# \d\. ", text.split("# ## Exercises")[1], re.M))

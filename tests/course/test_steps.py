@@ -1,0 +1,212 @@
+"""Stepping through a lesson in a terminal: its keys, its errors, and what happens without a terminal."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from helpers import ROOT
+
+from numpy_transformer.classroom import claim, lesson, predict, show
+from numpy_transformer.classroom.steps import cells
+
+PROMPTS = (b"q quit: ", b"?  ", b">>> ")
+LESSON = '''# %% [markdown]
+# # 07 Tiny
+#
+# A lesson of one page. About 1 minute.
+
+# %% Imports
+import numpy as np
+from numpy_transformer.classroom import claim, lesson, predict, show
+
+lesson.start(__name__)
+rng = np.random.default_rng(0)
+
+# %% Numbers
+x = rng.standard_normal((2, 3))
+show(x=x)
+predict("shape of x.T?", (3, 2))
+
+# %% [markdown]
+# The end is near.
+
+# %% Claims
+claim("x has six numbers", x.size == SIX, f"{x.size}")
+'''
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    def write(six=6):
+        (tmp_path / "lessons").mkdir(exist_ok=True)
+        path = tmp_path / "lessons" / "07_tiny.py"
+        path.write_text(LESSON.replace("SIX", str(six)), encoding="utf-8")
+        return path
+    return write
+
+
+def step(path, *keys, arguments=("--step",)):
+    """(output, exit code) of a lesson in a terminal where these keys answer its questions, one after another."""
+    pty = pytest.importorskip("pty")
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ.update(PYTHONPATH=str(ROOT), TERM="xterm", NO_COLOR="1")
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.execv(sys.executable, [sys.executable, str(path), *arguments])
+    output, answers = b"", list(keys)
+    while select.select([terminal], [], [], 60)[0]:
+        try:
+            output += os.read(terminal, 4096)
+        except OSError:                         # the lesson has ended
+            break
+        if answers and output.endswith(PROMPTS):
+            time.sleep(0.3 if answers[0] == "\x03" else 0)         # until the prompt waits for it
+            os.write(terminal, answers.pop(0).encode())
+            output += b"\n"                     # so that this prompt is not answered twice
+    else:
+        os.kill(child, signal.SIGKILL)
+        pytest.fail(f"it waits for something else:\n{output.decode()}")
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    os.close(terminal)
+    assert not answers, output.decode()
+    return output.decode().replace("\r\n", "\n"), code
+
+
+def test_each_cell_is_shown_run_and_waited_for(tiny):
+    output, code = step(tiny(), "\n", "\n", "(3,2)\n", "\n", "\n", "\n")
+    assert code == 0
+    order = ["cell 1 of 5", "# 07 Tiny", "cell 2 of 5: Imports", "rng = np.random", "cell 3 of 5: Numbers",
+             "  14  x = rng.standard_normal((2, 3))", "x (2, 3) float64", "? shape of x.T?", "as you say: (3, 2)",
+             "cell 4 of 5", "The end is near.", "cell 5 of 5: Claims", "✓ x has six numbers"]
+    places = [output.index(text) for text in order]
+    assert places == sorted(places) and 'predict("shape of x.T?", ...)' in output          # the answer comes later
+    assert output.count("q quit: ") == 5
+
+
+def test_the_keys(tiny):
+    output, code = step(tiny(), "\n", "p 1 + \n", "\n", "(2, 3)\n", "p x.T @ x\n", "v\n", "r\n", "?\n", "i\n",
+                        "print('here', x.size)\n", "\x04", "nonsense\n", "q * 2\n", "i\n", "exit()\n", "p exit()\n",
+                        "p None\n", "c\n")
+    assert code == 0 and "SyntaxError" in output and "the answer: (3, 2)" in output
+    assert "x.T @ x (3, 3) float64" in output and "  x                (2, 3) float64" in output
+    assert "here 6" in output and all(f"'{text}' is none of these keys" in output for text in ("nonsense", "q * 2"))
+    assert "  SystemExit: None\n" in output and "  None\n" not in output and "Traceback" not in output
+    assert "The end is near" not in output and "✓ x has six numbers" in output     # c shows no more cells
+    first, again = [block.split("? shape")[0] for block in output.split("  x (2, 3) float64  ")[1:3]]
+    assert first == again                       # run again, the same numbers are drawn
+
+
+@pytest.mark.parametrize("key, code", [("q\n", 0), ("\x04", 0), ("\x03", 130)])
+def test_stopping_is_one_line_and_no_traceback(tiny, key, code):
+    output, ended = step(tiny(), "\n", key)
+    assert ended == code and output.rstrip().endswith("stopped at cell 2 of 5") and "Traceback" not in output
+
+
+def test_the_end_of_input_at_a_question_stops_too(tiny):
+    output, ended = step(tiny(), "\n", "\n", "\x04")
+    assert ended == 0 and output.rstrip().endswith("stopped at cell 3 of 5")
+
+
+def test_an_error_in_a_cell_shows_the_cell_and_not_the_stepper(tiny):
+    path = tiny()
+    path.write_text(path.read_text(encoding="utf-8").replace("show(x=x)", "x / y"), encoding="utf-8")
+    output, ended = step(path, "c\n", "v\n", "q\n")
+    assert ended == 1 and 'line 15, in <module>\n    x / y' in output and "NameError" in output
+    assert "steps.py" not in output and "  x                (2, 3) float64" in output
+
+
+def test_answers_are_told_with_their_questions_also_behind_c(tiny):
+    output, _ = step(tiny(), "c\n")
+    assert "  ? shape of x.T?  (3, 2)\n" in output
+
+
+def test_a_false_claim_is_told_and_the_variables_can_be_looked_at(tiny):
+    output, code = step(tiny(7), "c\n", "p x.shape\n", "\n")
+    assert code == 1 and "claim does not hold: x has six numbers. 6 (07_tiny.py, line 22)" in output
+    assert "  (2, 3)" in output and "Traceback" not in output
+
+
+def test_an_interrupted_cell_can_be_run_again(tiny):
+    path = tiny()
+    path.write_text(path.read_text(encoding="utf-8").replace(
+        "x = rng", "import os, signal\nif 'x' not in globals():\n    x = 0\n    os.kill(os.getpid(), signal.SIGINT)\n"
+        "x = rng"), encoding="utf-8")
+    output, code = step(path, "\n", "\n", "r\n", "\n", "c\n")
+    assert code == 0 and "interrupted; r runs the cell again" in output and "✓ x has six numbers" in output
+
+
+@pytest.mark.parametrize("arguments, six, code", [([], 6, 0), (["--step"], 6, 0), ([], 7, 1), (["--stop"], 6, 2)])
+def test_without_a_terminal_it_never_pauses(tiny, arguments, six, code):
+    run = subprocess.run([sys.executable, tiny(six), *arguments], capture_output=True, encoding="utf-8", timeout=60,
+                         stdin=subprocess.DEVNULL,
+                         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
+    assert run.returncode == code and "Traceback" not in run.stderr and "q quit" not in run.stdout
+    assert ("✓" in run.stdout) == (code == 0) and ("claim does not hold" in run.stderr) == (code == 1)
+    if code == 0:
+        assert "  ? shape of x.T?  (3, 2)" in run.stdout
+        order = [run.stdout.index(text) for text in ("# 07 Tiny\n", "\nNumbers\n", "? shape", "\nClaims\n", "✓")]
+        assert order == sorted(order) and "The end is near" not in run.stdout
+        assert ("runs straight through" in run.stderr) == bool(arguments)
+
+
+def test_cells_know_their_lines():
+    source = "before\n# %% [markdown]\n# Prose\n#\n# more\n# %% Code\na = 1\n\n# %%\nb = 2\n"
+    found = cells(source)
+    assert [(cell.title, cell.line, cell.text) for cell in found] == [
+        ("", 0, "before"), ("[markdown]", 2, "# Prose\n#\n# more"), ("Code", 6, "a = 1"), ("", 9, "b = 2")]
+    assert found[1].prose == "Prose\n\nmore" and found[2].prose is None
+    assert [cell.line for cell in cells(source[7:])] == [1, 5, 8]
+
+
+def test_a_claim_prints_what_holds_and_raises_with_the_numbers(capsys):
+    claim("two is two", 2 == 2, "2")
+    assert "✓ two is two   (2)" in capsys.readouterr().out
+    with pytest.raises(AssertionError, match="claim does not hold: all are. 1 of 2"):
+        claim("all are", [True, False], "1 of 2")
+
+
+def test_show_prints_shape_range_and_values(capsys):
+    show(ones=[[1.0, 1.0, 4.0]], p=np.array([[0.25, 0.75], [1, 0]]))
+    out = capsys.readouterr().out
+    assert "ones (1, 3) float64  min 1  mean 2  max 4\n" in out
+    assert "p (2, 2) float64  min 0  mean 0.5  max 1  rows sum to 1\n" in out
+
+
+def test_predict_without_a_terminal_prints_question_and_answer(capsys, monkeypatch):
+    predict("how many?", 3)
+    assert capsys.readouterr().out == "  ? how many?  3\n"
+
+
+@pytest.mark.parametrize("guess, answer, right", [
+    ("3", 3, True), ("4", 3, False), ("3.0", 3, True), ("(2, 1, 8)", (2, 1, 8), True), ("2 1 8", (2, 1, 8), True),
+    ("2, 18", (2, 1, 8), False), ("1,024", 1024, True), ("[.25]", [0.25], True), ("7, 28", "7 and 28", True),
+    ("", 3, False),
+    ("Yes!", "yes", True), ("-1", 1, False), ("exp(-3)", "exp(-3)", True), ("2/3", "2/3", True)])
+def test_an_answer_counts_by_its_words_and_numbers(guess, answer, right, capsys, monkeypatch):
+    monkeypatch.setattr(lesson, "ask", lambda question: guess)
+    predict("how many?", answer)
+    assert capsys.readouterr().out == f"    {'as you say' if right else 'the answer'}: {answer}\n"
+
+
+def test_straight_through_the_first_error_ends_it(tiny):
+    path = tiny()
+    path.write_text(path.read_text(encoding="utf-8").replace("show(x=x)", "x / y"), encoding="utf-8")
+    run = subprocess.run([sys.executable, path], capture_output=True, encoding="utf-8", timeout=60,
+                         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
+    assert run.returncode == 1 and "line 15, in <module>\n    x / y" in run.stderr and "NameError" in run.stderr
+    assert "steps.py" not in run.stderr and "✓" not in run.stdout
+
+
+@pytest.mark.parametrize("before", ["builtins.get_ipython = print", "sys.argv = ['kernel', '-f', 'x.json']"])
+def test_in_an_editor_whose_cells_know_their_file_start_runs_nothing(tiny, before):
+    code = (f"import builtins, sys\n__file__ = {str(tiny())!r}\nsys.argv = [__file__]\n{before}\n"
+            "exec(compile(open(__file__, encoding='utf-8').read(), __file__, 'exec'))\nprint('x' in vars())")
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=60,
+                         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
+    assert run.returncode == 0 and run.stderr == "" and run.stdout.endswith("True\n")
+    assert run.stdout.count("✓") == 1 and "Numbers" not in run.stdout

@@ -1,0 +1,76 @@
+"""Every check of checks/ over every component that it applies to; and that the checks are about all of them."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import numpy_transformer as nt
+from numpy_transformer.checks.check import expect_close
+from numpy_transformer.checks.gradcheck import is_float
+from numpy_transformer.checks.registry import CHECKS, OPTIMIZER_SAMPLES, SAMPLES
+
+every_component = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+EVERYWHERE = {"gradient check", "arguments unchanged", "earlier results stay", "memory emptied", "forget",
+              "eval deterministic", "float32 stays", "float32 agrees with float64", "used twice"}
+
+
+@functools.cache
+def applying(sample):
+    thing, inputs = sample.make()
+    return [name for name, check in CHECKS.items() if check.applies(thing, *inputs)]
+
+
+@every_component
+def test_gradient(sample):
+    module, inputs = sample.make()
+    report = nt.gradcheck(module, *inputs, directions=sample.directions, name=sample.name)
+    assert report.ok, str(report)
+    assert report.worst("central") <= 1e-6 and report.worst("complex") <= 1e-12
+    floats = sum(map(is_float, inputs))
+    assert len(report.rows) == floats + len(module.parameters()) > 0
+    assert not all(row.zero for row in report.rows)
+
+
+@pytest.mark.parametrize("sample, name", [                          # "gradient check" is part of test_gradient
+    (sample, name) for sample in [*SAMPLES, *OPTIMIZER_SAMPLES] for name in applying(sample)
+    if name != "gradient check"],
+    ids=lambda value: getattr(value, "name", value))
+def test_check(sample, name):
+    """A right component passes every check that applies to it."""
+    assert CHECKS[name].failure(*sample.make()) is None
+
+
+@every_component
+def test_no_component_escapes_the_law(sample):
+    names = set(applying(sample))
+    assert EVERYWHERE <= names
+    assert ({"two backwards double", "state dict round trip"} <= names) == bool(sample.make()[0].parameters())
+    assert ("doubled batch, loss" in names) == sample.loss != ("rows of a batch apart" in names)
+
+
+def test_every_check_applies_somewhere():
+    assert {name for sample in [*SAMPLES, *OPTIMIZER_SAMPLES] for name in applying(sample)} == set(CHECKS)
+
+
+def test_the_models_have_the_checks_of_models():
+    for sample in SAMPLES:
+        model = isinstance(sample.make()[0], (nt.CausalLanguageModel, nt.EncoderDecoder))
+        assert ({"doubled batch, model", "causality", "padding", "key-value cache", "everything dropped"}
+                <= set(applying(sample))) == model
+
+
+@pytest.mark.parametrize("found, wanted, message", [
+    ([1.0, 2.0], [1.0, 2.1], "relative error"), ([1.0], [1.0, 2.0], "shape"), ([1.0, np.nan], [1.0, 2.0], "finite"),
+    ([1.0, 5.0], [1.0, -np.inf], "finite")])
+def test_what_is_close_has_the_same_shape_and_infinities(found, wanted, message):
+    expect_close("it", np.array(wanted), np.array(wanted))
+    with pytest.raises(AssertionError, match=message):
+        expect_close("it", np.array(found), np.array(wanted))
+
+
+def test_every_public_component_is_in_the_table():
+    tested = {type(sample.make()[0]).__name__ for sample in SAMPLES}
+    public = {name for name, value in vars(nt).items()
+              if isinstance(value, type) and issubclass(value, nt.Module) and value is not nt.Module}
+    assert public == tested

@@ -1,0 +1,82 @@
+"""The imports go one way, a bare import stays light, and each backward stands right under its forward."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import numpy_transformer
+
+ROOT = Path(numpy_transformer.__file__).parent
+FILES = {"module", "argument_checks"}              # the parts that are one file
+MAY_IMPORT = {
+    "module": set(),
+    "argument_checks": set(),
+    "layers": {"module", "argument_checks"},
+    "models": {"module", "argument_checks", "layers"},
+    "training": {"module", "argument_checks"},
+    "decoding": {"argument_checks", "layers", "models"},
+    "data": set(),
+    "bench": {"module", "layers", "models", "training", "decoding"},
+    "views": {"module"},
+    "inspection": {"module", "layers", "models"},
+    "checks": {"module", "layers", "models", "training", "decoding"},
+    "zoo": {"module", "layers", "models", "training", "checks"},
+    "tasks": {"layers", "models", "module", "training", "decoding", "data"},
+    "cli": {"__version__", "module", "layers", "models", "training", "decoding", "data", "views", "checks",
+            "inspection", "classroom", "bench", "tasks", "zoo"},
+    "classroom": {"module", "layers", "models", "training", "decoding", "data", "views", "checks", "inspection"},
+}
+
+
+def imported_parts(path):
+    """The package's own parts that a file imports."""
+    package = path.relative_to(ROOT).parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        absolute = ([node.module] if isinstance(node, ast.ImportFrom) and not node.level else
+                    [alias.name for alias in node.names] if isinstance(node, ast.Import) else [])
+        yield from (name for name in absolute if name.startswith("numpy_transformer"))     # it says "from .." instead
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = [*package[:len(package) - node.level + 1], *(node.module or "").split(".")]
+            base = [part for part in base if part]
+            yield from [base[0]] if base else [alias.name for alias in node.names]
+
+
+@pytest.mark.parametrize("part", MAY_IMPORT)
+def test_imports_go_one_way(part):
+    paths = [ROOT / f"{part}.py"] if part in FILES else sorted((ROOT / part).rglob("*.py"))
+    assert paths
+    found = {name for path in paths for name in imported_parts(path)} - {part}
+    assert found <= MAY_IMPORT[part]
+
+
+def test_every_folder_has_its_arrows():
+    assert {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()} | FILES == set(MAY_IMPORT)
+
+
+def test_only_views_imports_matplotlib():
+    users = {path.relative_to(ROOT).parts[0] for path in ROOT.rglob("*.py")
+             if re.search(r"^\s*(import|from) matplotlib", path.read_text(encoding="utf-8"), re.M)}
+    assert users == {"views"}
+
+
+@pytest.mark.parametrize("name", ["numpy_transformer", "numpy_transformer.cli", "numpy_transformer.classroom.grader"])
+def test_a_bare_import_loads_nothing_slow(name):
+    slow = {"matplotlib", "pytest", "torch", "numpy_transformer.zoo"}
+    code = f"import sys, {name}; print(sorted({slow} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT.parent,
+                         env={**os.environ, "PYTHONPATH": str(ROOT.parent)})
+    assert run.stdout.strip() == "[]", run.stderr
+
+
+def test_backward_stands_right_under_forward():
+    for path in [*(ROOT / "layers").glob("*.py"), *(ROOT / "models").glob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                methods = [item.name for item in node.body if isinstance(item, ast.FunctionDef)]
+                if "forward" in methods:
+                    assert methods[methods.index("forward") + 1] == "backward", (path.name, node.name)
