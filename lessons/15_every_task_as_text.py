@@ -477,4 +477,4 @@ claim("as texts they are pairs as any others", np.array_equal(target_in[:, 1:], 
 # 6. A text has gaps, but its targets are written without sentinels. Find two texts that give the same inputs and
 #    targets.
 #
-# With a checker (`numpy-transformer exercise check NN`): 60, 79.
+# With a checker (`numpy-transformer exercise check NN`): 15.1, 15.2.
