@@ -280,4 +280,4 @@ claim("the nearest row of each word is one of its own kind", kinds[(cosines - 2 
 # 5. Write `Unembedding.backward` in plain loops for dz of shape (B, T, V). Over which axes does dE sum?
 # 6. In the last picture verbs lie close to the marks . ! ? too. Which entries of NEXT explain that?
 #
-# With a checker (`numpy-transformer exercise check NN`): 08, 09, 66.
+# With a checker (`numpy-transformer exercise check NN`): 03.1, 03.2, 03.3.

@@ -258,4 +258,4 @@ claim("the dot products go on as before: they depend on the distance alone",
 # 4. Find the bug: `angle = t / 10000 ** (feature / d_model)` in by_loops. Which claims of sections 4 and 5 would fail?
 # 5. Rotary embeddings turn queries and keys by M_t and add nothing. What does their dot product depend on?
 #
-# With a checker (`numpy-transformer exercise check NN`): 10, 71, 73.
+# With a checker (`numpy-transformer exercise check NN`): 04.1, 04.2, 04.3.

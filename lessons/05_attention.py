@@ -229,4 +229,4 @@ figure("backward", picture)
 # 4. Someone hides scores by adding -10 instead of setting -inf. Which claims of section 3 fail?
 # 5. Someone writes dv = P dy. For which P is that the same? Which shapes make NumPy refuse it?
 #
-# With a checker (`numpy-transformer exercise check NN`): 11, 12, 70.
+# With a checker (`numpy-transformer exercise check NN`): 05.1, 05.2, 05.3.

@@ -292,4 +292,4 @@ figure("xray", views.xray(xrays, outputs, sentences[1]))
 #    mistake of section 5 can it not find?
 # 5. A colleague's language model reports a loss of 0.3, where others have 3. Which test takes one minute?
 #
-# With a checker (`numpy-transformer exercise check NN`): 13, 14, 15, 63, 67.
+# With a checker (`numpy-transformer exercise check NN`): 06.1, 06.2, 06.3, 06.4, 06.5.

@@ -567,4 +567,4 @@ figure("initial_weights", picture)
 # 6. In section 9 multiply all word vectors by s = 0.05, 0.15, ..., 0.95 and take the mean of the ten gradients. Times
 #    the input and summed over the words, what does it come near (Sundararajan et al. 2017)?
 #
-# With a checker (`numpy-transformer exercise check NN`): 35, 36, 42, 43, 57, 78.
+# With a checker (`numpy-transformer exercise check NN`): 11.1, 11.2, 11.3, 11.4, 11.5, 11.6.

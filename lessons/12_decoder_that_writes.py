@@ -327,4 +327,4 @@ figure("weights_and_effects", picture)
 # 5. A cache works, but each new token is given position 0. Which claim of section 5 fails, and which token is right?
 # 6. Rewrite the sentence of section 6 so that a decoder's row of "it" can know the answer.
 #
-# With a checker (`numpy-transformer exercise check NN`): 44, 46.
+# With a checker (`numpy-transformer exercise check NN`): 12.1, 12.2.

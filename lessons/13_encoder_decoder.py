@@ -322,4 +322,4 @@ figure("cross_attention", picture)
 # 5. Write a Table in which a beam of 2 fails and a beam of 3 does not.
 # 6. The causal mask is left out in training. What becomes of the loss, and what does greedy decoding write?
 #
-# With a checker (`numpy-transformer exercise check NN`): 33, 34, 47, 72, 75, 76.
+# With a checker (`numpy-transformer exercise check NN`): 13.1, 13.2, 13.3, 13.4, 13.5, 13.6.

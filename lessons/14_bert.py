@@ -568,4 +568,4 @@ figure("sentence_vectors", picture)
 #    with one wrong boundary.
 # 6. Suppose the mean is also taken over padding tokens. Which sentences become more similar, and why?
 #
-# With a checker (`numpy-transformer exercise check NN`): 45, 50, 58, 59, 77.
+# With a checker (`numpy-transformer exercise check NN`): 14.1, 14.2, 14.3, 14.4, 14.5.

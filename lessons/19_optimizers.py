@@ -313,4 +313,4 @@ for title, batches, options in (("accumulate=3", [ids[0:2], ids[2:4], ids[4:6]],
 # 5. Every step is clipped, to a tenth of its length. How does that change SGD, and how Adam?
 # 6. Write accumulation for two batches where each calls `criterion.backward()` without a count. When is it right?
 #
-# With a checker (`numpy-transformer exercise check NN`): 52, 53, 54, 55.
+# With a checker (`numpy-transformer exercise check NN`): 19.1, 19.2, 19.3, 19.4.

@@ -507,4 +507,4 @@ claim("8 + 8/n bytes per parameter: never less than half", [124 * (8 + 8 / n) fo
 # 5. Send float16 instead of float32: T is halved. Sum 1,024 gradients around 1e-4 in float16. What is lost, and where?
 # 6. LAMB scales the step of each weight matrix by the norm of that matrix. Which of the steps in section 5 still hold?
 #
-# With a checker (`numpy-transformer exercise check NN`): 80, 81.
+# With a checker (`numpy-transformer exercise check NN`): 20.1, 20.2.

@@ -17,6 +17,7 @@ from typing import Callable
 
 import numpy as np
 
+from .numbers import CURRENT, stream
 from .worker import Function, inside, produce
 
 IMPORTS = "import math\n\nimport numpy as np\n"
@@ -63,7 +64,8 @@ class Exercise:
     """Everything about one exercise but the students' files.
 
     Parameters:
-        number, title, lesson : "02", "Softmax, backward", "01"
+        number : the lesson and the place in it, such as "01.2"
+        title : such as "Softmax, backward"
         solution : a function or a class of plain arrays, its docstring the student's specification
         reference : the package's own components behind the same arguments (of a class: returns an object with the
             same methods and parameters)
@@ -80,7 +82,6 @@ class Exercise:
 
     number: str
     title: str
-    lesson: str
     minutes: int
     lines: int
     solution: Callable
@@ -103,9 +104,19 @@ class Exercise:
 
     @property
     def file(self):
-        """ex02_softmax_backward.py"""
+        """The name of the student's file, such as ex01_2_softmax_backward.py."""
         words = "".join("_" * (i > 0 and c.isupper()) + c.lower() for i, c in enumerate(self.name))
-        return f"ex{self.number}_{words}.py"
+        return f"ex{self.number.replace('.', '_')}_{words}.py"
+
+    @property
+    def former_file(self):
+        """The name of the file before exercises were numbered by lesson; kept for one release."""
+        return f"ex{CURRENT.get(self.number, 'none')}{self.file[6:]}"
+
+    @property
+    def lesson(self):
+        """The number of its lesson, such as "01"."""
+        return self.number.split(".")[0]
 
     @property
     def points(self):
@@ -126,12 +137,12 @@ class Exercise:
         streams = itertools.count()
         cases = []
         for note, sizes, lead in SIZES:
-            rng, n = np.random.default_rng([seed, int(self.number), next(streams)]), SimpleNamespace(**sizes)
+            rng, n = np.random.default_rng([seed, stream(self.number), next(streams)]), SimpleNamespace(**sizes)
             n.lead = tuple(sizes[letter] for letter in lead)
             cases.append(self.case(note, self.inputs(rng, n), {**sizes, "N": math.prod(n.lead)}))
             if not (cases[0].inputs or cases[0].calls):
                 return cases
-        edges = self.edges(np.random.default_rng([seed, int(self.number), next(streams)]))
+        edges = self.edges(np.random.default_rng([seed, stream(self.number), next(streams)]))
         cases += [self.case(note, arguments, {}) for note, arguments in edges]
         return [*cases, replace(cases[0], role="again"), *[single(cases[0])] * has_floats(cases[0])]
 

@@ -14,7 +14,7 @@ PRINTED = 12                                    # lines of what a student's file
 def feedback(exercise, verdict, printed=""):
     """The lines of one exercise: a headline, what is wrong and where, the diagnosis, and what the program printed."""
     stage = f"   (stage: {verdict.stage})" if verdict.stage else ""
-    yield f"{f'ex{exercise.number} {exercise.name}':<52}{verdict.status.upper()}{stage}"
+    yield f"{f'{exercise.number} {exercise.name}':<52}{verdict.status.upper()}{stage}"
     for line in verdict.lines or filter(None, [verdict.note]):
         yield from textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent="    ")
     if verdict.status in ("fail", "error", "todo"):

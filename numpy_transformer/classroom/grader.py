@@ -22,7 +22,7 @@ class Row:
 
     student: str
     number: str
-    exercise: str                               # "ex02_softmax_backward"
+    exercise: str                               # "ex01_2_softmax_backward"
     status: str
     points: int
     max: int

@@ -8,11 +8,13 @@ import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .numbers import make
 from .reading import contents
 
 LARGEST = 1 << 20                               # bytes of a student's file
 SCANNED = 100_000                               # of which these are looked at by `suspects`
-FILE = re.compile(r"(?:(?P<student>.+?)(?:_assignsubmission_file)?_)?ex(?P<number>\d\d?)(?!\d).*\.py", re.I)
+FILE = re.compile(r"(?:(?P<student>.+?)(?:_assignsubmission_file)?_)?ex(?P<lesson>[0-9]{1,2})"
+                  r"(?:[._](?P<place>[0-9])(?![0-9a-z]))?(?!\d).*\.py", re.I)
 NO_STUDENTS = re.compile(r"__.*|\.(git|venv|idea|vscode|ipynb_checkpoints|pytest_cache|DS_Store|_.*)|.*\.egg-info")
 ORDINARY = {"numpy", "math", "typing", "__future__"}
 LOOK_AT = {"open", "exec", "eval", "compile", "__import__", "__builtins__", "ctypes", "sys", "os", "gc", "globals",
@@ -24,7 +26,7 @@ class Student:
     """One student: the files by number of an exercise, and the other Python files."""
 
     name: str
-    files: dict = field(default_factory=dict)   # {"02": [paths]}
+    files: dict = field(default_factory=dict)   # {"01.2": [paths]}
     others: list = field(default_factory=list)
 
     def file(self, exercise):
@@ -69,16 +71,16 @@ def students(folder, single=None):
             add_folder(found.setdefault((name, True), Student(student_name(name))), path)
         elif match and not match["student"]:
             raise ValueError(f"{str(folder)!r} holds {name} itself, as a folder of exercises does; name the folder "
-                             "above, with a folder for each student, or files such as Kim_ex02.py")
+                             "above, with a folder for each student, or files such as Kim_ex01_2.py")
         elif match:
             student = found.setdefault((match["student"], False), Student(student_name(match["student"])))
-            student.files.setdefault(match["number"].zfill(2), []).append(path)
+            student.files.setdefault(make(match["lesson"], match["place"]), []).append(path)
         elif single and path.suffix == ".py":
             found.setdefault((path.stem, False), Student(student_name(path.stem))).files[single] = [path]
         elif path.suffix == ".py":
             strange.append(clean(name))
     if not found:
-        raise ValueError(f"{str(folder)!r} holds no folder of a student, nor files such as Kim_ex02.py")
+        raise ValueError(f"{str(folder)!r} holds no folder of a student, nor files such as Kim_ex01_2.py")
     refuse_twins(found)
     refuse_unreadable(found.values())
     return sorted(found.values(), key=lambda student: student.name), strange
@@ -100,7 +102,7 @@ def add_folder(student, folder):
     for path in [item for item in (*inside, *deeper) if item.suffix == ".py"]:
         match = FILE.fullmatch(path.name)
         if match:
-            student.files.setdefault(match["number"].zfill(2), []).append(path)
+            student.files.setdefault(make(match["lesson"], match["place"]), []).append(path)
         else:
             student.others.append(path)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from .diagnosis import Library
 from .exercises import exercises
 from .isolation import run
+from .numbers import FORMER
 from .verdict import judge
 
 PROGRESS = ".progress.json"
@@ -28,21 +29,23 @@ class Workbook:
 
     @staticmethod
     def find():
-        """The current folder if there are exercises in it, else lessons/exercises or exercises below it."""
-        for folder in (Path(), Path("lessons/exercises"), Path("exercises")):
+        """The current folder if there are exercises in it, else my-exercises or exercises below it."""
+        for folder in (Path(), Path("my-exercises"), Path("exercises")):
             if any(folder.glob("ex[0-9][0-9]_*.py")):
                 return folder
         raise ValueError("there are no exercises here; copy them into a folder of your own with "
                          "numpy-transformer exercise start FOLDER, and go there or name it with --folder")
 
     def path(self, exercise):
-        return self.folder / exercise.file
+        """The student's file; one that still has its former name if there is no other."""
+        path, former = self.folder / exercise.file, self.folder / exercise.former_file
+        return former if former.is_file() and not path.exists() else path
 
     def progress(self):
         """{number: {"status": ..., "hints": ...}}; what cannot be read counts as nothing."""
         try:
             found = json.loads((self.folder / PROGRESS).read_text(encoding="utf-8"))
-            return {number: entry for number, entry in found.items() if isinstance(entry, dict)}
+            return {FORMER.get(number, number): entry for number, entry in found.items() if isinstance(entry, dict)}
         except (OSError, ValueError, AttributeError):
             return {}
 

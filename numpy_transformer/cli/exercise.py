@@ -4,7 +4,7 @@ import textwrap
 import time
 from pathlib import Path
 
-from ..classroom.exercises import choose, exercises
+from ..classroom.exercises import choose_several, exercises
 from ..classroom.feedback import differences, feedback
 from ..classroom.workbook import Workbook, start
 from .parser import Formatter, Parser, number, whole_number
@@ -29,12 +29,12 @@ def add(commands):
         if name == "start":
             action.add_argument("folder", metavar="FOLDER", help="new or not; files that are there stay as they are")
         else:
-            action.add_argument("--folder", help="where the files are; else the current folder, lessons/exercises or "
+            action.add_argument("--folder", help="where the files are; else the current folder, my-exercises or "
                                                  "exercises")
         if several == 1:
-            action.add_argument("number", metavar="NN", help="number of an exercise, such as 02")
+            action.add_argument("number", metavar="NN", help="number of an exercise, such as 05.2")
         elif several:
-            action.add_argument("numbers", metavar="NN", nargs=several, default=[], help="numbers of exercises, such as 02 06; "
+            action.add_argument("numbers", metavar="NN", nargs=several, default=[], help="numbers of exercises, such as 05.1 05.2, or of lessons, such as 05; "
                                 + ("all: every file in the folder" if name == "check" else "without any: all"))
         if name in ("check", "watch"):
             action.add_argument("--seed", type=whole_number(0), default=0, metavar="N",
@@ -52,7 +52,16 @@ def chosen(arguments, every=()):
     """The exercises that the numbers name, or `every`."""
     if arguments.numbers == ["all"]:
         return every
-    return list(dict.fromkeys(map(choose, filter(None, ",".join(arguments.numbers).split(",")))))
+    texts = filter(None, ",".join(arguments.numbers).split(","))
+    return list(dict.fromkeys(exercise for text in texts for exercise in choose_several(text)))
+
+
+def choose_one(text):
+    found = choose_several(text)
+    if len(found) > 1:
+        numbers = [exercise.number for exercise in found]
+        raise ValueError(f"lesson {found[0].lesson} has the exercises {', '.join(numbers)}; name one of them")
+    return found[0]
 
 
 def found(arguments):
@@ -69,7 +78,7 @@ def show_list(arguments):
     progress = book.progress() if book else {}
     for exercise in exercises().values():
         state = progress.get(exercise.number, {}).get("status", "")
-        print(f"{exercise.number} {exercise.title:<52} {exercise.kind:<13} lesson {exercise.lesson}  "
+        print(f"{exercise.number} {exercise.title:<52} {exercise.kind:<13} "
               f"{exercise.minutes:>2} minutes  {exercise.points} points  {state}".rstrip())
     return 0
 
@@ -155,7 +164,7 @@ def saved(book):
 
 
 def hint(arguments):
-    exercise, count = choose(arguments.number), 1
+    exercise, count = choose_one(arguments.number), 1
     book = found(arguments)
     if book is not None:
         count = min(3, book.hints(exercise) + 1)
@@ -169,14 +178,14 @@ def hint(arguments):
 
 
 def reset(arguments):
-    book, exercise = Workbook(arguments.folder), choose(arguments.number)
+    book, exercise = Workbook(arguments.folder), choose_one(arguments.number)
     kept = book.reset(exercise)
     print(f"{book.path(exercise)} is as it was at the start" + f"; what was there is in {kept}" * (kept is not None))
     return 0
 
 
 def solution(arguments):
-    exercise = choose(arguments.number)
+    exercise = choose_one(arguments.number)
     if not arguments.give_up and not Workbook(arguments.folder).passed(exercise):
         raise ValueError(f"exercise {exercise.number} is not passed yet; try hint {exercise.number}, or see it all the "
                          "same with --give-up")

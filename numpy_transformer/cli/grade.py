@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import __version__
 from ..classroom import report, rights
-from ..classroom.exercises import choose, exercises
+from ..classroom.exercises import choose_several, exercises
 from ..classroom.grader import Grader
 from ..classroom.journal import Journal
 from ..classroom.submissions import students
@@ -27,14 +27,14 @@ def add(commands):
         description="Run every student's file in a process of its own, compare what it returns, and name the mistakes. "
                     "It stops accidents and forged scores, not a program that means harm: for a class that you do not "
                     "trust, run it in a container or under an account of its own.")
-    parser.add_argument("folder", metavar="FOLDER", help="a folder for each student, or files such as Kim_ex02.py")
+    parser.add_argument("folder", metavar="FOLDER", help="a folder for each student, or files such as Kim_ex01_2.py")
     parser.add_argument("--out", metavar="FILE", type=Path, default=Path("scores.csv"),
                         help="the table; one that is there becomes FILE.bak")
     parser.add_argument("--json", metavar="FILE", type=Path, help="the same with all details")
     parser.add_argument("--feedback", metavar="DIR", type=Path, help="a text file for each student")
     parser.add_argument("--picture", metavar="FILE", type=Path,
                         help="of the class (default: beside the table and named like it, .png)")
-    parser.add_argument("--only", metavar="NN", action="append", help="these exercises, such as 02 or 01,02,05; "
+    parser.add_argument("--only", metavar="NN", action="append", help="these exercises, such as 05.2 or 05.1,05.2, or those of a lesson, such as 05; "
                         "else those for which anybody handed in a file")
     parser.add_argument("--timeout", type=number(0.5, 3600), default=10.0, help="seconds for each file")
     parser.add_argument("--memory", type=whole_number(256, 1 << 20), default=1024, help="megabytes for each file")
@@ -64,7 +64,8 @@ def interrupted(*_):
 
 def grade(arguments):
     check_places(arguments)
-    wanted = [choose(text) for text in dict.fromkeys(",".join(arguments.only or []).split(",")) if text.strip()]
+    texts = filter(None, map(str.strip, ",".join(arguments.only or []).split(",")))
+    wanted = list(dict.fromkeys(exercise for text in texts for exercise in choose_several(text)))
     class_, strange = students(arguments.folder, wanted[0].number if len(wanted) == 1 else None)
     known = exercises()
     handed_in = {number for student in class_ for number in student.files}
@@ -72,7 +73,7 @@ def grade(arguments):
     if not chosen:
         raise ValueError(f"no file in {str(arguments.folder)!r} has the name of an exercise, such as "
                          f"{next(iter(known.values())).file}; rename them, or name the exercise with --only")
-    strange += [f"ex{number}" for number in sorted(handed_in - set(known))]
+    strange += [f"ex{number.replace('.', '_')}" for number in sorted(handed_in - set(known))]
     if strange:
         print(f"left out, as they are for no exercise: {', '.join(strange[:10])}", file=sys.stderr)
     settings = make_settings(arguments)

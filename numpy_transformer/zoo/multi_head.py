@@ -101,7 +101,7 @@ class MemoryGradientOfTheValues(CrossAttention):
 class Shears(RotaryEmbedding):
     """A sign is lost: (a cos + b sin, a sin + b cos)"""
 
-    def turn(self, x, cos, sin):
+    def rotate(self, x, cos, sin):
         y = super().rotate(x, cos, sin)
         self.pairs(y)[0][...] += 2 * self.pairs(x)[1] * sin                     # right: a cos - b sin
         return y

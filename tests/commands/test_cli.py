@@ -12,7 +12,7 @@ from helpers.commands import refused, run
 
 from numpy_transformer.checks import samples
 from numpy_transformer.cli import demo, main
-from numpy_transformer.data import tasks
+from numpy_transformer.data import generated_pairs
 
 STUDENT = '''
 import numpy as np
@@ -223,7 +223,7 @@ def test_the_demo_in_small(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr("numpy_transformer.views.save", save)
     monkeypatch.setattr(demo.read_dates, "__defaults__", (200,))
     monkeypatch.setattr(samples, "SAMPLES", samples.find(["Linear", "LayerNorm"]))
-    monkeypatch.setattr(tasks, "YEARS", np.arange(1990, 2006))
+    monkeypatch.setattr(generated_pairs, "YEARS", np.arange(1990, 2006))
     (tmp_path / "text.txt").write_text("the cat sat on the mat, and the dog lay by the door. " * 40)
     outputs = []
     for seed in (1, 2):

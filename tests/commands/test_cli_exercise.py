@@ -12,16 +12,17 @@ from helpers.commands import refused, run
 
 from numpy_transformer.classroom.exercises import choose, exercises
 from numpy_transformer.classroom.feedback import differences
+from numpy_transformer.classroom.numbers import FORMER
 
-BACKWARD = "ex02_softmax_backward.py"
+BACKWARD = "ex01_2_softmax_backward.py"
 
 
 @pytest.fixture
 def folder(tmp_path, capsys):
     """A folder with the first two exercises."""
-    code, out, err = run(capsys, "exercise", "start", tmp_path / "mine", "01", "2")
+    code, out, err = run(capsys, "exercise", "start", tmp_path / "mine", "01.1", "1.2")
     assert code == 0 and err == "" and out.startswith("2 files written") and f"--folder {tmp_path / 'mine'}" in out
-    assert {path.name for path in (tmp_path / "mine").iterdir()} == {"ex01_softmax.py", BACKWARD}
+    assert {path.name for path in (tmp_path / "mine").iterdir()} == {"ex01_1_softmax.py", BACKWARD}
     return tmp_path / "mine"
 
 
@@ -40,91 +41,123 @@ def check(capsys, folder, *arguments):
 
 
 def test_from_todo_over_a_named_mistake_to_a_pass(folder, capsys):
-    code, out = check(capsys, folder, "02")
-    assert code == 1 and re.match(r"ex02 softmax_backward +TODO   \(stage: TODO\)", out) and "hint 02" in out
-    write(folder, "02", "SMB-1")
-    code, out = check(capsys, folder, "02")
-    assert code == 1 and re.match(r"ex02 softmax_backward +FAIL   \(stage: values\)", out)
+    code, out = check(capsys, folder, "01.2")
+    assert code == 1 and re.match(r"01\.2 softmax_backward +TODO   \(stage: TODO\)", out) and "hint 01.2" in out
+    write(folder, "01.2", "SMB-1")
+    code, out = check(capsys, folder, "01.2")
+    assert code == 1 and re.match(r"01\.2 softmax_backward +FAIL   \(stage: values\)", out)
     for words in ("case 1 of 5", "p (3, 5, 11), dp (3, 5, 11)", "worst entry", "relative error", "cosine",
-                  "rows of dz must sum to 0", "DIAGNOSIS [SMB-1]", "sigmoid", "hint 02"):
+                  "rows of dz must sum to 0", "DIAGNOSIS [SMB-1]", "sigmoid", "hint 01.2"):
         assert words in out
-    assert "solution 02" not in out
-    assert "try hint 02" in refused(capsys, "exercise", "solution", "02", "--folder", folder)
-    write(folder, "02")
-    code, out = check(capsys, folder, "02")
-    assert code == 0 and re.match(r"ex02 softmax_backward +PASS$", out, re.M) and "next: ex01_softmax.py" in out
-    code, out, _ = run(capsys, "exercise", "solution", "02", "--folder", folder)
+    assert "solution 01.2" not in out
+    assert "try hint 01.2" in refused(capsys, "exercise", "solution", "01.2", "--folder", folder)
+    write(folder, "01.2")
+    code, out = check(capsys, folder, "01.2")
+    assert code == 0 and re.match(r"01\.2 softmax_backward +PASS$", out, re.M) and "next: ex01_1_softmax.py" in out
+    code, out, _ = run(capsys, "exercise", "solution", "01.2", "--folder", folder)
     assert code == 0 and "def softmax_backward(p, dp)" in out and "return p * (dp - " in out
     code, out = check(capsys, folder)                       # without a number: the next one
-    assert code == 1 and out.startswith("ex01")
+    assert code == 1 and out.startswith("01.1")
     code, out = check(capsys, folder, "all")
     assert code == 1 and out.endswith("1 of 2 passed\n")
-    write(folder, "01")
+    write(folder, "01.1")
     assert check(capsys, folder, "all")[0] == 0
     code, out = check(capsys, folder)
     assert code == 0 and "All 2 exercises" in out
 
 
 def test_hints_come_one_after_the_other(folder, capsys):
-    exercise, seen = choose("02"), []
+    exercise, seen = choose("01.2"), []
     for _ in range(4):
-        code, out, _ = run(capsys, "exercise", "hint", "02", "--folder", folder)
-        assert code == 0 and check(capsys, folder, "02")[0] == 1       # which forgets no hint
+        code, out, _ = run(capsys, "exercise", "hint", "01.2", "--folder", folder)
+        assert code == 0 and check(capsys, folder, "01.2")[0] == 1       # which forgets no hint
         seen.append([hint.split()[-1] in out for hint in exercise.hints])
     assert seen == [[True, False, False], [True, True, False], [True] * 3, [True] * 3]
-    assert "3. " in run(capsys, "exercise", "hint", "01", "--all", "--folder", folder)[1]
+    assert "3. " in run(capsys, "exercise", "hint", "01.1", "--all", "--folder", folder)[1]
 
 
 def test_a_hint_needs_no_folder(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert run(capsys, "exercise", "hint", "02")[1].startswith("1. ")
+    assert run(capsys, "exercise", "hint", "01.2")[1].startswith("1. ")
 
 
 def test_reset_keeps_what_was_there(folder, capsys):
-    write(folder, "02")
-    check(capsys, folder, "02")
-    code, out, _ = run(capsys, "exercise", "reset", "02", "--folder", folder)
+    write(folder, "01.2")
+    check(capsys, folder, "01.2")
+    code, out, _ = run(capsys, "exercise", "reset", "01.2", "--folder", folder)
     assert code == 0 and BACKWARD + ".bak" in out
-    assert (folder / f"{BACKWARD}.bak").read_text(encoding="utf-8") == choose("02").edited()
-    assert (folder / BACKWARD).read_text(encoding="utf-8") == choose("02").skeleton()
-    assert "not passed" in refused(capsys, "exercise", "solution", "02", "--folder", folder)
-    assert check(capsys, folder, "02")[0] == 1
-    assert ".bak" not in run(capsys, "exercise", "reset", "02", "--folder", folder)[1]      # there was nothing to keep
-    write(folder, "02", "SMB-1")
-    assert BACKWARD + ".bak1" in run(capsys, "exercise", "reset", "02", "--folder", folder)[1]
-    assert (folder / f"{BACKWARD}.bak").read_text(encoding="utf-8") == choose("02").edited()
+    assert (folder / f"{BACKWARD}.bak").read_text(encoding="utf-8") == choose("01.2").edited()
+    assert (folder / BACKWARD).read_text(encoding="utf-8") == choose("01.2").skeleton()
+    assert "not passed" in refused(capsys, "exercise", "solution", "01.2", "--folder", folder)
+    assert check(capsys, folder, "01.2")[0] == 1
+    assert ".bak" not in run(capsys, "exercise", "reset", "01.2", "--folder", folder)[1]      # there was nothing to keep
+    write(folder, "01.2", "SMB-1")
+    assert BACKWARD + ".bak1" in run(capsys, "exercise", "reset", "01.2", "--folder", folder)[1]
+    assert (folder / f"{BACKWARD}.bak").read_text(encoding="utf-8") == choose("01.2").edited()
 
 
-@pytest.mark.parametrize("name", ["2", "02", "ex02", "ex02_softmax_backward.py", "some/where/ex02_softmax_backward.py"])
+@pytest.mark.parametrize("name", ["1.2", "01.2", "01_2", "ex01_2", BACKWARD, f"some/where/{BACKWARD}",
+                                  "ex02", "ex02_softmax_backward.py"])
 def test_an_exercise_is_named_as_one_types_it(folder, capsys, name):
-    assert check(capsys, folder, name)[1].startswith("ex02")
-    assert check(capsys, folder, "01,02")[1].count("TODO   (stage") == 2
+    assert check(capsys, folder, name)[1].startswith("01.2")
+    assert check(capsys, folder, "01.1,01.2")[1].count("TODO   (stage") == 2
+
+
+@pytest.mark.parametrize("text, name", [
+    ("12", "attention_backward"), ("ex12_attention_backward.py", "attention_backward"), ("2", "softmax_backward"),
+    ("ex25_rms_norm.py", "rms_norm"), ("81", "combine_gradients"), ("ex05_2nd_try.py", "linear_backward"),
+    ("05.2", "attention_backward"), ("ex5_2.py", "attention_backward"), ("20.2", "combine_gradients")])
+def test_former_numbers_still_find_their_exercise(text, name):
+    assert choose(text).name == name
+
+
+def test_each_exercise_has_at_most_one_former_number():
+    assert sorted(FORMER) == [f"{i:02}" for i in range(1, 82)] and sorted(FORMER.values()) == sorted(set(FORMER.values()))
+    assert set(FORMER.values()) <= set(exercises())
+
+
+def test_the_number_of_a_lesson_means_all_of_its_exercises(tmp_path, capsys):
+    assert run(capsys, "exercise", "start", tmp_path, "05", "17")[1].startswith("4 files written")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "ex05_1_attention.py", "ex05_2_attention_backward.py", "ex05_3_scaling_in_the_figure.py", "ex17_1_online_softmax.py"]
+    assert check(capsys, tmp_path, "5")[1].endswith("0 of 3 passed\n")
+    assert "lesson 05 has the exercises 05.1, 05.2, 05.3; name one" in refused(
+        capsys, "exercise", "hint", "05", "--folder", tmp_path)
+    assert run(capsys, "exercise", "hint", "17", "--folder", tmp_path)[1].startswith("1. ")     # it has only one
+    assert "lesson 18 has no exercises" in refused(capsys, "exercise", "check", "18", "--folder", tmp_path)
+
+
+def test_a_folder_from_before_exercises_were_numbered_by_lesson_still_works(tmp_path, capsys):
+    (tmp_path / "ex02_softmax_backward.py").write_text(choose("01.2").edited(), encoding="utf-8")
+    (tmp_path / ".progress.json").write_text('{"02": {"hints": 2}}', encoding="utf-8")
+    hints = run(capsys, "exercise", "hint", "01.2", "--folder", tmp_path)[1]
+    assert "3. " in hints and "PASS" in check(capsys, tmp_path)[1]
 
 
 def test_start_replaces_nothing(folder, capsys):
-    write(folder, "02")
+    write(folder, "01.2")
     code, out, _ = run(capsys, "exercise", "start", folder)
     assert code == 0 and "left as they are: 2" in out and f"{len(exercises()) - 2} files written" in out
-    assert (folder / BACKWARD).read_text(encoding="utf-8") == choose("02").edited()
+    assert (folder / BACKWARD).read_text(encoding="utf-8") == choose("01.2").edited()
     for exercise in exercises().values():
-        if exercise.number != "02":
+        if exercise.number != "01.2":
             assert (folder / exercise.file).read_text(encoding="utf-8") == exercise.skeleton()
 
 
 def test_the_list_tells_what_is_done(folder, capsys):
-    write(folder, "02")
-    check(capsys, folder, "02")
+    write(folder, "01.2")
+    check(capsys, folder, "01.2")
     code, out, _ = run(capsys, "exercise", "list", "--folder", folder)
-    lines = {line[:2]: line for line in out.splitlines()}
+    lines = {line[:4]: line for line in out.splitlines()}
     assert code == 0 and set(lines) == set(exercises())
-    assert lines["02"].endswith("pass") and lines["01"].endswith("points")
+    assert lines["01.2"].endswith("pass") and lines["01.1"].endswith("points")
 
 
 def test_the_folder_is_found(folder, capsys, monkeypatch):
     monkeypatch.chdir(folder)
-    assert run(capsys, "exercise", "check", "02")[0] == 1
+    assert run(capsys, "exercise", "check", "01.2")[0] == 1
     monkeypatch.chdir(folder.parent)
-    assert "exercise start FOLDER" in refused(capsys, "exercise", "check", "02")
+    assert "exercise start FOLDER" in refused(capsys, "exercise", "check", "01.2")
 
 
 @pytest.mark.parametrize("text, words", [
@@ -147,41 +180,41 @@ def test_the_folder_is_found(folder, capsys, monkeypatch):
 ])
 def test_odd_files_get_a_line(folder, capsys, text, words):
     (folder / BACKWARD).write_bytes(text.encode("utf-8", "surrogateescape"))
-    code, out = check(capsys, folder, "02")
+    code, out = check(capsys, folder, "01.2")
     assert code == 1 and words in " ".join(out.split()) and "Traceback" not in out
 
 
 def test_what_a_file_prints_is_shown_up_to_twelve_lines(folder, capsys):
-    write(folder, "02")
+    write(folder, "01.2")
     with open(folder / BACKWARD, "a", encoding="utf-8") as file:
         file.write("for i in range(99):\n    print('line', i)\n")
-    code, out = check(capsys, folder, "02")
+    code, out = check(capsys, folder, "01.2")
     assert code == 0 and out.count("  | line ") == 12 and "  | ...\n" in out
 
 
 def test_an_endless_loop_ends(folder, capsys):
     (folder / BACKWARD).write_text("def softmax_backward(p, dp):\n    while True: pass\n", encoding="utf-8")
-    code, out = check(capsys, folder, "02", "--timeout", "0.5")
+    code, out = check(capsys, folder, "01.2", "--timeout", "0.5")
     assert code == 1 and "TIMEOUT" in out and "stopped after 0.5 seconds" in out
 
 
 def test_another_seed_draws_other_cases(folder, capsys):
-    write(folder, "02", "SMB-1")
-    outs = [check(capsys, folder, "02", "--seed", seed)[1] for seed in (0, 0, 7)]
+    write(folder, "01.2", "SMB-1")
+    outs = [check(capsys, folder, "01.2", "--seed", seed)[1] for seed in (0, 0, 7)]
     assert outs[0] == outs[1] != outs[2] and all("[SMB-1]" in out for out in outs)
 
 
 def wrong_bias(folder, wrong):
     """A linear layer whose bias gradient is wrong in this way."""
-    right = choose("06").edited()
+    right = choose("02.2").edited()
     assert right.count("self.bias.grad += drows.sum(0)") == 1
-    (folder / choose("06").file).write_text(right.replace("self.bias.grad += drows.sum(0)", wrong), encoding="utf-8")
+    (folder / choose("02.2").file).write_text(right.replace("self.bias.grad += drows.sum(0)", wrong), encoding="utf-8")
 
 
 def test_an_unknown_mistake_in_a_class_is_shown_by_differences(tmp_path, capsys):
-    run(capsys, "exercise", "start", tmp_path, "06")
+    run(capsys, "exercise", "start", tmp_path, "02.2")
     wrong_bias(tmp_path, "self.bias.grad += dy.max() + drows.sum(0)")
-    code, out = check(capsys, tmp_path, "06")
+    code, out = check(capsys, tmp_path, "02.2")
     assert code == 1 and "DIAGNOSIS" not in out and "beside your forward" in out
     table = {line.split()[0]: line for line in out.splitlines() if line.rstrip().endswith(("ok", "WRONG"))}
     assert table["weight"].endswith("ok") and table["bias"].endswith("WRONG") and table["x"].endswith("ok")
@@ -189,16 +222,16 @@ def test_an_unknown_mistake_in_a_class_is_shown_by_differences(tmp_path, capsys)
 
 
 def test_differences_are_shown_where_nothing_else_explains(tmp_path, capsys):
-    run(capsys, "exercise", "start", tmp_path, "06")
+    run(capsys, "exercise", "start", tmp_path, "02.2")
     wrong_bias(tmp_path, "self.bias.grad += -drows.sum(0)")
-    code, out = check(capsys, tmp_path, "06")
+    code, out = check(capsys, tmp_path, "02.2")
     assert code == 1 and "DIAGNOSIS bias.grad is the right one times -1" in out and "beside your forward" not in out
-    write(tmp_path, "06", "LIN-7b")
-    assert "beside your forward" not in check(capsys, tmp_path, "06")[1]
+    write(tmp_path, "02.2", "LIN-7b")
+    assert "beside your forward" not in check(capsys, tmp_path, "02.2")[1]
 
 
 def test_differences_survive_what_a_file_does(tmp_path, capsys):
-    exercise, path = choose("06"), tmp_path / "mine.py"
+    exercise, path = choose("02.2"), tmp_path / "mine.py"
     case = exercise.cases(0)[0]
     wrong_bias(tmp_path, "self.bias.grad += drows.sum(0); print('seen'); self.weight.data[...] = 0")
     before = [array.copy() for array in case.arrays()]
@@ -211,50 +244,50 @@ def test_differences_survive_what_a_file_does(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("arguments, words", [
-    (["check", "99"], "there is no exercise '99'"), (["check", "x"], "exercise list shows them all"), (["check", "05"], "reset 05"),
-    (["hint", "99"], "exercise list shows them all"), (["hint", "all"], "no exercise 'all'"), (["reset", "all"], "no exercise 'all'"),
-    (["check", "02", "all"], "no exercise 'all'"), (["check", "02", "--timeout", "0"], "at least 0.1"),
-    (["check", "02", "--seed", "-1"], "at least 0")])
+    (["check", "99"], "there is no exercise '99'"), (["check", "x"], "exercise list shows all of them"), (["check", "02.1"], "reset 02.1"),
+    (["hint", "99"], "exercise list shows all of them"), (["hint", "all"], "no exercise 'all'"), (["reset", "all"], "no exercise 'all'"),
+    (["check", "01.2", "all"], "no exercise 'all'"), (["check", "01.2", "--timeout", "0"], "at least 0.1"),
+    (["check", "01.2", "--seed", "-1"], "at least 0")])
 def test_bad_input(folder, capsys, arguments, words):
     assert words in refused(capsys, "exercise", *arguments, "--folder", folder)
 
 
 def test_a_file_is_no_folder(folder, capsys):
     assert "is a file" in refused(capsys, "exercise", "start", folder / BACKWARD)
-    assert "exercise start" in refused(capsys, "exercise", "check", "02", "--folder", folder / "absent")
+    assert "exercise start" in refused(capsys, "exercise", "check", "01.2", "--folder", folder / "absent")
 
 
 def test_progress_that_cannot_be_read_is_none(folder, capsys):
-    for text in ("{", "[1]", '{"02": 3}', '{"02": {"hints": "x", "status": [1]}}', '{"02": {"hints": -7}}'):
+    for text in ("{", "[1]", '{"01.2": 3}', '{"01.2": {"hints": "x", "status": [1]}}', '{"01.2": {"hints": -7}}'):
         (folder / ".progress.json").write_text(text, encoding="utf-8")
-        assert run(capsys, "exercise", "hint", "02", "--folder", folder)[1].startswith("1. ")
+        assert run(capsys, "exercise", "hint", "01.2", "--folder", folder)[1].startswith("1. ")
         (folder / ".progress.json").write_text(text, encoding="utf-8")
-        assert check(capsys, folder, "02")[0] == 1 and run(capsys, "exercise", "list", "--folder", folder)[0] == 0
+        assert check(capsys, folder, "01.2")[0] == 1 and run(capsys, "exercise", "list", "--folder", folder)[0] == 0
 
 
 def test_where_nothing_can_be_written_there_is_feedback_all_the_same(folder, capsys):
     (folder / ".progress.json.tmp").mkdir()                 # root may write into a folder without rights
-    write(folder, "02")
-    code, out = check(capsys, folder, "02")
+    write(folder, "01.2")
+    code, out = check(capsys, folder, "01.2")
     assert code == 0 and "PASS" in out and f"{folder} cannot be written to" in out and "--give-up" in out
-    assert run(capsys, "exercise", "hint", "02", "--folder", folder)[0] == 0
-    assert "--give-up" in refused(capsys, "exercise", "solution", "02", "--folder", folder)
-    assert "return p * (dp - " in run(capsys, "exercise", "solution", "02", "--give-up", "--folder", folder)[1]
+    assert run(capsys, "exercise", "hint", "01.2", "--folder", folder)[0] == 0
+    assert "--give-up" in refused(capsys, "exercise", "solution", "01.2", "--folder", folder)
+    assert "return p * (dp - " in run(capsys, "exercise", "solution", "01.2", "--give-up", "--folder", folder)[1]
 
 
 def test_commands_that_are_told_can_be_typed(tmp_path, capsys):
-    out = run(capsys, "exercise", "start", tmp_path / "한 글", "02", "2")[1]
-    assert out.startswith("1 file written") and out.endswith(f'exercise check 02 --folder "{tmp_path}/한 글"\n')
-    write(tmp_path / "한 글", "02")
-    code, out = check(capsys, tmp_path / "한 글", "02", "2")
-    assert code == 0 and f'solution 02 --folder "{tmp_path}/한 글"' in out and out.count("PASS") == 1
+    out = run(capsys, "exercise", "start", tmp_path / "한 글", "01.2", "1.2")[1]
+    assert out.startswith("1 file written") and out.endswith(f'exercise check 01.2 --folder "{tmp_path}/한 글"\n')
+    write(tmp_path / "한 글", "01.2")
+    code, out = check(capsys, tmp_path / "한 글", "01.2", "1.2")
+    assert code == 0 and f'solution 01.2 --folder "{tmp_path}/한 글"' in out and out.count("PASS") == 1
 
 
-@pytest.mark.parametrize("place", ["lessons/exercises", "exercises"])
+@pytest.mark.parametrize("place", ["my-exercises", "exercises"])
 def test_the_folder_is_found_below(tmp_path, capsys, monkeypatch, place):
-    run(capsys, "exercise", "start", tmp_path / place, "02")
+    run(capsys, "exercise", "start", tmp_path / place, "01.2")
     monkeypatch.chdir(tmp_path)
-    assert run(capsys, "exercise", "check", "02")[0] == 1
+    assert run(capsys, "exercise", "check", "01.2")[0] == 1
 
 
 def test_watch_checks_a_file_that_is_saved(folder):
@@ -264,16 +297,16 @@ def test_watch_checks_a_file_that_is_saved(folder):
     try:
         assert child.stdout.readline().startswith("Watching")
         time.sleep(0.2)
-        (folder / "ex01_softmax.py").unlink()
-        (folder / "ex01_softmax.py").mkdir()                # it is no file any more
+        (folder / "ex01_1_softmax.py").unlink()
+        (folder / "ex01_1_softmax.py").mkdir()                # it is no file any more
         assert "there is no" in child.stdout.readline()
-        write(folder, "02", "SMB-2")
+        write(folder, "01.2", "SMB-2")
         lines = []
         while not any("[SMB-2]" in line for line in lines):
             lines.append(child.stdout.readline())
             assert lines[-1], "watch ended"
         for _ in range(2):                                  # the second time as it was, and of the same size
-            write(folder, "02")
+            write(folder, "01.2")
             lines.append("")
             while "PASS" not in lines[-1]:
                 lines.append(child.stdout.readline())
@@ -284,15 +317,15 @@ def test_watch_checks_a_file_that_is_saved(folder):
 
 
 def test_an_error_in_every_case_is_named_though_the_child_tells_its_line(tmp_path, capsys):
-    run(capsys, "exercise", "start", tmp_path, "24")
-    write(tmp_path, "24", "LN-20f")
-    code, out = check(capsys, tmp_path, "24")
+    run(capsys, "exercise", "start", tmp_path, "08.3")
+    write(tmp_path, "08.3", "LN-20f")
+    code, out = check(capsys, tmp_path, "08.3")
     assert code == 1 and "(line " in out and "DIAGNOSIS [LN-20b or LN-20f]" in out
 
 
 def test_a_number_of_python_is_as_good_as_one_of_float32(tmp_path, capsys):
-    run(capsys, "exercise", "start", tmp_path, "03")
-    path = tmp_path / choose("03").file
-    path.write_text(choose("03").edited().replace("def cross_entropy(", "def inner(")
+    run(capsys, "exercise", "start", tmp_path, "01.3")
+    path = tmp_path / choose("01.3").file
+    path.write_text(choose("01.3").edited().replace("def cross_entropy(", "def inner(")
                     + "\n\ndef cross_entropy(*arguments):\n    return float(inner(*arguments))\n", encoding="utf-8")
-    assert check(capsys, tmp_path, "03")[0] == 0
+    assert check(capsys, tmp_path, "01.3")[0] == 0

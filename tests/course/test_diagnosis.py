@@ -20,7 +20,7 @@ def products(x, w, dy):
 
 
 EXERCISE = Exercise(
-    "90", "Products", "02", minutes=5, lines=3, hints=("a.", "b.", "c."), outputs=("dx", "dw"),
+    "90.1", "Products", minutes=5, lines=3, hints=("a.", "b.", "c."), outputs=("dx", "dw"),
     solution=products, reference=lambda x, w, dy: (dy @ w.T, x.T @ dy),
     inputs=lambda rng, n: tuple(rng.standard_normal(shape) for shape in ((n.T, n.D), (n.D, n.F), (n.T, n.F))),
     invariants=(("dx must sum to what dy w gives",
@@ -38,7 +38,7 @@ def weighted(x, w, p):
 
 
 SCALED = Exercise(
-    "91", "Weighted", "02", minutes=5, lines=3, hints=("a.", "b.", "c."), outputs=("loss", "y"),
+    "91.1", "Weighted", minutes=5, lines=3, hints=("a.", "b.", "c."), outputs=("loss", "y"),
     solution=weighted, reference=lambda x, w, p: ((x * w).sum() + 1, x * p),
     inputs=lambda rng, n: (*rng.standard_normal((2, *n.lead, n.D)), float(rng.uniform(0.1, 0.4))),
     edges=lambda rng: [("zeros", (np.zeros((2, 3)), np.ones((2, 3)), 0.25)), ("ones", (*np.ones((2, 4, 3)), 0.75))],
@@ -227,7 +227,7 @@ def test_equal_by_the_largest_output_where_one_is_rounding_alone():
 
 
 def test_a_total_of_zero_says_nothing():
-    shelf = library(choose("02"))
+    shelf = library(choose("01.2"))
     verdict = judge(shelf, play(shelf, shelf.exercise.edited(), lambda y: 2 * y[:1]))
     assert verdict.stage == "shape" and not verdict.explained
 
@@ -320,7 +320,7 @@ def test_cases_are_drawn_anew_for_each_seed_and_each_case():
 
 
 def test_which_cases_there_are():
-    roles = [[case.role for case in choose(number).cases(0)] for number in ("02", "07", "54", "73")]
+    roles = [[case.role for case in choose(number).cases(0)] for number in ("01.2", "02.3", "19.3", "04.3")]
     assert roles[0] == [""] * 5 + ["again", "float32"] and roles[3] == [""]
     assert roles[1][-1] == roles[2][-1] == "again"          # a function among the arguments, and no arrays at all
 
@@ -380,7 +380,7 @@ def pair():
     return np.array([3, 2]), np.array(4.0)
 
 
-QUESTION = Exercise("91", "Pair", "02", minutes=5, lines=1, hints=("a.", "b.", "c."), outputs=("answer 1", "answer 2"),
+QUESTION = Exercise("91.1", "Pair", minutes=5, lines=1, hints=("a.", "b.", "c."), outputs=("answer 1", "answer 2"),
                     solution=pair, reference=lambda: (np.array([3, 2]), np.array(4.0)))
 
 

@@ -13,6 +13,7 @@ from numpy_transformer.classroom.diagnosis import Library, matches
 from numpy_transformer.classroom.exercise import observe
 from numpy_transformer.classroom.exercises import exercises
 from numpy_transformer.classroom.isolation import Came, Run
+from numpy_transformer.classroom.numbers import stream
 from numpy_transformer.classroom.verdict import judge
 
 EXERCISES = list(exercises().values())
@@ -117,7 +118,7 @@ def test_two_or_three_mistakes_at_once_are_named(exercise):
     shelf = library(exercise)
     together = [mistakes for count in (2, 3) for mistakes in itertools.combinations(exercise.mistakes, count)
                 if shelf.target(mistakes)]
-    for mistakes in random.Random(int(exercise.number)).sample(together, min(8, len(together))):
+    for mistakes in random.Random(stream(exercise.number)).sample(together, min(8, len(together))):
         run = play(shelf, exercise.edited(*(mistake.edits for mistake in mistakes)))
         verdict = judge(shelf, run)
         observed = shelf.observed(mistakes)
@@ -139,39 +140,49 @@ def test_there_are_as_many_as_the_readme_says():
 
 
 @every_exercise
-def test_its_file_lies_in_lessons_unsolved_and_its_row_in_the_table(exercise):
-    assert (LESSONS / "exercises" / exercise.file).read_text(encoding="utf-8") == exercise.skeleton()
+def test_it_has_a_row_in_the_table_and_a_lesson(exercise):
     kind = "class" if exercise.is_class else exercise.kind
-    assert (f"| {exercise.lesson} | [{exercise.number} {exercise.title}](exercises/{exercise.file}) | {kind} "
+    assert (f"| {exercise.number} | {exercise.title} | `{exercise.file}` | {kind} "
             f"| {exercise.lines} | {exercise.minutes} | {exercise.points} |") in README
     assert list(LESSONS.glob(f"{exercise.lesson}_*.py"))
 
 
-def test_no_other_files_lie_there():
-    assert {path.name for path in (LESSONS / "exercises").glob("*.py")} == {exercise.file for exercise in EXERCISES}
+def test_the_table_has_no_other_rows_and_the_order_of_the_files():
+    names = re.findall(r"^\| \d\d\.\d \| .* \| `(.*?)` \|", README, re.M)
+    assert names == sorted(names) == [exercise.file for exercise in EXERCISES]
+
+
+def test_the_numbers_of_a_lesson_have_no_gaps_and_exercises_to_write_come_first():
+    lessons = {}
+    for exercise in EXERCISES:
+        lessons.setdefault(exercise.lesson, []).append(exercise)
+    for lesson, found in lessons.items():
+        assert [exercise.number for exercise in found] == [f"{lesson}.{i}" for i in range(1, len(found) + 1)]
+        written = [exercise.kind == "write" for exercise in found]
+        assert written == sorted(written, reverse=True) and len(found) < 10
 
 
 def test_the_sheets_of_the_term_add_up():
     numbered = exercises()
-    sheets = re.findall(r"^\| (\d+) \| (\d\d [A-Z].*) \| (\d+) \| (\d+) \|$", README, re.M)
+    sheets = re.findall(r"^\| (\d+) \| (\d\d\.\d [A-Z].*) \| (\d+) \| (\d+) \|$", README, re.M)
     assert len(sheets) == 13 and [int(week) for week, *_ in sheets] == list(range(2, 15))
     for _, titles, minutes, points in sheets:
-        chosen = [numbered[number] for number in re.findall(r"(?:^|, )(\d\d) ", titles)]
+        chosen = [numbered[number] for number in re.findall(r"(?:^|, )(\d\d\.\d) ", titles)]
         assert titles == ", ".join(f"{exercise.number} {exercise.title}" for exercise in chosen)
         assert int(minutes) == sum(exercise.minutes for exercise in chosen)
         assert int(points) == sum(exercise.points for exercise in chosen)
 
 
 def test_the_readme_shows_what_the_checker_says(tmp_path, capsys):
-    shown, again = (re.search(r"^```text\n(ex02 softmax_backward.*?)^```$", text, re.M | re.S)[1]
+    shown, again = (re.search(r"^```text\n(01\.2 softmax_backward.*?)^```$", text, re.M | re.S)[1]
                     for text in (README, (LESSONS.parent / "README.md").read_text(encoding="utf-8")))
     assert shown == again
-    run(capsys, "exercise", "start", tmp_path, "02")
-    path = tmp_path / "ex02_softmax_backward.py"
+    run(capsys, "exercise", "start", tmp_path, "01.2")
+    path = tmp_path / "ex01_2_softmax_backward.py"
     todo = re.compile(r" +# TODO.*\n +raise NotImplementedError\n")
     wrong = todo.sub("    return p * (1 - p) * dp\n", path.read_text(encoding="utf-8"))
     path.write_text(wrong, encoding="utf-8")
-    assert run(capsys, "exercise", "check", "02", "--folder", tmp_path) == (1, shown, "")
+    assert run(capsys, "exercise", "check", "01.2", "--folder", tmp_path) == (1, shown, "")
 
 
 def test_each_lesson_names_its_exercises():
@@ -180,7 +191,7 @@ def test_each_lesson_names_its_exercises():
         wanted.setdefault(exercise.lesson, []).append(exercise.number)
     named = {}
     for path in LESSONS.glob("[0-9][0-9]_*.py"):
-        found = re.search(r"^# With a checker \(.*\): ([\d, ]+)\.$", path.read_text(encoding="utf-8"), re.M)
+        found = re.search(r"^# With a checker \(.*\): ([\d., ]+)\.$", path.read_text(encoding="utf-8"), re.M)
         if found:
             named[path.name[:2]] = found[1].split(", ")
     assert named == wanted

@@ -23,7 +23,7 @@ from numpy_transformer.classroom.exercises import choose, exercises
 from numpy_transformer.classroom.grader import Row
 from numpy_transformer.cli import grade as command
 
-SOFTMAX, BACKWARD = choose("01"), choose("02")
+SOFTMAX, BACKWARD = choose("01.1"), choose("01.2")
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 COLUMNS = ["student", "exercise", "status", "points", "max", "misconception", "seconds", "note"]
 
@@ -67,23 +67,23 @@ def test_a_class_is_graded_named_and_drawn(school, tmp_path, capsys):
                               tmp_path / "feedback", "--json", tmp_path / "scores.json")
     assert list(rows[0]) == COLUMNS
     assert [(row["student"], row["exercise"], row["status"], row["misconception"]) for row in rows] == [
-        ("Ben", "ex01_softmax", "todo", ""), ("Ben", "ex02_softmax_backward", "fail", "SMB-1"),
-        ("Zoë", "ex01_softmax", "missing", ""), ("Zoë", "ex02_softmax_backward", "fail", "SMB-1"),
-        ("ada", "ex01_softmax", "pass", ""), ("ada", "ex02_softmax_backward", "pass", "")]
+        ("Ben", "ex01_1_softmax", "todo", ""), ("Ben", "ex01_2_softmax_backward", "fail", "SMB-1"),
+        ("Zoë", "ex01_1_softmax", "missing", ""), ("Zoë", "ex01_2_softmax_backward", "fail", "SMB-1"),
+        ("ada", "ex01_1_softmax", "pass", ""), ("ada", "ex01_2_softmax_backward", "pass", "")]
     for row in rows:
-        exercise = SOFTMAX if "ex01" in row["exercise"] else BACKWARD
+        exercise = SOFTMAX if "ex01_1" in row["exercise"] else BACKWARD
         assert int(row["max"]) == exercise.points and int(row["points"]) == exercise.points * (row["status"] == "pass")
     assert "3 students, 2 exercises, seed 7" in error and "--seed 7 gives the same cases" in text
-    assert re.search(r"2 x SMB-1 in ex02_softmax_backward\n +That is the derivative of the sigmoid", text)
+    assert re.search(r"2 x SMB-1 in ex01_2_softmax_backward\n +That is the derivative of the sigmoid", text)
     found = json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))
     assert found["seed"] == 7 and set(found["versions"]) == {"numpy", "python", "numpy_transformer"}
-    assert found["summary"]["mistakes"][0]["count"] == 2 and found["summary"]["exercises"]["ex01_softmax"]["todo"] == 1
+    assert found["summary"]["mistakes"][0]["count"] == 2 and found["summary"]["exercises"]["ex01_1_softmax"]["todo"] == 1
     ada = found["students"][2]
     assert (ada["student"], ada["status"], ada["points"], ada["max"]) == ("ada", "pass", 4, 4)
-    assert [test["name"] for test in ada["tests"]] == ["ex01_softmax", "ex02_softmax_backward"]
+    assert [test["name"] for test in ada["tests"]] == ["ex01_1_softmax", "ex01_2_softmax_backward"]
     assert sorted(os.listdir(tmp_path / "feedback")) == ["Ben.txt", "Zoë.txt", "ada.txt"]
     words = (tmp_path / "feedback" / "Ben.txt").read_text(encoding="utf-8")
-    assert re.search(r"^ex02 softmax_backward +FAIL +\(stage: values\)$", words, re.M) and "DIAGNOSIS [SMB-1]" in words
+    assert re.search(r"^01\.2 softmax_backward +FAIL +\(stage: values\)$", words, re.M) and "DIAGNOSIS [SMB-1]" in words
     assert "0 of 4 points" in words and "SMB" not in (tmp_path / "feedback" / "ada.txt").read_text(encoding="utf-8")
     assert np.asarray(Image.open(tmp_path / "scores.png").convert("L")).std() > 10
     assert not (tmp_path / "scores.csv.part").exists()
@@ -94,7 +94,7 @@ def test_the_same_seed_gives_the_same_bytes_and_the_old_table_is_kept(school, tm
             "def softmax_backward(p, dp):\n    return dp * np.random.rand() + random.random()\n")
     texts = []
     for jobs in ("1", "3"):
-        grade(capsys, school, tmp_path / "scores.csv", "--seed", "11", "--jobs", jobs, "--only", "02")
+        grade(capsys, school, tmp_path / "scores.csv", "--seed", "11", "--jobs", jobs, "--only", "01.2")
         rows = table(tmp_path / "scores.csv")
         for row in rows:
             row["seconds"] = ""
@@ -104,40 +104,49 @@ def test_the_same_seed_gives_the_same_bytes_and_the_old_table_is_kept(school, tm
 
 
 def test_without_a_seed_a_secret_one_is_told(school, tmp_path, capsys):
-    errors = [grade(capsys, school, tmp_path / "scores.csv", "--only", "1")[2] for _ in range(2)]
+    errors = [grade(capsys, school, tmp_path / "scores.csv", "--only", "1.1")[2] for _ in range(2)]
     assert len({re.search(r"seed (\d+)", error)[1] for error in errors}) == 2
 
 
 def test_single_files_and_names_of_learning_platforms(tmp_path, capsys):
     folder = tmp_path / "files"
-    hand_in(folder, BACKWARD, name="Kim_12345_assignsubmission_file_ex02_softmax_backward.py")
-    hand_in(folder, SOFTMAX, name="Kim_12345_assignsubmission_file_ex01_softmax.py")
-    hand_in(folder, BACKWARD, "SMB-2", name="Alex_ex2.py")
+    hand_in(folder, BACKWARD, name="Kim_12345_assignsubmission_file_ex01_2_softmax_backward.py")
+    hand_in(folder, SOFTMAX, name="Kim_12345_assignsubmission_file_ex01_1_softmax.py")
+    hand_in(folder, BACKWARD, "SMB-2", name="Alex_ex1_2.py")
     hand_in(folder, BACKWARD, name="notes.py")
-    hand_in(folder, BACKWARD, name="Mia_ex97_else.py")
+    hand_in(folder, BACKWARD, name="Mia_ex97_1_else.py")
     rows, _, error = grade(capsys, folder, tmp_path / "scores.csv")
-    assert [(row["student"], row["exercise"][:4], row["status"]) for row in rows] == [
-        ("Alex", "ex01", "missing"), ("Alex", "ex02", "fail"),
-        ("Kim_12345", "ex01", "pass"), ("Kim_12345", "ex02", "pass"),
-        ("Mia", "ex01", "missing"), ("Mia", "ex02", "missing")]
-    assert "left out, as they are for no exercise: notes.py, ex97" in error
+    assert [(row["student"], row["exercise"][:6], row["status"]) for row in rows] == [
+        ("Alex", "ex01_1", "missing"), ("Alex", "ex01_2", "fail"),
+        ("Kim_12345", "ex01_1", "pass"), ("Kim_12345", "ex01_2", "pass"),
+        ("Mia", "ex01_1", "missing"), ("Mia", "ex01_2", "missing")]
+    assert "left out, as they are for no exercise: notes.py, ex97_1" in error
     assert not (tmp_path / "scores.csv.bak").exists()
+
+
+def test_files_with_former_names_are_graded(tmp_path, capsys):
+    hand_in(tmp_path / "class" / "kim", BACKWARD, name="ex02_softmax_backward.py")
+    hand_in(tmp_path / "class" / "lee", BACKWARD, "SMB-8", name="ex02.py")
+    hand_in(tmp_path / "class", BACKWARD, name="Mia_ex02_softmax_backward.py")
+    rows = grade(capsys, tmp_path / "class", tmp_path / "scores.csv")[0]
+    assert [(row["student"], row["exercise"], row["status"]) for row in rows] == [
+        (name, "ex01_2_softmax_backward", status) for name, status in (("Mia", "pass"), ("kim", "pass"), ("lee", "fail"))]
 
 
 def test_with_one_exercise_a_file_may_have_the_name_of_the_student(tmp_path, capsys):
     folder = tmp_path / "files"
     hand_in(folder, BACKWARD, name="kim.py")
     hand_in(folder, BACKWARD, "SMB-8", name="lee.py")
-    rows = grade(capsys, folder, tmp_path / "scores.csv", "--only", "2")[0]
+    rows = grade(capsys, folder, tmp_path / "scores.csv", "--only", "1.2")[0]
     assert [(row["student"], row["status"], row["misconception"]) for row in rows] == [("kim", "pass", ""),
                                                                                        ("lee", "fail", "SMB-8")]
 
 
 def test_the_name_of_the_skeleton_goes_before_others(tmp_path, capsys):
     hand_in(tmp_path / "class" / "kim", BACKWARD)
-    hand_in(tmp_path / "class" / "kim", BACKWARD, "SMB-1", name="ex02_old.py")
+    hand_in(tmp_path / "class" / "kim", BACKWARD, "SMB-1", name="ex01_2_old.py")
     row = grade(capsys, tmp_path / "class", tmp_path / "scores.csv")[0][0]
-    assert row["status"] == "pass" and row["note"] == "not graded: ex02_old.py"
+    assert row["status"] == "pass" and row["note"] == "not graded: ex01_2_old.py"
 
 
 def test_what_is_for_the_teacher_to_look_at_is_not_told_to_the_student(tmp_path, capsys):
@@ -145,7 +154,7 @@ def test_what_is_for_the_teacher_to_look_at_is_not_told_to_the_student(tmp_path,
     hand_in(tmp_path / "class" / ".lee", BACKWARD)
     rows, text, _ = grade(capsys, tmp_path / "class", tmp_path / "scores.csv", "--feedback", tmp_path / "feedback")
     assert [row["student"] for row in rows] == [".lee", "kim"] and "look at: gc" in rows[1]["note"]
-    assert "in the note: kim ex02_softmax_backward\n" in text and rows[1]["status"] == "pass"
+    assert "in the note: kim ex01_2_softmax_backward\n" in text and rows[1]["status"] == "pass"
     assert "gc" not in (tmp_path / "feedback" / "kim.txt").read_text(encoding="utf-8")
 
 
@@ -156,7 +165,7 @@ def test_unknown_wrong_answers_that_are_shared_are_told(tmp_path, capsys):
     _, text, _ = grade(capsys, tmp_path / "class", tmp_path / "scores.csv", "--json", tmp_path / "scores.json")
     clusters = json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))["summary"]["clusters"]
     assert [cluster["students"] for cluster in clusters] == [["kim", "lee"]]
-    assert "2 x ex02_softmax_backward (kim, lee):" in text
+    assert "2 x ex01_2_softmax_backward (kim, lee):" in text
 
 
 @pytest.mark.parametrize("case", ["no folder", "a file", "empty", "the exercises", "no exercise", "case", "accent",
@@ -190,10 +199,10 @@ def test_what_cannot_be_graded_is_refused_in_a_line_and_nothing_is_lost(case, tm
             pytest.skip("both ways to write an accent are one here")
         word = "twice"
     elif case == "folder and file":
-        hand_in(folder, BACKWARD, name="Zoé_ex02.py")
+        hand_in(folder, BACKWARD, name="Zoé_ex01_2.py")
         word = "a folder and files"
     elif case == "unknown":
-        options, word = [*options, "--only", "02,97"], "'97'"
+        options, word = [*options, "--only", "01.2,97"], "'97'"
     elif case == "out":
         out, word = tmp_path / "none" / "scores.csv", "name a file in a folder that is there"
     elif case == "out is a folder":
@@ -353,13 +362,13 @@ def test_an_answer_on_which_the_verdict_fails_is_an_error_without_points(school,
     def broken(library, came):
         raise ZeroDivisionError("strange")
     monkeypatch.setattr(grader, "judge", broken)
-    rows = grade(capsys, school, tmp_path / "scores.csv", "--only", "02")[0]
+    rows = grade(capsys, school, tmp_path / "scores.csv", "--only", "01.2")[0]
     assert {(row["status"], row["points"]) for row in rows} == {("error", "0")}
     assert all("cannot be judged: ZeroDivisionError: strange" in row["note"] for row in rows)
 
 
 def row(name, **more):
-    return Row(**{**dict(student=name, number="02", exercise="ex02_softmax_backward", status="fail", points=0, max=2,
+    return Row(**{**dict(student=name, number="01.2", exercise="ex01_2_softmax_backward", status="fail", points=0, max=2,
                          misconception="", seconds=0.5, note=""), **more})
 
 

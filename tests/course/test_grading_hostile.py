@@ -24,7 +24,7 @@ from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.classroom.submissions import suspects
 from numpy_transformer.cli import main
 
-EXERCISE = choose("02")
+EXERCISE = choose("01.2")
 RIGHT = EXERCISE.edited()
 WRONG = "def softmax_backward(p, dp):\n    return dp\n"
 posix = pytest.mark.skipif(os.name != "posix", reason="processes and links of POSIX")
@@ -58,7 +58,7 @@ def grade(folder, out, *options):
     """Rows by student, and what was printed."""
     text = io.StringIO()
     with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
-        code = main(["grade", str(folder), "--out", str(out), "--allow-root", "--only", "02", "--seed", "5", *options])
+        code = main(["grade", str(folder), "--out", str(out), "--allow-root", "--only", "01.2", "--seed", "5", *options])
     assert code == 0, text.getvalue()
     with open(out, encoding="utf-8", newline="") as file:
         return {row["student"]: row for row in csv.DictReader(file)}, text.getvalue()
@@ -96,7 +96,7 @@ def odd_files(folder):
     (folder / "huge" / EXERCISE.file).write_text(RIGHT + "#" * (1 << 20), encoding="utf-8")
     (folder / "directory" / EXERCISE.file).mkdir()
     (folder / "elsewhere" / "my_answer.py").write_text(RIGHT, encoding="utf-8")
-    for name in ("ex02.py", "ex02_new.py"):
+    for name in ("ex01_2.py", "ex01_2_new.py"):
         (folder / "two" / name).write_text(RIGHT, encoding="utf-8")
     if os.name == "posix":
         os.symlink(folder / "anna" / EXERCISE.file, folder / "linked" / EXERCISE.file)
@@ -123,7 +123,7 @@ def test_no_point_that_was_not_earned_and_a_line_for_each(graded, name):
 @posix
 @pytest.mark.parametrize("name, status, word", [
     ("linked", "error", "link"), ("linked folder", "missing", "no file"), ("piped", "error", "readable"),
-    ("directory", "error", "readable"), ("huge", "error", "1 MB"), ("two", "error", "ex02.py, ex02_new.py"),
+    ("directory", "error", "readable"), ("huge", "error", "1 MB"), ("two", "error", "ex01_2.py, ex01_2_new.py"),
     ("elsewhere", "missing", "my_answer.py")])
 def test_a_file_that_is_none(graded, name, status, word):
     row = graded[1][name]

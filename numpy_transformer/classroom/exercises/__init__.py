@@ -1,9 +1,10 @@
-"""The exercises, each with its solution, its cases and its catalogue of mistakes; one file a family."""
+"""The exercises, each with its solution, its cases and its catalog of known mistakes. One file holds one topic."""
 
 import functools
 import importlib
 import pkgutil
-import re
+
+from ..numbers import parse
 
 
 @functools.cache
@@ -14,10 +15,31 @@ def exercises():
     return {exercise.number: exercise for exercise in found}
 
 
-def choose(number):
-    """The exercise of this number, such as "2", "02", "ex02" or the name of its file. Raises ValueError."""
-    known, found = exercises(), re.fullmatch(r"(?:.*[/\\])?(?:ex)?(\d+)(?:_\w+)?(?:\.py)?", number)
-    if not found or found[1].zfill(2) not in known:
-        raise ValueError(f"there is no exercise {number!r}; numpy-transformer exercise list shows them all, 01 to "
-                         f"{list(known)[-1]}")
-    return known[found[1].zfill(2)]
+def choose(text):
+    """Returns the exercise that a number such as "05.2", "5_2" or "ex05_2", or the name of its file, stands for.
+
+    The number or file name of an exercise before exercises were numbered by lesson works too.
+
+    Raises: ValueError if there is no such exercise.
+    """
+    known = exercises()
+    number = parse(text)
+    if number not in known:
+        raise ValueError(f"there is no exercise {text!r}; numpy-transformer exercise list shows all of them, "
+                         f"{min(known)} to {max(known)}")
+    return known[number]
+
+
+def choose_several(text):
+    """Returns a list of exercises: all of a lesson for its number, such as "05", else the one that `choose` finds.
+
+    Raises: ValueError if there is no such exercise, or the lesson has none.
+    """
+    known = exercises().values()
+    if not text.isascii() or not text.isdigit() or int(text) > int(max(exercise.lesson for exercise in known)):
+        return [choose(text)]
+    found = [exercise for exercise in known if int(exercise.lesson) == int(text)]
+    if not found:
+        raise ValueError(f"lesson {text.zfill(2)} has no exercises for the checker; numpy-transformer exercise list "
+                         "shows which lessons have some")
+    return found

@@ -60,7 +60,7 @@ def gelu_backward(x, dy):
 TANH, PHI = "np.tanh(c * (x + 0.044715 * x ** 3))", "np.vectorize(math.erf)(x / math.sqrt(2))"
 EXERCISES = [
     Exercise(
-        "27", "ReLU, backward", "09", minutes=5, lines=1,
+        "09.1", "ReLU, backward", minutes=5, lines=1,
         solution=relu_backward, reference=lambda x, dy: by(ReLU(), x, dy), inputs=draw_pair, edges=corners,
         outputs=("dx",),
         hints=("Move one entry of x a little. Where does y move, and by how much?",
@@ -84,7 +84,7 @@ EXERCISES = [
         ),
         alternatives={"slope 1 at 0": {"x > 0": "x >= 0"}, "where": {"dy * (x > 0)": "np.where(x > 0, dy, 0)"}}),
     Exercise(
-        "28", "GELU, the tanh form", "09", minutes=5, lines=3,
+        "09.2", "GELU, the tanh form", minutes=5, lines=3,
         solution=gelu, reference=lambda x: GELU("tanh")(x), inputs=lambda rng, n: draw_pair(rng, n)[:1],
         hints=("Write it from the inside out: the cubic, times c, tanh, then what stands around it.",
                "math.sqrt gives a plain number that keeps float32; np.sqrt(2 / np.pi) would make it float64.",
@@ -113,7 +113,7 @@ EXERCISES = [
         ),
         alternatives={"by a sigmoid": {"x * (1 + t) / 2": "x / (1 + np.exp(-2 * c * (x + 0.044715 * x * x * x)))"}}),
     Exercise(
-        "29", "GELU, backward", "09", minutes=15, lines=5,
+        "09.3", "GELU, backward", minutes=15, lines=5,
         solution=gelu_backward, reference=lambda x, dy: by(GELU("tanh"), x, dy), inputs=draw_pair, outputs=("dx",),
         hints=("x stands twice in y: as a factor, and inside of t. Which rule is that?",
                "Product rule: dy/dx = (1 + t) / 2 + x / 2 dt/dx. For dt/dx you need tanh' = 1 - tanh² and the slope of "

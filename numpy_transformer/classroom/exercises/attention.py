@@ -79,7 +79,7 @@ SCALE = " / math.sqrt(q.shape[-1])"
 
 EXERCISES = [
     Exercise(
-        "11", "Attention", "05", minutes=15, lines=3,
+        "05.1", "Attention", minutes=15, lines=3,
         solution=attention, reference=by_attention, given=(softmax,), outputs=("y", "p"),
         inputs=draw_forward, edges=edges,
         invariants=(("rows of p must sum to 1", lambda inputs, outputs: outputs[1].sum(-1) - 1),),
@@ -123,7 +123,7 @@ EXERCISES = [
                       "one maximum for all": {"p = softmax(scores)": "p = np.exp(scores - scores.max())\n"
                                               "    p = p / p.sum(-1, keepdims=True)"}}),
     Exercise(
-        "12", "Attention, backward", "05", minutes=25, lines=7,
+        "05.2", "Attention, backward", minutes=25, lines=7,
         solution=attention_backward, reference=by_attention_backward, given=(softmax_backward,),
         inputs=lambda rng, n: with_gradient(rng, *draw_forward(rng, n)), edges=edges_backward,
         outputs=("dq", "dk", "dv"),

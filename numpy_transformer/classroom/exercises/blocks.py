@@ -88,7 +88,7 @@ DA, DX = ("da = dy + self.norm2.backward(self.feed_forward.backward(dy))",
 
 EXERCISES = [
     Exercise(
-        "41", "An encoder block, a class", "10", minutes=20, lines=4,
+        "10.5", "An encoder block, a class", minutes=20, lines=4,
         solution=EncoderBlock, write=("forward", "backward"), given=(Parameter, Layer), inputs=draw_block,
         reference=package_block, outputs=("y", "second y", "second dx", "dx", *(
             f"{part}.weight.grad" for part in ("norm1", "attention", "norm2", "feed_forward"))),

@@ -47,7 +47,7 @@ SCALE = " / math.sqrt(q.shape[-1])"
 
 EXERCISES = [
     Exercise(
-        "46", "A decoding step with cached keys and values", "12", minutes=15, lines=5,
+        "12.2", "A decoding step with cached keys and values", minutes=15, lines=5,
         solution=key_value_step, reference=by_cache, given=(softmax,), inputs=draw_step, edges=edges,
         outputs=("y", "keys", "values"),
         hints=("Which keys may the newest token see under a causal mask? Is its own among them?",

@@ -83,7 +83,7 @@ BOTH = "The memory was used for the keys and for the values: its gradient is the
 
 EXERCISES = [
     Exercise(
-        "19", "Cross-attention", "07", minutes=10, lines=6,
+        "07.4", "Cross-attention", minutes=10, lines=6,
         solution=cross_attention, reference=by_cross_attention, given=(softmax,), outputs=("y", "p"),
         inputs=draw_forward,
         invariants=(("rows of p must sum to 1", lambda inputs, outputs: outputs[1].sum(-1) - 1),),
@@ -125,11 +125,11 @@ EXERCISES = [
         ),
         alternatives={"einsum": {"q @ k.mT": 'np.einsum("...td,...sd->...ts", q, k)'}}),
     Exercise(
-        "20", "Cross-attention, backward", "07", minutes=25, lines=8,
+        "07.5", "Cross-attention, backward", minutes=25, lines=8,
         solution=cross_attention_backward, reference=by_cross_attention_backward, given=(softmax_backward,),
         inputs=draw_backward, edges=tiny, outputs=("dx", "dmemory"),
         hints=("In which lines of forward does x occur, and in which memory?",
-               "Exercise 12 gives dq, dk and dv. Through which of them does the loss depend on x, through which on "
+               "Exercise 05.2 gives dq, dk and dv. Through which of them does the loss depend on x, through which on "
                "memory? Where an array is used several times, its gradients add up.",
                "dx = dq w_qᵀ. dmemory = dlater + dk w_kᵀ + dv w_vᵀ, a new array."),
         mistakes=(

@@ -140,7 +140,7 @@ LAST = f"last = [(ids[1:], total / {PENALTY}) for ids, total in candidates[:beam
 
 EXERCISES = [
     Exercise(
-        "44", "Greedy decoding", "12", minutes=15, lines=5,
+        "12.1", "Greedy decoding", minutes=15, lines=5,
         solution=greedy_decode, reference=by_greedy_decode, inputs=draw_greedy, edges=other_ends, outputs=("ids",),
         hints=("What does the model have to see in step 3 that it did not see in step 2? And what ends the loop?",
                "Begin with [bos]. Each step: the last row of model(ids), its largest entry's place, append. Two "
@@ -189,7 +189,7 @@ EXERCISES = [
                                     "ids = np.append(ids, logits.argmax())"},
             "by softmax": {"np.argmax(logits)": "int(np.argmax(np.exp(logits) / np.exp(logits).sum()))"}}),
     Exercise(
-        "47", "Beam search", "13", minutes=40, lines=14,
+        "13.3", "Beam search", minutes=40, lines=14,
         solution=beam_search, reference=by_beam_search, inputs=draw_beam, edges=other_beams, outputs=("ids", "score"),
         given=(log_softmax,),
         hints=("What has to be kept of each unfinished text, so that the next step can go on from it?",

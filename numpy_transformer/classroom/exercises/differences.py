@@ -53,7 +53,7 @@ WRITTEN = f"{STEP}\n        step[at] = h\n        gradient[at] = {QUOTIENT}"
 
 EXERCISES = [
     Exercise(
-        "07", "Central differences", "02", minutes=15, lines=6,
+        "02.3", "Central differences", minutes=15, lines=6,
         solution=finite_difference, reference=by_gradcheck, inputs=draw, edges=small_step, outputs=("gradient",),
         hints=("An entry of the gradient says how f changes when that entry of x moves. How do you move one and leave "
                "the others?",

@@ -21,7 +21,7 @@ def dropout(x, u, p, training):
 
 
 def dropout_backward(x, u, p, training, dy):
-    """The gradient of dropout as in exercise 33, for given random numbers.
+    """The gradient of dropout as in exercise 13.1, for given random numbers.
 
     x: any shape, with exact zeros here and there.  u: the same shape, uniform in [0, 1).  p: a number in [0, 1), the
     probability of DROPPING an entry.  training: True or False. With these forward was run: in training an entry with
@@ -119,7 +119,7 @@ def dropped(inputs, outputs):
 
 EXERCISES = [
     Exercise(
-        "33", "Dropout", "13", minutes=5, lines=4,
+        "13.1", "Dropout", minutes=5, lines=4,
         solution=dropout, reference=lambda x, u, p, training: made(u, p, training)(x), inputs=draw, edges=special,
         invariants=(("in training y must be 0 where u < p", dropped),),
         hints=("Which entries stay: those with a small u or those with a large one? p is the probability of dropping.",
@@ -128,7 +128,7 @@ EXERCISES = [
         mistakes=both("x"),
         alternatives={"where": {"x * keep / (1 - p)": "np.where(keep, x / (1 - p), 0)"}}),
     Exercise(
-        "34", "Dropout, backward", "13", minutes=5, lines=4,
+        "13.2", "Dropout, backward", minutes=5, lines=4,
         solution=dropout_backward, reference=by_dropout_backward, outputs=("dx",),
         inputs=lambda rng, n: with_dy(rng, draw(rng, n)),
         invariants=(("in training dx must be 0 where u < p", dropped),),

@@ -87,7 +87,7 @@ UNDONE = "The gradient is divided by sqrt(D). Backward does not undo forward: th
 
 EXERCISES = [
     Exercise(
-        "08", "The embedding, backward", "03", minutes=15, lines=5,
+        "03.1", "The embedding, backward", minutes=15, lines=5,
         solution=embedding_backward, reference=by_embedding, inputs=draw_embedding, edges=paddings, outputs=("dtable",),
         hints=("Row i of the table stands in y wherever ids == i. What does its gradient collect from those places?",
                "dtable[i] is sqrt(D) times the sum of dy over all places where ids == i. dtable[ids] += ... keeps one "
@@ -141,7 +141,7 @@ EXERCISES = [
                                           "math.sqrt(dy.shape[-1]) * dy[real])",
                                           "    if pad_id is not None:\n        dtable[pad_id] = 0\n": ""}}),
     Exercise(
-        "09", "The tied embedding, backward", "03", minutes=15, lines=4,
+        "03.2", "The tied embedding, backward", minutes=15, lines=4,
         solution=tied_embedding_backward, reference=by_both_ends, inputs=draw_tied, outputs=("dtable",),
         hints=("The table stands at two places of forward. What does each of them, alone, give to its gradient?",
                "z = h tableᵀ is a matmul: every row of the table scores every token. y = sqrt(D) table[ids] gives a "

@@ -152,7 +152,7 @@ CROSS = "attention(y, x, visible, cross)"
 
 EXERCISES = [
     Exercise(
-        "75", "Question: encoder and decoder", "13", minutes=10, lines=8, kind="question",
+        "13.5", "Question: encoder and decoder", minutes=10, lines=8, kind="question",
         solution=encoder_and_decoder, reference=run_both,
         outputs=tuple(f"answer {i}" for i in range(1, 8)),
         hints=("Who may see whom in a sentence that is known as a whole, and who while a sentence is being written?",
@@ -197,7 +197,7 @@ EXERCISES = [
                     "Answer 7: it has no encoder. What would it attend to?"),
         )),
     Exercise(
-        "76", "Question: the whole flow", "13", minutes=45, lines=13, kind="question",
+        "13.6", "Question: the whole flow", minutes=45, lines=13, kind="question",
         solution=encoder_decoder, reference=by_model, inputs=draw_model, edges=one_block, outputs=("logits",),
         given=(positions, attention, feed_forward, layer_norm),
         hints=("Which arrays flow through the encoder, and which one comes out for the decoder? Which masks are "

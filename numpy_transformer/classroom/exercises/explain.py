@@ -126,7 +126,7 @@ def read_positions():
 
 EXERCISES = [
     Exercise(
-        "69", "Read a figure: activations", "09", minutes=5, lines=8, kind="explain",
+        "09.7", "Read a figure: activations", minutes=5, lines=8, kind="explain",
         solution=activations_in_the_figure, reference=read_activations, outputs=OUTPUTS,
         hints=("Left are values, in the middle slopes, on the right a difference. What is its unit?",
                "Look for the lowest points on the left, and for the lines above 1 and below 0 in the middle.",
@@ -152,7 +152,7 @@ EXERCISES = [
                     "Number 7: at 0 the slope of ReLU jumps; that of GELU is one half there, and goes on rising."),
         )),
     Exercise(
-        "70", "Read a figure: why sqrt(d)", "05", minutes=5, lines=8, kind="explain",
+        "05.3", "Read a figure: why sqrt(d)", minutes=5, lines=8, kind="explain",
         solution=scaling_in_the_figure, reference=read_scaling, outputs=OUTPUTS,
         hints=("Which axes are logarithmic? There equal steps are equal factors.",
                "Follow one line at a time: orange squares are not divided, blue dots are divided. Which of them are "
@@ -177,7 +177,7 @@ EXERCISES = [
             Mistake("FIG-70h", {"first = 8": "first = 2"}, "Number 7: at d = 2 it is 0.3."),
         )),
     Exercise(
-        "71", "Read a figure: dot products of positions", "04", minutes=5, lines=8, kind="explain",
+        "04.2", "Read a figure: dot products of positions", minutes=5, lines=8, kind="explain",
         solution=positions_in_the_figure, reference=read_positions, outputs=OUTPUTS,
         hints=("Each diagonal of the left panel belongs to one distance. Does the colour change along it?",
                "On the right: is the dashed line the same on both sides of 0, and does it fall all the way? Mind "

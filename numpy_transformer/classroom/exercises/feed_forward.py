@@ -93,7 +93,7 @@ SILU = "g / (1 + np.exp(-g))"
 
 EXERCISES = [
     Exercise(
-        "30", "SwiGLU", "09", minutes=10, lines=4,
+        "09.4", "SwiGLU", minutes=10, lines=4,
         solution=swiglu, reference=lambda x, *weights: gated(*weights)(x), inputs=draw_gated, edges=far_gates,
         hints=("Two views of x have the same shape, (..., F). What happens to each of them before they meet?",
                "The gate's view goes through silu, the other stays as it is; they are multiplied entry by entry.",
@@ -120,7 +120,7 @@ EXERCISES = [
         ),
         alternatives={"by tanh": {SILU: "g * (1 + np.tanh(g / 2)) / 2"}}),
     Exercise(
-        "31", "SwiGLU, backward", "09", minutes=30, lines=10, given=(rows,),
+        "09.5", "SwiGLU, backward", minutes=30, lines=10, given=(rows,),
         solution=swiglu_backward, reference=by_swiglu_backward, outputs=("dx", "dWg", "dWu", "dWd"),
         inputs=lambda rng, n: (*draw_gated(rng, n), rng.standard_normal((*n.lead, n.D))),
         hints=("Name what forward makes: g = x Wg, s = silu(g), u = x Wu, m = s * u, y = m Wd. Go back line by line.",
@@ -155,7 +155,7 @@ EXERCISES = [
         ),
         alternatives={"another form of the slope": {"sigma * (1 + g * (1 - sigma))": "(sigma + s * (1 - sigma))"}}),
     Exercise(
-        "32", "The feed-forward layer, backward", "09", minutes=20, lines=6, given=(rows,),
+        "09.6", "The feed-forward layer, backward", minutes=20, lines=6, given=(rows,),
         solution=feed_forward_backward, reference=by_feed_forward_backward, inputs=draw_feed_forward,
         outputs=("dx", "dW1", "db1", "dW2", "db2"),
         hints=("Three lines of forward: u = x W1 + b1, a = max(0, u), y = a W2 + b2. Answer them from the last to the "

@@ -156,7 +156,7 @@ def agreed(wrong, right, question):
 
 EXERCISES = [
     Exercise(
-        "65", "Find the bug: LayerNorm, backward", "08", minutes=10, lines=2, kind="find the bug",
+        "08.4", "Find the bug: LayerNorm, backward", minutes=10, lines=2, kind="find the bug",
         solution=layer_norm_probe, given=(layer_norm_backward,), judge=judge_layer_norm, outputs=("x", "gamma", "dy"),
         hints=("Derive dx: at which place does gamma meet dy for the first time?",
                "The right one has gamma * dy inside of both means. For which gamma may it be taken out of a sum?",
@@ -168,7 +168,7 @@ EXERCISES = [
                     "gamma is the same number everywhere: such a factor may be taken out of a mean."),
         )),
     Exercise(
-        "66", "Find the bug: embedding, backward", "03", minutes=5, lines=2, kind="find the bug",
+        "03.3", "Find the bug: embedding, backward", minutes=5, lines=2, kind="find the bug",
         solution=embedding_probe, given=(embedding_backward,), judge=judge_embedding, outputs=("ids", "dy"),
         hints=("What does NumPy do with a[[1, 1]] += 1? Try it.",
                "With a list of indices, += reads all rows first, adds, and writes them back: the last one wins.",
@@ -178,7 +178,7 @@ EXERCISES = [
                     "Each id occurs once: then nothing has to be summed, and setting is as good as adding."),
         )),
     Exercise(
-        "67", "Find the bug: a padding mask", "06", minutes=5, lines=1, kind="find the bug",
+        "06.5", "Find the bug: a padding mask", minutes=5, lines=1, kind="find the bug",
         solution=mask_probe, given=(attention_weights,), judge=judge_mask, outputs=("scores", "ids"),
         hints=("A test with a single sequence passes. What is different in a batch?",
                "ids[0] is the first sequence. When do the others have their padding at the same places?",
@@ -191,7 +191,7 @@ EXERCISES = [
             Mistake("FND-67c", {"[5, 6, 0, 0]": "[5, 6, 1, 1]"}, "Nothing is padded: no mask hides anything."),
         )),
     Exercise(
-        "68", "Find the bug: softmax", "01", minutes=5, lines=1, kind="find the bug",
+        "01.7", "Find the bug: softmax", minutes=5, lines=1, kind="find the bug",
         solution=softmax_probe, given=(softmax,), judge=judge_softmax, outputs=("z",),
         hints=("For ordinary logits it is right, and one row alone is always right. What does a second row change?",
                "exp cannot overflow here. What becomes of a whole row if exp gives 0 for all of it?",

@@ -38,7 +38,7 @@ def draw_heads(rng, n, count=1):
 def multi_head_backward(x, w_q, w_k, w_v, dq, dk, dv):
     """The gradients of the projections with which self-attention begins.
 
-    Forward was  q = split_heads(x w_q),  k = split_heads(x w_k),  v = split_heads(x w_v), as in exercise 16.
+    Forward was  q = split_heads(x w_q),  k = split_heads(x w_k),  v = split_heads(x w_v), as in exercise 07.1.
     x: (..., T, D).  w_q, w_k, w_v: (D, D).  dq, dk, dv: (..., H, T, d), dL/dq, dL/dk and dL/dv, with H d = D.
     Return dx: (..., T, D), and dw_q, dw_k, dw_v: (D, D).
     """
@@ -85,7 +85,7 @@ THREE_WAYS = "x went three ways, to the queries, the keys and the values: its gr
 
 EXERCISES = [
     Exercise(
-        "16", "Splitting heads", "07", minutes=10, lines=2,
+        "07.1", "Splitting heads", minutes=10, lines=2,
         solution=split_heads, reference=multi_head.split_heads, outputs=("heads",),
         inputs=lambda rng, n: (rng.standard_normal((*n.lead, n.D)), n.H),
         hints=("Which axis is cut into H pieces of d? A reshape that touches this axis alone keeps each token "
@@ -110,7 +110,7 @@ EXERCISES = [
         alternatives={"head by head": {"heads.swapaxes(-2, -3)": "np.stack(np.split(x, num_heads, -1), -3)"},
                       "moveaxis": {"heads.swapaxes(-2, -3)": "np.moveaxis(heads, -2, -3)"}}),
     Exercise(
-        "17", "Merging heads", "07", minutes=10, lines=2,
+        "07.2", "Merging heads", minutes=10, lines=2,
         solution=merge_heads, reference=multi_head.merge_heads, outputs=("x",), inputs=draw_heads,
         hints=("What undoes the last step of split_heads, and what the one before it?",
                "A reshape joins neighbouring axes: before it, H must stand next to d.",
@@ -132,7 +132,7 @@ EXERCISES = [
         ),
         alternatives={"head by head": {f"tokens.{LAST}": "np.concatenate(np.moveaxis(heads, -3, 0), -1)"}}),
     Exercise(
-        "18", "The projections of self-attention, backward", "07", minutes=20, lines=5,
+        "07.3", "The projections of self-attention, backward", minutes=20, lines=5,
         solution=multi_head_backward, reference=by_self_attention, given=(merge_heads,), inputs=draw_backward,
         outputs=("dx", "dw_q", "dw_k", "dw_v"),
         hints=("Where does x occur in forward? And what does merge_heads do to the gradient of a split?",

@@ -91,7 +91,7 @@ FIRST_AXIS = ("The bias gradient is summed over the first axis alone. Every axis
 
 EXERCISES = [
     Exercise(
-        "05", "The linear layer, backward", "02", minutes=15, lines=4,
+        "02.1", "The linear layer, backward", minutes=15, lines=4,
         solution=linear_backward, reference=by_linear, inputs=draw_backward, outputs=("dx", "dweight", "dbias"),
         hints=("Each gradient has the shape of its array. Which products of dy with x and weight have these shapes?",
                "All rows of x share weight and bias, so their gradients are sums over all rows, whatever the leading "
@@ -128,7 +128,7 @@ EXERCISES = [
             "outer products": {"rows.T @ drows": "sum(np.outer(row, drow) for row, drow in zip(rows, drows))"},
             "all axes but the last": {"drows.sum(0)": "dy.sum(tuple(range(dy.ndim - 1)))"}}),
     Exercise(
-        "06", "The linear layer, a class", "02", minutes=20, lines=7,
+        "02.2", "The linear layer, a class", minutes=20, lines=7,
         solution=Linear, write=("forward", "backward"), given=(Parameter,), inputs=draw_twice, edges=other_lengths,
         reference=lambda weight, bias: loaded(PackageLinear(*weight.shape), {"weight": weight, "bias": bias}),
         outputs=("y", "second y", "second dx", "dx", "weight.grad", "bias.grad"),

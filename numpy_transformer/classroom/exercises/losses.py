@@ -28,7 +28,7 @@ def cross_entropy(logits, targets, smoothing, ignore_id):
 
 
 def cross_entropy_backward(logits, targets, smoothing, ignore_id):
-    """The gradient of the loss of exercise 03, the mean over the counted tokens of -sum_j q_j log softmax(z)_j.
+    """The gradient of the loss of exercise 01.3, the mean over the counted tokens of -sum_j q_j log softmax(z)_j.
 
     logits: (..., V), in the thousands too.
     targets: (...) integers, the right class of each token.
@@ -98,7 +98,7 @@ UNSMOOTHED = "smoothing is not used: the whole of q lies on the right class."
 
 EXERCISES = [
     Exercise(
-        "03", "Cross-entropy", "01", minutes=20, lines=7,
+        "01.3", "Cross-entropy", minutes=20, lines=7,
         solution=cross_entropy, reference=by_loss, inputs=tokens, edges=sure, outputs=("loss",),
         hints=("The loss is a mean over tokens. Which tokens are in it, and which two numbers does each need of log p?",
                "log p_j = z_j - log(sum of exp(z)), with the row maximum subtracted first; p itself, which can become "
@@ -156,7 +156,7 @@ EXERCISES = [
                 "q = np.full_like(logp, smoothing / z.shape[-1])\n    q[np.arange(len(y)), y] += 1 - smoothing",
                 "-(1 - smoothing) * right - smoothing * logp.mean(-1)": "-(q * logp).sum(-1)"}}),
     Exercise(
-        "04", "Cross-entropy, backward", "01", minutes=20, lines=9,
+        "01.4", "Cross-entropy, backward", minutes=20, lines=9,
         solution=cross_entropy_backward, reference=by_loss_backward, inputs=tokens, edges=sure, outputs=("dlogits",),
         invariants=(("rows of dlogits must sum to 0", lambda inputs, outputs: outputs[0].sum(-1)),
                     ("rows of ignored targets must be 0", at_padding)),

@@ -14,7 +14,7 @@ def sharded_adam_step(w, gradients, m, v, t, lr, beta1, beta2, eps):
     w: (N,) the weights, the same on all ranks. They are cut into n equal chunks, one after the other.
     gradients: (n, N), row r is the gradient that rank r has computed. The gradient of the batch is their sum.
     m, v: (n, N / n), row r is what rank r keeps: the running means of g and of g² for chunk r.
-    t: the number of this step, 1, 2, 3, ...  lr, beta1, beta2, eps: numbers, as in Adam (exercise 52).
+    t: the number of this step, 1, 2, 3, ...  lr, beta1, beta2, eps: numbers, as in Adam (exercise 19.1).
     Your function plays all n ranks: reduce-scatter the gradients, update chunk r on rank r, all-gather the weights.
     Return w: (N,) after the step, as every rank has it then; m, v: (n, N / n) after the step, not corrected.
     """
@@ -95,13 +95,13 @@ TERM, TOTAL = "int(count) * gradient", "int(counts.sum())"
 
 EXERCISES = [
     Exercise(
-        "80", "A step of Adam with sharded state", "20", minutes=15, lines=7,
+        "20.1", "A step of Adam with sharded state", minutes=15, lines=7,
         solution=sharded_adam_step, reference=by_adam, inputs=lambda rng, n: some_step(rng, n.B, n.D),
         edges=special_steps, outputs=("w", "m", "v"),
         hints=("Which entries of the summed gradient does rank r need, if it keeps only row r of m and v?",
                "Chunk r of it, and nothing else. As an array (n, N / n), the sum has in row r what rank r receives from "
                "the reduce-scatter; the weights can be viewed in the same way.",
-               "g = gradients.sum(0).reshape(m.shape); Adam's step as in exercise 52 on (n, N / n) arrays, where the "
+               "g = gradients.sum(0).reshape(m.shape); Adam's step as in exercise 19.1 on (n, N / n) arrays, where the "
                "weights are w.reshape(m.shape); the all-gather is a reshape(-1) of the new weights."),
         mistakes=(
             *(mistake for mistake in ADAM if mistake.name in BASIC),
@@ -147,7 +147,7 @@ EXERCISES = [
             "one vector": {"(w.reshape(m.shape) - lr * m_hat / (np.sqrt(v_hat) + eps)).reshape(-1)":
                            "w - (lr * m_hat / (np.sqrt(v_hat) + eps)).reshape(-1)"}}),
     Exercise(
-        "81", "The gradient of a batch from its parts", "20", minutes=10, lines=5,
+        "20.2", "The gradient of a batch from its parts", minutes=10, lines=5,
         solution=combine_gradients, reference=by_targets, inputs=some_parts, edges=special_parts,
         outputs=("gradient",),
         invariants=(("each entry must lie between those of the parts", outside),),

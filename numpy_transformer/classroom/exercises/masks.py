@@ -68,7 +68,7 @@ HIDDEN, SAFE, NORMAL = ("np.where(mask, scores, -np.inf)", "np.where(np.isfinite
 
 EXERCISES = [
     Exercise(
-        "13", "The causal mask", "06", minutes=5, lines=1,
+        "06.1", "The causal mask", minutes=5, lines=1,
         solution=causal_mask, reference=lambda T: layers.causal_mask(T)[0, 0], outputs=("mask",),
         inputs=lambda rng, n: (n.T,), edges=lambda rng: [("one token", (1,))],
         invariants=(("row t must allow t + 1 keys",
@@ -96,7 +96,7 @@ EXERCISES = [
         alternatives={"comparison": {"np.tri(T, dtype=bool)": "np.arange(T) <= np.arange(T)[:, None]"},
                       "upper triangle": {"np.tri(T, dtype=bool)": "~np.triu(np.ones((T, T), dtype=bool), 1)"}}),
     Exercise(
-        "14", "The padding mask", "06", minutes=5, lines=2,
+        "06.2", "The padding mask", minutes=5, lines=2,
         solution=padding_mask, reference=layers.padding_mask, inputs=sentences, outputs=("mask",),
         edges=lambda rng: [("one sequence", (np.array([[0, 4, 4, 2, 4]]), 4))],
         hints=("Which comparison is True at real tokens? And which of the axes (B, H, T, S) does it have?",
@@ -124,7 +124,7 @@ EXERCISES = [
         ),
         alternatives={"reshape": {"real[:, None, None, :]": "real.reshape(len(ids), 1, 1, -1)"}}),
     Exercise(
-        "15", "Softmax with a mask", "06", minutes=20, lines=5,
+        "06.3", "Softmax with a mask", minutes=20, lines=5,
         solution=masked_softmax, inputs=draw_scores, edges=edges, outputs=("p",),
         reference=lambda scores, mask: layers.Softmax()(mask_scores(scores.copy(), mask)),
         invariants=(("hidden keys must have weight 0", lambda inputs, outputs: np.where(inputs[1], 0, outputs[0])),

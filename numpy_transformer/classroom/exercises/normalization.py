@@ -163,7 +163,7 @@ SUMMED = "gamma and beta are shared by all rows: their gradients are sums over e
 
 EXERCISES = [
     Exercise(
-        "22", "LayerNorm, forward", "08", minutes=10, lines=4,
+        "08.1", "LayerNorm, forward", minutes=10, lines=4,
         solution=layer_norm, **chosen(lambda x, gamma, beta, dy: (x, gamma, beta, EPS)),
         reference=lambda x, gamma, beta, eps: package_layer_norm(gamma, beta, eps)(x),
         invariants=(("in each row the mean of (y - beta) / gamma must be 0",
@@ -216,7 +216,7 @@ EXERCISES = [
             "by einsum": {"x.var(-1, keepdims=True)":
                           "np.einsum('...i,...i->...', x - mean, x - mean)[..., None] / x.shape[-1]"}}),
     Exercise(
-        "23", "LayerNorm, backward", "08", minutes=30, lines=9,
+        "08.2", "LayerNorm, backward", minutes=30, lines=9,
         solution=layer_norm_backward, reference=by_layer_norm, outputs=("dx", "dgamma", "dbeta"),
         **chosen(lambda x, gamma, beta, dy: (x, gamma, EPS, dy)),
         invariants=(("rows of dx must sum to 0", lambda inputs, outputs: outputs[0].sum(-1)),),
@@ -262,7 +262,7 @@ EXERCISES = [
                              "    dx = dcentered - dcentered.mean(-1, keepdims=True)"},
             "rows by reshape": {"(dy * x_hat).sum(axes)": "(dy * x_hat).reshape(-1, len(gamma)).sum(0)"}}),
     Exercise(
-        "24", "LayerNorm, a class", "08", minutes=20, lines=11,
+        "08.3", "LayerNorm, a class", minutes=20, lines=11,
         solution=LayerNorm, write=("forward", "backward"), given=(Parameter,),
         inputs=lambda rng, n: use_twice(rng, (*n.lead, n.D), 1),
         edges=lambda rng: [("two uses of one length", use_twice(rng, (3, 6), 0))],

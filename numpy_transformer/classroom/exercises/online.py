@@ -57,7 +57,7 @@ TILE_SUM = "p.sum(-1, keepdims=True)"
 
 EXERCISES = [
     Exercise(
-        "51", "Softmax in one pass", "17", minutes=25, lines=9,
+        "17.1", "Softmax in one pass", minutes=25, lines=9,
         solution=online_softmax, reference=by_softmax, inputs=tiles, edges=far, outputs=("y", "m", "l"),
         invariants=(("m must be the largest score", lambda inputs, outputs:
                      outputs[1] - np.concatenate(inputs[0], -1).max(-1, keepdims=True)),),

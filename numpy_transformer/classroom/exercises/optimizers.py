@@ -31,7 +31,7 @@ def adamw_step(w, g, m, v, t, lr, beta1, beta2, eps, weight_decay):
 
     w: (...) the parameters.  g: (...) their gradient.
     m, v: (...) the running means of g and of g², as the step before has left them; 0 before the first step.
-    t: the number of this step, 1, 2, 3, ...  lr, beta1, beta2, eps: numbers, as in Adam (exercise 52).
+    t: the number of this step, 1, 2, 3, ...  lr, beta1, beta2, eps: numbers, as in Adam (exercise 19.1).
     weight_decay: beside Adam's step, and unseen by m and v, the w that came in shrinks towards 0 by the part
         lr * weight_decay of itself.
     Return w, m, v: (...) after this step; m and v as the next step takes them, not corrected.
@@ -132,7 +132,7 @@ BASIC = ("ADM-1", "ADM-2", "ADM-3", "ADM-4a", "ADM-6a", "ADM-6b", "ADM-7", "ADM-
 
 EXERCISES = [
     Exercise(
-        "52", "A step of Adam", "19", minutes=15, lines=6,
+        "19.1", "A step of Adam", minutes=15, lines=6,
         solution=adam_step, reference=by_adam, inputs=some_step, edges=first_steps, outputs=("w", "m", "v"),
         hints=("m is the direction, v the size squared. If the old mean has the weight beta, which has the new value?",
                "After t steps the weights of all g in m sum to 1 - beta1 ** t, not to 1. What must m be divided by?",
@@ -143,9 +143,9 @@ EXERCISES = [
             "lr * m_hat / (np.sqrt(v_hat) + eps)": "lr * math.sqrt(1 - beta2 ** t) / (1 - beta1 ** t) * m / "
                                                    "(np.sqrt(v) + eps * math.sqrt(1 - beta2 ** t))"}}),
     Exercise(
-        "53", "A step of AdamW", "19", minutes=10, lines=7,
+        "19.2", "A step of AdamW", minutes=10, lines=7,
         solution=adamw_step, reference=by_adamw, inputs=decaying, edges=decaying_first, outputs=("w", "m", "v"),
-        hints=("Adam's step as in exercise 52. Where can the decay stand, so that neither m nor v sees it?",
+        hints=("Adam's step as in exercise 19.1. Where can the decay stand, so that neither m nor v sees it?",
                "In g it would be divided by sqrt(v_hat), and weights with large gradients would hardly decay. So it "
                "stands beside Adam's step, and both begin at the old w.",
                "Take from the old w both lr weight_decay w and Adam's lr m_hat / (sqrt(v_hat) + eps)."),

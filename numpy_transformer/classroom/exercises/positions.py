@@ -96,7 +96,7 @@ OWN = "Every feature has its own frequency. A pair shares one, or it is no point
 
 EXERCISES = [
     Exercise(
-        "10", "Sinusoidal positions", "04", minutes=15, lines=6,
+        "04.1", "Sinusoidal positions", minutes=15, lines=6,
         solution=sinusoidal_positions, reference=by_layer, inputs=lambda rng, n: (n.T, n.D), outputs=("PE",),
         edges=lambda rng: [("an odd number of features", (6, 7)), ("more positions", (300, 16))],
         invariants=(("sin² + cos² of each pair must be 1", circles),),
@@ -138,7 +138,7 @@ EXERCISES = [
             "exp and log": {"10000 ** (np.arange(0, D, 2) / D)": "np.exp(np.arange(0, D, 2) * math.log(10000) / D)"},
             "shifted sine": {"np.cos(t / lengths[:D // 2])": "np.sin(t / lengths[:D // 2] + math.pi / 2)"}}),
     Exercise(
-        "48", "Rotary positions", "16", minutes=20, lines=9,
+        "16.3", "Rotary positions", minutes=20, lines=9,
         solution=rotary, reference=lambda x, offset: RotaryEmbedding(x.shape[-1]).astype(np.float64)(x, offset),
         inputs=draw_rotary, outputs=("y",),
         edges=lambda rng: [("from position 0 on", (rng.standard_normal((2, 4, 8)), 0)),
@@ -190,7 +190,7 @@ EXERCISES = [
                                 "    turned = np.stack([-b, a], -1).reshape(x.shape)\n"
                                 "    return (x * c + turned * s).astype(x.dtype)"}}),
     Exercise(
-        "49", "Rotary positions, backward", "16", minutes=15, lines=5,
+        "16.4", "Rotary positions, backward", minutes=15, lines=5,
         solution=rotary_backward, reference=by_rotary_backward, inputs=draw_backward, outputs=("dx",),
         invariants=(("lengths must stay as they are", length_change),),
         hints=("y is linear in x: each pair is multiplied by a 2 x 2 matrix. What does backward multiply by?",

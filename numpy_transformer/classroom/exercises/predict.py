@@ -154,7 +154,7 @@ def run_gradients():
 
 EXERCISES = [
     Exercise(
-        "61", "Predict: shapes in attention", "07", minutes=10, lines=7, kind="predict",
+        "07.7", "Predict: shapes in attention", minutes=10, lines=7, kind="predict",
         solution=shapes_in_attention, reference=run_attention,
         outputs=tuple(f"answer {i} ({what})" for i, what in enumerate((
             "queries", "weights", "total", "mask", "dW_K", "dmemory"), 1)),
@@ -194,7 +194,7 @@ EXERCISES = [
             Mistake("PRD-61n", {"[3, 7, 12]": "[3, 5, 12]"}, "Answer 6: that is the shape of dx. memory has S tokens."),
         )),
     Exercise(
-        "62", "Predict: sums and signs of a loss", "01", minutes=10, lines=7, kind="predict",
+        "01.6", "Predict: sums and signs of a loss", minutes=10, lines=7, kind="predict",
         solution=sums_and_signs, reference=run_losses,
         outputs=tuple(f"answer {i}" for i in range(1, 7)),
         hints=("What happens to the loss if one logit rises a little? And if all logits of a row rise together?",
@@ -228,7 +228,7 @@ EXERCISES = [
                     "and the terms cancel."),
         )),
     Exercise(
-        "63", "Predict: what moves what", "06", minutes=10, lines=6, kind="predict",
+        "06.4", "Predict: what moves what", minutes=10, lines=6, kind="predict",
         solution=what_moves_what, reference=run_influence,
         outputs=tuple(f"answer {i} ({what})" for i, what in enumerate((
             "causal", "padding", "window", "feed-forward", "cross-attention"), 1)),
@@ -259,7 +259,7 @@ EXERCISES = [
                     "queries see the whole source."),
         )),
     Exercise(
-        "64", "Predict: gradients without computing", "10", minutes=10, lines=7, kind="predict",
+        "10.6", "Predict: gradients without computing", minutes=10, lines=7, kind="predict",
         solution=gradients_without_computing, reference=run_gradients,
         outputs=tuple(f"answer {i}" for i in range(1, 7)),
         hints=("Which change of the input does the output not notice at all? In that direction the gradient is 0.",

@@ -142,7 +142,7 @@ def run_residuals():
 
 EXERCISES = [
     Exercise(
-        "72", "Question: the whole structure", "13", minutes=10, lines=7, kind="question",
+        "13.4", "Question: the whole structure", minutes=10, lines=7, kind="question",
         solution=the_whole_structure, reference=run_structure,
         outputs=tuple(f"answer {i}" for i in range(1, 7)),
         hints=("Draw both stacks first. Which boxes of the decoder are not in the encoder?",
@@ -173,7 +173,7 @@ EXERCISES = [
                     "Answer 6: two norms for each block. A decoder block has three sublayers, and so three norms."),
         )),
     Exercise(
-        "73", "Question: why positions", "04", minutes=10, lines=8, kind="question",
+        "04.3", "Question: why positions", minutes=10, lines=8, kind="question",
         solution=why_positions, reference=run_positions,
         outputs=tuple(f"answer {i}" for i in range(1, 8)),
         hints=("Which line of attention knows where a key stands? Sums do not care for the order of their terms.",
@@ -206,7 +206,7 @@ EXERCISES = [
                     "Answer 7: the table is computed, and nobody changes it."),
         )),
     Exercise(
-        "74", "Question: residuals and norms", "10", minutes=10, lines=9, kind="question",
+        "10.7", "Question: residuals and norms", minutes=10, lines=9, kind="question",
         solution=residuals_and_norms, reference=run_residuals,
         outputs=tuple(f"answer {i}" for i in range(1, 9)),
         hints=("Slopes along a chain multiply. What is the slope of x + f(x)?",

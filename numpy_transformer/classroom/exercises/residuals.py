@@ -137,7 +137,7 @@ REVERSED = (
 
 EXERCISES = [
     Exercise(
-        "37", "A residual connection, backward", "10", minutes=5, lines=1,
+        "10.1", "A residual connection, backward", minutes=5, lines=1,
         solution=residual_backward, reference=by_residual, inputs=draw_residual, outputs=("dx",),
         hints=("x occurs twice in y = x + f(x). What does each of the two places bring?",
                "Where a value is used twice, the gradients of both uses are added. The slope of the first use is 1, "
@@ -168,7 +168,7 @@ EXERCISES = [
         alternatives={
             "in its own array": {"return dy + f_b(dy)": "dx = dy.copy()\n    dx += f_b(dy)\n    return dx"}}),
     Exercise(
-        "38", "A pre-norm stack, forward", "10", minutes=10, lines=3,
+        "10.2", "A pre-norm stack, forward", minutes=10, lines=3,
         solution=pre_norm, reference=by_pre_norm, inputs=draw_forward,
         hints=("What does each sublayer read, and to what is its result added?",
                "The norm stands inside the branch: the sublayer gets the normalized x, the sum gets x as it is.",
@@ -209,7 +209,7 @@ EXERCISES = [
             "in its own array": {"    for norm": "    x = x.copy()\n    for norm",
                                  "x = x + sublayer": "x += sublayer"}}),
     Exercise(
-        "39", "A pre-norm stack, backward", "10", minutes=15, lines=4,
+        "10.3", "A pre-norm stack, backward", minutes=15, lines=4,
         solution=pre_norm_backward, outputs=("dx",), inputs=draw_pre_norm,
         reference=lambda *arguments: by_backward("pre", *arguments),
         hints=("Which step of forward was the last one? Start there.",
@@ -250,7 +250,7 @@ EXERCISES = [
             "norm_b, f_b in zip(reversed(norms_b), reversed(sublayers_b))": "i in reversed(range(len(norms_b)))",
             "norm_b(f_b(dx))": "norms_b[i](sublayers_b[i](dx))"}}),
     Exercise(
-        "40", "A post-norm stack, backward", "10", minutes=15, lines=5,
+        "10.4", "A post-norm stack, backward", minutes=15, lines=5,
         solution=post_norm_backward, outputs=("dx",), inputs=draw_post_norm,
         reference=lambda *arguments: by_backward("post", *arguments),
         hints=("Give the sum a name: u = x + f(x), then norm(u). Which of the two steps was the last one?",

@@ -45,7 +45,7 @@ def by_rms_norm(x, gamma, eps, dy):
 
 EXERCISES = [
     Exercise(
-        "25", "RMSNorm, forward", "16", minutes=5, lines=2,
+        "16.1", "RMSNorm, forward", minutes=5, lines=2,
         solution=rms_norm, reference=lambda x, gamma, eps: package_rms_norm(gamma, eps)(x),
         **chosen(lambda x, gamma, beta, dy: (x, gamma, EPS)),
         hints=("Which of LayerNorm's steps are left, and over which axis?",
@@ -82,7 +82,7 @@ EXERCISES = [
         alternatives={"by norms": {"np.sqrt(mean_square + eps)": "np.hypot(np.linalg.norm(x, axis=-1, keepdims=True)\n"
                                    "                                / math.sqrt(len(gamma)), math.sqrt(eps))"}}),
     Exercise(
-        "26", "RMSNorm, backward", "16", minutes=20, lines=6,
+        "16.2", "RMSNorm, backward", minutes=20, lines=6,
         solution=rms_norm_backward, reference=by_rms_norm, outputs=("dx", "dgamma"),
         **chosen(lambda x, gamma, beta, dy: (x, gamma, EPS, dy)),
         hints=("x reaches y on two paths. Which of LayerNorm's three is gone?",

@@ -75,7 +75,7 @@ SPLIT, HIDDEN, BACK = ("split_heads(part.forward(x), self.num_heads)", "np.where
 
 EXERCISES = [
     Exercise(
-        "21", "Self-attention, a class", "07", minutes=45, lines=15,
+        "07.6", "Self-attention, a class", minutes=45, lines=15,
         solution=SelfAttention, write=("forward", "backward"), inputs=draw_twice, edges=tiny, reference=by_package,
         given=(Parameter, Linear, softmax, softmax_backward, split_heads, merge_heads),
         outputs=("y", "second y", "second dx", "dx", "query.weight.grad", "query.bias.grad", "key.weight.grad",

@@ -120,7 +120,7 @@ SOFTMAX_BACKWARD = (
 
 EXERCISES = [
     Exercise(
-        "01", "Softmax", "01", minutes=10, lines=2,
+        "01.1", "Softmax", minutes=10, lines=2,
         solution=softmax, reference=lambda z: PackageSoftmax()(z), outputs=("p",), edges=large,
         inputs=lambda rng, n: (rng.standard_normal((*n.lead, n.V)),),
         invariants=(("rows of p must sum to 1", lambda inputs, outputs: outputs[0].sum(-1) - 1),),
@@ -156,7 +156,7 @@ EXERCISES = [
         ),
         alternatives={"by the logarithm": {f"p / {SUM}": f"np.exp(z - {MAXIMUM} - np.log({SUM}))"}}),
     Exercise(
-        "02", "Softmax, backward", "01", minutes=10, lines=1,
+        "01.2", "Softmax, backward", minutes=10, lines=1,
         solution=softmax_backward, reference=by_softmax_backward, inputs=probabilities, outputs=("dz",),
         invariants=(("rows of dz must sum to 0", lambda inputs, outputs: outputs[0].sum(-1)),),
         hints=("Every output of a row depends on every logit of it: dz_j is a sum over all outputs of the row.",
@@ -174,7 +174,7 @@ EXERCISES = [
                       "p * dp - (p[..., :, None] * p[..., None, :] @ dp[..., None])[..., 0]"},
                       "by einsum": {ROW_SUM: "np.einsum('...i,...i->...', p, dp)[..., None]"}}),
     Exercise(
-        "56", "Softmax with a temperature, a class", "01", minutes=15, lines=6,
+        "01.5", "Softmax with a temperature, a class", minutes=15, lines=6,
         solution=Softmax, write=("forward", "backward"), reference=Tempered, inputs=draw_twice, edges=cold,
         outputs=("p", "second p", "second dz", "dz"),
         invariants=(("rows of p must sum to 1", lambda inputs, outputs: outputs[0].sum(-1) - 1),

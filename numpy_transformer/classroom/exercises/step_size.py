@@ -66,7 +66,7 @@ ARMS = "min(step ** -0.5, step * warmup ** -1.5)"
 
 EXERCISES = [
     Exercise(
-        "54", "The learning rate of the paper", "19", minutes=10, lines=1,
+        "19.3", "The learning rate of the paper", minutes=10, lines=1,
         solution=noam_rate, reference=by_noam, outputs=("rate",),
         inputs=lambda rng, n: (int(rng.integers(2, 60)), n.D, n.F),
         edges=lambda rng: [(f"step {step}", (step, 512, 4000)) for step in (1, 2, 1000, 4000, 4001, 100_000)],
@@ -111,7 +111,7 @@ EXERCISES = [
         alternatives={"in two arms": {ARMS:
                       "(step / warmup if step < warmup else math.sqrt(warmup / step)) / math.sqrt(warmup)"}}),
     Exercise(
-        "55", "Clipping by the global norm", "19", minutes=10, lines=3,
+        "19.4", "Clipping by the global norm", minutes=10, lines=3,
         solution=clip_gradients, reference=by_clip, inputs=three, edges=short, outputs=("first", "second", "third"),
         hints=("The norm is that of one long vector of all entries of all three arrays. How do the three parts add up?",
                "The squares add up, the norms do not. One factor, the same for all three, keeps the direction.",

@@ -185,7 +185,7 @@ EXACT = (
 
 EXERCISES = [
     Exercise(
-        "60", "Teacher forcing", "15", minutes=10, lines=3,
+        "15.1", "Teacher forcing", minutes=10, lines=3,
         solution=teacher_forcing, reference=by_pairs,
         inputs=lambda rng, n: draw_targets(rng, [n.T, 1, *rng.integers(1, n.T + 1, n.B - 2)], n.V + FIRST),
         edges=lambda rng: [("one text is empty", draw_targets(rng, [3, 0, 1], 9)),
@@ -200,7 +200,7 @@ EXERCISES = [
         alternatives={"above 0": {COUNTED: "wanted > 0"},
                       "copies": {CUT: "target[:, :-1].copy()", NEXT: "target[:, 1:].copy()"}}),
     Exercise(
-        "79", "Exact match", "15", minutes=15, lines=6,
+        "15.2", "Exact match", minutes=15, lines=6,
         solution=exact_match, reference=by_unframe, edges=special_answers, outputs=("shares",), mistakes=EXACT,
         inputs=lambda rng, n: draw_answers(rng, n.D + n.F, n.T, n.S, n.H + 1, n.V + n.D),
         invariants=(("a share lies between 0 and 1",

@@ -134,7 +134,7 @@ def test_all_sentences_are_told_in_the_same_words(mixture, word, count):
         assert len(counts) == count and all(0.5 < n * count / counts.total() < 2 for n in counts.values())
 
 
-@pytest.mark.parametrize("make", [summarize, text_to_text])
+@pytest.mark.parametrize("make", [summarize, generate_text_to_text])
 def test_a_list_depends_on_the_seed_alone(make, monkeypatch):
     monkeypatch.setattr("numpy_transformer.data.generated_pairs.TRAINING", 2_000)                 # fewer pairs, to be quick
     monkeypatch.setattr("numpy_transformer.data.generated_pairs.YEARS", range(1990, 2010))
