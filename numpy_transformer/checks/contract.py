@@ -6,7 +6,7 @@ import numpy as np
 
 from ..layers import MultiHeadAttention
 from .check import as_tuple, check, expect, expect_close, expect_equal, pair, prepared, upside_down, upstream
-from .gradcheck import Checker, GeneratorStates, generators, is_float
+from .gradcheck import Checker, GeneratorStates, Tolerances, generators, is_float
 
 
 def memories(module):
@@ -22,7 +22,7 @@ class Directions(Checker):
 
     def __init__(self, *arguments):
         super().__init__(*arguments)            # found once, not before each forward; [0] is NumPy's own, used by none
-        self.states = {id(module): list(zip(generators(module), self.draws.states))[1:]
+        self.states = {id(module): list(zip(generators(module), self.generator_states.states))[1:]
                        for module in (self.module, self.twin)}
 
     def directions(self, tensor, count):
@@ -35,7 +35,7 @@ class Directions(Checker):
 
 
 def expect_true_gradients(module, inputs):
-    rows = Directions(module, inputs, 0, True).run(type(module).__name__, None, (1e-6, 1e-12, False)).rows
+    rows = Directions(module, inputs, 0, True).run(type(module).__name__, None, Tolerances()).rows
     worst = max(rows, key=lambda row: (not row.ok, row.central))
     expect(worst.ok, f"gradient of {worst.tensor}: relative error {max(worst.central, worst.complex or 0):.1e}")
 
