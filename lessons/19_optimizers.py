@@ -203,7 +203,7 @@ figure("paths", picture)
 # ## 4. Weight decay
 #
 # L2 regularization adds wd w to the gradient. With SGD, this is the same as an additional step w = (1 - lr wd) w. With
-# Adam it is not, because wd w passes through the division by sqrt(v̂). A weight with large gradients then hardly decays,
+# Adam it is not, since wd w passes through the division by sqrt(v̂). Then a weight with large gradients hardly decays,
 # and a weight without gradients moves by lr, however small wd is. AdamW (Loshchilov and Hutter 2019) keeps the decay
 # out of the gradient: it first computes w = (1 - lr wd) w, and then takes Adam's step. (The factor lr follows PyTorch;
 # algorithm 2 of the paper multiplies wd only by the factor of the schedule.) Usually the decay applies to matrices, but
