@@ -140,9 +140,9 @@ figure("logarithm", picture)
 # %% [markdown]
 # ## 4. The Jacobian
 #
-# Each p_i depends on every z_j of its row. This makes V · V derivatives, the Jacobian J_ij = dp_i/dz_j. Write p_i = e_i
-# / E with e_i = exp(z_i), where E is the sum of all e_j. The logit z_j appears in E, whose derivative is e_j, and it
-# appears in e_i only if i = j. Let [i = j] be 1 if i = j and 0 otherwise. Then the quotient rule gives
+# Each p_i depends on every z_j of its row. This makes V · V derivatives, the Jacobian J_ij = dp_i/dz_j. Write
+# p_i = e_i / E with e_i = exp(z_i), where E is the sum of all e_j. The logit z_j appears in E, whose derivative is e_j,
+# and it appears in e_i only if i = j. Let [i = j] be 1 if i = j and 0 otherwise. Then the quotient rule gives
 #
 #     J_ij = ([i = j] e_i E - e_i e_j) / E² = p_i ([i = j] - p_j)
 #

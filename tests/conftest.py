@@ -1,6 +1,27 @@
-"""One BLAS thread, set before NumPy is imported: small matmuls are slower and noisier on two."""
+"""Fixtures of all test files. One BLAS thread, set before NumPy is imported: small matmuls are slower and noisier on two."""
 
+import contextlib
+import io
 import os
+
+import pytest
 
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = "1"
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory):
+    """A folder with small data files and a tiny run of each kind of encoder; KIND.said holds what its training printed."""
+    from helpers.encoder_runs import BASE, FILES, write_files
+
+    from numpy_transformer.cli import main
+
+    folder = tmp_path_factory.mktemp("encoders")
+    write_files(folder)
+    for kind, options in BASE.items():
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            assert main(list(map(str, ["train", kind, *options, "--data", folder / FILES[kind], "--out",
+                                       folder / f"{kind}.npz"]))) == 0
+        (folder / f"{kind}.said").write_text(output.getvalue())
+    return folder
