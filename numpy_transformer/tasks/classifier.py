@@ -142,8 +142,9 @@ class ClassifierTask(EncoderTask):
         is_review_folder = kind_of(data[0]) == "reviews"
         texts = found.test if is_review_folder else found.training + found.validation + found.test
         yield from found.report
-        rows, labels = ids_and_labels(run.reader, texts)
-        yield from describe_accuracy(run.model, run.reader, run.labels, rows, labels)
+        reader = run.reader
+        rows, labels = ids_and_labels(reader, texts)
+        yield from describe_accuracy(run.model, reader, run.labels, rows, labels)
 
 
 def is_table(data):
@@ -181,8 +182,8 @@ def classify(model, reader, rows):
 
 def describe_accuracy(model, reader, names, rows, labels):
     """Lines on texts as ids: the accuracy, and the confusion matrix."""
-    found = classify(model, reader, rows).argmax(-1)
     yield from describe_cuts(reader, len(rows))
+    found = classify(model, reader, rows).argmax(-1)
     yield f"accuracy {np.mean(found == labels):.4f} on {len(rows):,} texts"
     if len(names) > MOST_CLASSES:
         yield f"no confusion matrix: it is shown for up to {MOST_CLASSES} classes, and there are {len(names):,}"
