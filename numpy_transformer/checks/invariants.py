@@ -5,7 +5,7 @@ import numpy as np
 from ..layers import (CrossEntropyLoss, Embedding, FlashAttention, LayerNorm, LogSoftmax, MultiHeadAttention, RMSNorm,
                       RotaryEmbedding, ScaledDotProductAttention, SinusoidalPositionalEncoding, Softmax)
 from ..module import Parameter
-from .check import check, expect, expect_close, pair, prepared
+from .check import check, expect, expect_close, forward_and_backward, prepared
 from .reference_attention import rotary
 from .reference_layers import sinusoid
 
@@ -18,7 +18,7 @@ def expect_zero(what, values, scale):
 @check("softmax gradient sums to 0", Softmax, LogSoftmax)
 def rows_of_a_softmax_gradient_sum_to_zero(module, *inputs):
     module, inputs = prepared(module, inputs)
-    _, (dx,), _ = pair(module, inputs)
+    _, (dx,), _ = forward_and_backward(module, inputs)
     expect_zero("the sum of a row of dx", dx.sum(-1), dx)           # a constant on all scores changes nothing
 
 
@@ -27,7 +27,7 @@ def the_gradient_of_a_norm_is_orthogonal_to_what_it_cannot_see(module, *inputs):
     """A longer x changes nothing, nor, for LayerNorm, a constant on all features."""
     module, inputs = prepared(module, inputs)
     module.eps = 0.0
-    _, (dx,), _ = pair(module, inputs)
+    _, (dx,), _ = forward_and_backward(module, inputs)
     if isinstance(module, LayerNorm):
         expect_zero("the sum of a row of dx", dx.sum(-1), dx)
     expect_zero("dx x", (dx * inputs[0]).sum(-1), dx)
@@ -36,7 +36,7 @@ def the_gradient_of_a_norm_is_orthogonal_to_what_it_cannot_see(module, *inputs):
 @check("constant row", LayerNorm, RMSNorm)
 def a_row_without_variance_is_finite(module, x, *_):
     module, _ = prepared(module, (x,))
-    y, (dx,), _ = pair(module, [np.zeros(x.shape)])
+    y, (dx,), _ = forward_and_backward(module, [np.zeros(x.shape)])
     expect(np.isfinite(y).all() and np.isfinite(dx).all(), "a row of equal numbers gives what is not finite")
 
 
@@ -53,14 +53,14 @@ def a_large_mean_is_taken_out_in_float32(module, *inputs):
 def the_key_bias_has_no_gradient(module, *inputs):
     """It adds the same to all scores of a query, and softmax does not see that."""
     module, inputs = prepared(module, inputs)
-    pair(module, inputs)
+    forward_and_backward(module, inputs)
     expect_zero("the gradient of key.bias", module.key.bias.grad, module.query.bias.grad)
 
 
 @check("dlogits sum to 0", CrossEntropyLoss)
 def rows_of_dlogits_sum_to_zero(criterion, *inputs):
     criterion, (logits, targets) = prepared(criterion, inputs)
-    _, (dz,), _ = pair(criterion, (logits, targets))
+    _, (dz,), _ = forward_and_backward(criterion, (logits, targets))
     expect_zero("the sum of a row of dlogits", dz.sum(-1), dz)
     expect(not dz[targets == criterion.ignore_id].any(), "an ignored target has a gradient")
 
@@ -79,12 +79,12 @@ def equal_logits_give_an_equal_share_minus_the_target(criterion, logits, targets
 ATTENTION = ScaledDotProductAttention, FlashAttention
 
 
-@check("empty row", *ATTENTION, when=lambda module, *inputs: len(inputs) > 3)
+@check("fully masked row", *ATTENTION, when=lambda module, *inputs: len(inputs) > 3)
 def a_query_that_may_attend_to_nothing_gives_zero(module, *inputs):
     module, (q, k, v, _) = prepared(module, inputs)
     mask = np.ones((q.shape[-2], k.shape[-2]), bool)
     mask[1] = False
-    y, gradients, _ = pair(module, (q, k, v, mask))
+    y, gradients, _ = forward_and_backward(module, (q, k, v, mask))
     expect(not y[..., 1, :].any(), f"a query that may see nothing gives {y[..., 1, :].flat[0]:.2g} and not 0")
     expect(all(np.isfinite(g).all() for g in gradients) and not gradients[0][..., 1, :].any(),
            "a query that may see nothing has a gradient")
@@ -102,7 +102,7 @@ def a_query_of_zeros_takes_the_mean(module, *inputs):
     expect_close("output of a query of zeros", y, wanted)
 
 
-@check("rotary keeps lengths", RotaryEmbedding)
+@check("rotary preserves lengths", RotaryEmbedding)
 def a_rotation_keeps_lengths_and_backward_undoes_it(module, *inputs):
     module, (x, *offset) = prepared(module, inputs)
     y = module(x, *offset)
@@ -110,14 +110,14 @@ def a_rotation_keeps_lengths_and_backward_undoes_it(module, *inputs):
     expect_close("backward of forward", module.backward(y), x)      # the transpose of a rotation is its inverse
 
 
-@check("rotary knows the distance alone", RotaryEmbedding)
+@check("rotary depends on distance", RotaryEmbedding)
 def scores_depend_on_the_distance_alone(module, *inputs):
     module, (x, *_) = prepared(module, inputs)
     scores = [module.eval()(x, n) @ module(x[::-1], n).mT for n in (0, 7)]
     expect_close("scores of all tokens seven places later", scores[1], scores[0], 1e-9)
 
 
-@check("far positions", RotaryEmbedding, SinusoidalPositionalEncoding)
+@check("distant positions", RotaryEmbedding, SinusoidalPositionalEncoding)
 def far_positions_are_exact_in_float32(module, *inputs):
     """An angle of thousands has too few digits in float32: only its sine and cosine may be rounded."""
     module, (x, *_) = prepared(module, inputs, np.float32)

@@ -70,7 +70,7 @@ def sgd_in_scalars(optimizer, w, steps, decay):
     return w
 
 
-@check("six steps in scalars", SGD, Adam)
+@check("six steps, scalar reference", SGD, Adam)
 def six_steps_equal_the_algorithm_in_scalars(optimizer):
     """With a rate that changes, as a schedule does it, and state in the dtype of the parameters."""
     before, start, dtype = numbers(optimizer, "data"), numbers(optimizer, "grad"), optimizer.parameters[0].data.dtype
@@ -100,7 +100,7 @@ def rates(schedule, count):
     return found
 
 
-@check("peak at the end of the warm-up", *SCHEDULES)
+@check("peak after warmup", *SCHEDULES)
 def the_rate_rises_in_a_line_to_its_peak(schedule):
     found = rates(schedule, 6 * schedule.warmup)
     highest = int(np.argmax(found)) + 1

@@ -65,14 +65,14 @@ def memory_mask(module, source, *others):
     return np.broadcast_to(mask.any(1), (len(x), x.shape[1], memory.shape[1]))
 
 
-@check("source", *WITH_MEMORY, when=lambda module, *inputs: len(inputs) > 2 or isinstance(module, EncoderDecoder))
+@check("source mask", *WITH_MEMORY, when=lambda module, *inputs: len(inputs) > 2 or isinstance(module, EncoderDecoder))
 def outputs_follow_the_source_that_they_may_see(module, *inputs):
     module, inputs = prepared(module, inputs)
     seen = memory_mask(module, *inputs)
     expect_ways(moved(module, inputs, 0 if isinstance(module, EncoderDecoder) else 1), seen, seen)
 
 
-@check("own query alone", CrossAttention)
+@check("queries are independent", CrossAttention)
 def each_output_follows_its_own_query_alone(module, *inputs):
     module, inputs = prepared(module, inputs)
     same = np.broadcast_to(np.eye(inputs[0].shape[1], dtype=bool), (len(inputs[0]), *[inputs[0].shape[1]] * 2))
@@ -80,7 +80,7 @@ def each_output_follows_its_own_query_alone(module, *inputs):
     expect_ways(moved(module, inputs, 0), same, same & ~hidden[:, :, None])
 
 
-@check("order of tokens", CausalLanguageModel, EncoderDecoder,
+@check("token order matters", CausalLanguageModel, EncoderDecoder,
        when=lambda model, *inputs: getattr(model, "positions", True) is not None)      # rotary ones turn q and k alone
 def places_are_told_apart(module, *inputs):
     """Equal tokens get outputs of their own, and a source read backwards is another one."""

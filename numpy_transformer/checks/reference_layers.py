@@ -29,9 +29,9 @@ def loop(name, *kinds, large=False):
             compare(module, inputs, np.float64, 1e-10)
             compare(module, inputs, np.float32, 2e-5)
 
-        check(f"{name} loop", *kinds)(run)
+        check(f"{name} reference", *kinds)(run)
         if large:
-            check(f"{name} loop, large inputs", *kinds)(
+            check(f"{name} reference, large inputs", *kinds)(
                 lambda module, *inputs: compare(module, inputs, np.float64, 1e-8, 1e4))
         return function
     return enter

@@ -202,6 +202,6 @@ def find(names):
     unknown = [name for name in names if name.lower() not in classes]
     if unknown:
         known = ", ".join(samples[0].name for samples in classes.values())
-        raise ValueError(f"there is no component {unknown[0]!r}; choose among {known}, or check a class of your own "
+        raise ValueError(f"there is no component {unknown[0]!r}; choose among {known}, or check your own class "
                          "with FILE.py:Class")
     return [sample for name in names for sample in classes[name.lower()]] if names else list(SAMPLES)

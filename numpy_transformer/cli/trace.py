@@ -6,6 +6,7 @@ from ..inspection.trace import KINDS, example, trace
 from .parser import add_command
 from .terminal import WIDEST, columns, wrap
 
+NARROW = 90                                     # below this, most gradients are printed below their arrays
 TOLERANCE = 1e-6
 
 
@@ -23,8 +24,8 @@ def run(arguments):
     task, model, inputs = example(arguments.model)
     width = columns()
     print(wrap(f"{task}\nRead forward from top to bottom and backward from bottom to top."))
-    if width < WIDEST:
-        print(wrap(f"Output is {width} columns wide. In {WIDEST} columns, more gradients fit next to their arrays."))
+    if width < NARROW:
+        print(wrap(f"The terminal has {width} columns. In {WIDEST}, all gradients fit next to their arrays."))
     errors = []
     for text, error in trace(model, inputs, arguments.only or "", width):
         print(text, flush=True)

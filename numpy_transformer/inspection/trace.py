@@ -156,7 +156,8 @@ def differences(loss, shape):
 def heading(name, module, width):
     """Returns the component's name and class, and the formulas of forward and backward from its docstring."""
     forward, *lines = inspect.getdoc(type(module)).splitlines()
-    text = [f"\n{name or 'model'}: {type(module).__name__}", *wrapped("  forward   ", forward, width)]
+    title = textwrap.wrap(f"{name or 'model'}: {type(module).__name__}", width, subsequent_indent="    ")
+    text = ["", *title, *wrapped("  forward   ", forward, width)]
     backward = list(itertools.dropwhile(lambda line: not line.startswith("Backward:"), lines))
     if backward:
         continued = itertools.takewhile(lambda line: line.startswith(" "), backward[1:])
