@@ -123,12 +123,12 @@ def test_growth_rows_and_picture(capsys, monkeypatch, tmp_path):
     (["--config", "huge"], "'huge'"), (["--config", "tiny", "huge"], "nanogpt-cpu"),
     (["--threads", "0"], "'0' is not a whole number of at least 1"), (["--rounds", "0"], "--rounds"),
     (["--tokens", "-1"], "--tokens"), (["--vs", "jax"], "torch"), (["--decoding", "--growth"], "not allowed with"),
-    (["--growth", "--mpi"], "--mpi would do nothing with --growth"), (["--mpi", "1"], "'1' is not a whole number of at least 2"),
+    (["--growth", "--mpi"], "--mpi would have no effect with --growth"), (["--mpi", "1"], "'1' is not a whole number of at least 2"),
     (["--mpi", "1000"], "--mpi 1000 is more than the"),
-    (["--growth", "--vs", "torch"], "--vs would do nothing with --growth; leave it out"),
-    (["--growth", "--threads", "1"], "--threads would do nothing with --growth"),
-    (["--decoding", "--config", "tiny"], "--config would do nothing with --decoding; leave it out"),
-    (["--tokens", "3"], "--tokens would do nothing here; leave it out, or add --decoding"),
+    (["--growth", "--vs", "torch"], "--vs would have no effect with --growth; leave it out"),
+    (["--growth", "--threads", "1"], "--threads would have no effect with --growth"),
+    (["--decoding", "--config", "tiny"], "--config would have no effect with --decoding; leave it out"),
+    (["--tokens", "3"], "--tokens would have no effect here; leave it out, or add --decoding"),
     (["--figures", "x"], "or add --growth"), (["--threads", "1000"], "--threads 1000 is more than the")])
 def test_bad_input_is_one_line(capsys, options, match):
     assert match in refused(capsys, "bench", *options)

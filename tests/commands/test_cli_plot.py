@@ -145,7 +145,7 @@ def test_a_text_that_is_too_long_is_cut_and_said(runs, tmp_path, capsys, monkeyp
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["pe", "--out", "x.jpg"], "'x.jpg' is no picture that can be written; name a file that ends in .png, .svg, .pdf"),
+    (["pe", "--out", "x.jpg"], "'x.jpg' is not a picture that can be written; name a file that ends in .png, .svg, .pdf"),
     (["pe", "--out", "."], "no picture"), (["pe", "--width", "0"], "'0' is not a whole number of at least 1"),
     (["mask", "--length", "5000"], "'5000' is not a whole number of at least 2 and at most 1,000"),
     (["xray", "--text", "a"], "name one with --run RUN.npz"),
@@ -164,7 +164,7 @@ def test_a_text_that_is_too_long_is_cut_and_said(runs, tmp_path, capsys, monkeyp
     (["cross-attention", "--run", "LM", "--text", "a"], "holds a language model"),
     (["cross-attention", "--run", "DATES", "--text", "a∂"], "∂"),
     (["xray", "--run", "LM"], "--text is missing or empty"),
-    (["history", "--run", "OTHER"], "not one of the command train"),
+    (["history", "--run", "OTHER"], "that the command `train` did not write"),
     (["nothing"], "invalid choice")])
 def test_bad_input_is_one_line(arguments, message, runs, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
