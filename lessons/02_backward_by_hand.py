@@ -68,8 +68,9 @@ claim("db = the sum of dy over the rows", relative_error(linear.bias.grad, db_lo
 # ## 2. Checking against the function itself
 #
 # Derivations can be wrong, so we need a check that does not depend on them. The function itself provides one: change
-# one entry by a small step h, and measure how much L changes. Taylor's formula, f(x + h) = f(x) + h f'(x) + h²
-# f''(x) / 2 + h³ f'''(x) / 6 + ..., gives three ways to do it:
+# one entry by a small step h, and measure how much L changes. Taylor's formula gives three ways to do it:
+#
+#     f(x + h) = f(x) + h f'(x) + h² f''(x) / 2 + h³ f'''(x) / 6 + ...
 #
 #     forward difference:   (f(x + h) - f(x)) / h            = f'(x) + h f''(x) / 2 + ...
 #     central difference:   (f(x + h) - f(x - h)) / (2 h)    = f'(x) + h² f'''(x) / 6 + ...
@@ -125,21 +126,26 @@ for name, array, gradient in (("dx", x, dx), ("dW of up", W, up.weight.grad), ("
 # ## 3. Which step?
 #
 # How small should h be? We measure one gradient with four methods and many steps. The network is a smooth one, with a
-# GELU and a cross-entropy loss. A network of straight pieces would not do, since there even a large h measures the
+# GELU and a cross-entropy loss. A piecewise linear network would not be suitable, because even a large h measures its
 # derivative exactly.
 
 # %% One gradient, four methods, many steps
-model, criterion, targets = nt.FeedForward(D, 6, "gelu", rng=3).astype("f8"), nt.CrossEntropyLoss(), [3, 0, 2, 2, 1]
+model = nt.FeedForward(D, 6, "gelu", rng=3).astype("f8")
+criterion = nt.CrossEntropyLoss()
+targets = [3, 0, 2, 2, 1]
 criterion(model(x), targets)
 model.backward(criterion.backward())
 criterion.eval()
-errors_at, curves = {}, {}                  # errors_at[name][5] is the error at h = 1e-5
+errors_at = {}                              # errors_at[name][5] is the error at h = 1e-5
+curves = {}
 for name, dtype, powers in (("complex, float64", "c16", np.array([*range(17), 100, 200.0])),
                             ("central, float64", "f8", np.arange(0, 13.5, 0.5)),
                             ("central, float32", "f4", np.arange(0, 6.5, 0.5)),
                             ("forward, float64", "f8", np.arange(0, 13.5, 0.5))):
-    network, inputs = nt.FeedForward(D, 6, "gelu", rng=3).astype(dtype).eval(), x.astype(dtype)
-    method, steps = name.split(",")[0], 10 ** -powers
+    network = nt.FeedForward(D, 6, "gelu", rng=3).astype(dtype).eval()
+    inputs = x.astype(dtype)
+    method = name.split(",")[0]
+    steps = 10 ** -powers
     errors = [relative_error(measure(method, lambda: criterion(network(inputs), targets), network.up.weight.data, step),
                              model.up.weight.grad) for step in steps]
     errors_at[name] = dict(zip(powers, errors))
@@ -150,9 +156,9 @@ picture.axes[0].set(xlim=(1e-17, 4), title="Differences have a best step; the co
 figure("step_size", picture)
 
 # %% [markdown]
-# The error of a difference has the shape of a U. On the right arm h is too large: the error is the Taylor terms that
-# were left out, and these fall with h (forward) or h² (central). On the left arm h is too small: L is rounded by about
-# eps, the precision of the float type, and division by h turns this into an error of eps / h.
+# The error of a difference has the shape of a U. On the right arm h is too large: the error consists of the Taylor
+# terms that were left out, and these fall with h (forward) or h² (central). On the left arm h is too small: L is
+# rounded by about eps, the precision of the float type, and division by h turns this into an error of eps / h.
 #
 # The minimum of the central U lies where the two errors are equal, h² = eps / h, so at h = eps^(1/3). In float64 eps is
 # 2.2e-16 and the best step 6e-6; in float32 eps is 1.2e-7 and the best step 5e-3. This is why we use h = 1e-5, and why
@@ -185,7 +191,8 @@ claim("the complex step agrees to 14 digits with h = 1e-10, 1e-100 and 1e-200",
 
 # %% A kink, and zeros without a warning
 predict("ReLU at x = 3e-6: which derivative does the central difference with h = 1e-5 measure?", 0.65)
-near, z = np.array([3e-6]), rng.standard_normal(7).astype(complex)
+near = np.array([3e-6])
+z = rng.standard_normal(7).astype(complex)
 measured = [DERIVATIVES[method](lambda step: relu(near + step)[0], h) for method, h in
             (("central", 1e-5), ("central", 1e-6), ("complex", 1e-100))]
 claim("ReLU at 3e-6: h = 1e-5 measures 0.65; h = 1e-6 and the complex step measure 1",
@@ -230,7 +237,8 @@ claim("the right LayerNorm passes", right.ok)
 claim("the wrong one fails, in dx only", [row.ok for row in wrong.rows] == [False, True])
 claim("a single entry that is wrong by one percent is found and named", not entry.ok and entry.rows[0].index == (1, 2))
 norm(x)
-dx, numeric = norm.backward(np.ones_like(x)), measure("central", lambda: norm.eval()(x).sum(), x, 1e-5)
+dx = norm.backward(np.ones_like(x))
+numeric = measure("central", lambda: norm.eval()(x).sum(), x, 1e-5)
 claim("with gamma = 1 and dy = 1 the wrong one looks right: backward and differences both give 0",
       np.allclose([dx, numeric], 0, atol=1e-9))
 
@@ -242,7 +250,9 @@ claim("with gamma = 1 and dy = 1 the wrong one looks right: backward and differe
 # only one, both backward calls would see the last input, and the result would be wrong without an error message.
 
 # %% One Linear, used twice
-shared, relu, dy = nt.Linear(D, D, rng=4).astype(np.float64), nt.ReLU(), rng.standard_normal((N, D))
+shared = nt.Linear(D, D, rng=4).astype(np.float64)
+relu = nt.ReLU()
+dy = rng.standard_normal((N, D))
 a = relu(shared(x))
 y = shared(a)
 dh = relu.backward(shared.backward(dy))

@@ -25,10 +25,12 @@ lesson.start(__name__)
 rng = np.random.default_rng(3)
 VOCABULARY = ["<pad>", "the", "cat", "saw", "dog", "ran", "bird"]
 words = ["the", "cat", "saw", "the", "dog"]
-V, D, T = len(VOCABULARY), 4, len(words)
+V, T = len(VOCABULARY), len(words)
+D = 4                                       # features of an embedding
 ids = np.array([VOCABULARY.index(word) for word in words])
 embedding = nt.Embedding(V, D, rng=rng).astype(np.float64)
-E, y = embedding.weight.data, embedding(ids)
+E = embedding.weight.data
+y = embedding(ids)
 show(ids=ids, E=E, y=y)
 claim("row t of y is row ids[t] of E", np.array_equal(y, [E[i] for i in ids]))
 
@@ -46,8 +48,8 @@ claim("row t of y is row ids[t] of E", np.array_equal(y, [E[i] for i in ids]))
 #
 #     dE_ic = sum over all t with ids[t] = i of dy_tc
 #
-# Each dy_t is added to the row of its word. This is called a **scatter-add**. A word that does not occur has gradient
-# 0. The ids themselves have no gradient, because an integer cannot change by a small amount.
+# Each dy_t is added to the row of its word. This is called a **scatter-add**. A word that does not occur has
+# gradient 0. The ids themselves have no gradient, because an integer cannot change by a small amount.
 #
 # The numbers of dy below have one decimal, so you can add them yourself. For example, "the" stands at positions 0 and
 # 3, where the first feature of dy is -0.2 and 0.3. So the first feature of its row of dE is 0.1.
@@ -72,7 +74,8 @@ def complex_step(model, name, loss):
 
 O = np.array([[1.0 if i == ids[t] else 0.0 for i in range(V)] for t in range(T)])
 dy = rng.standard_normal((T, D)).round(1)
-dx, dE = embedding.backward(dy), embedding.weight.grad.copy()
+dx = embedding.backward(dy)
+dE = embedding.weight.grad.copy()
 dE_loops = [[sum(dy[t, c] for t in range(T) if ids[t] == i) for c in range(D)] for i in range(V)]
 dE_measured = complex_step(embedding, "weight", lambda twin: np.sum(dy * twin(ids)))
 predict(f"how many of the {V} rows of dE are not zero?", 4)
@@ -100,7 +103,9 @@ lost[[1, 3, 1]] += [10, 20, 300]
 np.add.at(kept, [1, 3, 1], [10, 20, 300])
 claim("where an index occurs twice, += keeps the last number, and np.add.at adds both",
       lost[1] == 300 and kept[1] == 310, f"{lost} and {kept}")
-wrong, right, the = np.zeros((V, D)), np.zeros((V, D)), VOCABULARY.index("the")
+wrong = np.zeros((V, D))
+right = np.zeros((V, D))
+the = VOCABULARY.index("the")
 wrong[ids] += dy
 np.add.at(right, ids, dy)
 claim('with +=, the row of "the" holds only dy of its last position', np.array_equal(wrong[the], dy[3]))
@@ -123,7 +128,8 @@ def heatmaps(picture, digits, *panels):
     picture.colorbar(image, ax=picture.axes, shrink=0.7, label="value")
 
 
-picture, features = Figure(figsize=(14, 4.5), layout="constrained"), range(D)
+picture = Figure(figsize=(14, 4.5), layout="constrained")
+features = range(D)
 heatmaps(picture, 1, ("Oᵀ: one column per token", O.T, VOCABULARY, words), ("dy", dy, words, features),
          ("right: dE = Oᵀ dy", dE, VOCABULARY, features), ("wrong: dE[ids] += dy", wrong, VOCABULARY, features))
 for axes in picture.axes[2:4]:              # a frame around the row of "the"
@@ -139,21 +145,24 @@ figure("scatter_add", picture)
 # With it, the embedding has length 22.6.
 #
 # Why not draw longer rows from the start? Because the same table will also score words (section 4). If the D numbers of
-# a vector h are independent with variance 1, then h · E_i has variance |E_i|², so rows of length 1 give scores of size
-# 1. The rows therefore stay short, and the factor is applied at the input. It is a part of forward, so it is a part of
-#    the derivative as well: dE_ic is sqrt(D) times the sum of section 1.
+# a vector h are independent with variance 1, then h · E_i has variance |E_i|², so rows of length 1 give scores of
+# size 1. The rows therefore stay short, and the factor is applied at the input. It is a part of forward, so it is a
+# part of the derivative as well: dE_ic is sqrt(D) times the sum of section 1.
 #
 # The short sequences of a batch are filled up with an id that stands for no word, the padding token. `pad_id` makes its
 # embedding zero, whatever its row contains. A constant has derivative 0, so this row has gradient 0. Attention and loss
 # each need a mask of their own (lessons 06 and 01).
 
 # %% The size of scores; then factor and padding in one batch
-table, h = nt.Embedding(500, 512, rng=4).weight.data, rng.standard_normal((300, 512))
+table = nt.Embedding(500, 512, rng=4).weight.data
+h = rng.standard_normal((300, 512))
 claim("D = 512: the scores h · E_i have standard deviation 1", abs((h @ table.T).std() - 1) < 0.02)
-scaled, batch = nt.Embedding(V, D, scale=True, pad_id=0).astype(np.float64), np.array([[1, 2, 1], [1, 0, 0]])
+scaled = nt.Embedding(V, D, scale=True, pad_id=0).astype(np.float64)
+batch = np.array([[1, 2, 1], [1, 0, 0]])
 scaled.weight.data = E
 dy = rng.standard_normal((2, 3, D))
-y, zero = scaled(batch), np.zeros(D)
+y = scaled(batch)
+zero = np.zeros(D)
 scaled.backward(dy)
 claim("forward: sqrt(D) times the row, and zeros for padding",
       np.array_equal(y / math.sqrt(D), [E[[1, 2, 1]], [E[1], zero, zero]]))
@@ -172,8 +181,8 @@ claim("backward: sqrt(D) times the sum over the whole batch, and zeros for paddi
 # * E_vc appears in logit v of every token t, with derivative h_tc:   dE = dzᵀ h
 #
 # If E is also the table of the embedding, this is called **weight tying** (Press and Wolf 2017; Inan et al. 2017). Then
-# E appears at two places of forward, and its gradient is the sum of two parts, dE = dzᵀ h + sqrt(D) Oᵀ dy, where dy is
-# the gradient of the embedding's output. The model below predicts the next word from the current one. It passes the
+# forward uses E in two places, and its gradient is the sum of two parts, dE = dzᵀ h + sqrt(D) Oᵀ dy, where dy is the
+# gradient of the embedding's output. The model below predicts the next word from the current one. It passes the
 # Parameter object itself to `nt.Unembedding`. Both layers then add to the same `.grad`, and no further code is needed
 # to compute the sum.
 #
@@ -199,14 +208,17 @@ def loss_of(model):
     return criterion(model(current), following)
 
 
-tied, criterion = NextWord(V, D, rng).astype("f8"), nt.CrossEntropyLoss()
+tied = NextWord(V, D, rng).astype("f8")
+criterion = nt.CrossEntropyLoss()
 current, following = ids[:-1], ids[1:]
 with nt.record(tied) as tape:
     loss_of(tied)
     tied.backward(criterion.backward())
 output = tape["output"]
 h, z, dz, dh = output.inputs[0], output.output, output.dy, output.gradients[0]
-E, dE, R = tied.embedding.weight.data.copy(), tied.embedding.weight.grad.copy(), range(T - 1)
+E = tied.embedding.weight.data.copy()
+dE = tied.embedding.weight.grad.copy()
+R = range(T - 1)
 claim("z_tv = h_t · E_v", relative_error(z, [[sum(h[t] * E[v]) for v in range(V)] for t in R]) < 1e-14)
 claim("dh = dz E", relative_error(dh, [[sum(dz[t] * E[:, c]) for c in range(D)] for t in R]) < 1e-14)
 output_part = np.array([[sum(dz[:, v] * h[:, c]) for c in range(D)] for v in range(V)])
@@ -238,8 +250,8 @@ figure("tied_gradient", picture)
 # %% [markdown]
 # ## 5. Tied means one parameter, not two equal ones
 #
-# Two equal tables get different gradients, so they differ after the first step. A single Parameter cannot drift apart
-# from itself. It counts once, and it is updated once, even if an optimizer receives it twice.
+# Two equal tables get different gradients, so they differ after the first step. A single Parameter avoids this. It
+# counts once, and it is updated once, even if an optimizer receives it twice.
 #
 # The reverse case occurs as well: one layer with two forward calls. A translation model may embed source and target
 # with the same `Embedding`. The layer then saves both lists of ids, and backward takes the target's first: last in,
@@ -252,7 +264,9 @@ claim("the tied model counts the table once, and the Linear",
 nt.SGD([*tied.parameters(), tied.output.weight], lr=0.5).step()
 claim("the optimizer received E twice and updated it once, to E - lr dE",
       relative_error(tied.embedding.weight.data, E - 0.5 * dE) < 1e-14)
-shared, source, target = nt.Embedding(V, D).astype("f8"), np.array([1, 2, 3, 5]), np.array([6, 6, 4, 1])
+shared = nt.Embedding(V, D).astype("f8")
+source = np.array([1, 2, 3, 5])
+target = np.array([6, 6, 4, 1])
 d_source, d_target = rng.standard_normal((2, 4, D))
 shared(source)
 shared(target)
@@ -288,10 +302,12 @@ for _ in range(6000):
     text.append(rng.choice(len(names), p=likely[text[-1]]))
 print("  " + " ".join(names[i] for i in text[:18]))
 text = np.array(text)
-same_kind, same_word = kinds[:, None] == kinds, np.eye(len(names), dtype=bool)
+same_kind = kinds[:, None] == kinds
+same_word = np.eye(len(names), dtype=bool)
 entropy = -np.mean(np.sum(likely * np.log(likely + (likely == 0)), axis=1)[text[:-1]])
 model = NextWord(len(names), 6, rng=7)
-optimizer, table = nt.Adam(model.parameters(), lr=0.03), model.embedding.weight.data
+optimizer = nt.Adam(model.parameters(), lr=0.03)
+table = model.embedding.weight.data
 before = table.copy()
 for _ in range(300):
     model.zero_grad()

@@ -64,9 +64,9 @@ claim("yet an output does depend on the other tokens", max_difference(attention(
 #     PE[t, 2i]     = sin(t / 10000^(2i / D))
 #     PE[t, 2i + 1] = cos(t / 10000^(2i / D))
 #
-# Pair 0 turns by one radian per token, so PE[1, 0] = sin(1) = 0.84. If D is large, the last pair turns by little more
-# than 1/10000 radian per token. Be careful with the exponent: it is the number of the even feature, 2i, over D, and
-# both features of a pair use the same one.
+# The angle of pair 0 grows by one radian per token, so PE[1, 0] = sin(1) = 0.84. If D is large, the angle of the last
+# pair grows by little more than 1/10000 radian per token. Be careful with the exponent: it is the number of the even
+# feature, 2i, over D, and both features of a pair use the same one.
 #
 # The layer computes the table once and keeps it in `table`. There are no parameters to learn. If D is odd, the last
 # sine has no cosine.
@@ -232,8 +232,8 @@ claim("the mean lengths of embeddings, scaled embeddings and positions are 1, 11
 # %% [markdown]
 # ## 8. Learned positions, and texts longer than in training
 #
-# GPT and BERT learn the table instead: y_td = x_td + W[t, d]. W[t, d] appears once in every sequence of the batch, at
-# position t, with derivative 1. So
+# GPT and BERT learn the table instead: y_td = x_td + W[t, d]. Each entry W[t, d] appears once in every sequence of the
+# batch, at position t, with derivative 1. So
 #
 #     dW[t] = sum over the sequences of dy_t        dx = dy
 #
@@ -246,7 +246,8 @@ claim("the mean lengths of embeddings, scaled embeddings and positions are 1, 11
 
 # %% The gradient of a learned table, and hands in new directions
 learned = nt.LearnedPositionalEmbedding(9, D, rng=8).astype(np.float64)
-batch, dy = np.stack([x, 2 * x, -x]), rng.standard_normal((3, T, D))
+batch = np.stack([x, 2 * x, -x])
+dy = rng.standard_normal((3, T, D))
 claim("learned: y_td = x_td + W[t, d]", max_difference(learned(batch), batch + learned.weight.data[:T]) < 1e-13)
 dx = learned.backward(dy)
 claim("dx = dy, and dW[t] is the sum of dy_t over the batch",

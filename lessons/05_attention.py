@@ -86,7 +86,8 @@ claim("in each feature, every output lies between the smallest and the largest v
 # divided by the norm of the same row of dL/dweights (section 4). It is the median over all queries.
 
 # %% The experiment: 400 queries, each with 16 keys, for growing d
-WIDTHS, rows = (2, 8, 32, 128, 512), {"divided": [], "not divided": []}
+WIDTHS = (2, 8, 32, 128, 512)
+rows = {"divided": [], "not divided": []}
 large = nt.ScaledDotProductAttention()
 for width in WIDTHS:
     queries, keys = rng.standard_normal((400, 1, width)), rng.standard_normal((400, 16, width))
@@ -169,8 +170,8 @@ claim("and it changes outputs 3 and 4", np.abs(y_new - y)[3:].max(-1) > 0.1)
 #     dS_ts = P_ts (dP_ts - sum over j of P_tj dP_tj)
 #
 # In words: raising a score raises L if its dP is above the weighted mean of dP in its row. The row of "cat" below has
-# the weights 0.28 and 0.72 and the gradients dP = -1.33 and 2.10. Their weighted mean is 1.15, so dS is 0.28
-# (-1.33 - 1.15) = -0.69 and 0.72 (2.10 - 1.15) = 0.69.
+# the weights 0.28 and 0.72 and the gradients dP = -1.33 and 2.10. Their weighted mean is 1.15, so dS is
+# 0.28 (-1.33 - 1.15) = -0.69 and 0.72 (2.10 - 1.15) = 0.69.
 #
 # **S_ts = (sum over c of q_tc k_sc) / sqrt(d).** q_tc appears in the scores of row t with derivative k_sc / sqrt(d),
 # and k_sc in the scores of column s with derivative q_tc / sqrt(d):
@@ -185,11 +186,14 @@ def causal_softmax(S):
 
 
 attention.forget()                          # drop what the forward passes above saved; no backward followed them
-dy, S = rng.standard_normal((T, e)), np.array(S_loops)          # our loss L is the sum of dy * y
+dy = rng.standard_normal((T, e))            # our loss L is the sum of dy * y
+S = np.array(S_loops)
 with nt.record(attention) as tape:
     attention(q, k, v, mask)
     dq, dk, dv = attention.backward(dy)
-dP, dS, R = tape["softmax"].dy, tape["softmax"].gradients[0], range(T)
+dP = tape["softmax"].dy
+dS = tape["softmax"].gradients[0]
+R = range(T)
 dv_loops = [[sum(P[t, s] * dy[t, c] for t in R) for c in range(e)] for s in R]
 dP_loops = [[sum(dy[t, c] * v[s, c] for c in range(e)) for s in R] for t in R]
 dS_loops = [[P[t, s] * (dP[t, s] - sum(P[t, j] * dP[t, j] for j in R)) for s in R] for t in R]
@@ -215,10 +219,12 @@ claim("a hidden score has gradient exactly 0", dS[~np.tri(T, dtype=bool)] == 0)
 # number for each key, and its gradient is not zero.
 
 # %% The bias of the keys
-layer, x = nt.SelfAttention(6, 2, rng=rng).astype(np.float64), rng.standard_normal((T, 6))
+layer = nt.SelfAttention(6, 2, rng=rng).astype(np.float64)
+x = rng.standard_normal((T, 6))
 for parameter in layer.parameters():
     parameter.data = rng.standard_normal(parameter.data.shape)
-y, dy = layer(x, mask), rng.standard_normal((T, 6))
+y = layer(x, mask)
+dy = rng.standard_normal((T, 6))
 layer.backward(dy)
 claim("the key bias has gradient zero, up to rounding", max_difference(layer.key.bias.grad, 0) < 1e-13)
 claim("the query bias has a nonzero gradient", max_difference(layer.query.bias.grad, 0) > 0.01)

@@ -103,7 +103,9 @@ claim("NumPy would give head h the mask of sequence h, in every sequence", [fits
 with nt.record(attention.train()) as tape:
     y = attention(q, k, v, both)
     dq, dk, dv = attention.backward(dy)
-S, P, dS = q @ k.mT / math.sqrt(d), attention.weights, tape["softmax"].gradients[0]
+S = q @ k.mT / math.sqrt(d)
+P = attention.weights
+dS = tape["softmax"].gradients[0]
 hidden = np.broadcast_to(~both, P.shape)
 claim("each row is a softmax over the keys that it may see", max_difference(P, [[[[
     both[b, 0, t, s] * math.exp(S[b, h, t, s]) / sum(math.exp(S[b, h, t, j]) for j in range(T) if both[b, 0, t, j])
@@ -129,7 +131,7 @@ claim("changing token s changes the outputs from s on, and not one bit of the ea
 # ## 3. A query that may see nothing
 #
 # Suppose a sentence is padded on the left, as batches often are when a model generates text, and the mask is causal.
-# Query 0 is a <pad>. It may see only itself, but no one may see a <pad>. So all its keys are hidden, and softmax
+# Query 0 is a <pad>. It may see only itself, but no query may see a <pad>. So all its keys are hidden, and softmax
 # divides 0 by 0.
 #
 # The resulting NaN spreads to every sum that includes this row, even with weight 0, since 0 times NaN is NaN. We
@@ -137,9 +139,11 @@ claim("changing token s changes the outputs from s on, and not one bit of the ea
 # query, key or value, so the gradients are 0 as well.
 
 # %% Left padding: in the first row every key is hidden
-left, attention = ["<pad>", "the", "cat", "saw"], attention.train()
+left = ["<pad>", "the", "cat", "saw"]
+attention.train()
 mask = nt.combine_masks(nt.causal_mask(4), nt.padding_mask(np.array([0, 5, 3, 8])))[0, 0]
-S, (q1, k1, v1, dy) = 2 * rng.standard_normal((4, 4)), rng.standard_normal((4, 4, d))
+S = 2 * rng.standard_normal((4, 4))
+q1, k1, v1, dy = rng.standard_normal((4, 4, d))
 plain = plain_softmax(np.where(mask, S, -np.inf))
 claim("a plain softmax makes this row NaN, and no other", np.isnan(plain).all(1) == [True, False, False, False])
 y = attention(q1, k1, v1, mask)
@@ -229,7 +233,7 @@ figure("hiding", picture)
 # outputs are NaN.
 
 # %% Three mistakes in numbers
-attention = attention.eval()
+attention.eval()
 v_changed = np.where((ids == 0)[:, None, :, None], 7.0, v)          # other values at the padding tokens
 for name, mask in (("right", padding), ("on the query axis", padding.mT), ("one for the batch", padding[:1])):
     y = attention(q, k, v, mask)[1, :, :3]
@@ -241,7 +245,8 @@ for name, mask in (("right", padding), ("on the query axis", padding.mT), ("one 
     else:
         claim(f"{name}: real tokens attend to <pad>", not weight == change == 0, detail)
 predict("inverted mask: which of the tokens 0 to 4 does query 3 see?", 4)
-x, S = v[0, 0], v[0, 0] @ v[0, 0].T / math.sqrt(d)                  # the simplest attention: query = key = value = x
+x = v[0, 0]                                 # the simplest attention: query = key = value = x
+S = x @ x.T / math.sqrt(d)
 additive = np.where(causal[0, 0], 0, -np.inf)
 P = plain_softmax(np.where(additive == 0, -np.inf, S))
 show(P=P)
@@ -267,12 +272,15 @@ claim("an attention that protects empty rows shows no NaN, but it has the same l
 
 # %% Two language models on noise
 picture = Figure(figsize=(8.5, 4.6), layout="constrained")
-axes, losses = picture.subplots(), {}
+axes = picture.subplots()
+losses = {}
 for name, style in (("causal", "C0o-"), ("inverted", "C1s--")):
     model = nt.CausalLanguageModel(8, d_model=16, num_heads=2, num_layers=1, max_len=8, rng=6)
     if name == "inverted":                  # mask_and_positions is where the model makes its mask
         model.mask_and_positions = lambda ids, mask, cache: (~nt.causal_mask(ids.shape[-1]), None)
-    optimizer, criterion, noise = nt.Adam(model.parameters(), 0.01), nt.CrossEntropyLoss(), np.random.default_rng(6)
+    optimizer = nt.Adam(model.parameters(), 0.01)
+    criterion = nt.CrossEntropyLoss()
+    noise = np.random.default_rng(6)
     for _ in range(150):
         tokens = noise.integers(0, 8, (32, 9))                      # 8 inputs, and the token after each of them
         model.zero_grad()
@@ -311,14 +319,16 @@ figure("leak", picture)
 
 # %% Encoder, decoder and cross-attention, each with a right and a wrong mask
 encoder, decoder = nt.Encoder(2, 12, 3, 24, rng=6), nt.Decoder(2, 12, 3, 24, rng=7)         # two blocks each
-cross, (x, start) = nt.CrossAttention(12, 3, rng=8), rng.standard_normal((2, T, 12))
+cross = nt.CrossAttention(12, 3, rng=8)
+x, start = rng.standard_normal((2, T, 12))
 pad = padding[1:]
 xrays = {"encoder": nt.influence(encoder, x, pad), "decoder": nt.influence(decoder, x, causal),
          "cross-attention": nt.influence(cross, start, x, pad, argument=1),
          "wrong: padding on the query axis": nt.influence(encoder, x, pad.mT),
          "wrong: sees one token too many": nt.influence(decoder, x, np.tri(T, T, 1, dtype=bool)),
          "wrong: causal cross-attention": nt.influence(cross, start, x, causal, argument=1)}
-real, itself = token_mask[1], np.eye(T, dtype=bool)
+real = token_mask[1]
+itself = np.eye(T, dtype=bool)
 expected = (real | itself, np.tri(T), [real] * T, real[:, None] | itself, np.tri(T, T, 2), np.tri(T))
 for (title, xray), reached in zip(xrays.items(), expected):
     claim(f"{title}: nonzero where expected, exactly 0 elsewhere", (xray > 0) == reached)

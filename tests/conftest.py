@@ -25,3 +25,27 @@ def runs(tmp_path_factory):
                                        folder / f"{kind}.npz"]))) == 0
         (folder / f"{kind}.said").write_text(output.getvalue())
     return folder
+
+
+def pytest_collection_modifyitems(items):
+    """Tests that wait for a lesson come last: the lessons run in the background meanwhile."""
+    items.sort(key=lambda item: "lesson_run" in getattr(item, "fixturenames", ()))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def background_lessons(request, tmp_path_factory):
+    """The runs of all lessons that the selected tests ask for."""
+    from helpers.lessons import BackgroundRuns
+
+    wanted = [item for item in request.session.items if "lesson_run" in getattr(item, "fixturenames", ())]
+    runs = BackgroundRuns({
+        item.nodeid: (tmp_path_factory.mktemp("lesson"), item.callspec.params["path"], item.callspec.params.get("planted", ""))
+        for item in wanted})
+    yield runs
+    runs.close()
+
+
+@pytest.fixture
+def lesson_run(background_lessons, request):
+    """The finished process of the lesson that the test's parameter `path` names."""
+    return background_lessons.result(request.node.nodeid)

@@ -11,16 +11,16 @@ import numpy_transformer as nt
 from numpy_transformer.data.bigrams import Bigrams
 from numpy_transformer.data.masked import MaskedWindows
 from numpy_transformer.data.reader import MASK, SPECIAL
-from numpy_transformer.tasks import RECIPES, Classifier
+from numpy_transformer.tasks import TASKS, ClassifierTask
 from numpy_transformer.tasks.runs import load_run
 
 
 def test_cut_texts_are_counted_once_by_evaluate(capsys, runs):
     _, out, _ = run(capsys, "evaluate", runs / "classifier.npz")
     settings = load_run(runs / "classifier.npz").settings
-    recipe = Classifier(settings | {"max_len": 1000})
-    long = sum(len(recipe.reader.read(text)) > 12 for text, _ in recipe.test)
-    assert long and f"cut {long} of 6 texts behind their first 12 tokens" in out and out.count("cut ") == 1
+    task = ClassifierTask(settings | {"max_len": 1000})
+    long = sum(len(task.reader.read(text)) > 12 for text, _ in task.test)
+    assert long and f"cut {long} of 6 texts after their first 12 tokens" in out and out.count("cut ") == 1
     _, out, _ = run(capsys, "evaluate", runs / "classifier.npz", "--data", runs / "reviews.csv")
     long = sum(len(text.split()) > 10 for text in texts_of(runs, 60))
     assert f"cut {long} of 60 texts" in out and out.count("cut ") == 1
@@ -87,10 +87,10 @@ def test_scores_of_each_type(capsys, runs, tmp_path, monkeypatch):
 
 def drawn(loaded):
     """(row, place, wanted) of the tokens where [MASK] stands, and of all that were chosen, in five maskings."""
-    recipe, chosen = RECIPES["mlm"](loaded.settings, loaded.tokenizers), []
+    task, chosen = TASKS["mlm"](loaded.settings, loaded.tokenizers), []
     for n in range(5):
-        windows = MaskedWindows(recipe.windows.train, loaded.settings["max_len"], 1, loaded.settings["seed"] + n,
-                                loaded.reader.vocab_size, held_out=recipe.windows.held_out)
+        windows = MaskedWindows(task.windows.train, loaded.settings["max_len"], 1, loaded.settings["seed"] + n,
+                                loaded.reader.vocab_size, held_out=task.windows.held_out)
         chosen += [(row, place, wanted) for (ids, _, _, places), targets in windows.validation() for row, line, goals in
                    zip(ids, places, targets) for place, wanted in zip(line, goals) if wanted >= 0]
     return [spot for spot in chosen if spot[0][spot[1]] == MASK], chosen
@@ -106,12 +106,12 @@ def test_masked_words_that_are_found(capsys, runs, tmp_path):
     masked, chosen = drawn(loaded)
     assert 0.7 * len(chosen) < len(masked) < 0.9 * len(chosen)
     _, out, _ = run(capsys, "evaluate", path)
-    for title, places in (("where [MASK] stands", masked), ("that were chosen", chosen)):
+    for title, places in (("masked by [MASK]", masked), ("chosen", chosen)):
         share = np.mean([wanted == the for *_, wanted in places])
-        assert share > 0 and re.search(rf"^of {len(places)} tokens {re.escape(title)}.*: the model {share:.2%}", out, re.M)
+        assert share > 0 and re.search(rf"^accuracy on {len(places)} tokens {re.escape(title)}.*: the model {share:.2%}", out, re.M)
     (tmp_path / "t.txt").write_text("the " * 300)
     _, out, _ = run(capsys, "evaluate", path, "--data", tmp_path / "t.txt")
-    assert re.search(r"^of 4\d tokens that were chosen.*: the model 100.00%$", out, re.M) and "both sides" not in out
+    assert re.search(r"^accuracy on 4\d tokens chosen.*: the model 100.00%$", out, re.M) and "both sides" not in out
     _, out, _ = run(capsys, "evaluate", path, "--data", tmp_path / "t.txt", runs / "films.so")
     assert re.search(r"chosen.*: the model 9\d.\d\d%", out)
 
@@ -125,7 +125,7 @@ def test_bigrams_know_what_was_learnt_from(capsys, runs):
         for name, both in (("the word before", False), ("the words on both sides", True)):
             right = [known.guess(row[None], np.array([[place]]), both)[0, 0] == wanted if row[place] == MASK else
                      row[place] == wanted for row, place, wanted in places]      # what is in sight is believed
-            assert re.search(rf"^of {len(places)} tokens .*{name} {np.mean(right):.2%}", text, re.M)
+            assert re.search(rf"^accuracy on {len(places)} tokens .*{name} {np.mean(right):.2%}", text, re.M)
 
 
 @pytest.mark.parametrize("command", ["train", "evaluate", "files"])
@@ -143,10 +143,10 @@ def test_the_exact_match_of_each_task(capsys, runs, tmp_path, monkeypatch, comma
 
     for module in ("tasks.text_to_text", "cli.generate"):
         monkeypatch.setattr(f"numpy_transformer.{module}.greedy_decode", greedy)
-    recipe = RECIPES["text2text"](loaded.settings, tokens)
-    pairs = recipe.test
+    task = TASKS["text2text"](loaded.settings, tokens)
+    pairs = task.test
     if command == "train":
-        text = "\n".join(recipe.results(loaded.model))
+        text = "\n".join(task.results(loaded.model))
     elif command == "evaluate":
         text = run(capsys, "evaluate", runs / "text2text.npz")[1]
     else:
@@ -163,4 +163,4 @@ def test_the_exact_match_of_each_task(capsys, runs, tmp_path, monkeypatch, comma
 def test_a_text_too_short_to_be_learnt_can_be_measured(capsys, runs, tmp_path):
     (tmp_path / "short.txt").write_text("the film " * 20)
     code, out, err = run(capsys, "evaluate", runs / "mlm.npz", "--data", tmp_path / "short.txt")
-    assert code == 0 and re.search(r"^of \d tokens that were chosen", out, re.M), err
+    assert code == 0 and re.search(r"^accuracy on \d tokens chosen", out, re.M), err

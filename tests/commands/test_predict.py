@@ -12,7 +12,7 @@ from helpers.encoder_runs import BASE, LONG, changed, numbers, softmax, texts_of
 import numpy_transformer as nt
 from numpy_transformer.cli import main
 from numpy_transformer.data.reader import CLS, MASK, SEP, SPECIAL
-from numpy_transformer.tasks import Classifier
+from numpy_transformer.tasks import ClassifierTask
 from numpy_transformer.tasks.runs import load_run
 
 
@@ -62,7 +62,7 @@ def test_without_masks_a_text_does_not_depend_on_the_others(capsys, runs, unmask
         padded = np.concatenate([ids, np.zeros(12 - len(ids), int)])        # up to --max-len, as in the training
         pos = 1 / (1 + np.exp(-float(loaded.model(padded))))
         assert float(line.split("\t")[1]) == pytest.approx(max(pos, 1 - pos), abs=1e-4)
-    assert Classifier(loaded.settings).batches(0)[0][0].shape == (8, 12)
+    assert ClassifierTask(loaded.settings).batches(0)[0][0].shape == (8, 12)
 
 
 def test_without_masks_a_vector_does_not_depend_on_the_others(capsys, unmasked):
@@ -77,8 +77,8 @@ def test_cut_texts_are_counted_once_on_standard_error(capsys, runs, monkeypatch,
     texts = [LONG, "the film", LONG.upper(), *["a story"] * 35, LONG]       # two batches
     code, out, err = run(capsys, command, runs / f"{kind}.npz", *texts)
     length = 16 if kind == "tagger" else 12
-    assert code == 0 and err.splitlines() == [f"cut 3 of 39 texts behind their first {length} tokens, [CLS] and [SEP] "
-                                              "included (--max-len)"]
+    assert code == 0 and err.splitlines() == [f"cut 3 of 39 texts after their first {length} tokens, including [CLS] and [SEP] "
+                                              "(--max-len)"]
     assert "cut" not in out and run(capsys, command, runs / f"{kind}.npz", "the film")[2] == ""
 
 
@@ -220,5 +220,5 @@ def test_the_nearest_lines_of_a_file(capsys, runs, tmp_path):
 def test_similar_counts_cuts_once(capsys, runs, tmp_path):
     (tmp_path / "lines.txt").write_text(f"a film\n{LONG}\n\n{LONG}\n")
     code, out, err = run(capsys, "similar", runs / "mlm.npz", LONG, "--within", tmp_path / "lines.txt")
-    assert err.splitlines() == ["cut 3 of 4 texts behind their first 12 tokens, [CLS] and [SEP] included (--max-len)"]
+    assert err.splitlines() == ["cut 3 of 4 texts after their first 12 tokens, including [CLS] and [SEP] (--max-len)"]
     assert len(out.splitlines()) == 3 and out.startswith(f"1.0000\t{LONG}\n1.0000\t{LONG}\n")

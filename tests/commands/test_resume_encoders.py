@@ -6,7 +6,7 @@ import pytest
 from helpers.commands import refused, run
 from helpers.encoder_runs import BASE, FILES, SIZES, assert_same, state, stop_after, trained
 
-from numpy_transformer.tasks import RECIPES, Classifier
+from numpy_transformer.tasks import TASKS, ClassifierTask
 from numpy_transformer.training.checkpoint import Checkpoint, read_checkpoint
 from numpy_transformer.training.trainer_state import read_history
 
@@ -77,10 +77,10 @@ def test_early_stopping_keeps_the_best_weights(capsys, runs, tmp_path, monkeypat
     base = [*SIZES, "--data", runs / "reviews.csv", "--schedule", "constant", "--warmup", 0, "--batch-size", 8]
     trained(capsys, "classifier", tmp_path / "two.npz", *base, "--steps", 2)
     losses = iter([3.0, 1.0, 2.0, 1.5, 0.1])
-    monkeypatch.setattr(Classifier, "validate", lambda *_: lambda: {"validation": next(losses), "accuracy": 0.25})
+    monkeypatch.setattr(ClassifierTask, "make_validation", lambda *_: lambda: {"validation": next(losses), "accuracy": 0.25})
     out = tmp_path / "run.npz"
     text = trained(capsys, "classifier", out, *base, "--patience", 2, "--validate-every", 1, "--steps", 30)
-    assert "stopped early: 2 validations" in text and "best validation loss 1.0000 at step 2" in text
+    assert "stopped early: the loss did not improve in 2 validations" in text and "best validation loss 1.0000 at step 2" in text
     assert read_checkpoint(out)[1]["step"] == 4
     assert_same(state(out), state(tmp_path / "two.npz"))
 
@@ -90,9 +90,9 @@ def test_early_stopping_watches_a_score_also_when_resumed(capsys, runs, tmp_path
     base = [*SIZES, "--data", runs / FILES[kind], "--schedule", "constant", "--warmup", 0, "--batch-size", 8]
     trained(capsys, kind, tmp_path / "two.npz", *base, "--steps", 2)
     scores = iter([0.3, 0.5, 0.4, 0.45])
-    monkeypatch.setattr(RECIPES[kind], "validate", lambda *_: lambda: {"validation": 1.0, watch: next(scores)})
+    monkeypatch.setattr(TASKS[kind], "make_validation", lambda *_: lambda: {"validation": 1.0, watch: next(scores)})
     out, options = tmp_path / "run.npz", ["--patience", 2, "--watch", watch, "--validate-every", 1, "--steps", 30]
-    monkeypatch.setattr(RECIPES[kind], "results", lambda *_: [])
+    monkeypatch.setattr(TASKS[kind], "results", lambda *_: [])
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoint, "save", stop_after(3))
         code, _, error = run(capsys, "train", kind, *base, *options, "--save-every", 1, "--out", out)
@@ -101,7 +101,7 @@ def test_early_stopping_watches_a_score_also_when_resumed(capsys, runs, tmp_path
         capsys, "train", kind, "--resume", "--out", out, "--watch", "loss")
     code, text, error = run(capsys, "train", kind, "--resume", "--out", out)
     assert code == 0, error
-    assert f"stopped early: 2 validations brought no better {watch}" in text
+    assert f"stopped early: the {watch} did not improve in 2 validations" in text
     assert f"best validation {watch} 0.5000 at step 2" in text
     assert_same(state(out), state(tmp_path / "two.npz"))
     assert f"weights: the best, of step 2, validation {watch} 0.5000" in run(capsys, "info", out)[1]

@@ -28,8 +28,8 @@ def test_pretrained_weights_are_carried_over_by_name(capsys, runs, tmp_path, unt
     carried = sorted(set(before) - set(left_out))
     assert sorted(after) == sorted([*carried, *new]) and "segments.weight" in carried
     assert_same({name: before[name] for name in carried}, {name: after[name] for name in carried})
-    assert f"{len(carried)} arrays carried over from '{runs / 'mlm.npz'}'" in text
-    assert f"\nnew: {', '.join(new)}\nleft out: {', '.join(left_out)}\n" in text
+    assert f"{len(carried)} arrays copied from '{runs / 'mlm.npz'}'" in text
+    assert f"\nnewly initialized: {', '.join(new)}\nnot used: {', '.join(left_out)}\n" in text
     mine, theirs = load_run(tmp_path / "run.npz"), load_run(runs / "mlm.npz")
     assert mine.tokenizers[0].to_json() == theirs.tokenizers[0].to_json()
     for name in ("tokenizer", "vocab_size", "lower", "d_model", "num_heads", "num_layers", "d_ff", "norm", "activation",
