@@ -10,8 +10,8 @@
 #
 # After this lesson you will be able to compute a softmax in one pass over its row, derive a backward that needs no
 # stored weights, and say what tiles save and what they cost. Lesson 05 explains plain attention. Sources: Milakov and
-# Gimelshein 2018 (algorithm 3, softmax in one pass); Dao et al. 2022, FlashAttention (algorithms 1 and 4). About 15
-# minutes.
+# Gimelshein 2018 (algorithm 3, softmax in one pass); Dao et al. 2022, FlashAttention (algorithms 1 and 4).
+# About 15 minutes.
 
 # %% Two heads of plain attention, and what passes through their softmax
 import math
