@@ -83,8 +83,8 @@ def network(D, squeeze):
 full = network(8, squeeze=False).astype(np.float64)
 squeezed = network(8, squeeze=True).astype(np.float64)
 x = rng.standard_normal((5, 8))
-claim("the squeezed encoder outputs the mean of the vectors", np.allclose(squeezed.encoder(x)[0],
-                                                                          sum(full.encoder(x)) / 5))
+claim("the squeezed encoder outputs the mean of the vectors",
+      np.allclose(squeezed.encoder(x)[0], sum(full.encoder(x)) / 5))
 claim("its backward is right", nt.gradcheck(OneVector(1, 4, 2, 6, dropout=0.0), x[:, :4]).ok)
 claim("both networks have the same number of parameters", full.num_parameters() == squeezed.num_parameters())
 predict("what is the shape of the memory of 2 strings of 5 digits with one vector, if D = 8?", (2, 1, 8))
@@ -149,8 +149,8 @@ claim("one float64, which has 53 bits for its digits, holds any 15 decimal digit
 #     bits of a string that got through = n (log2(10) - loss / log(2))
 #
 # The memory holds at least this many bits of the string on average, by the chain rule of information. It may hold more,
-# which a better decoder could read. Four networks now learn from strings of 1 to 16 digits, which are drawn anew for
-# each step.
+# which a better decoder could read. Four networks now learn from strings of 1 to 16 digits, with new strings in each
+# step.
 
 # %% Training four networks
 def train(D, squeeze, steps):
@@ -168,7 +168,8 @@ def train(D, squeeze, steps):
 
 def measure(model):
     """Return, for each length, the fraction of strings copied without an error, and the bits that got through."""
-    rows, criterion = [], nt.CrossEntropyLoss().eval()
+    rows = []
+    criterion = nt.CrossEntropyLoss().eval()
     for n in LENGTHS:
         inputs, answers = task(np.random.default_rng([4, n]).integers(0, 10, (400, n)))
         logits = model(*inputs)
@@ -187,12 +188,12 @@ results = {title: measure(model) for title, model in models.items()}
 # %% The four networks in one picture
 picture = Figure(figsize=(13, 4.4), layout="constrained")
 panels = picture.subplots(1, 2)
-for axes, row, top, title, label in zip(
-        panels, range(2), (1.05, 56), ("strings copied without an error", "information that reached the decoder"),
-        ("fraction of the strings", "bits per string")):
+titles = ("strings copied without an error", "information that reached the decoder")
+labels = ("fraction of the strings", "bits per string")
+for row, (axes, top) in enumerate(zip(panels, (1.05, 56))):
     for (name, result), style in zip(results.items(), ("C0o-", "C1s--", "C1^:", "C2D-.")):
         axes.plot(LENGTHS, result[row], style, label=name, linewidth=2, markersize=6)
-    axes.set(title=title, xlabel="digits in the string", ylabel=label, xticks=LENGTHS[3::4],
+    axes.set(title=titles[row], xlabel="digits in the string", ylabel=labels[row], xticks=LENGTHS[3::4],
              xlim=(0, 16.7), ylim=(-0.03 * top, top))
     axes.grid(alpha=0.3)
 panels[1].plot(LENGTHS, LENGTHS * math.log2(10), color="0.75", linewidth=7, zorder=0, label="all: 3.32 bits per digit")
@@ -223,7 +224,8 @@ claim("with one vector, the number of bits that get through stops growing", [bit
 # of s on t; it is the size of a derivative. `nt.influence` measures it for all s and t.
 
 # %% An X-ray of two trained networks
-text, influences = "314159265358", {}
+text = "314159265358"
+influences = {}
 inputs, digits = task(np.array([[int(digit) for digit in text]]))
 for title in ("attention, D = 16", "one vector, D = 16"):
     influences[title] = nt.influence(models[title], *inputs, of="encoder", directions=8)
@@ -309,12 +311,12 @@ figure("paths", picture)
 # * an attention has four Linears from D to D:           A = 4 (D² + D)
 # * a feed-forward layer goes from D to F and back:      W = 2 D F + F + D
 # * an encoder block has A + W + 2 norms, a decoder block 2 A + W + 3 norms: together 3 A + 2 W + 10 D
-# * each source token and each target token has a row of D numbers, a Linear leads from D to the target tokens, and each
-#   half ends in a norm
+# * each source token and each target token has a row of D numbers in an embedding table, a Linear leads from D to the
+#   target tokens, and each half ends in a norm
 #
 # For example, D = 512 gives A = 4 (512² + 512) = 1,050,624 parameters for one attention. The model of the paper itself
-# has no final norms, and one matrix of V D numbers serves as both tables and as the output Linear, which then has no
-# bias (lesson 03).
+# has no final norms, and one matrix of V D numbers serves as both embedding tables and as the output Linear, which then
+# has no bias (lesson 03).
 
 # %% The architecture, drawn from a model's own modules, and the formula
 figure("architecture", views.architecture(nt.make_model(11, 11, N=2, d_model=16, d_ff=32, h=2)))

@@ -5,8 +5,8 @@
 # Softmax turns these scores into probabilities. Cross-entropy turns the probability of the right token into the loss,
 # the number that training lowers.
 #
-# Both formulas are one line long, and both fail if they are typed as they stand in a book. A logit of 1000 becomes NaN,
-# and a model that is confident and wrong never gets corrected. By the end of this lesson you will be able to write both
+# Both formulas are one line long, and both fail if they are typed in as they stand. A logit of 1000 becomes NaN, and a
+# model that is confident and wrong never gets corrected. By the end of this lesson you will be able to write both
 # functions so that they work for every input, to derive their gradients, and to say what a loss of 4.2 means. The
 # lesson takes about 15 minutes.
 
@@ -98,9 +98,9 @@ claim("nt.Softmax gives both rows the probabilities of the logits 0, -1, -3",
 #
 # Computing p first and then its logarithm is not the same. In float32 a probability below 7e-46 is rounded to 0, and
 # log(0) is -inf. The usual fix, log(p + 1e-9), only hides the problem: the loss never exceeds -log(1e-9) = 20.7, and
-# its derivative fades away. Take two tokens, with p the probability of the right one and z its logit. Then dp/dz = p
-# (1 - p) (section 4), so -log(p + 1e-9) has the derivative -p (1 - p) / (p + 1e-9), where it should be p - 1. For
-# p = 1e-12 that is -0.001 instead of -1. Where the model is confident and wrong, it gets no signal to change.
+# its derivative fades away. Take two tokens, with p the probability of the right one and z its logit. Then
+# dp/dz = p (1 - p) (section 4), so -log(p + 1e-9) has the derivative -p (1 - p) / (p + 1e-9), where it should be p - 1.
+# For p = 1e-12 that is -0.001 instead of -1. Where the model is confident and wrong, it gets no signal to change.
 
 # %% Two tokens, the right one g below the other, in float32
 gaps = np.linspace(0, 150, 301, dtype=np.float32)
@@ -140,9 +140,9 @@ figure("logarithm", picture)
 # %% [markdown]
 # ## 4. The Jacobian
 #
-# Each p_i depends on every z_j of its row. This makes V · V derivatives, the Jacobian J_ij = dp_i/dz_j. Write p_i = e_i
-# / E with e_i = exp(z_i), where E is the sum of all e_j. The logit z_j appears in E, whose derivative is e_j, and it
-# appears in e_i only if i = j. Let [i = j] be 1 if i = j and 0 otherwise. Then the quotient rule gives
+# Each p_i depends on every z_j of its row. This makes V · V derivatives, the Jacobian J_ij = dp_i/dz_j. Write
+# p_i = e_i / E with e_i = exp(z_i), where E is the sum of all e_j. The logit z_j appears in E, whose derivative is e_j,
+# and it appears in e_i only if i = j. Let [i = j] be 1 if i = j and 0 otherwise. Then the quotient rule gives
 #
 #     J_ij = ([i = j] e_i E - e_i e_j) / E² = p_i ([i = j] - p_j)
 #
@@ -162,7 +162,8 @@ claim("J_ij = p_i ([i = j] - p_j)", relative_error(
 claim("J is symmetric, and its rows and columns sum to 0",
       np.abs([J.sum(0), J.sum(1)]).max() < 1e-14 and relative_error(J, J.T) < 1e-14)
 picture = Figure(figsize=(7, 5.2), layout="constrained")
-axes, limit = picture.subplots(), np.abs(J).max()
+axes = picture.subplots()
+limit = np.abs(J).max()
 image = axes.imshow(J, "RdBu_r", vmin=-limit, vmax=limit)
 for (i, j), number in np.ndenumerate(J):
     axes.text(j, i, f"{number:.3f}", ha="center", va="center", color="white" if abs(number) > 0.6 * limit else "black")
@@ -218,8 +219,10 @@ claim("finite differences and the complex step (lesson 02) agree with both backw
 # `nt.CrossEntropyLoss` takes logits and computes both steps at once, with the log-sum-exp of section 3.
 
 # %% The two steps, and the short formula
-criterion, y = nt.CrossEntropyLoss(), np.array([3, 0, 3, 1])
-L, truth = criterion(z, y), np.eye(V)[y]
+criterion = nt.CrossEntropyLoss()
+y = np.array([3, 0, 3, 1])
+L = criterion(z, y)
+truth = np.eye(V)[y]
 dz = criterion.backward()
 claim("L = -(1/N) sum of log p_y",
       relative_error(L, -sum(math.log(p[n, y[n]]) for n in range(N)) / N) < 1e-14, f"{L:.3f}")
@@ -244,9 +247,11 @@ claim("if the right logit is 1000 too low, the loss is 1000 and its derivative -
 logits, targets = rng.standard_normal((3, 6, V)), rng.integers(0, V, (3, 6))
 targets[0, 4:] = -1
 targets[2, 1:] = -1
-criterion, counted = nt.CrossEntropyLoss(ignore_id=-1), targets != -1
+criterion = nt.CrossEntropyLoss(ignore_id=-1)
+counted = targets != -1
 L = criterion(logits, targets)
-p_counted, truth = naive_softmax(logits)[counted], np.eye(V)[targets[counted]]
+p_counted = naive_softmax(logits)[counted]
+truth = np.eye(V)[targets[counted]]
 dz = criterion.backward()
 claim("L is the mean over the targets that count", relative_error(
     L, -sum(math.log(a[b]) for a, b in zip(p_counted, targets[counted])) / 11) < 1e-14, f"{criterion.count} of 18")
@@ -258,7 +263,8 @@ claim("the gradients are (p - truth) / 11 where the target counts, and exactly 0
 #
 # L keeps falling as the right logit rises above the others. It has no minimum, so training can push the logits apart
 # without end. Label smoothing (Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4, with ε = 0.1) gives
-# the fraction ε of the target probability to all tokens equally. By the same steps as before, because q sums to 1 too,
+# the fraction ε of the target probability to all tokens equally. The target of a row is then no longer a single token
+# but a distribution q. The gradient follows by the same steps as before, because q sums to 1 too:
 #
 #     q_i = (1 - ε) [i = y] + ε / V,     L = -(1/N) sum over the rows and i of q_i log p_i,     dz = (p - q) / N
 #
@@ -267,7 +273,8 @@ claim("the gradients are (p - truth) / 11 where the target counts, and exactly 0
 # loss that stops above 0 may have reached its minimum.
 
 # %% Its gradient and its minimum
-smooth, q = nt.CrossEntropyLoss(label_smoothing=0.1), 0.9 * np.eye(V)[y] + 0.1 / V
+smooth = nt.CrossEntropyLoss(label_smoothing=0.1)
+q = 0.9 * np.eye(V)[y] + 0.1 / V
 claim("L = -(1/N) sum of q log p", relative_error(
     smooth(z, y), -sum(q[n, i] * math.log(p[n, i]) for n in range(N) for i in range(V)) / N) < 1e-14)
 claim("dz = (p - q) / N", relative_error(smooth.backward(), (p - q) / N) < 1e-14)
@@ -277,7 +284,8 @@ claim("where p = q the gradient is 0 and L is H(q)", np.abs(smooth.backward()).m
 claim("at 200 other points L is higher", [smooth(np.log(q) + size * rng.standard_normal((N, V)), y) > lowest
                                           for size in (0.01, 0.1, 1, 10) for _ in range(50)])
 picture = Figure(figsize=(8, 4.4), layout="constrained")
-axes, gaps = picture.subplots(), np.linspace(-2, 14, 201)
+axes = picture.subplots()
+gaps = np.linspace(-2, 14, 201)
 for epsilon, style in ((0.0, "C0-"), (0.1, "C1--"), (0.3, "C2-.")):
     curve = [nt.CrossEntropyLoss(epsilon)(gap * np.eye(1, V), [0]) for gap in gaps]
     axes.plot(gaps, curve, style, linewidth=2.5, label=f"ε = {epsilon:g}")

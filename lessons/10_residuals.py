@@ -1,11 +1,12 @@
 # %% [markdown]
 # # 10 Residuals, pre-norm and post-norm
 #
-# In which order do the residual and the norm come? Learners ask this again and again, since the paper's text and the
-# best known code for it give different answers. Both train, yet they are not the same network. This lesson takes the
-# residual connection apart, forward and backward, measures what each order does to the gradient at depths up to 24,
-# and trains both with and without warm-up. Afterwards you can write the backward of either block, and say what the
-# skip path carries. Lesson 08 explains LayerNorm. About 15 minutes.
+# Does the norm come before a sublayer or after it? Learners often ask this, because the text of the 2017 paper and the
+# best known code for it give different answers. Both versions can be trained, but they are not the same network.
+#
+# This lesson derives the backward of a residual connection, measures what each order does to the gradient in stacks of
+# up to 24 blocks, and trains both with and without warm-up. After it you will be able to write the backward of either
+# block, and to say what the skip connection carries. Lesson 08 explains LayerNorm. About 15 minutes.
 
 # %% Imports, and components with random parameters
 import numpy as np
@@ -17,16 +18,17 @@ from numpy_transformer.classroom import claim, figure, lesson, predict, slopes
 lesson.start(__name__)
 rng = np.random.default_rng(10)
 D, F = 6, 10                                # features of a token, hidden features of a feed-forward layer
-x, dy = rng.standard_normal((2, 5, D)), rng.standard_normal((2, 5, D))         # L is the sum of dy * y
+x = rng.standard_normal((2, 5, D))
+dy = rng.standard_normal((2, 5, D))         # the loss L is the sum of dy * y
 
 
-def shaken(module):                         # in float64, and with every parameter random: no γ is 1, no bias 0
+def randomized(module):                     # in float64, with every parameter random: no γ is 1, and no bias is 0
     for parameter in module.astype(np.float64).parameters():
         parameter.data = rng.standard_normal(parameter.data.shape) / D ** 0.5
     return module
 
 
-def apart(a, b):                            # their distance, relative to the size of b
+def relative_error(a, b):                   # the distance between a and b, divided by the norm of b
     return np.linalg.norm(a - b) / np.linalg.norm(b)
 
 
@@ -35,38 +37,42 @@ def cosine(a, b):
 
 
 # %% [markdown]
-# ## 1. One residual
+# ## 1. One residual connection
 #
-# y = x + f(x) (He et al. 2015). x occurs twice: in the skip with slope 1, and inside f. Where a letter occurs twice,
-# the gradients of both places are added:
+# A residual connection adds the input of a layer to its output: y = x + f(x) (He et al. 2015). The first x is called
+# the skip connection, and f(x) the branch. So x appears twice, in the skip with derivative 1 and inside f. Where a
+# variable appears twice, the gradients from both places are added:
 #
 #     dx = dy + f.backward(dy)
 #
-# The slope of the skip is 1, and a slope is multiplied by dy. So the skip brings dy, and not the number 1.
+# A small example: with f(x) = 3 x and dy = 0.5, the branch gives 3 · 0.5 = 1.5, and dx = 0.5 + 1.5 = 2. The derivative
+# of the skip is 1, and a derivative is multiplied by dy, so the skip contributes dy. A common mistake is to add the
+# number 1 instead.
 
-# %% The right dx, and four that are not
+# %% The right dx, and four wrong ones
 predict("y = x + f(x), and f.backward returns zeros: what is dx?", "dy")
-f = shaken(nt.FeedForward(D, F))
+f = randomized(nt.FeedForward(D, F))
 y = x + f(x)
 branch = f.backward(dy)
-f.eval()                                    # what follows only asks for values
+f.eval()                                    # from here on we only need values
 true = slopes(lambda x: np.sum(dy * (x + f(x))), x)
-claim("dx = dy + f.backward(dy)", apart(dy + branch, true) < 1e-13)
+claim("dx = dy + f.backward(dy)", relative_error(dy + branch, true) < 1e-13)
 for wrong, name in ((branch, "f.backward(dy)         the skip is forgotten"),
                     (dy, "dy                     the branch is forgotten"),
-                    (1 + branch, "1 + f.backward(dy)     the slope is not multiplied by dy"),
+                    (1 + branch, "1 + f.backward(dy)     the derivative 1 is not multiplied by dy"),
                     (2 * dy + branch, "2 dy + f.backward(dy)  the skip is added twice")):
-    claim(f"wrong: {name}", apart(wrong, true) > 0.2,
-          f"error {apart(wrong, true):.2f}, cosine {cosine(wrong, true):.2f}")
+    claim(f"wrong: {name}", relative_error(wrong, true) > 0.2,
+          f"relative error {relative_error(wrong, true):.2f}, cosine {cosine(wrong, true):.2f}")
 
 # %% [markdown]
 # ## 2. The two orders
 #
 #     post-norm    x = norm(x + f(x))       the paper's text, section 3.1: LayerNorm(x + Sublayer(x))
-#     pre-norm     x = x + f(norm(x))       the annotated Transformer's code, GPT-2, and most models since
+#     pre-norm     x = x + f(norm(x))       the code of the Annotated Transformer, GPT-2, and most models since
 #
-# A block has two such lines, one with attention and one with the feed-forward layer. Written with a name for each
-# value, and backward from the last line to the first (f.b stands for f.backward):
+# A block has two such lines, one with attention and one with the feed-forward layer. Below, each intermediate value has
+# a name. Read forward from top to bottom, and backward from the last line of forward to its first (f.b stands for
+# f.backward):
 #
 #     pre-norm      a = x + attention(norm1(x))            da = dy + norm2.b(feed_forward.b(dy))
 #                   y = a + feed_forward(norm2(a))         dx = da + norm1.b(attention.b(da))
@@ -77,20 +83,23 @@ for wrong, name in ((branch, "f.backward(dy)         the skip is forgotten"),
 #                   y = norm2(w)                           dx = du + attention.b(du)
 
 # %% Each of these lines as a claim
-pre, post = (shaken(nt.EncoderBlock(D, 2, F, dropout=0.0, norm=norm)) for norm in ("pre", "post"))
-with nt.record(pre) as tape, nt.record(post) as tape_post:         # what each part returns on the way back
-    y_pre, dx_pre = pre(x), pre.backward(dy)
-    y_post, dx_post = post(x), post.backward(dy)
-pre.eval(), post.eval()
+pre, post = (randomized(nt.EncoderBlock(D, 2, F, dropout=0.0, norm=norm)) for norm in ("pre", "post"))
+with nt.record(pre) as tape, nt.record(post) as tape_post:
+    y_pre = pre(x)
+    dx_pre = pre.backward(dy)
+    y_post = post(x)
+    dx_post = post.backward(dy)
+pre.eval()
+post.eval()
 a = x + pre.attention(pre.norm1(x))
-claim("pre-norm:  y = a + feed_forward(norm2(a))", apart(y_pre, a + pre.feed_forward(pre.norm2(a))) < 1e-14)
+claim("pre-norm:  y = a + feed_forward(norm2(a))", relative_error(y_pre, a + pre.feed_forward(pre.norm2(a))) < 1e-14)
 a_post = post.norm1(x + post.attention(x))
 w = a_post + post.feed_forward(a_post)
-claim("post-norm: y = norm2(w)", apart(y_post, post.norm2(w)) < 1e-14)
-norm1, norm2 = (tape[name].gradients[0] for name in ("norm1", "norm2"))
+claim("post-norm: y = norm2(w)", relative_error(y_post, post.norm2(w)) < 1e-14)
+norm1, norm2 = (tape[name].gradients[0] for name in ("norm1", "norm2"))         # what their backward returned
 dw, feed_forward, du, attention = (tape_post[name].gradients[0] for name in (
     "norm2", "feed_forward", "norm1", "attention"))
-for name, line, loss, letter in (
+for name, gradient, loss, variable in (
         ("pre-norm:  da = dy + norm2.b(feed_forward.b(dy))", dy + norm2,
          lambda a: np.sum(dy * (a + pre.feed_forward(pre.norm2(a)))), a),
         ("pre-norm:  dx = da + norm1.b(attention.b(da))", dy + norm2 + norm1, lambda x: np.sum(dy * pre(x)), x),
@@ -98,22 +107,26 @@ for name, line, loss, letter in (
         ("post-norm: da = dw + feed_forward.b(dw)", dw + feed_forward,
          lambda a: np.sum(dy * post.norm2(a + post.feed_forward(a))), a_post),
         ("post-norm: dx = du + attention.b(du)", du + attention, lambda x: np.sum(dy * post(x)), x)):
-    claim(name, apart(line, slopes(loss, letter)) < 1e-12)
+    claim(name, relative_error(gradient, slopes(loss, variable)) < 1e-12)
 true, true_post = (slopes(lambda x: np.sum(dy * block(x)), x) for block in (pre, post))
-claim("nt.EncoderBlock returns these dx", [apart(dx_pre, true) < 1e-12, apart(dx_post, true_post) < 1e-12])
+claim("nt.EncoderBlock returns these dx",
+      [relative_error(dx_pre, true) < 1e-12, relative_error(dx_post, true_post) < 1e-12])
 
 # %% [markdown]
-# Layers that are right can be wired wrongly, and a check of each layer does not notice. Lesson 18 has a published
-# example: the skip led through the norm, norm.b(dy + f.b(dy)).
+# Correct layers can be connected incorrectly, and a check of each single layer does not notice. Lesson 18 has an
+# example from published code, in which the skip goes through the norm as well: norm.b(dy + f.b(dy)).
 #
 # ## 3. The gradient at every block
 #
-# Now the stack. The task: six random digits, and for each place the digit on its left (for the first place the last
-# one). The model: embedding, positions, an encoder with D = 32, a Linear. Nothing is trained yet: matrices are uniform
-# in ±sqrt(6 / (rows + columns)) (Glorot and Bengio 2010), embeddings N(0, 1), biases 0. The third network is the
-# pre-norm one without its skips, x = f(norm(x)).
+# Now we stack blocks. The task is a simple one: given six random digits, predict for each position the digit on its
+# left (for the first position, the last digit). The model consists of an embedding, positions, an encoder with D = 32,
+# and a Linear.
+#
+# In this section nothing has been trained. Matrices are uniform in ±sqrt(6 / (rows + columns)) (Glorot and Bengio
+# 2010), embeddings are N(0, 1), and biases are 0. We compare three networks: pre-norm, post-norm, and the pre-norm
+# network without its skip connections, x = f(norm(x)).
 
-# %% A block without skips, and a model
+# %% A block without skip connections, and a model
 class WithoutSkip(nt.EncoderBlock):
     def forward(self, x, mask=None):
         return self.feed_forward(self.norm2(self.attention(self.norm1(x), mask)))
@@ -122,14 +135,15 @@ class WithoutSkip(nt.EncoderBlock):
         return self.norm1.backward(self.attention.backward(self.norm2.backward(self.feed_forward.backward(dx))))
 
 
-class Reader(nt.Module):                    # digits (B, T) -> logits (B, T, 10)
+class LeftNeighbor(nt.Module):              # digits (B, T) -> logits (B, T, 10)
     def __init__(self, depth, kind, rng):
         rng = np.random.default_rng(rng)
         self.embedding = nt.Embedding(10, 32, scale=True, rng=rng)
         self.positions = nt.SinusoidalPositionalEncoding(32, 6)
         self.encoder = nt.Encoder(depth, 32, 4, 64, 0.0, "post" if kind == "post-norm" else "pre", rng=rng)
-        for block in self.encoder.blocks if kind == "no residual" else ():
-            block.__class__ = WithoutSkip
+        if kind == "no residual":
+            for block in self.encoder.blocks:
+                block.__class__ = WithoutSkip
         self.output = nt.Linear(32, 10, rng=rng)
 
     def forward(self, digits):
@@ -141,68 +155,87 @@ class Reader(nt.Module):                    # digits (B, T) -> logits (B, T, 10)
 
 
 # %% Gradients at every block, before any training
+def through_skips(tape, gradient, kind, depth):
+    """What of the gradient at the top passes down the skips alone, at the input of each block and at the top."""
+    gradients = [gradient]
+    for i in reversed(range(depth)):
+        if kind == "post-norm":             # in post-norm the skips pass through both norms
+            for name in ("norm2", "norm1"):
+                call = tape[f"blocks.{i}.{name}"]
+                call.module(*call.inputs)
+                gradient = call.module.backward(gradient)
+        gradients.insert(0, gradient)
+    return gradients
+
+
 STYLES = {"pre-norm": "C0o-", "post-norm": "C1s--", "no residual": "C2^:"}
-DEPTHS, criterion, digits = (2, 6, 12, 24), nt.CrossEntropyLoss(), rng.integers(0, 10, (32, 6))
-values, gradients, skips, last = {}, {}, {}, {}             # before the first block, and behind each
+DEPTHS = 2, 6, 12, 24
+criterion = nt.CrossEntropyLoss()
+digits = rng.integers(0, 10, (32, 6))
+values, gradients, skips = {}, {}, {}       # by kind and depth: at the input of the stack, and after each block
+last = {}                                   # the gradient norm of one matrix in the last block
 picture = Figure(figsize=(13, 4.6), layout="constrained")
 for axes, (kind, style) in zip(picture.subplots(1, 3, sharey=True), STYLES.items()):
-    for depth, colour in zip(DEPTHS, ("0.75", "0.6", "0.4", style[:2])):
-        run, model = (kind, depth), Reader(depth, kind, rng=10).astype(np.float64)
+    for depth, color in zip(DEPTHS, ("0.75", "0.6", "0.4", style[:2])):
+        model = LeftNeighbor(depth, kind, rng=10).astype(np.float64)
         with nt.record(model.encoder) as tape:
             criterion(model(digits), np.roll(digits, 1, axis=1))
             model.backward(criterion.backward())
+        run = kind, depth
         blocks = [tape[f"blocks.{i}"] for i in range(depth)]
         values[run] = [blocks[0].inputs[0], *(call.output for call in blocks)]
         gradients[run] = [blocks[0].gradients[0], *(call.dy for call in blocks)]
         last[run] = np.linalg.norm(model.encoder.blocks[-1].feed_forward.down.weight.grad)
-        skips[run] = gradients[run][-1:]    # what comes down the skips alone, past every attention and feed-forward
-        for i in reversed(range(depth)):
-            g = skips[run][0]
-            for name in ("norm2", "norm1") if kind == "post-norm" else ():      # these stand in the way
-                tape[f"blocks.{i}.{name}"].module(*tape[f"blocks.{i}.{name}"].inputs)
-                g = tape[f"blocks.{i}.{name}"].module.backward(g)
-            skips[run].insert(0, g)
-        end, lines = np.linalg.norm(tape[""].dy), {"color": colour, "marker": style[2], "markersize": 4}
-        axes.semilogy([np.linalg.norm(g) / end for g in gradients[run]], label=f"{depth} blocks", **lines)
+        skips[run] = through_skips(tape, gradients[run][-1], kind, depth)
+        at_output = np.linalg.norm(tape[""].dy)
+        axes.semilogy([np.linalg.norm(g) / at_output for g in gradients[run]], label=f"{depth} blocks", color=color,
+                      marker=style[2], markersize=4)
     if kind == "pre-norm":
-        deep = tape                         # of 24 blocks, for sections 3 and 4
+        deep = tape                         # the recording of 24 blocks, for this section and the next
     if kind != "no residual":
-        axes.semilogy([np.linalg.norm(g) / end for g in skips[run]], "k--", label="24, skips alone")
-    axes.set(title=kind, xlabel="blocks passed", ylim=(3e-6, 10))
+        axes.semilogy([np.linalg.norm(g) / at_output for g in skips[run]], "k--", label="24 blocks, skips only")
+    axes.set(title=kind, xlabel="blocks applied (0: input)", ylim=(3e-6, 10))
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right")
 picture.axes[0].set_ylabel("norm of the gradient\n(1: at the output of the stack)")
 figure("gradients", picture)
 
 # %% [markdown]
-# The norms alone raise no alarm: none of the curves vanishes or explodes. The dashed lines tell the orders apart.
-# Unroll the pre-norm stack, x_L = x_0 + branch + branch + ...: x_0 stands in x_L with slope 1, however deep it is. Its
-# gradient is that of x_L plus one term for each branch. In post-norm the skips of a block pass two norms, and each norm
-# divides by the deviation of x + f(x), above 1 on average: what the skips bring shrinks geometrically.
+# Backward runs through these pictures from right to left. The norms alone raise no alarm: no curve vanishes or
+# explodes. What distinguishes the two orders are the dashed lines, which show the part of the gradient that passes
+# through the skip connections only.
+#
+# To see why, unroll the pre-norm stack: x_L = x_0 + branch + branch + ... So x_0 appears in x_L with derivative 1,
+# however deep the stack is. The gradient of x_0 is the gradient of x_L plus one term for each branch.
+#
+# In post-norm, the skip connections of a block pass through two norms. Each norm divides by the standard deviation of
+# x + f(x), which is above 1 on average. So the part of the gradient that comes through the skips shrinks geometrically.
 
-# %% What comes down the skips
+# %% What passes through the skip connections
 terms = [deep[f"blocks.{i}.{name}"].gradients[0] for i in range(24) for name in ("norm1", "norm2")]
-claim("pre-norm: gradient at the input = gradient at the top + 48 terms, one for each branch",
-      apart(gradients["pre-norm", 24][-1] + sum(terms), gradients["pre-norm", 24][0]) < 1e-12)
+claim("pre-norm: gradient at the input = gradient after the last block + 48 terms, one for each branch",
+      relative_error(gradients["pre-norm", 24][-1] + sum(terms), gradients["pre-norm", 24][0]) < 1e-12)
 kept = [np.linalg.norm(skips["post-norm", L][0]) / np.linalg.norm(skips["post-norm", L][-1]) for L in DEPTHS]
-claim("post-norm: per block, the skips alone keep between a half and three quarters of it",
+claim("post-norm: in each block, between one half and three quarters of it passes through the skips",
       [0.5 < share ** (1 / L) < 0.75 for share, L in zip(kept, DEPTHS)],
-      ", ".join(f"{L} blocks {share:.0e}" for share, L in zip(kept, DEPTHS)))
+      "of the whole stack: " + ", ".join(f"{L} blocks {share:.0e}" for share, L in zip(kept, DEPTHS)))
 
 # %% [markdown]
 # ## 4. The values at every block
 #
-# In pre-norm each branch adds to the stream x and nobody divides it: its variance grows with depth, and a late branch
-# changes it little. That is why a pre-norm stack ends in a norm. It brings the scale back to 1 and, backward, divides
-# the gradient by the same number: in the picture above it begins at 0.2.
+# In pre-norm, each branch adds to the residual stream x, and nothing divides x. So the variance of x grows with depth,
+# and a late branch changes x only a little. This is why a pre-norm stack ends in a norm. The final norm brings the
+# scale back to 1, and in backward it divides the gradient by the same number. That is why the pre-norm curves in the
+# picture above end at 0.2 on the right, and not at 1.
 #
-# The right picture below shows how much of the values still differs from token to token. Attention gives each token a
-# weighted mean of all. Without a skip these means replace the tokens, and means of means are soon equal, but for
-# rounding (Dong, Cordonnier and Loukas 2021). In post-norm each norm shrinks what is a token's own, while the common
-# part is added anew. In pre-norm nothing divides it; it becomes a smaller part only as the stream grows.
+# The right panel below shows how much of the values still differs from token to token. Attention gives each token a
+# weighted mean of all tokens. Without skip connections these means replace the tokens, and means of means soon become
+# equal, up to rounding (Dong, Cordonnier and Loukas 2021). In post-norm, each norm shrinks what differs between tokens,
+# while each branch adds more of what they share. In pre-norm nothing shrinks the difference. It only becomes a smaller
+# part of a stream that grows.
 
-# %% The stream
-def own(x):                                 # the part that differs from token to token, relative to the whole
+# %% The residual stream
+def token_difference(x):                    # how large the part that differs from token to token is, relative to x
     return np.linalg.norm(x - x.mean(-2, keepdims=True)) / np.linalg.norm(x)
 
 
@@ -210,43 +243,48 @@ picture = Figure(figsize=(12, 4.4), layout="constrained")
 left, right = picture.subplots(1, 2)
 for kind, style in STYLES.items():
     left.plot([x.std() for x in values[kind, 24]], style, markersize=5, label=kind)
-    right.semilogy([own(x) for x in values[kind, 24]], style, markersize=5, label=kind)
-left.set(xlabel="blocks passed", ylabel="deviation of the values", title="Pre-norm: the stream grows")
-right.set(xlabel="blocks passed", ylabel="part that differs between tokens", title="No residual: tokens become equal")
+    right.semilogy([token_difference(x) for x in values[kind, 24]], style, markersize=5, label=kind)
+left.set(xlabel="blocks applied (0: input)", ylabel="standard deviation", title="Pre-norm: the residual stream grows")
+right.set(xlabel="blocks applied (0: input)", ylabel="part that differs\nbetween tokens",
+          title="No residual: all tokens become equal")
 left.legend()
 right.legend()
 figure("stream", picture)
-full = values["pre-norm", 24][24].var()
-claim("pre-norm: the variance grows more than tenfold in 24 blocks", full > 10 * values["pre-norm", 24][0].var(),
-      f"from {values['pre-norm', 24][0].var():.1f} to {full:.0f}")
+before, after = (values["pre-norm", 24][i].var() for i in (0, 24))
+claim("pre-norm: the variance grows more than tenfold in 24 blocks", after > 10 * before,
+      f"from {before:.1f} to {after:.0f}")
 divided = np.linalg.norm(deep[""].dy) / np.linalg.norm(gradients["pre-norm", 24][-1])
-claim("the final norm makes it 1, and divides the gradient by about the deviation",
-      [np.isclose(deep[""].output.var(), 1, rtol=1e-3), np.isclose(divided, full ** 0.5, rtol=0.2)],
-      f"by {divided:.1f}, the deviation is {full ** 0.5:.1f}")
-parts = [own(values[kind, 24][-1]) for kind in STYLES]
-claim("what differs between tokens after 24 blocks: above 0.1, below 0.01, and rounding",
-      parts[0] > 0.1 > 0.01 > parts[1] > 1e-6 > 1e-13 > parts[2], ", ".join(f"{part:.0e}" for part in parts))
+claim("the final norm makes it 1, and divides the gradient by about the standard deviation",
+      [np.isclose(deep[""].output.var(), 1, rtol=1e-3), np.isclose(divided, after ** 0.5, rtol=0.2)],
+      f"by {divided:.1f}, the standard deviation is {after ** 0.5:.1f}")
+parts = [token_difference(values[kind, 24][-1]) for kind in STYLES]
+claim("the part that differs between tokens after 24 blocks: above 0.1 in pre-norm, below 0.01 in post-norm, "
+      "only rounding without residuals", parts[0] > 0.1 > 0.01 > parts[1] > 1e-6 > 1e-13 > parts[2],
+      ", ".join(f"{part:.0e}" for part in parts))
 claim("dW of the last of 24 feed-forward layers is at least twice as large in post-norm as in pre-norm",
       last["post-norm", 24] > 2 * last["pre-norm", 24], f"{last['post-norm', 24]:.2f} and {last['pre-norm', 24]:.2f}")
 
 # %% [markdown]
-# The last claim has a theory behind it. Xiong et al. (2020, theorem 1) bound the gradient of the last feed-forward
-# layer by a number that does not depend on the depth L in post-norm, and that falls like 1 / sqrt(L) in pre-norm. They
-# conclude that post-norm needs small steps at first, a warm-up, and that pre-norm does not.
+# There is a theory about the last claim. Xiong et al. (2020, theorem 1) give a bound for the gradient of the last
+# feed-forward layer. In post-norm this bound does not depend on the depth L; in pre-norm it falls like 1 / sqrt(L).
+# They conclude that post-norm needs small steps at the beginning, that is, a warm-up, and that pre-norm does not.
 #
 # ## 5. Training, with and without warm-up
 #
-# Twelve blocks, Adam, learning rate 0.005, 220 steps of 32 new sequences. With warm-up the rate rises linearly in the
-# first 100 steps. Two losses to compare with: log 10, of a model that knows nothing, and that of a model that knows
-# which digits occur, but not where.
+# We train 12 blocks with Adam and a learning rate of 0.005 for 220 steps, each on 32 new sequences. With warm-up, the
+# learning rate rises linearly during the first 100 steps. Two losses help to read the curves. The first is log 10, the
+# loss of a model that considers all digits equally likely. The second is the loss of a model that knows which digits
+# occur in the sequence, but not where.
 
-# %% Five runs
+# %% Five training runs
 def train(kind, warmup, steps):
-    model, draw, losses = Reader(12, kind, rng=0), np.random.default_rng(0), []
+    model = LeftNeighbor(12, kind, rng=0)
+    batches = np.random.default_rng(0)
     optimizer = nt.Adam(model.parameters(), lr=0.005)
     schedule = nt.ConstantSchedule(optimizer, lr=0.005, warmup=warmup)
+    losses = []
     for _ in range(steps):
-        digits = draw.integers(0, 10, (32, 6))
+        digits = batches.integers(0, 10, (32, 6))
         model.zero_grad()
         losses.append(criterion(model(digits), np.roll(digits, 1, axis=1)))
         model.backward(criterion.backward())
@@ -255,41 +293,47 @@ def train(kind, warmup, steps):
     return np.array(losses)
 
 
-counts = np.array([np.bincount(row, minlength=10) for row in rng.integers(0, 10, (5000, 6))]) / 6
-nothing, which = np.log(10), -np.sum(counts * np.log(np.maximum(counts, 1e-9))) / len(counts)
-picture, end = Figure(figsize=(10, 4.8), layout="constrained"), {}
+shares = np.array([np.bincount(row, minlength=10) for row in rng.integers(0, 10, (5000, 6))]) / 6
+uniform_loss = np.log(10)
+digits_loss = -np.sum(shares * np.log(np.maximum(shares, 1e-9))) / len(shares)      # knows the digits of each sequence
+final_loss = {}
+picture = Figure(figsize=(10, 4.8), layout="constrained")
 axes = picture.subplots()
 for kind, warmup, steps in (("pre-norm", 0, 220), ("pre-norm", 100, 220), ("post-norm", 0, 220),
                             ("post-norm", 100, 220), ("no residual", 0, 110)):
     losses = train(kind, warmup, steps)
-    end[kind, warmup] = losses[-20:].mean()
-    print(f"  {kind:<12} warm-up {warmup:3}   mean loss of the last 20 steps {end[kind, warmup]:.2f}")
+    final_loss[kind, warmup] = losses[-20:].mean()
+    print(f"  {kind:<12} warm-up {warmup:3}   mean loss of the last 20 steps {final_loss[kind, warmup]:.2f}")
+    label, line = (f"{kind}, warm-up", ":") if warmup else (kind, "-")
     axes.plot(np.arange(10, steps + 1), np.convolve(losses, np.ones(10) / 10, "valid"), markevery=(warmup // 10, 20),
-              color=STYLES[kind][:2], marker=STYLES[kind][2], linestyle="-:"[warmup > 0],
-              label=kind + ", warm-up" * (warmup > 0))
-for loss, label in ((nothing, "knows nothing: log 10"), (which, "knows which digits, not where")):
+              color=STYLES[kind][:2], marker=STYLES[kind][2], linestyle=line, label=label)
+for loss, label in ((uniform_loss, "all digits equally likely: log 10"),
+                    (digits_loss, "knows which digits occur, but not where")):
     axes.axhline(loss, color="0.6", linewidth=1)
     axes.text(219, loss + 0.07, label, ha="right", color="0.3", fontsize=11)
-axes.set(xlabel="step", ylabel="loss (mean of 10 steps)", title="12 blocks, Adam, the same learning rate")
+axes.set(xlabel="step", ylabel="loss (mean of 10 steps)", title="12 blocks trained with the same learning rate")
 axes.legend(loc="lower left")
 figure("training", picture)
-claim("pre-norm learns the task, with and without warm-up", max(end["pre-norm", 0], end["pre-norm", 100]) < 0.5)
-claim("post-norm without warm-up stays where it knows nothing", abs(end["post-norm", 0] - nothing) < 0.1)
-claim("so does the network without residuals", abs(end["no residual", 0] - nothing) < 0.1)
-claim("post-norm with warm-up learns, but more slowly", which < end["post-norm", 100] < 2)
+claim("pre-norm learns the task, with and without warm-up",
+      max(final_loss["pre-norm", 0], final_loss["pre-norm", 100]) < 0.5)
+claim("post-norm without warm-up stays near log 10", abs(final_loss["post-norm", 0] - uniform_loss) < 0.1)
+claim("so does the network without residuals", abs(final_loss["no residual", 0] - uniform_loss) < 0.1)
+claim("post-norm with warm-up learns, but more slowly", digits_loss < final_loss["post-norm", 100] < 2)
 
 # %% [markdown]
-# Two other seeds gave the same order. But this is one task, one depth and one rate: at a rate of 0.001 post-norm learns
-# without warm-up, too, if slowly; after 400 steps its loss is 1.6. The Transformer of 2017 was post-norm, with six
-# blocks on each side and a warm-up.
+# Two other seeds gave the same order. Still, this is one task, one depth and one learning rate. At a learning rate of
+# 0.001, post-norm learns without warm-up too, if slowly: after 400 steps its loss is 1.6. The Transformer of 2017 was a
+# post-norm network with six blocks on each side, and it was trained with a warm-up.
 #
 # ## Exercises
 #
 # 1. Why are the gradients of skip and branch added, and not averaged? Answer with the chain rule of lesson 02.
-# 2. Predict: a branch ends in a Linear whose weight and bias are 0. What are y, dx, and dW of that Linear?
-# 3. Write the backward of x = norm_b(x + f(norm_a(x))), a norm before and a norm after.
-# 4. Find the bug: `x += f(x)` in place gives the right y, and dx. What has f remembered, and what is wrong?
-# 5. A pre-norm stack of 24 blocks loses its final norm. By which factor does the gradient at its top change?
-# 6. Adam's first step is the same for a gradient 1000 times as large. What does that mean for the reason given above?
+# 2. Predict: a branch ends in a Linear whose weight and bias are 0. What are y, dx, and the dW of that Linear?
+# 3. Write the backward of x = norm_b(x + f(norm_a(x))), with one norm before f and one after the sum.
+# 4. Find the bug: `x += f(x)` works in place, and gives the right y and the right dx. What has f saved for its
+#    backward, and which result is wrong?
+# 5. We remove the final norm of a pre-norm stack of 24 blocks. By which factor does the gradient at its top change?
+# 6. Adam's first step is the same for a gradient 1000 times as large. What does this mean for the reason that
+#    Xiong et al. give?
 #
 # With a checker (`numpy-transformer exercise check NN`): 10.1, 10.2, 10.3, 10.4, 10.5, 10.6, 10.7.

@@ -1,15 +1,17 @@
 # %% [markdown]
 # # 11 An encoder that classifies
 #
-# Is a review for the film or against it? An encoder reads the whole text, each word in view of all others. The mean
-# of its vectors stands for the text, and one number, the logit, is the answer. Note 001 of the course trains such a
-# model on film reviews (the data set is that of Maas et al. 2011). This lesson takes its lines one by one, forward and
-# backward: the mean, the padding that gets into it, the loss of a logit. At the end a small one learns a language in
-# which the words alone tell nothing, and is asked which words moved it.
+# Does a film review recommend the film or not? An encoder reads the whole text, and every word can attend to every
+# other word. The mean of its output vectors represents the text, and one number computed from this mean, the logit, is
+# the answer. Note 001 of the course trains such a model on film reviews (the data set is that of Maas et al. 2011).
 #
-# Afterwards you can write a masked mean and its backward, compute the loss of any logit, say what padding does where
-# it is not hidden, tell accuracy from loss, and explain what the initial weights do to the first steps. Lessons 05
-# (attention), 06 (masks) and 10 (the block) come first. About 15 minutes.
+# This lesson goes through the model line by line, forward and backward: the mean, the padding that can get into it, and
+# the loss of a logit. Then a small model learns a language in which word counts carry no information, and we measure
+# which words decided its answers.
+#
+# After the lesson you will be able to write a masked mean and its backward, compute the loss of any logit without
+# overflow, say what padding does if it is not hidden, distinguish accuracy from loss, and explain how the initial
+# weights affect the first steps. Read lessons 05 (attention), 06 (masks) and 10 (the block) first. About 15 minutes.
 
 # %% The model of the note, and a small one
 import copy
@@ -27,180 +29,210 @@ from numpy_transformer.classroom import claim, figure, lesson, predict
 lesson.start(__name__)
 rng = np.random.default_rng(11)
 note = nt.SequenceClassifier(10_001, d_model=64, num_heads=4, num_layers=2, d_ff=256, hidden=64, max_len=200, rng=11)
-B, T, V, D, F = 3, 6, 9, 8, 12              # texts, tokens, words and PAD, features, width of the feed-forward layer
-ids = np.array([[5, 3, 8, 5, 4, 2], [5, 4, 7, 0, 0, 0], [1, 6, 2, 7, 0, 0]])         # 0 is PAD
-real, labels = ids != data.PAD, np.array([1.0, 0, 1])
+B, T, V, D, F = 3, 6, 9, 8, 12              # texts, tokens, vocabulary with PAD, features, features inside feed-forward
+ids = np.array([[5, 3, 8, 5, 4, 2], [5, 4, 7, 0, 0, 0], [1, 6, 2, 7, 0, 0]])         # 0 is PAD, the padding token
+token_mask = ids != data.PAD                # True at real tokens
+labels = np.array([1.0, 0, 1])
 
 
-def apart(a, b):                            # their distance, relative to the size of b
+def relative_error(a, b):                   # the distance between a and b, divided by the norm of b
     return np.linalg.norm(a - np.asarray(b)) / np.linalg.norm(b)
 
 
-def randomise(model):                       # no gamma stays 1, no bias 0; no dropout, so that equalities can be seen
+def randomize(model):                       # no γ stays 1, no bias 0; eval() switches dropout off, so results repeat
     for parameter in model.astype(np.float64).eval(remember=True).parameters():
         parameter.data = (parameter.data == 1) + rng.standard_normal(parameter.data.shape) / math.sqrt(D)
     return model
 
 
-small = randomise(nt.SequenceClassifier(V, D, num_heads=2, num_layers=2, d_ff=F, hidden=5, max_len=20))
+small = randomize(nt.SequenceClassifier(V, D, num_heads=2, num_layers=2, d_ff=F, hidden=5, max_len=20))
 
 # %% [markdown]
-# ## 1. Six lines
+# ## 1. The model in six lines
 #
 #     x = sqrt(D) E[ids] + P        embedding and sinusoid: lessons 03 and 04
-#     h = blocks(x)                 post-norm with eps = 1e-6, each row in view of all: lessons 05 to 10
+#     h = blocks(x)                 post-norm with eps = 1e-6, every token attends to all: lessons 05 to 10
 #     m = mean of h_t over the real tokens t
-#     a = relu(m W1 + b1)           dropout behind it while training
+#     a = relu(m W1 + b1)           followed by dropout during training
 #     z = a w2 + b2                 one number for the whole text, the logit
-#     L = mean over the texts of log(1 + exp(z)) - t z          the label t: 1 for the film, 0 against it
+#     L = mean over the texts of log(1 + exp(z)) - t z          the label t is 1 for a positive review, 0 for a negative
 #
-# The answer is "for" where z > 0. The note has 10,000 words and one more id for padding, D = 64, 4 heads, 256 features
-# inside the feed-forward layer, two blocks, 64 features in a. A Linear from n to k features has n k + k parameters, a
-# LayerNorm has 2 D, the sinusoid P has none.
+# The model answers "positive" if z > 0. The note uses 10,000 words and one more id for padding, D = 64, 4 heads, 256
+# features inside the feed-forward layer, two blocks, and 64 features in a. A Linear from n to k features has n k + k
+# parameters and a LayerNorm has 2 D. The sinusoid P has none.
 
-# %% Parameters counted, and the lines in loops
-def linear(n, k):
+# %% The parameters are counted, and each line is computed in loops
+def linear(n, k):                           # the number of parameters of a Linear
     return n * k + k
 
 
 block = 4 * linear(64, 64) + linear(64, 256) + linear(256, 64) + 2 * 2 * 64
 counted = {"E": 10_001 * 64, "blocks": 2 * block, "W1, b1": linear(64, 64), "w2, b2": linear(64, 1)}
-predict("E has 10,001 rows of 64. How many of seven parameters are in E, roughly?", 6)
+predict("E has 10,001 rows of 64. About how many of every seven parameters are in E?", 6)
 print(f"  {counted}")
 total = sum(counted.values())
-claim("the count by hand is that of the model", total == note.num_parameters(), f"{total:,}")
-claim("and the last line of its summary", f"{total:,}" in note.summary().splitlines()[-1])
+claim("the model has as many parameters as we count by hand", total == note.num_parameters(), f"{total:,}")
+claim("and its summary ends with the same number", f"{total:,}" in note.summary().splitlines()[-1])
 criterion = nt.BinaryCrossEntropyLoss()
 with nt.record(small) as tape:
     z = small(ids)
     loss = criterion(z, labels)
     small.backward(criterion.backward())
-E, (W1, b1, w2, b2) = small.embedding.weight.data, (p.data for p in (
-    small.hidden.weight, small.hidden.bias, small.output.weight, small.output.bias))
-wave = [[(math.cos if i % 2 else math.sin)(t / 10000 ** ((i - i % 2) / D)) for i in range(D)] for t in range(T)]
-claim("x = sqrt(D) E[ids] + P", apart(tape["encoder"].inputs[0], [
-    [math.sqrt(D) * E[ids[b, t]] + wave[t] for t in range(T)] for b in range(B)]) < 1e-13)
+E = small.embedding.weight.data
+W1, b1 = small.hidden.weight.data, small.hidden.bias.data
+w2, b2 = small.output.weight.data, small.output.bias.data
+sinusoid = [[(math.cos if i % 2 else math.sin)(t / 10000 ** ((i - i % 2) / D)) for i in range(D)] for t in range(T)]
+claim("x = sqrt(D) E[ids] + P", relative_error(tape["encoder"].inputs[0], [
+    [math.sqrt(D) * E[ids[b, t]] + sinusoid[t] for t in range(T)] for b in range(B)]) < 1e-13)
 h = tape["encoder"].output
 m = np.array([sum(h[b, t] for t in range(T) if ids[b, t]) / sum(ids[b, t] > 0 for t in range(T)) for b in range(B)])
 claim("z = relu(m W1 + b1) w2 + b2",
-      apart(z, [np.maximum(m[b] @ W1 + b1, 0) @ w2[:, 0] + b2[0] for b in range(B)]) < 1e-13)
+      relative_error(z, [np.maximum(m[b] @ W1 + b1, 0) @ w2[:, 0] + b2[0] for b in range(B)]) < 1e-13)
 claim("L = mean of log(1 + exp(z)) - t z",
       abs(loss - sum(math.log(1 + math.exp(z[b])) - labels[b] * z[b] for b in range(B)) / B) < 1e-13)
 
 # %% [markdown]
 # ## 2. No causal mask
 #
-# A decoder hides what comes later, since it has to foretell it (lesson 12). Here nothing in the text is to be foretold,
-# and a later word may turn an earlier one round: "great, said nobody". So each row of h follows every word of its text,
-# on both sides. `nt.influence` moves one input at a time and sees which outputs move (lesson 06).
+# A decoder hides later tokens because it has to predict them (lesson 12). A classifier predicts no token of the text,
+# and a later word may change the meaning of an earlier one, as in "great, said no one". So here each row of h may
+# depend on every word of its text, on both sides. `nt.influence` changes one input at a time, and reports which outputs
+# change (lesson 06).
 
-# %% What follows what
+# %% Which output depends on which token
 word = rng.standard_normal((T, D))
-encoder, decoder = nt.influence(small.encoder, word), nt.influence(small.encoder, word, nt.causal_mask(T))
-claim("encoder: every output follows every token", encoder > 0)
-claim("with a causal mask, as in a decoder, none follows a later one", (decoder > 0) == np.tri(T, dtype=bool))
-follows = nt.influence(small.encoder, word, real[1][None, None, None]) > 0
-claim("padding: no word follows it, it follows the words", follows == (real[1] | np.eye(T, dtype=bool)))
+encoder = nt.influence(small.encoder, word)
+decoder = nt.influence(small.encoder, word, nt.causal_mask(T))
+claim("encoder: every output depends on every token", encoder > 0)
+claim("with a causal mask, as in a decoder, no output depends on a later token",
+      (decoder > 0) == np.tri(T, dtype=bool))
+depends = nt.influence(small.encoder, word, token_mask[1][None, None, None]) > 0
+claim("padding: no word depends on a padding token, but padding tokens depend on the words",
+      depends == (token_mask[1] | np.eye(T, dtype=bool)))
 
 # %% [markdown]
 # ## 3. One vector for a text
 #
-# Let r_t = 1 at a real token and 0 at PAD, and n = sum of r_t. The mean and its slope in one entry of x:
+# Let r_t = 1 at a real token and 0 at a padding token, and n = sum of r_t. The mean, and its derivative with respect to
+# one entry of x, are
 #
 #     y = (sum over t of r_t x_t) / n,        dy_i / dx_ti = r_t / n,        hence  dx_t = r_t dy / n
 #
-# Each real token receives the same gradient, whatever its word is; PAD receives exactly 0. A token of a short text has
-# a larger share than one of a long text. That tokens are not all moved alike is the work of the blocks below: on the
-# way back through them the gradients come apart. A text without real tokens has n = 0: the mean over nothing is
-# defined as 0, with gradient 0.
+# Each real token receives the same gradient, whatever its word is, and a padding token receives exactly 0. A token of a
+# short text receives a larger share than a token of a long text. If all tokens receive the same gradient here, how can
+# the model treat them differently? On the way back through the blocks, attention and the other layers change the
+# gradient of each token differently. A text without real tokens has n = 0. We define the mean over no tokens as 0, with
+# gradient 0.
 #
-# A mean knows no order, and neither do blocks without a causal mask: if the words change places, the rows of h change
-# places with them. Only P tells who stands where. Without it the model is one of a bag of words.
+# A mean does not depend on the order of its terms, and blocks without a causal mask do not depend on it either: if two
+# words change places, their rows of h change places with them. Only P carries information about positions. Without P,
+# the model sees a text as a bag of words.
 
 # %% The mean forward and backward, in loops and in the model
-mean, x, dy = nt.MaskedMean(), rng.standard_normal((B, T, D)), rng.standard_normal((B, D))
-predict("dy = (6, 3), for a text of three real tokens and two PAD. dx of a real token?", (2, 1))
-y, n = mean(x, real), real.sum(1)
-claim("y = sum of the real x_t / n",
-      apart(y, [sum(x[b, t] for t in range(T) if real[b, t]) / n[b] for b in range(B)]) < 1e-13)
+mean = nt.MaskedMean()
+x = rng.standard_normal((B, T, D))
+dy = rng.standard_normal((B, D))
+predict("a text has three real tokens and two padding tokens, and dy = (6, 3): dx of a real token?", (2, 1))
+y = mean(x, token_mask)
+n = token_mask.sum(1)
+claim("y = sum of the real x_t / n", relative_error(
+    y, [sum(x[b, t] for t in range(T) if token_mask[b, t]) / n[b] for b in range(B)]) < 1e-13)
 dx = mean.backward(dy)
-claim("dx_t = dy / n at real tokens", [apart(dx[b, t], dy[b] / n[b]) < 1e-13 for b, t in zip(*real.nonzero())])
-claim("dx_t = 0 at PAD, exactly", dx[~real] == 0)
-claim("finite differences and the complex step agree", nt.gradcheck(nt.MaskedMean(), x, real).ok)
-claim("a text of nothing but PAD has mean 0", np.array_equal(mean(x, real & False), np.zeros((B, D))))
+claim("dx_t = dy / n at real tokens",
+      [relative_error(dx[b, t], dy[b] / n[b]) < 1e-13 for b, t in zip(*token_mask.nonzero())])
+claim("dx_t = 0 at padding tokens, exactly", dx[~token_mask] == 0)
+claim("finite differences and the complex step agree", nt.gradcheck(nt.MaskedMean(), x, token_mask).ok)
+no_tokens = np.zeros((B, T), bool)
+claim("a text of padding tokens only has mean 0", np.array_equal(mean(x, no_tokens), np.zeros((B, D))))
 mean.forget()
 dh, dx, dm = tape["encoder"].dy, tape["encoder"].gradients[0], tape["pool"].dy
-claim("in the model: each real row of h receives dm / n", apart(dh[real], (dm / n[:, None]).repeat(n, 0)) < 1e-13)
-claim("below the blocks the tokens' gradients differ", [apart(dx[b, 0], dx[b, 1]) > 0.1 for b in range(B)])
-claim("PAD's row of E has gradient 0, exactly", (small.embedding.weight.grad[0] == 0) & (dx[~real] == 0).all())
-report = nt.gradcheck(copy.deepcopy(small), ids, directions=2)      # two random directions in each array
-claim("differences confirm the gradients of all parameters", report.ok, f"{len(report.rows)} arrays")
-blind, other = copy.deepcopy(small).eval(), ids[:1, [4, 2, 0, 5, 1, 3]]
-claim("another order of the words has another logit", abs(blind(other)[0] - z[0]) > 1e-3,
-      f"{z[0]:.3f} and {blind(other)[0]:.3f}")
-blind.positions = None
-claim("without P it has the same", abs(blind(other)[0] - blind(ids[:1])[0]) < 1e-13, f"{blind(other)[0]:.3f}")
+claim("in the model, each real row of h receives dm / n",
+      relative_error(dh[token_mask], (dm / n[:, None]).repeat(n, 0)) < 1e-13)
+claim("below the blocks, the gradients of the tokens differ",
+      [relative_error(dx[b, 0], dx[b, 1]) > 0.1 for b in range(B)])
+claim("the row of PAD in E has gradient 0, exactly",
+      (small.embedding.weight.grad[0] == 0) & (dx[~token_mask] == 0).all())
+report = nt.gradcheck(copy.deepcopy(small), ids, directions=2)      # along two random directions in each array
+claim("finite differences and the complex step confirm the gradients of all parameters", report.ok,
+      f"{len(report.rows)} arrays")
+model = copy.deepcopy(small).eval()
+reordered = ids[:1, [4, 2, 0, 5, 1, 3]]
+claim("reordering the words changes the logit", abs(model(reordered)[0] - z[0]) > 1e-3,
+      f"{z[0]:.3f} and {model(reordered)[0]:.3f}")
+model.positions = None
+claim("without P it does not", abs(model(reordered)[0] - model(ids[:1])[0]) < 1e-13, f"{model(reordered)[0]:.3f}")
 
 # %% [markdown]
-# ## 4. Padding that nobody hides
+# ## 4. Padding that is not hidden
 #
-# The note gives its model no mask. PAD is then a word like others, and comes in by two doors: the words **attend** to
-# it, and the mean **averages** over it, y = sum of all x_t / T. What a text's logit is then depends on T, on the texts
-# that happen to stand beside it. The note fills all texts up to 200, so that T at least is always the same. Backward,
-# each token receives dy / T, PAD as much as a word, and the row of PAD in E is trained.
+# The note gives its model no mask. The model then treats the padding token like any other word, and padding enters the
+# result in two ways: the words **attend** to it, and the mean **averages** over it, y = sum of all x_t / T. As a
+# consequence, the logit of a text depends on T, and so on the other texts in its batch. (The note pads or cuts all
+# texts to 200 tokens, so that at least T is always the same.) In backward each token receives dy / T, padding tokens as
+# much as words, and the row of PAD in E is trained.
 #
-# `mask_padding=False` reproduces the note. Section 8 opens each door alone, with a trained model.
+# `mask_padding=False` reproduces the note. Section 8 measures each of the two ways by itself, in a trained model.
 
-# %% The same text, alone and beside a longer one
-careless = nt.SequenceClassifier(V, D, num_heads=2, num_layers=2, d_ff=F, hidden=5, max_len=20, mask_padding=False)
-careless.astype(np.float64).eval(remember=True).load_state_dict(small.state_dict())
-for name, model in (("PAD hidden", small.eval()), ("PAD not hidden", careless)):
-    moved = abs(model(ids[1:2, :3])[0] - model(ids)[1])
-    good = model is small
-    claim(f"{name}: the text of 3 words has {'the same' if good else 'another'} logit when filled up to 6",
-          (moved < 1e-13) == good, f"it moves by {moved:.1e}")
-predict("PAD not hidden: a text of 3 words, filled up to 6. Which part of dm does each word receive?", "1/6")
-careless.forget()
-with nt.record(careless) as tape:
-    criterion(careless(ids), labels)
-    careless.backward(criterion.backward())
+# %% The same text, by itself and next to a longer one
+unmasked = nt.SequenceClassifier(V, D, num_heads=2, num_layers=2, d_ff=F, hidden=5, max_len=20, mask_padding=False)
+unmasked.astype(np.float64).eval(remember=True).load_state_dict(small.state_dict())
+small.eval()
+change = abs(small(ids[1:2, :3])[0] - small(ids)[1])
+claim("padding hidden: a text of 3 words has the same logit when it is padded to 6", change < 1e-13,
+      f"it changes by {change:.1e}")
+change = abs(unmasked(ids[1:2, :3])[0] - unmasked(ids)[1])
+claim("padding not hidden: its logit is different when it is padded to 6", change >= 1e-13,
+      f"it changes by {change:.1e}")
+predict("padding not hidden, a text of 3 words padded to 6: what part of dm does each word receive?", "1/6")
+unmasked.forget()
+with nt.record(unmasked) as tape:
+    criterion(unmasked(ids), labels)
+    unmasked.backward(criterion.backward())
 dh, dm = tape["encoder"].dy, tape["pool"].dy
-claim("each token receives dm / T, PAD too", [apart(dh[b, t], dm[b] / T) < 1e-13 for b, t in np.ndindex(B, T)])
-claim("and PAD's row of E is trained", np.abs(careless.embedding.weight.grad[0]).min() > 0)
+claim("each token receives dm / T, a padding token too",
+      [relative_error(dh[b, t], dm[b] / T) < 1e-13 for b, t in np.ndindex(B, T)])
+claim("and the row of PAD in E has a gradient", np.abs(unmasked.embedding.weight.grad[0]).min() > 0)
 
 # %% [markdown]
 # ## 5. The loss of a logit
 #
-# p = σ(z) = 1 / (1 + exp(-z)) is the probability of t = 1. Its logarithm, and that of 1 - p = 1 / (1 + exp(z)):
+# The model's probability of t = 1 is p = σ(z) = 1 / (1 + exp(-z)), and 1 - p = 1 / (1 + exp(z)). From their logarithms
+# we get the loss and its derivative:
 #
 #     -log p = log(1 + exp(-z)) = log((exp(z) + 1) / exp(z)) = log(1 + exp(z)) - z,      -log(1 - p) = log(1 + exp(z))
 #     -t log p - (1 - t) log(1 - p) = log(1 + exp(z)) - t z
-#     slope in z:  exp(z) / (1 + exp(z)) - t = σ(z) - t,      so for the mean over N texts  dz = (σ(z) - t) / N
+#     derivative:  exp(z) / (1 + exp(z)) - t = σ(z) - t,      so for the mean over N texts  dz = (σ(z) - t) / N
 #
-# In floating point the first form fails: from z = 17 on (37 in float64) p is rounded to 1, and log(1 - p) is
-# -inf. The second form fails above 709, where exp overflows. What holds for every z takes the larger part out of the
-# logarithm:
+# For z = 2 and t = 1, p is 0.88, the loss is log(1 + exp(2)) - 2 = 0.127, and the derivative is 0.88 - 1 = -0.12.
+#
+# In floating point, the form with log p and log(1 - p) fails for large logits: from z = 17 on in float32 (37 in
+# float64), p is rounded to 1, and log(1 - p) is -inf. The form log(1 + exp(z)) - t z fails above z = 709, where exp
+# overflows. A form that works for every z takes the larger term out of the logarithm:
 #
 #     log(1 + exp(z)) = max(z, 0) + log(1 + exp(-|z|))
 #
-# That is why models here return logits, and the sigmoid lies in the loss.
+# This is why the models here return logits, and why the sigmoid is a part of the loss.
 
-# %% Three forms against 500 digits, and the slope
+# %% Three forms are compared with 500-digit arithmetic
 getcontext().prec = 500                     # digits: enough for the first form
-z, t = np.array([-1000.0, -40, -1.5, 0, 2, 20, 40, 1000]), np.array([1.0, 0, 1, 1, 0.3, 0, 0, 0])
+z = np.array([-1000.0, -40, -1.5, 0, 2, 20, 40, 1000])
+t = np.array([1.0, 0, 1, 1, 0.3, 0, 0, 0])
 p = [1 / (1 + (-Decimal(value)).exp()) for value in z]
 exact = [float(-Decimal(b) * a.ln() - (1 - Decimal(b)) * (1 - a).ln()) for a, b in zip(p, t)]
-predict("z = 0. What is the loss, whatever the label?", "log 2")
+predict("z = 0: what is the loss, whatever the label is?", "log 2")
 with np.errstate(all="ignore"):
     rounded = 1 / (1 + np.exp(-z))
-    by_p, by_exp = -t * np.log(rounded) - (1 - t) * np.log(1 - rounded), np.log(1 + np.exp(z)) - t * z
+    by_p = -t * np.log(rounded) - (1 - t) * np.log(1 - rounded)
+    by_exp = np.log(1 + np.exp(z)) - t * z
 stable = np.array([criterion.eval()(z[i:i + 1], t[i:i + 1]) for i in range(len(z))])
-for name, losses in zip(("z", "500 digits", "by p", "by exp(z)", "stable"), (z, exact, by_p, by_exp, stable)):
+for name, losses in zip(("z", "500 digits", "with log p", "with exp(z)", "stable"), (z, exact, by_p, by_exp, stable)):
     print(f"  {name:<11}" + "".join(f"{value:10.4g}" for value in losses))
-claim("the stable form is right for all", np.allclose(stable, exact, rtol=1e-13, atol=0))
-claim("by p: no number at -1000, 40 and 1000", (~np.isfinite(by_p)) == (np.abs(z) == 1000) | (z == 40))
-claim("by exp(z): none at 1000, nothing is left of a small loss", np.isinf(by_exp[-1]) and by_exp[1] == 0 < exact[1])
-claim("p is 1 from z = 17 on in float32, from 37 on in float64", [
+claim("the stable form is right for every z", np.allclose(stable, exact, rtol=1e-13, atol=0))
+claim("with log p: infinite at z = -1000, 40 and 1000",
+      np.isinf(by_p) == (np.abs(z) == 1000) | (z == 40))
+claim("with exp(z): infinite at z = 1000, and a very small loss is rounded to 0",
+      np.isinf(by_exp[-1]) and by_exp[1] == 0 < exact[1])
+claim("p is rounded to 1 from z = 17 on in float32, from 37 on in float64", [
     (1 / (1 + np.exp(-dtype(s))) == 1) == (s >= first) for dtype, first in ((np.float32, 17), (np.float64, 37))
     for s in range(50)])
 criterion.train()(z, t)
@@ -210,44 +242,53 @@ report = nt.gradcheck(nt.BinaryCrossEntropyLoss(), z[2:6], np.array([1, 0, 1, 0]
 claim("finite differences and the complex step agree", report.ok)
 
 # %% [markdown]
-# **Two logits, or one.** A class each, z0 and z1, and softmax (lesson 01): p1 = exp(z1) / (exp(z0) + exp(z1)), and with
-# both divided by exp(z1) it is 1 / (1 + exp(z0 - z1)) = σ(z1 - z0). So it is the model with the one logit z = z1 - z0,
-# that is w2 = column 1 - column 0. The same loss, and backward dz1 = dz, dz0 = -dz: the sum of both logits never
-# receives a gradient.
+# **One logit or two?** A model could also return one logit for each class, z0 and z1, followed by softmax (lesson 01):
+# p1 = exp(z1) / (exp(z0) + exp(z1)). Dividing both by exp(z1) gives 1 / (1 + exp(z0 - z1)) = σ(z1 - z0). So it is the
+# same model as one with the single logit z = z1 - z0, whose w2 is column 1 minus column 0. It has the same loss, and in
+# backward dz1 = dz and dz0 = -dz: the sum of the two logits never receives a gradient.
 
-# %% Two models, one function
-two = randomise(nt.SequenceClassifier(V, D, 2, 2, F, num_classes=2, hidden=5, max_len=20))
-one, entropy = copy.deepcopy(small).eval(remember=True), nt.CrossEntropyLoss()
+# %% Two models that compute the same function
+two = randomize(nt.SequenceClassifier(V, D, 2, 2, F, num_classes=2, hidden=5, max_len=20))
+one = copy.deepcopy(small).eval(remember=True)
 W, b = two.output.weight.data, two.output.bias.data
 one.load_state_dict(two.state_dict() | {"output.weight": W[:, 1:] - W[:, :1], "output.bias": b[1:] - b[:1]})
-one.zero_grad(), two.zero_grad()
-z, pair = one(ids), two(ids)
-claim("z = z1 - z0", apart(z, pair[:, 1] - pair[:, 0]) < 1e-13)
-claim("the same loss", abs(criterion(z, labels) - entropy(pair, labels.astype(int))) < 1e-13)
-dz, dpair = criterion.backward(), entropy.backward()
-claim("dz1 = dz, dz0 = -dz", apart(dpair, np.stack([-dz, dz], 1)) < 1e-13)
-one.backward(dz), two.backward(dpair)
-claim("and the same gradients in all that lies below", [np.allclose(p.grad, q.grad, rtol=1e-10, atol=1e-14) for (
-    name, p), q in zip(one.named_parameters(), two.parameters()) if not name.startswith("output")])
+one.zero_grad()
+two.zero_grad()
+z = one(ids)
+both_logits = two(ids)
+claim("z = z1 - z0", relative_error(z, both_logits[:, 1] - both_logits[:, 0]) < 1e-13)
+cross_entropy = nt.CrossEntropyLoss()
+claim("both have the same loss",
+      abs(criterion(z, labels) - cross_entropy(both_logits, labels.astype(int))) < 1e-13)
+dz = criterion.backward()
+dlogits = cross_entropy.backward()
+claim("dz1 = dz, dz0 = -dz", relative_error(dlogits, np.stack([-dz, dz], 1)) < 1e-13)
+one.backward(dz)
+two.backward(dlogits)
+claim("all layers below have the same gradients", [
+    np.allclose(p.grad, q.grad, rtol=1e-10, atol=1e-14)
+    for (name, p), q in zip(one.named_parameters(), two.parameters()) if not name.startswith("output")])
 
 # %% [markdown]
-# ## 6. A language in which words tell nothing
+# ## 6. A language in which word counts carry no information
 #
-# A clause says of one of five things that it is, or is not, good or bad: "the film is not bad". A text has two clauses
-# of opposite meaning, and its label is what the stronger one means:
+# To show what attention adds to counting words, we make up a language. A clause says of one of five things that it is,
+# or is not, good or bad: "the film is not bad". A text has two clauses of opposite meaning, and its label is the
+# meaning of the stronger clause:
 #
 #     WEAK but STRONG        although WEAK STRONG        STRONG although WEAK
 #
-# Let both clauses change roles: the same words, the other label. So each bag of words occurs equally often with either
-# label, and nothing that looks at the bag alone can be right in more than half. A quarter of all pairs of clauses is
-# kept for the test, in every form and both orders. Note 001's model, made small (D = 32, two heads, no dropout), reads
-# the rest five times, as in the note. A pair that it has not met must be put together from clauses that it has.
+# If the two clauses exchange their roles, the words stay the same and the label changes. So each bag of words occurs
+# equally often with either label, and no method that sees only the bag can be right on more than half of the texts. A
+# quarter of all pairs of clauses is held out, in every form and in both orders. A small version of note 001's model
+# (D = 32, two heads, no dropout) is trained on the rest for five epochs, as in the note. A held-out text consists of
+# clauses that the model knows, in a pair that it has never seen.
 
-# %% The language, the bag and the model
+# %% The language, the baseline and the model
 good, bad = "fine fresh good great".split(), "bad dull poor weak".split()
 clauses = [(f"the {thing} is {'not ' * negated}{adjective}", thing, (adjective in good) ^ negated)
            for thing in "cast film plot score story".split() for negated in (0, 1) for adjective in good + bad]
-texts = [(form.format(weak=weak, strong=strong), label, (i + j) % 4 == 0)
+texts = [(form.format(weak=weak, strong=strong), label, (i + j) % 4 == 0)       # text, label, whether it is held out
          for form in ("{weak} but {strong}", "although {weak} {strong}", "{strong} although {weak}")
          for i, (weak, thing, opposite) in enumerate(clauses) for j, (strong, other, label) in enumerate(clauses)
          if thing != other and label != opposite]
@@ -258,31 +299,38 @@ def encode(text):
     return np.array([words.index(word) for word in text.split()])
 
 
-def share(z, labels):                       # of right answers: the accuracy
+def accuracy(z, labels):                    # the share of logits on the right side of 0
     return np.mean((z > 0) == labels)
 
 
-learn, test = ([(encode(text), label) for text, label, kept in texts if kept == wanted] for wanted in (False, True))
+training, held_out = ([(encode(text), label) for text, label, held in texts if held == wanted]
+                      for wanted in (False, True))
 bags = defaultdict(list)
 for text, label, _ in texts:
     bags[tuple(sorted(text.split()))].append(label)
-claim("each bag has both labels equally often", [np.mean(seen) == 0.5 for seen in bags.values()], f"{len(bags):,} bags")
-bag, (rows, found) = data.BagOfWords.train(*zip(*learn), len(words), 2), zip(*test)
-predict("A logistic regression on the words of each text: which share of the test is right?", 0.5)
-claim("counting words gets half of them", bag.accuracy(rows, found) == 0.5)
-unseen, wanted = data.pad(rows), np.array(found)
-watched = np.arange(len(unseen)) % 6 == 0    # one in six validates, the others test
+claim("each bag of words has both labels equally often", [np.mean(seen) == 0.5 for seen in bags.values()],
+      f"{len(bags):,} bags")
+bag = data.BagOfWords.train(*zip(*training), len(words), 2)
+rows, held_out_labels = zip(*held_out)
+predict("a logistic regression on word counts: what share of the held-out texts does it get right?", 0.5)
+claim("word counts get half of them right", bag.accuracy(rows, held_out_labels) == 0.5)
+held_out_ids, held_out_labels = data.pad(rows), np.array(held_out_labels)
+in_validation = np.arange(len(held_out_ids)) % 6 == 0               # one in six for validation, the others for the test
+validation_ids, validation_labels = held_out_ids[in_validation], held_out_labels[in_validation]
+test_ids, test_labels = held_out_ids[~in_validation], held_out_labels[~in_validation]
 
 
 def train(examples, steps, every, patience=None):
     model = nt.SequenceClassifier(len(words), d_model=32, num_heads=2, num_layers=2, d_ff=64, hidden=32, max_len=64,
                                   dropout=0.0, rng=2)
-    (known,), known_labels = data.LabeledTexts(*zip(*examples[::len(examples) // 150]), 999, 0).batches()[0]
+    sample = examples[::len(examples) // 150]                       # of the training set, to measure the accuracy on
+    (sample_ids,), sample_labels = data.LabeledTexts(*zip(*sample), 999, 0).batches()[0]
 
     def measure():
-        z, z_known = model.eval()(unseen[watched]), model(known)
-        return {"validation": nt.BinaryCrossEntropyLoss().eval()(z, wanted[watched]),
-                "accuracy": share(z, wanted[watched]), "training_accuracy": share(z_known, known_labels)}
+        z = model.eval()(validation_ids)
+        return {"validation": nt.BinaryCrossEntropyLoss().eval()(z, validation_labels),
+                "accuracy": accuracy(z, validation_labels),
+                "training_accuracy": accuracy(model(sample_ids), sample_labels)}
 
     optimizer = nt.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0.1, decay=lambda p: p.data.ndim > 1)
     schedule = nt.CosineSchedule(optimizer, 3e-3, 1.5e-4, warmup=45, steps=450)
@@ -291,115 +339,132 @@ def train(examples, steps, every, patience=None):
     return model.eval(), trainer.history
 
 
-model, history = train(learn, 450, 45)      # in 90 steps it reads all texts once
-right = share(model(unseen[~watched]), wanted[~watched])
-claim("pairs of clauses that it has never seen are told apart", right > 0.95, f"{right:.1%}")
+model, history = train(training, 450, 45)   # 90 steps are one epoch
+right = accuracy(model(test_ids), test_labels)
+claim("the model classifies pairs of clauses that it has never seen", right > 0.95, f"{right:.1%} of the test set")
 
 # %% [markdown]
 # ## 7. Accuracy is not the loss
 #
-# The accuracy asks on which side of 0 a logit lies, the loss asks how far. If all logits are divided by 10, no answer
-# changes, but the loss does. Where z = 0 for all texts the loss is log 2 = 0.69: that is what not knowing costs. To be
-# sure and wrong costs a little more than |z|, without a bound.
+# Accuracy asks on which side of 0 a logit lies. The loss also asks how far from 0 it is. If we divide all logits by 10,
+# no answer changes, but the loss does. If z = 0 for all texts, the loss is log 2 = 0.69, which is the loss of a model
+# that has no information. A confident wrong answer costs a little more than |z|, and so has no upper bound.
 #
-# A second model of the same size is given 150 of the texts. It learns them by heart, not the language: on texts that
-# validate it guesses all along, at first with small logits, at last with large ones. In the accuracy little happens.
-# The loss on them rises far above log 2 while that on the 150 texts goes to 0.
+# To see what this means in training, a second model of the same size gets only 150 of the texts. It memorizes them, and
+# does not learn the language. On the validation set its answers are hardly better than guesses from start to end, but
+# its logits grow. So the accuracy changes little, while the validation loss rises far above log 2 and the training loss
+# goes to 0.
 #
-# So the note stops by the loss on texts that are held out: when it was not lower twice in a row (patience 2), it takes
-# back the weights with which it was lowest.
+# This is why the note stops training early, by the loss on held-out texts. When this loss has not improved twice in a
+# row (patience 2), training ends and the weights with the lowest validation loss are restored.
 
-# %% A model that learns by heart, and one that is stopped
-z, criterion = model(unseen[watched]), nt.BinaryCrossEntropyLoss().eval()
-losses = {factor: criterion(factor * z, wanted[watched]) for factor in (0.0, 0.1, 1.0)}
+# %% A model that memorizes its training set, and the same model with early stopping
+z = model(validation_ids)
+criterion = nt.BinaryCrossEntropyLoss().eval()
+losses = {factor: criterion(factor * z, validation_labels) for factor in (0.0, 0.1, 1.0)}
 print("  loss of factor * z: " + ", ".join(f"{factor} {loss:.4f}" for factor, loss in losses.items()))
-same = share(0.1 * z, wanted[watched]) == share(z, wanted[watched])
-claim("0.1 z: the same accuracy, another loss", same and losses[0.1] > 2 * losses[1.0])
-claim("0 z: log 2", abs(losses[0.0] - math.log(2)) < 1e-6)
-few = [learn[i] for i in rng.permutation(len(learn))[:150]]
-by_heart = train(few, 180, 15)[1]
-first, last = (by_heart[step] for step in (14, 179))
-claim("the 150 texts are known by heart", last["training_accuracy"] > 0.95, f"{last['training_accuracy']:.1%}")
-claim("the accuracy on unseen texts is little above a guess", last["accuracy"] < 0.75,
-      f"{first['accuracy']:.1%} at first, {last['accuracy']:.1%} at last")
-claim("its loss there has grown far beyond not knowing", last["validation"] > 1.2 > first["validation"],
-      f"{first['validation']:.2f} at first, {last['validation']:.2f} at last")
-stopped, until = train(few, 180, 15, patience=2)
-lowest = min(row["validation"] for row in until if "validation" in row)
-claim("stopped early, it has the weights of the lowest loss", len(until) < 180
-      and abs(criterion(stopped(unseen[watched]), wanted[watched]) - lowest) < 1e-5, f"step {len(until)}, {lowest:.2f}")
-picture = views.learning_curves({"5,760 texts": history, "150 texts": by_heart})
+same = accuracy(0.1 * z, validation_labels) == accuracy(z, validation_labels)
+claim("0.1 z: the same accuracy, a different loss", same and losses[0.1] > 2 * losses[1.0])
+claim("0 z: the loss is log 2", abs(losses[0.0] - math.log(2)) < 1e-6)
+few = [training[i] for i in rng.permutation(len(training))[:150]]
+_, memorizing = train(few, 180, 15)
+first, last = memorizing[14], memorizing[179]
+claim("the model has memorized the 150 texts", last["training_accuracy"] > 0.95, f"{last['training_accuracy']:.1%}")
+claim("its accuracy on the validation set is little better than guessing", last["accuracy"] < 0.75,
+      f"{first['accuracy']:.1%} after 15 steps, {last['accuracy']:.1%} after 180")
+claim("its validation loss has grown far above log 2", last["validation"] > 1.2 > first["validation"],
+      f"{first['validation']:.2f} after 15 steps, {last['validation']:.2f} after 180")
+stopped, stopped_history = train(few, 180, 15, patience=2)
+lowest = min(row["validation"] for row in stopped_history if "validation" in row)
+restored = criterion(stopped(validation_ids), validation_labels)
+claim("with early stopping, it has the weights with the lowest validation loss",
+      len(stopped_history) < 180 and abs(restored - lowest) < 1e-5,
+      f"stopped at step {len(stopped_history)}, loss {lowest:.2f}")
+picture = views.learning_curves({"trained on 5,760 texts": history, "trained on 150 texts": memorizing})
 picture.set_size_inches(17, 4.2)
 figure("learning", picture)
 
 # %% [markdown]
-# ## 8. Through which door?
+# ## 8. Attention or mean: which one does the damage?
 #
-# Section 4 named two: the words attend to PAD, and the mean averages over it. The trained model has learned with both
-# shut. Now each is opened alone, with more and more PAD behind the texts.
+# Section 4 named two ways in which padding enters the result: the words attend to it, and the mean averages over it.
+# The model of section 6 was trained with padding hidden from both. Now we let padding into one of them, or into both,
+# and add more and more padding tokens to the texts.
 
-# %% Each door alone
-def read(ids, attended, averaged):
-    m = nt.MaskedMean().eval()(nt.TextEncoder.forward(model, ids, attended), averaged)
+# %% Padding in attention, in the mean, in both
+def logits_with_masks(ids, attention_mask, mean_mask):
+    """The trained model's logits, with one mask for attention and another one for the mean."""
+    m = nt.MaskedMean().eval()(nt.TextEncoder.forward(model, ids, attention_mask), mean_mask)
     return model.output(model.activation(model.hidden(m)))[..., 0]
 
 
-widths, sample, sides = (0, 2, 5, 10, 20, 40), unseen[1::12], wanted[1::12]
-ways = {"none": (0, 0), "the mean": (0, 1), "attention": (1, 0), "both": (1, 1)}
-logits = {name: [] for name in ways}
-for width in widths:
-    padded = np.pad(sample, ((0, 0), (0, width)))
-    for name, doors in ways.items():
-        logits[name].append(read(padded, *((padded > 0) | bool(door) for door in doors)))
-z = model(sample)
-claim("both shut: no logit moves, whatever the width", [np.allclose(z, moved, atol=1e-3) for moved in logits["none"]])
-scores = {name: [share(moved, sides) for moved in logits[name]] for name in ways}
-for name in ways:
-    print(f"  open: {name:<10}" + "".join(f"{score:8.1%}" for score in scores[name]))
-claim("attention open, or both: 40 PAD ruin the accuracy", max(scores["attention"][-1], scores["both"][-1]) < 0.85)
+sample_ids, sample_labels = test_ids[::10], test_labels[::10]
+PADDING_COUNTS = 0, 2, 5, 10, 20, 40
+SEEN_BY = {"neither": (False, False), "the mean": (False, True), "attention": (True, False), "both": (True, True)}
+logits = {name: [] for name in SEEN_BY}
+for count in PADDING_COUNTS:
+    padded = np.pad(sample_ids, ((0, 0), (0, count)))
+    for name, (in_attention, in_mean) in SEEN_BY.items():
+        logits[name].append(logits_with_masks(padded, (padded > 0) | in_attention, (padded > 0) | in_mean))
+z = model(sample_ids)
+claim("padding hidden from both: no logit changes, however many padding tokens there are",
+      [np.allclose(z, changed, atol=1e-3) for changed in logits["neither"]])
+scores = {name: [accuracy(changed, sample_labels) for changed in logits[name]] for name in SEEN_BY}
+print("  accuracy with " + ", ".join(map(str, PADDING_COUNTS)) + " padding tokens, seen by")
+for name in SEEN_BY:
+    print(f"    {name:<10}" + "".join(f"{score:8.1%}" for score in scores[name]))
+claim("if attention sees 40 padding tokens, with or without the mean, the accuracy falls below 85 %",
+      max(scores["attention"][-1], scores["both"][-1]) < 0.85)
 picture = Figure(figsize=(12, 4.4), layout="constrained")
-(left, axes), most = picture.subplots(1, 2), np.argmax(np.abs(logits["both"][-1] - z))
-for (name, moved), style in zip(logits.items(), ("C0o-", "C2^--", "C1s-", "C3v:")):
-    left.plot(widths, [column[most] for column in moved], style, label=name)
-    axes.plot(widths, scores[name], style, label=name)
+left, right = picture.subplots(1, 2)
+most = np.argmax(np.abs(logits["both"][-1] - z))
+for (name, changed), style in zip(logits.items(), ("C0o-", "C2^--", "C1s-", "C3v:")):
+    left.plot(PADDING_COUNTS, [column[most] for column in changed], style, label=name)
+    right.plot(PADDING_COUNTS, scores[name], style, label=name)
 left.axhline(0, color="0.4", linewidth=1)
-left.set(xlabel="PAD behind the text", ylabel="logit", title="The text that moves most: its sign is the answer")
-axes.set(xlabel="PAD behind each text", ylabel="share right", title=f"{len(sample)} texts of the test")
-axes.legend(title="open to PAD", loc="center right")
+left.set(xlabel="padding tokens added to the text", ylabel="logit (its sign is the answer)",
+         title="The text whose logit changes most")
+right.set(xlabel="padding tokens added to each text", ylabel="accuracy", ylim=(0.65, 1.02),
+          title=f"{len(sample_ids)} texts of the test set")
+right.legend(title="padding is seen by", loc="center right")
 figure("padding", picture)
 
 # %% [markdown]
-# What ruins the answer here is attention: PAD takes weight from the words. The mean's door does less harm: the rows of
-# PAD attend to the words too, and say much the same as theirs. How much less differs from one training to the next. A
-# model that learns with open doors and one fixed width, as the note's does, can get used to its PAD. Another width is
-# then new to it.
+# It is attention that does the damage here: padding takes weight away from the words. The mean does less harm, because
+# the rows of the padding tokens attend to the words too, and so resemble the rows of the words. How much less depends
+# on the training run. A model like the note's, which is trained with padding that is not hidden and at one fixed
+# length, can adapt to its padding. A text padded to another length is then new to it.
 #
-# ## 9. Which words moved the logit?
+# ## 9. Which words decided the answer?
 #
-# Two questions that are easily mixed up. **What if the word were not there?** Hide it as if it were PAD, and see by how
-# much z falls. **What if its vector e_t = sqrt(D) E[id] were a little longer?** For z as a function of s e_t, the chain
-# rule gives
+# There are two questions here, and they are easily confused. **What if the word were not there?** We hide it as if it
+# were padding, and measure by how much z falls. **What if its vector e_t = sqrt(D) E[id] were slightly longer?** Regard
+# z as a function of s e_t. The chain rule gives
 #
-#     dz / ds at s = 1  =  sum over i of e_ti dz / de_ti,        "gradient times input"
+#     dz / ds at s = 1  =  sum over i of e_ti dz / de_ti,        called "gradient times input"
 #
-# which one backward from dz = 1 gives for all words at once. If z were linear in the words, both answers would agree.
+# One backward pass from dz = 1 gives this number for all words at once. If z were linear in the word vectors, both
+# questions would have the same answer.
 
-# %% Two measures of four texts, and of many
+# %% Both measures, for four texts and for many
 exact = copy.deepcopy(model).astype(np.float64)
 four = ("the film is not bad but the cast is dull", "the cast is dull but the film is not bad",
         "the film is not bad although the cast is dull", "although the film is not bad the cast is dull")
 
 
-def effects(ids):                           # z, what z loses without each word, gradient times input of each word
+def effects(ids):
+    """z of a text, what z loses without each word, and gradient times input of each word."""
     with nt.record(exact.eval(remember=True)) as tape:
         z = exact(ids[None])
         exact.backward(np.ones(1))
-    product = (tape["embedding"].output * tape["embedding"].dy)[0].sum(-1)
-    others = ~np.eye(len(ids), dtype=bool)
-    return z[0], z - exact.eval()(np.tile(ids, (len(ids), 1)), others), product
+    gradient_times_input = (tape["embedding"].output * tape["embedding"].dy)[0].sum(-1)
+    all_but_one = ~np.eye(len(ids), dtype=bool)                     # row t hides word t
+    without = exact.eval()(np.tile(ids, (len(ids), 1)), all_but_one)
+    return z[0], z - without, gradient_times_input
 
 
-def longer(ids, t, s):                      # z with the vector of word t times s
+def scaled(ids, t, s):
+    """z if the vector of word t is multiplied by s."""
     def change(call):
         if call.name == "embedding" and call.output is not None:
             call.output = call.output * np.where(np.arange(len(ids)) == t, s, 1)[:, None]
@@ -408,56 +473,68 @@ def longer(ids, t, s):                      # z with the vector of word t times 
 
 
 measured = [effects(encode(text)) for text in four]
-claim("negative, positive, positive, negative", np.sign([z for z, *_ in measured]) == [-1, 1, 1, -1],
+claim("the answers are negative, positive, positive, negative", np.sign([z for z, *_ in measured]) == [-1, 1, 1, -1],
       "logits " + ", ".join(f"{z:.1f}" for z, *_ in measured))
-ids, product = encode(four[0]), measured[0][2]
-claim("gradient times input is dz / ds at s = 1", np.allclose(product, [
-    (longer(ids, t, 1 + 1e-5) - longer(ids, t, 1 - 1e-5)) / 2e-5 for t in range(len(ids))], atol=1e-6))
+ids = encode(four[0])
+_, _, gradient_times_input = measured[0]
+claim("gradient times input is dz / ds at s = 1", np.allclose(gradient_times_input, [
+    (scaled(ids, t, 1 + 1e-5) - scaled(ids, t, 1 - 1e-5)) / 2e-5 for t in range(len(ids))], atol=1e-6))
 but, although = words.index("but"), words.index("although")
-middle = unseen[unseen[:, 0] != although][::4]                      # texts with "but" or "although" between the clauses
-swapped = np.where(middle == but, although, np.where(middle == although, but, middle))
-turned = np.mean(np.sign(model(middle)) != np.sign(model(swapped)))
-claim("\"but\" for \"although\", and the answer turns round", turned > 0.9, f"in {turned:.1%} of {len(middle)} texts")
-found = [(row[row > 0], *effects(row[row > 0])) for row in sample[::2]]
-without, products = (np.concatenate([row[i] for row in found]) for i in (2, 3))
-sorts = {"things": "cast film plot score story".split(), "the": ["the"], "is": ["is"], "good words": good,
+conjunction_between = held_out_ids[held_out_ids[:, 0] != although][::4]         # "but" or "although" joins the clauses
+swapped = conjunction_between.copy()
+swapped[conjunction_between == but] = although
+swapped[conjunction_between == although] = but
+reversed_share = np.mean(np.sign(model(conjunction_between)) != np.sign(model(swapped)))
+claim("exchanging \"but\" and \"although\" reverses the answer", reversed_share > 0.9,
+      f"in {reversed_share:.1%} of {len(swapped)} texts")
+many = [row[row > 0] for row in sample_ids[::2]]
+many_effects = [effects(ids) for ids in many]
+KINDS = {"things": "cast film plot score story".split(), "the": ["the"], "is": ["is"], "good words": good,
          "bad words": bad, "not": ["not"], "but": ["but"], "although": ["although"]}
-lost = {name: np.mean([abs(part / z) for ids, z, drop, _ in found for i, part in zip(ids, drop) if words[i] in kind])
-        for name, kind in sorts.items()}
+lost = {name: np.mean([abs(loss / z) for ids, (z, losses, _) in zip(many, many_effects)
+                       for i, loss in zip(ids, losses) if words[i] in kind]) for name, kind in KINDS.items()}
 print("  lost without the word, as a part of z: " + ", ".join(f"{name} {part:.2f}" for name, part in lost.items()))
-claim("on average z needs \"although\", and none of the things", lost["things"] < 0.1 < 0.7 < lost["although"])
-correlation, strong = np.corrcoef(without, products)[0, 1], abs(without) > 5
+claim("on average z depends strongly on \"although\", and hardly on the things",
+      lost["things"] < 0.1 < 0.7 < lost["although"])
+without = np.concatenate([losses for _, losses, _ in many_effects])
+products = np.concatenate([product for _, _, product in many_effects])
+correlation = np.corrcoef(without, products)[0, 1]
+strong = abs(without) > 5
 opposed = np.mean(without[strong] * products[strong] < 0)
-claim("gradient times input does not foretell what the lack of a word does", correlation < 0.5,
-      f"correlation {correlation:.2f}; of {strong.sum()} words with more than 5, {opposed:.0%} have the other sign")
+claim("gradient times input does not predict what happens without the word", correlation < 0.5,
+      f"correlation {correlation:.2f}; of {strong.sum()} words whose absence changes z by more than 5, "
+      f"{opposed:.0%} have the opposite sign")
 picture = Figure(figsize=(13, 7), layout="constrained")
-for axes, text, (z, drop, product) in zip(picture.subplots(2, 2, sharey=True).flat, four, measured):
-    place = np.arange(len(drop))
-    axes.bar(place - 0.2, drop, 0.4, color="C0", label="what z loses without the word")
-    axes.bar(place + 0.2, product, 0.4, color="C1", label="gradient times input")
+for axes, text, (z, losses, product) in zip(picture.subplots(2, 2, sharey=True).flat, four, measured):
+    positions = np.arange(len(losses))
+    axes.bar(positions - 0.2, losses, 0.4, color="C0", label="what z loses without the word")
+    axes.bar(positions + 0.2, product, 0.4, color="C1", label="gradient times input")
     axes.axhline(0, color="0.4", linewidth=1)
-    axes.set_xticks(place, text.split(), rotation=35, ha="right", rotation_mode="anchor")
-    axes.set(title=f"z = {z:.1f}: {'for' if z > 0 else 'against'} it")
+    axes.set_xticks(positions, text.split(), rotation=35, ha="right", rotation_mode="anchor")
+    axes.set(title=f"answer: {'positive' if z > 0 else 'negative'}, logit z = {z:.1f}")
+for axes in picture.axes[::2]:
+    axes.set_ylabel("change of the logit")
 picture.axes[0].legend()
 figure("words", picture)
 
 # %% [markdown]
-# The four texts have the same two clauses, the first two even the same words. A bar as long as z means that without the
-# word nothing is left of the answer, one twice as long that it turns into the opposite. The things have no bars: which
-# one is good does not matter. Nor need all words of a clause count. One clause tells what the other must mean, and here
-# the good words hardly matter: whoever finds the bad words and "not" can do without. From other seeds come
-# other ways: of four, one model looks for the good words instead, one for both.
+# The four texts contain the same two clauses, and the first two even the same words. A bar as long as z means that
+# without this word the logit would be 0. A bar twice as long means that the answer would be reversed. The things have
+# no bars, since it does not matter which thing is good. Not all words of a clause have to matter either: one clause
+# determines what the other one must mean. For this model the good words hardly matter, because a model that finds the
+# bad words and "not" can do without them. Other seeds lead to other solutions: of four models, one uses the good words
+# instead, and one uses both.
 #
-# Gradient times input is small nearly everywhere, and often has the wrong sign. That is no mistake of backward: where
-# the model is sure, z is flat, and a small step changes little, though a large one turns it round. A gradient tells
-# what a small step does, exactly that. What a word does is asked by changing it (lesson 12 says so of weights). But a
-# text with a hidden word is none of this language, so that answer, too, is one about a text of which the model has not
-# met the like.
+# Gradient times input is small nearly everywhere, and often has the wrong sign. This is no error of backward. Where the
+# model is confident, z is flat: a small change has little effect, although a large change reverses the answer. A
+# gradient describes the effect of a small change, and does so exactly. To find out what a word contributes, change the
+# word (lesson 12 says the same of attention weights). But this measure has a limit too: a text with a hidden word does
+# not belong to the language, so the model answers for a text of a kind that it has never seen.
 #
-# ## 10. Where the weights start
+# ## 10. Initial weights
 #
-# Before the first step the weights are random numbers. How large they should be is a choice, and `init` names four
-# published ones:
+# Before the first step the weights are random numbers, and how large they are is a choice. The argument `init` names
+# four published ones:
 #
 #     "xavier"    Linear: uniform in ±sqrt(6 / (d_in + d_out));  E: N(0, 1/D), so sqrt(D) E has variance 1
 #     "keras"     Linear: the same, smaller for the projections of attention;  E: uniform in ±0.05
@@ -465,67 +542,77 @@ figure("words", picture)
 #                 because it is multiplied by sqrt(D)
 #     "bert"      N(0, 0.02²), truncated at two standard deviations;  E: the same
 #
-# Real reviews have a few frequent words and many rare ones. The task below imitates that: the n-th of 800 words occurs
-# with a probability proportional to 1 / (n + 20) and has a value of its own, drawn from N(0, 1). A text has 12 words,
-# and its label is 1 if their values add up to more than 0. One block learns from 300 batches of 32 new texts, by Adam
-# with a learning rate of 0.001. The batches are the same for each choice.
+# Real reviews have a few frequent words and many rare ones, and the task below imitates this. The n-th of 800 words
+# occurs with a probability proportional to 1 / (n + 20), and has a value drawn from N(0, 1). A text has 12 words, and
+# its label is 1 if their values add up to more than 0. A model with one block is trained on 300 batches of 32 new
+# texts, by Adam with a learning rate of 0.001. The batches are the same for each choice of `init`.
 
-# %% The first 300 steps from four starts
-values, frequency = rng.standard_normal(800), 1 / (np.arange(800) + 20)
-drawn = 1 + rng.choice(800, (300, 32, 12), p=frequency / frequency.sum())
-drawn_labels = (values[drawn - 1].sum(-1) > 0).astype(float)
-count = np.bincount(drawn.ravel(), minlength=801)[1:]
+# %% The first 300 steps with four initializations
+values = rng.standard_normal(800)
+frequency = 1 / (np.arange(800) + 20)
+batches = 1 + rng.choice(800, (300, 32, 12), p=frequency / frequency.sum())
+batch_labels = (values[batches - 1].sum(-1) > 0).astype(float)
+occurrences = np.bincount(batches.ravel(), minlength=801)[1:]
 
 
-def first_steps(init):                      # the losses; of each word's row of E the first norm and the change
+def first_steps(init):
+    """The losses, and for each word the norm of its row of E before training and the norm of the row's change."""
     model = nt.SequenceClassifier(801, 32, 2, 1, 64, hidden=32, max_len=12, dropout=0.0, init=init, rng=0)
-    optimizer, losses, E = nt.Adam(model.parameters(), lr=0.001), [], model.embedding.weight
-    start, loss = E.data.copy(), nt.BinaryCrossEntropyLoss()
-    for batch, wanted in zip(drawn, drawn_labels):
+    optimizer = nt.Adam(model.parameters(), lr=0.001)
+    criterion = nt.BinaryCrossEntropyLoss()
+    E = model.embedding.weight
+    initial = E.data.copy()
+    losses = []
+    for batch, labels in zip(batches, batch_labels):
         model.zero_grad()
-        losses.append(loss(model(batch), wanted))
-        model.backward(loss.backward())
+        losses.append(criterion(model(batch), labels))
+        model.backward(criterion.backward())
         optimizer.step()
-    return np.array(losses), np.linalg.norm(start[1:], axis=1), np.linalg.norm(E.data[1:] - start[1:], axis=1)
+    return np.array(losses), np.linalg.norm(initial[1:], axis=1), np.linalg.norm(E.data[1:] - initial[1:], axis=1)
 
 
 runs = {init: first_steps(init) for init in ("xavier", "keras", "gpt2", "bert")}
-early = {init: losses[:60].mean() for init, (losses, *_) in runs.items()}
-late = {init: losses[-60:].mean() for init, (losses, *_) in runs.items()}
-sizes, changes = ({init: np.median(run[n]) for init, run in runs.items()} for n in (1, 2))
+early = {init: losses[:60].mean() for init, (losses, _, _) in runs.items()}
+late = {init: losses[-60:].mean() for init, (losses, _, _) in runs.items()}
+sizes = {init: np.median(size) for init, (_, size, _) in runs.items()}
+changes = {init: np.median(change) for init, (_, _, change) in runs.items()}
 for name, measured in (("loss of steps 1 to 60", early), ("loss of steps 241 to 300", late),
-                       ("median norm of a row of E", sizes), ("median change of a row", changes)):
-    print(f"  {name:<26}" + "".join(f"{init:>8} {value:.3f}" for init, value in measured.items()))
+                       ("median initial norm of a row", sizes), ("median change of a row", changes)):
+    print(f"  {name:<28}" + "".join(f"{init:>8} {value:.3f}" for init, value in measured.items()))
 claim("Keras's small embeddings learn this task fastest", late["keras"] < 0.9 * min(late["xavier"], late["gpt2"]))
-claim("from Xavier's start it is learned slowest", late["xavier"] == max(late.values()))
-claim("the matrices of 0.02 are the last to leave log 2", min(early["gpt2"], early["bert"]) > early["xavier"])
-claim("the rows change by similar amounts", max(changes.values()) < 3 * min(changes.values()))
-claim("relative to its start that is four times as much with Keras's as with Xavier's",
+claim("Xavier's initialization learns it slowest", late["xavier"] == max(late.values()))
+claim("matrices with a standard deviation of 0.02 stay near log 2 longest",
+      min(early["gpt2"], early["bert"]) > early["xavier"])
+claim("the rows of E change by similar amounts", max(changes.values()) < 3 * min(changes.values()))
+claim("relative to the initial norm, the change is more than four times as large with Keras's as with Xavier's",
       changes["keras"] / sizes["keras"] > 4 * changes["xavier"] / sizes["xavier"])
 picture = Figure(figsize=(13, 4.6), layout="constrained")
 left, right = picture.subplots(1, 2)
-for (init, (losses, size, change)), style in zip(runs.items(), ("C0-", "C1-", "C2--", "C3:")):
+for (init, (losses, _, _)), style in zip(runs.items(), ("C0-", "C1-", "C2--", "C3:")):
     left.plot(np.arange(20, 301), np.convolve(losses, np.ones(20) / 20, "valid"), style, label=init)
 for init, style in (("xavier", "C0."), ("keras", "C1.")):
-    right.loglog(count, runs[init][2] / runs[init][1], style, markersize=5, label=init)
+    _, size, change = runs[init]
+    right.loglog(occurrences, change / size, style, markersize=5, label=init)
 left.axhline(math.log(2), color="0.6", linewidth=1)
-left.text(299, math.log(2) + 0.008, "knows nothing: log 2", ha="right", color="0.3", fontsize=11)
-left.set(xlabel="step", ylabel="loss (mean of 20 steps)", title="The same batches from four starts")
-right.set(xlabel="number of times the word occurs", ylabel="change / norm at the start",
-          title="How far the row of each word has moved")
+left.text(299, math.log(2) + 0.008, "no information: log 2", ha="right", color="0.3", fontsize=11)
+left.set(xlabel="step", ylabel="loss (mean of 20 steps)", title="The same batches, four initializations")
+right.set(xlabel="occurrences of the word in the batches", ylabel="norm of change / initial norm",
+          title="Relative change of each word's row of E")
 left.legend()
 right.legend()
 figure("initial_weights", picture)
 
 # %% [markdown]
-# Adam moves an entry by about the learning rate in a step, however small its gradient is. So in 300 steps the row of a
-# word changes by about the same amount from every start. Beside entries of 0.18, as "xavier" draws them, this is
-# little: the rows still differ mainly by their random start, which is noise to the layers above. Beside entries of 0.03
-# the same change is most of what there is. "gpt2" and "bert" start with matrices so small that the logits hardly depend
-# on the text, and they stay near log 2 until these have grown.
+# In one step Adam changes an entry by about the learning rate, however small its gradient is. So in 300 steps the row
+# of a word changes by about the same amount with every initialization. The entries drawn by "xavier" have a standard
+# deviation of 0.18. Compared with them the change is small: the rows still differ mainly by their random initial
+# values, which are noise to the layers above. The entries drawn by "keras" have a standard deviation of 0.03, and there
+# the same change makes up most of the row. "gpt2" and "bert" start with matrices so small that the logits hardly depend
+# on the text. Their loss stays near log 2 until the matrices have grown.
 #
-# The number 0.02 was chosen for widths of 768 and more, where Xavier's deviation is 0.036 for a square matrix; at
-# D = 32 it is 0.18. No choice is the best everywhere, and a result cannot be reproduced without its initial weights.
+# The number 0.02 was chosen for widths of 768 and more, where Xavier's standard deviation is 0.036 for a square matrix.
+# At D = 32 it is 0.18. No choice is the best everywhere, and to reproduce a result you need to know its initial
+# weights.
 #
 # ## 11. The note's experiment
 #
@@ -533,38 +620,42 @@ figure("initial_weights", picture)
 #
 #     numpy-transformer train classifier --config note-001 --data aclImdb
 #
-# Without `--data` the reviews are generated, with more words and forms than in section 6. A result can be reproduced
-# only if every detail is the same, and these were easily missed: Keras's words have no punctuation, so that 200 tokens
-# hold more of a review; a start sign comes first, but no end sign; the initial weights are those of section 10; nothing
-# is dropped inside the feed-forward layer; a batch mixes texts of all lengths; and padding is not hidden (section 4).
+# Without `--data`, the reviews are generated, with more words and forms than in section 6. To reproduce a published
+# result, every detail has to be the same. These are easily missed: Keras's words contain no punctuation, so 200 tokens
+# hold more of a review; each review starts with a start token, but does not end with an end token; the initial weights
+# are those of section 10; there is no dropout inside the feed-forward layer; a batch mixes texts of all lengths; and
+# padding is not hidden (section 4).
 #
-# The figures below are shares of right answers, measured on 5,000 reviews that were held out from the 25,000 of the
-# training half. A tenth of the other 20,000 validated. The seeds are 1, 2 and 3.
+# The numbers below are accuracies, measured on 5,000 reviews that were held out from the 25,000 reviews of the training
+# half. A tenth of the other 20,000 was the validation set. Each row has the seeds 1, 2 and 3.
 #
 #     this model                          87.1, 86.4, 86.3 %
 #     the same recipe in PyTorch          86.6, 87.0, 86.9 %
 #     bag of words, penalty l2 = 30       86.2, 85.9, 86.1 %      logistic regression on the same words
 #     bag of words, penalty l2 = 1        84.6, 84.6, 84.7 %
 #
-# The means are 86.6 % for the model and 86.1 % for the bag of words whose penalty was chosen on the validation set, so
-# attention is ahead by half a point, which is less than two seeds differ from each other. Beside the bag of words with
-# a penalty of 1 it would seem to be ahead by two points: a baseline that is easy to beat flatters the model. In section
-# 6 the words told nothing, and a bag of words was right in half of the texts. In real reviews the words tell nearly
-# all that this model finds, and two blocks that learn from 18,000 texts add little. The published test half has other
-# films than the training half, while the parts of this split share theirs, so figures on it will differ.
+# The means are 86.6 % for the model, and 86.1 % for the bag of words whose penalty was chosen on the validation set. So
+# attention is ahead by half a point, which is less than the difference between two seeds. Compared with the bag of
+# words whose penalty is 1, the model would seem to be ahead by two points: a weak baseline makes a model look better
+# than it is.
+#
+# In section 6, word counts carried no information, and a bag of words was right on half of the texts. In real reviews
+# they carry nearly all the information that this model finds, and two blocks trained on 18,000 texts add little to it.
+# The published test half contains other films than the training half, while the parts of this split share their films.
+# So accuracies on the published test half will differ.
 #
 # ## Exercises
 #
-# 1. In place of the mean, take the first row of h. Write forward and backward. Which rows of dh are 0, and why does
-#    every word's row of E receive a gradient all the same?
-# 2. Take the largest entry over the tokens, feature by feature, in place of the mean. Which tokens receive a gradient?
-#    What must PAD be before the maximum is taken?
-# 3. A model ends in the sigmoid, and its loss cuts p off at 1e-7 and 1 - 1e-7. What is the largest loss, and which
-#    gradient does a text receive about which the model is sure and wrong?
-# 4. Train the model of section 6 with `model.positions = None`. Predict the loss that it goes to.
+# 1. Replace the mean by the first row of h. Write forward and backward. Which rows of dh are 0, and why does the row of
+#    every word in E still receive a gradient?
+# 2. Replace the mean by the maximum over the tokens, taken for each feature. Which tokens receive a gradient? Which
+#    value must the rows of padding tokens have before the maximum is taken?
+# 3. A model ends in the sigmoid, and its loss clips p to the range from 1e-7 to 1 - 1e-7. What is the largest possible
+#    loss? Which gradient does a text receive if the model is confident and wrong about it?
+# 4. Train the model of section 6 with `model.positions = None`. Predict the loss that it converges to.
 # 5. Train it with positions="rotary" and norm="pre" (lessons 16 and 10), from five seeds, and with dropout=0.1. After
 #    how many steps does the accuracy rise?
-# 6. In section 9 multiply all word vectors by s = 0.05, 0.15, ..., 0.95 and take the mean of the ten gradients. Times
-#    the input and summed over the words, what does it come near (Sundararajan et al. 2017)?
+# 6. In section 9, multiply all word vectors by s = 0.05, 0.15, ..., 0.95 and take the mean of the ten gradients.
+#    Multiply it by the input and sum over the words. Which number does this approximate (Sundararajan et al. 2017)?
 #
 # With a checker (`numpy-transformer exercise check NN`): 11.1, 11.2, 11.3, 11.4, 11.5, 11.6.

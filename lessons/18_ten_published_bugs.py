@@ -1,14 +1,16 @@
 # %% [markdown]
 # # 18 Ten published bugs
 #
-# Eleven NumPy programs with a hand-written backward, found in public, were checked with differences. Ten had a wrong
-# gradient, a wrong connection, or a test that could not fail. Several had been trained, and their losses had fallen.
-# This lesson takes ten mistakes of that kind, plants each in a small model that is right, and trains both side by
-# side. Of each it asks: does the loss tell, which test passes nevertheless, and which one fails? Afterwards you can
-# write checks that find such mistakes, and know which of them no gradient check can see. Lesson 02 explains gradient
-# checks. About 15 minutes.
+# Eleven NumPy programs with a hand-written backward, all found in public, were checked against finite differences. Ten
+# of them had a wrong gradient, a wrong connection, or a test that could not fail. Several had been trained, and their
+# losses had fallen. This lesson takes ten mistakes of these kinds, plants each of them in a small correct model, and
+# trains the correct and the wrong model side by side. For each mistake we ask three questions: does the loss show it,
+# which test passes in spite of it, and which test fails?
+#
+# After this lesson you will be able to write checks that find such mistakes, and you will know which of them no
+# gradient check can find. Lesson 02 explains gradient checks. About 15 minutes.
 
-# %% Imports, a way to plant a mistake, and the two outcomes of a gradient check
+# %% Imports, a way to plant a mistake, and two kinds of claims about a gradient check
 import math
 from functools import partial
 
@@ -22,12 +24,16 @@ from numpy_transformer.classroom import claim, figure, lesson, predict
 lesson.start(__name__)
 rng = np.random.default_rng(18)
 B, T, D, H, F, V = 3, 5, 6, 2, 10, 8        # all different, so that no wrong shape fits by chance
-x, ids, mask = rng.standard_normal((B, T, D)), rng.integers(0, V, (B, T)), nt.causal_mask(T)
-found = {}                                  # mistake: (its class, and in two lines what finds it)
+x = rng.standard_normal((B, T, D))
+ids = rng.integers(0, V, (B, T))
+mask = nt.causal_mask(T)
+wrong_classes = {}                          # {mistake: the class that contains it}
+evidence = {}                               # {mistake: two lines that say how it is found}
+found_by_gradcheck = set()
 
 
 def plant(wrong, model):
-    """Every component of the parent class of `wrong` becomes a `wrong`: the weights stay, the methods change."""
+    """Turns every component of the parent class of `wrong` into a `wrong`: its weights stay, its methods change."""
     for _, module in model.named_modules():
         if type(module) is wrong.__base__:
             module.__class__ = wrong
@@ -35,16 +41,18 @@ def plant(wrong, model):
 
 
 def passes(what, module, *inputs, **options):
-    claim(f"passes: {what}", nt.gradcheck(module, *inputs, directions=2, **options).ok)
+    claim(f"gradient check passes: {what}", nt.gradcheck(module, *inputs, directions=2, **options).ok)
 
 
 def fails(mistake, wrong, model, *inputs):
-    """Without the mistake the gradient check passes, with it it fails; the rows of its report."""
-    passes(f"the same without '{mistake}'", model, *inputs)
+    """Claims that the gradient check passes without the mistake and fails with it; returns the rows of its report."""
+    passes(f"the correct model for '{mistake}'", model, *inputs)
     report = nt.gradcheck(plant(wrong, model), *inputs, directions=2)
     worst = max(report.rows, key=lambda row: row.central)
-    found[mistake] = wrong, f"relative error {worst.central:.2f}", f"cosine {worst.cosine:.2f}"
-    claim(f"FAILS: {mistake}, worst in {worst.tensor}", not report.ok, ", ".join(found[mistake][1:]))
+    wrong_classes[mistake] = wrong
+    evidence[mistake] = [f"relative error {worst.central:.2f}", f"cosine {worst.cosine:.2f}"]
+    found_by_gradcheck.add(mistake)
+    claim(f"gradient check FAILS: {mistake}; {worst.tensor} is worst", not report.ok, ", ".join(evidence[mistake]))
     return {row.tensor: row for row in report.rows}
 
 
@@ -53,20 +61,22 @@ block = partial(nt.DecoderBlock, D, H, F, rng=1)
 language_model = partial(nt.CausalLanguageModel, V, 24, H, 1, d_ff=48, max_len=12, rng=1)
 
 # %% [markdown]
-# ## 1. Right parts, wrong connections
+# ## 1. Correct parts, wrong connections
 #
-# **The residual goes through the norm.** In a pre-norm block y = x + f(norm(x)), the path of x itself goes
-# around the norm: dx = dy + norm'(f'(dy)), where ' stands for backward. Written as norm'(dy + f'(dy)), it goes
-# through it. All layers are right, so their tests pass. The loss falls, since the output layer and the last
-# feed-forward, which backward reaches before the mistake, learn as they should.
+# **The residual goes through the norm.** In a pre-norm block y = x + f(norm(x)), the gradient of the skip path goes
+# around the norm: dx = dy + norm'(f'(dy)), where ' stands for backward. The mistake is norm'(dy + f'(dy)), which sends
+# it through the norm. Every layer is correct, so the tests of the layers pass. The loss falls, since backward reaches
+# the output layer and the last feed-forward layer before the mistake, and these learn as they should.
 #
-# **A tied weight gets one gradient of two.** The embedding is the output matrix too, so its gradient is a sum of
-# two. The program computed both, but the optimizer saw only that of the input.
+# **A tied weight gets one of its two gradients.** The embedding matrix is also the output matrix, so its gradient is a
+# sum of two. The program computed both, but the optimizer received only the gradient of the input.
 #
-# **One slot for two uses.** One dropout serves both sublayers of a block and keeps its mask in an attribute. The
-# second forward overwrites the first mask. Alone the layer is right, and with p = 0 the block is right too.
+# **One slot for two calls.** One dropout module serves both sublayers of a block and keeps its mask in an attribute.
+# The second forward pass overwrites the mask of the first. Alone, this layer is correct, and with p = 0 the block is
+# correct, too.
 #
-# **Rule:** check blocks and whole models, every parameter, with dropout on and its generator set back.
+# **Rule:** check blocks and whole models, all parameters, and with dropout on (reset its generator before each forward
+# pass, so that every pass draws the same mask).
 
 # %% Three wrong connections
 class ThroughTheNorm(nt.DecoderBlock):
@@ -77,7 +87,7 @@ class ThroughTheNorm(nt.DecoderBlock):
 
 class InputPartOnly(nt.Unembedding):
     def backward(self, dy):
-        self.recall()                       # x; and dyᵀ x should be added to the gradient of the weight
+        self.recall()                       # x; missing here: dyᵀ x has to be added to the gradient of the weight
         return dy @ self.weight.data
 
 
@@ -91,29 +101,31 @@ class OneSlot(nt.Dropout):
 
 
 rows = fails("residual through the norm", ThroughTheNorm, block(dropout=0.0), x, mask)
-last = [row.ok for name, row in rows.items() if name.startswith("feed_forward.")]
-claim("the last feed-forward is right, both matrices and biases", sum(last) == len(last) == 4)
+feed_forward = [row.ok for name, row in rows.items() if name.startswith("feed_forward.")]
+claim("the last feed-forward layer is correct, both matrices and both biases",
+      sum(feed_forward) == len(feed_forward) == 4)
 rows = fails("tied weight, one gradient", InputPartOnly, language_model(), ids)
-claim("all other parameters of the model are right", sum(not row.ok for row in rows.values()) == 1)
+claim("all other parameters of the model are correct", sum(not row.ok for row in rows.values()) == 1)
 passes("a dropout with one slot, alone", OneSlot(0.3, rng=1), x)
-passes("the block that shares it, p = 0", plant(OneSlot, block(dropout=0.0)), x, mask)
+passes("a block that calls it twice, with p = 0", plant(OneSlot, block(dropout=0.0)), x, mask)
 fails("dropout with one slot", OneSlot, block(dropout=0.3), x, mask)
 
 # %% [markdown]
-# ## 2. Right where it was tested
+# ## 2. Correct where it was tested
 #
-# **γ outside the sums.** With g = γ dy, LayerNorm has dx = (g - mean(g) - x̂ mean(g x̂)) / σ. Written as
-# γ (dy - mean(dy) - x̂ mean(dy x̂)) / σ it is right while all γ are equal, and every model begins with γ = 1.
+# **γ outside the sums.** With g = γ dy, LayerNorm has dx = (g - mean(g) - x̂ mean(g x̂)) / σ. The mistake is
+# γ (dy - mean(dy) - x̂ mean(dy x̂)) / σ. It is correct as long as all γ are equal, and every model starts with γ = 1.
 #
-# **Softmax divided by the batch.** Its gradient is divided by B, as if there were a mean. With B = 1 that is right.
-# With B = 3, queries and keys get a third of their gradient, values all of it. Adam takes the same step for
-# a third (lesson 19); only in dx, where the three are added, is the direction wrong.
+# **Softmax divided by the batch size.** Its gradient is divided by B, as if softmax contained a mean over the batch.
+# With B = 1 this is correct. With B = 3, queries and keys get a third of their gradient, and values get all of it. Adam
+# takes the same step for a third of a gradient (lesson 19). Only dx, the sum of the three, has a wrong direction.
 #
-# **Repeated ids.** `grad[ids] += dy` reads, adds and writes: of all places of a token, the last one stays. With
-# distinct ids it is right. `np.add.at(grad, ids, dy)` adds them all.
+# **Repeated ids.** `grad[ids] += dy` reads all rows, adds, and writes them back, so if a token occurs several times,
+# only its last occurrence counts. If token 2 occurs twice with the gradients 1 and 10, it gets 10 instead of 11. With
+# distinct ids, the line is correct. `np.add.at(grad, ids, dy)` adds all occurrences.
 #
-# **Rule:** random parameters (γ not 1), B above 1, ids that repeat; relative errors, tensor by tensor (a gradient
-# that is small everywhere is right within any absolute tolerance).
+# **Rule:** check with random parameters (γ not 1), with B above 1, and with repeated ids. Judge by relative errors, one
+# tensor at a time, since any absolute tolerance accepts a wrong gradient if its values are small enough.
 
 # %% Three layers that pass the wrong test
 class GammaOutside(nt.LayerNorm):
@@ -130,61 +142,66 @@ class DividedByBatch(nt.Softmax):
         return super().backward(dy) / len(dy)
 
 
-class LastPlaceOnly(nt.Embedding):
+class LastOccurrenceOnly(nt.Embedding):
     def backward(self, dy):
         self.weight.grad[self.recall()] += dy
 
 
-passes("γ outside the sums, γ = 1 as at the start", GammaOutside(D), x, randomize=False)
+passes("γ outside the sums, with γ = 1 as at the start of training", GammaOutside(D), x, randomize=False)
 fails("γ outside the sums", GammaOutside, nt.LayerNorm(D), x)
-passes("softmax divided by B, B = 1", plant(DividedByBatch, attention()), x[:1], mask)
+passes("softmax divided by B, with B = 1", plant(DividedByBatch, attention()), x[:1], mask)
 rows = fails("softmax divided by B", DividedByBatch, attention(), x, mask)
 query = rows["query.weight"]
-claim("B = 3: the query gets a third, the value is right",
+claim("with B = 3, the query gets a third of its gradient, and the value gets all of it",
       math.isclose(query.backward * 3, query.numeric, rel_tol=1e-9) and rows["value.weight"].ok)
-passes("repeated ids dropped, distinct ids", LastPlaceOnly(V, D), np.array([[3, 1], [0, 6]]))
-fails("repeated ids dropped", LastPlaceOnly, nt.Embedding(V, D, rng=1), ids)
+passes("repeated ids dropped, with distinct ids", LastOccurrenceOnly(V, D), np.array([[3, 1], [0, 6]]))
+fails("repeated ids dropped", LastOccurrenceOnly, nt.Embedding(V, D, rng=1), ids)
 
 # %% [markdown]
 # ## 3. Forward and backward wrong together
 #
-# A gradient check asks whether backward is the derivative of forward. It does not know which forward was meant.
+# A gradient check asks whether backward is the derivative of forward. It cannot tell whether forward computes what was
+# intended.
 #
-# **Heads without the transpose.** To split heads is `reshape(B, T, H, d)`, then T and H change places. A plain
-# `reshape(B, H, T, d)` has the same shape, but with two heads it puts the first half of the tokens into head 0 and the
-# second half into head 1. The merge undoes it, so a test of split and merge passes. But no half sees the other.
+# **Heads without the transpose.** To split heads means `reshape(B, T, H, d)`, and then to swap the axes T and H. A
+# plain `reshape(B, H, T, d)` gives an array of the same shape, but with two heads it puts the first half of the tokens
+# into head 0 and the second half into head 1. Merging the heads undoes it, so a round-trip test of split and merge
+# passes. But neither half of the text can see the other.
 #
-# **A mask misread.** A mask of 0 (may attend) and -inf meets `scores + (1 - mask) * -1e9`, which wants 1 and 0. The
-# scores that count get -1e9 as well. Softmax ignores what a row shares, but near 1e9 the numbers of float32 lie 64
-# apart: all scores between -32 and 32 become equal. In float64 they keep seven decimals, and a check sees noise.
+# **A mask misread.** The mask contains 0 (may attend) and -inf, but the code computes `scores + (1 - mask) * -1e9`,
+# which expects 1 and 0. So -1e9 is added to the scores that should stay as they are. Softmax ignores a number that is
+# added to a whole row, but near 1e9 the numbers of float32 are 64 apart, and all scores between -32 and 32 become
+# equal. In float64 the scores keep about seven decimals, and a gradient check sees an error that looks like noise.
 #
-# **Cross-attention miswired.** Queries and keys come from the encoder, values from the decoder, and no mask stands
-# there: each output gets the decoder's inputs of all places, also of those that it is to predict.
+# **Cross-attention miswired.** Queries and keys come from the encoder, values come from the decoder, and no causal mask
+# applies. So each output receives the decoder's inputs from all positions, including those that it has to predict.
 #
-# **Rule:** move one input and see which outputs follow; compare forward with a second source, in the dtype of training.
+# **Rule:** change one input and see which outputs change. Compare forward with a second source, in the dtype that is
+# used for training.
 
-# %% Three forwards that nobody meant
-def scrambled(x):                           # rightly split heads -> what reshape(B, H, T, d) alone makes
+# %% Three forward passes that do not compute what was intended
+def scrambled(x):
+    """Turns correctly split heads into what reshape(B, H, T, d) alone would have given."""
     return x.swapaxes(1, 2).reshape(x.shape)
 
 
-def restored(y):
+def unscrambled(y):
     return y.reshape(y.swapaxes(1, 2).shape).swapaxes(1, 2)
 
 
 class NotTransposed(nt.ScaledDotProductAttention):
     def forward(self, q, k, v, mask=None):
-        return restored(super().forward(scrambled(q), scrambled(k), scrambled(v), mask))
+        return unscrambled(super().forward(scrambled(q), scrambled(k), scrambled(v), mask))
 
     def backward(self, dy):
-        return tuple(restored(gradient) for gradient in super().backward(scrambled(dy)))
+        return tuple(unscrambled(gradient) for gradient in super().backward(scrambled(dy)))
 
 
-class Misread(nt.ScaledDotProductAttention):
+class MisreadMask(nt.ScaledDotProductAttention):
     def forward(self, q, k, v, mask=None):
-        mask = np.where(mask, 0, -np.inf).astype(np.float32)                        # 0: may attend
+        mask = np.where(mask, 0, -np.inf).astype(np.float32)                        # here 0 means: may attend
         q = q / math.sqrt(q.shape[-1])
-        self.weights = self.softmax(q @ k.mT + (1 - mask) * np.float32(-1e9))       # takes it as 1: may attend
+        self.weights = self.softmax(q @ k.mT + (1 - mask) * np.float32(-1e9))       # and here 1 means: may attend
         p = self.dropout(self.weights)
         self.remember(q, k, v, p)
         return p @ v
@@ -199,41 +216,51 @@ class ValuesFromDecoder(nt.CrossAttention):
         return dvalue, dquery + dkey
 
 
-predict("Two heads, split without the transpose: how many of 6 outputs follow token 0?", 3)
-causal, (x6, memory) = nt.causal_mask(6), rng.standard_normal((2, 1, 6, D))
+predict("Two heads are split without the transpose. On token 0, how many of 6 outputs depend?", 3)
+causal = nt.causal_mask(6)
+x6, memory = rng.standard_normal((2, 1, 6, D))
 decoder = partial(block, cross_attention=True)
-rays = {title: nt.influence(model, x6, *others) for title, model, *others in (
-    ("self-attention, right", attention(), causal),
+influences = {title: nt.influence(model, x6, *others) for title, model, *others in (
+    ("self-attention, correct", attention(), causal),
     ("self-attention, heads not transposed", plant(NotTransposed, attention()), causal),
-    ("decoder block, right", decoder(), memory, causal),
+    ("decoder block, correct", decoder(), memory, causal),
     ("decoder block, miswired cross-attention", plant(ValuesFromDecoder, decoder()), memory, causal))}
-right, halves, right_block, leak = (ray > 0 for ray in rays.values())       # [t, s]: does output t move with token s?
-claim("right: output t follows the tokens 0 to t, no other", np.array_equal([right, right_block], [causal[0, 0]] * 2))
+# [t, s]: does output t depend on token s?
+correct_attention, two_halves, correct_block, leak = (influence > 0 for influence in influences.values())
+claim("correct: output t depends on tokens 0 to t and on no others",
+      np.array_equal([correct_attention, correct_block], [causal[0, 0]] * 2))
 passes("heads not transposed", plant(NotTransposed, attention()), x, mask)
-claim("yet token 0 moves the outputs 0, 1, 2 alone", np.flatnonzero(halves[:, 0]).tolist() == [0, 1, 2])
-found["heads not transposed"] = NotTransposed, "gradient check passes", "token 0 moves 3 of 6"
-right, misread = nt.ScaledDotProductAttention(), Misread()
-for layer in (right, misread):
+claim("yet only outputs 0, 1 and 2 depend on token 0", np.flatnonzero(two_halves[:, 0]).tolist() == [0, 1, 2])
+wrong_classes["heads not transposed"] = NotTransposed
+evidence["heads not transposed"] = ["gradient check passes", "3 of 6 outputs see token 0"]
+
+correct, misread = nt.ScaledDotProductAttention(), MisreadMask()
+for layer in (correct, misread):
     layer(*np.random.default_rng(3).standard_normal((3, 1, 1, T, 4), np.float32), mask)
-right, misread = right.weights[0, 0], misread.weights[0, 0]
-claim("float32: misread, the weights are 1 / (t + 1), whatever the scores are", np.allclose(
-    misread, np.tri(T) / np.arange(1, T + 1)[:, None]) and np.ptp(right[-1]) > 0.1,
-    "not " + " ".join(f"{w:.2f}" for w in right[-1]))
-row = nt.gradcheck(plant(Misread, attention()), x, mask, directions=2).rows[1]
-claim(f"float64: {row.tensor} has cosine 1, and an error like noise", row.cosine > 0.9999 and 1e-6 < row.central < 1e-2)
-found["mask misread"] = Misread, "float64: like noise", "float32: a plain mean"
+correct_weights, misread_weights = correct.weights[0, 0], misread.weights[0, 0]
+claim("in float32, the misread mask makes all weights of row t equal to 1 / (t + 1), whatever the scores are",
+      np.allclose(misread_weights, np.tri(T) / np.arange(1, T + 1)[:, None]) and np.ptp(correct_weights[-1]) > 0.1,
+      "the last row should be " + " ".join(f"{weight:.2f}" for weight in correct_weights[-1]))
+row = nt.gradcheck(plant(MisreadMask, attention()), x, mask, directions=2).rows[1]
+claim(f"in float64, {row.tensor} has cosine 1 and an error that looks like noise",
+      row.cosine > 0.9999 and 1e-6 < row.central < 1e-2)
+wrong_classes["mask misread"] = MisreadMask
+evidence["mask misread"] = ["float64: like noise", "float32: equal weights"]
+
 passes("cross-attention miswired", plant(ValuesFromDecoder, decoder()), x, x[::-1].copy(), mask)
-claim("yet every output follows every token, the later ones too", leak)
-found["cross-attention miswired"] = ValuesFromDecoder, "gradient check passes", "outputs see the future"
-figure("which_follows_which", views.xray(rays))
+claim("yet every output depends on every token, later tokens included", leak)
+wrong_classes["cross-attention miswired"] = ValuesFromDecoder
+evidence["cross-attention miswired"] = ["gradient check passes", "outputs see the future"]
+figure("which_follows_which", views.xray(influences))
 
 # %% [markdown]
-# ## 4. Beside the model
+# ## 4. Outside of the model
 #
-# **One β for both.** Adam's m = β1 m + (1 - β1) g is followed by v = β2 v + (1 - β1) g². With 1 - β1 for 1 - β2,
-# v is 100 times too large and each step 10 times too small, as if the learning rate were. No gradient is wrong.
+# **One β for both moments.** Adam computes m = β1 m + (1 - β1) g, and then v = β2 v + (1 - β2) g². The mistake uses
+# 1 - β1 in both lines. With β1 = 0.9 and β2 = 0.999, v becomes 0.1 / 0.001 = 100 times too large. Adam divides by the
+# square root of v, so each step becomes 10 times too small, as if the learning rate were lower. No gradient is wrong.
 #
-# **Rule:** use known values. Adam's first step is lr times the sign of the gradient.
+# **Rule:** test against known values. Adam's first step is lr times the sign of the gradient.
 
 # %% The first step
 class OneBeta(nt.Adam):
@@ -248,100 +275,113 @@ for kind, size in ((nt.Adam, 1), (OneBeta, 0.1)):
     parameter = nt.Parameter(np.zeros(3))
     parameter.grad = np.array([3.0, -0.02, 500])
     kind([parameter], lr=1.0).step()
-    claim(f"{kind.__name__}: the first step is {size} lr", np.allclose(parameter.data, [-size, size, -size]))
-found["Adam, one β for both"] = OneBeta, "no gradient is wrong", "first step 0.1 lr, not lr"
+    claim(f"the first step of {kind.__name__} is {size} lr", np.allclose(parameter.data, [-size, size, -size]))
+wrong_classes["Adam, one β for both"] = OneBeta
+evidence["Adam, one β for both"] = ["no gradient is wrong", "first step 0.1 lr, not lr"]
 
 # %% [markdown]
 # ## 5. Ten training runs
 #
-# A text has twelve letters out of eight. In its first half a letter is followed by its successor in every second case,
-# else by any. The second half repeats the first, one letter in ten replaced by chance. So the best loss that
-# a model can reach is known: the entropy of the text. The language model has one block. For cross-attention, an
-# encoder reads the first half and a decoder writes the second. All begin with the same weights and see the same
-# texts, each text once: the training loss is that of new texts.
+# Each text has twelve letters from an alphabet of eight. In the first half, every second letter on average is the
+# successor of the letter before it, and the others are random. The second half repeats the first, except that one
+# letter in ten is replaced by a random one. So we know the lowest loss that a model can reach: the entropy of the text.
+# The language model has one block. For the mistake in cross-attention, an encoder reads the first half and a decoder
+# writes the second half. All runs start from the same weights and see the same texts. Every text is seen only once, so
+# the training loss is the loss on new texts.
 
 # %% Training
 def batch(n, model):
-    """Number n: 32 texts of 12 letters, as inputs and targets of this model."""
+    """Batch number n: 32 texts of 12 letters, as the inputs and targets of this model."""
     rng = np.random.default_rng([18, n])
     first = rng.integers(V, size=(32, 6))
     for t in range(1, 6):
         first[:, t] = np.where(rng.random(32) < 0.5, (first[:, t - 1] + 1) % V, first[:, t])
     second = np.where(rng.random((32, 6)) < 0.1, rng.integers(V, size=(32, 6)), first)
-    if isinstance(model, nt.EncoderDecoder):        # the decoder is given its targets one place later
+    if isinstance(model, nt.EncoderDecoder):        # the decoder reads its targets shifted by one position
         return (first, np.hstack([np.full((32, 1), V), second[:, :-1]])), second
     text = np.hstack([first, second])
     return text[:, :-1], text[:, 1:]
 
 
 def train(model, optimizer=nt.Adam):
+    """The loss of each of 250 training steps."""
     trainer = nt.Trainer(model, nt.CrossEntropyLoss(), optimizer(model.parameters(), lr=0.01), workers=1)
     return [trainer.step([batch(n, model)])["loss"] for n in range(250)]
 
 
 translator = partial(nt.EncoderDecoder, V + 1, V + 1, 24, H, 1, 48, 0.0, 12, pad_id=None, tie_weights=True, rng=1)
-makers = {OneSlot: partial(language_model, dropout=0.1), ValuesFromDecoder: translator}
-predict("Ten wrong models are trained: how many losses fall by a fifth or more?", 10)
-right, runs = {}, {}                        # runs: the losses without the mistake and with it
-for mistake, (wrong, *_) in found.items():
-    make = makers.get(wrong, language_model)
-    right[make] = right.get(make) or train(make())
-    runs[mistake] = right[make], train(plant(wrong, make()), wrong if wrong is OneBeta else nt.Adam)
-ends = {mistake: np.array(pair)[:, -40:].mean(1) for mistake, pair in runs.items()}
-for mistake, (good, bad) in ends.items():
-    print(f"  {mistake:<26} {bad:.2f}, without it {good:.2f}   {', '.join(found[mistake][1:])}")
+special_models = {OneSlot: partial(language_model, dropout=0.1), ValuesFromDecoder: translator}
+predict("Ten models with a mistake are trained. How many of their losses fall by a fifth or more?", 10)
+correct_losses = {}                         # {model: losses}, since most mistakes share one correct run
+runs = {}                                   # {mistake: (the losses without it, the losses with it)}
+for mistake, wrong in wrong_classes.items():
+    make_model = special_models.get(wrong, language_model)
+    if make_model not in correct_losses:
+        correct_losses[make_model] = train(make_model())
+    optimizer = OneBeta if wrong is OneBeta else nt.Adam
+    runs[mistake] = correct_losses[make_model], train(plant(wrong, make_model()), optimizer)
+final_losses = {mistake: np.array(pair)[:, -40:].mean(1) for mistake, pair in runs.items()}
+for mistake, (good, bad) in final_losses.items():
+    print(f"  {mistake:<26} loss {bad:.2f}, without the mistake {good:.2f}   ({', '.join(evidence[mistake])})")
 
 # %% [markdown]
-# ## 6. What the losses say
+# ## 6. What the losses show
 #
-# All ten fall, and most end where the right run ends: a gradient need not be right to lead downwards. The misread
-# mask is overcome by the optimizer, which makes the scores so large that steps of 64 tell them apart. And one curve
-# is too good: no model that has not seen the answer gets below the entropy. The miswired cross-attention reads the
-# answer from its inputs; when it has to write by itself, there is none to read.
+# All ten losses fall, and most of them end where the correct run ends: a gradient need not be correct to point
+# downhill. The optimizer even overcomes the misread mask, by making the scores so large that steps of 64 can tell them
+# apart. One curve is too good to be true: no model can get below the entropy unless it has seen the answer. The
+# miswired cross-attention reads the answer from its inputs. When this model has to generate text, there is no answer to
+# read.
 
-# %% The claims about it
-def entropy(sure):                          # of a letter that is the expected one for sure, else any
-    p = (1 - sure) / V + sure * np.eye(V)[0]
+# %% Claims about the losses
+def entropy(share):
+    """The entropy of a letter that is the expected one in this share of cases, and else a random one."""
+    p = (1 - share) / V + share * np.eye(V)[0]
     return -(p * np.log(p)).sum()
 
 
-claim("every loss falls by a fifth or more", [runs[name][1][0] * 0.8 > bad for name, (_, bad) in ends.items()])
+claim("every loss falls by a fifth or more", [runs[name][1][0] * 0.8 > bad for name, (_, bad) in final_losses.items()])
 claim("at least half of them end within 0.05 of the run without the mistake",
-      sum(abs(bad - good) < 0.05 for good, bad in ends.values()) >= 5)
-floor, floor2 = (5 * entropy(0.5) + 6 * entropy(0.9)) / 11, entropy(0.9)
-good, bad = ends["cross-attention miswired"]
-claim("right models end near the entropy", abs(ends["mask misread"][0] - floor) < 0.1 and abs(good - floor2) < 0.15,
-      f"{floor:.2f} for the text, {floor2:.2f} for its second half")
-claim("the miswired one ends far below it", bad < floor2 - 0.15, f"{bad:.2f}")
+      sum(abs(bad - good) < 0.05 for good, bad in final_losses.values()) >= 5)
+entropy_of_text = (5 * entropy(0.5) + 6 * entropy(0.9)) / 11
+entropy_of_second_half = entropy(0.9)
+good, bad = final_losses["cross-attention miswired"]
+claim("the correct models end near the entropy", abs(final_losses["mask misread"][0] - entropy_of_text) < 0.1
+      and abs(good - entropy_of_second_half) < 0.15,
+      f"{entropy_of_text:.2f} for the text, {entropy_of_second_half:.2f} for its second half")
+claim("the miswired model ends far below it", bad < entropy_of_second_half - 0.15, f"{bad:.2f}")
 
 # %% The ten curves
-picture = Figure(figsize=(12, 5), layout="constrained")
+picture = Figure(figsize=(12, 5.2), layout="constrained")
 for axes, (mistake, (good, bad)) in zip(picture.subplots(2, 5, sharex=True, sharey=True).flat, runs.items()):
-    colour = "C1-" if found[mistake][1].startswith("relative") else "C0-"
-    for losses, style, width in ((bad, colour, 2.5), (good, "k:", 1.5)):
+    line = "C1-" if mistake in found_by_gradcheck else "C0-"
+    for losses, style, width in ((bad, line, 2.5), (good, "k:", 1.5)):
         axes.plot(np.arange(5, 250, 10), np.reshape(losses, (25, 10)).mean(1), style, linewidth=width)
     axes.set_title(mistake, fontsize=11.5)
-    axes.text(125, 2.95, "\n".join(found[mistake][1:]), ha="center", va="center", fontsize=11)
+    axes.text(125, 2.95, "\n".join(evidence[mistake]), ha="center", va="center", fontsize=11)
     axes.set(ylim=(0, 3.4), xlim=(0, 250), xticks=(0, 100, 200), yticks=range(3))
-picture.axes[8].axhline(floor2, color="0.5", linewidth=1)
-picture.axes[8].text(8, floor2 - 0.08, "entropy", va="top", fontsize=11, color="0.35")
-picture.supxlabel("step")
+picture.axes[8].axhline(entropy_of_second_half, color="0.5", linewidth=1)
+picture.axes[8].text(8, entropy_of_second_half - 0.08, "entropy", va="top", fontsize=11, color="0.35")
+picture.supxlabel("training step")
 picture.supylabel("loss (nats per letter)")
-picture.suptitle("Dotted: without the mistake. Orange: the gradient check finds it. Blue: another check does.",
-                 fontsize=13)
+picture.suptitle("Solid: with the mistake (orange: a gradient check finds it; blue: only another check does). "
+                 "Dotted: without it.", fontsize=13)
 figure("ten_curves", picture)
 
 # %% [markdown]
 # ## Exercises
 #
-# 1. A residual's backward is written `1 + f.backward(dy)`, since "the derivative of x is 1". For which dy is that
-#    right? The loss is a mean over 352 letters: what does the 1 do to the parameters below? Train it.
-# 2. Cross-entropy's gradient is divided by the number of targets twice. Predict its cosine and relative error. Does
-#    Adam train differently, does SGD? What makes the softmax of section 2 a worse case?
-# 3. Write a dropout that multiplies by 1 / (1 - p) in eval too. Why does no gradient check find it? What does?
-# 4. A warm-up's counter is raised once for each parameter tensor instead of each step. Which check finds it?
-# 5. A test compares dx with differences: a new layer, B = 1, no repeated ids, no dropout. Which of the ten pass it?
-# 6. Keep both encoder-decoders, and let them write letter by letter, from their own letters. The miswired one needs six
-#    letters at a time: fill the places not yet written with any. How many does each copy rightly?
+# 1. The backward of a residual is written as `1 + f.backward(dy)`, because "the derivative of x is 1". For which dy is
+#    this correct? The loss is a mean over 352 letters: what does the 1 do to the parameters of the layers below? Train
+#    it.
+# 2. The gradient of cross-entropy is divided by the number of targets twice. Predict its cosine and its relative error.
+#    Does it change how Adam trains? Does it change how SGD trains? Why is the softmax of section 2 a worse case?
+# 3. Write a dropout that multiplies by 1 / (1 - p) in eval mode, too. Why does no gradient check find it? What does?
+# 4. The step counter of a warm-up is raised once per parameter tensor instead of once per step. Which check finds it?
+# 5. A test compares dx with finite differences for a new layer, with B = 1, no repeated ids and no dropout. Which of
+#    the ten mistakes pass it?
+# 6. Keep both encoder-decoders, and let them generate text letter by letter from their own letters. The miswired model
+#    needs six letters at a time: fill the positions that are not yet generated with any letter. How many letters does
+#    each model copy correctly?
 #
 # `numpy-transformer zoo` lists sixty-six such bugs; `zoo NAME` plants one, runs all checks on it and trains it.

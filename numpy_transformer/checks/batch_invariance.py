@@ -1,4 +1,4 @@
-"""What a batch must not change: its size, and what else is in it."""
+"""Checks of what must not depend on the batch: its size, and the other sequences in it."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from .check import as_tuple, check, expect, expect_close, prepared, upstream
 LOSSES = (CrossEntropyLoss, BinaryCrossEntropyLoss)
 
 
-def twice(x):
+def doubled(x):
     return np.concatenate([x, x]) if isinstance(x, np.ndarray) and len(x) > 1 else x
 
 
@@ -17,23 +17,24 @@ def twice(x):
 def a_doubled_batch_has_the_same_mean_loss(criterion, *inputs):
     criterion, (logits, targets) = prepared(criterion, inputs)
     loss, dz = criterion(logits, targets), criterion.backward()
-    loss2, dz2 = criterion(twice(logits), twice(targets)), criterion.backward()
+    loss2, dz2 = criterion(doubled(logits), doubled(targets)), criterion.backward()
     expect_close("loss of a doubled batch", loss2, loss)
-    expect_close("gradient of a doubled batch", 2 * dz2, twice(dz))
+    expect_close("gradient of a doubled batch", 2 * dz2, doubled(dz))
 
 
 @check("doubled batch, model", CausalLanguageModel, EncoderDecoder)
 def a_doubled_batch_has_the_same_gradients(module, *inputs):
-    """Anything divided by B, or by B T a second time, comes apart here."""
+    """Finds gradients that are divided by the batch size B, or by B T a second time."""
     module, inputs = prepared(module, inputs)
     module.eval(remember=True)
     criterion = CrossEntropyLoss(label_smoothing=0.1, ignore_id=0)
-    *places, classes = module(*inputs).shape
-    targets, gradients = np.random.default_rng(0).integers(0, classes, places), []
-    for batch, answer in ((inputs, targets), (tuple(map(twice, inputs)), twice(targets))):
+    *positions, classes = module(*inputs).shape
+    labels = np.random.default_rng(0).integers(0, classes, positions)
+    gradients = []
+    for batch, targets in ((inputs, labels), (tuple(map(doubled, inputs)), doubled(labels))):
         module.forget()
         module.zero_grad()
-        criterion(module(*batch), answer)
+        criterion(module(*batch), targets)
         module.backward(criterion.backward())
         gradients.append([p.grad.copy() for p in module.parameters()])
     largest = max(np.linalg.norm(g) for g in gradients[0])
@@ -42,9 +43,9 @@ def a_doubled_batch_has_the_same_gradients(module, *inputs):
         expect(np.linalg.norm(g - g2) <= 1e-12 * largest, f"gradient of {name} changes with a doubled batch")
 
 
-@check("rows of a batch apart", when=lambda module, *inputs: not isinstance(module, LOSSES))
-def rows_of_a_batch_know_nothing_of_each_other(module, *inputs):
-    """Output and input gradients of one sequence are the same alone and in a batch."""
+@check("sequences are independent", when=lambda module, *inputs: not isinstance(module, LOSSES))
+def sequences_of_a_batch_are_independent(module, *inputs):
+    """A sequence has the same output and the same input gradients alone and in a batch."""
     module, inputs = prepared(module, inputs)
     module.eval(remember=True)
     y, size = module(*inputs), len(inputs[0])

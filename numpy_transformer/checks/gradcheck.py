@@ -1,125 +1,81 @@
-"""Compare a backward with numbers: central differences, the complex step, random directions.
+"""The gradient check: compares backward with central differences and with the complex-step derivative.
 
-Knows only that a module has forward and backward, and how its parameters are found.
+It assumes only that a module has forward and backward, and that its parameters can be found as in `Module`.
 """
 
 import copy
 import inspect
 import math
 import warnings
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from ..module import is_module, is_parameter, named_parts
+from .report import GradcheckReport, GradcheckRow
 
-CENTRAL_STEP = 1e-5                     # near eps^(1/3), where truncation and rounding meet
-COMPLEX_STEP = 1e-100                   # nothing is subtracted, so it may be as small as it likes
-SMALLER_STEPS = (1e-6, 1e-7)            # where a ReLU kink was crossed: it fades with the step, a wrong gradient stays
-LARGER_STEP = 1e-3                      # where rounding drowns a tiny derivative: with Richardson's correction
-ZERO = 1e-9
-BLIND = 1e-3                            # so far apart the two numeric methods are only where one does not see a path
-
-
-@dataclass
-class GradcheckRow:
-    """How backward and the numbers agree on one input or parameter; `index` is the worst entry.
-
-    central and complex are ‖a - n‖ / max(‖a‖, ‖n‖); if both norms are below 1e-9 of the module's
-    largest, the gradient counts as `zero` and they are ‖a - n‖ over that largest norm.
-    """
-
-    tensor: str
-    shape: tuple
-    central: float
-    complex: float | None
-    ok: bool
-    zero: bool
-    index: tuple
-    backward: float
-    numeric: float
-    cosine: float
-    note: str = ""
+CENTRAL_STEP = 1e-5                     # near eps^(1/3), where truncation and rounding errors are equally large
+COMPLEX_STEP = 1e-100                   # the complex step subtracts nothing, so it can be arbitrarily small
+SMALLER_STEPS = (1e-6, 1e-7)            # a crossed ReLU kink disappears with a smaller step, a wrong gradient does not
+LARGER_STEP = 1e-3                      # for derivatives so small that rounding dominates; used with extrapolation
+ZERO = 1e-9                             # relative norm below which a gradient counts as zero
+DISAGREEMENT = 1e-3                     # the numeric methods differ by more only if one of them misses a dependency
+TINY = 1e-5                             # relative norm below which a mismatch may be rounding
 
 
-@dataclass
-class GradcheckReport:
-    """The rows of one module. `ok` if all agree; str() is a table."""
+class Tolerances(NamedTuple):
+    """The largest errors that count as agreement, and whether a missing complex step counts as a failure."""
 
-    name: str
-    rows: list
-
-    @property
-    def ok(self):
-        return all(row.ok for row in self.rows)
-
-    def worst(self, method):
-        """The largest error of one method, NaN if any is, None if it did not run."""
-        errors = [getattr(row, method) for row in self.rows]
-        return None if None in errors or not errors else float(np.max(errors))
-
-    def to_json(self):
-        """The rows as dicts of plain values; what is not finite becomes None."""
-        rows = [{"component": self.name, **asdict(row)} for row in self.rows]
-        return [{key: None if isinstance(value, float) and not math.isfinite(value) else value
-                 for key, value in row.items()} for row in rows]
-
-    def __str__(self):
-        width = max([len(row.tensor) for row in self.rows] + [6])
-        lines = [f"{self.name}", f"  {'tensor':<{width}}  {'shape':<14} {'central':>9} {'complex':>9}"]
-        for row in self.rows:
-            words = "  ".join(filter(None, ["ok" if row.ok else "WRONG", "zero" * row.zero, row.note]))
-            lines.append(f"  {row.tensor:<{width}}  {str(row.shape):<14} {show(row.central):>9} "
-                         f"{show(row.complex):>9}  {words}")
-            if not row.ok:
-                lines.append(f"  {'':<{width}}  worst entry {list(row.index)}: backward {row.backward:.9g}, numeric "
-                             f"{row.numeric:.9g}; cosine of the two gradients {row.cosine:.4f}")
-        return "\n".join(lines)
-
-
-def show(error):
-    return "-" if error is None else f"{error:.1e}"
+    central: float = 1e-6
+    complex: float = 1e-12
+    need_complex: bool = False
 
 
 def gradcheck(module, *inputs, seed=0, directions=None, randomize=True, central_tolerance=1e-6,
               complex_tolerance=1e-12, need_complex=False, name=None):
-    """Check every gradient of module.backward at the given inputs; a GradcheckReport.
+    """Checks every gradient that module.backward computes at the given inputs, and returns a GradcheckReport.
 
-    The check runs in float64 on a copy, so the module is left as it is. L = sum(dy * forward(...)),
-    dy random normal. Random generators held by the module are set back before each forward, so that
-    dropout keeps its mask. Hidden scores (-inf in the output) do not count in L.
+    The check differentiates L = sum(dy * forward(...)) with a random normal dy. It works in float64 on a copy, so the
+    module is not changed. Before each forward, random generators held by the module are restored to the same state, so
+    that dropout uses one mask. Outputs of -inf (hidden scores) do not count in L.
 
     Parameters:
-        module : anything with forward and backward; parameters are found as in `Module`
-        inputs : what forward takes; float arrays are checked, integers, booleans and None are passed on
-        seed : of the parameters, dy and directions
-        directions : None checks every entry; a number k checks k random normal directions a tensor, for
-            whole models, and every entry of a tensor only if these disagree
-        randomize : draw all parameters anew, so that gamma is not 1 and no bias 0
-        central_tolerance, complex_tolerance : what counts as agreement
-        need_complex : whether a forward that the complex step cannot see through counts as wrong
+        module : any object with forward and backward
+        inputs : arguments of forward; gradients of float arrays are checked, anything else is passed on
+        seed : seed of the parameters, dy and the directions
+        directions : None checks every entry. An integer k checks k random normal directions per tensor, which is
+            faster for a whole model; a tensor that disagrees is then checked entry by entry.
+        randomize : whether to draw new parameters, so that for instance gamma is not 1 and biases are not 0
+        central_tolerance : largest error against central differences
+        complex_tolerance : largest error against the complex-step derivative
+        need_complex : whether a forward that does not work with complex numbers counts as wrong
+        name : title of the report; None: name of the module's class
 
     Raises:
-        ValueError if backward returns the wrong number of gradients or one of a wrong shape.
+        ValueError if backward returns the wrong number of gradients or one of a wrong shape, if forward or backward
+        changes its arguments, or if there is nothing to check
     """
-    tolerances = (central_tolerance, complex_tolerance, need_complex)
+    tolerances = Tolerances(central_tolerance, complex_tolerance, need_complex)
     return Checker(module, inputs, seed, randomize).run(name or type(module).__name__, directions, tolerances)
 
 
 class Checker:
-    """One module at one point: its tensors, the gradients of backward, and numeric derivatives."""
+    """Holds a module at one point: its tensors, backward's gradients, and methods for numeric derivatives.
+
+    `arrays[i]`, `names[i]` and `gradients[i]` belong to tensor i: first the float inputs, then the parameters.
+    """
 
     def __init__(self, module, inputs, seed, randomize):
-        self.rng = np.random.default_rng([seed, 6172])      # a stream of its own: dy must not repeat the caller's x
+        self.rng = np.random.default_rng([seed, 6172])      # its own stream, so that dy does not repeat the inputs
         self.module = convert(copy.deepcopy(module), np.float64)
         self.inputs = [np.array(x, np.float64) if is_float(x) else x for x in inputs]
         if randomize:
             for _, parameter in parameters(self.module):
                 shape = np.shape(parameter.data)
                 parameter.data = self.rng.standard_normal(shape) / math.sqrt(shape[0] if len(shape) > 1 else 1)
-        self.draws = GeneratorStates(self.module)
+        self.generator_states = GeneratorStates(self.module)
         self.run_backward()
-        self.twin = convert(copy.deepcopy(self.module), np.complex128)
+        self.twin = convert(copy.deepcopy(self.module), np.complex128)      # for the complex step
         self.twin_inputs = [x.astype(np.complex128) if is_float(x) else x for x in self.inputs]
         self.arrays = self.tensors_of(self.module, self.inputs)
         self.twin_arrays = self.tensors_of(self.twin, self.twin_inputs)
@@ -131,57 +87,62 @@ class Checker:
         return [x for x in inputs if is_float(x)] + [parameter.data for _, parameter in parameters(module)]
 
     def run_backward(self):
-        """Forward and backward once: the names of the tensors, and backward's gradients."""
+        """Runs forward and backward once, and keeps the names of the tensors and their gradients."""
         for _, parameter in parameters(self.module):
             parameter.grad = np.zeros_like(parameter.data)
-        remember(self.module, True)
-        before = copy.deepcopy(self.inputs)
-        y = np.array(self.module.forward(*self.inputs))     # a copy: forward may return its input
-        self.counts = ~np.isneginf(y)                       # a hidden score is a constant
+        set_remembering(self.module, True)
+        inputs_before = copy.deepcopy(self.inputs)
+        y = np.array(self.module.forward(*self.inputs))     # a copy, because forward may return its input
+        self.counts = ~np.isneginf(y)                       # hidden scores are constants
         takes_dy = bool(positional(self.module.backward))
         self.dy = self.rng.standard_normal(y.shape) if takes_dy else np.ones(())
         dy = self.dy.copy() if y.ndim else float(self.dy)
         dx = self.module.backward(dy) if takes_dy else self.module.backward()
-        remember(self.module, False)                        # what follows are forwards that nobody answers
-        if not all(map(np.array_equal, before, self.inputs)) or not np.array_equal(dy, self.dy):
-            raise ValueError(f"{type(self.module).__name__} changes its arguments in place: the caller's arrays must "
-                             "stay as they are; work on a copy")
-        dx = [] if dx is None else list(dx) if isinstance(dx, (tuple, list)) else [dx]
+        set_remembering(self.module, False)                 # the forwards below have no backward
+        if not all(map(np.array_equal, inputs_before, self.inputs)) or not np.array_equal(dy, self.dy):
+            raise ValueError(f"{type(self.module).__name__} changes its arguments in place; the caller's arrays must "
+                             "not change, so work on a copy")
+        self.collect_gradients(as_list(dx))
+
+    def collect_gradients(self, dx):
+        """Checks the number and the shapes of the gradients, and keeps them with their names."""
         floats = [i for i, x in enumerate(self.inputs) if is_float(x)]
         if len(dx) != len(floats):
-            raise ValueError(f"backward returned {len(dx)} gradient(s), forward was given {len(floats)} float "
-                             "input(s): return one for each, in forward's order; pass what has no gradient as "
-                             "integers or booleans")
-        names = dict(enumerate(positional(self.module.forward)))
+            raise ValueError(f"backward returned {len(dx)} gradient(s), but forward was given {len(floats)} float "
+                             "input(s); return one for each, in forward's order, and pass inputs without a gradient "
+                             "as integers or booleans")
+        argument_names = dict(enumerate(positional(self.module.forward)))
         found = parameters(self.module)
-        self.names = [names.get(i, f"input{i}") for i in floats] + [name for name, _ in found]
+        self.names = [argument_names.get(i, f"input{i}") for i in floats] + [name for name, _ in found]
         self.gradients = [np.array(grad, np.float64) for grad in dx + [parameter.grad for _, parameter in found]]
         for name, array, grad in zip(self.names, self.tensors_of(self.module, self.inputs), self.gradients):
             if grad.shape != array.shape:
-                raise ValueError(f"the gradient of {name} has shape {grad.shape}, {name} itself {array.shape}; "
-                                 "sum over the axes it was broadcast along, or look for a missing transpose")
+                raise ValueError(f"the gradient of {name} has shape {grad.shape}, but {name} has shape {array.shape}; "
+                                 "sum over the axes along which it was broadcast, or look for a missing transpose")
 
     def value(self, module, inputs):
-        """forward, each time with the same random numbers; hidden scores count as 0."""
-        self.draws.restore(module)
+        """Returns forward's output with the same random numbers each time, and 0 for hidden scores."""
+        self.generator_states.restore(module)
         return np.where(self.counts, module.forward(*inputs), 0)
 
     def central(self, array, direction, step):
+        """Returns the derivative of L along a direction of an array, by central differences."""
         start = array.copy()
         array[...] = start + step * direction
         high, plus = array.copy(), self.value(self.module, self.inputs)
         array[...] = start - step * direction
         low, minus = array.copy(), self.value(self.module, self.inputs)
         array[...] = start
-        moved = np.sum((high - low) * direction) / np.sum(direction * direction)    # the step as rounded
+        moved = np.sum((high - low) * direction) / np.sum(direction * direction)    # the step after rounding
         return np.sum(self.dy * (plus - minus)) / moved
 
-    def second_opinions(self, array, direction):
-        """Central differences at smaller steps, and a five-point rule at a larger one."""
+    def alternatives(self, array, direction):
+        """Returns central differences at smaller steps, and extrapolated ones at a larger step."""
         near, far = (self.central(array, direction, step) for step in (LARGER_STEP, 2 * LARGER_STEP))
         return [*(self.central(array, direction, step) for step in SMALLER_STEPS), (4 * near - far) / 3]
 
     def complex_step(self, array, direction):
+        """Returns the derivative of L along a direction of an array of the complex twin."""
         array.imag = COMPLEX_STEP * direction
         with warnings.catch_warnings():
             warnings.simplefilter("error", np.exceptions.ComplexWarning)
@@ -190,26 +151,31 @@ class Checker:
         return np.sum(self.dy * y.imag) / COMPLEX_STEP
 
     def measure(self, tensor, directions, tolerance):
-        """backward's, central and complex derivatives along each direction, and a note."""
+        """Returns backward's, central and complex-step derivatives along each direction, and a note.
+
+        Where the central difference misses the tolerance, the alternative that agrees best replaces it.
+        """
         a = np.array([np.sum(self.gradients[tensor] * u) for u in directions])
         n = np.array([self.central(self.arrays[tensor], u, CENTRAL_STEP) for u in directions])
-        apart = abs(a - n) > tolerance * max(np.linalg.norm(a), np.linalg.norm(n)) / math.sqrt(len(a))
-        for i in np.flatnonzero(apart)[:50]:
-            n[i] = min([n[i], *self.second_opinions(self.arrays[tensor], directions[i])], key=lambda x: abs(x - a[i]))
+        allowed = tolerance * max(np.linalg.norm(a), np.linalg.norm(n)) / math.sqrt(len(a))
+        for i in np.flatnonzero(abs(a - n) > allowed)[:50]:
+            candidates = [n[i], *self.alternatives(self.arrays[tensor], directions[i])]
+            n[i] = min(candidates, key=lambda x: abs(x - a[i]))
         try:
             return a, n, np.array([self.complex_step(self.twin_arrays[tensor], u) for u in directions]), ""
         except (TypeError, np.exceptions.ComplexWarning) as error:
-            return a, n, None, f"no complex step: forward does not let complex numbers pass ({error})"
+            return a, n, None, f"no complex step: forward does not accept complex numbers ({error})"
 
     def run(self, name, count, tolerances):
-        measured = [self.measure(i, self.directions(i, count), tolerances[0]) for i in range(len(self.arrays))]
+        """Returns the report for every entry (count None) or for `count` random directions per tensor."""
+        measured = [self.measure(i, self.directions(i, count), tolerances.central) for i in range(len(self.arrays))]
         largest = max(np.linalg.norm(values) for a, n, *_ in measured for values in (a, n))
-        report = GradcheckReport(name, [self.row(i, result, largest, tolerances, count) for i, result in enumerate(measured)])
-        for i, row in enumerate(report.rows):
-            if count and not row.ok:                        # name the entry
-                result = self.measure(i, self.directions(i, None), tolerances[0])
-                report.rows[i] = self.row(i, result, largest, tolerances, None)
-        return report
+        rows = [self.row(i, result, largest, tolerances, count) for i, result in enumerate(measured)]
+        for i, row in enumerate(rows):
+            if count and not row.ok:                        # check every entry, to name the worst one
+                result = self.measure(i, self.directions(i, None), tolerances.central)
+                rows[i] = self.row(i, result, largest, tolerances, None)
+        return GradcheckReport(name, rows)
 
     def directions(self, tensor, count):
         shape = self.arrays[tensor].shape
@@ -218,26 +184,32 @@ class Checker:
     def row(self, tensor, result, largest, tolerances, count):
         a, n, z, note = result
         shape = self.arrays[tensor].shape
-        if z is not None and max(map(np.linalg.norm, (n, z))) > ZERO * largest and (
-                relative(n - z, max(map(np.linalg.norm, (n, z)))) > BLIND):
-            z, note = None, "no complex step: it contradicts the differences, as it does through np.abs, var and std"
+        if z is not None and disagree(n, z, largest):
+            z = None
+            note = "no complex step: it contradicts the differences, as it does for np.abs, var and std"
         best = n if z is None else z
-        scale, zero = max(np.linalg.norm(a), np.linalg.norm(best)), False
-        if scale < ZERO * largest:
-            scale, zero = largest, True
-        central, exact = (None if values is None else relative(a - values, scale) for values in (n, z))
+        scale = norm = max(np.linalg.norm(a), np.linalg.norm(best))
+        is_zero = bool(norm < ZERO * largest)
+        if is_zero:
+            scale = largest
+        central = relative(a - n, scale)
+        if z is None:
+            exact, exact_ok = None, not tolerances.need_complex
+        else:
+            exact = relative(a - z, scale)
+            exact_ok = exact <= tolerances.complex
+        ok = bool(central <= tolerances.central and exact_ok)
+        if not ok and scale < TINY * largest:
+            note = (f"tiny: {scale / largest:.0e} of the largest gradient, so this may be rounding; "
+                    "try other inputs")
         worst = int(np.argmax(np.nan_to_num(abs(a - best), nan=np.inf)))
-        seen = not tolerances[2] if exact is None else exact <= tolerances[1]
-        ok = bool(central <= tolerances[0] and seen)
-        if not ok and scale < 1e-5 * largest:
-            note = f"tiny, {scale / largest:.0e} of the largest gradient: it may be rounding; try other inputs"
-        return GradcheckRow(self.names[tensor], shape, central, exact, ok=ok, zero=zero,
-                   index=("direction", worst) if count else tuple(map(int, np.unravel_index(worst, shape))),
-                   backward=float(a[worst]), numeric=float(best[worst]), cosine=cosine(a, best), note=note)
+        index = ("direction", worst) if count else tuple(map(int, np.unravel_index(worst, shape)))
+        return GradcheckRow(self.names[tensor], shape, central, exact, ok=ok, zero=is_zero, index=index,
+                            backward=float(a[worst]), numeric=float(best[worst]), cosine=cosine(a, best), note=note)
 
 
 class Entries:
-    """The directions of a full check: a single 1 in an array of zeros for each entry, made when asked for."""
+    """The directions of a complete check: for each entry, an array that is 1 there and 0 elsewhere."""
 
     def __init__(self, shape):
         self.shape = shape
@@ -254,12 +226,12 @@ class Entries:
 
 
 class GeneratorStates:
-    """The state of every random generator a module holds, and of NumPy's global one, to be set back."""
+    """Keeps the states of NumPy's global random generator and of those that a module holds, to restore them later."""
 
     def __init__(self, module):
         self.states = [rng.bit_generator.state if isinstance(rng, np.random.Generator) else rng.get_state()
                        for rng in generators(module)]
-        self.found = {}                         # {id: (module, its generators)}: a walk takes longer than a small forward
+        self.found = {}                         # {id: (module, its generators)}, because finding them takes time
 
     def restore(self, module):
         if id(module) not in self.found:
@@ -272,6 +244,7 @@ class GeneratorStates:
 
 
 def generators(module):
+    """Returns NumPy's global generator and those in the attributes of the module's parts."""
     found = {id(value): value for _, part in named_parts(module) if is_module(part) for value in vars(part).values()
              if isinstance(value, (np.random.Generator, np.random.RandomState))}
     return [np.random, *found.values()]
@@ -281,14 +254,14 @@ def parameters(module):
     return [(name, part) for name, part in named_parts(module) if is_parameter(part)]
 
 
-def remember(module, flag):
+def set_remembering(module, flag):
     for _, part in named_parts(module):
         if hasattr(part, "remembering"):
             part.remembering = flag
 
 
 def convert(module, dtype):
-    """Parameters to dtype and tables to its real kind, in any class, held by an optimizer or not."""
+    """Converts parameters to dtype and tables to its real counterpart, in a module of any class. Returns the module."""
     for _, part in named_parts(module):
         if hasattr(part, "forget"):
             part.forget()
@@ -306,17 +279,34 @@ def is_float(x):
     return getattr(x, "dtype", np.dtype(bool)).kind in "fc"
 
 
+def as_list(dx):
+    """Returns what backward returned as a list of gradients."""
+    if dx is None:
+        return []
+    return list(dx) if isinstance(dx, (tuple, list)) else [dx]
+
+
 def positional(function):
-    """Names of the parameters that can be given by position."""
+    """Returns the names of the parameters that can be given by position."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return [p.name for p in inspect.signature(function).parameters.values() if p.kind in kinds]
 
 
+def disagree(n, z, largest):
+    """Whether central and complex-step derivatives differ by more than their errors, in a gradient that is not zero."""
+    norm = max(np.linalg.norm(n), np.linalg.norm(z))
+    return norm > ZERO * largest and relative(n - z, norm) > DISAGREEMENT
+
+
 def relative(difference, scale):
+    """Returns ‖difference‖ / scale, where 0 / 0 is 0."""
     size = float(np.linalg.norm(difference))
-    return float(size / scale) if scale else math.inf if size else 0.0
+    if scale:
+        return float(size / scale)
+    return math.inf if size else 0.0
 
 
 def cosine(a, b):
+    """Returns the cosine of the angle between two arrays, NaN if one of them is zero."""
     sizes = np.linalg.norm(a) * np.linalg.norm(b)
     return float(np.sum(a * b) / sizes) if sizes else math.nan

@@ -27,33 +27,37 @@ def make_parser():
 
 
 def main(argv=None):
-    """Run one command; its exit code. Bad input is one line on standard error and exit code 2."""
+    """Run one command and return its exit code; bad input is reported in one line on standard error, with exit code 2."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:          # closed by whoever started us
+        if getattr(sys, name) is None:          # closed by the calling process
             setattr(sys, name, open(os.devnull, mode))
     try:
         silence_other_ranks(world())
     except ValueError as error:
         print(f"numpy-transformer: {error}", file=sys.stderr)
         return 2
-    arguments = make_parser().parse_args(argv)
+    arguments, unknown = make_parser().parse_known_args(argv)
+    if unknown:
+        arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     if "OPENBLAS_NUM_THREADS" not in os.environ:
-        set_blas_threads(1)                     # all that the commands multiply is small
+        set_blas_threads(1)                     # the commands multiply small matrices
     keep_freed_memory()
     try:
-        with np.errstate(all="ignore"):         # what is not finite is found and named where it matters
+        with np.errstate(all="ignore"):         # values that are not finite are reported where they matter
             code = arguments.run(arguments) or 0
         sys.stdout.flush()
         return code
-    except BrokenPipeError:                     # the reader of our output has gone
+    except BrokenPipeError:                     # whatever reads standard output has closed it
         drop_output()
         return 1
     except (ValueError, TypeError, IndexError, OSError, MemoryError, RankError) as error:
         if arguments.traceback:
             raise
-        if isinstance(error, UnicodeDecodeError):           # of a file the reader says it; so it is standard input
+        if isinstance(error, UnicodeDecodeError):           # files report it themselves, so this is standard input
             error = (f"standard input is not UTF-8 (byte {error.object[error.start]:#04x}); convert it, for instance "
                      "with iconv -t UTF-8")
+        if isinstance(error, MemoryError):
+            error = f"not enough memory ({error}); use smaller sizes, a smaller batch or shorter sequences"
         print(f"numpy-transformer {arguments.command}: {' '.join(str(error).splitlines())}", file=sys.stderr)
         with contextlib.suppress(OSError):
             sys.stdout.flush()
@@ -66,5 +70,5 @@ def main(argv=None):
 
 
 def drop_output():
-    """What is still to be written to standard output cannot be: let Python not try again at the end."""
+    """Discard what is still buffered, so that Python does not try to write it again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -44,7 +44,7 @@ def run(arguments):
     for name, modes in (("config", ["steps"]), ("vs", ["steps", "decoding"]), ("threads", ["steps", "decoding"]),
                         ("rounds", ["steps", "decoding"]), ("mpi", ["steps"]), ("tokens", ["decoding"]), ("figures", ["growth"])):
         if getattr(arguments, name) is not None and mode not in modes:
-            raise ValueError(f"--{name} would do nothing {'with --' + mode if mode != 'steps' else 'here'}; leave it "
+            raise ValueError(f"--{name} would have no effect {'with --' + mode if mode != 'steps' else 'here'}; leave it "
                              f"out{'' if 'steps' in modes else f', or add --{modes[0]}'}")
     if arguments.json not in (None, "-"):
         check_writable(arguments.json)

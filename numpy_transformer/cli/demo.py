@@ -9,11 +9,11 @@ from ..checks import samples
 from ..data import BOS, EOS, frame, pad, unframe
 from ..decoding import generate, greedy_decode
 from ..layers import SinusoidalPositionalEncoding
+from ..tasks import LanguageModelTask, SequenceToSequenceTask
 from .gradcheck import check_components, table
 from .parser import add_command, whole_number
 from .plot import readable
 from .plot_examples import masks
-from ..tasks import LanguageModel, SequenceToSequence, default_settings, make_model, make_trainer
 
 
 def add(commands):
@@ -36,10 +36,10 @@ def run(arguments):
     from .. import views                        # matplotlib takes long to import, and only the demo needs it
 
     folder = views.check_folder(arguments.figures)
-    text = LanguageModel(default_settings(LanguageModel, "small", text=arguments.text, steps=arguments.lm_steps,
-                                          seed=arguments.seed))
-    dates = SequenceToSequence(default_settings(SequenceToSequence, "dates", task="dates", steps=arguments.date_steps,
-                                                seed=arguments.seed))
+    text = LanguageModelTask(LanguageModelTask.default_settings(
+        "small", text=arguments.text, steps=arguments.lm_steps, seed=arguments.seed))
+    dates = SequenceToSequenceTask(SequenceToSequenceTask.default_settings(
+        "dates", task="dates", steps=arguments.date_steps, seed=arguments.seed))
 
     print(f"1. The gradients of {len(samples.SAMPLES)} components and variants, against numbers")
     reports = check_components([], arguments.seed)
@@ -50,34 +50,34 @@ def run(arguments):
     sample(model, text, arguments.seed)
 
     print("\n3. An encoder-decoder that reads dates")
-    print("years held out:", *dates.task.held_out_years)
+    print("years held out:", *dates.pairs.held_out_years)
     describe_smoothing(dates)
     reader, date_history = train(dates, "dates")
-    read_dates(reader, dates.task, arguments.seed)
+    read_dates(reader, dates.pairs, arguments.seed)
 
     print("\n4. Pictures")
     histories = {"Language model": history, "Date reader": date_history}
-    for name, picture in draw(views, model, text, reader, dates.task, histories):
+    for name, picture in draw(views, model, text, reader, dates.pairs, histories):
         print(f"  {views.save(picture, folder, name)}")
     print(f"\nDone in {time.perf_counter() - started:.0f} seconds.")
     return 0 if all(report.ok for report in reports) else 1
 
 
-def describe_smoothing(recipe):
-    size, smoothing = recipe.config()["tgt_vocab"], recipe.settings["label_smoothing"]
+def describe_smoothing(task):
+    size, smoothing = task.model_config()["tgt_vocab"], task.settings["label_smoothing"]
     other = smoothing / size
     right = 1 - smoothing + other
     lowest = -right * math.log(right) - (size - 1) * other * math.log(other)
     print(f"label smoothing {smoothing}: the best possible loss is the entropy of the smoothed target, {lowest:.3f}")
 
 
-def train(recipe, title):
-    """The model that the recipe describes, trained; its history."""
-    print(recipe.description)
-    model, steps = make_model(recipe), recipe.settings["steps"]
+def train(task, title):
+    """(trained model, history) of a task."""
+    print(task.description)
+    model, steps = task.make_model(), task.settings["steps"]
     print(f"{model.num_parameters():,} parameters, {steps:,} steps")
-    trainer = make_trainer(recipe, model)
-    return model, trainer.fit(recipe.batches, steps, recipe.validation, max(steps // 5, 1), title=title)
+    trainer = task.make_trainer(model)
+    return model, trainer.fit(task.batches, steps, task.validation, max(steps // 5, 1), title=title)
 
 
 def sample(model, text, seed):

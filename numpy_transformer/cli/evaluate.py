@@ -1,4 +1,4 @@
-"""numpy-transformer evaluate, and info: what a trained model can do, and what is in its file."""
+"""numpy-transformer evaluate and info: measures a trained model, and shows what its file holds."""
 
 import math
 
@@ -8,59 +8,65 @@ from ..data import PAD, Pairs, frame, limit_length, read_pairs, read_text
 from ..data.text import side_by_side
 from ..decoding.bleu import corpus_bleu, exact_match, tokenize
 from ..layers import CrossEntropyLoss
+from ..tasks import TASKS
+from ..tasks.runs import TITLES, load_run
+from ..tasks.settings import option
+from ..tasks.text_to_text import exact_match_by_task, read_all_tasks
+from ..training.evaluation import evaluate
 from ..training.progress import Progress
-from ..training.trainer import evaluate
 from .generate import BATCH, add_beam, translate
 from .parser import add_command, whole_number
-from ..tasks import RECIPES
-from ..tasks.text_to_text import by_task, read_all_tasks
-from ..tasks.runs import TITLES, load_run
-
 
 SEARCH = {"limit", "beam", "length_penalty"}
-FITTING = {"lm": ({"text"}, "--text FILE"),                         # kind: its options, and what to say of them
+OPTIONS = {"lm": ({"text"}, "--text FILE"),                         # kind: its options, and how to give them
            "seq2seq": ({"source", "target", *SEARCH}, "--source FILE and --target FILE, both"),
            "text2text": ({"data", *SEARCH}, "--data FILE.tsv")}
 
 
 def add(commands):
-    parser = add_command(commands, "evaluate", run_evaluate, help="measure a trained model on text it has not learned",
-                         description="Loss and perplexity; for an encoder-decoder exact match and BLEU too; for a "
-                                     "classifier which classes it confuses, for a tagger the scores of each type, for "
-                                     "a masked model the words found. Without files it measures what the training "
-                                     "held out, with the baseline of each.")
+    parser = add_command(commands, "evaluate", run_evaluate, help="measure a trained model on text that it was not trained on",
+                         description="Print loss and perplexity; for an encoder-decoder also exact match and BLEU; for a "
+                                     "classifier the confusion matrix, for a tagger the scores of each type of entity, "
+                                     "for a masked language model its accuracy. Without files, the held-out data of the "
+                                     "training run is used, and a baseline is shown.")
     parser.add_argument("file", metavar="RUN.npz", help="written by `train`")
-    parser.add_argument("--text", metavar="FILE", help="text for a language model, all of it")
-    parser.add_argument("--source", metavar="FILE", help="sentences for an encoder-decoder, a line each")
+    parser.add_argument("--text", metavar="FILE", help="text for a language model")
+    parser.add_argument("--source", metavar="FILE", help="sentences for an encoder-decoder, one per line")
     parser.add_argument("--target", metavar="FILE", help="their translations, line by line")
-    parser.add_argument("--data", nargs="+", metavar="PATH", help="what `train` takes under this name, for "
-                                                                  "other kinds of model; of aclImdb its test")
+    parser.add_argument("--data", nargs="+", metavar="PATH", help="for the other kinds of model: what `train --data` "
+                                                                  "takes; of aclImdb the test set is used")
     parser.add_argument("--limit", type=whole_number(1), metavar="N",
-                        help="only N of the pairs, drawn at random (default: all)")
+                        help="use only N randomly chosen pairs (default: all)")
     add_beam(parser, beam=None, penalty=None)
-    parser = add_command(commands, "info", run_info, help="what is in a trained model's file",
-                         description="Print configuration, progress and parameters of a run.")
+    parser = add_command(commands, "info", run_info, help="show what the file of a trained model holds",
+                         description="Print the configuration, the progress and the parameters of a run.")
     parser.add_argument("file", metavar="RUN.npz", help="written by `train`")
 
 
 def run_evaluate(arguments):
     run = load_run(arguments.file)
-    kind, files = run.meta["kind"], (arguments.source, arguments.target)
-    options = "text", "source", "target", "data", "limit", "beam", "length_penalty"
-    named = {name for name in options if getattr(arguments, name) is not None}
-    fits, remedy = FITTING.get(kind, ({"data"}, "--data PATH"))
-    if not named <= fits or any(files) != all(files):
-        extra = ", ".join(f"--{name.replace('_', '-')}" for name in options if name in named - fits)
-        raise ValueError(f"{run.path!r} holds {TITLES[kind]}; {f'leave {extra} out, and ' if extra else ''}measure it on "
-                         f"{remedy}, or without files")
-    if kind == "lm":
+    check_options(run, arguments)
+    if run.kind == "lm":
         evaluate_language_model(run, arguments.text)
-    elif SEARCH <= fits:
-        evaluate_pairs(run, files if all(files) else None, arguments)
+    elif run.kind in ("seq2seq", "text2text"):
+        evaluate_pairs(run, arguments)
     elif arguments.data:
-        print(*RECIPES[kind].measured(run, arguments.data), sep="\n")
+        print(*TASKS[run.kind].evaluate_files(run, arguments.data), sep="\n")
     else:
-        print(*recipe_of(run).results(run.model), sep="\n")
+        print(*training_task(run).results(run.model), sep="\n")
+
+
+def check_options(run, arguments):
+    """Raises ValueError for an option that this kind of model does not use, and for a source without its target."""
+    names = "text", "source", "target", "data", "limit", "beam", "length_penalty"
+    given = {name for name in names if getattr(arguments, name) is not None}
+    allowed, usage = OPTIONS.get(run.kind, ({"data"}, "--data PATH"))
+    only_one_side = (arguments.source is None) != (arguments.target is None)
+    if given <= allowed and not only_one_side:
+        return
+    extra = ", ".join(option(name) for name in names if name in given - allowed)
+    remedy = f"leave {extra} out, and " if extra else ""
+    raise ValueError(f"{run.path!r} holds {TITLES[run.kind]}; {remedy}evaluate it with {usage}, or without files")
 
 
 def evaluate_language_model(run, path):
@@ -70,7 +76,7 @@ def evaluate_language_model(run, path):
         windows = side_by_side(tokens.encode(text), run.settings["context"])
         what = f"{path!r}"
     else:
-        windows = recipe_of(run).validation
+        windows = training_task(run).validation
         what = "the held-out tenth of the training text"
     count = sum(targets.size for _, targets in windows)
     loss = evaluate(run.model, CrossEntropyLoss(), tracked(windows, "evaluate"))
@@ -78,18 +84,10 @@ def evaluate_language_model(run, path):
     print(f"loss {loss:.4f} nats per token, perplexity {perplexity(loss)}")
 
 
-def evaluate_pairs(run, files, arguments):
-    beam, penalty = arguments.beam or 1, 0.6 if arguments.length_penalty is None else arguments.length_penalty
-    if files:
-        pairs, report = read_pairs(*files)
-        what = " and ".join(files)
-    elif arguments.data:
-        pairs, report = read_all_tasks(arguments.data)
-        what = arguments.data[0]
-    else:
-        recipe = recipe_of(run)
-        task = "tasks" if run.meta["kind"] == "text2text" else run.settings["task"]
-        pairs, report, what = recipe.test, [], f"the {task} held out to test" if task else "those held out to validate"
+def evaluate_pairs(run, arguments):
+    beam = arguments.beam or 1
+    penalty = 0.6 if arguments.length_penalty is None else arguments.length_penalty
+    pairs, report, what = pairs_to_evaluate(run, arguments)
     pairs, dropped = limit_length(pairs, *run.tokenizers, run.settings["max_len"])
     if arguments.limit and arguments.limit < len(pairs):
         chosen = np.random.default_rng(0).choice(len(pairs), arguments.limit, replace=False)
@@ -99,25 +97,43 @@ def evaluate_pairs(run, files, arguments):
     loss = evaluate(run.model, CrossEntropyLoss(ignore_id=PAD), tracked(batches, "loss"))
     print(f"loss {loss:.4f} nats per token, perplexity {perplexity(loss)}", flush=True)
     sources, targets = zip(*pairs)
+    found = translate_all(run, sources, beam, penalty)
+    has_four_words = any(len(tokenize(target)) >= 4 for target in targets)
+    note = "" if has_four_words else " (0 by definition: no target has 4 words)"
+    print(f"exact match {exact_match(found, targets):.2%}, BLEU {corpus_bleu(found, targets):.2f}{note}, beam {beam}")
+    if run.kind == "text2text":
+        print(*exact_match_by_task(pairs, found), sep="\n")
+
+
+def pairs_to_evaluate(run, arguments):
+    """(pairs, report, what they are): those of the given files, or those held out in training."""
+    if arguments.source:
+        pairs, report = read_pairs(arguments.source, arguments.target)
+        return pairs, report, f"{arguments.source} and {arguments.target}"
+    if arguments.data:
+        pairs, report = read_all_tasks(arguments.data)
+        return pairs, report, arguments.data[0]
+    name = "tasks" if run.kind == "text2text" else run.settings["task"]
+    return training_task(run).test, [], f"the test set of the {name}" if name else "the validation set"
+
+
+def translate_all(run, sources, beam, penalty):
+    """The model's translation of each source, computed in batches of similar length."""
     framed = [frame(run.tokenizers[0], source) for source in sources]
-    order = sorted(range(len(pairs)), key=lambda n: len(framed[n]))
-    found = [""] * len(pairs)
+    order = sorted(range(len(sources)), key=lambda n: len(framed[n]))
+    found = [""] * len(sources)
     for rows in tracked([order[i:i + BATCH] for i in range(0, len(order), BATCH)], "translate"):
         for n, best in zip(rows, translate(run, [framed[n] for n in rows], beam, penalty)):
             found[n] = best[0][0]
-    short = "" if any(len(tokenize(target)) >= 4 for target in targets) else " (0 by definition: no target has 4 words)"
-    print(f"exact match {exact_match(found, targets):.2%}, BLEU {corpus_bleu(found, targets):.2f}{short}, "
-          f"beam {beam}")
-    if run.meta["kind"] == "text2text":
-        print(*by_task(pairs, found), sep="\n")
+    return found
 
 
-def recipe_of(run):
-    """The data with which the run was trained, which must still be there."""
-    recipe = RECIPES[run.meta["kind"]](run.settings, run.tokenizers)
-    if recipe.corpus != run.meta["corpus"]:
-        raise ValueError(f"the texts are not those with which {run.path!r} was trained; restore them, or name others")
-    return recipe
+def training_task(run):
+    """The task with the data of the training run. Raises ValueError if the data has changed since."""
+    task = TASKS[run.kind](run.settings, run.tokenizers)
+    if task.corpus != run.meta["corpus"]:
+        raise ValueError(f"the texts are not those on which {run.path!r} was trained; restore them, or name others")
+    return task
 
 
 def tracked(batches, title):
@@ -129,13 +145,13 @@ def tracked(batches, title):
 
 
 def perplexity(loss):
-    return f"{math.exp(loss):.4g}" if loss < 700 else "beyond 1e300"
+    return f"{math.exp(loss):.4g}" if loss < 700 else "above 1e300"
 
 
 def run_info(arguments):
     run = load_run(arguments.file)
     meta = run.meta
-    print(f"{run.path}: {TITLES[meta['kind']]}")
+    print(f"{run.path}: {TITLES[run.kind]}")
     print(f"step {meta['step']:,} of {run.settings['steps']:,}, configuration {meta['config']}")
     if meta.get("averaged"):
         print(f"weights: the mean of {len(meta['averaged'])} saves, {meta['averaged'][0]} to {meta['averaged'][-1]}")
@@ -145,10 +161,19 @@ def run_info(arguments):
     measured = run.arrays.get("history/validation", np.array([]))
     for step in np.flatnonzero(np.isfinite(measured))[-1:]:
         print(f"latest validation loss {measured[step]:.4f} at step {step + 1:,}")
-    for side, tokens in zip(("source", "target") if len(run.tokenizers) > 1 else ("text",), run.tokenizers):
-        print(f"tokens of the {side}: {tokens.to_json()['kind']}, {tokens.vocab_size:,}")
-    print("\nsettings")
-    width = max(map(len, run.settings))
-    print("\n".join(f"  {name:<{width}}  {value}" for name, value in run.settings.items()))
+    sides = ("source", "target") if len(run.tokenizers) > 1 else ("text",)
+    for side, tokens in zip(sides, run.tokenizers):
+        print(f"tokenizer of the {side}: {tokens.to_json()['kind']}, {tokens.vocab_size:,} tokens")
+    print_settings(run)
     print("\nparameters")
     print(run.model.summary())
+
+
+def print_settings(run):
+    """Print the settings that the run uses, then the names of the others."""
+    unused = {name for names, _ in TASKS[run.kind].unused_settings(run.settings) for name in names}
+    print("\nsettings")
+    width = max(map(len, run.settings))
+    print("\n".join(f"  {name:<{width}}  {value}" for name, value in run.settings.items() if name not in unused))
+    if unused:
+        print("  not used: " + ", ".join(name for name in run.settings if name in unused))

@@ -6,8 +6,8 @@ import numpy as np
 
 from ..data import BOS, EOS, frame, pad, unframe
 from ..decoding import beam_search, generate, greedy_decode
-from .parser import add_command, number, whole_number
 from ..tasks.runs import PAIRS, load_run
+from .parser import add_command, number, whole_number
 
 BATCH = 32                                      # sentences decoded together
 

@@ -5,21 +5,26 @@ import math
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
+    """A parser whose errors are one line; `arguments.parser` is the parser of the innermost command."""
+
+    def __init__(self, *args, **named):
+        super().__init__(*args, **named)
+        self.set_defaults(parser=self)
 
     def error(self, message):
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
 class Formatter(argparse.ArgumentDefaultsHelpFormatter):
-    """Shows a default where there is one to show."""
+    """Shows the defaults of options that have one."""
 
     def _get_help_string(self, action):
-        return action.help if action.default in (None, False) else super()._get_help_string(action)
+        has_default = action.default not in (None, False, [])
+        return super()._get_help_string(action) if has_default else action.help
 
 
 def add_command(commands, name, run, **texts):
-    """A subparser with what every command has."""
+    """Add a command and the options that every command has; returns its parser."""
     parser = commands.add_parser(name, formatter_class=Formatter, **texts)
     parser.add_argument("--traceback", action="store_true", help="show the Python traceback of an error")
     parser.set_defaults(run=run)

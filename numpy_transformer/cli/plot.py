@@ -5,15 +5,15 @@ from pathlib import Path
 
 import numpy as np
 
-from ..inspection import influence, record
 from ..data import BOS, EOS, frame
 from ..data.reader import MASK
 from ..decoding import greedy_decode
+from ..inspection import influence, record
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
+from ..tasks.runs import ENCODERS, PAIRS, TITLES, load_run
 from ..training.trainer_state import read_history
 from .parser import add_command, whole_number
 from .plot_examples import MODELS, draw_masks, draw_memory, draw_positions, draw_schedules, draw_steps, small_stacks
-from ..tasks.runs import ENCODERS, PAIRS, TITLES, load_run
 
 LONGEST = 32                                    # tokens that can still be read in a picture
 

@@ -7,13 +7,13 @@ import numpy as np
 from ..data.reader import MASK, SPECIAL
 from ..data.text import read_text
 from ..layers import Softmax
+from ..tasks.classifier import classify
+from ..tasks.encoder import apply_in_order, describe_cuts
+from ..tasks.runs import ENCODERS, load_run
+from ..tasks.tagger import find_tags
 from ..training.checkpoint import check_writable
 from .generate import batches, standard_input
 from .parser import add_command, whole_number
-from ..tasks.classifier import classify
-from ..tasks.encoder import in_order, said_of_cuts
-from ..tasks.tagger import find_tags
-from ..tasks.runs import ENCODERS, load_run
 
 
 def add(commands):
@@ -119,7 +119,7 @@ def run_similar(arguments):
 
 def vectors(model, reader, rows):
     """(N, d_model) sentence vectors of texts as ids, in their order."""
-    return in_order(model, reader, rows, model.embed)
+    return apply_in_order(model.embed, model, reader, rows)
 
 
 def read_lines(texts, reader):
@@ -143,5 +143,5 @@ def read_lines(texts, reader):
 
 
 def say_cuts(reader, count):
-    for line in said_of_cuts(reader, count):
+    for line in describe_cuts(reader, count):
         print(line, file=sys.stderr)

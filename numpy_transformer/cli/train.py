@@ -1,225 +1,218 @@
-"""numpy-transformer train: a model of each kind; saved, and resumed bit for bit."""
+"""numpy-transformer train: trains a model of each kind, saves it, and resumes bit for bit."""
 
 import contextlib
 import os
-import sys
 from pathlib import Path
 
+from ..tasks import TASKS
+from ..tasks.runs import load_run, load_tokenizers
+from ..tasks.settings import option
+from ..tasks.task import shorten_warmup
 from ..training import carry_over, mpi
-from ..training.checkpoint import Checkpoint, average_checkpoints, check_writable, read_checkpoint, write_checkpoint
+from ..training.checkpoint import Checkpoint, average_checkpoints, write_checkpoint
 from .parser import add_command
-from ..tasks import (RECIPES, all_settings, default_settings, idle_rates, load_tokenizers, make_model, make_trainer,
-                      shorten_warmup)
-from ..tasks.runs import check_meta, load_run
 from .settings import add_settings, given_settings, resumed_settings
+from .train_files import check_outputs, remove_kept
 
-MAY_CHANGE = ("steps", "epochs", "validate_every", "save_every", "patience", "average", "text", "source", "target",
-              "data")
+MAY_CHANGE_ON_RESUME = ("steps", "epochs", "validate_every", "save_every", "patience", "average", "text", "source",
+                        "target", "data")
 
 
 def add(commands):
-    parser = commands.add_parser("train", help="train a model: of language, of pairs of texts, of classes, of tags",
-                                 description="Train a model, and save it so that it can be used and resumed.")
+    parser = commands.add_parser("train", help="train a model: a language model, translation, classes, tags",
+                                 description="Train a model and save it, so that it can be used and resumed.")
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
-    for recipe in RECIPES.values():
-        sub = add_command(kinds, recipe.name, run, help=recipe.title,
-                          description=f"Train {recipe.title}. Ctrl-C finishes the step and saves; --resume goes on, "
-                                      "and ends with the weights of a run that nobody disturbed.")
-        sub.add_argument("--config", choices=recipe.presets, help=recipe.config_help)
-        sub.add_argument("--out", metavar="RUN.npz", default=f"{recipe.name}.npz", help="where the run is saved")
-        sub.add_argument("--resume", action="store_true", help="go on with the run in --out, with its settings")
+    for task in TASKS.values():
+        sub = add_command(kinds, task.name, run, help=task.title,
+                          description=f"Train {task.title}. Ctrl-C finishes the step and saves. --resume continues, and "
+                                      "ends with exactly the weights of an uninterrupted run.")
+        sub.add_argument("--config", choices=task.presets, help=task.preset_help)
+        sub.add_argument("--out", metavar="RUN.npz", default=f"{task.name}.npz", help="file of the checkpoint")
+        sub.add_argument("--resume", action="store_true", help="continue the run in --out, with its settings")
         sub.add_argument("--overwrite", action="store_true", help="replace the run in --out")
         sub.add_argument("--curves", metavar="FILE.png", help="draw the learning curves at the end")
-        add_settings(sub, "data", recipe.source, recipe.presets)
-        add_settings(sub, "model", recipe.model, recipe.presets)
-        add_settings(sub, "training", recipe.training, recipe.presets)
+        add_settings(sub, "data", task.data_settings, task.presets)
+        add_settings(sub, "model", task.model_settings, task.presets)
+        add_settings(sub, "training", task.training_settings, task.presets)
 
 
 def run(arguments):
     comm = mpi.world()
-    saved = mpi.gather(comm, lambda: look_at(arguments) if mpi.is_first(comm) else None)[0]
+    saved = mpi.gather(comm, lambda: check_outputs(arguments) if mpi.is_first(comm) else None)[0]
     with mpi.together(comm):
-        recipe, trainer, checkpoint = prepare(arguments, saved, comm)
-    settings = recipe.settings
+        if saved:
+            task, trainer, checkpoint = prepare_resumed(arguments, saved, comm)
+        else:
+            task, trainer, checkpoint = prepare_new(arguments, comm)
     if saved:
         trainer.load(checkpoint.path)
         say(f"resuming at step {trainer.steps:,}")
     else:
-        begin(trainer, checkpoint, arguments.overwrite)
-    if trainer.steps < settings["steps"]:
-        try:
-            trainer.fit(recipe.batches, settings["steps"] - trainer.steps, recipe.validate(trainer.model),
-                        settings["validate_every"], patience=settings["patience"] or None, checkpoint=checkpoint,
-                        title=arguments.kind, watch="validation" if settings["watch"] == "loss" else settings["watch"])
-        except KeyboardInterrupt as stop:
-            raise KeyboardInterrupt(f"{str(stop) or 'interrupted'}; --resume goes on") from stop
+        save_settings(trainer, checkpoint, arguments.overwrite)
+    train(trainer, task, checkpoint)
     if mpi.is_first(comm):
-        finish(trainer, recipe, checkpoint, arguments.curves)
+        finish(trainer, task, checkpoint, arguments.curves)
 
 
-def prepare(arguments, saved, comm):
-    """(recipe, trainer, checkpoint) of a new run, or of the one whose meta is `saved`."""
-    kind, out = RECIPES[arguments.kind], Path(arguments.out)
-    preset = saved["config"] if saved else kind.preset(arguments)
+def prepare_new(arguments, comm):
+    """(task, trainer, checkpoint) of a new run."""
+    kind = TASKS[arguments.kind]
+    given = given_settings(arguments, kind.all_settings())
+    preset = kind.choose_preset(arguments.config, given)
+    settings = kind.default_settings(preset, **given)
+    check_epochs(settings, given)
+    check_unused(given, kind, settings)
+    pretrained = load_pretrained(settings, arguments.out)
+    if pretrained:
+        settings = adopt(settings, given, kind.pretrained_settings, pretrained)
+    task = kind(settings, pretrained and pretrained.tokenizers)
+    if "warmup" not in given:
+        shorten_warmup(settings)                # --epochs may have resulted in few steps
+    model = task.make_model()
+    describe(task, model, comm)
+    if pretrained:
+        say(*carry_weights_over(model, pretrained))
+    return task, task.make_trainer(model, comm), make_checkpoint(arguments.out, task, preset, model)
+
+
+def prepare_resumed(arguments, saved, comm):
+    """(task, trainer, checkpoint) of the run whose meta is `saved`; its arrays are not loaded yet."""
+    kind, preset = TASKS[arguments.kind], saved["config"]
     if arguments.config not in (None, preset):
         raise ValueError(f"--config is {preset} in the run that is resumed, not {arguments.config}; leave it out, or "
-                         "begin another run under another --out")
-    given = given_settings(arguments, all_settings(kind))
-    settings = (resumed_settings(saved["settings"], given, MAY_CHANGE) if saved else
-                default_settings(kind, preset, **given))
+                         "start a new run under another --out")
+    given = given_settings(arguments, kind.all_settings())
+    settings = resumed_settings(saved["settings"], given, MAY_CHANGE_ON_RESUME)
     check_epochs(settings, given)
-    tokenizers, pretrained = saved and load_tokenizers(saved), None
-    if not saved:
-        check_idle(given, kind, settings)
-        if settings.get("pretrained"):
-            pretrained = load_run(settings["pretrained"], "mlm")
-            if os.path.realpath(pretrained.path) == os.path.realpath(out):
-                raise ValueError(f"--pretrained and --out are both {str(out)!r}; name another file with --out")
-            settings, tokenizers = adopt(settings, given, kind.decided, pretrained), pretrained.tokenizers
-    recipe = kind(settings, tokenizers)
-    if not saved and "warmup" not in given:
-        shorten_warmup(settings)                # --epochs may have come to few steps
-    if saved and saved["corpus"] != recipe.corpus:
-        raise ValueError(f"the texts are not those with which the run in {str(out)!r} was begun; restore them, or "
-                         "begin another run under another --out")
-    model = make_model(recipe)
+    task = kind(settings, load_tokenizers(saved))
+    if saved["corpus"] != task.corpus:
+        raise ValueError(f"the texts are not those with which the run in {arguments.out!r} was started; restore them, or "
+                         "start a new run under another --out")
+    model = task.make_model()
+    describe(task, model, comm)
+    return task, task.make_trainer(model, comm), make_checkpoint(arguments.out, task, preset, model)
+
+
+def describe(task, model, comm):
     ranks = f" on {comm.size} MPI ranks" if comm else ""
-    say(*recipe.report, recipe.description,
-        f"{model.num_parameters():,} parameters, {settings['steps']:,} steps of {settings['batch_size']} sequences{ranks}")
-    if pretrained:
-        say(*carried(model, pretrained))
-    meta = {"kind": kind.name, "config": preset, "settings": settings, "model": recipe.config(),
-            "tokenizers": [tokens.to_json() for tokens in recipe.tokenizers], "corpus": recipe.corpus}
-    checkpoint = Checkpoint(out, settings["save_every"], settings["average"], meta)
-    return recipe, make_trainer(recipe, model, comm), checkpoint
+    say(*task.report, task.description,
+        f"{model.num_parameters():,} parameters; {task.settings['steps']:,} steps with batches of "
+        f"{task.settings['batch_size']:,}{ranks}")
+
+
+def make_checkpoint(out, task, preset, model):
+    meta = {"kind": task.name, "config": preset, "settings": task.settings, "model": task.model_config(),
+            "tokenizers": [tokens.to_json() for tokens in task.tokenizers], "corpus": task.corpus}
+    return Checkpoint(Path(out), task.settings["save_every"], task.settings["average"], meta)
 
 
 def check_epochs(settings, given):
-    """--steps instead of the epochs of a configuration or of the run; not both."""
+    """--steps replaces the epochs of a configuration or of the run; both together are refused."""
     if "steps" in given and "epochs" in given:
         raise ValueError(f"--epochs {given['epochs']} and --steps {given['steps']} both say how long to train; give "
-                         "one of them")
+                         "only one of them")
     if "steps" in given and "epochs" in settings:
         settings["epochs"] = None
 
 
-def adopt(settings, given, decided, pretrained):
+def check_unused(given, kind, settings):
+    """Raises ValueError for an option that this run would not use."""
+    for names, remedy in kind.unused_settings(settings):
+        for name in names:
+            if name in given:
+                switched_off = given[name] is False
+                shown = option(f"no_{name}") if switched_off else option(name)
+                raise ValueError(f"{shown} would have no effect: {remedy}")
+
+
+def load_pretrained(settings, out):
+    """The run that --pretrained names, or None."""
+    path = settings.get("pretrained")
+    if not path:
+        return None
+    pretrained = load_run(path, "mlm")
+    if os.path.realpath(pretrained.path) == os.path.realpath(out):
+        raise ValueError(f"--pretrained and --out are both {str(out)!r}; name another file with --out")
+    return pretrained
+
+
+def adopt(settings, given, names, pretrained):
     """The settings, with those that a pretrained run decides. Raises ValueError for an option that differs."""
     if pretrained.settings["positions"] == "learned":
-        decided = (*decided, "max_len")         # as long as the table
-    theirs = {name: pretrained.settings[name] for name in decided}
-    for name in decided:
+        names = (*names, "max_len")             # the length of the table
+    theirs = {name: pretrained.settings[name] for name in names}
+    for name in names:
         if name in given and given[name] != theirs[name]:
-            raise ValueError(f"--{name.replace('_', '-')} is {theirs[name]} in the pretrained run {pretrained.path!r}, "
-                             f"not {given[name]}; leave it out, or pretrain a model with it")
+            raise ValueError(f"{option(name)} is {theirs[name]} in the pretrained run {pretrained.path!r}, not "
+                             f"{given[name]}; leave it out, or pretrain a model with it")
     return settings | theirs
 
 
-def carried(model, pretrained):
-    """Carry the weights over by name; lines that say which."""
+def carry_weights_over(model, pretrained):
+    """Copy the weights that have the same name; lines that say which."""
     names = carry_over(model, pretrained.model.state_dict())
-    yield f"{len(names.carried)} arrays carried over from {pretrained.path!r}"
-    yield f"new: {', '.join(names.new) or 'none'}"
-    yield f"left out: {', '.join(names.left_out) or 'none'}"
+    yield f"{len(names.carried)} arrays copied from {pretrained.path!r}"
+    yield f"newly initialized: {', '.join(names.new) or 'none'}"
+    yield f"not used: {', '.join(names.left_out) or 'none'}"
 
 
 def say(*lines):
-    """Print at once; where nobody reads any more the run goes on."""
+    """Print at once. If nothing reads standard output any more, the run continues."""
     with contextlib.suppress(OSError):
         print(*lines, sep="\n", flush=True)
 
 
-def look_at(arguments):
-    """The meta of the run to resume, or None for a new one, after a check that everything can be written.
-
-    Nothing is replaced unless asked for, and nothing but a run is ever replaced.
-    """
-    saved = find_run(arguments, Path(arguments.out))
-    check_writable(arguments.out)
-    check_picture(arguments.curves, arguments.out)
-    return saved
-
-
-def find_run(arguments, out):
-    if arguments.resume and arguments.overwrite:
-        raise ValueError("--resume goes on with a run, --overwrite replaces it; give one of them")
-    if not out.exists():
-        if arguments.resume:
-            print(f"there is no {str(out)!r} yet: beginning anew", file=sys.stderr)
-        return None
-    if not out.is_file():
-        raise ValueError(f"cannot write {str(out)!r}: it is no ordinary file; name another one with --out")
-    if not arguments.resume and not arguments.overwrite:
-        raise ValueError(f"{str(out)!r} is there already; --resume goes on with it, --overwrite replaces it, --out "
-                         "names another file")
-    meta = check_meta(read_checkpoint(out)[1], out)
-    if arguments.overwrite:
-        return None
-    if meta["kind"] != arguments.kind:
-        raise ValueError(f"{str(out)!r} holds a run of `train {meta['kind']}`, not of `train {arguments.kind}`; name "
-                         "another file with --out")
-    return meta
-
-
-def check_picture(path, out):
-    """Raises ValueError now if the curves could not be drawn there, or would replace anything but a picture."""
-    if path is None:
-        return
-    path = Path(path)
-    if path.suffix.lower() != ".png" or os.path.realpath(path) == os.path.realpath(out):
-        raise ValueError(f"--curves {str(path)!r} must end in .png and not be the run itself: the curves are a picture")
-    check_writable(path)
-    if path.exists() and not path.read_bytes()[:4] == b"\x89PNG":
-        raise ValueError(f"{str(path)!r} is there already and is no picture; name another file with --curves")
-
-
-def check_idle(given, kind, settings):
-    """Options that would do nothing are mistakes."""
-    for names, remedy in kind.idle(settings) + idle_rates(settings):
-        for name in names:
-            if name in given:
-                raise ValueError(f"--{name.replace('_', '-')} would do nothing: {remedy}")
-
-
-def begin(trainer, checkpoint, overwrite):
-    """Save at once, so that a run that is killed early has its settings."""
+def save_settings(trainer, checkpoint, overwrite):
+    """Save before the first step, so that a run that is killed early can be resumed with its settings."""
     with mpi.together(trainer.comm):
         if trainer.rank == 0 and checkpoint.keep:
             remove_kept(checkpoint, overwrite)
     checkpoint.save(trainer, keep=False)
 
 
-def remove_kept(checkpoint, overwrite):
-    """Remove what an earlier run of this name has left beside its file."""
-    for path in filter(Path.exists, [*checkpoint.kept(), checkpoint.beside("average")]):
-        if not overwrite:
-            raise ValueError(f"{str(path)!r} is there already, from another run of this name; --overwrite replaces it, "
-                             "--out names another file")
-        path.unlink()
+def train(trainer, task, checkpoint):
+    s = task.settings
+    if trainer.steps >= s["steps"]:
+        return
+    try:
+        trainer.fit(task.batches, s["steps"] - trainer.steps, task.make_validation(trainer.model), s["validate_every"],
+                    patience=s["patience"] or None, checkpoint=checkpoint, title=task.name,
+                    watch="validation" if s["watch"] == "loss" else s["watch"])
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt(f"{str(stop) or 'interrupted'}; --resume continues") from stop
 
 
-def finish(trainer, recipe, checkpoint, curves):
-    """Say what came out, average the last saves, draw the curves."""
-    settings = recipe.settings
-    watch = settings["watch"]
-    if trainer.steps < settings["steps"]:
-        say(f"stopped early: {settings['patience']} validations brought no better {watch}; a larger --patience goes on")
-    if trainer.best:
-        say(f"best validation {watch} {trainer.best[watch]:.4f} at step {trainer.best['step']:,}")
-    elif trainer.history and "validation" in trainer.history[-1]:
-        say(f"validation loss {trainer.history[-1]['validation']:.4f} over {len(recipe.validation)} batches")
+def finish(trainer, task, checkpoint, curves):
+    """Print the results, average the last saves, draw the curves."""
+    report_validation(trainer, task)
     say(f"saved {str(checkpoint.path)!r} at step {trainer.steps:,}")
-    say(*recipe.results(trainer.model))
+    say(*task.results(trainer.model))
     if checkpoint.keep:
-        kept = checkpoint.kept()
-        trainer.model.load_state_dict(average_checkpoints(kept))
-        path = checkpoint.beside("average")
-        arrays = {f"model/{name}": array for name, array in trainer.model.state_dict().items()}
-        write_checkpoint(path, arrays, {**checkpoint.meta, "step": trainer.steps, "averaged": [p.name for p in kept]})
-        loss = recipe.validate(trainer.model)()
-        loss = loss["validation"] if isinstance(loss, dict) else loss
-        say(f"saved {str(path)!r}, the mean of {len(kept)} saves: validation loss {loss:.4f}")
+        save_average(trainer, task, checkpoint)
     if curves:
         from .. import views                    # matplotlib is slow to import
         views.learning_curves({checkpoint.path.name: trainer.history}).savefig(curves, dpi=110, format="png")
         say(f"drew {curves!r}")
+
+
+def report_validation(trainer, task):
+    settings, watch = task.settings, task.settings["watch"]
+    if trainer.steps < settings["steps"]:
+        say(f"stopped early: the {watch} did not improve in {settings['patience']} validations; a larger --patience "
+            "continues")
+    if trainer.best:
+        say(f"best validation {watch} {trainer.best[watch]:.4f} at step {trainer.best['step']:,}")
+    elif trainer.history and "validation" in trainer.history[-1]:
+        say(f"validation loss {trainer.history[-1]['validation']:.4f}, {len(task.validation):,} batches")
+
+
+def save_average(trainer, task, checkpoint):
+    """Write the mean of the weights of the last saves beside the run."""
+    kept = checkpoint.kept()
+    trainer.model.load_state_dict(average_checkpoints(kept))
+    path = checkpoint.beside("average")
+    arrays = {f"model/{name}": array for name, array in trainer.model.state_dict().items()}
+    write_checkpoint(path, arrays, {**checkpoint.meta, "step": trainer.steps, "averaged": [p.name for p in kept]})
+    measured = task.make_validation(trainer.model)()
+    loss = measured["validation"] if isinstance(measured, dict) else measured
+    say(f"saved {str(path)!r}, the mean of {len(kept)} saves: validation loss {loss:.4f}")

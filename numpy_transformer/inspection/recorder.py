@@ -1,4 +1,4 @@
-"""A recorder of every call of every component, of which the components know nothing."""
+"""A recorder of every call of every component. The components themselves contain no code for it."""
 
 import contextlib
 from dataclasses import dataclass
@@ -10,11 +10,16 @@ from ..module import is_module, named_parts
 
 @dataclass(eq=False, repr=False)
 class Call:
-    """One forward of one component, and the backward that answered it. Arrays are copies.
+    """One forward of one component, and the backward that belongs to it. Arrays are copies.
 
-    name is dotted as in named_modules, "" the model itself; depth counts the calls around this one. Where no backward
-    answered, dy and gradients are None; else gradients is the tuple of what it returned, in forward's order, and dy
-    what it was given (1.0 for a loss's backward(), which takes nothing).
+    Attributes:
+        name : dotted as in `named_modules`; "" is the model itself
+        module : the component
+        inputs, named : positional arguments of forward as a tuple, keyword arguments as a dict
+        depth : number of recorded calls that enclose this one
+        output : what forward returned; None until it has returned
+        dy : argument of backward, 1.0 for a loss whose backward takes none; None if backward was not called
+        gradients : tuple of what backward returned, in forward's order; None if backward was not called
     """
 
     name: str
@@ -26,9 +31,14 @@ class Call:
     dy: object = None
     gradients: tuple = None
 
+    def __repr__(self):
+        shapes = ", ".join(map(shape_of, self.inputs))
+        backward = "without backward" if self.gradients is None else "with backward"
+        return f"Call({self.name!r}, {type(self.module).__name__}: {shapes} -> {shape_of(self.output)}, {backward})"
+
 
 class Tape:
-    """`calls` in the order in which they began; `tape[name]` is the latest one of that component."""
+    """The recorded calls: `calls` lists them in the order in which they began; `tape[name]` is a component's latest."""
 
     def __init__(self):
         self.calls = []
@@ -40,83 +50,96 @@ class Tape:
         for call in reversed(self.calls):
             if call.name == name:
                 return call
-        known = list(dict.fromkeys(call.name for call in self.calls))
-        known = [other for other in known if other.endswith(f".{name}")] or known       # perhaps one of these is meant
-        known = ", ".join(other or "''" for other in known)
-        raise LookupError(f"the tape has no call of {name!r}; it has {known or 'none at all'}")
+        recorded = list(dict.fromkeys(call.name for call in self.calls))
+        similar = [other for other in recorded if other.endswith(f".{name}")]
+        names = ", ".join(other or "''" for other in similar or recorded)
+        raise LookupError(f"the tape has no call of {name!r}; it has {names or 'none at all'}")
 
     def of(self, *classes):
-        """The calls of components of these classes."""
+        """Returns the calls of components of these classes, as a list."""
         return [call for call in self.calls if isinstance(call.module, classes)]
 
 
 @contextlib.contextmanager
 def record(model, change=None):
-    """Record the inputs, the output and the gradients of every call of every component: `with record(model) as tape:`
+    """Records inputs, output and gradients of every call of every component: `with record(model) as tape:`
 
-    A backward answers the latest forward of its component that nothing has answered yet: last in, first out, as
-    remember and recall do. Only calls inside the `with` are seen, and only those that end without an error; of a
-    Trainer's workers only the first one. The model may not be copied meanwhile: the copy's calls would be the
-    original's.
+    Each backward is matched with the latest forward of its component that had none yet: last in, first out, like
+    `remember` and `recall`. The tape holds the calls made inside the `with` block that ended without an error. If a
+    Trainer runs several workers, only the first one's calls are recorded. Do not copy the model inside the block: the
+    copy's calls would be recorded as the original's.
 
     Parameters:
-        model : whatever has forward and backward, with components in its attributes
-        change : function or None; called with each Call before its forward, when it has no output yet, and again
-            behind it. It may assign other inputs, or another output, to ask what that changes further on
+        model : any object with forward and backward, with components in its attributes
+        change : function or None. It is called with each Call twice: before forward, when the call has no output yet,
+            and after it. To find out what depends on a value, assign other inputs before or another output after.
     Source: forward hooks, as in PyTorch's register_forward_hook.
     """
-    tape, around, undo = Tape(), [], []
+    tape, open_calls, originals = Tape(), [], []
     for name, module in [(name, part) for name, part in named_parts(model) if is_module(part)]:
-        undo.append((module, {key: vars(module)[key] for key in ("forward", "backward") if key in vars(module)}))
-        module.forward, module.backward = listen(name, module, tape, around, change)
+        own = {key: vars(module)[key] for key in ("forward", "backward") if key in vars(module)}
+        originals.append((module, own))
+        module.forward, module.backward = recorded_methods(name, module, tape, open_calls, change)
     try:
         yield tape
     finally:
-        for module, own in undo:
+        for module, own in originals:
             for key in ("forward", "backward"):
                 vars(module).pop(key, None)
             vars(module).update(own)
 
 
-def listen(name, module, tape, around, change):
-    """The module's forward and backward, which also write on the tape."""
-    forward, backward, open_calls = module.forward, module.backward, []
+def recorded_methods(name, module, tape, open_calls, change):
+    """Returns the module's forward and backward, wrapped so that they write to the tape."""
+    forward, backward = module.forward, module.backward
+    without_backward = []                       # calls whose backward is still to come
 
     def recorded_forward(*inputs, **named):
-        call = Call(name, module, inputs, named, len(around))
+        call = Call(name, module, inputs, named, len(open_calls))
         if change is not None:
             change(call)
-        inputs, named, place = call.inputs, call.named, len(tape.calls)
-        call.inputs, call.named = copies(inputs), dict(zip(named, copies(named.values())))
+        inputs, named = call.inputs, call.named
+        call.inputs, call.named = copied(inputs), {key: copied(value) for key, value in named.items()}
+        start = len(tape.calls)
         tape.calls.append(call)
-        around.append(call)
+        open_calls.append(call)
         try:
             output = forward(*inputs, **named)
         except BaseException:
-            del tape.calls[place:]
+            del tape.calls[start:]
             raise
         finally:
-            around.pop()
+            open_calls.pop()
         call.output = output
         if change is not None:
             change(call)
-        output, (call.output,) = call.output, copies([call.output])
+        output = call.output
+        call.output = copied(output)
         if getattr(module, "remembering", True):
-            open_calls.append(call)
+            without_backward.append(call)
         return output
 
     def recorded_backward(*dy, **named):
-        kept = copies([*dy, *named.values(), 1.0])
-        call = open_calls.pop() if open_calls else None     # first, as backward recalls first: it may raise
+        given = copied((*dy, *named.values(), 1.0))[0]
+        call = without_backward.pop() if without_backward else None     # before backward, which may raise
         gradients = backward(*dy, **named)
         if call is not None:
-            call.dy = kept[0]
-            call.gradients = copies(gradients if isinstance(gradients, tuple) else (gradients,))
+            call.dy = given
+            call.gradients = copied(gradients if isinstance(gradients, tuple) else (gradients,))
         return gradients
 
     return recorded_forward, recorded_backward
 
 
-def copies(values):
-    return tuple(value.copy() if isinstance(value, np.ndarray) else copies(value) if isinstance(value, tuple) else value
-                 for value in values)
+def copied(value):
+    """Returns a copy of an array or of the arrays in a tuple, and anything else unchanged."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, tuple):
+        return tuple(copied(item) for item in value)
+    return value
+
+
+def shape_of(value):
+    """Returns an array's shape as text, or the class name of any other value."""
+    return str(value.shape) if isinstance(value, np.ndarray) else type(value).__name__

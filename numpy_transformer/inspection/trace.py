@@ -1,11 +1,12 @@
-"""Lockstep: forward and backward of a small model side by side, number by number, with finite differences."""
+"""Traces forward and backward of a small model side by side, with every gradient next to its finite differences."""
 
 import inspect
 import itertools
+import textwrap
 
 import numpy as np
 
-from ..layers import CrossEntropyLoss, Dropout
+from ..layers import CrossEntropyLoss, Dropout, SinusoidalPositionalEncoding
 from ..models import CausalLanguageModel, EncoderDecoder, TokenClassifier
 from ..module import Module, is_parameter
 from .recorder import record
@@ -29,100 +30,114 @@ class WithLoss(Module):
 
 
 def example(kind):
-    """(what it is about, WithLoss, inputs) of a kind of model: 3 tokens, width 4, weights easy to write down."""
-    rng = KINDS[kind]
+    """Returns (description of the task, WithLoss, inputs) for a kind of model.
+
+    There are 3 tokens of width 4, and every weight is 0.5 or 1 with either sign, so that one can compute by hand.
+    """
+    seed = KINDS[kind]
     if kind == "encoder":
         text = "the cat sat -> determiner noun verb (0 1 2)"
-        model = TokenClassifier(4, num_classes=3, max_len=3, norm="pre", **SIZES, rng=rng)
-        inputs = [[1, 2, 3]], [[0, 1, 2]]
+        model = TokenClassifier(4, num_classes=3, max_len=3, norm="pre", **SIZES, rng=seed)
+        inputs = [[1, 2, 3], [0, 1, 2]]
     elif kind == "decoder":
         text = "the cat sat (1 2 3) -> cat sat down (2 3 4)"
         model = CausalLanguageModel(5, max_len=3, positions="sinusoidal", activation="relu", tie_weights=False,
-                                    **SIZES, rng=rng)
-        inputs = [[1, 2, 3]], [[2, 3, 4]]
+                                    **SIZES, rng=seed)
+        inputs = [[1, 2, 3], [2, 3, 4]]
     else:
         text = "the cat sat (1 2 3), <s> chat assis (1 2 3) -> chat assis </s> (2 3 4)"
-        model = EncoderDecoder(4, 5, max_len=3, **SIZES, rng=rng)
-        inputs = [[1, 2, 3]], [[1, 2, 3]], [[2, 3, 4]]
-    whole, rng = WithLoss(model).astype(np.float64).eval(remember=True), np.random.default_rng(rng)
+        model = EncoderDecoder(4, 5, max_len=3, **SIZES, rng=seed)
+        model.target_positions = SinusoidalPositionalEncoding(SIZES["d_model"], 3)      # one of its own, to be named
+        inputs = [[1, 2, 3], [1, 2, 3], [2, 3, 4]]
+    whole, rng = WithLoss(model).astype(np.float64).eval(remember=True), np.random.default_rng(seed)
     for parameter in whole.parameters():
         parameter.data = rng.choice([-0.5, 0.5, 1], parameter.data.shape)
-    return text, whole, [np.array(ids[0]) for ids in inputs]
+    return text, whole, [np.array(ids) for ids in inputs]
 
 
 def trace(whole, inputs, only="", width=120):
-    """Yield (text, error) of every call of every component whose name or class contains `only`, in forward's order.
+    """Yields (text, error) for every call of every component whose name or class contains `only`, in forward's order.
 
-    error is the largest difference between backward's gradients and finite differences of the loss. Each array has its
-    gradient and the differences beside it, or below it where they do not fit into `width`.
+    error is the largest difference between backward's gradients and finite differences of the loss. The text shows
+    each array with its gradient and its finite differences side by side, or one below the other where `width` columns
+    are not enough.
     """
     whole.eval(remember=True).zero_grad()
     with record(whole) as tape:
         whole(*inputs)
         whole.backward(1.0)
     whole.eval()
-    shown = set()
+    shown = set()                               # parameters, which are shown at their component's first call
     for number, call in enumerate(tape.calls):
         name = call.name.removeprefix("model.")
-        known = f"{name}: {type(call.module).__name__}".lower()
-        if isinstance(call.module, (Dropout, WithLoss)) or only.lower() not in known:
+        title = f"{name}: {type(call.module).__name__}"
+        if isinstance(call.module, (Dropout, WithLoss)) or only.lower() not in title.lower():
             continue
-        text, error = [heading(name, call.module)], 0.0
-        composite = tape.calls[min(number + 1, len(tape.calls) - 1)].depth > call.depth
-        for title, value, gradient, loss in arrays(call, number, whole, inputs, composite):
+        text, error = [heading(name, call.module, width)], 0.0
+        next_call = tape.calls[min(number + 1, len(tape.calls) - 1)]
+        is_composite = next_call.depth > call.depth
+        for title, value, gradient, loss in arrays(call, number, whole, inputs, is_composite):
             if gradient is None:
                 text.append(table([title], [value], width))
             elif id(value) not in shown:
                 numeric = differences(loss, value.shape)
                 text.append(table([title, f"d{title}", f"d{title} by differences"], [value, gradient, numeric], width))
-                error = np.maximum(error, np.abs(gradient - numeric).max())        # a NaN stays one
+                error = np.maximum(error, np.abs(gradient - numeric).max())        # np.maximum keeps a NaN
         shown.update(id(parameter.data) for parameter in vars(call.module).values() if is_parameter(parameter))
         yield "\n".join(text), error
 
 
-def arrays(call, number, whole, inputs, composite):
-    """(title, value, gradient or None, loss of at and step) of a call's inputs and parameters, a leaf's output too."""
+def arrays(call, number, whole, inputs, is_composite):
+    """Yields (title, value, gradient or None, loss) for a call's inputs, its parameters and, in a leaf, its output.
+
+    loss(index, step) is the loss after that entry of the array has been increased by step.
+    """
     gradients = iter(call.gradients)
     for n, (title, x) in enumerate(zip(input_names(call), call.inputs)):
         if isinstance(x, np.ndarray):
             gradient = next(gradients) if x.dtype.kind == "f" else None
-            yield title, x, gradient, lambda at, step, n=n: moved_call(whole, inputs, number, n, at, step)
+            yield title, x, gradient, lambda at, step, n=n: loss_with_changed_call(whole, inputs, number, n, at, step)
     for title, parameter in vars(call.module).items():
         if is_parameter(parameter):
-            yield title, parameter.data, parameter.grad, lambda at, step, p=parameter: moved(whole, inputs, p, at, step)
-    if not composite:
+            yield (title, parameter.data, parameter.grad,
+                   lambda at, step, p=parameter: loss_with_changed_parameter(whole, inputs, p, at, step))
+    if not is_composite:
         yield ("y" if np.ndim(call.output) else "loss", np.asarray(call.output), np.asarray(call.dy),
-               lambda at, step: moved_call(whole, inputs, number, None, at, step))
+               lambda at, step: loss_with_changed_call(whole, inputs, number, None, at, step))
 
 
 def input_names(call):
-    """Those of forward's signature; behind a star come the memory and the masks."""
+    """Returns the names in forward's signature; inputs that it takes with a star are the memory and masks."""
     own = [p for p in inspect.signature(type(call.module).forward).parameters.values()][1:]
     names = [p.name for p in own if p.kind is p.POSITIONAL_OR_KEYWORD]
     return names + ["memory" if np.asarray(x).dtype.kind == "f" else "mask" for x in call.inputs[len(names):]]
 
 
-def moved_call(whole, inputs, number, argument, at, step):
-    """The loss, with one entry moved of an argument (None: the output) of the call with this number."""
+def loss_with_changed_call(whole, inputs, number, argument, at, step):
+    """Returns the loss with one entry of one call's argument increased by step; argument None is its output."""
     numbers = itertools.count()
 
     def change(call):
-        before = call.output is None
-        call.number = next(numbers) if before else call.number
-        if call.number == number and before == (argument is not None):
-            x = np.array(call.inputs[argument] if before else call.output)
-            x[at] += step
-            if before:
+        if call.output is None:                 # before forward
+            call.number = next(numbers)
+            if call.number == number and argument is not None:
+                x = increased(call.inputs[argument], at, step)
                 call.inputs = (*call.inputs[:argument], x, *call.inputs[argument + 1:])
-            else:
-                call.output = x
+        elif call.number == number and argument is None:
+            call.output = increased(call.output, at, step)
 
     with record(whole, change):
         return whole(*inputs)
 
 
-def moved(whole, inputs, parameter, at, step):
-    """The loss, with one entry of a parameter moved."""
+def increased(x, at, step):
+    x = np.array(x)
+    x[at] += step
+    return x
+
+
+def loss_with_changed_parameter(whole, inputs, parameter, at, step):
+    """Returns the loss with one entry of a parameter increased by step."""
     start = parameter.data[at]
     parameter.data[at] = start + step
     loss = whole(*inputs)
@@ -131,29 +146,39 @@ def moved(whole, inputs, parameter, at, step):
 
 
 def differences(loss, shape):
-    """Central differences of loss(at, step), entry by entry."""
+    """Returns central differences of loss(index, step) for every entry of an array of this shape."""
     gradient = np.zeros(shape)
     for at in np.ndindex(shape):
         gradient[at] = (loss(at, STEP) - loss(at, -STEP)) / (2 * STEP)
     return gradient
 
 
-def heading(name, module):
-    """Name and class, and the two formulas as the docstring has them."""
-    lines = inspect.getdoc(type(module)).splitlines()
-    backward = next((n for n, line in enumerate(lines) if line.startswith("Backward:")), None)
-    end = next((n for n in range((backward or 0) + 1, len(lines)) if not lines[n].startswith(" ")), len(lines))
-    formulas = [f"  forward   {lines[0]}"]
-    if backward is not None:
-        text = [line.strip() for line in [lines[backward].removeprefix("Backward:"), *lines[backward + 1:end]]]
-        formulas += [("  backward  " if n == 0 else " " * 12) + line for n, line in enumerate(filter(None, text))]
-    return "\n".join([f"\n{name or 'model'}: {type(module).__name__}", *formulas])
+def heading(name, module, width):
+    """Returns the component's name and class, and the formulas of forward and backward from its docstring."""
+    forward, *lines = inspect.getdoc(type(module)).splitlines()
+    title = textwrap.wrap(f"{name or 'model'}: {type(module).__name__}", width, subsequent_indent="    ")
+    text = ["", *title, *wrapped("  forward   ", forward, width)]
+    backward = list(itertools.dropwhile(lambda line: not line.startswith("Backward:"), lines))
+    if backward:
+        continued = itertools.takewhile(lambda line: line.startswith(" "), backward[1:])
+        formulas = [backward[0].removeprefix("Backward:"), *continued]
+        label = "  backward  "
+        for formula in filter(None, map(str.strip, formulas)):
+            text += wrapped(label, formula, width)
+            label = " " * len(label)
+    return "\n".join(text)
+
+
+def wrapped(label, text, width):
+    """Returns text as lines of at most `width` columns, with the label before the first one."""
+    return textwrap.wrap(text, width, initial_indent=label, subsequent_indent=" " * len(label),
+                         break_long_words=False, break_on_hyphens=False)
 
 
 def table(titles, columns, width):
-    """Arrays of one shape side by side, or below each other where the lines would be longer than width."""
-    blocks = [[f"{title} {columns[0].shape}" if n == 0 else title, *rows(column)]
-              for n, (title, column) in enumerate(zip(titles, columns))]
+    """Returns arrays of one shape side by side, or one below the other if lines would be longer than width."""
+    blocks = [[title, *rows(column)] for title, column in zip(titles, columns)]
+    blocks[0][0] += f" {columns[0].shape}"
     widest = max(len(line) for block in blocks for line in block)
     if (widest + 3) * len(blocks) > width:
         return "\n".join("  " + line for block in blocks for line in block)
@@ -161,10 +186,14 @@ def table(titles, columns, width):
 
 
 def rows(array):
-    """A line for each row; an empty one where a leading axis goes on."""
-    if array.ndim > 2:
-        return [line for n, part in enumerate(array) for line in [""] * (n > 0) + rows(part)]
-    return ["".join(number(x) for x in row) for row in np.atleast_2d(array)]
+    """Returns a line for each row of the array, with an empty line between matrices."""
+    if array.ndim <= 2:
+        return ["".join(number(x) for x in row) for row in np.atleast_2d(array)]
+    lines = []
+    for part in array:
+        lines += [""] if lines else []
+        lines += rows(part)
+    return lines
 
 
 def number(x):

@@ -1,110 +1,95 @@
-"""What the recipes of the encoder-only models share."""
+"""What the tasks of encoder-only models have in common."""
+
+import math
 
 import numpy as np
 
 from ..data.batches import PAD, LabeledTexts
 from ..data.reader import SPECIAL, KerasReader, TextReader
-from ..layers.feed_forward import ACTIVATIONS
-from .settings import Setting, choice, count, rate, switch
-from .language_model import LanguageModel
-from .parts import init_setting, train_tokenizer
+from ..training.evaluation import evaluate_accuracy
+from . import model_settings as model
+from .settings import Setting, choice, count, switch
+from .task import Task
+
+BATCH = 64                                      # texts computed together outside training
+
+EPOCHS = count("epochs", None, "passes over the training set, instead of --steps; the model is validated after each, "
+               "unless --validate-every is given")
+PRETRAINED = Setting("pretrained", None, "start from the weights, tokenizer and sizes of this run of `train mlm`")
 
 
-BATCH = 64                                      # texts read together where nothing is learned
-
-
-def encoder_settings(d_model, num_layers, d_ff, dropout, norm, activation, positions):
-    return [
-        count("d_model", d_model, "width"), count("num_heads", 4, "attention heads"),
-        count("num_layers", num_layers, "blocks"), count("d_ff", d_ff, "width of the feed-forward layers"),
-        rate("dropout", dropout, "share of activations dropped in training", 1),
-        choice("norm", norm, "before or behind each sublayer", "pre", "post"),
-        choice("activation", activation, "of the feed-forward layers", *ACTIVATIONS, "swiglu"),
-        choice("positions", positions, "how the model knows the order", "sinusoidal", "learned", "rotary"),
-        init_setting("xavier")]
+def encoder_settings(d_model, num_layers, d_ff, dropout, activation, positions):
+    return [*model.sizes(d_model, num_layers, d_ff), model.dropout(dropout), model.norm(), model.activation(activation),
+            model.positions(positions, "sinusoidal", "learned", "rotary"), model.init("xavier")]
 
 
 def text_settings(tokenizer, vocab_size, lower, max_len):
     return [
-        choice("tokenizer", tokenizer, "what a token is", "bpe", "word"),
-        count("vocab_size", vocab_size, "ids beside that of padding: tokens, [CLS], [SEP] and [MASK]", 300),
-        switch("lower", lower, "read words in lower case, and of the rest the punctuation of sentences"),
-        count("max_len", max_len, "longest text in tokens, [CLS] and [SEP] included", 5)]
+        choice("tokenizer", tokenizer, "what a token is: a byte pair or a word", "bpe", "word"),
+        count("vocab_size", vocab_size, "vocabulary size without [PAD], but with [CLS], [SEP] and [MASK]", 300),
+        switch("lower", lower, "lower-case the words, and keep only words and sentence punctuation"),
+        count("max_len", max_len, "length of the longest text in tokens, including [CLS] and [SEP]", 5)]
 
 
-EPOCHS = count("epochs", None, "times that each text is learned from, instead of --steps; validates after each, if "
-               "--validate-every is not given")
-PRETRAINED = Setting("pretrained", None, "begin with the weights, tokens and sizes of this run of `train mlm`")
+class EncoderTask(Task):
+    """Trains an encoder-only model on texts that a TextReader turns into ids."""
 
-
-class EncoderRecipe:
-    """The settings of the reader and the encoder as objects. `labels`: the names of the classes, by their ids."""
-
-    config_help, preset = LanguageModel.config_help, staticmethod(LanguageModel.preset)
-    decided = ("tokenizer", "vocab_size", "lower", "d_model", "num_heads", "num_layers", "d_ff", "norm", "activation",
-               "positions")                     # by a pretrained model
-    labels = None
-
-    @staticmethod
-    def idle(settings):
-        return []
+    # what a pretrained model decides
+    pretrained_settings = ("tokenizer", "vocab_size", "lower", "d_model", "num_heads", "num_layers", "d_ff", "norm",
+                           "activation", "positions")
 
     @classmethod
     def make_reader(cls, settings, tokenizer):
-        Reader = KerasReader if settings.get("reading") == "keras" else TextReader
-        return Reader(tokenizer, settings["max_len"], settings["lower"])
+        reader = KerasReader if settings.get("reading") == "keras" else TextReader
+        return reader(tokenizer, settings["max_len"], settings["lower"])
 
-    def read_with(self, tokenizers, texts):
-        """Make the reader; without tokenizers learn one from the texts."""
-        s = self.settings
+    def set_reader(self, tokenizers, texts):
+        """Make the reader; without tokenizers train one on the texts."""
         if not tokenizers:
-            text = "".join(map(self.make_reader(s, None).normal, texts))
+            normalize = self.make_reader(self.settings, None).normal
+            text = "".join(map(normalize, texts))
             if not text:
-                raise ValueError("there is no word in the texts to learn from; name others with --data")
-            tokenizers = [train_tokenizer(s | {"vocab_size": s["vocab_size"] - SPECIAL + 1}, text, text)]
-        self.tokenizers, self.reader = tokenizers, self.make_reader(s, tokenizers[0])
+                raise ValueError("the training texts contain no word; name others with --data")
+            tokenizers = [self.train_tokenizer(text, text)]
+        self.tokenizers = tokenizers
+        self.reader = self.make_reader(self.settings, tokenizers[0])
+
+    def tokenizer_size(self):
+        return self.settings["vocab_size"] - SPECIAL + 1
 
     def count_steps(self):
-        """--epochs in steps."""
+        """Turn --epochs into steps."""
         s = self.settings
         if s["epochs"]:
-            s["validate_every"] = s["validate_every"] or -(-len(self.batches) // s["accumulate"])
-            s["steps"] = -(-s["epochs"] * len(self.batches) // s["accumulate"])
+            batches = len(self.batches)
+            s["validate_every"] = s["validate_every"] or math.ceil(batches / s["accumulate"])
+            s["steps"] = math.ceil(s["epochs"] * batches / s["accumulate"])
 
-    def config(self):
+    def model_config(self):
         s = self.settings
         return {"vocab_size": self.reader.vocab_size, "pad_id": PAD, "num_segments": 2 if s.get("pretrained") else 0,
                 **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "max_len",
                                               "norm", "activation", "positions", "init")}}
 
-
-def measure(model, criterion, batches):
-    """{"validation": mean loss, "accuracy": share of right classes among the counted targets}, with dropout off."""
-    model.eval()
-    criterion.eval()
-    loss = right = total = 0
-    for inputs, targets in batches:
-        logits = model(*inputs)
-        loss += float(criterion(logits, targets)) * criterion.count
-        found = logits > 0 if logits.ndim == targets.ndim else logits.argmax(-1)        # one logit, or one a class
-        right += np.count_nonzero(found == targets)
-        total += criterion.count
-    return {"validation": loss / total, "accuracy": right / total}
+    def make_validation(self, model):
+        """Returns a function that measures the loss and the accuracy on the validation set."""
+        return lambda: evaluate_accuracy(model, self.make_criterion(), self.validation)
 
 
-def in_order(model, reader, rows, answer):
-    """answer(ids) of texts as ids, read in batches of similar length; (N, ...), in the order of the rows."""
+def apply_in_order(function, model, reader, rows):
+    """function(ids) of texts as ids, computed in batches of similar length; (N, ...), in the order of the rows."""
     model.eval()
     width = None if model.mask_padding else reader.max_len
     batches = LabeledTexts(rows, range(len(rows)), BATCH, 0, width=width).batches()
-    found = np.concatenate([answer(*inputs) for inputs, _ in batches])
-    return found[np.argsort(np.concatenate([places for _, places in batches]))]
+    results = np.concatenate([function(*inputs) for inputs, _ in batches])
+    numbers = np.concatenate([numbers for _, numbers in batches])
+    return results[np.argsort(numbers)]
 
 
-def said_of_cuts(reader, count):
-    """[a sentence] if texts were too long, once for all that were read since the last call."""
+def describe_cuts(reader, count):
+    """[a sentence] if some of the `count` texts that were read since the last call were too long, else []."""
     cut, reader.cut = reader.cut, 0
     if not cut:
         return []
-    signs = "[CLS] and [SEP]" if reader.end else "[CLS]"
-    return [f"cut {cut:,} of {count:,} texts behind their first {reader.max_len} tokens, {signs} included (--max-len)"]
+    special = "[CLS] and [SEP]" if reader.end else "[CLS]"
+    return [f"cut {cut:,} of {count:,} texts after their first {reader.max_len} tokens, including {special} (--max-len)"]

@@ -1,4 +1,4 @@
-"""A masked language model on running text, and what the neighbours of a word alone would guess."""
+"""The task of a masked language model: filling in the words that were masked."""
 
 import numpy as np
 
@@ -9,88 +9,91 @@ from ..data.reader import MASK
 from ..data.text import builtin_text, read_text
 from ..layers import CrossEntropyLoss
 from ..models import MaskedLanguageModel
-from .settings import paths, rate
-from .encoder import EncoderRecipe, encoder_settings, measure, text_settings
-from .parts import digest, training_settings
+from .encoder import EncoderTask, encoder_settings, text_settings
+from .settings import make_training_settings, paths, rate
+from .task import sha256
 
 GENERATED = "the Python language reference"
-DRAWS = 5
-SHARE = 0.15                                    # of the tokens: BERT masks as many
+DRAWS = 5                                       # times that the held-out text is masked anew for the results
+SHARE = 0.15                                    # of the tokens are predicted, as in BERT
 
 
-class Masked(EncoderRecipe):
-    """A MaskedLanguageModel on one text, or several behind one another."""
+class MaskedLanguageModelTask(EncoderTask):
+    """Trains a MaskedLanguageModel on one text, or on several one after another."""
 
     name, title, model_class = "mlm", "a masked language model on a text", MaskedLanguageModel
-    source = [paths("data", f"UTF-8 texts; if left out, {GENERATED}, which Python carries"),
-              *text_settings("word", 2000, lower=True, max_len=32),
-              rate("masked", SHARE, "share of the tokens that are masked in training", 1)]
-    model = encoder_settings(128, 2, 512, 0.1, "pre", "gelu", "rotary")
-    training = training_settings(batch_size=32, steps=2500, lr=3e-3, min_lr=1.5e-4, warmup=250, schedule="cosine",
-                                 beta2=0.98, eps=1e-8, weight_decay=0.1, smoothing=0.0, scores=["accuracy"])
+    data_settings = [
+        paths("data", f"UTF-8 text files; if left out, {GENERATED} that comes with Python"),
+        *text_settings("word", 2000, lower=True, max_len=32),
+        rate("masked", SHARE, "share of the tokens that are predicted in training", 1)]
+    model_settings = encoder_settings(128, 2, 512, 0.1, "gelu", "rotary")
+    training_settings = make_training_settings(
+        batch_size=32, steps=2500, lr=3e-3, min_lr=1.5e-4, warmup=250, schedule="cosine", beta2=0.98, eps=1e-8,
+        weight_decay=0.1, label_smoothing=0.0, metrics=["accuracy"])
     presets = {"small": {}}
 
     def __init__(self, settings, tokenizers=None):
         self.settings = s = settings
         text = "\n".join(map(read_text, s["data"])) if s["data"] else builtin_text()
-        self.read_with(tokenizers, [text[:len(text) * 9 // 10]])
+        self.set_reader(tokenizers, [text[:len(text) * 9 // 10]])
         ids = self.reader.tokens.encode(self.reader.normal(text))
         self.windows = MaskedWindows(ids, s["max_len"], s["batch_size"], s["seed"], self.reader.vocab_size, s["masked"])
-        self.batches, self.validation = self.windows.batch, held_out(self.reader, self.windows.held_out, s["seed"])
-        self.report, self.corpus = [], {"sha256": digest(text)}
+        self.batches = self.windows.batch
+        self.validation = mask_text(self.reader, self.windows.held_out, s["seed"])
+        self.report, self.corpus = [], {"sha256": sha256(text)}
         self.description = (f"{len(text):,} characters of {' and '.join(s['data'] or [GENERATED])}, {len(ids):,} "
-                            f"tokens of {self.reader.tokens.vocab_size:,} kinds, nine tenths to learn from")
+                            f"tokens of {self.reader.tokens.vocab_size:,} kinds, of which nine tenths are the training set")
 
-    def config(self):
-        return super().config() | {"num_segments": 2}
+    def model_config(self):
+        return super().model_config() | {"num_segments": 2}
 
-    def criterion(self, smoothing=0.0):
-        return CrossEntropyLoss(smoothing, ignore_id=IGNORE)
-
-    def validate(self, model):
-        """A function that measures the loss, and how many masked tokens are found."""
-        return lambda: measure(model, self.criterion(), self.validation)
-
-    @staticmethod
-    def measured(run, data):
-        """Lines on other texts, all of them."""
-        ids = run.reader.tokens.encode(run.reader.normal("\n".join(map(read_text, data))))
-        yield from found_words(run.model, held_out(run.reader, ids, run.settings["seed"]))
+    def make_criterion(self, label_smoothing=0.0):
+        return CrossEntropyLoss(label_smoothing, ignore_id=IGNORE)
 
     def results(self, model):
-        """Lines on the held-out tenth, masked several times: what the model finds, and what the neighbours would."""
-        yield f"on the tenth of the text that was held out, masked {DRAWS} times:"
+        """Lines on the held-out tenth, masked several times: the accuracy of the model and of bigram baselines."""
+        yield f"on the held-out tenth of the text, masked {DRAWS} times:"
         bigrams = Bigrams(self.windows.train, self.reader.vocab_size)
         batches = [batch for n in range(DRAWS)
-                   for batch in held_out(self.reader, self.windows.held_out, self.settings["seed"] + n)]
-        yield from found_words(model, batches, bigrams)
+                   for batch in mask_text(self.reader, self.windows.held_out, self.settings["seed"] + n)]
+        yield from describe_accuracy(model, batches, bigrams)
+
+    @staticmethod
+    def evaluate_files(run, data):
+        """Lines on other texts."""
+        text = "\n".join(map(read_text, data))
+        ids = run.reader.tokens.encode(run.reader.normal(text))
+        yield from describe_accuracy(run.model, mask_text(run.reader, ids, run.settings["seed"]))
 
 
-def held_out(reader, ids, seed):
+def mask_text(reader, ids, seed):
     """Batches of a text, masked as in BERT."""
     return MaskedWindows(ids, reader.max_len, 1, seed, reader.vocab_size, SHARE, held_out=ids).validation()
 
 
-def found_words(model, batches, bigrams=None):
-    """Lines: the words found where [MASK] stands, and at all places that were chosen, where some are left in sight."""
-    guesses = {"the model": lambda ids, mask, segments, places: model.eval()(ids, mask, segments, places).argmax(-1)}
+def describe_accuracy(model, batches, bigrams=None):
+    """Lines: the accuracy at the positions of [MASK], and at all chosen positions, a fifth of which shows a word."""
+    guesses = {"the model": lambda ids, mask, segments, positions:
+               model.eval()(ids, mask, segments, positions).argmax(-1)}
     if bigrams:
-        for name, both in (("the word before", False), ("the words on both sides", True)):
-            guesses[name] = lambda ids, mask, segments, places, both=both: in_sight(
-                ids, places, bigrams.guess(ids, places, both))
-    for where, chosen in ((" where [MASK] stands", only_masks(batches)), (" that were chosen, a fifth of them in sight or exchanged", batches)):
+        guesses["the word before"] = bigram_guess(bigrams, both=False)
+        guesses["the words on both sides"] = bigram_guess(bigrams, both=True)
+    for where, chosen in (("masked by [MASK]", only_masks(batches)),
+                          ("chosen, of which a fifth is left unchanged or replaced by another word", batches)):
         count = sum(np.count_nonzero(targets != IGNORE) for _, targets in chosen)
-        found = ", ".join(f"{name} {masked_accuracy(guess, chosen):.2%}" for name, guess in guesses.items())
-        yield f"of {count:,} tokens{where}: {found}"
+        accuracies = ", ".join(f"{name} {masked_accuracy(guess, chosen):.2%}" for name, guess in guesses.items())
+        yield f"accuracy on {count:,} tokens {where}: {accuracies}"
 
 
-def in_sight(ids, places, guess):
-    """The guess, and where no [MASK] stands the token that does."""
-    seen = np.take_along_axis(ids, places, 1)
-    return np.where(seen == MASK, guess, seen)
+def bigram_guess(bigrams, both):
+    """A baseline: the likeliest word by its neighbors at [MASK], and the word that is shown elsewhere."""
+    def guess(ids, mask, segments, positions):
+        shown = np.take_along_axis(ids, positions, 1)
+        return np.where(shown == MASK, bigrams.guess(ids, positions, both), shown)
+    return guess
 
 
 def only_masks(batches):
-    """The batches, their targets ignored where no [MASK] stands."""
+    """The batches, with the targets ignored where the input is not [MASK]."""
     return [(inputs, np.where(np.take_along_axis(inputs[0], inputs[3], 1) == MASK, targets, IGNORE))
             for inputs, targets in batches]

@@ -53,3 +53,34 @@ def switch(name, default, help):
 def option(name):
     """The command-line option of a setting: "d_model" is --d-model."""
     return "--" + name.replace("_", "-")
+
+
+def make_training_settings(batch_size, steps, lr, min_lr, warmup, schedule, beta2, eps, weight_decay, label_smoothing,
+                           metrics=()):
+    """The settings of the training loop, with a task's own defaults; `metrics` are what it measures besides the loss."""
+    return [
+        count("steps", steps, "training steps"),
+        count("batch_size", batch_size, "sequences per batch"),
+        count("accumulate", 1, "batches whose gradients are accumulated for one step"),
+        choice("schedule", schedule, "learning-rate schedule; noam is the one of the 2017 paper", "cosine", "noam",
+               "constant"),
+        rate("lr", lr, "peak learning rate (cosine, constant)"),
+        rate("min_lr", min_lr, "learning rate at the end (cosine)"),
+        rate("factor", 1.0, "multiplies the learning rate of the 2017 paper (noam)"),
+        count("warmup", warmup, "steps of linear warm-up", 0),
+        rate("beta1", 0.9, "Adam's decay rate of the mean of the gradient", 1),
+        rate("beta2", beta2, "Adam's decay rate of the mean of the squared gradient", 1),
+        rate("eps", eps, "Adam's epsilon"),
+        rate("weight_decay", weight_decay, "AdamW's weight decay, applied to matrices only"),
+        rate("clip", 1.0, "gradients are clipped to this norm; 0 disables clipping"),
+        rate("label_smoothing", label_smoothing, "share of the target's probability that is spread over all classes", 1),
+        count("patience", 0, "stop early after this many validations without an improvement and keep the best weights; "
+                             "0 disables early stopping", 0),
+        choice("watch", "loss", "the measure on the validation set that --patience watches; among equal values the lower "
+                                "loss counts as better", "loss", *metrics),
+        count("average", 0, "at the end, also write the mean of the weights of the last N saves; 0 writes none", 0),
+        count("validate_every", 200, "steps between validations"),
+        count("save_every", 100, "steps between saves"),
+        count("workers", None, "threads that each compute a part of every batch; chosen by the size of the batch and the "
+              "number of CPU cores if left out"),
+        count("seed", 1, "seed of everything random", 0)]

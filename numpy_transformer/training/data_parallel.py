@@ -162,7 +162,7 @@ class Replica:
 def split(batch, count):
     """The batch in `count` parts, fewer if it has fewer rows: every array that is as long as the targets is cut."""
     inputs, targets = batch
-    inputs = inputs if isinstance(inputs, tuple) else (inputs,)
+    inputs = as_tuple(inputs)
     rows = len(targets) if np.ndim(targets) and np.ndim(inputs[0]) > 1 else 1
     count = min(count, rows)
     if count <= 1:
@@ -177,16 +177,20 @@ def split(batch, count):
 def tokens_in(batch):
     """Number of tokens that the model reads: ids, or rows of features."""
     inputs, _ = batch
-    x = np.asarray(inputs[0] if isinstance(inputs, tuple) else inputs)
+    x = np.asarray(as_tuple(inputs)[0])
     return x.size if x.dtype.kind in "iu" else math.prod(x.shape[:-1])
 
 
 def workers_for(batch, parameters):
     """Number of workers that such a batch is worth here: one for little work, or for a sequence without a batch axis."""
     inputs, targets = batch
-    x = np.asarray(inputs[0] if isinstance(inputs, tuple) else inputs)
+    x = np.asarray(as_tuple(inputs)[0])
     axes = x.ndim if x.dtype.kind in "iu" else x.ndim - 1
     if axes < 2 or np.ndim(targets) == 0 or len(x) != len(targets) or blas() is None:
         return 1
     work = tokens_in(batch) * sum(parameter.data.size for parameter in parameters)
     return max(1, min(cores(), len(targets), work // WORTHWHILE))
+
+
+def as_tuple(inputs):
+    return inputs if isinstance(inputs, tuple) else (inputs,)

@@ -9,10 +9,11 @@ import numpy as np
 from ..argument_checks import check_positive
 from . import mpi
 from .checkpoint import Checkpoint, read_checkpoint
-from .data_parallel import DataParallel, workers_for
+from .data_parallel import DataParallel, as_tuple, workers_for
+from .evaluation import evaluate
 from .interrupt import Interrupt
-from .process import blas, cores, keep_freed_memory
 from .optimizers import clip_grad_norm
+from .process import blas, cores, keep_freed_memory
 from .progress import Progress
 from .trainer_state import COLUMNS, restore
 
@@ -239,21 +240,6 @@ class Trainer:
         return meta
 
 
-def evaluate(model, criterion, batches):
-    """Mean loss over all counted targets of the batches, with dropout off."""
-    training = model.training
-    model.eval()
-    criterion.eval()
-    loss = tokens = 0
-    for inputs, targets in batches:
-        loss += float(criterion(model(*as_tuple(inputs)), targets)) * criterion.count
-        tokens += criterion.count
-    criterion.train()
-    if training:
-        model.train()
-    return loss / tokens
-
-
 def label(watch):
     """The name of what is watched as `best` has it."""
     return "loss" if watch == "validation" else watch
@@ -293,7 +279,3 @@ def check_plan(batches, steps, epochs, validation, every, patience, watch):
 
 def nth(batches, n):
     return batches(n) if callable(batches) else batches[n % len(batches)]
-
-
-def as_tuple(inputs):
-    return inputs if isinstance(inputs, tuple) else (inputs,)

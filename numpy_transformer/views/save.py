@@ -34,7 +34,7 @@ def check_file(path):
     """The Path of a picture to be. Raises ValueError if it is of no known kind or cannot be written."""
     path = Path(path)
     if path.suffix.lower() not in KINDS:
-        raise ValueError(f"{str(path)!r} is no picture that can be written; name a file that ends in "
+        raise ValueError(f"{str(path)!r} is not a picture that can be written; name a file that ends in "
                          f"{', '.join(KINDS)}")
     if path.is_dir():
         raise ValueError(f"{str(path)!r} is a folder; name a file in it")

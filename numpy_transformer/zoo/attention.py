@@ -41,7 +41,7 @@ class PlainAttention(ScaledDotProductAttention):
 @bug("no-scale", "a version of krocki's NumPy Transformer",
      symptom="scores grow with the width of a head; the wider it is, the nearer to one-hot the weights",
      training="with narrow heads, as here, as good as the right one, at first even quicker",
-     caught_by=("attention loop",))
+     caught_by=("attention reference",))
 class NoScale(ScaledDotProductAttention):
     """The scores are not divided by sqrt(d)"""
 
@@ -56,7 +56,7 @@ class NoScale(ScaledDotProductAttention):
 @bug("scale-of-the-model", "a version of samuel500's NumPy GPT",
      symptom="right with one head; with H heads all weights are too even",
      training="with two heads the losses fall almost together",
-     caught_by=("attention loop",))
+     caught_by=("attention reference",))
 class ScaleOfTheModel(ScaledDotProductAttention):
     """The scores are divided by the root of d_model, not of a head's width"""
 
@@ -71,7 +71,7 @@ class ScaleOfTheModel(ScaledDotProductAttention):
 @bug("mask-read-upside-down", "a version of TinyTorch",
      symptom="in float32 attention is a plain mean over what may be seen, whatever the scores are",
      training="falls late and less far: the scores have to grow until float32 can tell them apart",
-     caught_by=("gradient check", "float32 agrees with float64", "attention loop"))
+     caught_by=("gradient check", "float32 agrees with float64", "attention reference"))
 class MaskMisread(PlainAttention):
     """A mask of 0 (may attend) and -inf is read as one of 1 and 0"""
 
@@ -83,7 +83,7 @@ class MaskMisread(PlainAttention):
 @bug("mask-added", "a version of llama-from-scratch",
      symptom="every token sees every later one; the training loss becomes too good",
      training="falls far below what a model can reach that does not see the answer",
-     caught_by=("empty row", "zero query", "attention loop", "attention loop, large inputs", "causality", "padding",
+     caught_by=("fully masked row", "zero query", "attention reference", "attention reference, large inputs", "causality", "padding",
                 "key-value cache"))
 class MaskAdded(PlainAttention):
     """The mask of 1 and 0 is added to the scores"""
@@ -119,7 +119,7 @@ class Filled(PlainAttention):
 @bug("mask-of-minus-ten-thousand", "a version of minGPT",
      symptom="a model that learns scores below -10,000 sees what is hidden, and reaches a loss of 0",
      training="exactly the same losses, as long as the scores stay small",
-     caught_by=("empty row", "attention loop, large inputs", "causality", "key-value cache"))
+     caught_by=("fully masked row", "attention reference, large inputs", "causality", "key-value cache"))
 class MaskOfMinusTenThousand(Filled):
     """Hidden scores become -10,000, which is not small enough for ever"""
 
@@ -129,7 +129,7 @@ class MaskOfMinusTenThousand(Filled):
 @bug("mask-of-almost-zero", "a version of minGPT",
      symptom="every token sees every later one; the training loss becomes too good",
      training="falls faster and lower than the right one: it sees the answers, among all other letters",
-     caught_by=("empty row", "zero query", "attention loop", "attention loop, large inputs", "causality", "padding",
+     caught_by=("fully masked row", "zero query", "attention reference", "attention reference, large inputs", "causality", "padding",
                 "key-value cache"))
 class MaskOfAlmostZero(Filled):
     """Hidden scores become 1e-10, for -1e10"""
@@ -140,7 +140,7 @@ class MaskOfAlmostZero(Filled):
 @bug("mask-forgotten-in-backward", "a version of TSFM-lecture-3",
      symptom="forward hides the future, the gradient flows into it",
      training="ends little below a guess among eight letters, which has 2.08",
-     caught_by=("gradient check", "empty row"))
+     caught_by=("gradient check", "fully masked row"))
 class UnmaskedBackward(PlainAttention):
     """Backward computes the weights anew, without the mask"""
 
@@ -165,7 +165,7 @@ class KeyGradientScrambled(PlainAttention):
 @bug("values-before-dropout", "a version of Ultron09/Numpy-Transformer",
      symptom="right without dropout; with it dv is that of another network",
      training="falls almost as usual, and ends above the right one, how far depends on the seed",
-     caught_by=("gradient check", "used twice"))
+     caught_by=("gradient check", "used twice in one forward"))
 class ValuesBeforeDropout(PlainAttention):
     """dv is made with the weights as they were before dropout"""
 
@@ -176,7 +176,7 @@ class ValuesBeforeDropout(PlainAttention):
 @bug("attention-over-features", "a version of krocki's NumPy Transformer",
      symptom="features attend to features: every output follows every token; lengths have to be equal",
      training="falls far below what a model can reach that does not see the answer",
-     caught_by=("key bias has no gradient", "multi-head loop", "causality", "padding", "key-value cache"),
+     caught_by=("key bias has no gradient", "multi-head reference", "causality", "padding", "key-value cache"),
      samples=("SelfAttention", "language model"))
 class OverFeatures(ScaledDotProductAttention):
     """The scores are qᵀ k, features by features, without a scale and without a mask"""

@@ -94,7 +94,7 @@ class Waves(SinusoidalPositionalEncoding):
 @bug("sinusoid-exponent-twice", "a version of YVSemlani/numpy-transformer",
      symptom="each column has the wave of the column twice as far to the right: half of them hardly move",
      training="falls later, and ends above the right one",
-     caught_by=("sinusoid loop", "far positions"))
+     caught_by=("sinusoid reference", "distant positions"))
 class ExponentTwice(Waves):
     """The exponent is 2 i / D, with i already the column"""
 
@@ -106,7 +106,7 @@ class ExponentTwice(Waves):
 @bug("sinusoid-base", "a version of rziga/numpy-is-all-you-need",
      symptom="other wave lengths than the paper's; a pretrained model would misread them",
      training="hardly differs: a short text needs the short waves alone",
-     caught_by=("sinusoid loop", "far positions"))
+     caught_by=("sinusoid reference", "distant positions"))
 class Base100000(Waves):
     """The base of the wave lengths is 100,000"""
 
@@ -118,7 +118,7 @@ class Base100000(Waves):
 @bug("sinusoid-without-cosines", "a version of arpita's NumPy Transformer",
      symptom="a step to the next place is no rotation any more, and all columns of place 0 are 0",
      training="falls later, and ends above the right one",
-     caught_by=("sinusoid loop", "far positions"))
+     caught_by=("sinusoid reference", "distant positions"))
 class WithoutCosines(Waves):
     """Every column is a sine"""
 

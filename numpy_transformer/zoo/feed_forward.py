@@ -9,7 +9,7 @@ from .bug import bug
 @bug("gradient-overwritten", "the first version of micrograd",
      symptom="right where a layer is used once; of several uses, or of accumulated batches, the last one counts",
      training="exactly the same losses: each layer is used once, and gradients are cleared at each step",
-     caught_by=("two backwards double", "used twice"))
+     caught_by=("gradients accumulate", "used twice in one forward"))
 class Overwritten(Linear):
     """The gradient is assigned, not added"""
 
@@ -49,7 +49,7 @@ class TwoKinds(GELU):
 @bug("dropout-with-one-slot", "a version of AkiRusProd/numpy-transformer",
      symptom="right alone; where one dropout serves two sublayers, the second mask overwrites the first",
      training="ends where the right one does, or slightly above: a tenth of the entries is dropped",
-     caught_by=("gradient check", "memory emptied", "forget", "used twice"))
+     caught_by=("gradient check", "saved values released", "forget", "used twice in one forward"))
 class OneSlot(Dropout):
     """One place for the mask, and several forwards before the first backward"""
 
@@ -80,7 +80,7 @@ class ScaledInEval(Dropout):
 @bug("dropout-in-eval", "a version of Ultron09/Numpy-Transformer",
      symptom="the same text gets other logits at every call",
      training="exactly the same losses: in training nothing is wrong",
-     caught_by=("eval deterministic", "rows of a batch apart", "dropout is the identity in eval",
+     caught_by=("eval is deterministic", "sequences are independent", "dropout is the identity in eval",
                 "state dict round trip", "doubled batch, model", "causality", "padding", "key-value cache"))
 class DropsInEval(Dropout):
     """There is no switch: dropout stays on when the model writes"""

@@ -48,7 +48,7 @@ class TargetByValue(CrossEntropyLoss):
 @bug("padding-counted", "a version of AkiRusProd/numpy-transformer",
      symptom="the loss of a batch with more padding is smaller, and so are its gradients",
      training="looks better than the right one from the first step on: the same sum over a larger count",
-     caught_by=("equal logits", "cross-entropy loop", "cross-entropy loop, large inputs"), samples=IGNORING)
+     caught_by=("equal logits", "cross-entropy reference", "cross-entropy reference, large inputs"), samples=IGNORING)
 class PaddingCounted(CrossEntropyLoss):
     """Ignored targets add nothing, and yet they count in the mean"""
 
@@ -81,7 +81,7 @@ class BinaryDerivative(CrossEntropyLoss):
 @bug("softmax-before-the-loss",
      symptom="no gradient check sees it; the loss cannot fall below log(1 + (V - 1) / e)",
      training="stays near 2: with ten tokens it cannot fall below 1.46",
-     caught_by=("equal logits", "cross-entropy loop", "cross-entropy loop, large inputs"))
+     caught_by=("equal logits", "cross-entropy reference", "cross-entropy reference, large inputs"))
 class SoftmaxBeforeTheLoss(CrossEntropyLoss):
     """The loss takes logits, and is given probabilities"""
 
@@ -101,7 +101,7 @@ class SoftmaxBeforeTheLoss(CrossEntropyLoss):
 @bug("loss-capped",
      symptom="a loss never exceeds 20.7, while the gradient goes on: very wrong predictions look less bad",
      training="the same losses up to rounding: no prediction is wrong enough",
-     caught_by=("gradient check", "cross-entropy loop", "cross-entropy loop, large inputs"))
+     caught_by=("gradient check", "cross-entropy reference", "cross-entropy reference, large inputs"))
 class Capped(CrossEntropyLoss):
     """1e-9 is added to the probability, so that the logarithm is finite"""
 

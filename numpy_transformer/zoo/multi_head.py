@@ -16,7 +16,7 @@ EQUAL_LENGTHS = (                               # the miswired ones need a sourc
 @bug("heads-not-transposed", "a version of naye971012/numpy_transformer",
      symptom="each head holds some of the tokens, with all their features: with two heads no half sees the other",
      training="falls, and ends far above the right one: the second half cannot see the first",
-     caught_by=("key bias has no gradient", "multi-head loop", "causality", "padding", "key-value cache"),
+     caught_by=("key bias has no gradient", "multi-head reference", "causality", "padding", "key-value cache"),
      samples=("SelfAttention", "language model"))
 class HeadsNotTransposed(MultiHeadAttention):
     """Heads are split by a reshape alone"""
@@ -52,7 +52,7 @@ class OneGradientForThree(SelfAttention):
 @bug("values-from-the-decoder", "a version of rziga/numpy-is-all-you-need",
      symptom="every output follows the targets of all places; decoding fails, and lengths have to be equal",
      training="falls far below what a model can reach that does not see the answer",
-     caught_by=("multi-head loop", "own query alone", "causality"), samples=EQUAL_LENGTHS)
+     caught_by=("multi-head reference", "queries are independent", "causality"), samples=EQUAL_LENGTHS)
 class ValuesFromTheDecoder(CrossAttention):
     """Queries and keys come from the encoder, values from the decoder"""
 
@@ -97,7 +97,7 @@ class MemoryGradientOfTheValues(CrossAttention):
 @bug("rotary-shears",
      symptom="vectors change their length, so scores depend on the places and not on their distance",
      training="falls, and ends far above the right one",
-     caught_by=("rotary keeps lengths", "rotary knows the distance alone", "rotary loop", "far positions"))
+     caught_by=("rotary preserves lengths", "rotary depends on distance", "rotary reference", "distant positions"))
 class Shears(RotaryEmbedding):
     """A sign is lost: (a cos + b sin, a sin + b cos)"""
 

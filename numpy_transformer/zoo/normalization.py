@@ -73,7 +73,7 @@ class MeanPathMissing(PlainLayerNorm):
 @bug("normalized-over-time", "a version of naye971012/numpy_transformer",
      symptom="each token's output depends on all tokens of its sequence, also on later ones",
      training="falls early, since it sees a little of the future, and ends above the right one",
-     caught_by=("norm gradient orthogonal to x", "layer norm loop", "causality", "padding", "key-value cache"))
+     caught_by=("norm gradient orthogonal to x", "layer norm reference", "causality", "padding", "key-value cache"))
 class NormalizedOverTime(PlainLayerNorm):
     """One mean and one variance for a whole sequence, not for each token"""
 
@@ -91,7 +91,7 @@ class NormalizedOverTime(PlainLayerNorm):
 @bug("two-kinds-of-eps", "a version of arpita's NumPy Transformer",
      symptom="gradients are wrong in the fifth digit, in the first one where a row hardly varies",
      training="ends where the right one does",
-     caught_by=("gradient check", "layer norm loop"))
+     caught_by=("gradient check", "layer norm reference"))
 class TwoKindsOfEps(PlainLayerNorm):
     """Forward divides by std + eps, backward by sqrt(var + eps)"""
 
@@ -103,7 +103,7 @@ class TwoKindsOfEps(PlainLayerNorm):
 @bug("variance-over-n-minus-1", "a version of the annotated Transformer",
      symptom="outputs are smaller by sqrt((n - 1) / n); weights of other libraries give other numbers",
      training="ends where the right one does",
-     caught_by=("layer norm loop",))
+     caught_by=("layer norm reference",))
 class VarianceOverNMinus1(PlainLayerNorm):
     """The variance is divided by n - 1, as a statistician's estimate is"""
 
@@ -132,7 +132,7 @@ class VarianceAsADifference(PlainLayerNorm):
 @bug("no-eps", "a version of rziga/numpy-is-all-you-need",
      symptom="a token whose features are all equal becomes NaN, and soon everything",
      training="ends where the right one does: no token has features that are all equal",
-     caught_by=("constant row", "layer norm loop", "everything dropped"))
+     caught_by=("constant row", "layer norm reference", "everything dropped"))
 class NoEps(PlainLayerNorm):
     """Nothing is added to the variance before the division"""
 

@@ -9,7 +9,7 @@ from .bug import bug
 @bug("softmax-divided-by-the-batch", "a version of AkiRusProd/numpy-transformer",
      symptom="queries and keys get 1/B of their gradient, values all of it; right for a batch of one",
      training="falls late, and ends far above the right one",
-     caught_by=("gradient check", "rows of a batch apart", "doubled batch, model"))
+     caught_by=("gradient check", "sequences are independent", "doubled batch, model"))
 class DividedByTheBatch(Softmax):
     """Softmax's backward divides by the batch size, as if there were a mean"""
 
@@ -32,7 +32,7 @@ class Diagonal(Softmax):
 @bug("softmax-over-the-wrong-axis", "a version of krocki's NumPy Transformer",
      symptom="the columns of the weights sum to 1, the rows do not: a query's weights depend on later queries",
      training="ends slightly below the right one: later queries tell a little, and nothing looks wrong",
-     caught_by=("softmax gradient sums to 0", "softmax loop", "softmax loop, large inputs", "causality",
+     caught_by=("softmax gradient sums to 0", "softmax reference", "softmax reference, large inputs", "causality",
                 "key-value cache"))
 class WrongAxis(Softmax):
     """The powers are summed over the queries, not over the keys"""
@@ -52,7 +52,7 @@ class WrongAxis(Softmax):
 @bug("softmax-overflow",
      symptom="right for small scores; NaN once a score passes 709 in float64, 88 in float32",
      training="ends where the right one does: the scores stay small",
-     caught_by=("softmax loop, large inputs",))
+     caught_by=("softmax reference, large inputs",))
 class Overflow(Softmax):
     """The row maximum is not subtracted before exp"""
 
@@ -67,8 +67,8 @@ class Overflow(Softmax):
 @bug("empty-row-is-nan", "a version of AkiRusProd/numpy-transformer",
      symptom="a padded row, which may attend to nothing, gives NaN, and so does every mean over it",
      training="ends where the right one does: in these texts no row is empty",
-     caught_by=("gradient check", "earlier results stay", "forget", "eval deterministic",
-                "float32 agrees with float64", "used twice", "rows of a batch apart", "empty row"),
+     caught_by=("gradient check", "results are not overwritten", "forget", "eval is deterministic",
+                "float32 agrees with float64", "used twice in one forward", "sequences are independent", "fully masked row"),
      samples=("Softmax", "ScaledDotProductAttention"))
 class EmptyRowIsNaN(Softmax):
     """A row of -inf alone becomes -inf minus -inf"""

@@ -127,10 +127,10 @@ def test_gradcheck_of_a_students_class(capsys, student, name, options, code, wor
 
 
 @pytest.mark.parametrize("name, options, match", [
-    ("Good", [], "give the shape of each input"),
-    ("Missing", ["--shape", "3,5"], "defines no class 'Missing'; it has Good, Wrong"),
-    ("NoBackward", ["--shape", "3,5"], "has no backward"),
-    ("Table", ["--shape", "3,5"], "takes rows, width; give them with --args"),
+    ("Good", [], "needs inputs; give the shape of each"),
+    ("Missing", ["--shape", "3,5"], "defines no class 'Missing'; it defines Good, Wrong"),
+    ("NoBackward", ["--shape", "3,5"], "has no method backward"),
+    ("Table", ["--shape", "3,5"], "arguments of Table are rows, width; give them with --args"),
     ("Two", ["--shape", "3,5"], "forward takes a, b, but 1 input(s) were given"),
     ("Good", ["--shape", "3,zero"], "--shape"), ("Good", ["--shape", "3,0"], "--shape"),
     ("Good", ["--ids", "5"], "--ids"),
@@ -145,7 +145,7 @@ def test_bad_input_about_a_students_class_is_one_line(capsys, student, name, opt
 @pytest.mark.parametrize("arguments, match", [
     (["gradcheck", "LayerNrom"], "no component 'LayerNrom'; choose among Linear, Embedding"),
     (["gradcheck", "no_such.py:Class", "--shape", "3"], "no file 'no_such.py'"),
-    (["gradcheck", "Linear", "--shape", "3,5"], "for a class of your own"),
+    (["gradcheck", "Linear", "--shape", "3,5"], "only used for your own class"),
     (["gradcheck", "ReLU", "--json", "no/such/folder/x.json"], "cannot write 'no/such/folder/x.json'"),
     (["gradcheck", "ReLU", "--seed", "-1"], "--seed"),
     (["demo", "--text", "no-such-file.txt"], "cannot read 'no-such-file.txt'"),

@@ -16,8 +16,8 @@ from helpers.commands import refused, run
 
 import numpy_transformer as nt
 from numpy_transformer.cli import main
-from numpy_transformer.tasks import LanguageModel, SequenceToSequence, default_settings
-from numpy_transformer.tasks.sequence_to_sequence import hold_out
+from numpy_transformer.tasks import LanguageModelTask, SequenceToSequenceTask
+from numpy_transformer.data.splits import hold_out_sources
 from numpy_transformer.tasks.runs import load_run
 from numpy_transformer.training.checkpoint import read_checkpoint
 
@@ -47,7 +47,7 @@ def folder(tmp_path_factory):
 def test_training_says_what_it_does_and_where_it_saved(capsys, folder, tmp_path):
     code, out, err = run(capsys, *LM, "--text", folder / "text.txt", "--out", tmp_path / "run.npz",
                          "--validate-every", 3, "--curves", tmp_path / "c.png")
-    assert code == 0 and "1,800 characters" in out and "parameters, 6 steps of 4 sequences" in out
+    assert code == 0 and "1,800 characters" in out and "parameters; 6 steps with batches of 4" in out
     assert len(re.findall(r"^step +\d+   training loss \d\.\d+   validation loss \d\.\d+$", out, re.M)) == 2
     assert re.search(r"lm: 6/6  loss \d\.\d+  lr \S+  norm \d\.\d+  [\d,]+ tok/s", err)
     assert f"saved '{tmp_path / 'run.npz'}' at step 6" in out
@@ -200,7 +200,7 @@ def test_a_run_goes_on_with_its_own_settings(capsys, folder, tmp_path):
 
 def test_a_resume_without_a_run_begins_anew_and_says_so(capsys, folder, tmp_path):
     code, out, err = run(capsys, *LM, "--text", folder / "text.txt", "--out", tmp_path / "new.npz", "--resume")
-    assert code == 0 and "there is no" in err and "beginning anew" in err and (tmp_path / "new.npz").exists()
+    assert code == 0 and "there is no" in err and "starting a new run" in err and (tmp_path / "new.npz").exists()
 
 
 @pytest.mark.parametrize("options, match", [
@@ -227,7 +227,7 @@ def test_a_run_does_not_go_on_with_another_text_or_kind(capsys, folder, tmp_path
 def test_finished_work_is_not_replaced_unasked(capsys, folder):
     before = (folder / "lm.npz").read_bytes()
     for text in ("text.txt", "no.txt"):
-        assert "is there already" in refused(capsys, *LM, "--text", folder / text, "--out", folder / "lm.npz")
+        assert "exists already" in refused(capsys, *LM, "--text", folder / text, "--out", folder / "lm.npz")
     assert "cannot read" in refused(capsys, *LM, "--text", folder / "no.txt", "--out", folder / "lm.npz", "--overwrite")
     assert (folder / "lm.npz").read_bytes() == before
 
@@ -244,7 +244,7 @@ def test_ctrl_c_saves_and_exits_130(folder, tmp_path):
     _, err = process.communicate()
     step = read_checkpoint(out)[1]["step"]
     assert process.returncode == 130 and "Traceback" not in err
-    assert f"stopped after step {step}, saved in '{out}'; --resume goes on" in err
+    assert f"stopped after step {step}, saved in '{out}'; --resume continues" in err
 
 
 def test_texts_may_have_moved_but_not_changed(capsys, folder, tmp_path):
@@ -257,11 +257,11 @@ def test_texts_may_have_moved_but_not_changed(capsys, folder, tmp_path):
 
 def test_a_run_that_stopped_early_says_so_and_goes_on_with_more_patience(capsys, folder, tmp_path, monkeypatch):
     losses = iter([1.0, 2.0, 3.0, 4.0, 0.5])
-    monkeypatch.setattr("numpy_transformer.tasks.language_model.evaluate", lambda *_: next(losses))
+    monkeypatch.setattr("numpy_transformer.tasks.task.evaluate", lambda *_: next(losses))
     out = tmp_path / "run.npz"
     code, text, _ = run(capsys, *LM, "--text", folder / "text.txt", "--out", out, "--patience", 2,
                         "--validate-every", 1)
-    assert code == 0 and "stopped early: 2 validations" in text and "best validation loss 1.0000 at step 1" in text
+    assert code == 0 and "stopped early: the loss did not improve in 2 validations" in text and "best validation loss 1.0000 at step 1" in text
     code, text, _ = run(capsys, "train", "lm", "--resume", "--out", out, "--patience", 4, "--steps", 5)
     assert code == 0 and "best validation loss 0.5000 at step 5" in text
 
@@ -281,7 +281,7 @@ def test_only_runs_and_pictures_are_replaced(capsys, folder, tmp_path):
     base, text = [*LM, "--text", folder / "text.txt"], tmp_path / "precious.png"
     text.write_text(TEXT)
     assert "no checkpoint" in refused(capsys, *base, "--out", text, "--overwrite")
-    assert "is no picture" in refused(capsys, *base, "--out", tmp_path / "x.npz", "--curves", text)
+    assert "is not a picture" in refused(capsys, *base, "--out", tmp_path / "x.npz", "--curves", text)
     assert "must end in .png" in refused(capsys, *base, "--out", tmp_path / "x.npz", "--curves", tmp_path / "x.npz")
     (tmp_path / "x.average.npz").write_text("precious")
     assert "from another run" in refused(capsys, *base, "--out", tmp_path / "x.npz", "--average", 2)
@@ -294,25 +294,25 @@ def test_only_runs_and_pictures_are_replaced(capsys, folder, tmp_path):
     (["--schedule", "constant", "--min-lr", 0.1], "min-lr")])
 def test_options_that_would_do_nothing_are_mistakes(capsys, folder, tmp_path, options, name):
     line = refused(capsys, *LM, "--text", folder / "text.txt", *options, "--out", tmp_path / "x.npz")
-    assert f"--{name} would do nothing" in line
+    assert f"--{name} would have no effect" in line
     line = refused(capsys, "train", "seq2seq", "--task", "copy", "--tokenizer", "word", "--out", tmp_path / "x.npz")
-    assert "--tokenizer would do nothing" in line
+    assert "--tokenizer would have no effect" in line
 
 
 def test_a_short_run_warms_up_over_a_tenth_but_noam_keeps_its_peak():
-    assert default_settings(LanguageModel, "small", steps=50)["warmup"] == 5
-    assert default_settings(LanguageModel, "small", steps=50, warmup=60)["warmup"] == 60
-    assert default_settings(SequenceToSequence, "2017", steps=50)["warmup"] == 1000
+    assert LanguageModelTask.default_settings("small", steps=50)["warmup"] == 5
+    assert LanguageModelTask.default_settings("small", steps=50, warmup=60)["warmup"] == 60
+    assert SequenceToSequenceTask.default_settings("2017", steps=50)["warmup"] == 1000
 
 
 def test_what_validates_is_a_tenth_and_not_learnt_from():
     pairs = [(f"source {n % 150}", f"target {n}") for n in range(200)]          # some sources stand twice
-    training, validation = hold_out(pairs, seed=3)
+    training, validation = hold_out_sources(pairs, seed=3)
     assert sorted(training + validation) == sorted(pairs) and len({source for source, _ in validation}) in range(10, 21)
     assert not {source for source, _ in training} & {source for source, _ in validation}
-    assert hold_out(pairs, seed=3) == (training, validation) != hold_out(pairs, seed=4)
+    assert hold_out_sources(pairs, seed=3) == (training, validation) != hold_out_sources(pairs, seed=4)
     with pytest.raises(ValueError, match="too few"):
-        hold_out(pairs[:1], seed=3)
+        hold_out_sources(pairs[:1], seed=3)
 
 
 def test_the_options_of_the_beam_reach_it(capsys, folder, monkeypatch):
@@ -348,9 +348,9 @@ def test_padding_is_ignored_in_the_loss_of_pairs(capsys, tmp_path, monkeypatch):
     trainers = []
     monkeypatch.setattr(nt.Trainer, "fit", lambda self, *arguments, **named: trainers.append(self))
     run(capsys, *PAIRS[:-2], "--task", "copy", "--max-len", 16, "--out", tmp_path / "run.npz")
-    criterion, recipe = trainers[0].criterion, SequenceToSequence
+    criterion, task = trainers[0].criterion, SequenceToSequenceTask
     assert criterion.ignore_id == 0 and criterion.label_smoothing == 0.1
-    assert recipe.criterion(None).ignore_id == 0 and recipe.criterion(None).label_smoothing == 0
+    assert task.make_criterion(None).ignore_id == 0 and task.make_criterion(None).label_smoothing == 0
 
 
 def test_good_lines_before_a_bad_one_are_translated(capsys, folder, monkeypatch):
@@ -406,25 +406,25 @@ def test_closed_streams_are_no_tracebacks(folder, tmp_path):
     (["translate", "{pairs}", "one" * 40],
      "TEXT 1: .* has 122 tokens, begin and end included, but the model reads at most 100"),
     (["translate", "{pairs}", "日本"], "the character '日'"),
-    (["evaluate", "{lm}", "--source", "x"], "measure it on --text"),
-    (["evaluate", "{pairs}", "--text", "x"], "measure it on --source"),
+    (["evaluate", "{lm}", "--source", "x"], "evaluate it with --text"),
+    (["evaluate", "{pairs}", "--text", "x"], "evaluate it with --source"),
     (["evaluate", "{pairs}", "--source", "{text}"], "both, or without files"),
     (["info", "{text}"], "no checkpoint"),
     (["train", "lm", "--out", "no-folder/run.npz"], "cannot write .*no-folder"),
-    (["train", "lm", "--out", "{folder}"], "it is no ordinary file"),
+    (["train", "lm", "--out", "{folder}"], "it is not a regular file"),
     (["train", "lm", "--curves", "no-folder/c.png", "--out", "{new}"], "cannot write .*c.png"),
-    (["train", "lm", "--resume", "--overwrite", "--out", "{new}"], "give one of them"),
+    (["train", "lm", "--resume", "--overwrite", "--out", "{new}"], "give only one of them"),
     (["train", "lm", "--d-model", 10, "--num-heads", 4, "--out", "{new}"], "d_model = 10 is not divisible"),
     (["train", "lm", "--lr", "nan", "--out", "{new}"], "'nan' is not a number"),
     (["train", "lm", "--dropout", 1, "--out", "{new}"], "'1' is not a number of at least 0 and below 1"),
     (["train", "lm", "--tokenizer", "bpe", "--vocab-size", 10, "--out", "{new}"], "at least 258"),
     (["train", "lm", "--config", "huge"], "invalid choice"),
-    (["train", "seq2seq", "--out", "{new}"], "name what to learn"),
+    (["train", "seq2seq", "--out", "{new}"], "name what to train on"),
     (["train", "seq2seq", "--task", "dates", "--max-len", 27, "--out", "{new}"], "--max-len 27 is too short"),
     (["train", "lm", "--warmup", 9, "--steps", 9, "--out", "{new}"], "warmup = 9 must lie in 0 to steps"),
     (["train", "lm", "--text", "", "--out", "{new}"], "cannot read ''"),
-    (["evaluate", "{lm}", "--limit", 5], "measure it"),
-    (["train", "seq2seq", "--task", "copy", "--source", "{text}", "--out", "{new}"], "name what to learn"),
+    (["evaluate", "{lm}", "--limit", 5], "evaluate it with"),
+    (["train", "seq2seq", "--task", "copy", "--source", "{text}", "--out", "{new}"], "name what to train on"),
     (["train", "seq2seq", "--source", "{a}", "--target", "{short}", "--out", "{new}"], "has 120 lines but .* has 119"),
     (["train", "seq2seq", "--source", "{a}", "--target", "{a}", "--max-len", 5, "--tokenizer", "char", "--out",
       "{new}"], "none of the 108 pairs has at most 5 tokens")])
@@ -463,7 +463,7 @@ def test_a_damaged_run_is_refused_by_every_command(capsys, folder, tmp_path):
     nt.Trainer(model, nt.CrossEntropyLoss(), nt.Adam(model.parameters())).fit(
         lambda n: (np.ones((1, 3), int), np.ones((1, 3), int)), 1, checkpoint=tmp_path / "bare.npz")
     capsys.readouterr()
-    assert "not one of the command train" in refused(capsys, "info", tmp_path / "bare.npz")
+    assert "that the command `train` did not write" in refused(capsys, "info", tmp_path / "bare.npz")
 
 
 def test_output_to_a_closed_pipe_is_no_error(folder):

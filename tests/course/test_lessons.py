@@ -1,17 +1,13 @@
 """Every lesson runs without a terminal, keeps its claims, draws its figures; a planted mistake makes a claim fail."""
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import pytest
 from helpers import ROOT
-from matplotlib.image import imread
+from helpers.lessons import run
+from helpers.pictures import count_colors
 
 from numpy_transformer.classroom.steps import cells
 
@@ -115,7 +111,7 @@ MISTAKES = {                                # at least two for each lesson, in t
     "18": ["nt.LayerNorm.backward = (lambda f: lambda self, dy: f(self, dy / (1 + abs(self.gamma.data))))("
            "nt.LayerNorm.backward)",
            "nt.Embedding.backward = lambda self, dy: self.weight.grad.__setitem__(self.recall(), dy)",
-           "from numpy_transformer.checks.gradcheck import GradcheckReport\n"
+           "from numpy_transformer.checks.report import GradcheckReport\n"
            "GradcheckReport.ok = property(lambda self: True)"],
     "19": ["nt.SGD.update = lambda self, w, g, v: w.__isub__(self.lr * g)",
            "nt.NoamSchedule.rate = lambda self, n: self.scale * n ** -0.5",
@@ -134,48 +130,6 @@ MISTAKES = {                                # at least two for each lesson, in t
 }
 
 
-PREAMBLE = """
-import inspect, runpy, sys, textwrap, numpy as np, numpy_transformer as nt
-from numpy_transformer.layers import attention, fast, flash, multi_head, normalization, positions, softmax
-from numpy_transformer.models import decoder, encoder_decoder
-
-def edit(method, old, new):                 # in the source of FlashAttention
-    source = textwrap.dedent(inspect.getsource(getattr(nt.FlashAttention, method)))
-    assert source.count(old) == 1, old
-    exec(source.replace(old, new), vars(flash))
-    setattr(nt.FlashAttention, method, vars(flash)[method])
-"""
-
-
-def run(folder, path, planted=""):
-    """Run a copy of the lesson in folder/lessons, with a mistake planted first; the result knows the folder."""
-    (folder / "lessons").mkdir(parents=True)
-    copy = folder / "lessons" / path.name
-    shutil.copy(path, copy)
-    code = (f"{PREAMBLE}\n{planted}\nsys.argv = [{str(copy)!r}]\n"
-            f"runpy.run_path({str(copy)!r}, run_name='__main__')")
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", stdin=subprocess.DEVNULL, timeout=200,
-        env={**os.environ, "PYTHONPATH": str(path.parents[1]), "PYTHONIOENCODING": "utf-8"}, cwd=folder)
-    result.folder = folder
-    return result
-
-
-@pytest.fixture(scope="module")
-def runs(request, tmp_path_factory):
-    """The runs of all selected tests that want a result, two at a time."""
-    pool = ThreadPoolExecutor(2)
-    wanted = [item for item in request.session.items if "result" in getattr(item, "fixturenames", ())]
-    folder = tmp_path_factory.mktemp
-    yield {item.nodeid: pool.submit(run, folder("lesson"), **item.callspec.params) for item in wanted}
-    pool.shutdown(cancel_futures=True)
-
-
-@pytest.fixture
-def result(runs, request):
-    return runs[request.node.nodeid].result()
-
-
 def test_there_are_lessons():
     assert {path.name[:2] for path in LESSONS} == set(MISTAKES)
     assert all(len(planted) >= 2 for planted in MISTAKES.values())
@@ -183,16 +137,15 @@ def test_there_are_lessons():
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.name[:2] in LONG))
                                   for path in LESSONS])
-def test_a_lesson_keeps_its_claims_and_draws_its_figures(path, result):
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.count("✓") >= 5
-    figures = re.findall(r"figure: (.*)", result.stdout)
-    drawn = [f"figures/{file.name}" for file in (result.folder / "figures").iterdir()]
+def test_a_lesson_keeps_its_claims_and_draws_its_figures(path, lesson_run):
+    assert lesson_run.returncode == 0, lesson_run.stderr
+    assert lesson_run.stdout.count("✓") >= 5
+    figures = re.findall(r"figure: (.*)", lesson_run.stdout)
+    drawn = [f"figures/{file.name}" for file in (lesson_run.folder / "figures").iterdir()]
     assert figures and sorted(figures) == sorted(drawn)
     for name in figures:
         assert Path(name).name[:3] == path.name[:3]
-        pixels = imread(result.folder / name)[::2, ::2, :3].reshape(-1, 3)
-        assert np.ptp(pixels, 0).max() > 0.5 and len(np.unique(pixels, axis=0)) > 20        # not blank
+        assert count_colors(lesson_run.folder / name)[2] > 20                  # not blank
 
 
 PLANTED = [pytest.param(path, planted, id=f"{path.stem}-{n}") for path in LESSONS
@@ -201,8 +154,8 @@ PLANTED = [pytest.param(path, planted, id=f"{path.stem}-{n}") for path in LESSON
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path, planted", PLANTED)
-def test_a_planted_mistake_makes_a_claim_fail(path, planted, result):
-    assert result.returncode == 1 and "AssertionError: claim does not hold" in result.stderr, result.stderr
+def test_a_planted_mistake_makes_a_claim_fail(path, planted, lesson_run):
+    assert lesson_run.returncode == 1 and "AssertionError: claim does not hold" in lesson_run.stderr, lesson_run.stderr
 
 
 @pytest.mark.slow

@@ -318,7 +318,7 @@ def test_what_cannot_be_moved_is_named():
     block = nt.EncoderBlock(6, 2, 9)
     with pytest.raises(ValueError, match="'dropout' is called 2 times"):
         nt.influence(block, X, of="dropout")
-    with pytest.raises(ValueError, match="argument = 2: 'EncoderBlock' has the inputs 0 to 1"):
+    with pytest.raises(ValueError, match="argument = 2: 'EncoderBlock' has inputs 0 to 1"):
         nt.influence(block, X, nt.causal_mask(4), argument=2)
     with pytest.raises(TypeError, match="input 1 of 'EncoderBlock' is an array of bool"):
         nt.influence(block, X, nt.causal_mask(4), argument=1)
@@ -328,7 +328,7 @@ def test_what_cannot_be_moved_is_named():
     class Single:
         forward = backward = staticmethod(lambda x: x.astype(np.float32))
 
-    with pytest.raises(TypeError, match="computes float64 to float32"):
+    with pytest.raises(TypeError, match="computes float32 from float64"):
         nt.influence(Single(), X)
     with nt.record(block), pytest.raises(RuntimeError, match="outside"):
         nt.influence(block, X)

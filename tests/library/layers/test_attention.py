@@ -160,3 +160,14 @@ def test_sizes_that_do_not_divide_are_refused(arguments, match):
 def test_shapes_that_do_not_fit_together_are_refused(shapes):
     with pytest.raises(ValueError, match="do not fit together"):
         nt.ScaledDotProductAttention()(*map(np.zeros, shapes))
+
+
+def test_weights_of_an_earlier_call_stay_as_they_were():
+    attention = nt.ScaledDotProductAttention()
+    rng = np.random.default_rng(0)
+    attention(*rng.standard_normal((3, 2, 1, 4, 6)))
+    first = attention.weights
+    kept = first.copy()
+    attention(*rng.standard_normal((3, 2, 1, 4, 6)))
+    np.testing.assert_array_equal(first, kept)
+    assert not np.shares_memory(first, attention.weights)

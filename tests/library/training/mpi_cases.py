@@ -1,4 +1,4 @@
-"""What test_mpi.py lets every rank do: `mpiexec -n N python mpi_cases.py CASE FOLDER`.
+"""What test_mpi_ranks.py lets every rank do: `mpiexec -n N python mpi_cases.py CASE FOLDER`.
 
 Each rank writes what it saw to FOLDER/RANK.json.
 """

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import numpy_transformer as nt
-from numpy_transformer.training.trainer import evaluate
+from numpy_transformer.training.evaluation import evaluate
 
 V, T, PAD = 7, 6, 0
 

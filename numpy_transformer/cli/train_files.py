@@ -1,0 +1,62 @@
+"""Checks before a run of `train` starts: that its files can be written, and that nothing is replaced unasked."""
+
+import os
+import sys
+from pathlib import Path
+
+from ..tasks.runs import check_meta
+from ..training.checkpoint import check_writable, read_checkpoint
+
+
+def check_outputs(arguments):
+    """The meta of the run to resume, or None for a new one, once it is certain that all outputs can be written.
+
+    Nothing is replaced without --overwrite, and nothing but a run is replaced with it.
+    """
+    saved = find_run(arguments, Path(arguments.out))
+    check_writable(arguments.out)
+    check_picture(arguments.curves, arguments.out)
+    return saved
+
+
+def find_run(arguments, out):
+    """The meta of the run in --out that is to be resumed, or None."""
+    if arguments.resume and arguments.overwrite:
+        raise ValueError("--resume continues a run, --overwrite replaces it; give only one of them")
+    if not out.exists():
+        if arguments.resume:
+            print(f"there is no {str(out)!r} yet: starting a new run", file=sys.stderr)
+        return None
+    if not out.is_file():
+        raise ValueError(f"cannot write {str(out)!r}: it is not a regular file; name another one with --out")
+    if not arguments.resume and not arguments.overwrite:
+        raise ValueError(f"{str(out)!r} exists already; --resume continues it, --overwrite replaces it, --out names "
+                         "another file")
+    meta = check_meta(read_checkpoint(out)[1], out)
+    if arguments.overwrite:
+        return None
+    if meta["kind"] != arguments.kind:
+        raise ValueError(f"{str(out)!r} holds a run of `train {meta['kind']}`, not of `train {arguments.kind}`; name "
+                         "another file with --out")
+    return meta
+
+
+def check_picture(path, out):
+    """Raises ValueError if the curves could not be drawn there, or would replace anything but a picture."""
+    if path is None:
+        return
+    path = Path(path)
+    if path.suffix.lower() != ".png" or os.path.realpath(path) == os.path.realpath(out):
+        raise ValueError(f"--curves {str(path)!r} must end in .png and must not be the run itself")
+    check_writable(path)
+    if path.exists() and path.read_bytes()[:4] != b"\x89PNG":
+        raise ValueError(f"{str(path)!r} exists already and is not a picture; name another file with --curves")
+
+
+def remove_kept(checkpoint, overwrite):
+    """Remove the kept saves and the average of an earlier run of the same name."""
+    for path in filter(Path.exists, [*checkpoint.kept(), checkpoint.beside("average")]):
+        if not overwrite:
+            raise ValueError(f"{str(path)!r} exists already, from another run of this name; --overwrite replaces it, "
+                             "--out names another file")
+        path.unlink()

@@ -1,0 +1,30 @@
+"""Settings that several kinds of model share."""
+
+from ..layers.feed_forward import ACTIVATIONS
+from ..models import INITS
+from .settings import choice, count, rate, switch
+
+
+def sizes(d_model, num_layers, d_ff, num_layers_help="number of blocks"):
+    return [count("d_model", d_model, "width of the model"), count("num_heads", 4, "number of attention heads"),
+            count("num_layers", num_layers, num_layers_help), count("d_ff", d_ff, "width of the feed-forward layers")]
+
+
+def dropout(default):
+    return rate("dropout", default, "probability with which an activation is dropped in training", 1)
+
+
+def norm(default="pre"):
+    return choice("norm", default, "normalize before (pre) or after (post) each sublayer", "pre", "post")
+
+
+def activation(default):
+    return choice("activation", default, "activation of the feed-forward layers", *ACTIVATIONS, "swiglu")
+
+
+def positions(default, *choices):
+    return choice("positions", default, "positional encoding", *choices)
+
+
+def init(default):
+    return choice("init", default, "distribution of the initial weights; lesson 11 compares them", *INITS)

@@ -1,0 +1,103 @@
+"""How the benchmark takes turns, chooses threads, counts tokens and reads slopes."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from helpers.small_configs import SMALL
+
+import numpy_transformer as nt
+from numpy_transformer.bench import decoding, growth, measure
+
+
+def test_each_configuration_makes_its_model_and_batch():
+    kinds = [nt.CausalLanguageModel] * 3 + [nt.EncoderDecoder, nt.SequenceClassifier]
+    assert [type(config.model()) for config in SMALL.values()] == kinds
+    for config in SMALL.values():
+        inputs, targets = config.batch_of_ids()
+        assert len(inputs) == 1 + (config.kind == "seq2seq") and {x.shape for x in inputs} == {(3, 5)}
+        assert targets.shape == ((3,) if config.kind == "classifier" else (3, 5))
+
+
+def test_turns_are_taken_side_by_side(monkeypatch):
+    """D C B A A B C D: as many rounds as asked for, behind the three steps that warm each side up."""
+    turns = []
+
+    class Side:
+        size = 1
+
+        def __init__(self, command):
+            turns.append(command)
+            self.name = "mpi" if command[0] == "mpiexec" else "torch"
+
+        def times(self, count):
+            turns.append(self.name)
+            return [1.0] * count
+
+        def close(self):
+            turns.append("closed")
+
+    def timer(step, timer=measure.timer):
+        if isinstance(step, str):
+            return lambda count: turns.append(step) or [1.0] * count
+        return lambda count: turns.append("ours") or timer(step)(count)
+
+    monkeypatch.setattr(measure, "Contestant", Side)
+    monkeypatch.setattr(measure, "best_threads", lambda *_: 2)
+    monkeypatch.setattr(measure, "find_mpiexec", lambda: "mpiexec")
+    monkeypatch.setattr(measure, "timer", timer)
+    monkeypatch.setattr(measure, "floors", lambda *_: ("blas", "split"))
+    row = measure.measure(SMALL["tiny"], 2, rival=True, turn=0.001, rounds=3, ranks=5)
+    torch, mpi, *turns = turns
+    assert torch == [sys.executable, "-m", "numpy_transformer.bench.rival", "tiny", "2"]
+    assert mpi == ["mpiexec", "-n", "5", sys.executable, "-m", "numpy_transformer.bench.mpi_steps", "tiny"]
+    order = ["ours", "blas", "split", "torch", "mpi"]
+    assert turns == order + order[::-1] + order + order[::-1] + ["closed"] * 2
+    assert row["torch_ms"] == row["floor_ms"] == row["mpi_ms"] == 1 and row["threads"] == 2 and row["ranks"] == 5
+    assert row["ratio_mpi"] == 1 / row["ours_ms"]
+
+
+def test_tokens_that_are_timed_are_those_of_the_whole_text(monkeypatch):
+    """Each round goes on from the same text: the cache that is copied for it is used, and the prompt's is not."""
+    seen = []
+
+    def timer(step, timer=measure.timer):
+        def several(count):
+            return timer(lambda: seen.append(step()))(count)
+        return several
+
+    monkeypatch.setattr(decoding, "timer", timer)
+    decoding.measure_decoding(6, 2, 1, rounds=2)
+    model, ids = decoding.decoding_model(8), np.random.default_rng(0).integers(0, 65, 8)
+    whole = model(ids)
+    for n, logits in enumerate(seen[-6:]):      # three rounds of two tokens
+        np.testing.assert_allclose(logits[-1], whole[6 + n % 2], atol=1e-5)
+
+
+def test_slopes_of_a_power_law_are_its_exponent():
+    rows = [{"T": n, "step_ms": (3 if n > 4 else 90) * n ** 1.5, "peak_mb": 7 / n} for n in (1, 2, 4, 8, 16, 32, 64)]
+    assert growth.slope(rows, "T", "step_ms") == pytest.approx(1.5, abs=1e-12)      # of the larger half
+    assert growth.slope(rows, "T", "peak_mb") == pytest.approx(-1, abs=1e-12)
+
+
+def test_the_rival_may_use_its_threads(monkeypatch):
+    """Whatever this process was told to use; the two sides get the same number."""
+    seen = {}
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **named: seen.update(named, command=command))
+    monkeypatch.setattr(measure.Contestant, "read", lambda self: 1)
+    measure.python_process("rival", "tiny", 7)
+    assert seen["command"][-2:] == ["tiny", "7"]
+    assert seen["start_new_session"]            # a Ctrl-C in the terminal is ours to answer
+    assert not {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"} & set(seen["env"])
+
+
+@pytest.mark.parametrize("better", [1, 2])
+def test_the_number_of_threads_is_the_one_with_which_it_is_faster(better):
+    threads = [0]
+
+    def run(count):                             # milliseconds; the first is warming up, and now and then one is slow
+        return [50.0] + [1.0 if threads[-1] == better else 1.5] * (count - 2) + [9.0]
+
+    assert measure.best_threads(run, threads.append, 2, seconds=0.01) == better and set(threads) == {0, 1, 2}
