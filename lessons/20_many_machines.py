@@ -78,7 +78,7 @@ whole, N = gradient(model, ids)
 # 10. The mean of all four is 16 / 4 = 4. The means of the parts are 2 and 10, and the weighted sum is
 # (3 · 2 + 1 · 10) / 4 = 4 as well. But the plain mean of the means is (2 + 10) / 2 = 6, because it gives the one target
 # of part B the weight 1/2 instead of 1/4. With padding, plain means give more weight to the targets of short sequences,
-# and no error message says so.
+# and nothing warns about it.
 
 # %% Four parts of two sequences
 parts = [gradient(model, part) for part in np.array_split(ids, 4)]

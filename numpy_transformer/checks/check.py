@@ -90,8 +90,9 @@ def expect_equal(found, wanted, sentence):
 
 
 def prepared(module, inputs, dtype=np.float64, seed=0):
-    """Returns a copy of the module with random parameters (so gamma is not 1, biases not 0) and the inputs, in dtype."""
-    module, rng = copy.deepcopy(module).astype(dtype), np.random.default_rng([seed, 3])
+    """Returns a copy of the module, and the inputs, in dtype. Parameters are random: gamma is not 1, biases are not 0."""
+    module = copy.deepcopy(module).astype(dtype)
+    rng = np.random.default_rng([seed, 3])
     for p in module.parameters():
         fan_in = p.data.shape[0] if p.data.ndim > 1 else 1
         p.data = rng.standard_normal(p.data.shape) / math.sqrt(fan_in)

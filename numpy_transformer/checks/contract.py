@@ -1,4 +1,4 @@
-"""Checks of the contract that every component keeps: correct gradients, and saved values that are last in, first out."""
+"""Checks of every component's contract: correct gradients, and saved values recalled last in, first out."""
 
 import copy
 
@@ -157,7 +157,8 @@ def state_dict_round_trip(module, *inputs):
     """Everything that determines eval's output is saved and loaded, in place: a tied weight stays tied."""
     other, _ = prepared(module, inputs, seed=1)
     module, inputs = prepared(module, inputs)
-    y, z, parameters = module.eval()(*inputs), other.eval()(*inputs), other.parameters()
+    y, z = module.eval()(*inputs), other.eval()(*inputs)
+    parameters = other.parameters()
     expect(not np.array_equal(y, z), "the output does not depend on the parameters")
     other.load_state_dict(module.state_dict())
     expect_equal(other(*inputs), y, "saving and loading changed the output")
@@ -168,7 +169,8 @@ def state_dict_round_trip(module, *inputs):
 def used_twice_in_one_forward(module, *inputs):
     """Two forwards, then two backwards: the values saved last are recalled first."""
     module, first = prepared(module, inputs)
-    second, states = reversed_batch(first), GeneratorStates(module)
+    second = reversed_batch(first)
+    states = GeneratorStates(module)
     _, dx1, grads1 = forward_and_backward(module, first)
     _, dx2, grads2 = forward_and_backward(module, second)
     states.restore(module)

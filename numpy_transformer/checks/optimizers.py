@@ -1,4 +1,4 @@
-"""Optimizers and schedules beside the algorithms in scalars, and samples of them."""
+"""Checks of optimizers and schedules against the algorithms written for single numbers, and the samples for them."""
 
 import math
 
@@ -10,8 +10,8 @@ from .check import check, expect, expect_close
 from .samples import Sample
 
 
-def tensors(rng, dtype=np.float64):
-    """Three parameters of a model that has just got gradients of very different sizes."""
+def parameters_with_gradients(rng, dtype=np.float64):
+    """Returns three parameters whose gradients have very different sizes."""
     parameters = [Parameter(rng.standard_normal(shape).astype(dtype)) for shape in ((2, 3), (4,), (3, 2))]
     for p, size in zip(parameters, (1.0, 1e-3, 300.0)):
         p.grad = size * rng.standard_normal(p.data.shape)
@@ -23,38 +23,40 @@ def is_matrix(p):
 
 
 OPTIMIZER_SAMPLES = [Sample(name, build, lambda draw: ()) for name, build in (
-    ("SGD", lambda rng: SGD(tensors(rng), 0.1, 0.9)),
-    ("Adam", lambda rng: Adam(tensors(rng), 0.1)),
-    ("Adam, float32", lambda rng: Adam(tensors(rng, np.float32), 0.1)),
-    ("AdamW", lambda rng: AdamW(tensors(rng), 0.1, weight_decay=0.3)),
-    ("AdamW, matrices alone", lambda rng: AdamW(tensors(rng), 0.1, weight_decay=0.3, decay=is_matrix)),
-    ("NoamSchedule", lambda rng: NoamSchedule(Adam(tensors(rng)), 512, 8, 2.0)),
-    ("CosineSchedule", lambda rng: CosineSchedule(Adam(tensors(rng)), 1.0, 0.1, 4, 20)),
-    ("ConstantSchedule", lambda rng: ConstantSchedule(Adam(tensors(rng)), 0.5, 6)))]
+    ("SGD", lambda rng: SGD(parameters_with_gradients(rng), 0.1, 0.9)),
+    ("Adam", lambda rng: Adam(parameters_with_gradients(rng), 0.1)),
+    ("Adam, float32", lambda rng: Adam(parameters_with_gradients(rng, np.float32), 0.1)),
+    ("AdamW", lambda rng: AdamW(parameters_with_gradients(rng), 0.1, weight_decay=0.3)),
+    ("AdamW, matrices only", lambda rng: AdamW(parameters_with_gradients(rng), 0.1, weight_decay=0.3, decay=is_matrix)),
+    ("NoamSchedule", lambda rng: NoamSchedule(Adam(parameters_with_gradients(rng)), 512, 8, 2.0)),
+    ("CosineSchedule", lambda rng: CosineSchedule(Adam(parameters_with_gradients(rng)), 1.0, 0.1, 4, 20)),
+    ("ConstantSchedule", lambda rng: ConstantSchedule(Adam(parameters_with_gradients(rng)), 0.5, 6)))]
 
 
-def numbers(optimizer, name):
+def all_entries(optimizer, name):
+    """Returns the data or grad of all parameters as one vector."""
     return np.concatenate([getattr(p, name).ravel() for p in optimizer.parameters])
 
 
-def decays(optimizer):
-    """Of each number, by which share of the rate a step shrinks it."""
+def decay_rates(optimizer):
+    """Returns the weight decay of every entry as a vector."""
     chosen = [id(p) for p in getattr(optimizer, "decay", ())]
     return np.concatenate([np.full(p.data.size, optimizer.weight_decay if id(p) in chosen else 0.0)
                            for p in optimizer.parameters])
 
 
 @check("first step", Adam)
-def the_first_step_is_the_rate_times_the_sign(optimizer):
-    """m̂ = g and v̂ = g²: whatever the size of a gradient, the first step has the size lr."""
-    before, signs = numbers(optimizer, "data"), np.sign(numbers(optimizer, "grad"))
+def the_first_step_is_the_learning_rate_times_the_sign(optimizer):
+    """m̂ = g and v̂ = g², so the first step has size lr, whatever the size of the gradient."""
+    before, signs = all_entries(optimizer, "data"), np.sign(all_entries(optimizer, "grad"))
     optimizer.step()
-    expect_close("parameters after the first step", numbers(optimizer, "data"),
-                 before * (1 - optimizer.lr * decays(optimizer)) - optimizer.lr * signs, 1e-5)
+    wanted = before * (1 - optimizer.lr * decay_rates(optimizer)) - optimizer.lr * signs
+    expect_close("parameters after the first step", all_entries(optimizer, "data"), wanted, 1e-5)
 
 
 def adam_in_scalars(optimizer, w, steps, decay):
-    (b1, b2), m, v = optimizer.betas, 0.0, 0.0
+    b1, b2 = optimizer.betas
+    m = v = 0.0
     for t, (lr, g) in enumerate(steps, 1):
         w *= 1 - lr * decay
         m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
@@ -72,27 +74,31 @@ def sgd_in_scalars(optimizer, w, steps, decay):
 
 @check("six steps, scalar reference", SGD, Adam)
 def six_steps_equal_the_algorithm_in_scalars(optimizer):
-    """With a rate that changes, as a schedule does it, and state in the dtype of the parameters."""
-    before, start, dtype = numbers(optimizer, "data"), numbers(optimizer, "grad"), optimizer.parameters[0].data.dtype
-    factors, first = (1.0, -0.3, 2.0, 0.1, -1.5, 0.7), [p.grad.copy() for p in optimizer.parameters]
+    """The learning rate changes from step to step, as under a schedule. The state has the parameters' dtype."""
+    before, start = all_entries(optimizer, "data"), all_entries(optimizer, "grad")
+    dtype = optimizer.parameters[0].data.dtype
+    factors = (1.0, -0.3, 2.0, 0.1, -1.5, 0.7)
+    first = [p.grad.copy() for p in optimizer.parameters]
     rates = [optimizer.lr / n for n in range(1, 7)]
-    for factor, optimizer.lr in zip(factors, rates):
+    for factor, rate in zip(factors, rates):
+        optimizer.lr = rate
         for p, g in zip(optimizer.parameters, first):
             p.grad = factor * g
         optimizer.step()
     reference = sgd_in_scalars if isinstance(optimizer, SGD) else adam_in_scalars
     wanted = [reference(optimizer, float(w), [(lr, f * float(g)) for lr, f in zip(rates, factors)], decay)
-              for w, g, decay in zip(before, start, decays(optimizer))]
-    expect_close("parameters after six steps", numbers(optimizer, "data"), wanted,
+              for w, g, decay in zip(before, start, decay_rates(optimizer))]
+    expect_close("parameters after six steps", all_entries(optimizer, "data"), wanted,
                  1e-11 if dtype == np.float64 else 1e-5)
     kept = {array.dtype for arrays in optimizer.state().values() for array in arrays}
-    expect(kept == {dtype}, f"parameters are {dtype}, the state is {', '.join(sorted(d.name for d in kept))}")
+    expect(kept == {dtype}, f"the parameters are {dtype}, but the state is {', '.join(sorted(d.name for d in kept))}")
 
 
 SCHEDULES = NoamSchedule, CosineSchedule, ConstantSchedule
 
 
-def rates(schedule, count):
+def learning_rates(schedule, count):
+    """Returns the learning rates of the next `count` steps."""
     found = []
     for _ in range(count):
         schedule.step()
@@ -101,18 +107,20 @@ def rates(schedule, count):
 
 
 @check("peak after warmup", *SCHEDULES)
-def the_rate_rises_in_a_line_to_its_peak(schedule):
-    found = rates(schedule, 6 * schedule.warmup)
+def the_learning_rate_rises_linearly_to_its_peak(schedule):
+    found = learning_rates(schedule, 6 * schedule.warmup)
     highest = int(np.argmax(found)) + 1
-    expect(highest == schedule.warmup, f"the rate is highest at step {highest}, the warm-up has {schedule.warmup}")
+    expect(highest == schedule.warmup,
+           f"the learning rate peaks at step {highest}, but warmup has {schedule.warmup} steps")
     peak = schedule.scale / math.sqrt(schedule.warmup) if isinstance(schedule, NoamSchedule) else schedule.lr
-    expect_close("rates of the warm-up", found[:highest], [peak * n / highest for n in range(1, highest + 1)])
+    expect_close("learning rates during warmup", found[:highest], [peak * n / highest for n in range(1, highest + 1)])
 
 
 @check("rates after the peak", *SCHEDULES)
-def the_rate_falls_as_its_formula_says(schedule):
-    """Like 1/sqrt(n); like half a cosine, cos² of a quarter turn, down to min_lr; or not at all."""
-    found, warmup, wanted = rates(schedule, 6 * schedule.warmup), schedule.warmup, []
+def the_learning_rate_follows_its_formula_after_the_peak(schedule):
+    """Noam: 1 / sqrt(n). Cosine: half a wave down to min_lr, as cos² of a quarter. Constant: no change."""
+    warmup = schedule.warmup
+    found, wanted = learning_rates(schedule, 6 * warmup), []
     for n in range(warmup, len(found) + 1):
         if isinstance(schedule, NoamSchedule):
             wanted.append(schedule.scale / math.sqrt(n))
@@ -121,4 +129,4 @@ def the_rate_falls_as_its_formula_says(schedule):
             wanted.append(schedule.min_lr + (schedule.lr - schedule.min_lr) * math.cos(quarter) ** 2)
         else:
             wanted.append(schedule.lr)
-    expect_close("rates after the peak", found[warmup - 1:], wanted)
+    expect_close("learning rates after the peak", found[warmup - 1:], wanted)

@@ -1,4 +1,4 @@
-"""Which output follows which input: one token is moved, and what changes is compared with what may."""
+"""Checks of what each output depends on: one token is changed, and the changed outputs are compared with the rule."""
 
 import numpy as np
 
@@ -11,118 +11,126 @@ from .gradcheck import is_float
 WITH_MEMORY = (CrossAttention, DecoderBlock, Encoder, EncoderDecoder)
 
 
-def moved(module, inputs, place):
-    """(B, T, S): whether output t of a row follows token s of the input at `place`, in eval."""
-    x, y = inputs[place], module.eval()(*inputs)
-    follows = np.empty((*y.shape[:2], x.shape[1]), bool)
+def dependence(module, inputs, argument):
+    """Returns (B, T, S) booleans: whether output t of a sequence depends on token s of this argument, in eval mode."""
+    x, y = inputs[argument], module.eval()(*inputs)
+    depends = np.empty((*y.shape[:2], x.shape[1]), bool)
     for s in range(x.shape[1]):
         other = x.copy()
         if is_float(x):
             other[:, s] += np.random.default_rng(s).standard_normal(x[:, s].shape)
-        else:                                   # another token; an EncoderDecoder knows its padding by the id
-            other[:, s] = np.where(x[:, s] == getattr(module, "pad_id", None), x[:, s], x[:, s] % 9 + 1)
-        change = module(*inputs[:place], other, *inputs[place + 1:]) - y
-        follows[..., s] = ~(abs(change).max(-1) <= 1e-9)            # NaN has moved, too
-    return follows
+        else:                                   # another id, except for padding: EncoderDecoder recognizes it by its id
+            is_padding = x[:, s] == getattr(module, "pad_id", None)
+            other[:, s] = np.where(is_padding, x[:, s], x[:, s] % 9 + 1)
+        change = module(*inputs[:argument], other, *inputs[argument + 1:]) - y
+        depends[..., s] = ~(abs(change).max(-1) <= 1e-9)            # True for NaN as well
+    return depends
 
 
-def expect_ways(follows, may, must):
-    """may, must (B, T, S): where a way is allowed, and where there has to be one."""
-    for wrong, sentence in ((follows & ~may, "output {} follows token {}, which it must not see"),
-                            (must & ~follows, "output {} does not follow token {}, which it should see")):
-        expect(not wrong.any(), sentence.format(*np.argwhere(wrong)[0][1:]) if wrong.any() else "")
+def expect_dependence(depends, allowed, required):
+    """Compares (B, T, S) dependences with those that are allowed and those that are required."""
+    for wrong, sentence in ((depends & ~allowed, "output {} depends on token {}, which it must not see"),
+                            (required & ~depends, "output {} does not depend on token {}, which it should see")):
+        if wrong.any():
+            _, t, s = np.argwhere(wrong)[0]
+            raise AssertionError(sentence.format(t, s))
 
 
 def own_tokens(module, *inputs):
-    """(place of the input that is moved, (B, T, T) what may be seen) of a causal forward."""
+    """Returns the index of the input to change, and (B, T, T) booleans: what each token may see of it."""
+    argument, token_mask = 0, np.ones(inputs[0].shape[:2], bool)
     if isinstance(module, EncoderDecoder):
-        place, real = 1, inputs[1] != module.pad_id
-    else:
-        place = 0
-        given = len(inputs) > 1 and isinstance(module, CausalLanguageModel)
-        real = inputs[1] if given else np.ones(inputs[0].shape[:2], bool)
-    T = real.shape[1]
-    return place, np.tri(T, dtype=bool) & real[:, None, :]
+        argument, token_mask = 1, inputs[1] != module.pad_id
+    elif isinstance(module, CausalLanguageModel) and len(inputs) > 1:
+        token_mask = inputs[1]
+    return argument, np.tri(token_mask.shape[1], dtype=bool) & token_mask[:, None, :]
 
 
 @check("causality", SelfAttention, EncoderBlock, Encoder, CausalLanguageModel, EncoderDecoder)
-def outputs_follow_the_past_and_nothing_else(module, *inputs):
-    """Output t follows each real token up to t, itself by the residual, and no later one, no padding."""
+def outputs_depend_on_the_past_only(module, *inputs):
+    """Output t depends on each real token up to t, and on no later token or padding. Its residual is token t itself."""
     module, inputs = prepared(module, inputs)
-    place, seen = own_tokens(module, *inputs)
-    apart = np.eye(seen.shape[1], dtype=bool)
-    real = seen.any(1)[:, None, :] if isinstance(module, (CausalLanguageModel, EncoderDecoder)) else True
-    expect_ways(moved(module, inputs, place), seen | apart, seen & real)
+    argument, visible = own_tokens(module, *inputs)
+    itself = np.eye(visible.shape[1], dtype=bool)
+    token_mask = True
+    if isinstance(module, (CausalLanguageModel, EncoderDecoder)):
+        token_mask = visible.any(1)[:, None, :]
+    expect_dependence(dependence(module, inputs, argument), visible | itself, visible & token_mask)
 
 
-def memory_mask(module, source, *others):
-    """(B, T, S): which places of the memory each output should see."""
+def visible_memory(module, source, *others):
+    """Returns (B, T, S) booleans: which positions of the memory each output should see."""
     if isinstance(module, EncoderDecoder):
         target, = others
         return np.broadcast_to((source != module.pad_id)[:, None], (*target.shape, source.shape[1]))
     x, memory, *masks = source, *others
-    mask = masks[-1] if len(masks) == (1 if isinstance(module, CrossAttention) else 2) else np.ones((1, 1, 1, 1), bool)
+    number_of_masks = 1 if isinstance(module, CrossAttention) else 2
+    mask = masks[-1] if len(masks) == number_of_masks else np.ones((1, 1, 1, 1), bool)
     return np.broadcast_to(mask.any(1), (len(x), x.shape[1], memory.shape[1]))
 
 
 @check("source mask", *WITH_MEMORY, when=lambda module, *inputs: len(inputs) > 2 or isinstance(module, EncoderDecoder))
-def outputs_follow_the_source_that_they_may_see(module, *inputs):
+def outputs_depend_on_the_visible_source(module, *inputs):
     module, inputs = prepared(module, inputs)
-    seen = memory_mask(module, *inputs)
-    expect_ways(moved(module, inputs, 0 if isinstance(module, EncoderDecoder) else 1), seen, seen)
+    visible = visible_memory(module, *inputs)
+    argument = 0 if isinstance(module, EncoderDecoder) else 1
+    expect_dependence(dependence(module, inputs, argument), visible, visible)
 
 
 @check("queries are independent", CrossAttention)
-def each_output_follows_its_own_query_alone(module, *inputs):
+def each_output_depends_on_its_own_query_only(module, *inputs):
     module, inputs = prepared(module, inputs)
-    same = np.broadcast_to(np.eye(inputs[0].shape[1], dtype=bool), (len(inputs[0]), *[inputs[0].shape[1]] * 2))
-    hidden = ~inputs[2].any((1, 3)) if len(inputs) > 2 else np.zeros((1, 1), bool)
-    expect_ways(moved(module, inputs, 0), same, same & ~hidden[:, :, None])
+    B, T = inputs[0].shape[:2]
+    itself = np.broadcast_to(np.eye(T, dtype=bool), (B, T, T))
+    fully_masked = ~inputs[2].any((1, 3)) if len(inputs) > 2 else np.zeros((1, 1), bool)
+    expect_dependence(dependence(module, inputs, 0), itself, itself & ~fully_masked[:, :, None])
 
 
 @check("token order matters", CausalLanguageModel, EncoderDecoder,
-       when=lambda model, *inputs: getattr(model, "positions", True) is not None)      # rotary ones turn q and k alone
-def places_are_told_apart(module, *inputs):
-    """Equal tokens get outputs of their own, and a source read backwards is another one."""
+       when=lambda model, *inputs: getattr(model, "positions", True) is not None)      # None: rotary, inside attention
+def token_order_matters(module, *inputs):
+    """Equal tokens at different positions have different outputs, and reversing the source changes them."""
     module, inputs = prepared(module, inputs)
-    source, ids = [inputs[0]] * isinstance(module, EncoderDecoder), np.ones((len(inputs[0]), 5), np.int64)
+    source = [inputs[0]] if isinstance(module, EncoderDecoder) else []
+    ids = np.ones((len(inputs[0]), 5), np.int64)
     y = module.eval()(*source, ids)
     for t in range(1, 5):
-        expect(abs(y[:, t:] - y[:, :-t]).max() > 1e-9, f"equal tokens {t} places apart have equal outputs")
+        expect(abs(y[:, t:] - y[:, :-t]).max() > 1e-9, f"equal tokens {t} positions apart have equal outputs")
     if source:
-        expect(abs(module(source[0][:, ::-1], ids) - y).max() > 1e-9, "the order of the source does not matter")
+        expect(abs(module(source[0][:, ::-1], ids) - y).max() > 1e-9, "the order of the source makes no difference")
 
 
 @check("padding", CausalLanguageModel, EncoderDecoder)
 def more_padding_changes_nothing(module, *inputs):
     module, inputs = prepared(module, inputs)
-    zeros = [np.zeros((len(inputs[0]), 2), np.int64)] * 2
+    padding = np.zeros((len(inputs[0]), 2), np.int64)
     if isinstance(module, EncoderDecoder):
         source, target = (x[:, :5] for x in inputs)
         y = module.eval()(source, target)
-        expect_close("output with more padding in the source", module(np.hstack([source, zeros[0]]), target), y)
-        expect_close("output with padding behind the target", module(source, np.hstack([target, zeros[0]]))[:, :5], y)
+        expect_close("output with more padding in the source", module(np.hstack([source, padding]), target), y)
+        padded = module(source, np.hstack([target, padding]))
+        expect_close("output with more padding in the target", padded[:, :5], y)
     else:
-        ids, real = inputs[0][:, :5], np.arange(7) > 1
+        ids, token_mask = inputs[0][:, :5], np.arange(7) > 1
         y = module.eval()(ids)
-        padded = module(np.hstack([zeros[0], ids]), np.tile(real, (len(ids), 1)))
-        expect_close("output behind padding", padded[:, 2:], y)
+        padded = module(np.hstack([padding, ids]), np.tile(token_mask, (len(ids), 1)))
+        expect_close("output after padding", padded[:, 2:], y)
 
 
 @check("key-value cache", CausalLanguageModel, EncoderDecoder)
 def cached_equals_uncached(module, *inputs):
-    """Token by token, and in two parts, with a new cache each time; then a part of it without one."""
+    """Decodes token by token and in two parts, each with a new cache, and then a part without a cache."""
     module, inputs = prepared(module, inputs)
     module.eval()
     if isinstance(module, EncoderDecoder):
         source, ids = inputs
-        call, before, along = module.decode, (module.encode(source), source), ()
+        call, constant, per_token = module.decode, (module.encode(source), source), ()
     else:
-        ids, *along = inputs                    # its padding
-        call, before = module, ()
+        ids, *per_token = inputs                # its token mask
+        call, constant = module, ()
 
     def forward(start, stop, **cache):
-        return call(ids[:, start:stop], *before, *(x[:, start:stop] for x in along), **cache)
+        return call(ids[:, start:stop], *constant, *(x[:, start:stop] for x in per_token), **cache)
 
     whole = forward(0, None)
     for sizes in ([1] * ids.shape[1], [2, ids.shape[1] - 2]):
@@ -133,8 +141,8 @@ def cached_equals_uncached(module, *inputs):
 
 
 @check("block formula", EncoderBlock)
-def a_block_is_its_formula(block, x, *others):
-    """x + f(norm(x)) for each sublayer f, or norm(x + f(x)), with the block's own parts one by one."""
+def a_block_follows_its_formula(block, x, *others):
+    """x + f(norm(x)) for each sublayer f, or norm(x + f(x)), computed with the block's own parts."""
     block, (x, *others) = prepared(block, (x, *others))
     block.eval()
     sublayers, norms = [lambda x: block.attention(x, others[-1])], [block.norm1, block.norm2]
@@ -145,4 +153,4 @@ def a_block_is_its_formula(block, x, *others):
     y = x
     for norm, sublayer in zip(norms, [*sublayers, block.feed_forward]):
         y = y + sublayer(norm(y)) if block.pre_norm else norm(y + sublayer(y))
-    expect_close("output beside the formula", block(x, *others), y)
+    expect_close("output compared with the formula", block(x, *others), y)

@@ -1,4 +1,4 @@
-"""Attention, its heads and its rotary positions once more, as plain loops over queries and keys."""
+"""Checks that attention, heads and rotary positions agree with reference loops over queries and keys."""
 
 import cmath
 import math
@@ -7,36 +7,38 @@ import numpy as np
 
 from ..layers import (CrossAttention, FlashAttention, MultiHeadAttention, RotaryEmbedding, ScaledDotProductAttention,
                       SelfAttention)
-from .reference_layers import affine, loop, softmax_row
+from .reference_layers import affine, reference, softmax_row
 
 
-def allowed(mask, shape, causal=False):
+def visible_keys(mask, shape, causal=False):
+    """Returns booleans of this shape (B, H, T, S): whether a query may attend to a key."""
     T, S = shape[-2:]
-    seen = np.ones(shape, bool) if mask is None else np.broadcast_to(mask, shape)
-    return seen & np.tri(T, S, S - T, dtype=bool) if causal else seen
+    visible = np.ones(shape, bool) if mask is None else np.broadcast_to(mask, shape)
+    return visible & np.tri(T, S, S - T, dtype=bool) if causal else visible
 
 
-def attend(q, k, v, seen):
-    """One head: q (T, d), k (S, d), v (S, e), seen (T, S) -> (T, e); NaN where a query sees nothing."""
+def attend(q, k, v, visible):
+    """One head: q (T, d), k (S, d), v (S, e), visible (T, S) -> (T, e), with NaN for a fully masked query."""
     y = np.full((len(q), v.shape[-1]), np.nan)
     for t, query in enumerate(q):
-        keys = [s for s in range(len(k)) if seen[t, s]]
+        keys = [s for s in range(len(k)) if visible[t, s]]
         scores = [math.fsum(float(a) * float(b) for a, b in zip(query, k[s])) / math.sqrt(len(query)) for s in keys]
         if keys:
             y[t] = sum(weight * v[s].astype(np.float64) for weight, s in zip(softmax_row(scores), keys))
     return y
 
 
-@loop("attention", ScaledDotProductAttention, FlashAttention, large=True)
+@reference("attention", ScaledDotProductAttention, FlashAttention, large=True)
 def attention(module, q, k, v, mask=None):
     B, H, T, _ = q.shape
-    group, seen = H // k.shape[1], allowed(mask, (B, H, T, k.shape[2]), getattr(module, "causal", False))
-    return np.stack([np.stack([attend(q[b, h], k[b, h // group], v[b, h // group], seen[b, h]) for h in range(H)])
+    group = H // k.shape[1]
+    visible = visible_keys(mask, (B, H, T, k.shape[2]), getattr(module, "causal", False))
+    return np.stack([np.stack([attend(q[b, h], k[b, h // group], v[b, h // group], visible[b, h]) for h in range(H)])
                      for b in range(B)])
 
 
-def turned(x, base):
-    """x (T, d) with each pair of neighbours, read as a complex number, times exp(i t base^(-2i/d))."""
+def rotated(x, base):
+    """Returns x (T, d) with each pair i of neighbors, as a complex number, multiplied by exp(j t base^(-2i/d))."""
     y = np.empty(x.shape)
     for t in range(len(x)):
         for i in range(0, x.shape[-1], 2):
@@ -45,21 +47,23 @@ def turned(x, base):
     return y
 
 
-def one_sequence(module, query, key, value, seen):
-    """Head by head, each with its own columns of the four matrices, without splitting or merging an array."""
+def one_sequence(module, query, key, value, visible):
+    """Computes head by head, each with its own columns of the matrices, without splitting or merging an array."""
     q, k, v = affine(module.query, query), affine(module.key, key), affine(module.value, value)
-    H, group, d = module.num_heads, module.num_heads // module.num_kv_heads, q.shape[-1] // module.num_heads
+    H, group = module.num_heads, module.num_heads // module.num_kv_heads
+    d = q.shape[-1] // H
     heads = []
     for h in range(H):
-        own, shared = slice(h * d, h * d + d), slice(h // group * d, h // group * d + d)
+        own = slice(h * d, (h + 1) * d)
+        shared = slice(h // group * d, (h // group + 1) * d)
         qh, kh = q[:, own], k[:, shared]
         if module.rotary is not None:
-            qh, kh = turned(qh, module.rotary.base), turned(kh, module.rotary.base)
-        heads.append(attend(qh, kh, v[:, shared], seen[h]))
+            qh, kh = rotated(qh, module.rotary.base), rotated(kh, module.rotary.base)
+        heads.append(attend(qh, kh, v[:, shared], visible[h]))
     return affine(module.output, np.concatenate(heads, -1))
 
 
-@loop("multi-head", MultiHeadAttention)
+@reference("multi-head", MultiHeadAttention)
 def multi_head(module, *inputs):
     if isinstance(module, SelfAttention):
         inputs = (inputs[0], *inputs)
@@ -67,11 +71,11 @@ def multi_head(module, *inputs):
         inputs = (inputs[0], inputs[1], *inputs[1:])
     query, key, value = (x.astype(np.float64) for x in inputs[:3])
     B, T, S = *query.shape[:2], key.shape[1]
-    seen = allowed(inputs[3] if len(inputs) > 3 else None, (B, module.num_heads, T, S))
-    return np.stack([one_sequence(module, query[b], key[b], value[b], seen[b]) for b in range(B)])
+    visible = visible_keys(inputs[3] if len(inputs) > 3 else None, (B, module.num_heads, T, S))
+    return np.stack([one_sequence(module, query[b], key[b], value[b], visible[b]) for b in range(B)])
 
 
-@loop("rotary", RotaryEmbedding)
+@reference("rotary", RotaryEmbedding)
 def rotary(module, x, offset=0):
     half = module.d_head // 2
     pairs = [(2 * i, 2 * i + 1) if module.interleaved else (i, i + half) for i in range(half)]

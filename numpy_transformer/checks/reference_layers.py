@@ -1,4 +1,4 @@
-"""Every formula but attention's once more in plain loops, entry by entry, as the papers print it."""
+"""Checks that layers agree with reference implementations: plain loops that follow the formulas of the papers."""
 
 import math
 
@@ -10,20 +10,26 @@ from ..layers import (GELU, BinaryCrossEntropyLoss, CrossEntropyLoss, Embedding,
 from .check import check, expect_close, prepared
 
 
-def loop(name, *kinds, large=False):
-    """A check that forward, in eval, equals the function below, in float64 and in float32.
+def reference(name, *kinds, large=False):
+    """Adds a check that forward in eval mode equals the decorated function, in float64 and in float32.
 
-    What the function leaves out is NaN and not compared. With `large` so too for inputs 10,000 times as large.
+    Entries for which the function returns NaN are not compared.
+
+    Parameters:
+        name : beginning of the check's name
+        kinds : classes that it applies to
+        large : whether to add a second check, with inputs 10,000 times as large
     """
     def enter(function):
         def compare(module, inputs, dtype, tolerance, factor=1.0):
             module, inputs = prepared(module, inputs, dtype)
             if hasattr(module, "eps"):
-                module.eps = 0.1                # large enough that its place shows
+                module.eps = 0.1                # large enough to show where it is added
             inputs = [x * dtype(factor) if getattr(x, "dtype", None) == dtype else x for x in inputs]
             found, wanted = np.asarray(module.eval()(*inputs)), np.asarray(function(module, *inputs))
-            known = ~np.isnan(wanted)
-            expect_close(f"{dtype.__name__} output", np.where(known, found, 0), np.where(known, wanted, 0), tolerance)
+            compared = ~np.isnan(wanted)
+            expect_close(f"{dtype.__name__} output", np.where(compared, found, 0), np.where(compared, wanted, 0),
+                         tolerance)
 
         def run(module, *inputs):
             compare(module, inputs, np.float64, 1e-10)
@@ -37,7 +43,7 @@ def loop(name, *kinds, large=False):
     return enter
 
 
-def entries(function, x):
+def for_each_entry(function, x):
     return np.array([function(float(value)) for value in x.flat]).reshape(x.shape)
 
 
@@ -52,61 +58,62 @@ def log_softmax_row(z):
     return [s - top - math.log(math.fsum(math.exp(s - top) for s in z)) for s in z]
 
 
-def along_rows(function, x):
+def for_each_row(function, x):
     return np.array([function([float(value) for value in row]) for row in x.reshape(-1, x.shape[-1])]).reshape(x.shape)
 
 
-@loop("softmax", Softmax, large=True)
+@reference("softmax", Softmax, large=True)
 def softmax(module, x):
-    return along_rows(softmax_row, x)
+    return for_each_row(softmax_row, x)
 
 
-@loop("log-softmax", LogSoftmax, large=True)
+@reference("log-softmax", LogSoftmax, large=True)
 def log_softmax(module, x):
-    return along_rows(log_softmax_row, x)
+    return for_each_row(log_softmax_row, x)
 
 
 def affine(linear, x):
-    """x W + b, each output by itself."""
+    """Returns x W + b, computed separately for each output feature."""
     w = linear.weight.data
     b = np.zeros(w.shape[1]) if linear.bias is None else linear.bias.data
     return np.stack([(x * w[:, j]).sum(-1) + b[j] for j in range(w.shape[1])], -1)
 
 
-@loop("linear", Linear)
+@reference("linear", Linear)
 def linear(module, x):
     return affine(module, x.astype(np.float64))
 
 
-@loop("unembedding", Unembedding)
+@reference("unembedding", Unembedding)
 def unembedding(module, x):
     return np.stack([(x.astype(np.float64) * row).sum(-1) for row in module.weight.data], -1)
 
 
-@loop("embedding", Embedding)
+@reference("embedding", Embedding)
 def embedding(module, ids):
     factor = math.sqrt(module.weight.data.shape[1]) if module.factor != 1 else 1
     y = np.empty((*ids.shape, module.weight.data.shape[1]))
-    for place, token in np.ndenumerate(ids):
-        y[place] = 0 if token == module.pad_id else [factor * float(value) for value in module.weight.data[token]]
+    for position, token in np.ndenumerate(ids):
+        row = [factor * float(value) for value in module.weight.data[token]]
+        y[position] = 0 if token == module.pad_id else row
     return y
 
 
-def normalized_row(row, eps, centred):
-    mean = math.fsum(row) / len(row) if centred else 0.0
+def normalized_row(row, eps, centered):
+    mean = math.fsum(row) / len(row) if centered else 0.0
     variance = math.fsum((value - mean) ** 2 for value in row) / len(row)
     return [(value - mean) / math.sqrt(variance + eps) for value in row]
 
 
-@loop("layer norm", LayerNorm)
+@reference("layer norm", LayerNorm)
 def layer_norm(module, x):
-    y = along_rows(lambda row: normalized_row(row, module.eps, True), x) * module.gamma.data
+    y = for_each_row(lambda row: normalized_row(row, module.eps, True), x) * module.gamma.data
     return y if module.beta is None else y + module.beta.data
 
 
-@loop("RMS norm", RMSNorm)
+@reference("RMS norm", RMSNorm)
 def rms_norm(module, x):
-    return along_rows(lambda row: normalized_row(row, module.eps, False), x) * module.gamma.data
+    return for_each_row(lambda row: normalized_row(row, module.eps, False), x) * module.gamma.data
 
 
 def gelu_tanh(x):
@@ -131,23 +138,23 @@ def formula(activation):
     return silu if isinstance(activation, SiLU) else relu
 
 
-@loop("activation", ReLU, GELU, SiLU)
+@reference("activation", ReLU, GELU, SiLU)
 def activation(module, x):
-    return entries(formula(module), x)
+    return for_each_entry(formula(module), x)
 
 
-@loop("feed-forward", FeedForward)
+@reference("feed-forward", FeedForward)
 def feed_forward(module, x):
-    return affine(module.down, entries(formula(module.activation), affine(module.up, x.astype(np.float64))))
+    return affine(module.down, for_each_entry(formula(module.activation), affine(module.up, x.astype(np.float64))))
 
 
-@loop("SwiGLU", SwiGLU)
+@reference("SwiGLU", SwiGLU)
 def swiglu(module, x):
     x = x.astype(np.float64)
-    return affine(module.down, entries(silu, affine(module.gate, x)) * affine(module.up, x))
+    return affine(module.down, for_each_entry(silu, affine(module.gate, x)) * affine(module.up, x))
 
 
-@loop("sinusoid", SinusoidalPositionalEncoding)
+@reference("sinusoid", SinusoidalPositionalEncoding)
 def sinusoid(module, x, offset=0):
     y, D = x.astype(np.float64), x.shape[-1]
     for t in range(x.shape[-2]):
@@ -159,23 +166,24 @@ def sinusoid(module, x, offset=0):
     return y
 
 
-@loop("learned positions", LearnedPositionalEmbedding)
+@reference("learned positions", LearnedPositionalEmbedding)
 def learned_positions(module, x):
     return np.stack([x[..., t, :] + module.weight.data[t] for t in range(x.shape[-2])], -2)
 
 
-@loop("cross-entropy", CrossEntropyLoss, large=True)
+@reference("cross-entropy", CrossEntropyLoss, large=True)
 def cross_entropy(module, logits, targets):
-    smoothing, losses = module.label_smoothing, []
-    for place, target in np.ndenumerate(targets):
+    smoothing = module.label_smoothing
+    losses = []
+    for position, target in np.ndenumerate(targets):
         if target != module.ignore_id:
-            logs = log_softmax_row([float(z) for z in logits[place]])
+            logs = log_softmax_row([float(z) for z in logits[position]])
             losses.append(-(1 - smoothing) * logs[target] - smoothing * math.fsum(logs) / len(logs))
     return math.fsum(losses) / len(losses)
 
 
-@loop("binary cross-entropy", BinaryCrossEntropyLoss, large=True)
+@reference("binary cross-entropy", BinaryCrossEntropyLoss, large=True)
 def binary_cross_entropy(module, logits, targets):
-    """-log σ(s) = log(1 + exp(-s)), s the logit with the sign of the target."""
+    """The mean of -log σ(s) = log(1 + exp(-s)), where s is the logit for target 1 and minus the logit for target 0."""
     signed = [float(z) if t else -float(z) for z, t in zip(logits.flat, targets.flat)]
     return math.fsum(max(-s, 0.0) + math.log1p(math.exp(-abs(s))) for s in signed) / targets.size

@@ -1,6 +1,6 @@
-"""Every component with a sample of its inputs: one line each, behind the command and the contract test.
+"""A sample of every component and of its inputs, for the command `gradcheck` and the contract tests.
 
-The sizes differ from each other and are above 1, so that a wrong reshape cannot fit, nor a transpose hide.
+All sizes are different and greater than 1, so that a wrong reshape does not fit and a missing transpose is noticed.
 """
 
 from dataclasses import dataclass
@@ -12,29 +12,37 @@ from .. import layers, models
 from ..layers import causal_mask, padding_mask
 
 B, T, S, H, D, F, V, W, L = 3, 5, 7, 2, 12, 16, 11, 13, 2
-P = 0.3                                         # dropout
+P = 0.3                                         # dropout probability
 MASK = np.random.default_rng(0).random((B, H, T, S)) < 0.7
-MASK[0, 1, 2] = False                           # a query that may attend to nothing
-REAL = np.arange(T) >= np.array([[2], [0], [1]])   # padding on the left
+MASK[0, 1, 2] = False                           # a fully masked query
+TOKEN_MASK = np.arange(T) >= np.array([[2], [0], [1]])      # padding on the left
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A component and inputs for it. `build(rng)` and `inputs(draw)` draw from what they are given."""
+    """A component with suitable inputs.
 
-    name: str                                   # the class, and after a comma the variant
+    Attributes:
+        name : name of the class and, after a comma, of the variant
+        build : function (rng) -> component
+        inputs : function (draw) -> tuple of inputs, where draw is a Draw
+        directions : number of random directions per tensor in the gradient check; None checks every entry
+        loss : whether the component is a loss, which takes targets and returns a mean
+    """
+
+    name: str
     build: Callable
     inputs: Callable
-    directions: int | None = None               # None: every entry is checked, else that many directions a tensor
-    loss: bool = False                          # returns a mean loss and takes targets
+    directions: int | None = None
+    loss: bool = False
 
     def make(self, seed=0):
-        """The module, and a tuple of inputs: floats in float32."""
+        """Returns the component and a tuple of inputs, in float32."""
         return self.build(np.random.default_rng([seed, 1])), self.inputs(Draw(np.random.default_rng([seed, 2])))
 
 
 class Draw:
-    """draw(shape) are normal floats, draw.ids(size, shape) integers in [0, size)."""
+    """Draws inputs: draw(*shape) normal floats, draw.ids(size, *shape) integers in [0, size)."""
 
     def __init__(self, rng):
         self.rng = rng
@@ -47,7 +55,7 @@ class Draw:
 
 
 def padded(ids, pads):
-    """ids without zeros but for `pads` of them at the end of the first row."""
+    """Returns ids with `pads` zeros at the end of the first row and no other zeros."""
     ids = np.maximum(ids, 1)
     ids[0, ids.shape[1] - pads:] = 0
     return ids
@@ -86,7 +94,7 @@ def tokens(draw):
 
 
 def tokens_and_padding(draw):
-    return draw.ids(V, B, T), REAL
+    return draw.ids(V, B, T), TOKEN_MASK
 
 
 def padded_tokens(draw):
@@ -121,7 +129,7 @@ SAMPLES = [
     Sample("LayerNorm", lambda rng: layers.LayerNorm(D), sequence),
     Sample("LayerNorm, no bias", lambda rng: layers.LayerNorm(D, bias=False), sequence),
     Sample("RMSNorm", lambda rng: layers.RMSNorm(D), sequence),
-    Sample("MaskedMean", lambda rng: layers.MaskedMean(), lambda draw: (draw(B, T, D), REAL)),
+    Sample("MaskedMean", lambda rng: layers.MaskedMean(), lambda draw: (draw(B, T, D), TOKEN_MASK)),
     Sample("SinusoidalPositionalEncoding", lambda rng: layers.SinusoidalPositionalEncoding(D, S, P, rng), sequence),
     Sample("LearnedPositionalEmbedding", lambda rng: layers.LearnedPositionalEmbedding(S, D, rng), sequence),
     Sample("RotaryEmbedding", lambda rng: rotary(), lambda draw: (draw(B, H, T, 6),)),
@@ -184,7 +192,7 @@ SAMPLES = [
     Sample("TokenClassifier", lambda rng: models.TokenClassifier(V, D, H, L, F, 4, P, rng), tokens_and_padding, 3),
     Sample("MaskedLanguageModel", lambda rng: models.MaskedLanguageModel(V, D, H, L, F, max_len=S, dropout=P, rng=rng),
            segmented, 3),
-    Sample("MaskedLanguageModel, some places",
+    Sample("MaskedLanguageModel, some positions",
            lambda rng: models.MaskedLanguageModel(V, D, H, L, F, max_len=S, norm="pre", dropout=P, rng=rng),
            lambda draw: (*segmented(draw), draw.ids(T, B, 4)), 3),
     Sample("make_model", lambda rng: models.make_model(V, W, L, D, F, H, P, tie_weights=True, rng=rng), translation, 3),
@@ -192,9 +200,9 @@ SAMPLES = [
 
 
 def find(names):
-    """The samples of the given classes, each with its variants; all of them for no name.
+    """Returns the samples of the classes with these names, in all variants. Without names, returns all samples.
 
-    Raises ValueError that lists what there is for an unknown name.
+    Raises ValueError for an unknown name, with a list of the known ones.
     """
     classes = {}
     for sample in SAMPLES:

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from ..checks import samples
-from ..checks.gradcheck import gradcheck, positional, show
+from ..checks.gradcheck import gradcheck, positional
+from ..checks.report import show
 from ..module import is_parameter, named_parts
 from ..training.progress import Progress
 from .parser import add_command, whole_number

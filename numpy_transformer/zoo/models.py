@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..checks.samples import REAL, B, S, Sample, T, padded
+from ..checks.samples import TOKEN_MASK, B, S, Sample, T, padded
 from ..models import CausalLanguageModel, EncoderDecoder
 
 PAD, LETTERS, BOS, HALF, BATCH = 0, 8, 9, 6, 32
@@ -14,11 +14,11 @@ def language_model(**options):
 
 
 MODELS = (                                      # a bug goes into the first one that holds its target
-    Sample("language model", language_model(dropout=0.1), lambda draw: (draw.ids(BOS, B, T), REAL)),
+    Sample("language model", language_model(dropout=0.1), lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
     Sample("language model, sinusoidal", language_model(positions="sinusoidal", activation="relu", tie_weights=False,
                                                         scale_embedding=True), lambda draw: (draw.ids(BOS, B, T),)),
     Sample("language model, rotary", language_model(positions="rotary", norm_layer="rms", activation="swiglu"),
-           lambda draw: (draw.ids(BOS, B, T), REAL)),
+           lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
     Sample("encoder-decoder", lambda rng: EncoderDecoder(BOS + 1, BOS + 1, **SIZES, dropout=0.0, tie_weights=True,
                                                          rng=rng),
            lambda draw: (padded(draw.ids(BOS, B, S), 2), padded(draw.ids(BOS, B, T), 1))))

@@ -21,7 +21,7 @@ import pytest
 
 from numpy_transformer.classroom import isolation, reading, rights
 from numpy_transformer.classroom.exercises import choose
-from numpy_transformer.classroom.submissions import suspects
+from numpy_transformer.classroom.submissions import unusual_names
 from numpy_transformer.cli import main
 
 EXERCISE = choose("01.2")
@@ -180,8 +180,8 @@ time.sleep({})
 @posix
 def test_what_stopped_a_program_is_told(graded):
     for name, words in (("flood", os.strerror(errno.EFBIG)), ("fills the disk", "64 MB"), ("fork", "os.fork is refused"),
-                        ("loop", "stopped after 2 seconds"), ("memory", "memory"), ("exit at once", "ended by itself"),
-                        ("other name", "perhaps softmax_backwards"), ("imports the answer", "write it with NumPy")):
+                        ("loop", "stopped after 2 seconds"), ("memory", "memory"), ("exit at once", "ended early"),
+                        ("other name", "did you mean softmax_backwards?"), ("imports the answer", "use only NumPy")):
         assert words in graded[1][name]["note"], graded[1][name]
 
 
@@ -227,7 +227,7 @@ def test_an_array_is_read_only_as_numpy_writes_it(tmp_path):
     y = rng.standard_normal((3, 4))
     for right in (y, y.T, y > 0, y.astype(np.float32), np.float32(2.5), np.arange(5), np.ones((0, 4)), np.uint8([[7]])):
         np.save(path, right)
-        got = reading.array(path)
+        got = reading.read_array(path)
         assert got.dtype == right.dtype and got.shape == right.shape and np.array_equal(got, right)
     np.save(path, np.ones(3))
     whole = path.read_bytes()
@@ -236,21 +236,21 @@ def test_an_array_is_read_only_as_numpy_writes_it(tmp_path):
                   header("'<f8'", "(-1,)"), header("'<f8'", "(3,)"), whole[:40], b"", whole[:-1], whole + b"x",
                   whole.replace(b"\x01\x00", b"\x02\x00", 1)):
         path.write_bytes(wrong)
-        assert reading.array(path) is None, wrong
+        assert reading.read_array(path) is None, wrong
     np.save(path, np.ones(reading.LARGEST))
-    assert reading.array(path) is None
+    assert reading.read_array(path) is None
 
 
 def test_words_are_short_and_nothing_else(tmp_path):
-    path = tmp_path / "said.json"
-    said = {"error": "x" * 9000, "kinds": ["y" * 900] * 40, "score": 100, "nested": [["a"]], "none": None}
-    path.write_text(json.dumps(said), encoding="utf-8")
-    assert reading.words(path) == {"error": "x" * 2000, "kinds": ["y" * 200] * 20}
+    path = tmp_path / "report.json"
+    report = {"error": "x" * 9000, "kinds": ["y" * 900] * 40, "score": 100, "nested": [["a"]], "none": None}
+    path.write_text(json.dumps(report), encoding="utf-8")
+    assert reading.read_report(path) == {"error": "x" * 2000, "kinds": ["y" * 200] * 20}
     for text in ("[" * 60_000, "[]", "7", '"pass"', "{", "", '{"a": 1' + "0" * 5000 + "}"):
         path.write_text(text, encoding="utf-8")
-        assert reading.words(path) == {}
+        assert reading.read_report(path) == {}
     path.write_text(json.dumps({"error": "x" * (1 << 17)}), encoding="utf-8")
-    assert reading.words(path) == {}                      # too large to be ours
+    assert reading.read_report(path) == {}                      # too large to be ours
 
 
 @posix
@@ -259,8 +259,8 @@ def test_results_are_not_read_through_links_and_pipes(tmp_path):
     os.symlink(tmp_path / "real", tmp_path / "link")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
-    assert reading.contents(tmp_path / "real") == b"content" and reading.contents(tmp_path / "real", 3) is None
-    assert [reading.contents(tmp_path / name) for name in ("link", "pipe", "folder", "none")] == [None] * 4
+    assert reading.read_bytes(tmp_path / "real") == b"content" and reading.read_bytes(tmp_path / "real", 3) is None
+    assert [reading.read_bytes(tmp_path / name) for name in ("link", "pipe", "folder", "none")] == [None] * 4
 
 
 @posix
@@ -288,18 +288,18 @@ def test_a_folder_goes_however_it_was_left(tmp_path):
 def test_suspects_are_found_and_comments_are_none():
     source = (b'"""open and exec"""\nimport numpy as np, os.path, sys as s\nfrom math import exp\n# eval\n'
               b"def f(x): import pickle; return open\nfrom json import loads as eval_\n")
-    assert suspects(source) == ["json", "open", "os", "pickle", "sys"]
-    assert suspects(RIGHT.encode()) == [] and suspects(b"import os\n(((((") == ["os"]
+    assert unusual_names(source) == ["json", "open", "os", "pickle", "sys"]
+    assert unusual_names(RIGHT.encode()) == [] and unusual_names(b"import os\n(((((") == ["os"]
     for text in (b"\xff\xfe", b"\0\0", b"-" * 90_000, b"(" * 90_000, b"# coding: nonsense\n", b"x = '\n"):
-        suspects(text)
-    assert suspects(b"#" * 200_000) == ["more than 100 kB"]
+        unusual_names(text)
+    assert unusual_names(b"#" * 200_000) == ["more than 100 kB"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit of Linux")
 @pytest.mark.skipif(rights.is_root(), reason="does not hold for root")
 def test_no_process_can_be_started():
     folder = os.path.dirname(isolation.__file__)
-    code = f"import os, sys; sys.path.insert(0, {folder!r}); import limits; limits.limit(5, 1024)"
+    code = f"import os, sys; sys.path.insert(0, {folder!r}); import limits; limits.set_limits(5, 1024)"
     done = subprocess.run([sys.executable, "-c", f"{code}; os.fork() or os._exit(0)"], capture_output=True, text=True)
     assert "BlockingIOError" in done.stderr
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -111,7 +111,7 @@ MISTAKES = {                                # at least two for each lesson, in t
     "18": ["nt.LayerNorm.backward = (lambda f: lambda self, dy: f(self, dy / (1 + abs(self.gamma.data))))("
            "nt.LayerNorm.backward)",
            "nt.Embedding.backward = lambda self, dy: self.weight.grad.__setitem__(self.recall(), dy)",
-           "from numpy_transformer.checks.gradcheck import GradcheckReport\n"
+           "from numpy_transformer.checks.report import GradcheckReport\n"
            "GradcheckReport.ok = property(lambda self: True)"],
     "19": ["nt.SGD.update = lambda self, w, g, v: w.__isub__(self.lr * g)",
            "nt.NoamSchedule.rate = lambda self, n: self.scale * n ** -0.5",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from helpers import ROOT
 
-from numpy_transformer.classroom import claim, lesson, predict, show
+from numpy_transformer.classroom import claim, helpers, predict, show
 from numpy_transformer.classroom.steps import cells
 
 PROMPTS = (b"q quit: ", b"?  ", b">>> ")
@@ -81,7 +81,7 @@ def test_each_cell_is_shown_run_and_waited_for(tiny):
     output, code = step(tiny(), "\n", "\n", "(3,2)\n", "\n", "\n", "\n")
     assert code == 0
     order = ["cell 1 of 5", "# 07 Tiny", "cell 2 of 5: Imports", "rng = np.random", "cell 3 of 5: Numbers",
-             "  14  x = rng.standard_normal((2, 3))", "x (2, 3) float64", "? shape of x.T?", "as you say: (3, 2)",
+             "  14  x = rng.standard_normal((2, 3))", "x (2, 3) float64", "? shape of x.T?", "correct: (3, 2)",
              "cell 4 of 5", "The end is near.", "cell 5 of 5: Claims", "✓ x has six numbers"]
     places = [output.index(text) for text in order]
     assert places == sorted(places) and 'predict("shape of x.T?", ...)' in output          # the answer comes later
@@ -94,7 +94,7 @@ def test_the_keys(tiny):
                         "p None\n", "c\n")
     assert code == 0 and "SyntaxError" in output and "the answer: (3, 2)" in output
     assert "x.T @ x (3, 3) float64" in output and "  x                (2, 3) float64" in output
-    assert "here 6" in output and all(f"'{text}' is none of these keys" in output for text in ("nonsense", "q * 2"))
+    assert "here 6" in output and all(f"'{text}' is not one of these keys" in output for text in ("nonsense", "q * 2"))
     assert "  SystemExit: None\n" in output and "  None\n" not in output and "Traceback" not in output
     assert "The end is near" not in output and "✓ x has six numbers" in output     # c shows no more cells
     first, again = [block.split("? shape")[0] for block in output.split("  x (2, 3) float64  ")[1:3]]
@@ -192,9 +192,9 @@ def test_predict_without_a_terminal_prints_question_and_answer(capsys, monkeypat
     ("", 3, False),
     ("Yes!", "yes", True), ("-1", 1, False), ("exp(-3)", "exp(-3)", True), ("2/3", "2/3", True)])
 def test_an_answer_counts_by_its_words_and_numbers(guess, answer, right, capsys, monkeypatch):
-    monkeypatch.setattr(lesson, "ask", lambda question: guess)
+    monkeypatch.setattr(helpers, "ask", lambda question: guess)
     predict("how many?", answer)
-    assert capsys.readouterr().out == f"    {'as you say' if right else 'the answer'}: {answer}\n"
+    assert capsys.readouterr().out == f"    {'correct' if right else 'the answer'}: {answer}\n"
 
 
 def test_straight_through_the_first_error_ends_it(tiny):
