@@ -101,12 +101,14 @@ def test_the_keys(tiny):
     assert first == again                       # run again, the same numbers are drawn
 
 
-@pytest.mark.parametrize("key, code", [("q\n", 0), ("\x04", 0), ("\x03", 130)])
+@pytest.mark.parametrize("key, code", [
+    ("\x03", 130), pytest.param("q\n", 0, marks=pytest.mark.slow), pytest.param("\x04", 0, marks=pytest.mark.slow)])
 def test_stopping_is_one_line_and_no_traceback(tiny, key, code):
     output, ended = step(tiny(), "\n", key)
     assert ended == code and output.rstrip().endswith("stopped at cell 2 of 5") and "Traceback" not in output
 
 
+@pytest.mark.slow
 def test_the_end_of_input_at_a_question_stops_too(tiny):
     output, ended = step(tiny(), "\n", "\n", "\x04")
     assert ended == 0 and output.rstrip().endswith("stopped at cell 3 of 5")
@@ -140,7 +142,9 @@ def test_an_interrupted_cell_can_be_run_again(tiny):
     assert code == 0 and "interrupted; r runs the cell again" in output and "✓ x has six numbers" in output
 
 
-@pytest.mark.parametrize("arguments, six, code", [([], 6, 0), (["--step"], 6, 0), ([], 7, 1), (["--stop"], 6, 2)])
+@pytest.mark.parametrize("arguments, six, code", [
+    (["--step"], 6, 0), ([], 7, 1), pytest.param([], 6, 0, marks=pytest.mark.slow),
+    pytest.param(["--stop"], 6, 2, marks=pytest.mark.slow)])
 def test_without_a_terminal_it_never_pauses(tiny, arguments, six, code):
     run = subprocess.run([sys.executable, tiny(six), *arguments], capture_output=True, encoding="utf-8", timeout=60,
                          stdin=subprocess.DEVNULL,
@@ -238,7 +242,8 @@ def test_straight_through_the_first_error_ends_it(tiny):
     assert "steps.py" not in run.stderr and "✓" not in run.stdout
 
 
-@pytest.mark.parametrize("before", ["builtins.get_ipython = print", "sys.argv = ['kernel', '-f', 'x.json']"])
+@pytest.mark.parametrize("before", [
+    "builtins.get_ipython = print", pytest.param("sys.argv = ['kernel', '-f', 'x.json']", marks=pytest.mark.slow)])
 def test_in_an_editor_whose_cells_know_their_file_start_runs_nothing(tiny, before):
     code = (f"import builtins, sys\n__file__ = {str(tiny())!r}\nsys.argv = [__file__]\n{before}\n"
             "exec(compile(open(__file__, encoding='utf-8').read(), __file__, 'exec'))\nprint('x' in vars())")
