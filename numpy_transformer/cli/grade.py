@@ -162,7 +162,7 @@ def publish(arguments, settings, rows, chosen):
     if arguments.feedback:
         count = report.write_feedback(rows, chosen, arguments.feedback)
         written.append(f"{arguments.feedback} ({count} files)")
-    written.append(str(views.write(views.class_mistakes(summary["exercises"], summary["mistakes"]), arguments.picture)))
+    written.append(str(views.write(views.class_report(summary["exercises"], summary["mistakes"]), arguments.picture)))
     journal_of(arguments).unlink()
     for line in report.summary_lines(summary, columns()):
         print(line)
