@@ -11,7 +11,7 @@
 # their backward pass by hand, detect that mistake with a measurement, and explain how the three attentions of a
 # Transformer differ. Lesson 05 explains a single attention, and lesson 06 explains masks. About 15 minutes.
 
-# %% Imports, a measure of error
+# %% Imports, and a measure of error
 import math
 
 import numpy as np

@@ -81,8 +81,8 @@ claim("multiplying all features by 7 leaves y unchanged, apart from eps", 1e-9 <
 #
 #     dγ_i = sum over t of dy_ti x̂_ti        dβ_i = sum over t of dy_ti        dx̂ = γ dy, which we call g
 #
-# **x̂ = c s.** The same s appears in every x̂_i, with derivative c_i. Each c_i appears in x̂_i, with derivative s, and a
-# second time in v, which comes next:
+# **x̂ = c s.** The same s appears in every x̂_i, with derivative c_i, so ds is a sum. Each c_i appears in x̂_i with
+# derivative s. It appears a second time in v, which comes next.
 #
 #     ds = sum over i of g_i c_i
 #

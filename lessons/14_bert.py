@@ -83,9 +83,9 @@ print(f"  The vocabulary has {V} words, of which 4 are special tokens.")
 # %% [markdown]
 # ## 1. Seeing both sides
 #
-# In these sentences "and" requires "were"; people are tired, places are rainy. So the last words depend on the first
-# ones, several words earlier. And to guess a first name from the adjective at the end, a model has to look in the
-# opposite direction. An encoder has no causal mask, so it looks in both directions.
+# In this language, "and" requires "were", people can be tired, and places can be rainy. So the last words of a sentence
+# depend on words that stand much earlier. And to guess whether a sentence begins with a person or a place, a model has
+# to look at its end. An encoder has no causal mask, so it looks in both directions.
 #
 # But then it cannot be trained the way a decoder is. Row t of a decoder predicts token t + 1, which it does not see.
 # Row t of an encoder sees token t + 1, and it sees token t as well. Whichever of the two is the target, the model can
@@ -193,7 +193,7 @@ claim("the copier names every verb that it sees, but it is no better than a coin
 # Why not replace all of them by [MASK]? The texts of a later task contain no [MASK]. Because of the other 20 %, the
 # model is also asked about words that it can see, and it does not know whether such a word w is the right one. How
 # far should it trust w? Let q be the probability that the rest of the sentence gives to w, and M the number of words
-# from which a replacement is drawn. Among all chosen positions,
+# from which a replacement is drawn. Among all chosen positions, w is in view in two cases, with these probabilities:
 #
 #     w is the right word and was left in place      0.1 q
 #     w was drawn as a replacement                   0.1 / M,     and is right by chance in 0.1 q / M
@@ -245,8 +245,8 @@ claim("of the chosen words that are in view, q (1 + 1/M) / (q + 1/M) are right",
 #     loss = mean over the N targets of -log p_y
 #
 # Selecting the rows before the output layer avoids most of the logits. A text of 512 tokens and BERT's vocabulary of
-# 30,522 words would give 15.6 million logits; for 15 % of the positions, it is 2.4 million. The result is the same,
-# since each of the last three lines treats every row separately.
+# 30,522 words would give 15.6 million logits. For 15 % of the positions, there are only 2.4 million. The result is the
+# same, since each of the last three lines treats every row separately.
 #
 # Backward goes through these lines from the last to the first. **z:** dbias is the sum of dz over all rows, du = dz E,
 # and E receives dzᵀ u. **Selection:** each row of dx is added to the row of h that it was taken from, and all other
@@ -314,11 +314,15 @@ claim("and the same gradients", [np.abs(parameter.grad - grads[name]).max() < 1e
 # %% [markdown]
 # ## 4. Training, against a baseline of neighbors
 #
-# Now the words are hidden as in section 2. As a baseline we count pairs of neighboring words in the training texts.
-# From the word before the gap and the word after it, the baseline guesses the w with the largest
-# P(w | left) P(right | w). In this language it has to fail for the verb: the verb stands between a place and an
-# adjective, which both go with "was" and with "were". Only "and" settles it, several words earlier. It has to fail for
-# the adjective, too, which depends on the first name: next to the adjective stand only a verb and the full stop.
+# Now the words are hidden as in section 2. As a baseline, we count pairs of neighboring words in the training texts.
+# From the word before the gap and the word after it, the baseline guesses the word w with the largest
+#
+#     P(w | word before) P(word after | w)
+#
+# In this language, the baseline has to fail for the verb. The verb stands between a place and an adjective, and both of
+# them can go with "was" as well as with "were". Only "and", several words earlier, makes the difference. The baseline
+# has to fail for the adjective, too. The adjective depends on the first name, but its neighbors are only a verb and the
+# full stop.
 #
 # BERT itself has learned positions and post-norm blocks, and with these it learns this language as well. We use rotary
 # positions (lesson 16) and pre-norm here, since they gave the better tagger in section 6 for four of five seeds.
@@ -564,8 +568,8 @@ figure("sentence_vectors", picture)
 # 3. By mistake, two chosen positions of a row are equal, and each has a target. What is dh at this position, and what
 #    would dh[positions] = dx compute instead?
 # 4. Suppose the output has no bias. Which words does the model guess worse at the beginning of training?
-# 5. Write two lists of tags with which tag accuracy is 80 % and F1 is 0, although both of two names are found, each
-#    with one wrong boundary.
+# 5. Write a list of right tags with two names and a list of predicted tags, so that tag accuracy is 80 % and F1 is 0,
+#    although each name is found with only one wrong boundary.
 # 6. Suppose the mean is also taken over padding tokens. Which sentences become more similar, and why?
 #
 # With a checker (`numpy-transformer exercise check NN`): 14.1, 14.2, 14.3, 14.4, 14.5.

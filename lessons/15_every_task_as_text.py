@@ -67,7 +67,7 @@ claim("a source consists of BOS, the prefix, the word, EOS and PAD", [
 # %% [markdown]
 # ## 1. One form for every task
 #
-# Copying, reversing and sorting map a text to a text by nature. The fourth task, finding the first letter, is a
+# Copying, reversing and sorting naturally turn one text into another. The fourth task, finding the first letter, is a
 # classification. An encoder with eight outputs could do it (lesson 11). Here the model writes the class instead: one
 # token and EOS. It has to learn that only eight answers make sense, since any other answer is just a wrong one. T5
 # even writes numbers as text: a similarity between 1 and 5 is rounded to the nearest 0.2 and becomes "3.8" (section

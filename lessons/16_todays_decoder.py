@@ -2,8 +2,8 @@
 # # 16 Today's decoder
 #
 # GPT-2 (2019) and LLaMA (2023) follow the same plan: an embedding, blocks of causal attention and feed-forward layers,
-# each in a residual connection with a norm before it, a final norm, and an output layer. What has changed since are
-# single parts, each a few lines long:
+# each in a residual connection with a norm before it, a final norm, and an output layer. Only a few parts have changed
+# since GPT-2, and each of them takes a few lines of code:
 #
 #     part                   GPT-2                         LLaMA and later models
 #     positions              a learned vector is added     queries and keys are rotated (RoPE)

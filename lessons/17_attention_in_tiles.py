@@ -2,16 +2,16 @@
 # # 17 Attention in tiles
 #
 # Each head of attention computes an array of T x S weights, and backward needs this array again. For a text of 8192
-# tokens, these are 67 million numbers in every head of every layer. Yet nothing outside of attention uses the weights:
+# tokens, this is 67 million numbers in every head of every layer. Yet nothing outside of attention uses the weights:
 # the result is y, with one row for each token. This lesson computes y and all gradients in tiles, small rectangles of
 # that array, and holds only one tile at a time. The obstacle is softmax, which needs a whole row of scores before it
-# can give the first weight. We overcome it exactly: nothing is approximated, and the result equals that of plain
-# attention.
+# can give the first weight. This obstacle can be overcome without any approximation: the result equals that of plain
+# attention up to rounding.
 #
 # After this lesson you will be able to compute a softmax in one pass over its row, derive a backward that needs no
 # stored weights, and say what tiles save and what they cost. Lesson 05 explains plain attention. Sources: Milakov and
-# Gimelshein 2018 (algorithm 3, softmax in one pass); Dao et al. 2022, FlashAttention (algorithms 1 and 4). About 15
-# minutes.
+# Gimelshein 2018 (algorithm 3, softmax in one pass); Dao et al. 2022, FlashAttention (algorithms 1 and 4).
+# About 15 minutes.
 
 # %% Two heads of plain attention, and what passes through their softmax
 import math
@@ -154,7 +154,8 @@ claim("scores of many thousands do not overflow", relative_difference(y_large_sc
 #
 # In causal attention, token t sees tokens 0 to t. A tile whose keys all come after its last query contributes nothing,
 # so it is skipped and its scores are never computed. A tile whose keys all come before its first query needs no mask.
-# Only the tiles on the diagonal need one. With N tiles per side, N (N + 1) / 2 of the N² tiles are computed.
+# Only the tiles on the diagonal need one. With N tiles per side, N (N + 1) / 2 of the N² tiles are computed. For N = 8,
+# these are 36 of 64 tiles.
 
 # %% Counting the tiles that are computed
 class CountingAttention(nt.FlashAttention):

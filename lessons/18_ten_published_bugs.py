@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 18 Ten published bugs
 #
-# Eleven NumPy programs with a hand-written backward, all found in public, were checked against finite differences. Ten
-# of them had a wrong gradient, a wrong connection, or a test that could not fail. Several had been trained, and their
-# losses had fallen. This lesson takes ten mistakes of these kinds, plants each of them in a small correct model, and
-# trains the correct and the wrong model side by side. For each mistake we ask three questions: does the loss show it,
-# which test passes in spite of it, and which test fails?
+# Eleven published NumPy programs with a hand-written backward were checked against finite differences. Ten of them had
+# a wrong gradient, a wrong connection, or a test that could not fail. Several had been trained, and their losses had
+# fallen. This lesson takes ten mistakes of these kinds, plants each of them in a small correct model, and trains the
+# correct and the wrong model side by side. For each mistake we ask three questions: does the loss show it, which test
+# passes in spite of it, and which test fails?
 #
 # After this lesson you will be able to write checks that find such mistakes, and you will know which of them no
 # gradient check can find. Lesson 02 explains gradient checks. About 15 minutes.
@@ -254,7 +254,7 @@ evidence["cross-attention miswired"] = ["gradient check passes", "outputs see th
 figure("which_follows_which", views.xray(influences))
 
 # %% [markdown]
-# ## 4. Outside of the model
+# ## 4. Outside the model
 #
 # **One β for both moments.** Adam computes m = β1 m + (1 - β1) g, and then v = β2 v + (1 - β2) g². The mistake uses
 # 1 - β1 in both lines. With β1 = 0.9 and β2 = 0.999, v becomes 0.1 / 0.001 = 100 times too large. Adam divides by the

@@ -78,7 +78,7 @@ whole, N = gradient(model, ids)
 # 10. The mean of all four is 16 / 4 = 4. The means of the parts are 2 and 10, and the weighted sum is
 # (3 · 2 + 1 · 10) / 4 = 4 as well. But the plain mean of the means is (2 + 10) / 2 = 6, because it gives the one target
 # of part B the weight 1/2 instead of 1/4. With padding, plain means give more weight to the targets of short sequences,
-# and no error message says so.
+# and nothing warns about it.
 
 # %% Four parts of two sequences
 parts = [gradient(model, part) for part in np.array_split(ids, 4)]
@@ -533,7 +533,7 @@ claim("one number from each rank is enough to compute the norm of the gradient",
     math.sqrt(sum(chunk @ chunk for chunk in chunks)), np.linalg.norm(whole)))
 predict("GPT-2 has 124 million parameters of 16 bytes each, 1,984 MB. How many MB does each of 8 ranks need with "
         "ZeRO-1?", 1116)
-claim("8 + 8/n bytes per parameter is never less than half of 16", [124 * (8 + 8 / n) for n in (1, 8)] == [1984, 1116]
+claim("8 + 8/n bytes per parameter is always more than half of 16", [124 * (8 + 8 / n) for n in (1, 8)] == [1984, 1116]
       and all(8 + 8 / n > 16 / 2 for n in (2, 1024, 10 ** 6)))
 
 # %% [markdown]

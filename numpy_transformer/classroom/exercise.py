@@ -1,7 +1,7 @@
-"""What an exercise is: a solution, the mistakes that are made in it, and the cases on which both are tried.
+"""Exercises: a solution, the known mistakes, and the cases on which a student's answer is compared with both.
 
-A mistake is an edit of the solution's text, so the wrong line stands beside the right one, several mistakes
-combine by themselves, and a class of students who make them can be written to files.
+A known mistake is an edit of the solution's text. This shows the wrong code next to the correct code, lets several
+mistakes be combined automatically, and makes it possible to write the files of a simulated class.
 """
 
 import ast
@@ -18,13 +18,13 @@ from typing import Callable
 import numpy as np
 
 from .numbers import CURRENT, stream
-from .worker import Function, inside, produce
+from .worker import Function, instances, produce
 
 IMPORTS = "import math\n\nimport numpy as np\n"
 TODO = "# TODO: replace this line{}.\nraise NotImplementedError"
 
-# Sizes that differ from each other, in ratios that differ, so that a wrong factor has one name; then a square case,
-# in which a transpose does not show in the shape, and other numbers of leading axes (`lead`, for (..., n)).
+# All sizes and all ratios of sizes differ, so that a wrong factor can be attributed to one of them. The square case
+# hides a missing transpose from the shape check. The third entry lists the leading axes of arguments of shape (..., n).
 SIZES = (
     ("ordinary sizes", dict(B=3, T=5, S=7, H=2, d=6, D=12, F=16, V=11), "BT"),
     ("other sizes", dict(B=5, T=7, S=9, H=3, d=6, D=18, F=22, V=13), "BT"),
@@ -34,50 +34,56 @@ SIZES = (
 )
 
 
-@dataclass(frozen=True, eq=False)               # each is itself, and can be a key
+@dataclass(frozen=True, eq=False)               # compared by identity, so that it can be a dictionary key
 class Mistake:
-    """A known mistake: `edits` turns texts that stand once in the solution into what a student wrote instead."""
+    """A known mistake. Each of its `edits` replaces a text that occurs once in the solution by a wrong text."""
 
     name: str                                   # such as "SMB-1"
-    edits: dict                                 # {right text: wrong text}
-    say: str                                    # to the student: what it is and why it is wrong; not the answer
-    twin: str = ""                              # another mistake that gives the same numbers in every case
+    edits: dict                                 # {correct text: wrong text}
+    explanation: str                            # tells the student what is wrong and why, but not the answer
+    twin: str = ""                              # name of another mistake with the same results in every case
 
 
 @dataclass(frozen=True)
 class Case:
-    """Arguments of a function; of a class those of its constructor, and then the calls."""
+    """The arguments of a function, or the constructor's arguments of a class and the calls that follow."""
 
     note: str
     inputs: tuple
     calls: tuple = ()                           # (method, arguments) in order
-    sizes: dict = field(default_factory=dict)   # what the letters stand for
-    role: str = ""                              # or "again" and "float32": the first case once more
+    sizes: dict = field(default_factory=dict)   # {letter: size}
+    role: str = ""                              # "again" or "float32" if it repeats the first case
 
     def arrays(self):
-        """All arrays among the arguments, in order."""
-        return inside((self.inputs, self.calls), np.ndarray)
+        """Returns all arrays among the arguments, in order."""
+        return instances((self.inputs, self.calls), np.ndarray)
 
 
 @dataclass(frozen=True, eq=False)
 class Exercise:
-    """Everything about one exercise but the students' files.
+    """Everything about one exercise except the students' files.
 
     Parameters:
         number : the lesson and the place in it, such as "01.2"
         title : such as "Softmax, backward"
-        solution : a function or a class of plain arrays, its docstring the student's specification
-        reference : the package's own components behind the same arguments (of a class: returns an object with the
-            same methods and parameters)
-        inputs : (rng, n) -> the arguments, n having the sizes and `lead`; of a class: arguments, calls
-        edges : (rng) -> a list of (note, arguments): what the sizes above do not reach
-        outputs : the names of what it returns; of a class what its calls return, then paths such as "weight.grad"
-        hints : three, each nearer to the answer
-        invariants : (sentence, function(inputs, outputs) -> an array that must be 0)
-        alternatives : {name: edits} that are as right as the solution
-        given : functions and classes whose source stands in the student's file, ready to use
-        write : of a class the methods that students write; the others are given
-        judge : (*outputs) -> "" or what is wrong, instead of the comparison with the reference
+        minutes : time that a student needs who has done the lesson
+        lines : lines of code that the solution needs
+        solution : function or class of plain arrays; its docstring is the student's specification
+        hints : three sentences, each closer to the answer
+        reference : the package's own components, taking the same arguments as the solution; for a class, a function
+            that returns an object with the same methods and parameters
+        inputs : function (rng, n) that returns the arguments, where n holds the sizes and `lead`; for a class, the
+            constructor's arguments and the calls
+        edges : function (rng) that returns a list of (note, arguments) for edge cases
+        outputs : names of the returned values; for a class, of what its calls return, followed by attribute paths
+            such as "weight.grad"
+        mistakes : the catalog of known mistakes
+        invariants : (sentence, function (inputs, outputs) that returns an array that must be 0)
+        alternatives : {name: edits} of solutions that are also correct
+        given : functions and classes that the student's file contains ready to use
+        write : for a class, the methods that students write; the others are given
+        judge : function (*outputs) that returns "" or what is wrong; replaces the comparison with `reference`
+        kind : "write", "predict", "find the bug", "explain" or "question"
     """
 
     number: str
@@ -96,7 +102,7 @@ class Exercise:
     given: tuple = ()
     write: tuple = ()
     judge: Callable = None
-    kind: str = "write"                         # or predict, find the bug, explain, question
+    kind: str = "write"
 
     @property
     def name(self):
@@ -105,7 +111,7 @@ class Exercise:
     @property
     def file(self):
         """The name of the student's file, such as ex01_2_softmax_backward.py."""
-        words = "".join("_" * (i > 0 and c.isupper()) + c.lower() for i, c in enumerate(self.name))
+        words = re.sub(r"(?<!^)([A-Z])", r"_\1", self.name).lower()
         return f"ex{self.number.replace('.', '_')}_{words}.py"
 
     @property
@@ -120,12 +126,12 @@ class Exercise:
 
     @property
     def points(self):
-        """One for each five minutes."""
+        """One point for every five minutes."""
         return max(1, round(self.minutes / 5))
 
     @property
     def paths(self):
-        """Those outputs that are attributes of an object."""
+        """The outputs that are attributes of an object, such as "weight.grad"."""
         return [name for name in self.outputs if "." in name]
 
     @property
@@ -133,42 +139,54 @@ class Exercise:
         return isinstance(self.solution, type)
 
     def cases(self, seed):
-        """The cases of one seed; the first one comes once more at the end, and in float32 where there are floats."""
+        """Returns the cases of one seed.
+
+        The first case is repeated at the end to see whether the second call gives the same result. If it has
+        floating-point arrays, it is repeated once more in float32.
+        """
         streams = itertools.count()
         cases = []
         for note, sizes, lead in SIZES:
-            rng, n = np.random.default_rng([seed, stream(self.number), next(streams)]), SimpleNamespace(**sizes)
-            n.lead = tuple(sizes[letter] for letter in lead)
+            rng = np.random.default_rng([seed, stream(self.number), next(streams)])
+            n = SimpleNamespace(**sizes, lead=tuple(sizes[letter] for letter in lead))
             cases.append(self.case(note, self.inputs(rng, n), {**sizes, "N": math.prod(n.lead)}))
-            if not (cases[0].inputs or cases[0].calls):
+            has_arguments = cases[0].inputs or cases[0].calls
+            if not has_arguments:               # a question: one case is enough
                 return cases
-        edges = self.edges(np.random.default_rng([seed, stream(self.number), next(streams)]))
-        cases += [self.case(note, arguments, {}) for note, arguments in edges]
-        return [*cases, replace(cases[0], role="again"), *[single(cases[0])] * has_floats(cases[0])]
+        rng = np.random.default_rng([seed, stream(self.number), next(streams)])
+        cases += [self.case(note, arguments, {}) for note, arguments in self.edges(rng)]
+        repeated = [replace(cases[0], role="again")]
+        if has_floats(cases[0]):
+            repeated.append(as_float32(cases[0]))
+        return cases + repeated
 
     @functools.cached_property
     def parameters(self):
-        """The names of the arguments; of a class those of its constructor."""
+        """The names of the arguments; for a class, those of its constructor."""
         return list(inspect.signature(self.solution).parameters)
 
-    def described(self, case):
-        """The note of a case, and its arguments: shapes of arrays, and values."""
+    def describe(self, case):
+        """Returns the note of a case and its arguments: the shapes of arrays, and other values."""
         words = [f"{name} {brief(value)}" for name, value in zip(self.parameters, case.inputs)]
         words += [f"{method}({', '.join(map(brief, arguments))})" for method, arguments in case.calls]
         return f"{case.note}: {textwrap.shorten(', '.join(words), 160)}" if words else case.note
 
     def labels(self, case):
-        """What to call each of the case's arrays."""
+        """Returns a name for each of the case's arrays."""
         calls = [(f"an argument of {method}", arguments) for method, arguments in case.calls]
-        return [name for name, value in (*zip(self.parameters, case.inputs), *calls) for _ in inside(value, np.ndarray)]
+        named = (*zip(self.parameters, case.inputs), *calls)
+        return [name for name, value in named for _ in instances(value, np.ndarray)]
 
     def letters(self, case):
-        """What can be a factor in a case: its sizes, the fractions among its arguments, and what they leave of 1."""
+        """Returns {name: value} of possible factors: the sizes, each float argument p, and 1 - p. {} for edge cases."""
+        if not case.sizes:
+            return {}
         numbers = {name: value for name, value in zip(self.parameters, case.inputs) if isinstance(value, float)}
         numbers |= {f"(1 - {name})": 1 - value for name, value in numbers.items()}
-        return {**case.sizes, **{name: value for name, value in numbers.items() if value > 0}} if case.sizes else {}
+        return {**case.sizes, **{name: value for name, value in numbers.items() if value > 0}}
 
     def case(self, note, arguments, sizes):
+        """Returns the Case of what `inputs` or `edges` returned."""
         return Case(note, *arguments, sizes) if self.is_class else Case(note, arguments, (), sizes)
 
     @functools.cached_property
@@ -177,93 +195,99 @@ class Exercise:
         return textwrap.dedent(inspect.getsource(self.solution))
 
     @functools.cached_property
-    def above(self):
-        """What stands above it in the file: imports and given functions."""
+    def header(self):
+        """The part of the file above the solution: imports and given functions."""
         return IMPORTS + "".join(f"\n\n{textwrap.dedent(inspect.getsource(part))}" for part in self.given) + "\n\n"
 
     @functools.cached_property
-    def names(self):
-        """What stands above it, run."""
+    def header_names(self):
+        """The names that the header defines."""
         names = {}
-        exec(self.above, names)
+        exec(self.header, names)
         return names
 
     def edited(self, *edits):
-        """The file of a student who made these edits; None where two of them touch the same text."""
+        """Returns the file of a student who made these edits, or None if two edits touch the same text."""
         text = self.edited_text(*edits)
-        return None if text is None else self.above + text
+        return None if text is None else self.header + text
 
     def edited_text(self, *edits):
-        """The solution alone with these edits, or None."""
-        spans = sorted((self.text.index(right), right, wrong) for edit in edits for right, wrong in edit.items())
+        """Returns the solution without its header, with these edits, or None if two of them touch the same text."""
+        spans = sorted((self.text.index(old), old, new) for edit in edits for old, new in edit.items())
         text, end = "", 0
-        for start, right, wrong in spans:
+        for start, old, new in spans:
             if start < end:
                 return None
-            text, end = text + self.text[end:start] + wrong, start + len(right)
+            text += self.text[end:start] + new
+            end = start + len(old)
         return text + self.text[end:]
 
     def target(self, source):
-        """The function or class that a trusted source defines, a whole file or the solution's text alone."""
-        names = {**self.names}
+        """Returns the function or class that a trusted source defines: a whole file, or the solution without header."""
+        names = {**self.header_names}
         exec(compile(source, self.file, "exec"), names)
         return names[self.name]
 
     @functools.cached_property
-    def methods(self):
-        return {}                               # their texts, and what these define
+    def compiled_methods(self):
+        """Cache of `assembled`: {source of a method: the names that it defines}."""
+        return {}
 
     def assembled(self, text):
-        """As `target`, of a class method by method: a method that stands in many combinations is compiled once."""
+        """Does what `target` does for a class, but compiles a method only once that occurs in many combinations."""
         members = {}
         for part in re.split("^(?=    def )", text, flags=re.M)[1:]:
-            if part not in self.methods:
-                self.methods[part] = vars(self.target(f"class {self.name}:\n{part}"))
-            members |= {name: value for name, value in self.methods[part].items() if callable(value)}
+            if part not in self.compiled_methods:
+                self.compiled_methods[part] = vars(self.target(f"class {self.name}:\n{part}"))
+            members |= {name: value for name, value in self.compiled_methods[part].items() if callable(value)}
         return type(self.name, (), members)
 
     def skeleton(self):
-        """The file that a student begins with."""
-        lines = f"About {self.lines} line{'s' * (self.lines > 1)}, {self.minutes} minutes."
-        lines += " float32 in, float32 out." * any(case.role == "float32" for case in self.cases(0))
+        """Returns the file that a student starts with."""
+        lines = f"About {self.lines} line{'' if self.lines == 1 else 's'}, {self.minutes} minutes."
+        if any(case.role == "float32" for case in self.cases(0)):
+            lines += " float32 in, float32 out."
         head = (f'"""Exercise {self.number}: {self.title}\n\n{lines}  Lesson: numpy-transformer lesson {self.lesson}\n'
                 f"Check:  numpy-transformer exercise check {self.number}\n"
                 f'Hint:   numpy-transformer exercise hint {self.number}\n"""\n\n')
-        return head + self.above + emptied(self.text, self.write)
+        return head + self.header + with_todo(self.text, self.write)
 
 
 def brief(value):
-    """An argument in a few letters."""
+    """Returns a short description of an argument: the shape of an array, or the value of anything else."""
     if isinstance(value, (tuple, list)):
         words = list(map(brief, value))
-        return f"[{', '.join(words)}]" if len(set(words)) > 1 or len(words) < 3 else f"[{len(words)} times {words[0]}]"
+        all_equal = len(words) >= 3 and len(set(words)) == 1
+        return f"[{len(words)} times {words[0]}]" if all_equal else f"[{', '.join(words)}]"
     if isinstance(value, Function):
         return "function"
     return str(value.shape if isinstance(value, np.ndarray) else value)
 
 
-def single(value):
-    """float32 for float64, in cases, arrays, tuples and lists."""
+def as_float32(value):
+    """Converts float64 arrays to float32 in cases, tuples and lists."""
     if isinstance(value, Case):
-        return replace(value, inputs=single(value.inputs), calls=single(value.calls), role="float32")
+        return replace(value, inputs=as_float32(value.inputs), calls=as_float32(value.calls), role="float32")
     if isinstance(value, (tuple, list)):
-        return type(value)(map(single, value))
+        return type(value)(map(as_float32, value))
     return value.astype(np.float32) if getattr(value, "dtype", None) == np.float64 else value
 
 
 def has_floats(case):
-    return not inside((case.inputs, case.calls), Function) and any(a.dtype == np.float64 for a in case.arrays())
+    """Returns True if a case can be repeated in float32: it has float64 arrays, and no functions as arguments."""
+    has_functions = instances((case.inputs, case.calls), Function)
+    return not has_functions and any(array.dtype == np.float64 for array in case.arrays())
 
 
-def emptied(text, methods):
-    """The source with TODO for the body of the function, or of these methods of the class."""
+def with_todo(text, methods):
+    """Returns the source with a TODO in place of the body of the function, or of these methods of the class."""
     tree, lines = ast.parse(text).body[0], text.splitlines()
     functions = [item for item in tree.body if isinstance(item, ast.FunctionDef) and item.name in methods] or [tree]
     for function in reversed(functions):
         first = function.body[ast.get_docstring(function) is not None]
         indent = " " * first.col_offset
         start = first.lineno - 1
-        while lines[start - 1].strip().startswith("#"):     # comments above the first line are part of the answer
+        while lines[start - 1].strip().startswith("#"):     # comments above the first line belong to the answer
             start -= 1
         takes = [argument for argument in function.args.args if argument.arg != "self"]
         todo = TODO.format("; do not change the arguments in place" if takes else "")
@@ -273,37 +297,40 @@ def emptied(text, methods):
 
 @dataclass(frozen=True)
 class Observation:
-    """What one target did in one case: its outputs or the error, and which arguments it changed (`changed`, below)."""
+    """What a function or class did in one case."""
 
     outputs: tuple = ()
     error: str = ""
-    changed: tuple = ()
+    changed: tuple = ()                         # indices of the argument arrays that it changed
 
 
 def observe(exercise, target, case):
-    """Run a trusted target on copies of the case's arguments."""
+    """Runs a trusted function or class on copies of the case's arguments. Returns an Observation."""
     inputs, calls = copied((case.inputs, case.calls))
     try:
         with np.errstate(all="ignore"):
             outputs = produce(target, inputs, calls, exercise.paths)
     except Exception as error:
         return Observation(error=f"{type(error).__name__}: {error}")
-    return Observation(tuple(map(np.asarray, outputs)), "", changed(case.arrays(), inside((inputs, calls), np.ndarray)))
+    arrays_after = instances((inputs, calls), np.ndarray)
+    return Observation(tuple(map(np.asarray, outputs)), "", changed(case.arrays(), arrays_after))
 
 
 def copied(value):
-    """Arrays in nested tuples and lists copied, each by itself, as a child process reads them."""
+    """Copies each array in nested tuples and lists separately, as the worker process does when it reads them."""
     if isinstance(value, (tuple, list)):
         return type(value)(map(copied, value))
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def changed(before, after):
-    """The numbers of those arrays that are no longer what they were, or are gone."""
+    """Returns the indices of the arrays in `before` that differ in `after`, or are missing there."""
     after = [*after, *[None] * len(before)]
     return tuple(i for i, (a, b) in enumerate(zip(before, after)) if b is None or not same(a, b))
 
 
 def same(a, b):
-    return a.dtype == b.dtype and a.shape == b.shape and (      # bytes first: ten times as quick
-        a.tobytes() == b.tobytes() or np.array_equal(a, b, equal_nan=True))
+    """Returns True if two arrays have the same dtype, shape and values; NaN equals NaN."""
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    return a.tobytes() == b.tobytes() or np.array_equal(a, b, equal_nan=True)       # bytes are ten times as fast

@@ -1,4 +1,4 @@
-"""A verdict in words, for a student."""
+"""Explains a verdict to a student in words."""
 
 import contextlib
 import io
@@ -7,38 +7,51 @@ import textwrap
 from ..checks import gradcheck
 from .exercise import copied
 
-WIDTH = 110
-PRINTED = 12                                    # lines of what a student's file printed
+WIDTH = 100                                     # of feedback that goes to a file
+PRINTED_LINES = 12                              # lines shown of what a student's file printed
 
 
-def feedback(exercise, verdict, printed=""):
-    """The lines of one exercise: a headline, what is wrong and where, the diagnosis, and what the program printed."""
-    stage = f"   (stage: {verdict.stage})" if verdict.stage else ""
-    yield f"{f'{exercise.number} {exercise.name}':<52}{verdict.status.upper()}{stage}"
+def feedback(exercise, verdict, printed="", width=WIDTH):
+    """Yields the lines of feedback on one exercise: the result, what is wrong and where, and the diagnosis.
+
+    Parameters:
+        exercise : Exercise
+        verdict : Verdict
+        printed : what the student's file printed
+        width : columns to which lines are wrapped
+    """
+    stage = f" (stage: {verdict.stage})" if verdict.stage else ""
+    yield from textwrap.wrap(f"{exercise.number} {exercise.name}: {verdict.status.upper()}{stage}", width,
+                             subsequent_indent="  ")
+    indent = "  "
     for line in verdict.lines or filter(None, [verdict.note]):
-        yield from textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent="    ")
+        yield from textwrap.wrap(line, width, initial_indent=indent, subsequent_indent="    ",
+                                 break_on_hyphens=False)
+        if line.startswith("DIAGNOSIS ["):      # followed by the explanations of the known mistakes
+            indent = "    "
     if verdict.status in ("fail", "error", "todo"):
         yield f"  hints: numpy-transformer exercise hint {exercise.number}"
     if printed.strip():
         yield "  your file printed:"
         lines = printed.rstrip().splitlines()
-        yield from (f"  | {line}" for line in lines[:PRINTED])
-        if len(lines) > PRINTED:
+        yield from (f"  | {line}" for line in lines[:PRINTED_LINES])
+        if len(lines) > PRINTED_LINES:
             yield "  | ..."
 
 
 def differences(path, exercise, case):
-    """A student's forward by finite differences beside the same student's backward: a table, or why there is none.
+    """Checks a student's backward against finite differences of the same student's forward.
 
-    Only for a class, whose forward is the student's. The file runs in this process; what it prints is dropped.
+    Works only for classes, because only there the student writes forward. Runs the file in this process and discards
+    what it prints. Returns the gradient check's table, or a sentence that says why there is none.
     """
     names = {"__name__": "exercise"}
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(path.read_bytes(), str(path), "exec"), names)
-            made = names[exercise.name](*copied(case.inputs))
+            layer = names[exercise.name](*copied(case.inputs))
             arguments = next(arguments for method, arguments in case.calls if method == "forward")
-            return str(gradcheck(made, *copied(arguments), randomize=False,
-                                 name=f"{exercise.name}: your backward beside your forward"))
-    except (Exception, SystemExit) as error:    # whatever a student's file can bring about
+            return str(gradcheck(layer, *copied(arguments), randomize=False,
+                                 name=f"{exercise.name}: your backward compared with your forward"))
+    except (Exception, SystemExit) as error:    # a student's file may raise anything
         return f"no gradient check of {exercise.name}: {type(error).__name__}: {error}"

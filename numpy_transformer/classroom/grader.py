@@ -1,4 +1,4 @@
-"""Grade a class: every student's file for every exercise, in processes of their own, a few at a time."""
+"""Grades a class: runs every student's file for every exercise in its own process, a few at a time."""
 
 import hashlib
 import queue
@@ -8,17 +8,19 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from .diagnosis import Library
+from .diagnosis import AnswerKey
 from .exercise import Exercise
 from .isolation import Stopped, run
-from .report import LOOK
-from .submissions import clean, printable, read, suspects
+from .report import LOOK_AT
+from .submissions import one_line, printable, read, unusual_names
 from .verdict import Verdict, answers, judge
+
+LONGEST_NOTE, LONGEST_LINE, PRINTED_LINES = 600, 2000, 40
 
 
 @dataclass
 class Row:
-    """One exercise of one student."""
+    """The result of one exercise of one student."""
 
     student: str
     number: str
@@ -26,62 +28,69 @@ class Row:
     status: str
     points: int
     max: int
-    misconception: str
+    misconception: str                          # names of known mistakes, as they appear in the table
     seconds: float
     note: str
     stage: str = ""
-    lines: tuple = ()                           # to the student
-    mistakes: tuple = ()                        # names of the known ones, one entry for each explanation
+    lines: tuple = ()                           # the explanation for the student
+    mistakes: tuple = ()                        # names of known mistakes, one entry for each possible explanation
     printed: str = ""
-    answer: str = ""                            # a digest of a wrong answer that no mistake explains
+    answer: str = ""                            # digest of a wrong answer that no known mistake explains
     digest: str = ""                            # of the file
 
     @classmethod
-    def kept(cls, values):
-        """From a journal; None if something is missing there."""
+    def from_journal(cls, values):
+        """Returns the Row with these values, or None if the journal's entry is incomplete."""
         names = {field.name for field in fields(cls)}
         return cls(**values) if isinstance(values, dict) and set(values) == names else None
 
 
 @dataclass
-class Shelf:
-    """The library of one exercise, while it is needed. Judging is one thread's work at a time."""
+class ExerciseGrading:
+    """One exercise while it is graded. Holds the answer key until the last student is done.
+
+    Several threads run students' programs at the same time, but only one thread judges an exercise.
+    """
 
     exercise: Exercise
     seed: int
     left: int                                   # students still to be graded
 
     def __post_init__(self):
-        self.lock, self.library = threading.Lock(), None
+        self.lock, self.answer_key = threading.Lock(), None
 
-    def get(self):
+    def get_answer_key(self):
         with self.lock:
-            self.library = self.library or Library(self.exercise, self.seed)
-            return self.library
+            if self.answer_key is None:
+                self.answer_key = AnswerKey(self.exercise, self.seed)
+            return self.answer_key
 
-    def judge(self, library, came):
-        """The verdict, and a digest of the answer if it is wrong and unknown."""
+    def judge(self, answer_key, result):
+        """Returns the Verdict on a Run, and a digest of the answer if it is wrong and no known mistake explains it."""
         with self.lock:
             try:
-                verdict = judge(library, came)
-                unknown = verdict.status == "fail" and not verdict.mistakes and library.expected
-                return verdict, digest_of(answers(library, came)) if unknown else ""
-            except Exception as error:          # whatever strange arrays can bring about
-                note = f"what came back cannot be judged: {type(error).__name__}: {error}"
+                verdict = judge(answer_key, result)
+                unknown = verdict.status == "fail" and not verdict.mistakes and answer_key.expected
+                return verdict, digest_of(answers(answer_key, result)) if unknown else ""
+            except Exception as error:          # a program may return arrays that break any computation
+                note = f"The results cannot be judged: {type(error).__name__}: {error}"
                 return Verdict("error", "verdict", note), ""
 
-    def done(self):
+    def finish_student(self):
         with self.lock:
             self.left -= 1
-            self.library = self.library if self.left else None
+            if not self.left:
+                self.answer_key = None          # frees its memory
 
 
 class Grader:
-    """Grades with one seed and the same limits for all.
+    """Grades every file with the same seed and limits.
 
     Parameters:
-        users : the id that runs the program, one for each that may run at a time (None: whoever grades)
-        kept : {(student, number): row as a dict} of an earlier run; taken where the file is still the same
+        seed : int, the seed of the cases
+        seconds, megabytes : limits for each file
+        users : a user id for each program that may run at a time; None stands for the current user
+        kept : {(student, number): row as a dict} of an earlier run, used if the file has not changed since
     """
 
     def __init__(self, seed, seconds, megabytes, users, kept):
@@ -91,61 +100,66 @@ class Grader:
             self.users.put(user)
 
     def grade(self, students, chosen):
-        """Yield a Row for each exercise of each student as it is done, exercise by exercise."""
-        shelves = [Shelf(exercise, self.seed, len(students)) for exercise in chosen]
+        """Yields a Row for each exercise of each student as soon as it is graded, exercise by exercise."""
+        gradings = [ExerciseGrading(exercise, self.seed, len(students)) for exercise in chosen]
         with ThreadPoolExecutor(self.jobs) as pool:
-            work = [pool.submit(self.one, shelf, student) for shelf in shelves for student in students]
+            work = [pool.submit(self.grade_one, grading, student) for grading in gradings for student in students]
             try:
                 for future in as_completed(work):
                     yield future.result()
-            finally:                            # after an interruption nothing new is begun
+            finally:                            # after an interruption, start no further program
                 self.stop.set()
                 pool.shutdown(wait=True, cancel_futures=True)
 
-    def one(self, shelf, student):
+    def grade_one(self, grading, student):
         try:
-            exercise = shelf.exercise
-            path, beside = student.file(exercise)
-            content, problem = read(path) if path else (None, beside)
+            exercise = grading.exercise
+            path, remark = student.file(exercise)
+            content, problem = read(path) if path else (None, remark)
             if content is None:
                 status = "error" if exercise.number in student.files else "missing"
-                return row(student, exercise, Verdict(status, "", problem))
+                return make_row(student, exercise, Verdict(status, "", problem))
             digest = hashlib.sha256(content).hexdigest()
-            earlier = Row.kept(self.kept.get((student.name, exercise.number)))
-            done = earlier if earlier and earlier.digest == digest else self.run(shelf, student, content, digest)
-            done.note = done.note if beside in done.note else f"{done.note}; {beside}".lstrip("; ")
-            return done
+            row = Row.from_journal(self.kept.get((student.name, exercise.number)))
+            if row is None or row.digest != digest:
+                row = self.run(grading, student, content, digest)
+            if remark not in row.note:
+                row.note = f"{row.note}; {remark}" if row.note else remark
+            return row
         finally:
-            shelf.done()
+            grading.finish_student()
 
-    def run(self, shelf, student, content, digest):
-        library, user = shelf.get(), self.users.get()
+    def run(self, grading, student, content, digest):
+        answer_key, user = grading.get_answer_key(), self.users.get()
         try:
             if self.stop.is_set():
                 raise Stopped
-            came = run(content, shelf.exercise, library.cases, self.seconds, self.megabytes, user, self.stop.is_set)
+            result = run(content, grading.exercise, answer_key.cases, self.seconds, self.megabytes, user,
+                         self.stop.is_set)
         finally:
             self.users.put(user)
-        verdict, answer = shelf.judge(library, came)
-        return row(student, shelf.exercise, verdict, seconds=round(came.seconds, 2), printed=came.printed,
-                   answer=answer, digest=digest, seen=suspects(content))
+        verdict, answer = grading.judge(answer_key, result)
+        return make_row(student, grading.exercise, verdict, unusual_names(content), seconds=round(result.seconds, 2),
+                        printed=result.printed, answer=answer, digest=digest)
 
 
-def row(student, exercise, verdict, seen=(), **more):
-    """The Row of a verdict; every text in it is one line of printable characters."""
-    relation = [line.removeprefix("DIAGNOSIS ") for line in verdict.lines if line.startswith("DIAGNOSIS ")]
-    parts = [verdict.note, *(relation if verdict.status == "fail" and not verdict.mistakes else ()),
-             *([f"{LOOK}: {', '.join(seen)}"] if seen else ())]
-    more.setdefault("seconds", 0.0)
-    more["printed"] = "\n".join(map(printable, more.get("printed", "").splitlines()[:40]))
+def make_row(student, exercise, verdict, unusual=(), seconds=0.0, printed="", **more):
+    """Returns the Row of a verdict. All its texts consist of single lines of printable characters."""
+    notes = [verdict.note]
+    if verdict.status == "fail" and not verdict.mistakes:
+        notes += [line.removeprefix("DIAGNOSIS ") for line in verdict.lines if line.startswith("DIAGNOSIS ")]
+    if unusual:
+        notes.append(f"{LOOK_AT}: {', '.join(unusual)}")
+    lines = verdict.lines or filter(None, [verdict.note])
     return Row(student.name, exercise.number, exercise.file.removesuffix(".py"), verdict.status,
-               verdict.points(exercise.points), exercise.points, clean(" or ".join(verdict.mistakes)),
-               note=clean("; ".join(filter(None, parts)), 600), stage=verdict.stage,
-               lines=[printable(line[:2000]) for line in verdict.lines or filter(None, [verdict.note])], mistakes=list(verdict.mistakes), **more)
+               verdict.points(exercise.points), exercise.points, one_line(" or ".join(verdict.mistakes)), seconds,
+               one_line("; ".join(note.rstrip(".") for note in notes if note), LONGEST_NOTE), verdict.stage,
+               [printable(line[:LONGEST_LINE]) for line in lines], list(verdict.mistakes),
+               "\n".join(map(printable, printed.splitlines()[:PRINTED_LINES])), **more)
 
 
 def digest_of(observations):
-    """The same text for the same numbers, up to rounding."""
+    """Returns the same text for the same numbers, up to rounding."""
     text = []
     for array in (array for observation in observations for array in observation.outputs):
         y = np.asarray(array, float)

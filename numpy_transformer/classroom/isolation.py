@@ -1,4 +1,4 @@
-"""A student's file in a process of its own: inputs go in, arrays come out, and nothing in them is trusted."""
+"""Runs a student's file in a separate process. Inputs go in, arrays come out, and none of the results is trusted."""
 
 import contextlib
 import json
@@ -15,48 +15,52 @@ from pathlib import Path
 import numpy as np
 
 from . import worker
-from .reading import array, contents, words
+from .reading import read_array, read_bytes, read_report
 from .worker import Function
 
-SHOWN = 4000                                    # characters of what the student's file printed
-CROWDED = 64 << 20, 2000                        # bytes and files in the folder at which the child is stopped
-TIMES = [-getattr(signal, name) for name in ("SIGXCPU", "SIGALRM", "SIGKILL") if hasattr(signal, name)]
-FULL = "stopped: more than 64 MB or 2000 files were written; an exercise needs none"
+PRINTED = 4000                                  # characters kept of what the student's file printed
+MOST_BYTES, MOST_FILES = 64 << 20, 2000         # in the student's folder; beyond these the process is stopped
+TIME_SIGNALS = [-getattr(signal, name) for name in ("SIGXCPU", "SIGALRM", "SIGKILL") if hasattr(signal, name)]
+FULL = "stopped: more than 64 MB or 2000 files were written, and an exercise needs none"
 
 
 class Stopped(Exception):
-    """The work was interrupted from outside."""
+    """Raised when the grader was interrupted while a student's file was running."""
+
+
+@dataclass
+class CaseResult:
+    """What a student's program returned in one case."""
+
+    outputs: list                               # arrays; None for an output that could not be read
+    after: list                                 # the arguments after the call
+    report: dict                                # what the process reports of this case, used only in messages
 
 
 @dataclass
 class Run:
-    """What came back: arrays by case, what the child said of itself (for wording alone), and how it ended."""
+    """How one student's program ended and what it returned."""
 
-    ended: str                                  # "", or "timeout", "memory" or "killed"
+    ended: str                                  # "", "timeout", "memory" or "killed"
     code: int
     seconds: float
     printed: str
-    said: dict                                  # of the import
-    cases: list = field(default_factory=list)   # of Came
-
-
-@dataclass
-class Came:
-    """What came back from one case."""
-
-    outputs: list                               # arrays; None for one that could not be read
-    after: list                                 # the arguments after the call
-    said: dict
+    report: dict                                # what the process reports of loading the file, used only in messages
+    results: list = field(default_factory=list) # a CaseResult for each case
 
 
 def run(source, exercise, cases, seconds=10, megabytes=1024, user=None, stop=lambda: False):
-    """Run a student's file on the cases, in a temporary folder that is gone afterwards.
+    """Runs a student's file on the cases, in a temporary folder that is deleted afterwards. Returns a Run.
 
     Parameters:
-        source : its path, or its bytes
-        user : the id of the user who runs it, if not oneself
-        stop : asked now and then; if it is true, the child is killed
-    Raises: Stopped
+        source : the file's path, or its bytes
+        exercise : the Exercise that the file solves
+        cases : list of Case
+        seconds : time limit
+        megabytes : memory limit
+        user : id of the user who runs the program; None: the current user
+        stop : function that is called several times a second; the program is killed once it returns True
+    Raises: Stopped if `stop` returned True.
     """
     folder = Path(tempfile.mkdtemp(prefix="exercise-")).resolve()       # mode 0700
     try:
@@ -66,38 +70,40 @@ def run(source, exercise, cases, seconds=10, megabytes=1024, user=None, stop=lam
             for item in (folder, *folder.iterdir()):
                 os.chown(item, user, user)
         start = time.perf_counter()
-        code, ended = finish(folder, seconds, user, stop)
-        spent = seconds if ended == "timeout" else time.perf_counter() - start      # one number for all that are late
-        return collect(folder, exercise, cases, code, ended, spent)
+        code, ended = run_worker(folder, seconds, user, stop)
+        spent = time.perf_counter() - start
+        if ended == "timeout":
+            spent = seconds                     # so that all programs that run out of time show the same number
+        return collect_results(folder, exercise, cases, code, ended, spent)
     finally:
         remove(folder)
 
 
 def prepare(folder, source, exercise, cases, seconds, megabytes):
-    """The job, its arrays and the student's file."""
+    """Writes job.json, the arrays of the cases and the student's file into the folder."""
     count = 0
 
-    def described(value):
+    def as_json(value):
         nonlocal count
         if isinstance(value, (np.ndarray, np.generic)):
             count += 1
             np.save(folder / f"in_{count}.npy", value, allow_pickle=False)
             return {"array": f"in_{count}.npy"}
         if isinstance(value, Function):
-            return {"function": value.source, "arrays": {key: described(part) for key, part in value.arrays.items()}}
-        return [described(part) for part in value] if isinstance(value, (tuple, list)) else value
+            return {"function": value.source, "arrays": {key: as_json(part) for key, part in value.arrays.items()}}
+        return [as_json(part) for part in value] if isinstance(value, (tuple, list)) else value
 
     (folder / "submission.py").write_bytes(source)
     job = {"file": "submission.py", "name": exercise.name, "seconds": seconds, "megabytes": megabytes,
            "numpy": str(Path(np.__file__).resolve().parents[1]), "paths": exercise.paths,
            "secret": str(Path(worker.__file__).resolve().parents[1]),
-           "cases": [[described(case.inputs), [[method, described(arguments)] for method, arguments in case.calls]]
+           "cases": [[as_json(case.inputs), [[method, as_json(arguments)] for method, arguments in case.calls]]
                      for case in cases]}
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
 
 
-def finish(folder, seconds, user, stop):
-    """Start the child and wait; its exit code, and "", "timeout" or "full". Its group is killed in any case."""
+def run_worker(folder, seconds, user, stop):
+    """Runs the worker process. Returns its exit code and "", "timeout" or "full". Always kills its process group."""
     environment = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     environment |= {"MPLBACKEND": "Agg", "HOME": str(folder), "TMPDIR": str(folder)}
     if os.name == "nt":
@@ -111,31 +117,35 @@ def finish(folder, seconds, user, stop):
         ended = wait(child, folder, seconds, stop)
     finally:
         kill(child)
-    return child.returncode, ended or ("timeout" if child.returncode in TIMES else "")
+    if not ended and child.returncode in TIME_SIGNALS:
+        ended = "timeout"
+    return child.returncode, ended
 
 
 def wait(child, folder, seconds, stop):
-    """Until the child ends: "", or "timeout" or "full" if it has to be stopped. Raises Stopped."""
+    """Waits for the process. Returns "", or "timeout" or "full" if it has to be stopped. Raises Stopped."""
     end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(min(0.1, left))
+    while time.monotonic() < end:
+        with contextlib.suppress(subprocess.TimeoutExpired):        # still running after 0.1 s: check and wait again
+            child.wait(min(0.1, max(0, end - time.monotonic())))
             return ""
         if stop():
             raise Stopped
-        if crowded(folder):
+        if is_full(folder):
             return "full"
     return "timeout"
 
 
-def crowded(folder):
-    """Whether more is written than an exercise needs; links are not followed."""
+def is_full(folder):
+    """Returns True if the folder holds more than any exercise needs to write. Does not follow links."""
     folders, size, count = [folder], 0, 0
     while folders:
-        with contextlib.suppress(OSError), os.scandir(folders.pop()) as items:      # gone, closed, or too deep
+        # A folder that is gone, closed or nested too deeply counts as empty: the program may change it at any time.
+        with contextlib.suppress(OSError), os.scandir(folders.pop()) as items:
             for item in items:
-                size, count = size + item.stat(follow_symlinks=False).st_size, count + 1
-                if size > CROWDED[0] or count > CROWDED[1]:
+                size += item.stat(follow_symlinks=False).st_size
+                count += 1
+                if size > MOST_BYTES or count > MOST_FILES:
                     return True
                 if item.is_dir(follow_symlinks=False):
                     folders.append(item.path)
@@ -143,11 +153,11 @@ def crowded(folder):
 
 
 def kill(child):
-    """The child and its group, again and again until nobody is left: some may be starting others."""
+    """Kills the process and its group repeatedly until none is left, because some may be starting others."""
     for _ in range(500 if hasattr(os, "killpg") else 0):
         try:
             os.killpg(child.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):       # macOS says the latter of those that have ended
+        except (ProcessLookupError, PermissionError):       # macOS raises PermissionError for ended processes
             break
         child.poll()
         time.sleep(0.002)
@@ -156,13 +166,13 @@ def kill(child):
 
 
 def remove(folder):
-    """The folder, however it was left."""
-    with contextlib.suppress(OSError):          # flat, as a rule
+    """Deletes the folder, whatever the student's program has left in it."""
+    with contextlib.suppress(OSError):          # works for a flat folder, the usual case; any other is deleted below
         for item in list(os.scandir(folder)):
             os.unlink(item)
         return os.rmdir(folder)
     for _ in range(2):
-        if shutil.which("rm"):                  # goes deeper than rmtree, which needs a descriptor for each level
+        if shutil.which("rm"):                  # handles deep nesting; rmtree needs a file descriptor for each level
             subprocess.run(["rm", "-rf", str(folder)], stderr=subprocess.DEVNULL)
         else:
             shutil.rmtree(folder, ignore_errors=True)
@@ -171,8 +181,8 @@ def remove(folder):
 
 
 def unlock(folder):
-    """Give back the rights that were taken away, from the top down."""
-    with contextlib.suppress(OSError, RecursionError):
+    """Restores the permissions of the folder and those below it, from the top down."""
+    with contextlib.suppress(OSError, RecursionError):      # as far as possible; what is left is tried once more
         os.chmod(folder, 0o700)
         for path, folders, _ in os.walk(folder):
             for item in (os.path.join(path, name) for name in folders):
@@ -180,20 +190,26 @@ def unlock(folder):
                     os.chmod(item, 0o700)
 
 
-def collect(folder, exercise, cases, code, ended, seconds):
-    """Read what the child has left, each file with suspicion."""
-    said = words(folder / "said.json")
-    came = []
-    for i, case in enumerate(cases):
-        here = words(folder / f"said_{i}.json")
-        outputs = [array(folder / f"out_{i}_{j}.npy") for j in range(len(exercise.outputs) + 1)]
-        while outputs and outputs[-1] is None and len(outputs) > len(here.get("kinds", [])):
-            outputs.pop()
-        after = [array(folder / f"after_{i}_{j}.npy", before.nbytes + 1024) for j, before in enumerate(case.arrays())]
-        came.append(Came(outputs, after, here or {"kind": "OSError", "error": FULL} if ended == "full" else here))
-    errors = [str(what.get("error", "")) for what in (said, *(case.said for case in came))]
+def collect_results(folder, exercise, cases, code, ended, seconds):
+    """Reads the files that the worker has left. Returns a Run."""
+    report = read_report(folder / "report.json")
+    results = [read_case(folder, exercise, case, i, ended) for i, case in enumerate(cases)]
+    errors = [str(part.get("error", "")) for part in (report, *(result.report for result in results))]
     if not ended and any(error.startswith("MemoryError") for error in errors):
         ended = "memory"
-    ended = "killed" if ended == "full" or not ended and code else ended
-    printed = contents(folder / "printed.txt", 4 * SHOWN, whole=False) or b""
-    return Run(ended, code, seconds, printed.decode("utf-8", "replace")[:SHOWN], said, came)
+    if ended == "full" or not ended and code:
+        ended = "killed"
+    printed = read_bytes(folder / "printed.txt", 4 * PRINTED, whole=False) or b""
+    return Run(ended, code, seconds, printed.decode("utf-8", "replace")[:PRINTED], report, results)
+
+
+def read_case(folder, exercise, case, i, ended):
+    """Reads what the worker has left of case i. Returns a CaseResult."""
+    report = read_report(folder / f"report_{i}.json")
+    outputs = [read_array(folder / f"out_{i}_{j}.npy") for j in range(len(exercise.outputs) + 1)]
+    while outputs and outputs[-1] is None and len(outputs) > len(report.get("kinds", [])):
+        outputs.pop()
+    after = [read_array(folder / f"after_{i}_{j}.npy", before.nbytes + 1024) for j, before in enumerate(case.arrays())]
+    if ended == "full" and not report:
+        report = {"kind": "OSError", "error": FULL}
+    return CaseResult(outputs, after, report)

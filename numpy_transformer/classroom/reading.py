@@ -1,4 +1,4 @@
-"""What a student's program has left, read with suspicion: no link, no pipe, no pickle, nothing large."""
+"""Reads files that a student's program left behind: no links, no pipes, no pickles and nothing large."""
 
 import json
 import os
@@ -7,19 +7,24 @@ import stat
 
 import numpy as np
 
-from .worker import SAY
+from .worker import MESSAGE_LENGTH
 
-LARGEST = 1 << 20                               # bytes of an array that is read back
+LARGEST = 1 << 20                               # bytes of a file that is read
+LARGEST_REPORT = 1 << 16                        # bytes of a report
 HEADER = re.compile(rb"\{'descr': '([<>|=][fiub]\d{1,2})', 'fortran_order': (True|False), "
                     rb"'shape': \(((?:\d{1,9}, ?)*\d{0,9})\), \} *\n")
 
 
-def contents(path, most=LARGEST, whole=True):
-    """The bytes of a regular file, or None, as of a larger one; never through a link, and without waiting."""
+def read_bytes(path, most=LARGEST, whole=True):
+    """Returns the first `most` bytes of a regular file, or None. Never follows a link and never blocks.
+
+    Parameters:
+        whole : if True, returns None for a file that is larger than `most`
+    """
     flags = [getattr(os, f"O_{name}", 0) for name in ("RDONLY", "NOFOLLOW", "NONBLOCK", "BINARY")]
     try:
         descriptor = os.open(path, sum(flags))
-    except OSError:
+    except OSError:                             # missing, a link, or not readable
         return None
     try:
         status = os.fstat(descriptor)
@@ -33,9 +38,9 @@ def contents(path, most=LARGEST, whole=True):
         os.close(descriptor)
 
 
-def array(path, most=LARGEST):
-    """The array in a .npy file as NumPy writes it, or None: numbers alone, and as many as the file holds."""
-    data = contents(path, most) or b""
+def read_array(path, most=LARGEST):
+    """Returns the numeric array in a .npy file as NumPy writes it, or None if the file is anything else."""
+    data = read_bytes(path, most) or b""
     header = HEADER.match(data, 10)
     if data[:8] != b"\x93NUMPY\x01\x00" or not header or header.end() != 10 + int.from_bytes(data[8:10], "little"):
         return None
@@ -43,18 +48,18 @@ def array(path, most=LARGEST):
     try:
         entries = np.frombuffer(data, header[1].decode(), offset=header.end())
         return entries.reshape(shape, order="F" if header[2] == b"True" else "C")
-    except (TypeError, ValueError, OverflowError):          # no such type, or not as many as the shape says
+    except (TypeError, ValueError, OverflowError):          # no such dtype, or the size does not fit the shape
         return None
 
 
-def words(path):
-    """What the child said: words and lists of words, neither long; all else is dropped."""
+def read_report(path):
+    """Returns the short texts, and lists of short texts, in a JSON report of the worker. Drops everything else."""
     try:
-        said = json.loads(contents(path, 1 << 16) or b"{}")
-    except (ValueError, RecursionError):
+        report = json.loads(read_bytes(path, LARGEST_REPORT) or b"{}")
+    except (ValueError, RecursionError):        # not JSON, or nested too deeply: written by the student's program
         return {}
-    said = said if isinstance(said, dict) else {}
-    texts = {key: value[:SAY] for key, value in said.items() if isinstance(value, str)}
-    lists = {key: [item[:200] for item in value[:20]] for key, value in said.items()
+    report = report if isinstance(report, dict) else {}
+    texts = {key: value[:MESSAGE_LENGTH] for key, value in report.items() if isinstance(value, str)}
+    lists = {key: [item[:200] for item in value[:20]] for key, value in report.items()
              if isinstance(value, list) and all(isinstance(item, str) for item in value)}
     return texts | lists

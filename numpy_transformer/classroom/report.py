@@ -1,22 +1,23 @@
-"""What a teacher gets: the table, the same as JSON, a file for each student, and what the class got wrong."""
+"""Writes a class's results: the table, the same as JSON, a feedback file for each student, and a summary."""
 
 import collections
 import csv
 import json
 import os
 import re
+import textwrap
 from pathlib import Path
 
 from .feedback import feedback
 from .verdict import STATUS, Verdict
 
-LOOK = "for you to look at"                     # in the note of a file that uses what no exercise needs
+LOOK_AT = "for you to look at"                  # in the note of a file that uses names that no exercise needs
 COLUMNS = ("student", "exercise", "status", "points", "max", "misconception", "seconds", "note")
-RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.I)        # names of devices on Windows
+RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.I)        # device names on Windows
 
 
 def write_csv(rows, path):
-    """The table; a file that is there becomes .bak once the new one is complete."""
+    """Writes the table. An existing file is renamed to .bak once the new one is complete."""
     def table(file):
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
@@ -38,12 +39,13 @@ def replace(path, write):
 
 
 def cell(value):
-    """Text that a spreadsheet would take for a formula gets an apostrophe in front."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+    """Prefixes an apostrophe to text that a spreadsheet would take for a formula."""
+    looks_like_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{value}" if looks_like_formula else value
 
 
 def document(rows, settings, summary):
-    """All of it for other programs, along the lines of exercism's results.json: a list of tests for each student."""
+    """Returns all results for other programs, similar to exercism's results.json: a list of tests for each student."""
     students = []
     for name, own in grouped(rows, "student").items():
         points, most = sum(row.points for row in own), sum(row.max for row in own)
@@ -56,20 +58,20 @@ def document(rows, settings, summary):
 
 
 def write_feedback(rows, chosen, folder):
-    """A file for each student: every exercise in the words of `exercise check`."""
+    """Writes a file for each student with the feedback of `exercise check`. Returns how many."""
     exercises = {exercise.number: exercise for exercise in chosen}
     students, taken = grouped(rows, "student"), set()
     for name, own in students.items():
         lines = [name, f"{sum(row.points for row in own)} of {sum(row.max for row in own)} points", ""]
         for row in own:
-            verdict = Verdict(row.status, row.stage, lines=row.lines)       # without what is for the teacher to look at
+            verdict = Verdict(row.status, row.stage, lines=row.lines)       # without the note, which is for the teacher
             lines += [*feedback(exercises[row.number], verdict, row.printed), ""]
         Path(folder, file_name(name, taken) + ".txt").write_text("\n".join(lines), encoding="utf-8", newline="\n")
     return len(students)
 
 
 def file_name(name, taken):
-    """A name that every file system takes, not yet in `taken`, to which it is added."""
+    """Returns a file name that every file system accepts and that is not in `taken`, and adds it there."""
     plain = re.sub(r"[^\w.-]+", "_", name)[:80].strip(".") or "_"
     plain = f"_{plain}" if RESERVED.fullmatch(plain) else plain
     unique, count = plain, 1
@@ -88,12 +90,14 @@ def grouped(rows, name):
 
 
 def summary(rows, chosen):
-    """Counts by exercise, named mistakes from the most frequent on, and wrong answers that several students share."""
-    say = {(exercise.number, mistake.name): mistake.say for exercise in chosen for mistake in exercise.mistakes}
+    """Returns counts by exercise, known mistakes by frequency, and other wrong answers that several students share."""
+    explanations = {(exercise.number, mistake.name): mistake.explanation
+                    for exercise in chosen for mistake in exercise.mistakes}
     counts = {name: {status: sum(row.status == status for row in own) for status in STATUS}
               for name, own in grouped(rows, "exercise").items()}
-    found = collections.Counter((row.exercise, row.number, name) for row in rows for name in named(row))
-    mistakes = [{"mistake": name, "exercise": exercise, "count": count, "say": say.get((number, name), "")}
+    found = collections.Counter((row.exercise, row.number, name) for row in rows for name in mistakes_of(row))
+    mistakes = [{"mistake": name, "exercise": exercise, "count": count,
+                 "say": explanations.get((number, name), "")}
                 for (exercise, number, name), count in sorted(found.items(), key=lambda item: (-item[1], item[0]))]
     shared = collections.defaultdict(list)
     for row in rows:
@@ -101,35 +105,56 @@ def summary(rows, chosen):
             shared[row.exercise, row.answer].append(row)
     clusters = [{"exercise": own[0].exercise, "students": [row.student for row in own], "note": own[0].note}
                 for own in shared.values() if len(own) > 1]
-    looks = [f"{row.student} {row.exercise}" for row in rows if LOOK in row.note]
+    looks = [f"{row.student} {row.exercise}" for row in rows if LOOK_AT in row.note]
     return {"exercises": counts, "mistakes": mistakes, "to_look_at": looks,
             "clusters": sorted(clusters, key=lambda cluster: (-len(cluster["students"]), cluster["exercise"]))}
 
 
-def named(row):
-    """The mistakes of a row, each once; explanations between which nothing decides count as one."""
-    return dict.fromkeys(row.mistakes[0].split(" and ")) if len(row.mistakes) == 1 else list(
-        filter(None, [" or ".join(row.mistakes)]))
+def mistakes_of(row):
+    """Returns the names of a row's known mistakes. Several possible explanations count as one mistake, "A or B"."""
+    if len(row.mistakes) == 1:
+        return list(dict.fromkeys(row.mistakes[0].split(" and ")))
+    return [" or ".join(row.mistakes)] if row.mistakes else []
 
 
-def in_words(summary):
-    """The summary as lines."""
-    statuses = [status for status in STATUS if any(counts[status] for counts in summary["exercises"].values())]
-    width = max(map(len, summary["exercises"]), default=0)
-    yield f"{'exercise':<{width}}" + "".join(f"{status:>9}" for status in statuses)
-    for name, counts in summary["exercises"].items():
-        yield f"{name:<{width}}" + "".join(f"{counts[status] or '':>9}" for status in statuses)
+def summary_lines(summary, width=100):
+    """Yields the summary as lines of at most `width` columns."""
+    def wrapped(text, indent="", hanging="    "):
+        return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent + hanging,
+                             break_on_hyphens=False)
+
+    yield from counts_table(summary["exercises"], width)
     if summary["mistakes"]:
-        yield from ("", "What to teach again, the most frequent first:")
+        yield from ("", "What to teach again, most frequent mistakes first:")
     for entry in summary["mistakes"][:10]:
         yield f"  {entry['count']:>3} x {entry['mistake']} in {entry['exercise']}"
         if entry["say"]:
-            yield f"        {entry['say']}"
+            yield from wrapped(entry["say"], "        ", "")
     if summary["clusters"]:
-        yield from ("", "Wrong answers that the catalogue does not know, shared by several students:")
+        yield from ("", "Wrong answers that several students share and no known mistake explains:")
     for cluster in summary["clusters"][:10]:
-        names = ", ".join(cluster["students"][:8]) + ", ..." * (len(cluster["students"]) > 8)
-        yield f"  {len(cluster['students']):>3} x {cluster['exercise']} ({names}): {cluster['note']}"
+        count = len(cluster["students"])
+        yield from wrapped(f"{count:>3} x {cluster['exercise']} ({shortened(cluster['students'], 8)}): "
+                           f"{cluster['note']}", "  ")
     if summary["to_look_at"]:
-        yield from ("", f"For you to look at, the reason is in the note: {', '.join(summary['to_look_at'][:20])}"
-                    + ", ..." * (len(summary["to_look_at"]) > 20))
+        yield ""
+        yield from wrapped("For you to look at (the table's note says why): "
+                           + shortened(summary["to_look_at"], 20))
+
+
+def counts_table(exercises, width):
+    """Yields a table of how often each status occurs, with shortened names of exercises where it would be too wide."""
+    statuses = [status for status in STATUS if any(counts[status] for counts in exercises.values())]
+    columns = "".join(f"  {status}" for status in statuses)
+    room = max(16, width - len(columns))
+    names = {name: name if len(name) <= room else name[:room - 1] + "…" for name in exercises}
+    first = max(map(len, ["exercise", *names.values()]))
+    yield f"{'exercise':<{first}}{columns}"
+    for name, counts in exercises.items():
+        yield (f"{names[name]:<{first}}"
+               + "".join(f"  {counts[status] or '':>{len(status)}}" for status in statuses)).rstrip()
+
+
+def shortened(items, most):
+    """Joins the first `most` items with commas."""
+    return ", ".join(items[:most]) + (", ..." if len(items) > most else "")

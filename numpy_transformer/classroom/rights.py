@@ -1,4 +1,4 @@
-"""Who runs the students' programs where the grader is root, and what they can see of it where they are one user."""
+"""Drops privileges before student code runs, and hides the grader from it if both belong to the same user."""
 
 import contextlib
 import ctypes
@@ -12,7 +12,7 @@ import numpy as np
 
 from . import worker
 
-APART = 14                                      # ids below nobody's own (65534) that systems leave unused
+UNUSED_IDS = 14                                 # user ids that systems leave unused, from nobody's (65534) down
 
 
 def is_root():
@@ -20,9 +20,10 @@ def is_root():
 
 
 def users(count):
-    """The ids of `count` users who run students' programs: None is whoever runs this.
+    """Returns `count` user ids for running students' programs; None stands for the current user.
 
-    root takes nobody, and unused ids below, so that programs at the same time are strangers to each other.
+    As root, these are nobody and unused ids below it, so that programs that run at the same time cannot affect each
+    other. If those users cannot run Python, the programs run as root, and `warnings` says so.
     """
     if not is_root():
         return [None] * count
@@ -31,16 +32,20 @@ def users(count):
         nobody = pwd.getpwnam("nobody").pw_uid
     except KeyError:
         return [None] * count
-    several = [nobody - i % APART for i in range(count)] if sys.platform == "linux" else [nobody] * count
-    return next((ids for ids in (several, [nobody] * count) if all(map(can_run, set(ids)))), [None] * count)
+    only_nobody = [nobody] * count
+    separate = [nobody - i % UNUSED_IDS for i in range(count)] if sys.platform == "linux" else only_nobody
+    for ids in (separate, only_nobody):
+        if all(map(can_run, set(ids))):
+            return ids
+    return [None] * count
 
 
 def can_run(user):
-    """Whether Python, NumPy and the worker can be read by this user, who may own a temporary folder."""
+    """Returns True if this user can own a temporary folder and can read Python, NumPy and the worker."""
     code = "import sys; open(sys.argv[1]).close(); sys.path.append(sys.argv[2]); import numpy"
     with tempfile.TemporaryDirectory() as folder:
         os.chown(folder, user, user)
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
+        with contextlib.suppress(OSError, subprocess.SubprocessError):      # cannot be started as that user: False
             command = [sys.executable, "-I", "-B", "-c", code, worker.__file__, Path(np.__file__).parents[1]]
             return subprocess.run(command, cwd=folder, env={"OPENBLAS_NUM_THREADS": "1"}, timeout=60, user=user,
                                   group=user, extra_groups=[], capture_output=True).returncode == 0
@@ -49,7 +54,7 @@ def can_run(user):
 
 @contextlib.contextmanager
 def private():
-    """While entered, other programs of the same user cannot read this process's memory and environment (Linux)."""
+    """Keeps other programs of the same user from reading this process's memory and environment (Linux only)."""
     prctl = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
     before = prctl(3, 0, 0, 0, 0) if prctl else 0           # PR_GET_DUMPABLE
     if prctl:
@@ -62,11 +67,11 @@ def private():
 
 
 def warnings(ids):
-    """Sentences on what does not protect here."""
+    """Yields sentences about protection that is missing on this system."""
     if is_root() and ids[0] is None:
-        yield ("students' programs run as root: Python lies where the user nobody cannot read it; "
-               "grade as an ordinary user, or in a container")
+        yield ("students' programs run as root, because the user nobody cannot read the Python installation; grade as "
+               "an ordinary user or in a container")
     if os.name == "nt":
-        yield "this system limits neither memory nor processor time nor files: only the time limit holds"
+        yield "only the time limit works on this system: memory, processor time and files are not limited"
     if sys.platform == "darwin":
-        yield "this system does not limit memory: only the limits on time and files hold"
+        yield "memory is not limited on this system; the limits on time and files work"

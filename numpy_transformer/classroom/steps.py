@@ -1,4 +1,4 @@
-"""A lesson, cell by cell: straight through, or with a pause at each in a terminal."""
+"""Runs a lesson cell by cell, either straight through or with a pause at each cell in a terminal."""
 
 import argparse
 import code
@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import sys
+import textwrap
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,12 @@ from types import FunctionType, ModuleType
 import numpy as np
 
 from ..module import Module
-from . import lesson
+from . import helpers
+from .helpers import terminal_width
 
-KEYS = "[Enter] {}  p EXPR print  v variables  r run again  i Python  c to the end  q quit: "
+KEYS = ("[Enter] {}", "p EXPR print", "v variables", "r run again", "i Python", "c run to the end", "q quit: ")
+VERBATIM = re.compile(r"#|\||```|    ")         # lines of prose that are never wrapped: headings, tables and code
+ITEM = re.compile(r"(?:[-*]|\d+\.) +")           # the start of a list item
 
 
 @dataclass
@@ -32,9 +36,22 @@ class Cell:
         """The text of a markdown cell; None for code."""
         return re.sub(r"^# ?", "", self.text, flags=re.M) if self.title == "[markdown]" else None
 
+    @property
+    def headings(self):
+        """The headings of a markdown cell, or the title of a code cell."""
+        if self.prose is not None:
+            return re.findall(r"^(?=#).*", self.prose, re.M)
+        return [self.title] if self.title else []
+
+    @property
+    def numbered_source(self):
+        """The source with line numbers of the file, without the answers to the questions."""
+        source = re.sub(r"^( *predict\(.*\", ).*\)$", r"\1...)", self.text, flags=re.M)
+        return "\n".join(f"{n:4}  {line}" for n, line in enumerate(source.splitlines(), self.line + 1))
+
 
 def cells(source):
-    """The cells of a script; what stands before the first mark is one without a title."""
+    """Returns the cells of a script. Any text before the first mark is a cell without a title."""
     lines = source.splitlines()
     starts = [n for n, line in enumerate(lines) if line.startswith("# %%")] + [len(lines)]
     if any(line.strip() for line in lines[:starts[0]]):
@@ -43,80 +60,89 @@ def cells(source):
             for n, end in zip(starts, starts[1:])]
 
 
-def wanted(arguments):
-    """Whether a lesson's arguments ask to step through it, and there is a terminal to ask in."""
-    parser = argparse.ArgumentParser(description="A lesson: it prints shapes and checks its own claims.")
-    parser.add_argument("--step", action="store_true", help="pause at each cell")
+def parse_arguments(arguments):
+    """Returns True if a lesson's arguments ask for --step and there is a terminal for it."""
+    parser = argparse.ArgumentParser(description="Run this lesson. It prints shapes, draws figures and checks its own "
+                                                 "claims.")
+    parser.add_argument("--step", action="store_true",
+                        help="pause at each cell: read it, inspect variables, answer its questions")
     step = parser.parse_args(arguments).step
     if step and not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
-        print("no terminal to pause in: the lesson runs straight through", file=sys.stderr)
+        print("--step needs a terminal; the lesson runs straight through", file=sys.stderr)
         return False
     return step
 
 
-def explain(kind, error, trace):
-    """Print what went wrong: a claim that does not hold is one line and its place, most others Python's traceback."""
+def print_error(kind, error, trace):
+    """Prints an error: one line for a claim that does not hold, and Python's traceback for most others."""
     if kind is AssertionError and str(error).startswith("claim does not hold"):
-        place = [frame for frame in traceback.extract_tb(trace) if lesson.NAME.fullmatch(Path(frame.filename).name)]
-        print(f"AssertionError: {error}", *(f"({Path(f.filename).name}, line {f.lineno})" for f in place[-1:]),
-              file=sys.stderr)
+        frames = [frame for frame in traceback.extract_tb(trace) if helpers.NAME.fullmatch(Path(frame.filename).name)]
+        place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+        print(f"AssertionError: {error}{place}", file=sys.stderr)
     elif kind is ValueError and str(error).startswith("pictures cannot be written"):
         print(error, file=sys.stderr)
-    elif kind is BrokenPipeError:               # the reader of our output has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     else:
         sys.__excepthook__(kind, error, trace)
 
 
-def through(path, step):
-    """Run the lesson, with a pause at each cell if step; its exit code: 1 behind an error, 130 after Ctrl-C."""
+def run_lesson(path, step):
+    """Runs a lesson and returns its exit code: 0, 1 after an error, or 130 after Ctrl-C.
+
+    Parameters:
+        path : path of the lesson's script
+        step : if True, pauses at each cell and answers keys
+    """
     if step:
-        with contextlib.suppress(ImportError):
-            import readline                     # noqa: F401  input() then knows arrow keys and a history
-    every, walk = cells(path.read_text(encoding="utf-8")), Walk(path, step)
-    lesson.running, lesson.ask = True, walk.ask if step else None
+        with contextlib.suppress(ImportError):  # without it, input() has no arrow keys and no history
+            import readline                     # noqa: F401
+    every, runner = cells(path.read_text(encoding="utf-8")), Runner(path, step)
+    helpers.ask = runner.ask if step else None
     try:
         for number, cell in enumerate(every, 1):
-            walk.show(cell, f"{number} of {len(every)}")
-            walk.run(cell)
-            if walk.failed and not step:
+            runner.show(cell, f"{number} of {len(every)}")
+            runner.run(cell)
+            if runner.failed and not step:
                 return 1
-            walk.pause(cell, "next" if number < len(every) else "end")
+            runner.pause(cell, "next" if number < len(every) else "end")
+        sys.stdout.flush()
+        return int(runner.failed)
     except (EOFError, KeyboardInterrupt) as stop:
         print(f"\nstopped at cell {number} of {len(every)}")
-        return 130 if isinstance(stop, KeyboardInterrupt) else int(walk.failed)
+        return 130 if isinstance(stop, KeyboardInterrupt) else int(runner.failed)
+    except BrokenPipeError:                     # whatever read the output has ended, such as `head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     finally:
-        lesson.running, lesson.ask = False, None
-    return int(walk.failed)
+        helpers.ask = None
 
 
-class Walk:
+class Runner:
     """Runs cells in one namespace, and answers keys between them."""
 
     def __init__(self, path, step):
         self.path, self.namespace = path, vars(sys.modules["__main__"])
-        self.namespace.update({"exit": leave, "quit": leave})       # of Python; its own would close the terminal
+        # Python's own exit and quit close standard input, and so the terminal.
+        self.namespace.update({"exit": leave, "quit": leave})
         self.step = self.pausing = step
         self.failed = False
 
     def ask(self, question):
-        """The reader's answer; None where nobody is asked any more."""
+        """Returns the reader's answer, or None once the lesson runs to its end without pauses."""
         return input(question) if self.pausing else None
 
     def show(self, cell, place):
-        if not self.pausing:                    # only the headings
-            headings = [cell.title] * bool(cell.title) if cell.prose is None else re.findall(r"^(?=#).*", cell.prose, re.M)
-            print(*(f"\n{heading}" for heading in headings), sep="", flush=True)
-            return
-        print(f"\n--- cell {place}" + f": {cell.title}" * (cell.prose is None) + "\n")
-        if cell.prose is not None:
-            print(cell.prose)
-        else:                                   # with the numbers of its lines in the file, and without the answers
-            source = re.sub(r"^( *predict\(.*\", ).*\)$", r"\1...)", cell.text, flags=re.M)
-            print("\n".join(f"{n:4}  {line}" for n, line in enumerate(source.splitlines(), cell.line + 1)), "\n")
+        """Prints a cell before it is run; only its headings if there are no pauses."""
+        if not self.pausing:
+            print(*(f"\n{heading}" for heading in cell.headings), sep="", flush=True)
+        elif cell.prose is not None:
+            print(f"\n--- cell {place}\n")
+            print(reflow(cell.prose))
+        else:
+            print(f"\n--- cell {place}: {cell.title}\n")
+            print(cell.numbered_source, "\n")
 
     def run(self, cell):
-        """Run a cell of code. An error is told, and the keys are asked for again."""
+        """Runs a cell of code. After an error, prints it and lets the reader inspect variables."""
         self.before = {name: value.bit_generator.state for name, value in self.namespace.items()
                        if isinstance(value, np.random.Generator)}
         if cell.prose is not None:
@@ -128,17 +154,17 @@ class Walk:
                 raise
             print("\ninterrupted; r runs the cell again")
             self.pausing = True
-        except EOFError:                        # Ctrl-D at a question
+        except (EOFError, BrokenPipeError):     # Ctrl-D at a question, or the end of whatever reads the output
             raise
         except Exception as error:
             trace = error.__traceback__.tb_next
-            explain(type(error), error.with_traceback(trace), trace)
+            print_error(type(error), error.with_traceback(trace), trace)
             self.failed, self.pausing = True, self.step
 
     def pause(self, cell, enter):
-        """Answer keys until one of them goes on. Raises EOFError for q."""
+        """Answers keys until one of them continues. Raises EOFError for q."""
         while self.pausing:
-            key = input(KEYS.format(enter)).strip()
+            key = input(prompt(enter)).strip()
             if key == "":
                 return
             if key == "c":
@@ -152,24 +178,24 @@ class Walk:
                     if not name.startswith("_") and not isinstance(value, (ModuleType, FunctionType, type)):
                         print(f"  {name:16} {outline(value)}")
             elif key == "r":
-                for name, state in self.before.items():     # the same numbers are drawn again
+                for name, state in self.before.items():     # so that the same numbers are drawn again
                     self.namespace[name].bit_generator.state = state
                 self.run(cell)
             elif key == "i":
-                with contextlib.suppress(SystemExit):
-                    code.interact("Python, with the lesson's variables; Ctrl-D leads back", local=self.namespace,
-                                  exitmsg="")
+                with contextlib.suppress(SystemExit):       # exit() returns to the lesson
+                    code.interact("Python with the lesson's variables; Ctrl-D returns to the lesson",
+                                  local=self.namespace, exitmsg="")
             else:
-                print(f"  {key!r} is none of these keys; p EXPR prints an expression, i opens Python")
+                print(f"  {key!r} is not one of these keys; p EXPR prints an expression, i opens Python")
 
     def print_value(self, expression):
         try:
             value = eval(expression, self.namespace)
             if isinstance(value, np.ndarray):
-                lesson.show(**{expression: value})
+                helpers.show(**{expression: value})
             elif value is not None:
                 print(f"  {value!r}")
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit) as error:            # of the expression that the reader typed
             print(f"  {type(error).__name__}: {error}")
 
 
@@ -177,12 +203,42 @@ def leave(code=None):
     raise SystemExit(code)
 
 
+def prompt(enter):
+    """Returns the keys on as few lines as fit the terminal."""
+    lines = [""]
+    for key in KEYS:
+        key = key.format(enter)
+        if lines[-1] and len(lines[-1]) + 2 + len(key) >= terminal_width():
+            lines.append("")
+        lines[-1] += f"  {key}" if lines[-1] else key
+    return "\n".join(lines)
+
+
+def reflow(prose):
+    """Returns the text of a markdown cell with its paragraphs and list items wrapped to the terminal's width."""
+    paragraphs = []
+    for paragraph in re.split(r"\n\s*\n", prose):
+        if not any(map(VERBATIM.match, paragraph.splitlines())):
+            items = re.split(f"^(?={ITEM.pattern})", paragraph, flags=re.M)
+            paragraph = "\n".join(wrap_item(item) for item in items if item.strip())
+        paragraphs.append(paragraph)
+    return "\n\n".join(paragraphs)
+
+
+def wrap_item(text):
+    """Wraps a paragraph or list item; the lines of an item align after its bullet or number."""
+    item = ITEM.match(text)
+    lines = " ".join(line.strip() for line in text.splitlines())
+    return textwrap.fill(lines, terminal_width(), subsequent_indent=" " * (item.end() if item else 0),
+                         break_long_words=False, break_on_hyphens=False)
+
+
 def outline(value):
-    """A line about a variable."""
+    """Returns one line about a variable."""
     if isinstance(value, np.ndarray):
         return f"{value.shape} {value.dtype}"
     if isinstance(value, Module):
         return f"{type(value).__name__}, {value.num_parameters():,} parameters"
-    with contextlib.suppress(Exception):        # a class of the reader's may have no text yet
+    with contextlib.suppress(Exception):        # a class that the reader is writing may fail in __str__
         return f"{type(value).__name__} {value!s}"[:70].splitlines()[0]
     return type(value).__name__

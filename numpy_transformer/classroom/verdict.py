@@ -1,4 +1,4 @@
-"""From what came back to a verdict: the stages in their fixed order, the first that fails, and what is said of it."""
+"""Judges what a submission returned: checks in a fixed order, the first one that fails, and its explanation."""
 
 import difflib
 import math
@@ -7,256 +7,305 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .comparison import close, compare_arrays, compare_shapes, unlike
 from .diagnosis import relations
 from .exercise import Observation, changed, same
 
-LISTS = "list", "tuple", "range", "MaskedArray", "matrix"        # NumPy could make arrays of these
-NO_ARRAYS = {"NoneType": "None; is a return missing?", "ndarray": "an array, but not one of real numbers"}
+SEQUENCES = "list", "tuple", "range", "MaskedArray", "matrix"       # types that NumPy can convert to arrays
+NOT_ARRAYS = {"NoneType": "None; is a return statement missing?", "ndarray": "an array, but not one of real numbers"}
 STATUS = ("pass", "fail", "todo", "error", "timeout", "memory", "missing")
 
 
 @dataclass
 class Verdict:
-    """One exercise of one student."""
+    """The result of one exercise of one student."""
 
     status: str
-    stage: str = ""                             # the first that failed
-    note: str = ""                              # one line
-    lines: tuple = ()                           # to the student
-    mistakes: tuple = ()                        # their names, where they are known
-    right: bool = False                         # all values are right
+    stage: str = ""                             # the first check that failed
+    note: str = ""                              # one line for the teacher's table
+    lines: tuple = ()                           # the explanation for the student
+    mistakes: tuple = ()                        # names of the known mistakes that explain the answer
+    right: bool = False                         # True if all values are correct
 
     @property
     def explained(self):
         return any(line.startswith("DIAGNOSIS") for line in self.lines)
 
     def points(self, most):
-        """All for a pass; half, rounded down, where values are right but an argument was changed or the like."""
-        return most if self.status == "pass" else most // 2 if self.right else 0
+        """Returns all points for a pass, and half of them, rounded down, if only the values are correct."""
+        if self.status == "pass":
+            return most
+        return most // 2 if self.right else 0
 
 
-def judge(library, run):
-    """The verdict on a Run of the cases of this library."""
-    stages = (loading, ending, raising, returning, shaping, valuing, keeping, repeating, narrowing)
+def judge(answer_key, run):
+    """Returns the Verdict on a Run of the answer key's cases."""
     with np.errstate(all="ignore"):
-        return next(filter(None, (stage(library, run) for stage in stages)), Verdict("pass", right=True))
+        for check in CHECKS:
+            verdict = check(answer_key, run)
+            if verdict:
+                return verdict
+    return Verdict("pass", right=True)
 
 
-def told(said, key, kind=str):
-    """What the child said under this key; what is of another kind than it should be counts as unsaid."""
-    return said[key] if isinstance(said.get(key), kind) else kind()
+def reported(report, key, kind=str):
+    """Returns an entry of a report, or an empty one if it is missing or has the wrong type."""
+    return report[key] if isinstance(report.get(key), kind) else kind()
 
 
-def loading(library, run):
-    exercise, said = library.exercise, run.said
-    if said.get("stage") == "import":
-        error = told(said, "error").replace("(submission.py, line", "(line")
-        status = "memory" if run.ended == "memory" else "todo" if error.startswith("NotImplementedError") else "error"
-        return Verdict(status, "import", f"cannot be loaded: {error}{remark(error)}")
-    if said.get("stage") == "name":
-        names = told(said, "names", list)
-        near = difflib.get_close_matches(exercise.name, names, 1)
-        hint = f"perhaps {near[0]}" if near else f"it defines {', '.join(names)[:200] or 'nothing'}"
-        return Verdict("error", "name", f"the file defines no function or class {exercise.name} ({hint}); keep the name of "
-                                        "the skeleton")
-    if said.get("stage") == "arguments":
-        return Verdict("error", "arguments", f"{exercise.name} does not take the arguments of the skeleton: "
-                                             f"{told(said, 'error')}")
+def check_loading(answer_key, run):
+    name = answer_key.exercise.name
+    stage = run.report.get("stage")
+    if stage == "import":
+        error = reported(run.report, "error").replace("(submission.py, line", "(line")
+        status = "error"
+        if run.ended == "memory":
+            status = "memory"
+        elif error.startswith("NotImplementedError"):
+            status = "todo"
+        return Verdict(status, "import", f"The file cannot be loaded: {error}{remark(error)}")
+    if stage == "name":
+        names = reported(run.report, "names", list)
+        close = difflib.get_close_matches(name, names, 1)
+        hint = f"did you mean {close[0]}?" if close else f"it defines {', '.join(names)[:200] or 'nothing'}"
+        return Verdict("error", "name", f"The file defines no function or class {name} ({hint}). Keep the name that "
+                                        "the exercise gives.")
+    if stage == "arguments":
+        return Verdict("error", "arguments", f"{name} does not take the arguments that the exercise gives: "
+                                             f"{reported(run.report, 'error')}")
 
 
-def ending(library, run):
+def check_ending(answer_key, run):
     if run.ended == "timeout":
-        return Verdict("timeout", "time", f"stopped after {run.seconds:.3g} seconds; does a loop never end, or is it slow?")
+        return Verdict("timeout", "time", f"The program was stopped after {run.seconds:.3g} seconds. Does a loop "
+                                          "never end, or is the code very slow?")
     if run.ended == "memory":
-        return Verdict("memory", "memory", "took more memory than is allowed; what is large here need not be")
-    kinds = [case.said.get("kind") for case in run.cases]
+        return Verdict("memory", "memory", "The program used more memory than is allowed. No exercise needs large "
+                                           "arrays.")
+    kinds = [result.report.get("kind") for result in run.results]
     if "NotImplementedError" in kinds:
-        return Verdict("todo", "TODO", "not written yet: there is still a NotImplementedError")
-    silent = [i for i, case in enumerate(run.cases) if not case.said]
+        return Verdict("todo", "TODO", "Not written yet: the code still raises NotImplementedError.")
+    silent = [i for i, result in enumerate(run.results) if not result.report]
     if silent:
-        note = f"the program ended by itself (exit code {run.code}); leave out exit and the like"
-        return Verdict("error", "ended", note, (*place(library, silent[0]), note))
+        note = f"The program ended early (exit code {run.code}). Remove exit() and similar calls."
+        return Verdict("error", "ended", note, (*place(answer_key, silent[0]), note))
 
 
-def raising(library, run):
-    for i, came in enumerate(run.cases):
-        if "error" in came.said:
-            error = told(came.said, "error")
-            return diagnosed(library, run, "error", error + remark(error), place(library, i))
+def check_errors(answer_key, run):
+    for i, result in enumerate(run.results):
+        if "error" in result.report:
+            error = reported(result.report, "error")
+            return diagnosed(answer_key, run, "error", error + remark(error), place(answer_key, i))
 
 
-REMARKS = (("BdbQuit", "nobody can answer a breakpoint() while the checker runs: run your file by itself for that"),
-           ("EOFError", "nobody can answer an input() while the checker runs"),
+REMARKS = (("BdbQuit", "breakpoint() does not work while the checker runs; run your file by itself to use it"),
+           ("EOFError", "input() does not work while the checker runs"),
            ("File too large", "it prints or writes too much"), ("null bytes", "save the file as UTF-8"))
 
 
 def remark(error):
-    """What the text of an error does not tell."""
+    """Returns an explanation of an error whose own message does not help, or ""."""
     return next((f"; {words}" for part, words in REMARKS if part in error), "")
 
 
-def returning(library, run):
-    names = library.exercise.outputs
-    for came in run.cases:
-        kinds = told(came.said, "kinds", list)
-        if len(kinds) != len(names) or len(came.outputs) != len(names):
-            what = NO_ARRAYS["NoneType"] if kinds == ["NoneType"] else f"({', '.join(kinds)})"
-            what = "a list; return a tuple: return a, b" if kinds == ["list"] else what
-            if library.exercise.is_class:
-                return Verdict("fail", "type", f"the calls' results and the gradients should be {wanted(names)}, but there "
-                               f"came {len(kinds)} values; does each method return what its text says?")
-            return Verdict("fail", "type", f"should return {wanted(names)}, but returned {what}")
-        for w, kind, name in zip(came.outputs, kinds, names):
-            if kind in LISTS and library.exercise.parameters or w is None:
-                what = NO_ARRAYS.get(kind, f"a {kind}; return "
-                                           + ("a NumPy array" if library.exercise.parameters else "a number or an array"))
-                return Verdict("fail", "type", f"{name} is {what}")
-        for w, r, name in zip(came.outputs, library.expected[0].outputs if library.expected else (), names):
-            if w.size and unlike(w.dtype, r.dtype) and (r.dtype == bool or library.exercise.parameters):
-                return diagnosed(library, run, "type", f"{name} is an array of {w.dtype}; expected {r.dtype}")
+def check_types(answer_key, run):
+    exercise = answer_key.exercise
+    names = exercise.outputs
+    for result in run.results:
+        kinds = reported(result.report, "kinds", list)
+        if len(kinds) != len(names) or len(result.outputs) != len(names):
+            return Verdict("fail", "type", wrong_count(exercise, kinds))
+        for wrong, kind, name in zip(result.outputs, kinds, names):
+            if wrong is None or kind in SEQUENCES and exercise.parameters:
+                return Verdict("fail", "type", f"{name} is {wrong_type(exercise, kind)}")
+        for wrong, right, name in zip(result.outputs, first_expected(answer_key), names):
+            matters = right.dtype == bool or exercise.parameters
+            if wrong.size and matters and unlike(wrong.dtype, right.dtype):
+                note = f"{name} is an array of {wrong.dtype}; expected {right.dtype}"
+                return diagnosed(answer_key, run, "type", note)
 
 
-def unlike(dtype, right):
-    """Whether it is no boolean, or no whole number, where one is wanted; any number will do for a float."""
-    return right.kind in "bi" and dtype.kind not in {"b": "b", "i": "iu"}[right.kind]
+def first_expected(answer_key):
+    return answer_key.expected[0].outputs if answer_key.expected else ()
 
 
-def place(library, i):
-    """Which case it was, a line; none for questions."""
-    case = library.cases[i]
-    where = {"": f"case {i + 1} of {len(library.main)}", "again": "the first case again",
-             "float32": "the first case in float32"}[case.role]
-    return (f"{where}, {library.exercise.described(case)}",) * (len(library.cases) > 1)
+def wrong_count(exercise, kinds):
+    """Describes results whose number is not that of the exercise's outputs."""
+    outputs = list_outputs(exercise.outputs)
+    if exercise.is_class:
+        return (f"The calls' results and the gradients should be {outputs}, but there are {len(kinds)} values. Does "
+                "each method return what its docstring says?")
+    returned = f"({', '.join(kinds)})"
+    if kinds == ["NoneType"]:
+        returned = NOT_ARRAYS["NoneType"]
+    elif kinds == ["list"]:
+        returned = "a list; return a tuple: return a, b"
+    return f"{exercise.name} should return {outputs}, but returned {returned}"
 
 
-def wanted(names):
+def wrong_type(exercise, kind):
+    """Describes an output that is not an array of real numbers."""
+    wanted = "a NumPy array" if exercise.parameters else "a number or an array"
+    return NOT_ARRAYS.get(kind, f"a {kind}; return {wanted}")
+
+
+def list_outputs(names):
     return names[0] if len(names) == 1 else f"{len(names)} values, ({', '.join(names)})"
 
 
-def shaping(library, run):
-    if library.exercise.judge:
+def place(answer_key, i):
+    """Returns a tuple with a line that describes case i; an empty tuple for questions, which have a single case."""
+    if len(answer_key.cases) == 1:
+        return ()
+    case = answer_key.cases[i]
+    which = {"": f"Case {i + 1} of {len(answer_key.main_cases)}", "again": "The first case again",
+             "float32": "The first case in float32"}[case.role]
+    return (f"{which}, {answer_key.exercise.describe(case)}",)
+
+
+def check_shapes(answer_key, run):
+    exercise = answer_key.exercise
+    if exercise.judge:
         return
-    for i, (came, right) in enumerate(zip(run.cases, library.expected)):
-        for name, w, r in zip(library.exercise.outputs, came.outputs, right.outputs):
-            if w.shape != r.shape:
-                note = f"{name} has shape {w.shape}, expected {r.shape}{misshaped(w.shape, r.shape)}"
-                if r.dtype.kind == "i" and max(w.size, r.size) <= 12 and library.exercise.parameters:
-                    note += f"; yours {w.tolist()}, expected {r.tolist()}"
-                return diagnosed(library, run, "shape", note, place(library, i))
+    for i, (result, expected) in enumerate(zip(run.results, answer_key.expected)):
+        for name, wrong, right in zip(exercise.outputs, result.outputs, expected.outputs):
+            if wrong.shape != right.shape:
+                difference = compare_shapes(wrong.shape, right.shape)
+                note = f"{name} has shape {wrong.shape}, expected {right.shape}; {difference}"
+                short = right.dtype.kind == "i" and max(wrong.size, right.size) <= 12
+                if short and exercise.parameters:
+                    note += f"; yours {wrong.tolist()}, expected {right.tolist()}"
+                return diagnosed(answer_key, run, "shape", note, place(answer_key, i))
 
 
-def misshaped(shape, right):
-    if [n for n in shape if n > 1] == [n for n in right if n > 1]:
-        return "; they differ in axes of size 1"
-    if len(shape) > len(right):
-        return "; more axes than expected: is a sum missing?"
-    if len(shape) < len(right):
-        return "; fewer axes than expected: was one summed that should stay?"
-    if sorted(shape) == sorted(right):
-        return "; it looks transposed"
-    wrong = [str(axis) for axis, (n, m) in enumerate(zip(shape, right)) if n != m]
-    return f"; wrong along axis {', '.join(wrong)}"
-
-
-def valuing(library, run):
-    if library.exercise.judge:
-        complaint = library.exercise.judge(*run.cases[0].outputs)
-        return diagnosed(library, run, "values", complaint) if complaint else None
-    for finite in (True, False):                # what is not finite is said first
-        for i, (came, right) in enumerate(zip(run.cases, library.expected)):
-            for j, name in enumerate(library.exercise.outputs):
-                w, r = np.asarray(came.outputs[j], float), np.asarray(right.outputs[j], float)
-                wrong = np.isfinite(r) & ~np.isfinite(w) if finite else ~close(came.outputs[j], r, right.outputs)
+def check_values(answer_key, run):
+    exercise = answer_key.exercise
+    if exercise.judge:
+        complaint = exercise.judge(*run.results[0].outputs)
+        return diagnosed(answer_key, run, "values", complaint) if complaint else None
+    for stage in ("finite", "values"):          # report NaN and infinity first
+        for i, (result, expected) in enumerate(zip(run.results, answer_key.expected)):
+            for j, name in enumerate(exercise.outputs):
+                yours, right = np.asarray(result.outputs[j], float), np.asarray(expected.outputs[j], float)
+                if stage == "finite":
+                    wrong = np.isfinite(right) & ~np.isfinite(yours)
+                else:
+                    wrong = ~close(result.outputs[j], right, expected.outputs)
                 if wrong.any():
-                    return differing(library, run, i, name, w, r, wrong, "finite" if finite else "values")
+                    return differing(answer_key, run, i, name, yours, right, wrong, stage)
 
 
-def close(w, r, others, single=False):
-    """Which entries are right: rtol 1e-7 and 1e-9 of the largest entry, in float32 1e-4 and 1e-5."""
-    rtol, atol = (1e-4, 1e-5) if single or w.dtype == np.float32 else (1e-7, 1e-9)
-    largest = max((np.max(abs(other), initial=0, where=np.isfinite(other)) for other in map(np.asarray, others)))
-    scale = np.max(abs(r), initial=0, where=np.isfinite(r))
-    scale = largest if scale < 1e-9 * largest else scale
-    with np.errstate(invalid="ignore"):
-        return (abs(w - r) <= rtol * abs(r) + atol * scale) | (w == r) | (np.isnan(w) & np.isnan(r))
+def differing(answer_key, run, i, name, yours, right, wrong, stage):
+    """Returns the Verdict on output `name` of case i, whose entries are wrong where `wrong` is True."""
+    if not answer_key.exercise.parameters:      # a question: do not give the answer away
+        value = f"{yours + 0.0:.6g}" if yours.ndim == 0 else yours.tolist()
+        return diagnosed(answer_key, run, stage, f"{name} is wrong", lines=(f"{name}: yours is {value}",))
+    error = np.where(wrong, np.nan_to_num(abs(yours - right), nan=np.inf), -1)
+    index = tuple(map(int, np.unravel_index(np.argmax(error), right.shape)))
+    entry = f"{name}{list(index)}" if index else name
+    note = f"{entry} is {yours[index]:.6g}, expected {right[index]:.6g}"
+    worst = f"{name}, worst entry {list(index)}" if index else name
+    lines = [f"{worst}: yours {yours[index]:.6g}, expected {right[index]:.6g}"]
+    lines += [f"{name}, whole array: {distance}" for distance in compare_arrays(yours, right)]
+    lines += broken_invariants(answer_key, run, i)
+    return diagnosed(answer_key, run, stage, note, place(answer_key, i), lines)
 
 
-def differing(library, run, i, name, w, r, wrong, stage):
-    error = np.where(wrong, np.nan_to_num(abs(w - r), nan=np.inf), -1)
-    index = tuple(map(int, np.unravel_index(np.argmax(error), r.shape)))
-    relative = np.linalg.norm(w - r) / np.linalg.norm(r) if r.any() else np.inf
-    cosine = np.vdot(w, r) / (np.linalg.norm(w) * np.linalg.norm(r)) if w.any() and r.any() else np.nan
-    if not library.exercise.parameters:         # a question: the answer stays untold
-        return diagnosed(library, run, stage, f"{name} is wrong", lines=(f"{name}: yours is {w + 0.0:.6g}" if w.ndim == 0 else
-                                                                          f"{name}: yours is {w.tolist()}",))
-    note = f"{name}{list(index) if index else ''} is {w[index]:.6g}, expected {r[index]:.6g}"
-    lines = [f"{name}{', worst entry ' + str(list(index)) if index else ''}:  yours {w[index]:.6g}   "
-             f"expected {r[index]:.6g}"
-             + f"      relative error {relative:.1e}, cosine {cosine:.2f}" * bool(r.size > 1 and np.isfinite(relative * cosine))]
-    case = library.main[i]
-    for sentence, measure in library.exercise.invariants:
+def broken_invariants(answer_key, run, i):
+    """Returns a sentence for each invariant of the exercise that the outputs of case i break."""
+    found = []
+    for sentence, measure in answer_key.exercise.invariants:
         try:
-            size = float(np.max(abs(measure(case.inputs, run.cases[i].outputs)), initial=0))
-        except Exception:                       # it was made for right answers
+            size = float(np.max(abs(measure(answer_key.main_cases[i].inputs, run.results[i].outputs)), initial=0))
+        except Exception:                       # an invariant is written for correct answers and may fail on others
             continue
         if 1e-6 < size < math.inf:
-            lines.append(f"{sentence}; yours are off by up to {size:.2g}")
-    return diagnosed(library, run, stage, note, place(library, i), lines)
-
-
-def answers(library, run):
-    """What came back in the main cases, as Observations."""
-    found = []
-    for case, came in zip(library.main, run.cases):
-        whole = len(came.outputs) == len(library.exercise.outputs) and not any(y is None for y in came.outputs)
-        error = re.sub(r" \(line \d+: .*\)$", "", told(came.said, "error") or "-" * (not whole))
-        found.append(Observation(error=error) if error else
-                     Observation(tuple(came.outputs), "", changed(case.arrays(), came.after)))
+            found.append(f"{sentence}; yours are off by up to {size:.2g}")
     return found
 
 
-def diagnosed(library, run, stage, note, where=(), lines=None, right=False):
-    """The verdict of a stage: where it was, what was seen there (the note if nothing else), and the diagnosis."""
-    came = answers(library, run)
-    named = library.named(came)
-    more = named_lines(named, len(came)) if named else [
-        f"DIAGNOSIS {sentence}." for sentence in relations(library, came) * bool(library.exercise.parameters)]
-    return Verdict("error" if stage == "error" else "fail", stage, note, (*where, *(lines or [note]), *more),
-                   tuple(" and ".join(mistake.name for mistake in mistakes) for mistakes in named), right)
+def answers(answer_key, run):
+    """Returns what the program did in the main cases, as Observations."""
+    found = []
+    for case, result in zip(answer_key.main_cases, run.results):
+        expected_count = len(answer_key.exercise.outputs)
+        complete = len(result.outputs) == expected_count and all(y is not None for y in result.outputs)
+        error = re.sub(r" \(line \d+: .*\)$", "", reported(result.report, "error"))
+        if not error and not complete:
+            error = "incomplete"
+        if error:
+            found.append(Observation(error=error))
+        else:
+            found.append(Observation(tuple(result.outputs), "", changed(case.arrays(), result.after)))
+    return found
 
 
-def named_lines(named, count):
-    """Which mistakes they are, and what is said of each."""
-    said = dict.fromkeys(mistake for mistakes in named for mistake in mistakes)
-    names = " or ".join(" and ".join(mistake.name for mistake in mistakes) for mistakes in named)
-    gives = "either of these gives" if len(named) > 1 else "these give together" if len(said) > 1 else "this mistake gives"
-    return [f"DIAGNOSIS [{names}]" + f" In all {count} cases your answer is the one that {gives}:" * (count > 1),
-            *(f"{mistake.name}: " * (len(said) > 1) + mistake.say for mistake in said)]
+def diagnosed(answer_key, run, stage, note, where=(), lines=None, right=False):
+    """Returns the Verdict of a failed check, with known mistakes or relations that explain the answer.
+
+    Parameters:
+        where : lines that describe the case
+        lines : lines that describe what was found there; None: only the note
+    """
+    found = answers(answer_key, run)
+    identified = answer_key.identify(found)
+    if identified:
+        explanation = explain_mistakes(identified, len(found))
+    elif answer_key.exercise.parameters:
+        explanation = [f"DIAGNOSIS {sentence}." for sentence in relations(answer_key, found)]
+    else:                                       # a question: a relation would give the answer away
+        explanation = []
+    names = tuple(" and ".join(mistake.name for mistake in mistakes) for mistakes in identified)
+    status = "error" if stage == "error" else "fail"
+    return Verdict(status, stage, note, (*where, *(lines or [note]), *explanation), names, right)
 
 
-def keeping(library, run):
-    for case, came in zip(library.cases, run.cases):
-        for i in changed(case.arrays(), came.after):
-            note = (f"the values are right, but {library.exercise.labels(case)[i]} was changed in place; "
-                    "leave arguments as they are")
-            return diagnosed(library, run, "arguments changed", note, right=True)
+def explain_mistakes(identified, cases):
+    """Returns lines that name the known mistakes that an answer matches, and explain each of them."""
+    mistakes = dict.fromkeys(mistake for combination in identified for mistake in combination)
+    names = " or ".join(" and ".join(mistake.name for mistake in combination) for combination in identified)
+    if len(identified) > 1:
+        which = "either of these known mistakes"
+    elif len(mistakes) > 1:
+        which = "these known mistakes together"
+    else:
+        which = "this known mistake"
+    where = f"In all {cases} cases your" if cases > 1 else "Your"
+    lines = [f"DIAGNOSIS [{names}] {where} answer matches {which}:"]
+    for mistake in mistakes:
+        name = f"{mistake.name}: " if len(mistakes) > 1 else ""
+        lines.append(name + mistake.explanation)
+    return lines
 
 
-def repeating(library, run):
-    for case, came in zip(library.cases, run.cases):
-        if case.role == "again" and not all(map(same, came.outputs, run.cases[0].outputs)):
-            return Verdict("fail", "repeated", "the second call with the same arguments gave another answer; "
-                           "nothing may be kept between calls, and nothing drawn", right=True)
+def check_arguments_unchanged(answer_key, run):
+    for case, result in zip(answer_key.cases, run.results):
+        for i in changed(case.arrays(), result.after):
+            note = (f"The values are correct, but {answer_key.exercise.labels(case)[i]} was changed in place. Do not "
+                    "modify the arguments.")
+            return diagnosed(answer_key, run, "arguments changed", note, right=True)
 
 
-def narrowing(library, run):
-    for case, came in zip(library.cases, run.cases):
-        if case.role == "float32":
-            right = library.expected[0]
-            for name, w, r in zip(library.exercise.outputs, came.outputs, right.outputs):
-                if w.shape != r.shape or not close(w, np.asarray(r, float), right.outputs, single=True).all():
-                    return Verdict("fail", "float32", f"{name} is right in float64 and wrong in float32", right=True)
-                if r.ndim and r.dtype == np.float64 and w.dtype != np.float32:
-                    return Verdict("fail", "float32", f"{name} is {w.dtype} for float32 arguments: np.zeros(shape), "
-                                   "np.arange(n), np.sqrt(number), or a mask or its sum in a division make it so; "
-                                   "np.zeros_like, math.sqrt, int(...) and .astype(x.dtype) do not", right=True)
+def check_second_call(answer_key, run):
+    for case, result in zip(answer_key.cases, run.results):
+        if case.role == "again" and not all(map(same, result.outputs, run.results[0].outputs)):
+            return Verdict("fail", "repeated", "A second call with the same arguments gave a different result. Do not "
+                           "keep values between calls, and do not draw random numbers.", right=True)
+
+
+def check_float32(answer_key, run):
+    for case, result in zip(answer_key.cases, run.results):
+        if case.role != "float32":
+            continue
+        expected = answer_key.expected[0].outputs
+        for name, yours, right in zip(answer_key.exercise.outputs, result.outputs, expected):
+            if yours.shape != right.shape or not close(yours, np.asarray(right, float), expected, single=True).all():
+                return Verdict("fail", "float32", f"{name} is correct in float64 but wrong in float32.", right=True)
+            if right.ndim and right.dtype == np.float64 and yours.dtype != np.float32:
+                return Verdict("fail", "float32", f"{name} is {yours.dtype} for float32 arguments. np.zeros(shape), "
+                               "np.arange(n), np.sqrt(number), and dividing by a mask or its sum give float64. "
+                               "np.zeros_like, math.sqrt, int(...) and .astype(x.dtype) keep float32.", right=True)
+
+
+CHECKS = (check_loading, check_ending, check_errors, check_types, check_shapes, check_values, check_arguments_unchanged,
+          check_second_call, check_float32)

@@ -1,4 +1,4 @@
-"""A student's folder: the files to fill in, and what has been reached in it. Progress is never an input to grading."""
+"""A student's folder: the files to fill in, and the progress. Grading never reads the progress."""
 
 import contextlib
 import itertools
@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from .diagnosis import Library
+from .diagnosis import AnswerKey
 from .exercises import exercises
 from .isolation import run
 from .numbers import FORMER
@@ -18,23 +18,25 @@ PROGRESS = ".progress.json"
 class Workbook:
     """One folder with exercise files.
 
-    Raises: ValueError if the folder holds none and none is asked for.
+    Parameters:
+        folder : path; None: the current folder, or my-exercises or exercises inside it
+    Raises: ValueError if the folder contains no exercises.
     """
 
     def __init__(self, folder=None):
         self.folder = (Path(folder) if folder is not None else self.find()).resolve()
         if not any(self.path(exercise).is_file() for exercise in exercises().values()):
-            raise ValueError(f"there are no exercises in {self.folder}; copy them there with "
+            raise ValueError(f"there are no exercises in {self.folder}; create them with "
                              f"numpy-transformer exercise start {self.folder}")
 
     @staticmethod
     def find():
-        """The current folder if there are exercises in it, else my-exercises or exercises below it."""
+        """Returns the current folder if it contains exercises, else my-exercises or exercises inside it."""
         for folder in (Path(), Path("my-exercises"), Path("exercises")):
             if any(folder.glob("ex[0-9][0-9]_*.py")):
                 return folder
-        raise ValueError("there are no exercises here; copy them into a folder of your own with "
-                         "numpy-transformer exercise start FOLDER, and go there or name it with --folder")
+        raise ValueError("there are no exercises here; create them with numpy-transformer exercise start FOLDER, then "
+                         "change to that folder or name it with --folder")
 
     def path(self, exercise):
         """The student's file; one that still has its former name if there is no other."""
@@ -42,19 +44,19 @@ class Workbook:
         return former if former.is_file() and not path.exists() else path
 
     def progress(self):
-        """{number: {"status": ..., "hints": ...}}; what cannot be read counts as nothing."""
+        """Returns {number: {"status": ..., "hints": ...}}, or {} if there is no readable progress file."""
         try:
             found = json.loads((self.folder / PROGRESS).read_text(encoding="utf-8"))
             return {FORMER.get(number, number): entry for number, entry in found.items() if isinstance(entry, dict)}
         except (OSError, ValueError, AttributeError):
             return {}
 
-    def note(self, exercise, **changes):
-        """Keep it in the folder, if one may write there."""
+    def save_progress(self, exercise, **changes):
+        """Saves these entries in the folder, if it can be written to."""
         progress = self.progress()
         progress[exercise.number] = {**progress.get(exercise.number, {}), **changes}
         temporary = self.folder / f"{PROGRESS}.tmp"
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):      # the caller sees that `passed` stays False and tells the student
             temporary.write_text(json.dumps(progress, indent=1, sort_keys=True), encoding="utf-8")
             os.replace(temporary, self.folder / PROGRESS)
 
@@ -62,40 +64,40 @@ class Workbook:
         return self.progress().get(exercise.number, {}).get("status") == "pass"
 
     def hints(self, exercise):
-        """How many hints have been told, 0 to 3."""
-        told = self.progress().get(exercise.number, {}).get("hints")
-        return min(max(told, 0), 3) if isinstance(told, int) else 0
+        """Returns the number of hints shown so far, 0 to 3."""
+        shown = self.progress().get(exercise.number, {}).get("hints")
+        return min(max(shown, 0), 3) if isinstance(shown, int) else 0
 
     def next(self):
-        """The first exercise with a file here that has not been passed; None if there is none."""
+        """Returns the first exercise with a file here that has not been passed, or None."""
         return next((exercise for exercise in exercises().values()
                      if self.path(exercise).is_file() and not self.passed(exercise)), None)
 
     def check(self, exercise, seed=0, seconds=10):
-        """Run the student's file and judge it; the verdict, the run and the library. Notes the status."""
+        """Runs and judges the student's file and saves the status. Returns the Verdict, the Run and the AnswerKey."""
         if not self.path(exercise).is_file():
-            raise ValueError(f"there is no {self.path(exercise)}; numpy-transformer exercise reset {exercise.number} "
-                             "puts a new one there")
-        library = Library(exercise, seed)
-        came = run(self.path(exercise), exercise, library.cases, seconds)
-        verdict = judge(library, came)
-        self.note(exercise, status=verdict.status)
-        return verdict, came, library
+            raise ValueError(f"there is no file {self.path(exercise)}; create it with numpy-transformer exercise reset "
+                             f"{exercise.number}")
+        answer_key = AnswerKey(exercise, seed)
+        result = run(self.path(exercise), exercise, answer_key.cases, seconds)
+        verdict = judge(answer_key, result)
+        self.save_progress(exercise, status=verdict.status)
+        return verdict, result, answer_key
 
     def reset(self, exercise):
-        """A new file for this exercise; what was there is kept as .bak (.bak1, ...), whose path is returned, or None."""
-        path, kept = self.path(exercise), None
+        """Writes a new file. Renames an edited one to .bak (.bak1, ...) and returns that path, else returns None."""
+        path, backup = self.path(exercise), None
         if path.exists() and path.read_bytes() != exercise.skeleton().encode():
             names = (path.with_name(f"{path.name}.bak{i or ''}") for i in itertools.count())
-            kept = next(name for name in names if not name.exists())
-            os.replace(path, kept)
+            backup = next(name for name in names if not name.exists())
+            os.replace(path, backup)
         path.write_text(exercise.skeleton(), encoding="utf-8")
-        self.note(exercise, status="todo")
-        return kept
+        self.save_progress(exercise, status="todo")
+        return backup
 
 
 def start(folder, chosen):
-    """Write the files of the chosen exercises into a folder, new or not; the paths written. Nothing is replaced."""
+    """Writes the files of the chosen exercises that are missing in a folder. Returns their paths."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     missing = [exercise for exercise in chosen if not (folder / exercise.file).exists()]

@@ -1,5 +1,6 @@
-"""numpy-transformer exercise: files to fill in, a checker that names mistakes, hints, solutions."""
+"""numpy-transformer exercise: files to fill in, a checker that explains mistakes, hints and solutions."""
 
+import re
 import textwrap
 import time
 from pathlib import Path
@@ -8,50 +9,71 @@ from ..classroom.exercises import choose_several, exercises
 from ..classroom.feedback import differences, feedback
 from ..classroom.workbook import Workbook, start
 from .parser import Formatter, Parser, number, whole_number
+from .terminal import columns, wrap
+
+FIXED_COLUMNS = 42                              # of the list, besides the title
+NUMBER = re.compile(r"(?:ex)?[0-9]{1,2}(?:[._][0-9])?")
 
 
 def add(commands):
-    parser = commands.add_parser("exercise", formatter_class=Formatter, help="exercises, checked as you go",
-                                 description="Fill in the files, check them, read which mistake it is.")
+    parser = commands.add_parser("exercise", formatter_class=Formatter, help="exercises that are checked as you go",
+                                 description="Create files to fill in, check them, and read what is wrong.")
     parser.add_argument("--traceback", action="store_true", help="show the Python traceback of an error")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
-    for name, run, text, several in (
-            ("list", show_list, "all exercises, and what is done", None),
-            ("start", start_folder, "copy the files to fill in into a folder of your own", "*"),
-            ("check", check, "check one, several or all; without a number the first that is not passed", "*"),
-            ("watch", watch, "check a file as often as it is saved", None),
-            ("hint", hint, "the next hint of an exercise, of three", 1),
-            ("reset", reset, "begin an exercise anew; what was there is kept as .bak", 1),
-            ("solution", solution, "the solution of an exercise, once it is passed", 1)):
-        action = actions.add_parser(name, formatter_class=Formatter, help=text,
-                                    description=text[0].upper() + text[1:] + ".")
-        action.set_defaults(run=run)
-        if name == "start":
-            action.add_argument("folder", metavar="FOLDER", help="new or not; files that are there stay as they are")
-        else:
-            action.add_argument("--folder", help="where the files are; else the current folder, my-exercises or "
-                                                 "exercises")
-        if several == 1:
-            action.add_argument("number", metavar="NN", help="number of an exercise, such as 05.2")
-        elif several:
-            action.add_argument("numbers", metavar="NN", nargs=several, default=[], help="numbers of exercises, such as 05.1 05.2, or of lessons, such as 05; "
-                                + ("all: every file in the folder" if name == "check" else "without any: all"))
-        if name in ("check", "watch"):
-            action.add_argument("--seed", type=whole_number(0), default=0, metavar="N",
-                                help="another one draws other arrays")
-            action.add_argument("--timeout", type=number(0.1), default=10.0, metavar="SECONDS", help="for one exercise")
-        if name == "watch":
-            action.add_argument("--every", type=number(0.05), default=0.5, metavar="SECONDS", help="between two looks")
-        if name == "hint":
-            action.add_argument("--all", action="store_true", help="tell all three")
-        if name == "solution":
-            action.add_argument("--give-up", action="store_true", help="show it before the exercise is passed")
+
+    add_action(actions, "list", show_list, "list all exercises and your progress")
+
+    action = add_action(actions, "start", start_folder, "create the files to fill in, in a folder of your own", False)
+    action.add_argument("folder", metavar="FOLDER", help="new or existing folder; existing files are not changed")
+    add_numbers(action, "without numbers: all exercises")
+
+    action = add_action(actions, "check", check, "check exercises")
+    add_numbers(action, "all: every file in the folder; without numbers: the first exercise that is not passed")
+    add_limits(action)
+
+    action = add_action(actions, "watch", watch, "check a file each time you save it")
+    add_limits(action)
+    action.add_argument("--every", type=number(0.05), default=0.5, metavar="SECONDS", help="time between two checks for saved files")
+
+    action = add_action(actions, "hint", hint, "show the next of an exercise's three hints")
+    add_number(action)
+    action.add_argument("--all", action="store_true", help="show all three hints")
+
+    action = add_action(actions, "reset", reset, "replace a file by a new one; your version is kept as .bak")
+    add_number(action)
+
+    action = add_action(actions, "solution", solution, "show the solution of an exercise that you have passed")
+    add_number(action)
+    action.add_argument("--give-up", action="store_true", help="show it before the exercise is passed")
 
 
-def chosen(arguments, every=()):
-    """The exercises that the numbers name, or `every`."""
+def add_action(actions, name, run, text, folder_option=True):
+    action = actions.add_parser(name, formatter_class=Formatter, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    action.set_defaults(run=run)
+    if folder_option:
+        action.add_argument("--folder", help="folder with your files (default: the current folder, or my-exercises or "
+                                             "exercises inside it)")
+    return action
+
+
+def add_number(action):
+    action.add_argument("number", metavar="NN.N", help="number of an exercise, such as 05.2")
+
+
+def add_numbers(action, otherwise):
+    action.add_argument("numbers", metavar="NN.N", nargs="*",
+                        help=f"numbers of exercises, such as 05.1 05.2, or of lessons, such as 05; {otherwise}")
+
+
+def add_limits(action):
+    action.add_argument("--seed", type=whole_number(0), default=0, metavar="N", help="seed of the arrays in the cases")
+    action.add_argument("--timeout", type=number(0.1), default=10.0, metavar="SECONDS", help="time limit per exercise")
+
+
+def chosen(arguments, all_of_them=()):
+    """Returns the exercises that the arguments name; `all_of_them` for the word all."""
     if arguments.numbers == ["all"]:
-        return every
+        return all_of_them
     texts = filter(None, ",".join(arguments.numbers).split(","))
     return list(dict.fromkeys(exercise for text in texts for exercise in choose_several(text)))
 
@@ -64,42 +86,57 @@ def choose_one(text):
     return found[0]
 
 
-def found(arguments):
-    """The student's folder; None if there is none, and none is named."""
+def find_workbook(arguments):
+    """Returns the student's folder, or None if there is none and --folder was not given."""
     try:
         return Workbook(arguments.folder)
     except ValueError:
         if arguments.folder is not None:
             raise
+        return None
 
 
 def show_list(arguments):
-    book = found(arguments)
+    book = find_workbook(arguments)
     progress = book.progress() if book else {}
     for exercise in exercises().values():
-        state = progress.get(exercise.number, {}).get("status", "")
-        print(f"{exercise.number} {exercise.title:<52} {exercise.kind:<13} "
-              f"{exercise.minutes:>2} minutes  {exercise.points} points  {state}".rstrip())
+        print(list_row(exercise, str(progress.get(exercise.number, {}).get("status", ""))))
     return 0
+
+
+def list_row(exercise, state):
+    """Returns one line of the list, or several if the title does not fit next to the other columns."""
+    room = min(52, columns() - FIXED_COLUMNS)
+    title, *rest = textwrap.wrap(exercise.title, room, break_on_hyphens=False)
+    points = f"{exercise.points} point{'' if exercise.points == 1 else 's'}"
+    row = f"{exercise.number} {title:<{room}} {exercise.kind:<12} {exercise.minutes:>2} min {points:<8} {state}"
+    return "\n".join([row.rstrip(), *(f"     {line}" for line in rest)])
 
 
 def start_folder(arguments):
+    if NUMBER.fullmatch(arguments.folder) and not Path(arguments.folder).is_dir():
+        numbers = " ".join([arguments.folder, *arguments.numbers])
+        raise ValueError(f"{arguments.folder!r} looks like the number of an exercise; name a folder first, as in "
+                         f"numpy-transformer exercise start my-exercises {numbers}")
     if Path(arguments.folder).is_file():
-        raise ValueError(f"{arguments.folder} is a file; name a folder, new or not")
+        raise ValueError(f"{arguments.folder} is a file; name a folder, new or existing")
     wanted = chosen(arguments) or list(exercises().values())
     written = start(arguments.folder, wanted)
-    print(f"{len(written)} file{'s' * (len(written) != 1)} written to {arguments.folder}"
-          + f"; there already, and left as they are: {len(wanted) - len(written)}" * (len(written) < len(wanted)))
+    existing = len(wanted) - len(written)
+    print(f"{len(written)} {'file' if len(written) == 1 else 'files'} written to {arguments.folder}"
+          + (f"; {existing} existed already and did not change" if existing else ""))
     first = wanted[0]
-    print(f"Begin with {Path(arguments.folder) / first.file}, then: "
-          f"numpy-transformer exercise check {first.number}{option(arguments)}")
+    print(f"Start with {Path(arguments.folder) / first.file}, then run: "
+          f"numpy-transformer exercise check {first.number}{folder_option(arguments)}")
     return 0
 
 
-def option(arguments):
-    """--folder for a command that is told to the student, if it is needed."""
+def folder_option(arguments):
+    """Returns the --folder option for a command that is suggested to the student, or "" if it is not needed."""
     folder = arguments.folder
-    return "" if folder is None else f' --folder "{folder}"' if " " in folder else f" --folder {folder}"
+    if folder is None:
+        return ""
+    return f' --folder "{folder}"' if " " in folder else f" --folder {folder}"
 
 
 def check(arguments):
@@ -116,33 +153,34 @@ def check(arguments):
 
 
 def check_one(book, exercise, arguments):
-    """Check, print the feedback; whether it is passed."""
-    verdict, came, library = book.check(exercise, arguments.seed, arguments.timeout)
-    for line in feedback(exercise, verdict, came.printed):
+    """Checks an exercise and prints the feedback. Returns True if it is passed."""
+    verdict, result, answer_key = book.check(exercise, arguments.seed, arguments.timeout)
+    for line in feedback(exercise, verdict, result.printed, columns()):
         print(line)
     if verdict.stage in ("values", "shape") and exercise.is_class and not verdict.explained:
-        print(textwrap.indent(differences(book.path(exercise), exercise, library.main[0]), "  "))
+        print(textwrap.indent(differences(book.path(exercise), exercise, answer_key.main_cases[0]), "  "))
     if verdict.status == "pass" and not book.passed(exercise):
-        print(f"  {book.folder} cannot be written to: progress is not kept, and the solution needs --give-up")
+        print(f"  {book.folder} cannot be written to: your progress is not saved, and the solution needs --give-up")
     elif verdict.status == "pass":
+        print(f"  solution: numpy-transformer exercise solution {exercise.number}{folder_option(arguments)}")
         following = book.next()
-        print(f"  the solution: numpy-transformer exercise solution {exercise.number}{option(arguments)}"
-              + (f"; next: {following.file}" if following else ""))
+        if following:
+            print(f"  next: {following.file}")
     return verdict.status == "pass"
 
 
 def watch(arguments):
     book = Workbook(arguments.folder)
-    print(f"Watching {book.folder}; save a file and it is checked. Ctrl-C ends.", flush=True)
-    seen = saved(book)
+    print(f"Watching {book.folder}: each file is checked when you save it. Ctrl-C ends.", flush=True)
+    seen = saved_files(book)
     try:
         while True:
             time.sleep(arguments.every)
-            now = saved(book)
-            for exercise in [exercise for exercise, when in now.items() if seen.get(exercise) != when]:
+            now = saved_files(book)
+            for exercise in [exercise for exercise, state in now.items() if seen.get(exercise) != state]:
                 try:
                     check_one(book, exercise, arguments)
-                except (ValueError, OSError) as error:      # gone again, or closed to us; it may come back
+                except (ValueError, OSError) as error:      # deleted or unreadable at the moment; it may come back
                     print(error)
                 print(flush=True)
             seen = now
@@ -151,13 +189,13 @@ def watch(arguments):
         return 0
 
 
-def saved(book):
-    """When each file was written, and how long it is."""
+def saved_files(book):
+    """Returns {exercise: (time of the last change, size)} of the files in the folder."""
     found = {}
     for exercise in exercises().values():
         try:
             status = book.path(exercise).stat()
-        except OSError:
+        except OSError:                         # there is no such file
             continue
         found[exercise] = status.st_mtime_ns, status.st_size
     return found
@@ -165,29 +203,31 @@ def saved(book):
 
 def hint(arguments):
     exercise, count = choose_one(arguments.number), 1
-    book = found(arguments)
+    book = find_workbook(arguments)
     if book is not None:
         count = min(3, book.hints(exercise) + 1)
-        book.note(exercise, hints=count)
+        book.save_progress(exercise, hints=count)
     count = 3 if arguments.all else count
     for i, text in enumerate(exercise.hints[:count], 1):
-        print(textwrap.fill(f"{i}. {text}", 110, subsequent_indent="   "))
+        print(wrap(text, "   ", f"{i}. "))
     if count < 3:
-        print("(the same command again, in a folder with the exercises, tells the next one; --all tells all three)")
+        print(wrap("(For the next hint, run the same command again in a folder with the exercises; --all shows all "
+                   "three.)"))
     return 0
 
 
 def reset(arguments):
     book, exercise = Workbook(arguments.folder), choose_one(arguments.number)
-    kept = book.reset(exercise)
-    print(f"{book.path(exercise)} is as it was at the start" + f"; what was there is in {kept}" * (kept is not None))
+    backup = book.reset(exercise)
+    kept = f"; your version is now {backup.name}" if backup else ""
+    print(f"{book.path(exercise)} is a new file{kept}")
     return 0
 
 
 def solution(arguments):
     exercise = choose_one(arguments.number)
     if not arguments.give_up and not Workbook(arguments.folder).passed(exercise):
-        raise ValueError(f"exercise {exercise.number} is not passed yet; try hint {exercise.number}, or see it all the "
-                         "same with --give-up")
+        raise ValueError(f"exercise {exercise.number} is not passed yet; try hint {exercise.number}, or use --give-up "
+                         "to see the solution anyway")
     print(exercise.text.rstrip())
     return 0

@@ -1,4 +1,4 @@
-"""numpy-transformer generate, and translate: a trained model at work."""
+"""numpy-transformer generate and translate: writes text with a trained model."""
 
 import sys
 
@@ -13,25 +13,26 @@ BATCH = 32                                      # sentences decoded together
 
 
 def add(commands):
-    parser = add_command(commands, "generate", run_generate, help="go on from a text with a trained language model",
-                         description="Print the prompt and what the model writes behind it.")
+    parser = add_command(commands, "generate", run_generate, help="continue a text with a trained language model",
+                         description="Print the prompt and the model's continuation of it.")
     parser.add_argument("file", metavar="RUN.npz", help="written by `train lm`")
-    parser.add_argument("--prompt", metavar="TEXT", help="the beginning; - reads it from standard input; if left out, "
-                                                         "the model begins behind a line end")
-    parser.add_argument("--length", type=whole_number(1), default=300, metavar="N", help="tokens to write")
-    parser.add_argument("--samples", type=whole_number(1), default=1, metavar="N", help="how many texts")
+    parser.add_argument("--prompt", metavar="TEXT", help="the beginning of the text; - reads it from standard input; "
+                                                         "if left out, the model starts a new line")
+    parser.add_argument("--length", type=whole_number(1), default=300, metavar="N", help="number of tokens to write")
+    parser.add_argument("--samples", type=whole_number(1), default=1, metavar="N", help="number of texts")
     parser.add_argument("--temperature", type=number(0), default=0.8, metavar="X",
-                        help="0 always takes the likeliest token, 1 the model's own probabilities")
-    parser.add_argument("--top-k", type=whole_number(1), metavar="K", help="only the K likeliest tokens (default: all)")
-    parser.add_argument("--top-p", type=float, metavar="P", help="only the likeliest tokens that reach probability P "
-                                                                 "together, in (0, 1] (default: all)")
-    parser.add_argument("--stop", metavar="TEXT", help="end before this text (default: none)")
-    parser.add_argument("--seed", type=whole_number(0), default=1, help="of the draws")
+                        help="0 always takes the most likely token, 1 samples from the model's probabilities")
+    parser.add_argument("--top-k", type=whole_number(1), metavar="K",
+                        help="sample only from the K most likely tokens (default: all)")
+    parser.add_argument("--top-p", type=float, metavar="P", help="sample only from the most likely tokens whose "
+                                                                 "probabilities add up to P, in (0, 1] (default: all)")
+    parser.add_argument("--stop", metavar="TEXT", help="stop before this text (default: none)")
+    parser.add_argument("--seed", type=whole_number(0), default=1, help="seed of the sampling")
 
     parser = add_command(commands, "translate", run_translate, help="translate with a trained encoder-decoder",
-                         description="Print the target of each source, a line each.")
+                         description="Print the target of each source, one per line.")
     parser.add_argument("file", metavar="RUN.npz", help="written by `train seq2seq` or `train text2text`")
-    parser.add_argument("texts", nargs="*", metavar="TEXT", help="sources; if left out, the lines of standard input")
+    parser.add_argument("texts", nargs="*", metavar="TEXT", help="sources; the lines of standard input if left out")
     add_beam(parser, beam=4, penalty=0.6)
     parser.add_argument("--n-best", type=whole_number(1), default=1, metavar="N",
                         help="print the N best targets of each source, with their scores")
@@ -39,8 +40,9 @@ def add(commands):
 
 def add_beam(parser, beam, penalty):
     parser.add_argument("--beam", type=whole_number(1), default=beam, metavar="N",
-                        help="targets followed side by side; 1 is greedy")
-    parser.add_argument("--length-penalty", type=number(0), default=penalty, metavar="A", help="favours long targets")
+                        help="number of hypotheses kept at each step; 1 is greedy decoding")
+    parser.add_argument("--length-penalty", type=number(0), default=penalty, metavar="A",
+                        help="exponent of the length penalty; larger values favor longer targets")
 
 
 def run_generate(arguments):
@@ -61,14 +63,14 @@ def run_generate(arguments):
             written = written.split(arguments.stop)[0]
         if n:
             print("-" * 40)
-        print(("" if arguments.prompt is None else prompt) + written, flush=True)
+        print(written if arguments.prompt is None else prompt + written, flush=True)
 
 
 def one_token(tokens, text):
-    """[id] of a text that is a single token, else nothing: the text is then looked for behind the model."""
+    """[id] of a text that is a single token, else []: the generated text is then searched for it."""
     try:
         ids = tokens.encode(text or "").tolist()
-    except ValueError:                          # it cannot occur
+    except ValueError:                          # it contains a character that the model cannot write
         return []
     return ids if len(ids) == 1 and tokens.decode(ids) == text else []
 
@@ -76,13 +78,13 @@ def one_token(tokens, text):
 def run_translate(arguments):
     run = load_run(arguments.file, *PAIRS)
     where = "TEXT" if arguments.texts else "line"
-    for lines in batches(arguments.texts or standard_input()):
-        rows, trouble = readable_rows(run, lines, where)
+    for lines in numbered_batches(arguments.texts or standard_input()):
+        rows, problem = readable_rows(run, lines, where)
         for targets in translate(run, rows, arguments.beam, arguments.length_penalty, arguments.n_best):
             for text, score in targets:
                 print(text if arguments.n_best == 1 else f"{score:.4f}\t{text}", flush=True)
-        if trouble:
-            raise trouble
+        if problem:
+            raise problem
 
 
 def standard_input():
@@ -93,26 +95,29 @@ def standard_input():
 
 
 def readable_rows(run, lines, where):
-    """The ids of the lines up to the first that the model cannot read, and what is wrong with that one."""
-    tokens, longest, rows = run.tokenizers[0], run.settings["max_len"], []
-    for place, text in lines:
+    """(ids of the lines up to the first that the model cannot read, the error of that one or None)."""
+    tokens, longest = run.tokenizers[0], run.settings["max_len"]
+    rows = []
+    for number, text in lines:
         try:
             row = frame(tokens, text) if text.strip() else np.zeros(0, int)
         except ValueError as error:
-            return rows, ValueError(f"{where} {place}: {error}")
+            return rows, ValueError(f"{where} {number}: {error}")
         if len(row) > longest:
-            return rows, ValueError(f"{where} {place}: {text[:30]!r}... has {len(row)} tokens, begin and end included, "
+            return rows, ValueError(f"{where} {number}: {text[:30]!r}... has {len(row)} tokens, including begin and end, "
                                     f"but the model reads at most {longest}; shorten it, or train with a larger "
                                     "--max-len")
         rows.append(row)
     return rows, None
 
 
-def batches(lines):
-    """Lists of (number, line) without line ends: one by one where somebody types them, else BATCH at a time."""
-    size, waiting = 1 if lines is sys.stdin and sys.stdin.isatty() else BATCH, []
-    for place, line in enumerate(lines, 1):
-        waiting.append((place, line.rstrip("\r\n")))
+def numbered_batches(lines):
+    """Lists of (number, line) without line ends: one line at a time from a terminal, else BATCH lines."""
+    typed = lines is sys.stdin and sys.stdin.isatty()
+    size = 1 if typed else BATCH
+    waiting = []
+    for number, line in enumerate(lines, 1):
+        waiting.append((number, line.rstrip("\r\n")))
         if len(waiting) == size:
             yield waiting
             waiting = []
@@ -122,7 +127,8 @@ def batches(lines):
 
 def translate(run, rows, beam=1, length_penalty=0.6, n_best=1):
     """For each row of source ids a list of (target, score), best first; an empty row stays empty."""
-    longest, found = run.settings["max_len"], [[("", 0.0)]] * len(rows)
+    longest = run.settings["max_len"]
+    found = [[("", 0.0)]] * len(rows)
     order = sorted((n for n, row in enumerate(rows) if len(row)), key=lambda n: len(rows[n]))
     for chosen in (order[i:i + BATCH] for i in range(0, len(order), BATCH)):
         source = pad([rows[n] for n in chosen])

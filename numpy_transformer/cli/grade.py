@@ -1,6 +1,7 @@
-"""numpy-transformer grade: students' files become a table, feedback, and a picture of what to teach again."""
+"""numpy-transformer grade: turns students' files into a table, feedback and a picture of the class's mistakes."""
 
 import contextlib
+import errno
 import platform
 import secrets
 import signal
@@ -19,36 +20,40 @@ from ..classroom.journal import Journal
 from ..classroom.submissions import students
 from ..training.progress import Progress
 from .parser import add_command, number, whole_number
+from .terminal import columns, wrap
 
 
 def add(commands):
     parser = add_command(
         commands, "grade", run, help="grade the exercises of a whole class",
-        description="Run every student's file in a process of its own, compare what it returns, and name the mistakes. "
-                    "It stops accidents and forged scores, not a program that means harm: for a class that you do not "
-                    "trust, run it in a container or under an account of its own.")
+        description="Run every student's file in a separate process, compare the results with the correct ones, and "
+                    "name the mistakes. This protects against accidents and forged scores, but not against malicious "
+                    "programs: if you do not trust the class, grade in a container or with a separate account.")
     parser.add_argument("folder", metavar="FOLDER", help="a folder for each student, or files such as Kim_ex01_2.py")
     parser.add_argument("--out", metavar="FILE", type=Path, default=Path("scores.csv"),
-                        help="the table; one that is there becomes FILE.bak")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="the same with all details")
+                        help="the table; an existing file is renamed to FILE.bak")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="the same results with all details")
     parser.add_argument("--feedback", metavar="DIR", type=Path, help="a text file for each student")
     parser.add_argument("--picture", metavar="FILE", type=Path,
-                        help="of the class (default: beside the table and named like it, .png)")
-    parser.add_argument("--only", metavar="NN", action="append", help="these exercises, such as 05.2 or 05.1,05.2, or those of a lesson, such as 05; "
-                        "else those for which anybody handed in a file")
-    parser.add_argument("--timeout", type=number(0.5, 3600), default=10.0, help="seconds for each file")
-    parser.add_argument("--memory", type=whole_number(256, 1 << 20), default=1024, help="megabytes for each file")
-    parser.add_argument("--jobs", type=whole_number(1, 64), default=2, help="files that run at the same time")
-    parser.add_argument("--seed", type=whole_number(0), help="of the cases (default: a secret one, which is told)")
-    parser.add_argument("--allow-root", action="store_true", help="grade as root; the students' files run as nobody if "
-                        "Python can be read by that user")
+                        help="picture of the class's results (default: the table's name with .png)")
+    parser.add_argument("--only", metavar="NN.N", action="append",
+                        help="grade only these exercises, such as 05.2 or 05.1,05.2, or a lesson's, such as 05 "
+                             "(default: all for which at least one student submitted a file)")
+    parser.add_argument("--timeout", type=number(0.5, 3600), default=10.0, help="time limit for each file, in seconds")
+    parser.add_argument("--memory", type=whole_number(256, 1 << 20), default=1024,
+                        help="memory limit for each file, in megabytes")
+    parser.add_argument("--jobs", type=whole_number(1, 64), default=2, help="number of files that run at the same time")
+    parser.add_argument("--seed", type=whole_number(0),
+                        help="seed of the cases (default: a secret one, which is printed)")
+    parser.add_argument("--allow-root", action="store_true", help="grade as root; students' files then run as the user "
+                        "nobody, if that user can read the Python installation")
 
 
 def run(arguments):
     if rights.is_root() and not arguments.allow_root:
-        raise ValueError("you are root, and this runs students' programs: use an ordinary account, or --allow-root")
+        raise ValueError("refusing to run students' programs as root; use an ordinary account, or --allow-root")
     if hasattr(signal, "SIGTERM") and threading.current_thread() is threading.main_thread():
-        before = signal.signal(signal.SIGTERM, interrupted)
+        before = signal.signal(signal.SIGTERM, raise_interrupt)
     else:
         before = None
     try:
@@ -58,7 +63,7 @@ def run(arguments):
             signal.signal(signal.SIGTERM, before)
 
 
-def interrupted(*_):
+def raise_interrupt(*_):
     raise KeyboardInterrupt
 
 
@@ -66,16 +71,16 @@ def grade(arguments):
     check_places(arguments)
     texts = filter(None, map(str.strip, ",".join(arguments.only or []).split(",")))
     wanted = list(dict.fromkeys(exercise for text in texts for exercise in choose_several(text)))
-    class_, strange = students(arguments.folder, wanted[0].number if len(wanted) == 1 else None)
+    class_, unknown = students(arguments.folder, wanted[0].number if len(wanted) == 1 else None)
     known = exercises()
-    handed_in = {number for student in class_ for number in student.files}
-    chosen = wanted or [known[number] for number in sorted(handed_in & set(known))]
+    submitted = {number for student in class_ for number in student.files}
+    chosen = wanted or [known[number] for number in sorted(submitted & set(known))]
     if not chosen:
-        raise ValueError(f"no file in {str(arguments.folder)!r} has the name of an exercise, such as "
-                         f"{next(iter(known.values())).file}; rename them, or name the exercise with --only")
-    strange += [f"ex{number.replace('.', '_')}" for number in sorted(handed_in - set(known))]
-    if strange:
-        print(f"left out, as they are for no exercise: {', '.join(strange[:10])}", file=sys.stderr)
+        raise ValueError(f"no file in {str(arguments.folder)!r} is named after an exercise, such as "
+                         f"{next(iter(known.values())).file}; rename the files, or name the exercise with --only")
+    unknown += [f"ex{number.replace('.', '_')}" for number in sorted(submitted - set(known))]
+    if unknown:
+        print(f"not graded, because they belong to no exercise: {', '.join(unknown[:10])}", file=sys.stderr)
     settings = make_settings(arguments)
     rows = graded(arguments, settings, class_, chosen)
     publish(arguments, settings, rows, chosen)
@@ -83,27 +88,28 @@ def grade(arguments):
 
 
 def check_places(arguments):
-    """Before the work: everything can be written where it is to go."""
+    """Checks before the work that every output can be written. Raises ValueError."""
     from .. import views                        # matplotlib is slow to import
     places = [arguments.out, arguments.json, arguments.feedback,
               arguments.picture or arguments.out.with_suffix(".png")]
-    if len({path.resolve() for path in places if path}) < len([path for path in places if path]):
-        raise ValueError("table, JSON, feedback and picture go to different places; two of them have the same name")
+    given = [path for path in places if path]
+    if len({path.resolve() for path in given}) < len(given):
+        raise ValueError("table, JSON, feedback and picture need different names; two of them have the same name")
     arguments.picture = views.check_file(places[3])
     for path in filter(None, (arguments.out, arguments.json)):
         try:
             if path.is_dir():
-                raise IsADirectoryError(21, "it is a folder")
+                raise IsADirectoryError(errno.EISDIR, "it is a folder")
             tempfile.TemporaryFile(dir=path.parent).close()
         except OSError as error:
-            raise ValueError(f"cannot write {str(path)!r}: {error.strerror}; name a file in a folder that is there"
+            raise ValueError(f"cannot write {str(path)!r}: {error.strerror}; name a file in an existing folder"
                              ) from error
     if arguments.feedback:
         if arguments.feedback.is_file():
-            raise ValueError(f"--feedback {arguments.feedback} is a file; name a folder, new or not")
+            raise ValueError(f"--feedback {arguments.feedback} is a file; name a folder, new or existing")
         if arguments.feedback.resolve().parent == Path(arguments.folder).resolve():
-            raise ValueError(f"--feedback {arguments.feedback} would count as a student there; name a folder outside "
-                             f"of {arguments.folder}")
+            raise ValueError(f"--feedback {arguments.feedback} would be taken for a student's folder; name a folder "
+                             f"outside {arguments.folder}")
         views.check_folder(arguments.feedback)
 
 
@@ -119,14 +125,14 @@ def journal_of(arguments):
 
 
 def graded(arguments, settings, class_, chosen):
-    """The rows of the class, sorted. Raises KeyboardInterrupt that says what is kept."""
+    """Returns the rows of the class, sorted. After Ctrl-C raises KeyboardInterrupt with a message on how to resume."""
     journal, rows, total = Journal(journal_of(arguments), settings), [], len(class_) * len(chosen)
     print(f"{len(class_)} students, {len(chosen)} exercises, seed {settings['seed']}", file=sys.stderr)
     users = rights.users(arguments.jobs)
     for sentence in rights.warnings(users):
         print(sentence, file=sys.stderr)
     if journal.rows:
-        print(f"{len(journal.rows)} rows are there from an interrupted run", file=sys.stderr)
+        print(f"resuming an interrupted run: {len(journal.rows)} of {total} rows are done", file=sys.stderr)
     grader = Grader(settings["seed"], arguments.timeout, arguments.memory, users, journal.rows)
     try:
         with rights.private(), Progress(total, "grade", "file") as progress, \
@@ -136,30 +142,30 @@ def graded(arguments, settings, class_, chosen):
                 rows.append(row)
                 progress.advance(f"{row.student} {row.exercise}")
     except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(f"{len(rows)} of {total} rows kept in {journal.path}; run the same command again to "
-                                "go on") from stop
+        raise KeyboardInterrupt(f"{len(rows)} of {total} rows are saved in {journal.path}; run the same command again "
+                                "to resume") from stop
     finally:
         journal.file.close()
     return sorted(rows, key=lambda row: (row.student, row.number))
 
 
 def publish(arguments, settings, rows, chosen):
-    """Write everything, and say what the class is like. The journal goes last."""
+    """Writes all outputs and prints the summary. Deletes the journal last."""
     from .. import views
     summary = report.summary(rows, chosen)
     report.write_csv(rows, arguments.out)
     written = [str(arguments.out)]
     if arguments.json:
-        told = {name: value for name, value in settings.items() if name != "folder"}
-        report.write_json(report.document(rows, told, summary), arguments.json)
+        public = {name: value for name, value in settings.items() if name != "folder"}
+        report.write_json(report.document(rows, public, summary), arguments.json)
         written.append(str(arguments.json))
     if arguments.feedback:
         count = report.write_feedback(rows, chosen, arguments.feedback)
         written.append(f"{arguments.feedback} ({count} files)")
     written.append(str(views.write(views.class_mistakes(summary["exercises"], summary["mistakes"]), arguments.picture)))
     journal_of(arguments).unlink()
-    for line in report.in_words(summary):
+    for line in report.summary_lines(summary, columns()):
         print(line)
     passed = sum(row.status == "pass" for row in rows)
-    print(f"\n{passed} of {len(rows)} passed; written: {', '.join(written)}; "
-          f"--seed {settings['seed']} gives the same cases")
+    print("\n" + wrap(f"{passed} of {len(rows)} passed. Written: {', '.join(written)}. To grade again with the same "
+                      f"cases, use --seed {settings['seed']}."))

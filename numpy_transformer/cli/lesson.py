@@ -11,52 +11,60 @@ from .parser import add_command
 
 def add(commands):
     parser = add_command(commands, "lesson", run, help="list the lessons, run one, or step through it",
-                         description="Run a lesson: it prints shapes, draws figures and checks its own claims.")
+                         description="Run a lesson. It prints shapes, draws figures and checks its own claims.")
     parser.add_argument("number", nargs="?", metavar="NN", default="list",
-                        help="the lesson's number, such as 05; or list")
+                        help="number of the lesson, such as 05, or list")
     parser.add_argument("--step", action="store_true",
-                        help="pause at each cell, where there is a terminal: show its text, run it, answer keys")
+                        help="pause at each cell: read it, inspect variables, answer its questions (needs a terminal)")
 
 
 def run(arguments):
     if arguments.number == "list":
-        for path in find_lessons().values():
-            print(path.name[:2], headline(path))
+        print_list(find_lessons())
         return 0
-    return run_script(choose_lessons([arguments.number])[0], ["--step"] * arguments.step)
+    return run_script(choose_lessons([arguments.number])[0], ["--step"] if arguments.step else [])
+
+
+def print_list(lessons):
+    """Prints number, title and minutes of each lesson in at most 60 columns."""
+    for number, path in lessons.items():
+        title, minutes = headline(path)
+        print(f"{number} {title:<43} {minutes}".rstrip())
 
 
 def find_lessons():
-    """{number: path}, from lessons/ in the current folder, else beside the package."""
+    """Returns {number: path} of the lessons in lessons/ here, or else in the checkout that contains this package."""
     here = Path() if Path.cwd().name == "lessons" else Path("lessons")
     for folder in (here, Path(__file__).resolve().parents[2] / "lessons"):
         lessons = {path.name[:2]: path for path in sorted(folder.glob("[0-9][0-9]_*.py")) if path.is_file()}
         if lessons:
             return lessons
-    raise ValueError("there are no lessons in lessons/ here, nor beside the installed package; "
+    raise ValueError("there are no lessons in lessons/ here, and the installed package does not contain them; "
                      "run the command in a checkout of the project")
 
 
 def choose_lessons(numbers):
-    """The paths of the lessons with these numbers; all of them if there are none. An unknown one shows the list."""
+    """Returns the paths of the lessons with these numbers, or of all lessons if there are no numbers.
+
+    Raises: ValueError for an unknown number, after printing the list.
+    """
     lessons = find_lessons()
     for number in numbers:
         if number.zfill(2) not in lessons or not number:
-            for path in lessons.values():
-                print(path.name[:2], headline(path))
+            print_list(lessons)
             raise ValueError(f"there is no lesson {number!r}; choose one of {', '.join(lessons)}")
     return [lessons[number.zfill(2)] for number in dict.fromkeys(numbers)] or list(lessons.values())
 
 
 def headline(path):
-    """Title and minutes, from the lesson's own first cell."""
+    """Returns the title of a lesson and its minutes of reading, from its first cell."""
     text = path.read_text(encoding="utf-8", errors="replace").split("\n# %% ")[0]
     title, minutes = re.search(r"^# # \d\d (.*)", text, re.M), re.search(r"\d+ minutes", text)
-    return f"{title[1] if title else path.stem:46} {minutes[0] if minutes else ''}".rstrip()
+    return title[1] if title else path.stem, minutes[0] if minutes else ""
 
 
 def run_script(path, arguments):
-    """Run a lesson as a script of its own; its exit code. While it runs, Ctrl-C is for the lesson alone."""
+    """Runs a lesson as a separate script and returns its exit code. Ctrl-C interrupts only the lesson."""
     child = subprocess.Popen([sys.executable, str(path), *arguments])
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

@@ -1,4 +1,4 @@
-"""numpy-transformer classify, tag, fill, embed, similar: what trained encoders make of texts."""
+"""numpy-transformer classify, tag, fill, embed, similar: applies trained encoders to texts."""
 
 import sys
 
@@ -12,50 +12,51 @@ from ..tasks.encoder import apply_in_order, describe_cuts
 from ..tasks.runs import ENCODERS, load_run
 from ..tasks.tagger import find_tags
 from ..training.checkpoint import check_writable
-from .generate import batches, standard_input
+from .generate import numbered_batches, standard_input
 from .parser import add_command, whole_number
 
 
 def add(commands):
-    parser = add_command(commands, "classify", run_classify, help="the class of texts, by a trained classifier",
-                         description="Print a line for each text: its class, the probability, the text.")
+    parser = add_command(commands, "classify", run_classify, help="classify texts with a trained classifier",
+                         description="Print one line for each text: its class, the probability of the class, the text.")
     add_texts(parser, "`train classifier`", "texts")
 
-    parser = add_command(commands, "tag", run_tag, help="the named entities of sentences, by a trained tagger",
-                         description="Print each sentence's words with their tags, a word a line, and a blank line; ? "
-                                     "stands for the tag of a word that was not read.")
-    add_texts(parser, "`train tagger`", "sentences, whose words and punctuation are set apart by spaces")
+    parser = add_command(commands, "tag", run_tag, help="find named entities with a trained tagger",
+                         description="Print the words of each sentence with their tags, one word per line, and a blank "
+                                     "line after each sentence. The tag ? marks a word that was cut off.")
+    add_texts(parser, "`train tagger`", "sentences, with spaces between words and punctuation")
 
-    parser = add_command(commands, "fill", run_fill, help="fill in a masked word with a masked language model",
-                         description="Print the likeliest words for each [MASK], with their probabilities.")
+    parser = add_command(commands, "fill", run_fill, help="fill in masked words with a masked language model",
+                         description="Print the most likely words for each [MASK], with their probabilities.")
     parser.add_argument("file", metavar="RUN.npz", help="written by `train mlm`")
     parser.add_argument("text", metavar="TEXT", help="such as 'The [MASK] is a name.'")
-    parser.add_argument("--top", type=whole_number(1), default=5, metavar="N", help="words for each place")
+    parser.add_argument("--top", type=whole_number(1), default=5, metavar="N", help="number of words for each [MASK]")
 
-    parser = add_command(commands, "embed", run_embed, help="sentence vectors: the mean of an encoder's outputs",
-                         description="Print the vector of each text, its numbers separated by tabs, or save them all.")
+    parser = add_command(commands, "embed", run_embed, help="compute sentence vectors: the mean of an encoder's outputs",
+                         description="Print the vector of each text as tab-separated numbers, or save all vectors.")
     add_texts(parser, "`train mlm`, `classifier` or `tagger`", "texts")
-    parser.add_argument("--out", metavar="FILE.npy", help="save the vectors as an array (texts, width) instead")
+    parser.add_argument("--out", metavar="FILE.npy", help="save the vectors as an array of shape (texts, width) instead")
 
-    parser = add_command(commands, "similar", run_similar, help="the lines of a file that are most like a text",
-                         description="Print the nearest lines of a file by the cosine of their sentence vectors.")
+    parser = add_command(commands, "similar", run_similar, help="find the lines of a file that are most similar to a text",
+                         description="Print the lines of a file whose sentence vectors have the largest cosine "
+                                     "similarity to that of the text.")
     parser.add_argument("file", metavar="RUN.npz", help="written by `train mlm`, `classifier` or `tagger`")
-    parser.add_argument("text", metavar="TEXT", help="what the lines are compared with")
-    parser.add_argument("--within", metavar="FILE", required=True, help="UTF-8 text, a sentence a line")
-    parser.add_argument("--top", type=whole_number(1), default=5, metavar="N", help="lines to print")
+    parser.add_argument("text", metavar="TEXT", help="the text that the lines are compared with")
+    parser.add_argument("--within", metavar="FILE", required=True, help="UTF-8 text file with one sentence per line")
+    parser.add_argument("--top", type=whole_number(1), default=5, metavar="N", help="number of lines to print")
 
 
 def add_texts(parser, kind, what):
     parser.add_argument("file", metavar="RUN.npz", help=f"written by {kind}")
-    parser.add_argument("texts", nargs="*", metavar="TEXT", help=f"{what}; if left out, the lines of standard input")
+    parser.add_argument("texts", nargs="*", metavar="TEXT", help=f"{what}; the lines of standard input if left out")
 
 
 def run_classify(arguments):
     run = load_run(arguments.file, "classifier")
     reader = run.reader
     for texts, rows in read_lines(arguments.texts, reader):
-        for text, shares in zip(texts, classify(run.model, reader, rows)):
-            print(f"{run.labels[shares.argmax()]}\t{shares.max():.4f}\t{text}", flush=True)
+        for text, probabilities in zip(texts, classify(run.model, reader, rows)):
+            print(f"{run.labels[probabilities.argmax()]}\t{probabilities.max():.4f}\t{text}", flush=True)
 
 
 def run_tag(arguments):
@@ -71,14 +72,16 @@ def run_fill(arguments):
     run = load_run(arguments.file, "mlm")
     reader = run.reader
     ids = reader.read_masked(arguments.text)
-    places = np.flatnonzero(ids == MASK)
-    logits = run.model(ids, None, None, places)
-    logits[:, :SPECIAL + (reader.tokens.to_json()["kind"] == "word")] = -np.inf         # and <unk> is no word
-    for number, shares in enumerate(Softmax().eval()(logits)):
+    positions = np.flatnonzero(ids == MASK)
+    logits = run.model(ids, None, None, positions)
+    has_unknown_token = reader.tokens.to_json()["kind"] == "word"
+    not_words = SPECIAL + 1 if has_unknown_token else SPECIAL
+    logits[:, :not_words] = -np.inf
+    for number, probabilities in enumerate(Softmax().eval()(logits)):
         if number:
             print()
-        for token in shares.argsort()[::-1][:min(arguments.top, np.count_nonzero(shares))]:
-            print(f"{shares[token]:.4f}\t{printable(reader.name(token))}")
+        for token in probabilities.argsort()[::-1][:min(arguments.top, np.count_nonzero(probabilities))]:
+            print(f"{probabilities[token]:.4f}\t{printable(reader.name(token))}")
 
 
 def printable(text):
@@ -86,22 +89,30 @@ def printable(text):
 
 
 def run_embed(arguments):
-    run, found = load_run(arguments.file, *ENCODERS), []
+    run = load_run(arguments.file, *ENCODERS)
     if arguments.out:
         if not arguments.out.endswith(".npy"):
-            raise ValueError(f"--out {arguments.out!r} must end in .npy: it becomes an array for np.load")
+            raise ValueError(f"--out {arguments.out!r} must end in .npy: it is an array for np.load")
         check_writable(arguments.out)
     reader = run.reader
+    saved = []
     for _, rows in read_lines(arguments.texts, reader):
-        found.append(vectors(run.model, reader, rows))
-        if not arguments.out:
-            print(*("\t".join(f"{number:.6g}" for number in vector) for vector in found.pop()), sep="\n", flush=True)
+        vectors = sentence_vectors(run.model, reader, rows)
+        if arguments.out:
+            saved.append(vectors)
+        else:
+            print(*("\t".join(f"{number:.6g}" for number in vector) for vector in vectors), sep="\n", flush=True)
     if arguments.out:
-        if not found:
-            raise ValueError("there is no text on standard input; give a line for each vector")
-        with open(arguments.out, "wb") as file:
-            np.save(file, np.concatenate(found))
-        print(f"saved an array of shape {(sum(map(len, found)), found[0].shape[1])} in {arguments.out!r}")
+        save_vectors(arguments.out, saved)
+
+
+def save_vectors(path, batches):
+    if not batches:
+        raise ValueError("standard input holds no text; give one line for each vector")
+    vectors = np.concatenate(batches)
+    with open(path, "wb") as file:
+        np.save(file, vectors)
+    print(f"saved an array of shape {vectors.shape} in {path!r}")
 
 
 def run_similar(arguments):
@@ -109,39 +120,40 @@ def run_similar(arguments):
     reader = run.reader
     lines = [line for line in read_text(arguments.within).split("\n") if len(reader.pieces(line))]
     if not lines:
-        raise ValueError(f"no line of {arguments.within!r} has a word; name a file with a sentence a line")
-    text, *others = vectors(run.model, reader, [reader.read(line) for line in [arguments.text, *lines]])
+        raise ValueError(f"no line of {arguments.within!r} contains a word; name a file with one sentence per line")
+    text, *others = sentence_vectors(run.model, reader, [reader.read(line) for line in [arguments.text, *lines]])
     cosines = others @ text / (np.linalg.norm(others, axis=1) * np.linalg.norm(text))
-    say_cuts(reader, 1 + len(lines))
+    report_cuts(reader, 1 + len(lines))
     for n in np.argsort(-cosines, kind="stable")[:arguments.top]:
         print(f"{cosines[n]:.4f}\t{lines[n].strip()}")
 
 
-def vectors(model, reader, rows):
+def sentence_vectors(model, reader, rows):
     """(N, d_model) sentence vectors of texts as ids, in their order."""
     return apply_in_order(model.embed, model, reader, rows)
 
 
 def read_lines(texts, reader):
-    """Yield (texts, their ids) in batches; what came before a text without a word is yielded first."""
-    where, count = "TEXT" if texts else "line", 0
-    for lines in batches(texts or standard_input()):
-        kept, trouble = [], None
-        for place, text in lines:
+    """Yield (texts, their ids) in batches. The texts before one without a word are yielded before that one is reported."""
+    what = "TEXT" if texts else "line"
+    count = 0
+    for lines in numbered_batches(texts or standard_input()):
+        kept, problem = [], None
+        for number, text in lines:
             try:
                 kept.append((text, reader.read(text)))
             except ValueError as error:
-                trouble = ValueError(f"{where} {place}: {error}")
+                problem = ValueError(f"{what} {number}: {error}")
                 break
         count += len(kept)
         if kept:
             yield tuple(zip(*kept))
-        if trouble:
-            say_cuts(reader, count)
-            raise trouble
-    say_cuts(reader, count)
+        if problem:
+            report_cuts(reader, count)
+            raise problem
+    report_cuts(reader, count)
 
 
-def say_cuts(reader, count):
+def report_cuts(reader, count):
     for line in describe_cuts(reader, count):
         print(line, file=sys.stderr)

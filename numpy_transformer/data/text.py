@@ -21,7 +21,8 @@ def read_text(path):
         raise ValueError(f"{str(path)!r} is not UTF-8 (byte {error.object[error.start]:#04x} at offset "
                          f"{error.start:,}); convert it, for instance with iconv -t UTF-8") from error
     if not text.strip():
-        raise ValueError(f"{str(path)!r} is empty; name a file with text to learn from")
+        state = "has only blank lines" if text else "is empty"
+        raise ValueError(f"{str(path)!r} {state}; name a file that contains text")
     return text
 
 

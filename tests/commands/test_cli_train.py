@@ -404,7 +404,7 @@ def test_closed_streams_are_no_tracebacks(folder, tmp_path):
     (["translate", "{pairs}", "one", "--beam", 0], "'0' is not a whole number of at least 1"),
     (["translate", "{pairs}", "one", "--n-best", 5], "n_best = 5 is above beam = 4"),
     (["translate", "{pairs}", "one" * 40],
-     "TEXT 1: .* has 122 tokens, begin and end included, but the model reads at most 100"),
+     "TEXT 1: .* has 122 tokens, including begin and end, but the model reads at most 100"),
     (["translate", "{pairs}", "日本"], "the character '日'"),
     (["evaluate", "{lm}", "--source", "x"], "evaluate it with --text"),
     (["evaluate", "{pairs}", "--text", "x"], "evaluate it with --source"),

@@ -99,7 +99,7 @@ def test_bad_input_of_train_gets_one_line_and_replaces_nothing(capsys, bad, tmp_
     (["similar", "{mlm}", "a film"], "required: --within"),
     (["similar", "{mlm}", "a film", "--within", "{none}"], "cannot read"),
     (["similar", "{mlm}", "a film", "--within", "{empty}"], "is empty"),
-    (["similar", "{mlm}", "a film", "--within", "{blank}"], "no line of .* has a word; name a file with a sentence"),
+    (["similar", "{mlm}", "a film", "--within", "{blank}"], "no line of .* contains a word; name a file with one sentence"),
     (["similar", "{mlm}", "", "--within", "{films}"], "the text '' is empty"),
     (["similar", "{text2text}", "a", "--within", "{films}"], "holds an encoder-decoder"),
     (["translate", "{classifier}", "a"], "holds a classifier of texts"),

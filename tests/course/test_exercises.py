@@ -10,10 +10,10 @@ import pytest
 from helpers import ROOT
 from helpers.commands import run
 
-from numpy_transformer.classroom.diagnosis import Library, matches
+from numpy_transformer.classroom.diagnosis import AnswerKey, matches
 from numpy_transformer.classroom.exercise import observe
 from numpy_transformer.classroom.exercises import exercises
-from numpy_transformer.classroom.isolation import Came, Run
+from numpy_transformer.classroom.isolation import CaseResult, Run
 from numpy_transformer.classroom.numbers import stream
 from numpy_transformer.classroom.verdict import judge
 
@@ -23,41 +23,41 @@ README = (LESSONS / "README.md").read_text(encoding="utf-8")
 every_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: f"{e.number}-{e.name}")
 
 
-class CachedLibrary(Library):
+class CachedAnswerKey(AnswerKey):
     """Runs each known mistake once, however many answers are compared with it."""
 
     def __init__(self, exercise, seed):
         super().__init__(exercise, seed)
         self.cache = {}
 
-    def observed(self, mistakes, cases=None):
+    def observations(self, mistakes, cases=None):
         if cases is not None:
-            return super().observed(mistakes, cases)
+            return super().observations(mistakes, cases)
         if mistakes not in self.cache:
-            self.cache[mistakes] = super().observed(mistakes)
+            self.cache[mistakes] = super().observations(mistakes)
         return self.cache[mistakes]
 
 
 @functools.cache
-def library(exercise, seed=1):
-    return CachedLibrary(exercise, seed)
+def answer_key(exercise, seed=1):
+    return CachedAnswerKey(exercise, seed)
 
 
-def play(library, source, change=lambda y: y):
-    """What a child would have sent back for this source: a Run, without a process; `change` is applied to outputs."""
-    exercise = library.exercise
+def play(key, source, change=lambda y: y):
+    """Returns the Run that a worker process would give for this source; `change` is applied to the outputs."""
+    exercise = key.exercise
     try:
         target = exercise.target(source)
     except NotImplementedError as error:
         return Run("", 0, 0.1, "", {"stage": "import", "error": f"{type(error).__name__}: {error}"})
-    came = []
-    for case in library.cases:
+    results = []
+    for case in key.cases:
         seen = observe(exercise, target, case)
-        said = {"kind": seen.error.split(":")[0], "error": seen.error} if seen.error else {
+        report = {"kind": seen.error.split(":")[0], "error": seen.error} if seen.error else {
             "kinds": ["NoneType" if y.dtype == object else "ndarray" for y in seen.outputs]}
         after = [array + 1 if i in seen.changed else array for i, array in enumerate(case.arrays())]
-        came.append(Came([None if y.dtype == object else change(y) for y in seen.outputs], after, said))
-    return Run("", 0, 0.1, "", {}, came)
+        results.append(CaseResult([None if y.dtype == object else change(y) for y in seen.outputs], after, report))
+    return Run("", 0, 0.1, "", {}, results)
 
 
 @every_exercise
@@ -65,13 +65,13 @@ def test_it_is_handed_out_unsolved(exercise):
     skeleton = exercise.skeleton()
     assert "TODO" in skeleton and len(exercise.hints) == 3 and all(hint.endswith((".", "?")) for hint in exercise.hints)
     assert len(set(exercise.hints)) == 3 and max(map(len, skeleton.splitlines())) <= 120
-    assert judge(library(exercise), play(library(exercise), skeleton)).status == "todo"
+    assert judge(answer_key(exercise), play(answer_key(exercise), skeleton)).status == "todo"
 
 
 @every_exercise
 def test_the_solution_passes_and_keeps_to_its_lines(exercise):
     for seed in (1, 2):
-        verdict = judge(library(exercise, seed), play(library(exercise, seed), exercise.edited()))
+        verdict = judge(answer_key(exercise, seed), play(answer_key(exercise, seed), exercise.edited()))
         assert verdict.status == "pass", (verdict.stage, verdict.note)
     written = set(exercise.text.splitlines()) - set(exercise.skeleton().splitlines())
     code = [line for line in written if line.strip() and not line.strip().startswith("#")]
@@ -82,7 +82,7 @@ def test_the_solution_passes_and_keeps_to_its_lines(exercise):
 @every_exercise
 def test_what_is_as_right_passes(exercise):
     for name, edits in exercise.alternatives.items():
-        verdict = judge(library(exercise), play(library(exercise), exercise.edited(edits)))
+        verdict = judge(answer_key(exercise), play(answer_key(exercise), exercise.edited(edits)))
         assert verdict.status == "pass", (name, verdict.stage, verdict.note)
 
 
@@ -90,7 +90,7 @@ def test_what_is_as_right_passes(exercise):
 def test_float32_answers_pass(exercise):
     def single(y):
         return y.astype(np.float32) if y.dtype == np.float64 else y
-    verdict = judge(library(exercise), play(library(exercise), exercise.edited(), single))
+    verdict = judge(answer_key(exercise), play(answer_key(exercise), exercise.edited(), single))
     assert verdict.status == "pass", (verdict.stage, verdict.note)
 
 
@@ -101,7 +101,7 @@ def test_each_known_mistake_is_refuted_and_named(exercise, seed):
         for right in mistake.edits:
             assert exercise.text.count(right) == 1, (
                 f"{mistake.name}: {right!r} occurs {exercise.text.count(right)} times in the solution")
-        verdict = judge(library(exercise, seed), play(library(exercise, seed), exercise.edited(mistake.edits)))
+        verdict = judge(answer_key(exercise, seed), play(answer_key(exercise, seed), exercise.edited(mistake.edits)))
         assert verdict.status in ("fail", "error") and not verdict.points(100) or verdict.right, (mistake.name, verdict)
         assert set(verdict.mistakes) == {mistake.name} | ({mistake.twin} if mistake.twin else set()), verdict
 
@@ -112,25 +112,25 @@ def test_mistakes_have_names_of_their_own_and_twins_know_each_other(exercise):
     assert len(names) == len(exercise.mistakes)
     for mistake in exercise.mistakes:
         assert not mistake.twin or names[mistake.twin].twin == mistake.name
-        assert mistake.say.endswith((".", "?")) and len(mistake.say) > 20
+        assert mistake.explanation.endswith((".", "?")) and len(mistake.explanation) > 20
 
 
 @pytest.mark.slow
 @every_exercise
 def test_two_or_three_mistakes_at_once_are_named(exercise):
-    shelf = library(exercise)
+    key = answer_key(exercise)
     together = [mistakes for count in (2, 3) for mistakes in itertools.combinations(exercise.mistakes, count)
-                if shelf.target(mistakes)]
+                if key.variant(mistakes)]
     for mistakes in random.Random(stream(exercise.number)).sample(together, min(8, len(together))):
-        run = play(shelf, exercise.edited(*(mistake.edits for mistake in mistakes)))
-        verdict = judge(shelf, run)
-        observed = shelf.observed(mistakes)
-        if matches(observed, shelf.expected) or all(seen.error for seen in observed):
+        run = play(key, exercise.edited(*(mistake.edits for mistake in mistakes)))
+        verdict = judge(key, run)
+        observed = key.observations(mistakes)
+        if matches(observed, key.expected) or all(seen.error for seen in observed):
             continue                                            # they undo each other, or give nothing to compare
-        found = shelf.named(observed)
+        found = key.identify(observed)
         assert found and verdict.mistakes, (mistakes, verdict)
         assert mistakes in found or all(len(simpler) <= len(mistakes) for simpler in found)
-        assert all(matches(shelf.observed(simpler), observed) for simpler in found)
+        assert all(matches(key.observations(simpler), observed) for simpler in found)
 
 
 def test_there_are_as_many_as_the_readme_says():
@@ -177,7 +177,7 @@ def test_the_sheets_of_the_term_add_up():
 
 
 def test_the_readme_shows_what_the_checker_says(tmp_path, capsys):
-    shown, again = (re.search(r"^```text\n(01\.2 softmax_backward.*?)^```$", text, re.M | re.S)[1]
+    shown, again = (re.search(r"^```text\n(01\.2 softmax_backward: .*?)^```$", text, re.M | re.S)[1]
                     for text in (README, (LESSONS.parent / "README.md").read_text(encoding="utf-8")))
     assert shown == again
     run(capsys, "exercise", "start", tmp_path, "01.2")

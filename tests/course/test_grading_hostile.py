@@ -21,7 +21,7 @@ import pytest
 
 from numpy_transformer.classroom import isolation, reading, rights
 from numpy_transformer.classroom.exercises import choose
-from numpy_transformer.classroom.submissions import suspects
+from numpy_transformer.classroom.submissions import unusual_names
 from numpy_transformer.cli import main
 
 EXERCISE = choose("01.2")
@@ -52,6 +52,10 @@ def written():
 
 
 HOSTILE = {**written(), **ODD}
+SAMPLE = {name: HOSTILE[name] for name in (                 # of each kind one; the slow run grades all
+    "loop", "sleep at exit", "fork", "kill", "exit at once", "memory", "flood", "fills the disk", "forged score", "pickle",
+    "patched worker", "writes elsewhere", "reads the others", "imports the answer", "loads a library", "nothing returned",
+    "other name", "=2+5+cmd", "line\nbreak\x1b[2J")}
 
 
 def grade(folder, out, *options):
@@ -64,14 +68,14 @@ def grade(folder, out, *options):
         return {row["student"]: row for row in csv.DictReader(file)}, text.getvalue()
 
 
-@pytest.fixture(scope="module")
-def graded(tmp_path_factory):
-    """The hostile class with an honest student at each end, graded once."""
+@pytest.fixture(scope="module", params=[SAMPLE, pytest.param(HOSTILE, marks=pytest.mark.slow)], ids=["sample", "all"])
+def graded(request, tmp_path_factory):
+    """The hostile class with an honest student at each end, graded once: (folder, rows, text, what was left, class)."""
     base = tmp_path_factory.mktemp("hostile")
     folder, target = base / "class", base / "target"
     paths = {"{TARGET}": repr(str(target)), "{OTHER}": repr(str(folder / "anna" / EXERCISE.file)),
              "{PACKAGE}": repr(str(os.path.dirname(os.path.dirname(isolation.__file__))))}
-    for name, (source, _) in {**HOSTILE, "anna": (RIGHT, {}), "zoe": (RIGHT, {})}.items():
+    for name, (source, _) in {**request.param, "anna": (RIGHT, {}), "zoe": (RIGHT, {})}.items():
         (folder / name).mkdir(parents=True)
         for key, path in paths.items():
             source = source.replace(key, path) if isinstance(source, str) else source
@@ -86,7 +90,7 @@ def graded(tmp_path_factory):
                            str(base / "scores.json"), "--feedback", str(base / "feedback"))
     left = os.listdir(temporary)
     os.rmdir(temporary)
-    return base, rows, text, left
+    return base, rows, text, left, request.param
 
 
 def odd_files(folder):
@@ -112,12 +116,12 @@ def shown(name):
 
 
 @posix
-@pytest.mark.parametrize("name", HOSTILE)
-def test_no_point_that_was_not_earned_and_a_line_for_each(graded, name):
-    row = graded[1][shown(name)]
-    assert row["points"] == "0" and row["max"] == str(EXERCISE.points), row
-    assert row["status"] in HOSTILE[name][1], row
-    assert row["note"] and row["note"].isprintable() and len(row["note"]) <= 600
+def test_no_hostile_program_earns_a_point_and_each_gets_a_note(graded):
+    for name, (_, statuses) in graded[4].items():
+        row = graded[1][shown(name)]
+        assert row["points"] == "0" and row["max"] == str(EXERCISE.points), row
+        assert row["status"] in statuses, row
+        assert row["note"] and row["note"].isprintable() and len(row["note"]) <= 600, row
 
 
 @posix
@@ -132,10 +136,10 @@ def test_a_file_that_is_none(graded, name, status, word):
 
 @posix
 def test_the_others_are_graded_as_if_nothing_had_been(graded):
-    base, rows, text, left = graded
+    base, rows, text, left, hostile = graded
     for name in ("anna", "zoe"):
         assert rows[name]["status"] == "pass" and rows[name]["points"] == rows[name]["max"], rows[name]
-    assert len(rows) == len(HOSTILE) + 9 and "2 of " in text
+    assert len(rows) == len(hostile) + 9 and "2 of " in text
     assert not left, "temporary folders stayed behind"
     assert not (base / "target").exists()
     assert {path.name for path in base.iterdir()} == {"class", "scores.csv", "scores.json", "feedback", "scores.png"}
@@ -144,9 +148,9 @@ def test_the_others_are_graded_as_if_nothing_had_been(graded):
 
 @posix
 def test_nothing_of_the_grader_reached_a_student(graded):
-    base, _, text, _ = graded
+    base, _, text, _, hostile = graded
     everything = [path.read_text(encoding="utf-8") for path in (base / "feedback").iterdir()]
-    assert len(everything) == len(HOSTILE) + 9
+    assert len(everything) == len(hostile) + 9
     assert not any(word in file for file in everything for word in ("LEAK", "GRADER_MARK=", "\x1b", "\u202e"))
     assert "\x1b[2J" not in text and max(map(len, everything)) < 40_000
     students = json.loads((base / "scores.json").read_text(encoding="utf-8"))["students"]
@@ -176,8 +180,8 @@ time.sleep({})
 @posix
 def test_what_stopped_a_program_is_told(graded):
     for name, words in (("flood", os.strerror(errno.EFBIG)), ("fills the disk", "64 MB"), ("fork", "os.fork is refused"),
-                        ("loop", "stopped after 2 seconds"), ("memory", "memory"), ("exit at once", "ended by itself"),
-                        ("other name", "perhaps softmax_backwards"), ("imports the answer", "write it with NumPy")):
+                        ("loop", "stopped after 2 seconds"), ("memory", "memory"), ("exit at once", "ended early"),
+                        ("other name", "did you mean softmax_backwards?"), ("imports the answer", "use only NumPy")):
         assert words in graded[1][name]["note"], graded[1][name]
 
 
@@ -223,7 +227,7 @@ def test_an_array_is_read_only_as_numpy_writes_it(tmp_path):
     y = rng.standard_normal((3, 4))
     for right in (y, y.T, y > 0, y.astype(np.float32), np.float32(2.5), np.arange(5), np.ones((0, 4)), np.uint8([[7]])):
         np.save(path, right)
-        got = reading.array(path)
+        got = reading.read_array(path)
         assert got.dtype == right.dtype and got.shape == right.shape and np.array_equal(got, right)
     np.save(path, np.ones(3))
     whole = path.read_bytes()
@@ -232,21 +236,21 @@ def test_an_array_is_read_only_as_numpy_writes_it(tmp_path):
                   header("'<f8'", "(-1,)"), header("'<f8'", "(3,)"), whole[:40], b"", whole[:-1], whole + b"x",
                   whole.replace(b"\x01\x00", b"\x02\x00", 1)):
         path.write_bytes(wrong)
-        assert reading.array(path) is None, wrong
+        assert reading.read_array(path) is None, wrong
     np.save(path, np.ones(reading.LARGEST))
-    assert reading.array(path) is None
+    assert reading.read_array(path) is None
 
 
 def test_words_are_short_and_nothing_else(tmp_path):
-    path = tmp_path / "said.json"
-    said = {"error": "x" * 9000, "kinds": ["y" * 900] * 40, "score": 100, "nested": [["a"]], "none": None}
-    path.write_text(json.dumps(said), encoding="utf-8")
-    assert reading.words(path) == {"error": "x" * 2000, "kinds": ["y" * 200] * 20}
+    path = tmp_path / "report.json"
+    report = {"error": "x" * 9000, "kinds": ["y" * 900] * 40, "score": 100, "nested": [["a"]], "none": None}
+    path.write_text(json.dumps(report), encoding="utf-8")
+    assert reading.read_report(path) == {"error": "x" * 2000, "kinds": ["y" * 200] * 20}
     for text in ("[" * 60_000, "[]", "7", '"pass"', "{", "", '{"a": 1' + "0" * 5000 + "}"):
         path.write_text(text, encoding="utf-8")
-        assert reading.words(path) == {}
+        assert reading.read_report(path) == {}
     path.write_text(json.dumps({"error": "x" * (1 << 17)}), encoding="utf-8")
-    assert reading.words(path) == {}                      # too large to be ours
+    assert reading.read_report(path) == {}                      # too large to be ours
 
 
 @posix
@@ -255,8 +259,8 @@ def test_results_are_not_read_through_links_and_pipes(tmp_path):
     os.symlink(tmp_path / "real", tmp_path / "link")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
-    assert reading.contents(tmp_path / "real") == b"content" and reading.contents(tmp_path / "real", 3) is None
-    assert [reading.contents(tmp_path / name) for name in ("link", "pipe", "folder", "none")] == [None] * 4
+    assert reading.read_bytes(tmp_path / "real") == b"content" and reading.read_bytes(tmp_path / "real", 3) is None
+    assert [reading.read_bytes(tmp_path / name) for name in ("link", "pipe", "folder", "none")] == [None] * 4
 
 
 @posix
@@ -284,18 +288,18 @@ def test_a_folder_goes_however_it_was_left(tmp_path):
 def test_suspects_are_found_and_comments_are_none():
     source = (b'"""open and exec"""\nimport numpy as np, os.path, sys as s\nfrom math import exp\n# eval\n'
               b"def f(x): import pickle; return open\nfrom json import loads as eval_\n")
-    assert suspects(source) == ["json", "open", "os", "pickle", "sys"]
-    assert suspects(RIGHT.encode()) == [] and suspects(b"import os\n(((((") == ["os"]
+    assert unusual_names(source) == ["json", "open", "os", "pickle", "sys"]
+    assert unusual_names(RIGHT.encode()) == [] and unusual_names(b"import os\n(((((") == ["os"]
     for text in (b"\xff\xfe", b"\0\0", b"-" * 90_000, b"(" * 90_000, b"# coding: nonsense\n", b"x = '\n"):
-        suspects(text)
-    assert suspects(b"#" * 200_000) == ["more than 100 kB"]
+        unusual_names(text)
+    assert unusual_names(b"#" * 200_000) == ["more than 100 kB"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit of Linux")
 @pytest.mark.skipif(rights.is_root(), reason="does not hold for root")
 def test_no_process_can_be_started():
     folder = os.path.dirname(isolation.__file__)
-    code = f"import os, sys; sys.path.insert(0, {folder!r}); import limits; limits.limit(5, 1024)"
+    code = f"import os, sys; sys.path.insert(0, {folder!r}); import limits; limits.set_limits(5, 1024)"
     done = subprocess.run([sys.executable, "-c", f"{code}; os.fork() or os._exit(0)"], capture_output=True, text=True)
     assert "BlockingIOError" in done.stderr
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -56,7 +56,7 @@ def test_tags_stay_as_they_are(tmp_path):
     ("a\tO\n\nb\tB-x\nc\tnoun\n", {}, ["line 4", "'noun' is no tag"]), ("a\t\n", {}, ["line 1", "'' is no tag"]),
     ("a\tb-x\n", {}, ["'b-x' is no tag"]), ("a\tB-\n", {}, ["'B-' is no tag"]),
     ("a\tO\n\tO\n", {}, ["line 2", "column 0 has no word"]), ("Just some prose.\n", {}, ["line 1", "'prose.'"]),
-    ("", {}, ["is empty"]), ("\n \n", {}, ["is empty"]), ("-DOCSTART- O\n\n", {}, ["has no sentence"]),
+    ("", {}, ["is empty"]), ("\n \n", {}, ["has only blank lines"]), ("-DOCSTART- O\n\n", {}, ["has no sentence"]),
     (b"a\xff\tO\n", {}, ["is not UTF-8"])])
 def test_bad_files_are_named_with_the_line(tmp_path, text, columns, parts):
     sentence = refused(tmp_path, text, **columns)

@@ -45,7 +45,7 @@ def test_validation_covers_the_last_tenth_once():
 
 
 @pytest.mark.parametrize("content, match", [
-    (b"", "is empty"), (b" \n\n", "is empty"), (b"caf\xe9", r"not UTF-8 \(byte 0xe9 at offset 3\)")])
+    (b"", "is empty"), (b" \n\n", "has only blank lines"), (b"caf\xe9", r"not UTF-8 \(byte 0xe9 at offset 3\)")])
 def test_texts_that_cannot_be_used_are_named(tmp_path, content, match):
     path = tmp_path / "text.txt"
     path.write_bytes(content)

@@ -157,7 +157,7 @@ def test_pairs_with_an_empty_side_are_dropped_and_counted(tmp_path):
     ("a\nb\nc\n", "A\nB\n", "'.*source' has 3 lines but '.*target' has 2; line n"),
     ("a\n\n", "A\n", "'.*source' has 2 lines but '.*target' has 1;"),
     ("a\n\n", "\nB\n", "each of the 2 lines is empty in '.*source' or in '.*target'; name"),
-    ("", "A\n", "'.*source' is empty"), ("a\n", "\n \n", "'.*target' is empty"),
+    ("", "A\n", "'.*source' is empty"), ("a\n", "\n \n", "'.*target' has only blank lines"),
     ("a\n", b"caf\xe9\n", "'.*target' is not UTF-8")])
 def test_files_that_make_no_pairs_are_named(tmp_path, source, target, match):
     with pytest.raises(ValueError, match=match):

@@ -1,0 +1,105 @@
+"""Functions that the lessons call: they show arrays, check claims, ask for predictions and save figures."""
+
+import contextlib
+import os
+import re
+import shutil
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+
+from ..training.process import set_blas_threads
+
+NAME = re.compile(r"\d\d_\w+\.py")
+ask = None                                      # set while a lesson is stepped through: asks a question in the terminal
+
+
+def terminal_width():
+    """Returns the terminal's width, but at most 100 columns, because longer lines of prose are hard to read."""
+    return min(shutil.get_terminal_size((100, 24)).columns, 100)
+
+
+def wrapped(line):
+    """Wraps a line to the terminal with a hanging indent. Output that goes to a file or a pipe stays as it is."""
+    if not sys.stdout.isatty() or len(line) <= terminal_width():
+        return line
+    return textwrap.fill(line, terminal_width(), subsequent_indent="    ", break_long_words=False,
+                         break_on_hyphens=False)
+
+
+def script():
+    """Returns the path of the lesson that runs as a script, or None in a notebook."""
+    path = Path(getattr(sys.modules["__main__"], "__file__", None) or "")
+    return path if NAME.fullmatch(path.name) else None
+
+
+def show(**arrays):
+    """Prints the name, shape, dtype and range of each array, and its values if there are at most 30."""
+    for name, array in arrays.items():
+        array = np.asarray(array)
+        line = f"  {name} {array.shape} {array.dtype}"
+        if array.size > 1 and array.dtype.kind == "f":
+            line += f"  min {array.min():.3g}  mean {array.mean():.3g}  max {array.max():.3g}"
+            if array.shape[-1] > 1 and np.allclose(array.sum(-1), 1, atol=1e-6):
+                line += "  rows sum to 1"
+        print(line)
+        if array.size <= 30:
+            print("    " + np.array2string(array, precision=4, suppress_small=True).replace("\n", "\n    "))
+
+
+def claim(text, condition, detail=""):
+    """Checks a claim and prints it with a ✓.
+
+    Parameters:
+        text : the claim in words
+        condition : bool or boolean array; all must be True
+        detail : the numbers that support the claim
+    Raises: AssertionError if the claim does not hold.
+    """
+    if not np.all(condition):
+        raise AssertionError(f"claim does not hold: {text}. {detail}".rstrip())
+    print(wrapped(f"  ✓ {text}   ({detail})" if detail else f"  ✓ {text}"))
+
+
+def slopes(loss, x):
+    """Returns the gradient of loss(x) with respect to x by the complex step (lesson 02), using only the function."""
+    gradient = np.zeros(x.shape)
+    for at in np.ndindex(x.shape):
+        z = x.astype(complex)
+        z[at] += 1e-100j
+        gradient[at] = loss(z).imag / 1e-100
+    return gradient
+
+
+def predict(question, answer):
+    """Asks a question and prints the answer. With --step the reader answers first."""
+    guess = ask(wrapped(f"  ? {question}") + "  ") if ask is not None else None
+    if guess is None:
+        print(wrapped(f"  ? {question}  {answer}"))
+    elif normalized(guess) == normalized(answer):
+        print(f"    correct: {answer}")
+    else:
+        print(f"    the answer: {answer}")
+
+
+def normalized(text):
+    """Returns the words and numbers of an answer as a list, so that (2, 1, 8), "2 1 8.0" and "2, 1 and 8" are equal."""
+    text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", str(text).lower())         # thousands separators
+    parts = re.findall(r"-?(?:\d+\.?\d*|\.\d+)|[^\W\d_]+", text)
+    return [float(part) if part[-1] in "0123456789." else part for part in parts if part != "and"]
+
+
+def figure(name, picture):
+    """Saves a picture as figures/NN_name.png, next to the lessons folder, where NN is the lesson's number."""
+    from ..views import save
+    path = script()
+    if path is None:                            # a notebook, which also displays the picture
+        path = save(picture, "../figures" if Path.cwd().name == "lessons" else "figures", name)
+        with contextlib.suppress(ImportError):
+            from IPython.display import Image, display
+            display(Image(filename=str(path)))
+    else:
+        path = save(picture, path.resolve().parents[1] / "figures", f"{path.name[:3]}{name}")
+    print(f"  figure: {os.path.relpath(path)}")
