@@ -63,7 +63,7 @@ figure("influence", views.xray(reach))
 claim("in self-attention every input token affects every output token", reach["self-attention"] > 0)
 claim("in the feed-forward layer each token affects only its own output",
       np.array_equal(reach["feed-forward"] > 0, np.eye(T)))
-predict("d_ff = 4 d_model: what share of a block's matrices belongs to the feed-forward layer?", "2/3")
+predict("d_ff = 4 d_model: what share of the weights in a block's matrices is in the feed-forward layer?", "2/3")
 sizes = {name: p.data.size for name, p in nt.EncoderBlock(512, 8, 2048, rng=9).named_parameters() if p.data.ndim == 2}
 feed_forward_size = sum(size for name, size in sizes.items() if name.startswith("feed_forward"))
 total = sum(sizes.values())

@@ -201,8 +201,8 @@ picture.axes[0].set_ylabel("norm of the gradient\n(1: at the output of the stack
 figure("gradients", picture)
 
 # %% [markdown]
-# Backward runs through these pictures from right to left. The norms alone raise no alarm: no curve vanishes or
-# explodes. What distinguishes the two orders are the dashed lines, which show the part of the gradient that passes
+# Backward runs through these panels from right to left. The solid curves raise no alarm: no gradient vanishes or
+# explodes. What distinguishes the two orders are the dashed curves, which show the part of the gradient that passes
 # through the skip connections only.
 #
 # To see why, unroll the pre-norm stack: x_L = x_0 + branch + branch + ... So x_0 appears in x_L with derivative 1,
@@ -216,7 +216,7 @@ terms = [deep[f"blocks.{i}.{name}"].gradients[0] for i in range(24) for name in 
 claim("pre-norm: gradient at the input = gradient after the last block + 48 terms, one for each branch",
       relative_error(gradients["pre-norm", 24][-1] + sum(terms), gradients["pre-norm", 24][0]) < 1e-12)
 kept = [np.linalg.norm(skips["post-norm", L][0]) / np.linalg.norm(skips["post-norm", L][-1]) for L in DEPTHS]
-claim("post-norm: in each block, between one half and three quarters of it passes through the skips",
+claim("post-norm: on average, the skips of a block keep between one half and three quarters of the gradient's norm",
       [0.5 < share ** (1 / L) < 0.75 for share, L in zip(kept, DEPTHS)],
       "of the whole stack: " + ", ".join(f"{L} blocks {share:.0e}" for share, L in zip(kept, DEPTHS)))
 
@@ -224,9 +224,9 @@ claim("post-norm: in each block, between one half and three quarters of it passe
 # ## 4. The values at every block
 #
 # In pre-norm, each branch adds to the residual stream x, and nothing divides x. So the variance of x grows with depth,
-# and a late branch changes x only a little. This is why a pre-norm stack ends in a norm. The final norm brings the
-# scale back to 1, and in backward it divides the gradient by the same number. That is why the pre-norm curves in the
-# picture above end at 0.2 on the right, and not at 1.
+# and a late branch changes x only a little. This is why a pre-norm stack ends in a norm. The final norm divides the
+# values by their standard deviation, and in backward it divides the gradient by the same number. That is why the
+# pre-norm curve of 24 blocks in the picture above ends at 0.2 on the right, and not at 1.
 #
 # The right panel below shows how much of the values still differs from token to token. Attention gives each token a
 # weighted mean of all tokens. Without skip connections these means replace the tokens, and means of means soon become

@@ -119,10 +119,11 @@ claim("padding: no word depends on a padding token, but padding tokens depend on
 #     y = (sum over t of r_t x_t) / n,        dy_i / dx_ti = r_t / n,        hence  dx_t = r_t dy / n
 #
 # Each real token receives the same gradient, whatever its word is, and a padding token receives exactly 0. A token of a
-# short text receives a larger share than a token of a long text. If all tokens receive the same gradient here, how can
-# the model treat them differently? On the way back through the blocks, attention and the other layers change the
-# gradient of each token differently. A text without real tokens has n = 0. We define the mean over no tokens as 0, with
-# gradient 0.
+# short text receives a larger share than a token of a long text. A text without real tokens has n = 0, and we define
+# its mean as 0, with gradient 0.
+#
+# If all real tokens receive the same gradient here, how can training change them differently? On the way back through
+# the blocks, attention and the other layers change the gradient of each token differently.
 #
 # A mean does not depend on the order of its terms, and blocks without a causal mask do not depend on it either: if two
 # words change places, their rows of h change places with them. Only P carries information about positions. Without P,
@@ -518,7 +519,7 @@ picture.axes[0].legend()
 figure("words", picture)
 
 # %% [markdown]
-# The four texts contain the same two clauses, and the first two even the same words. A bar as long as z means that
+# The four texts contain the same two clauses, and the first two even exactly the same words. A bar as long as z means that
 # without this word the logit would be 0. A bar twice as long means that the answer would be reversed. The things have
 # no bars, since it does not matter which thing is good. Not all words of a clause have to matter either: one clause
 # determines what the other one must mean. For this model the good words hardly matter, because a model that finds the
@@ -537,7 +538,7 @@ figure("words", picture)
 # four published ones:
 #
 #     "xavier"    Linear: uniform in ±sqrt(6 / (d_in + d_out));  E: N(0, 1/D), so sqrt(D) E has variance 1
-#     "keras"     Linear: the same, smaller for the projections of attention;  E: uniform in ±0.05
+#     "keras"     Linear: as "xavier", but smaller for the projections of attention;  E: uniform in ±0.05
 #     "gpt2"      N(0, 0.02²), divided by sqrt(2 L) for what L blocks add to their residual streams;  E: N(0, 1/D) here,
 #                 because it is multiplied by sqrt(D)
 #     "bert"      N(0, 0.02²), truncated at two standard deviations;  E: the same
@@ -606,9 +607,10 @@ figure("initial_weights", picture)
 # In one step Adam changes an entry by about the learning rate, however small its gradient is. So in 300 steps the row
 # of a word changes by about the same amount with every initialization. The entries drawn by "xavier" have a standard
 # deviation of 0.18. Compared with them the change is small: the rows still differ mainly by their random initial
-# values, which are noise to the layers above. The entries drawn by "keras" have a standard deviation of 0.03, and there
-# the same change makes up most of the row. "gpt2" and "bert" start with matrices so small that the logits hardly depend
-# on the text. Their loss stays near log 2 until the matrices have grown.
+# values, which are noise to the layers above. The entries drawn by "keras" have a standard deviation of 0.03, so there a
+# similar change is large: about two thirds of the initial norm of a row, compared with one sixth for "xavier". "gpt2"
+# and "bert" start with matrices so small that the logits hardly depend on the text. Their loss stays near log 2 until
+# the matrices have grown.
 #
 # The number 0.02 was chosen for widths of 768 and more, where Xavier's standard deviation is 0.036 for a square matrix.
 # At D = 32 it is 0.18. No choice is the best everywhere, and to reproduce a result you need to know its initial
@@ -621,10 +623,13 @@ figure("initial_weights", picture)
 #     numpy-transformer train classifier --config note-001 --data aclImdb
 #
 # Without `--data`, the reviews are generated, with more words and forms than in section 6. To reproduce a published
-# result, every detail has to be the same. These are easily missed: Keras's words contain no punctuation, so 200 tokens
-# hold more of a review; each review starts with a start token, but does not end with an end token; the initial weights
-# are those of section 10; there is no dropout inside the feed-forward layer; a batch mixes texts of all lengths; and
-# padding is not hidden (section 4).
+# result, every detail has to be the same. These details are easily missed:
+#
+# * Keras's words contain no punctuation, so 200 tokens hold more of a review.
+# * Each review starts with a start token, but does not end with an end token.
+# * The initial weights are "keras" of section 10.
+# * There is no dropout inside the feed-forward layer.
+# * A batch mixes texts of all lengths, and padding is not hidden (section 4).
 #
 # The numbers below are accuracies, measured on 5,000 reviews that were held out from the 25,000 reviews of the training
 # half. A tenth of the other 20,000 was the validation set. Each row has the seeds 1, 2 and 3.

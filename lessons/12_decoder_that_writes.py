@@ -125,8 +125,8 @@ small.eval()
 # training. A model with a lower loss than the bigrams uses more of the text than the last character.
 #
 # This model represents positions by rotating queries and keys (rotary positions, lesson 16). With a learned table of
-# positions it reaches the bigrams in 300 steps, but becomes hardly better. Lesson 19 explains AdamW, the cosine
-# schedule and gradient clipping.
+# positions, it would reach the loss of the bigrams in 300 steps, but hardly get below it. Lesson 19 explains AdamW, the
+# cosine schedule and gradient clipping.
 
 # %% Three hundred training steps
 def train(model, criterion, batch, steps, lr, **options):

@@ -12,7 +12,7 @@ import pytest
 from helpers import ROOT
 
 from numpy_transformer.classroom import claim, helpers, predict, show
-from numpy_transformer.classroom.steps import cells
+from numpy_transformer.classroom.steps import cells, prompt, reflow
 
 PROMPTS = (b"q quit: ", b"?  ", b">>> ")
 LESSON = '''# %% [markdown]
@@ -101,12 +101,14 @@ def test_the_keys(tiny):
     assert first == again                       # run again, the same numbers are drawn
 
 
-@pytest.mark.parametrize("key, code", [("q\n", 0), ("\x04", 0), ("\x03", 130)])
+@pytest.mark.parametrize("key, code", [
+    ("\x03", 130), pytest.param("q\n", 0, marks=pytest.mark.slow), pytest.param("\x04", 0, marks=pytest.mark.slow)])
 def test_stopping_is_one_line_and_no_traceback(tiny, key, code):
     output, ended = step(tiny(), "\n", key)
     assert ended == code and output.rstrip().endswith("stopped at cell 2 of 5") and "Traceback" not in output
 
 
+@pytest.mark.slow
 def test_the_end_of_input_at_a_question_stops_too(tiny):
     output, ended = step(tiny(), "\n", "\n", "\x04")
     assert ended == 0 and output.rstrip().endswith("stopped at cell 3 of 5")
@@ -140,7 +142,9 @@ def test_an_interrupted_cell_can_be_run_again(tiny):
     assert code == 0 and "interrupted; r runs the cell again" in output and "✓ x has six numbers" in output
 
 
-@pytest.mark.parametrize("arguments, six, code", [([], 6, 0), (["--step"], 6, 0), ([], 7, 1), (["--stop"], 6, 2)])
+@pytest.mark.parametrize("arguments, six, code", [
+    (["--step"], 6, 0), ([], 7, 1), pytest.param([], 6, 0, marks=pytest.mark.slow),
+    pytest.param(["--stop"], 6, 2, marks=pytest.mark.slow)])
 def test_without_a_terminal_it_never_pauses(tiny, arguments, six, code):
     run = subprocess.run([sys.executable, tiny(six), *arguments], capture_output=True, encoding="utf-8", timeout=60,
                          stdin=subprocess.DEVNULL,
@@ -182,6 +186,42 @@ def test_predict_without_a_terminal_prints_question_and_answer(capsys, monkeypat
     assert capsys.readouterr().out == "  ? how many?  3\n"
 
 
+@pytest.mark.parametrize("lines", [0, 1, 4])
+def test_a_lesson_whose_output_is_cut_ends_without_a_traceback(tiny, lines):
+    """As in `lesson 05 | head -1`: the reader closes the pipe while the lesson still prints."""
+    path = tiny()
+    path.write_text(path.read_text(encoding="utf-8").replace("show(x=x)", "print('many lines\\n' * 99_999)"),
+                    encoding="utf-8")
+    child = subprocess.Popen([sys.executable, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             env={**os.environ, "PYTHONPATH": str(ROOT)})
+    for _ in range(lines):
+        child.stdout.readline()
+    child.stdout.close()
+    error = child.stderr.read()
+    child.stderr.close()
+    assert child.wait(60) == 1 and error == b""
+
+
+def test_prose_wraps_to_the_terminal_and_formulas_and_headings_do_not(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    formula = "    y = softmax(q kᵀ / sqrt(d)) v" + " " * 20 + "a long remark on the right of a formula"
+    heading = "## A heading that is a little longer than sixty columns, all on one line"
+    prose = (f"{heading}\n\nEach token collects from other tokens what it needs, and this sentence\ngoes on for a while.\n\n"
+             f"{formula}\n\n1. The first item is long enough to be wrapped to a second line.\n2. The second one is not.")
+    assert reflow(prose) == (
+        f"{heading}\n\nEach token collects from other tokens what it needs, and\nthis sentence goes on for a while.\n\n"
+        f"{formula}\n\n1. The first item is long enough to be wrapped to a second\n   line.\n2. The second one is not.")
+
+
+@pytest.mark.parametrize("width, lines", [(60, 2), (80, 2), (100, 1)])
+def test_the_keys_fit_the_terminal(monkeypatch, width, lines):
+    monkeypatch.setenv("COLUMNS", str(width))
+    shown = prompt("next").splitlines()
+    assert len(shown) == lines and max(map(len, shown)) < width
+    assert "  ".join(shown) == ("[Enter] next  p EXPR print  v variables  r run again  i Python  c run to the end  "
+                                "q quit: ")
+
+
 @pytest.mark.parametrize("guess, answer, right", [
     ("3", 3, True), ("4", 3, False), ("3.0", 3, True), ("(2, 1, 8)", (2, 1, 8), True), ("2 1 8", (2, 1, 8), True),
     ("2, 18", (2, 1, 8), False), ("1,024", 1024, True), ("[.25]", [0.25], True), ("7, 28", "7 and 28", True),
@@ -202,7 +242,8 @@ def test_straight_through_the_first_error_ends_it(tiny):
     assert "steps.py" not in run.stderr and "✓" not in run.stdout
 
 
-@pytest.mark.parametrize("before", ["builtins.get_ipython = print", "sys.argv = ['kernel', '-f', 'x.json']"])
+@pytest.mark.parametrize("before", [
+    "builtins.get_ipython = print", pytest.param("sys.argv = ['kernel', '-f', 'x.json']", marks=pytest.mark.slow)])
 def test_in_an_editor_whose_cells_know_their_file_start_runs_nothing(tiny, before):
     code = (f"import builtins, sys\n__file__ = {str(tiny())!r}\nsys.argv = [__file__]\n{before}\n"
             "exec(compile(open(__file__, encoding='utf-8').read(), __file__, 'exec'))\nprint('x' in vars())")

@@ -35,7 +35,7 @@ def read_date(text):
     ("sort", lambda text: "".join(letter * text.count(letter) for letter in ALPHABET)), ("dates", read_date)])
 def test_each_target_is_what_the_task_says(tasks, name, answer):
     for pairs in lists(tasks[name]):
-        assert all(answer(source) == target for source, target in pairs[::23 if name == "dates" else 1])
+        assert all(answer(source) == target for source, target in pairs[::23])
 
 
 @pytest.mark.parametrize("name, letters, lengths", [
@@ -76,7 +76,7 @@ def test_the_tokenizers_know_every_text(tasks, name, source, target):
     tokens = tasks[name].tokenizers()
     for pairs in lists(tasks[name]):
         for texts, side in zip(zip(*pairs), tokens):
-            text = "".join(texts[::5])
+            text = "".join(texts[::50])
             assert side.decode(side.encode(text)) == text
     assert ["".join(side.characters) for side in tokens] == [source, target]
 
