@@ -314,12 +314,15 @@ claim("and the same gradients", [np.abs(parameter.grad - grads[name]).max() < 1e
 # %% [markdown]
 # ## 4. Training, against a baseline of neighbors
 #
-# Now the words are hidden as in section 2. As a baseline we count pairs of neighboring words in the training texts.
-# From the word before the gap and the word after it, the baseline guesses the w with the largest P(w | left) P(right |
-# w). In this language, the baseline has to fail for the verb. The verb stands between a place and an adjective, and
-# both of them can go with "was" as well as with "were". Only "and", several words earlier, makes the difference. The
-# baseline has to fail for the adjective, too. The adjective depends on the first name, but its neighbors are only a
-# verb and the full stop.
+# Now the words are hidden as in section 2. As a baseline, we count pairs of neighboring words in the training texts.
+# From the word before the gap and the word after it, the baseline guesses the word w with the largest
+#
+#     P(w | word before) P(word after | w)
+#
+# In this language, the baseline has to fail for the verb. The verb stands between a place and an adjective, and both of
+# them can go with "was" as well as with "were". Only "and", several words earlier, makes the difference. The baseline
+# has to fail for the adjective, too. The adjective depends on the first name, but its neighbors are only a verb and the
+# full stop.
 #
 # BERT itself has learned positions and post-norm blocks, and with these it learns this language as well. We use rotary
 # positions (lesson 16) and pre-norm here, since they gave the better tagger in section 6 for four of five seeds.

@@ -533,7 +533,7 @@ claim("one number from each rank is enough to compute the norm of the gradient",
     math.sqrt(sum(chunk @ chunk for chunk in chunks)), np.linalg.norm(whole)))
 predict("GPT-2 has 124 million parameters of 16 bytes each, 1,984 MB. How many MB does each of 8 ranks need with "
         "ZeRO-1?", 1116)
-claim("8 + 8/n bytes per parameter is never less than half of 16", [124 * (8 + 8 / n) for n in (1, 8)] == [1984, 1116]
+claim("8 + 8/n bytes per parameter is always more than half of 16", [124 * (8 + 8 / n) for n in (1, 8)] == [1984, 1116]
       and all(8 + 8 / n > 16 / 2 for n in (2, 1024, 10 ** 6)))
 
 # %% [markdown]

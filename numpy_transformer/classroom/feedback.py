@@ -25,7 +25,7 @@ def feedback(exercise, verdict, printed="", width=WIDTH):
                              subsequent_indent="  ")
     indent = "  "
     for line in verdict.lines or filter(None, [verdict.note]):
-        yield from textwrap.wrap(line, width, initial_indent=indent, subsequent_indent=f"{indent}  ",
+        yield from textwrap.wrap(line, width, initial_indent=indent, subsequent_indent="    ",
                                  break_on_hyphens=False)
         if line.startswith("DIAGNOSIS ["):      # followed by the explanations of the known mistakes
             indent = "    "

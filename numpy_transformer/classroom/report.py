@@ -119,8 +119,8 @@ def mistakes_of(row):
 
 def summary_lines(summary, width=100):
     """Yields the summary as lines of at most `width` columns."""
-    def wrapped(text, indent=""):
-        return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent + "    ",
+    def wrapped(text, indent="", hanging="    "):
+        return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent + hanging,
                              break_on_hyphens=False)
 
     yield from counts_table(summary["exercises"], width)
@@ -129,7 +129,7 @@ def summary_lines(summary, width=100):
     for entry in summary["mistakes"][:10]:
         yield f"  {entry['count']:>3} x {entry['mistake']} in {entry['exercise']}"
         if entry["say"]:
-            yield from wrapped(entry["say"], "        ")
+            yield from wrapped(entry["say"], "        ", "")
     if summary["clusters"]:
         yield from ("", "Wrong answers that several students share and no known mistake explains:")
     for cluster in summary["clusters"][:10]:

@@ -11,7 +11,7 @@ from ..classroom.workbook import Workbook, start
 from .parser import Formatter, Parser, number, whole_number
 from .terminal import columns, wrap
 
-FIXED_COLUMNS = 46                              # of the list, besides the title
+FIXED_COLUMNS = 42                              # of the list, besides the title
 NUMBER = re.compile(r"(?:ex)?[0-9]{1,2}(?:[._][0-9])?")
 
 
@@ -33,7 +33,7 @@ def add(commands):
 
     action = add_action(actions, "watch", watch, "check a file each time you save it")
     add_limits(action)
-    action.add_argument("--every", type=number(0.05), default=0.5, metavar="SECONDS", help="time between two looks")
+    action.add_argument("--every", type=number(0.05), default=0.5, metavar="SECONDS", help="time between two checks for saved files")
 
     action = add_action(actions, "hint", hint, "show the next of an exercise's three hints")
     add_number(action)
@@ -106,10 +106,10 @@ def show_list(arguments):
 
 def list_row(exercise, state):
     """Returns one line of the list, or several if the title does not fit next to the other columns."""
-    title, *rest = textwrap.wrap(exercise.title, max(14, columns() - FIXED_COLUMNS))
-    room = max(14, min(52, columns() - FIXED_COLUMNS))
+    room = min(52, columns() - FIXED_COLUMNS)
+    title, *rest = textwrap.wrap(exercise.title, room, break_on_hyphens=False)
     points = f"{exercise.points} point{'' if exercise.points == 1 else 's'}"
-    row = f"{exercise.number} {title:<{room}} {exercise.kind:<12} {exercise.minutes:>2} minutes {points:<8} {state}"
+    row = f"{exercise.number} {title:<{room}} {exercise.kind:<12} {exercise.minutes:>2} min {points:<8} {state}"
     return "\n".join([row.rstrip(), *(f"     {line}" for line in rest)])
 
 

@@ -132,7 +132,7 @@ def graded(arguments, settings, class_, chosen):
     for sentence in rights.warnings(users):
         print(sentence, file=sys.stderr)
     if journal.rows:
-        print(f"resuming an interrupted run with {len(journal.rows)} rows", file=sys.stderr)
+        print(f"resuming an interrupted run: {len(journal.rows)} of {total} rows are done", file=sys.stderr)
     grader = Grader(settings["seed"], arguments.timeout, arguments.memory, users, journal.rows)
     try:
         with rights.private(), Progress(total, "grade", "file") as progress, \

@@ -252,6 +252,37 @@ def test_bad_input(folder, capsys, arguments, words):
     assert words in refused(capsys, "exercise", *arguments, "--folder", folder)
 
 
+@pytest.mark.parametrize("arguments, suggested", [(["80"], "my-exercises 80"), (["05.1", "05.2"], "my-exercises 05.1 05.2"),
+                                                  (["ex05_1"], "my-exercises ex05_1")])
+def test_a_number_is_not_taken_for_a_folder(tmp_path, capsys, monkeypatch, arguments, suggested):
+    monkeypatch.chdir(tmp_path)
+    assert suggested in refused(capsys, "exercise", "start", *arguments) and not list(tmp_path.iterdir())
+    (tmp_path / "80").mkdir()                               # who has such a folder means it
+    assert run(capsys, "exercise", "start", "80", "05.1")[0] == 0 and len(list((tmp_path / "80").iterdir())) == 1
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_output_fits_the_terminal(folder, capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    write(folder, "01.2", "SMB-1")
+    run(capsys, "exercise", "start", folder, "02.2")
+    outputs = [check(capsys, folder, "01.2")[1], run(capsys, "exercise", "list", "--folder", folder)[1],
+               run(capsys, "exercise", "hint", "02.2", "--all", "--folder", folder)[1]]
+    for output in outputs:
+        assert 50 < max(map(len, output.splitlines())) <= width, output
+    assert "".join(f"{exercise.title} " for exercise in exercises().values()).split() == [
+        word for line in outputs[1].splitlines() for word in line[5:5 + min(52, width - 42)].split()]
+
+
+@pytest.mark.parametrize("action", ["list", "start", "check", "watch", "hint", "reset", "solution"])
+def test_help_fits_the_terminal_and_shows_no_python(capsys, monkeypatch, action):
+    monkeypatch.setenv("COLUMNS", "60")
+    with pytest.raises(SystemExit):
+        run(capsys, "exercise", action, "--help")
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 60 and "[]" not in text and "None" not in text
+
+
 def test_a_file_is_no_folder(folder, capsys):
     assert "is a file" in refused(capsys, "exercise", "start", folder / BACKWARD)
     assert "exercise start" in refused(capsys, "exercise", "check", "01.2", "--folder", folder / "absent")

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from test_exercises import answer_key, play
 
+from numpy_transformer.classroom.comparison import close, compare_shapes
 from numpy_transformer.classroom.diagnosis import AnswerKey, equal
 from numpy_transformer.classroom.exercise import Exercise, Mistake, brief, changed, with_todo
 from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.classroom.isolation import CaseResult, Run
-from numpy_transformer.classroom.verdict import close, compare_shapes, judge
+from numpy_transformer.classroom.verdict import judge
 
 
 def products(x, w, dy):

@@ -264,7 +264,7 @@ def test_an_interrupted_grading_goes_on(school, tmp_path, capsys, monkeypatch):
     with monkeypatch.context() as patch:
         counted = Counted(patch)
         rows, _, error = grade(capsys, school, out, "--jobs", "1")              # the seed stands in the journal
-    assert "resuming an interrupted run with" in error and "seed 3" in error and counted.count == 5 - 2
+    assert "resuming an interrupted run: " in error and "seed 3" in error and counted.count == 5 - 2
     grade(capsys, school, tmp_path / "whole.csv", *options)
     whole = table(tmp_path / "whole.csv")
     assert [{**row, "seconds": ""} for row in rows] == [{**row, "seconds": ""} for row in whole]
@@ -346,7 +346,7 @@ def test_a_grader_that_is_killed_goes_on_and_its_child_ends_by_itself(tmp_path):
     assert again.returncode == 2 and "timeout 4.0, not 10.0" in error
     again = start(tmp_path, "--timeout", "4")
     _, error = again.communicate(timeout=60)
-    assert again.returncode == 0 and "resuming an interrupted run with 1 rows" in error, error
+    assert again.returncode == 0 and "resuming an interrupted run: 1 of 2 rows are done" in error, error
     assert [entry["status"] for entry in table(tmp_path / "scores.csv")] == ["pass", "pass"]
 
 

@@ -12,7 +12,7 @@ import pytest
 from helpers import ROOT
 
 from numpy_transformer.classroom import claim, helpers, predict, show
-from numpy_transformer.classroom.steps import cells
+from numpy_transformer.classroom.steps import cells, prompt, reflow
 
 PROMPTS = (b"q quit: ", b"?  ", b">>> ")
 LESSON = '''# %% [markdown]
@@ -184,6 +184,42 @@ def test_show_prints_shape_range_and_values(capsys):
 def test_predict_without_a_terminal_prints_question_and_answer(capsys, monkeypatch):
     predict("how many?", 3)
     assert capsys.readouterr().out == "  ? how many?  3\n"
+
+
+@pytest.mark.parametrize("lines", [0, 1, 4])
+def test_a_lesson_whose_output_is_cut_ends_without_a_traceback(tiny, lines):
+    """As in `lesson 05 | head -1`: the reader closes the pipe while the lesson still prints."""
+    path = tiny()
+    path.write_text(path.read_text(encoding="utf-8").replace("show(x=x)", "print('many lines\\n' * 99_999)"),
+                    encoding="utf-8")
+    child = subprocess.Popen([sys.executable, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             env={**os.environ, "PYTHONPATH": str(ROOT)})
+    for _ in range(lines):
+        child.stdout.readline()
+    child.stdout.close()
+    error = child.stderr.read()
+    child.stderr.close()
+    assert child.wait(60) == 1 and error == b""
+
+
+def test_prose_wraps_to_the_terminal_and_formulas_and_headings_do_not(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    formula = "    y = softmax(q kᵀ / sqrt(d)) v" + " " * 20 + "a long remark on the right of a formula"
+    heading = "## A heading that is a little longer than sixty columns, all on one line"
+    prose = (f"{heading}\n\nEach token collects from other tokens what it needs, and this sentence\ngoes on for a while.\n\n"
+             f"{formula}\n\n1. The first item is long enough to be wrapped to a second line.\n2. The second one is not.")
+    assert reflow(prose) == (
+        f"{heading}\n\nEach token collects from other tokens what it needs, and\nthis sentence goes on for a while.\n\n"
+        f"{formula}\n\n1. The first item is long enough to be wrapped to a second\n   line.\n2. The second one is not.")
+
+
+@pytest.mark.parametrize("width, lines", [(60, 2), (80, 2), (100, 1)])
+def test_the_keys_fit_the_terminal(monkeypatch, width, lines):
+    monkeypatch.setenv("COLUMNS", str(width))
+    shown = prompt("next").splitlines()
+    assert len(shown) == lines and max(map(len, shown)) < width
+    assert "  ".join(shown) == ("[Enter] next  p EXPR print  v variables  r run again  i Python  c run to the end  "
+                                "q quit: ")
 
 
 @pytest.mark.parametrize("guess, answer, right", [
