@@ -1,67 +1,80 @@
-"""Checks of arguments that the components share: each raises an error that names the value, the limit and the remedy."""
+"""Checks of arguments that the components share. Each error names the value, the limit and the remedy."""
 
 import numpy as np
 
 
 def check_array(layer, *arrays):
+    """Raises TypeError unless all arrays are NumPy arrays."""
     for x in arrays:
         if not isinstance(x, (np.ndarray, np.generic)):
             raise TypeError(f"{type(layer).__name__} takes NumPy arrays, got {type(x).__name__}; use np.array")
 
 
 def check_last_dim(layer, x, name, size):
-    if not isinstance(x, np.ndarray):
-        check_array(layer, x)
+    """Raises an error unless x is an array (..., size); `name` is what the layer calls this dimension."""
+    check_array(layer, x)
     if x.shape[-1:] != (size,):
         raise ValueError(f"{type(layer).__name__} takes inputs whose last dimension is {name} = {size}, got shape "
                          f"{x.shape}; pass (..., {size}) or build the layer with another {name}")
 
 
 def check_positive(**sizes):
+    """Raises ValueError unless every size is an integer of at least 1."""
     for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
+        is_integer = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
+        if not is_integer or size < 1:
             raise ValueError(f"{name} must be a whole number of at least 1, got {size!r}")
 
 
 def check_divides(whole_name, whole, part_name, part):
+    """Raises ValueError unless both sizes are positive integers and `part` divides `whole`."""
     check_positive(**{whole_name: whole, part_name: part})
     if whole % part:
+        divisors = [n for n in range(1, whole + 1) if whole % n == 0]
         raise ValueError(f"{whole_name} = {whole} is not divisible by {part_name} = {part}; "
-                         f"choose {part_name} among {[n for n in range(1, whole + 1) if whole % n == 0]}")
+                         f"choose {part_name} among {divisors}")
 
 
 def check_choice(name, value, choices):
+    """Raises ValueError unless `value` is one of the choices."""
     if value not in tuple(choices):
         raise ValueError(f"{name} = {value!r} is unknown; choose one of {', '.join(map(repr, choices))}")
 
 
+def check_integers(values, size, what, limit_name):
+    """Returns `values` as an array of integers from 0 to size - 1.
+
+    Raises TypeError for another dtype and IndexError for a value outside this range.
+    """
+    values = np.asarray(values)
+    if values.dtype.kind not in "iu":
+        raise TypeError(f"{what} must be integers, got dtype {values.dtype}; convert them with .astype(np.int64)")
+    if values.size and (values.min() < 0 or values.max() >= size):
+        first = tuple(map(int, np.argwhere((values < 0) | (values >= size))[0]))
+        raise IndexError(f"{what} must lie in 0 to {size - 1} ({limit_name} = {size}), got {values[first]} "
+                         f"at index {list(first)}; check the tokenizer, or build with a larger {limit_name}")
+    return values
+
+
 def check_ids(ids, max_len, segments=None):
-    """ids of one text (T,) or several (B, T), T from 1 to max_len, as an array; segments have the same shape."""
+    """Returns the ids of one text (T,) or of several (B, T) as an array.
+
+    Raises ValueError unless T is from 1 to max_len and the segments, if given, have the shape of the ids.
+    """
     ids = np.asarray(ids)
-    if not (ids.ndim in (1, 2) and ids.size and ids.shape[-1] <= max_len):
+    if ids.ndim not in (1, 2) or ids.size == 0 or ids.shape[-1] > max_len:
         raise ValueError(f"ids have shape {ids.shape}: wanted (B, T) or (T,) with T from 1 to max_len = {max_len}; shorten "
                          "the text, or build the model with a larger max_len")
     if segments is not None and np.shape(segments) != ids.shape:
-        raise ValueError(f"segments have shape {np.shape(segments)}: wanted that of ids, {ids.shape}, one for each token")
+        raise ValueError(f"segments have shape {np.shape(segments)}: wanted the shape of the ids, {ids.shape}, with one "
+                         "segment for each token")
     return ids
 
 
 def check_token_mask(mask, shape):
-    """A mask of tokens as an array: booleans, True = real token."""
+    """Returns a mask of tokens as a boolean array of this shape; True marks a real token."""
     mask = np.asarray(mask)
     if mask.dtype != bool or mask.shape != shape:
         raise ValueError(f"mask has dtype {mask.dtype} and shape {mask.shape}: wanted booleans, True = real token, of shape "
                          f"{shape}, one for each token")
     return mask
-
-
-def check_integers(ids, size, what, limit_name):
-    """ids as an integer array, each in [0, size)."""
-    ids = np.asarray(ids)
-    if ids.dtype.kind not in "iu":
-        raise TypeError(f"{what} must be integers, got dtype {ids.dtype}; convert them with .astype(np.int64)")
-    if ids.size and (ids.min() < 0 or ids.max() >= size):
-        bad = tuple(map(int, np.argwhere((ids < 0) | (ids >= size))[0]))
-        raise IndexError(f"{what} must lie in 0 to {size - 1} ({limit_name} = {size}), got {ids[bad]} "
-                         f"at index {list(bad)}; check the tokenizer, or build with a larger {limit_name}")
-    return ids

@@ -1,8 +1,14 @@
 """The one law that every component obeys.
 
-`forward(*inputs)` remembers what backward needs; `backward(dy)` recalls it, last in, first out.
-backward takes dL/d(output), returns dL/d(each float input) in forward's order, adds into every
-`.grad`, and changes none of its arguments.
+`forward(*inputs)` computes the output, and remembers the values that backward will need: its input, for example, or
+the weights of a softmax. `backward(dy)` takes dL/dy, the gradient of the loss with respect to that output. It recalls
+the saved values, adds the gradient of each parameter into its `.grad`, and returns the gradient of each float input in
+forward's order. It changes none of its arguments.
+
+Saved values form a stack, because one component may be used several times before the first backward: one dropout
+after two sublayers, or one embedding for source and target. Backward visits the uses in reverse order, so the values
+that it needs are always those that were saved last. A single slot would hold the values of the last use only, and the
+gradients of the earlier uses would be silently wrong.
 """
 
 import numpy as np
@@ -11,18 +17,21 @@ import numpy as np
 class Parameter:
     """A trainable array and its gradient.
 
-    Assigning to `.data` or `.grad` copies into the array that is there, so whatever else holds it (an optimizer, a
-    tied layer, a replica) sees the new values. Only an optimizer's constructor moves them, into its flat buffers.
+    Assigning to `.data` or `.grad` copies into the existing array. Whatever else holds that array (an optimizer, a
+    tied layer, a replica) therefore sees the new values. Only `astype` and `move` replace the arrays.
 
-    Parameters: data : array_like, copied; integers become float64. `grad` starts as zeros of the same shape and dtype.
-    Raises: ValueError if an assigned array has another shape; TypeError if its dtype does not fit.
+    Parameters: data : array_like; it is copied, and integers become float64
+    Attributes: `data`; `grad`, zeros of the same shape and dtype at first; `held`, True once an optimizer holds state
+        of this dtype for the parameter
+    Raises: ValueError if an assigned array has another shape; TypeError if its dtype cannot be cast.
     """
 
     def __init__(self, data):
         data = np.asarray(data)
-        self._data = data.astype(data.dtype if data.dtype.kind in "fc" else np.float64)
+        dtype = data.dtype if data.dtype.kind in "fc" else np.float64
+        self._data = data.astype(dtype)         # a copy, even if the dtype stays
         self._grad = np.zeros_like(self._data)
-        self.held = False               # True once an optimizer keeps arrays of this dtype beside it
+        self.held = False
 
     @property
     def data(self):
@@ -37,24 +46,26 @@ class Parameter:
         return self._grad
 
     @grad.setter
-    def grad(self, value):              # `p.grad += g` ends here too, with the array itself
+    def grad(self, value):              # Python also calls this for `p.grad += g`, with the array itself as the value
         _copy_into(self._grad, value)
 
     def astype(self, dtype):
+        """Converts the data and the gradient to `dtype`."""
         self._data = self._data.astype(dtype)
         self._grad = self._grad.astype(dtype)
 
     def move(self, data, grad):
-        """Into these arrays of the same shape, such as views of an optimizer's flat buffer."""
-        self._data, self._grad = data, grad
+        """Replaces both arrays by others of the same shape, such as views of an optimizer's flat buffer."""
+        self._data = data
+        self._grad = grad
 
     def twin(self):
-        """A Parameter that shares `.data` with this one and has a gradient of its own."""
+        """Returns a Parameter that shares `.data` with this one and has its own gradient."""
         twin = Parameter(())
         twin.move(self._data, np.zeros_like(self._grad))
         return twin
 
-    def __deepcopy__(self, memo):       # the copy is new: no optimizer holds it
+    def __deepcopy__(self, memo):       # no optimizer holds the copy, so `held` starts as False again
         copy = Parameter(self._data)
         copy.grad = self._grad
         return copy
@@ -73,11 +84,11 @@ def _copy_into(array, value):
 
 
 def named_parts(root):
-    """Yield (dotted name, part) for root and each module and parameter below it, each once.
+    """Yields (dotted name, part) for root and for each module and parameter below it, each once.
 
-    Attributes and lists are walked in the order in which they were set. A module is whatever has
-    `forward` and `backward`, a parameter whatever has `.data` and `.grad`, so a class that knows
-    nothing of this package is walked too. Names that begin with an underscore are private.
+    Attributes and lists are visited in the order in which they were set. Any object with `forward` and `backward`
+    counts as a module, and any object with `.data` and `.grad` as a parameter, so classes that do not use this package
+    work too. Attributes whose names begin with an underscore are skipped.
     """
     seen = set()
 
@@ -97,22 +108,31 @@ def named_parts(root):
 
 
 def is_module(part):
-    return isinstance(part, Module) or (not isinstance(part, type) and hasattr(part, "__dict__") and all(
-        callable(getattr(part, name, None)) for name in ("forward", "backward")))
+    """Returns True for a Module, and for any other object that has the methods forward and backward."""
+    if isinstance(part, Module):
+        return True
+    if isinstance(part, type) or not hasattr(part, "__dict__"):
+        return False
+    return callable(getattr(part, "forward", None)) and callable(getattr(part, "backward", None))
 
 
 def is_parameter(part):
-    return isinstance(part, Parameter) or (not isinstance(part, (Module, type))
-                                           and hasattr(part, "grad") and hasattr(part, "data"))
+    """Returns True for a Parameter, and for any other object that has .data and .grad."""
+    if isinstance(part, Parameter):
+        return True
+    if isinstance(part, (Module, type)):
+        return False
+    return hasattr(part, "grad") and hasattr(part, "data")
 
 
 class Module:
-    """Base class of every component: a tree of modules and parameters, and a memory.
+    """Base class of every component: a tree of modules and parameters, with a stack of saved values.
 
-    There is nothing to register and no `super().__init__()` to call: parameters and children are
-    found by walking attributes and lists. A tied parameter is the same `Parameter` object and
-    counts once. The memory is a stack, so a module that is used twice in one forward answers the
-    two backwards in reverse order, each with what its own forward saw.
+    There is nothing to register and no `super().__init__()` to call: parameters and children are found by walking
+    attributes and lists. A tied parameter is the same `Parameter` object in two places, and counts once.
+
+    train() switches dropout on. eval() switches it off and saves nothing in forward, so backward is not possible;
+    eval(remember=True) switches dropout off and still saves what backward needs.
     """
 
     training = True
@@ -128,69 +148,75 @@ class Module:
         return self.forward(*inputs, **named)
 
     def remember(self, *values):
-        """Push what the matching backward will need. In eval nothing is kept."""
+        """Pushes the values that the matching backward will need. After eval() it saves nothing."""
         if self.remembering:
             self.__dict__.setdefault("_saved", []).append(values)
 
     def recall(self):
-        """Pop what the latest unanswered forward remembered: one value, or a tuple of them."""
+        """Pops what the latest forward without a backward has saved: one value, or a tuple of several.
+
+        Raises: RuntimeError if no saved values are left.
+        """
         if not self.__dict__.get("_saved"):
-            raise RuntimeError(f"{type(self).__name__}.backward has nothing to recall: each forward, in train() or "
-                               "eval(remember=True), answers one backward; call forward first")
+            raise RuntimeError(f"{type(self).__name__}.backward has nothing to recall: each backward needs a forward of "
+                               "its own, in train() or eval(remember=True); call forward first")
         values = self._saved.pop()
         return values[0] if len(values) == 1 else values
 
     def forget(self):
-        """Empty every memory of the tree; returns self."""
+        """Drops all saved values of this module and of those below it; returns self."""
         for _, module in self.named_modules():
             module.__dict__.pop("_saved", None)
         return self
 
     def train(self):
-        """Switch dropout on and remember; returns self."""
+        """Switches dropout on and saves what backward needs; returns self."""
         return self._switch(training=True, remembering=True)
 
     def eval(self, remember=False):
-        """Switch dropout off, and remember only if asked to; returns self."""
+        """Switches dropout off, and saves what backward needs only if `remember` is True; returns self."""
         return self._switch(training=False, remembering=remember)
 
     def _switch(self, training, remembering):
         self.forget()
         for _, module in self.named_modules():
-            module.training, module.remembering = training, remembering
+            module.training = training
+            module.remembering = remembering
         return self
 
     def named_modules(self):
-        """List of (dotted name, module), self first under the name ""."""
+        """Returns a list of (dotted name, module), self first, under the name ""."""
         return [(name, part) for name, part in named_parts(self) if is_module(part)]
 
     def named_parameters(self):
-        """List of (dotted name, Parameter); a tied parameter stands once, under its first name."""
+        """Returns a list of (dotted name, Parameter); a tied parameter appears once, under its first name."""
         return [(name, part) for name, part in named_parts(self) if is_parameter(part)]
 
     def parameters(self):
+        """Returns a list of all parameters, each once."""
         return [parameter for _, parameter in self.named_parameters()]
 
     def num_parameters(self):
-        """How many numbers the model learns."""
+        """Returns the number of trainable parameters: single numbers, not arrays."""
         return sum(parameter.data.size for parameter in self.parameters())
 
     def zero_grad(self):
+        """Sets every gradient to zero."""
         for parameter in self.parameters():
             parameter.grad = 0
 
     def astype(self, dtype):
-        """Convert parameters, gradients and tables in place; returns self.
+        """Converts parameters, gradients and tables in place; returns self.
 
-        Raises ValueError once an optimizer holds the parameters: its state would keep the old dtype.
+        Raises: ValueError if dtype is not a float dtype, or if an optimizer holds the parameters, because the
+            optimizer's state would keep the old dtype.
         """
         if np.dtype(dtype).kind not in "fc":
             raise ValueError(f"astype({np.dtype(dtype).name}): parameters are floats; choose np.float32 or np.float64")
-        held = [name for name, parameter in self.named_parameters() if getattr(parameter, "held", False)]
-        if held:
-            raise ValueError(f"an optimizer holds {held[0]!r} and keeps state of dtype "
-                             f"{dict(self.named_parameters())[held[0]].data.dtype}; "
-                             "call astype() before the optimizer is made")
+        for name, parameter in self.named_parameters():
+            if getattr(parameter, "held", False):
+                raise ValueError(f"an optimizer holds {name!r} and keeps state of dtype {parameter.data.dtype}; "
+                                 "call astype() before the optimizer is made")
         for _, module in self.forget().named_modules():
             module.build_tables(np.empty(0, dtype).real.dtype)
         for parameter in self.parameters():
@@ -198,35 +224,62 @@ class Module:
         return self
 
     def build_tables(self, dtype):
-        """Compute fixed tables (positions) anew in `dtype`. Most components have none."""
+        """Computes fixed tables (such as sinusoids) in `dtype`. Most components have none."""
 
     def state_dict(self):
-        """Copies of all parameters by dotted name."""
+        """Returns copies of all parameters in a dict, by dotted name."""
         return {name: parameter.data.copy() for name, parameter in self.named_parameters()}
 
     def load_state_dict(self, state):
-        """Copy arrays into the parameters of the same names, all or nothing; returns self.
+        """Copies arrays into the parameters of the same names, all or nothing; returns self.
 
-        Raises ValueError that lists missing names, unknown names, wrong shapes and wrong dtypes.
+        Raises: ValueError that lists missing names, unknown names, wrong shapes and wrong dtypes.
         """
         own = dict(self.named_parameters())
-        wrong = [f"{title}: {', '.join(names)}" for title, names in (
-            ("missing", [name for name in own if name not in state]),
-            ("unknown", [name for name in state if name not in own]),
-            ("wrong shape", [f"{name} {np.shape(state[name])} instead of {own[name].data.shape}" for name in own
-                             if name in state and np.shape(state[name]) != own[name].data.shape]),
-            ("wrong dtype", [f"{name} {np.asarray(state[name]).dtype} instead of {own[name].data.dtype}" for name in own
-                             if name in state and not np.can_cast(np.asarray(state[name]).dtype, own[name].data.dtype,
-                                                                  "same_kind")])) if names]
-        if wrong:
-            raise ValueError(f"state_dict does not fit {type(self).__name__}, nothing was loaded; " + "; ".join(wrong))
+        problems = _problems_of_state(own, state)
+        if problems:
+            raise ValueError(f"state_dict does not fit {type(self).__name__}, nothing was loaded; " + "; ".join(problems))
         for name, parameter in own.items():
             parameter.data = state[name]
         return self
 
     def summary(self):
-        """A table of every parameter: name, shape, count, and the total."""
+        """Returns a table of all parameters, one a line: name, shape and count, and at the end the total."""
         rows = [(name, str(p.data.shape), f"{p.data.size:,}") for name, p in self.named_parameters()]
         rows.append((f"total of {type(self).__name__}", "", f"{self.num_parameters():,}"))
-        name, shape, count = (max(map(len, column)) for column in zip(*rows))
-        return "\n".join(f"{a:<{name}}  {b:<{shape}}  {c:>{count}}" for a, b, c in rows)
+        name_width, shape_width, count_width = (max(map(len, column)) for column in zip(*rows))
+        return "\n".join(f"{name:<{name_width}}  {shape:<{shape_width}}  {count:>{count_width}}"
+                         for name, shape, count in rows)
+
+    def __repr__(self):
+        """Returns the class name with its settings and, if other modules lie inside, the number of parameters."""
+        parts = [self.extra_repr()]
+        if len(self.named_modules()) > 1:
+            parts.append(f"{self.num_parameters():,} parameters")
+        return f"{type(self).__name__}({', '.join(filter(None, parts))})"
+
+    def extra_repr(self):
+        """Returns what repr shows between the parentheses: by default the public numbers, booleans and short strings."""
+        shown = []
+        for name, value in vars(self).items():
+            simple = isinstance(value, (bool, int, float)) or (isinstance(value, str) and len(value) <= 20)
+            if simple and not name.startswith("_") and name not in ("training", "remembering"):
+                shown.append(f"{name}={value!r}")
+        return ", ".join(shown)
+
+
+def _problems_of_state(own, state):
+    """Returns sentences about the arrays in `state` that do not fit the parameters in `own`; both are dicts by name."""
+    missing = [name for name in own if name not in state]
+    unknown = [name for name in state if name not in own]
+    wrong_shape = []
+    wrong_dtype = []
+    for name in own:
+        if name in state:
+            wanted, given = own[name].data, np.asarray(state[name])
+            if given.shape != wanted.shape:
+                wrong_shape.append(f"{name} {given.shape} instead of {wanted.shape}")
+            if not np.can_cast(given.dtype, wanted.dtype, "same_kind"):
+                wrong_dtype.append(f"{name} {given.dtype} instead of {wanted.dtype}")
+    lists = {"missing": missing, "unknown": unknown, "wrong shape": wrong_shape, "wrong dtype": wrong_dtype}
+    return [f"{title}: {', '.join(names)}" for title, names in lists.items() if names]

@@ -2,7 +2,7 @@
 
 from .activations import GELU, ReLU, SiLU
 from .attention import ScaledDotProductAttention
-from .blocks import DecoderBlock, EncoderBlock
+from .blocks import CrossAttentionBlock, DecoderBlock, EncoderBlock
 from .dropout import Dropout
 from .embedding import Embedding, Unembedding
 from .feed_forward import FeedForward, SwiGLU

@@ -1,12 +1,13 @@
-"""The non-linearities between the two halves of a feed-forward layer."""
+"""The non-linearities between the two linear layers of a feed-forward layer."""
 
 import math
 
 import numpy as np
 
-from ..module import Module
 from ..argument_checks import check_array, check_choice
+from ..module import Module
 from .erf import erf_and_exp
+from .fast import in_blocks
 
 
 class ReLU(Module):
@@ -21,48 +22,46 @@ class ReLU(Module):
         check_array(self, x)
         positive = x.real > 0
         self.remember(positive)
-        return np.maximum(x, 0) if np.isrealobj(x) else x * positive
+        if np.iscomplexobj(x):                  # the complex-step check calls this; np.maximum cannot order x
+            return x * positive
+        return np.maximum(x, 0)
 
     def backward(self, dy):
-        return dy * self.recall()
+        positive = self.recall()
+        return dy * positive
 
 
-class Activation(Module):
-    """Base of the smooth ones: y = f(x) entry by entry, in blocks whose temporaries stay in the cache.
+class SmoothActivation(Module):
+    """Base class of activations y = f(x), applied to each entry.
 
-    forward fills in f'(x) beside f(x), since they share most of the work, and backward is dx = dy f'(x).
+    forward computes f(x) and the slope f'(x) together, because they share most of the work; backward multiplies.
     """
-
-    BLOCK = 2 ** 17
 
     def forward(self, x):
         check_array(self, x)
-        y = np.empty(x.shape, np.result_type(x.dtype, np.float32))
-        arrays = [x, y, np.empty_like(y)] if self.remembering else [x, y]
-        self.remember(arrays[-1])
-        if x.size > self.BLOCK or not x.ndim:
-            flat = [array.reshape(-1) for array in arrays]
-            for start in range(0, x.size, self.BLOCK):
-                self.fill(*(array[start:start + self.BLOCK] for array in flat))
-        else:
-            self.fill(*arrays)
+        y, slope = in_blocks(self.value_and_slope, x)
+        self.remember(slope)
         return y
 
     def backward(self, dy):
-        slope = self.recall()                   # nobody else holds it
-        return np.multiply(dy, slope, out=slope)
+        slope = self.recall()
+        return dy * slope
+
+    def value_and_slope(self, x):
+        """Returns f(x) and f'(x)."""
+        raise NotImplementedError
 
 
-class GELU(Activation):
-    """y = x Φ(x), Φ the distribution function of the standard normal.
+class GELU(SmoothActivation):
+    """y = x Φ(x), where Φ is the distribution function of the standard normal distribution.
 
     Parameters:
-        approximate : "none" for Φ(x) = (1 + erf(x / sqrt 2)) / 2, as in BERT and PyTorch's default, or
+        approximate : "none" (default) for Φ(x) = (1 + erf(x / sqrt 2)) / 2, as in BERT and PyTorch's default, or
             "tanh" for Φ(x) ≈ (1 + tanh(c (x + 0.044715 x³))) / 2, c = sqrt(2 / π), as in GPT-2
     Shape: x (any) -> y (the same)
     Backward:
         none: dx = dy (Φ + x φ), φ(x) = exp(-x²/2) / sqrt(2π)
-        tanh: dx = dy (Φ + x Φ'), Φ' = (1 - t²) c (1 + 3 · 0.044715 x²) / 2, t the tanh above
+        tanh: dx = dy (Φ + x Φ'), Φ' = 2 Φ (1 - Φ) c (1 + 3 · 0.044715 x²), because 1 - tanh² = 4 Φ (1 - Φ)
     Raises: ValueError if approximate is neither.
     Source: Hendrycks and Gimpel 2016, section 2.
     """
@@ -73,32 +72,22 @@ class GELU(Activation):
         check_choice("approximate", approximate, ("none", "tanh"))
         self.approximate = approximate
 
-    def fill(self, x, y, slope=None):
-        c = math.sqrt(2 / math.pi)
+    def value_and_slope(self, x):
         if self.approximate == "tanh":
+            c = math.sqrt(2 / math.pi)
             square = x * x
-            phi = square * (c * self.CUBIC)
-            phi += c
-            phi *= x
-            np.tanh(phi, out=phi)
+            phi = (np.tanh(x * (square * (c * self.CUBIC) + c)) + 1) / 2
+            y = x * phi
+            slope = phi + y * (square * (6 * c * self.CUBIC) + 2 * c) * (1 - phi)
         else:
-            phi, density = erf_and_exp(x * math.sqrt(0.5))
-        phi += 1
-        phi /= 2
-        np.multiply(x, phi, out=y)
-        if slope is None:
-            return
-        if self.approximate == "tanh":          # 1 - t² = 4 Φ (1 - Φ)
-            np.multiply(square, 6 * c * self.CUBIC, out=slope)
-            slope += 2 * c
-            slope *= y
-            slope *= np.subtract(1, phi, out=square)
-        else:
-            np.multiply(x, density / math.sqrt(2 * math.pi), out=slope)
-        slope += phi
+            erf, exp = erf_and_exp(x * math.sqrt(0.5))
+            phi = (1 + erf) / 2
+            y = x * phi
+            slope = phi + x * (exp / math.sqrt(2 * math.pi))
+        return y, slope
 
 
-class SiLU(Activation):
+class SiLU(SmoothActivation):
     """y = x σ(x), σ(x) = 1 / (1 + exp(-x)).
 
     Shape: x (any) -> y (the same)
@@ -106,8 +95,8 @@ class SiLU(Activation):
     Source: Elfwing et al. 2017; "Swish" in Ramachandran et al. 2017.
     """
 
-    def fill(self, x, y, slope=None):
-        sigma = (1 + np.tanh(x / 2)) / 2        # the same function, and it cannot overflow
-        np.multiply(x, sigma, out=y)
-        if slope is not None:
-            np.add(sigma, y * (1 - sigma), out=slope)
+    def value_and_slope(self, x):
+        sigma = (1 + np.tanh(x / 2)) / 2        # the same function, in a form that cannot overflow
+        y = x * sigma
+        slope = sigma + y * (1 - sigma)
+        return y, slope

@@ -1,9 +1,9 @@
-"""Encoder and decoder blocks: attention and feed-forward, each in a residual with a norm."""
+"""Encoder and decoder blocks: attention and feed-forward, each inside a residual connection with a norm."""
 
 import numpy as np
 
-from ..module import Module
 from ..argument_checks import check_choice
+from ..module import Module
 from .dropout import Dropout
 from .feed_forward import ACTIVATIONS, FeedForward, SwiGLU
 from .multi_head import CrossAttention, SelfAttention
@@ -11,6 +11,7 @@ from .normalization import LayerNorm, RMSNorm
 
 
 def make_norm(norm_layer, d_model, eps, bias=True):
+    """Returns a LayerNorm for "layer" or an RMSNorm for "rms"; only LayerNorm has a bias."""
     check_choice("norm_layer", norm_layer, ("layer", "rms"))
     return RMSNorm(d_model, eps) if norm_layer == "rms" else LayerNorm(d_model, eps, bias)
 
@@ -18,17 +19,27 @@ def make_norm(norm_layer, d_model, eps, bias=True):
 class EncoderBlock(Module):
     """Self-attention and feed-forward, each in a residual connection with a norm.
 
-    pre:  x = x + dropout(f(norm(x)))        the annotated version, GPT-2 and most models since
-    post: x = norm(x + dropout(f(x)))        the paper's text
+    pre:  x = x + dropout(f(norm(x)))        the annotated Transformer, GPT-2 and most models since
+    post: x = norm(x + dropout(f(x)))        the paper
 
-    Parameters: d_model, num_heads, d_ff : int; norm : "pre" or "post"; activation : as FeedForward, or "swiglu"
-        dropout : float, on each sublayer's output, the attention weights and FeedForward's hidden layer
-        ff_dropout : float or None (as dropout), on FeedForward's hidden layer alone; BERT and Keras's examples have 0
-        eps : float, of the norms; norm_layer : "layer" or "rms"
-        num_kv_heads, bias, rotary, attention : as MultiHeadAttention; bias=False drops LayerNorm's β too
-        rng : generator or seed of initial weights and dropout
-    Shape: x (B, T, d_model), mask (None: nothing is hidden) -> y (B, T, d_model); B may be absent
-    Backward: forward upside down; at each residual the gradient goes both ways and is added
+    Parameters:
+        d_model : int
+        num_heads : int, divides d_model
+        d_ff : int, the width of the hidden layer of the feed-forward part
+        dropout : float (0.1), applied to the output of each sublayer, the attention weights and FeedForward's hidden layer
+        norm : "pre" (default) or "post"
+        activation : "relu" (default), "gelu", "gelu_tanh" or "silu", as in FeedForward; or "swiglu"
+        eps : float (1e-5), of the norms
+        norm_layer : "layer" (default) or "rms"
+        num_kv_heads : int or None (num_heads), as in MultiHeadAttention
+        bias : bool (True); False leaves out the biases of all Linears and LayerNorm's β
+        rotary : RotaryEmbedding or None, as in MultiHeadAttention
+        attention : ScaledDotProductAttention, FlashAttention or None, as in MultiHeadAttention
+        rng : generator or seed of initial weights and dropout, or None
+        ff_dropout : float or None (the value of dropout), for FeedForward's hidden layer; BERT and Keras's examples use 0
+    Shape: x (B, T, d_model), mask=None (nothing is hidden) -> y (B, T, d_model); B may be absent. `positions` and
+        `cache` as in MultiHeadAttention.
+    Backward: forward in reverse; at each residual connection the gradients of both branches are added
     Source: Vaswani et al. 2017, sections 3.1 and 5.4; pre-norm: Xiong et al. 2020.
     """
 
@@ -52,67 +63,96 @@ class EncoderBlock(Module):
     def forward(self, x, mask=None, positions=None, cache=None):
         if self.pre_norm:
             x = x + self.dropout(self.attention(self.norm1(x), mask, positions, cache))
-            return x + self.dropout(self.feed_forward(self.norm2(x)))
-        x = self.norm1(x + self.dropout(self.attention(x, mask, positions, cache)))
-        return self.norm2(x + self.dropout(self.feed_forward(x)))
+            x = x + self.dropout(self.feed_forward(self.norm2(x)))
+        else:
+            x = self.norm1(x + self.dropout(self.attention(x, mask, positions, cache)))
+            x = self.norm2(x + self.dropout(self.feed_forward(x)))
+        return x
 
     def backward(self, dx):
         if self.pre_norm:
             dx = dx + self.norm2.backward(self.feed_forward.backward(self.dropout.backward(dx)))
-            return dx + self.norm1.backward(self.attention.backward(self.dropout.backward(dx)))
-        dx = self.norm2.backward(dx)
-        dx = dx + self.feed_forward.backward(self.dropout.backward(dx))
-        dx = self.norm1.backward(dx)
-        return dx + self.attention.backward(self.dropout.backward(dx))
+            dx = dx + self.norm1.backward(self.attention.backward(self.dropout.backward(dx)))
+        else:
+            dx = self.norm2.backward(dx)
+            dx = dx + self.feed_forward.backward(self.dropout.backward(dx))
+            dx = self.norm1.backward(dx)
+            dx = dx + self.attention.backward(self.dropout.backward(dx))
+        return dx
 
 
 class DecoderBlock(EncoderBlock):
-    """An EncoderBlock meant to be given a causal mask; with cross_attention it also attends to a memory.
+    """An EncoderBlock for decoders. The block itself hides nothing: pass causal_mask(T), as the models do.
+
+    DecoderBlock(..., cross_attention=True) makes a CrossAttentionBlock, a subclass whose forward also takes the
+    encoder's output.
 
     Parameters:
-        cross_attention : bool; adds `cross_attention` behind `norm2`, and `norm3` before `feed_forward`
-        the others : as EncoderBlock
-    Shape: x (B, T, d_model), mask=None -> y (B, T, d_model); with cross-attention x, memory (B, S, d_model), mask=None,
-        memory_mask=None -> y. The block hides nothing by itself: pass causal_mask(T), as the models do.
-    Backward: dy -> dx; with cross-attention dy -> dx, dmemory
+        d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5 : as in EncoderBlock
+        cross_attention : bool (False); True makes a CrossAttentionBlock
+        norm_layer="layer", num_kv_heads=None, bias=True, rng=None : as in EncoderBlock
+        options : EncoderBlock's rotary, attention and ff_dropout
+    Shape: x (B, T, d_model), mask=None -> y (B, T, d_model); B may be absent
+    Backward: dy -> dx
+    Raises: ValueError where another subclass is given cross_attention=True.
     Source: Vaswani et al. 2017, section 3.1.
     """
 
+    def __new__(cls, d_model=None, num_heads=None, d_ff=None, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
+                cross_attention=False, *others, **options):     # copy and pickle call this without arguments
+        if cls is DecoderBlock and cross_attention:
+            cls = CrossAttentionBlock
+        return super().__new__(cls)
+
     def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
                  cross_attention=False, norm_layer="layer", num_kv_heads=None, bias=True, rng=None, **options):
-        rng = np.random.default_rng(rng)
         super().__init__(d_model, num_heads, d_ff, dropout, norm, activation, eps, norm_layer, num_kv_heads, bias,
                          rng=rng, **options)
+        if cross_attention and not isinstance(self, CrossAttentionBlock):
+            raise ValueError(f"{type(self).__name__} has no cross-attention; let it inherit from CrossAttentionBlock")
         self.cross_attention = None
-        if cross_attention:
-            self.cross_attention = CrossAttention(d_model, num_heads, num_kv_heads, dropout, bias, rng=rng)
-            self.norm3 = make_norm(norm_layer, d_model, eps, bias)
 
-    def forward(self, x, *memory_and_masks, **named):
-        forward = super().forward if self.cross_attention is None else self.forward_with_memory
-        return forward(x, *memory_and_masks, **named)
 
-    def backward(self, dx):
-        return super().backward(dx) if self.cross_attention is None else self.backward_with_memory(dx)
+class CrossAttentionBlock(DecoderBlock):
+    """A decoder block of the 2017 Transformer: self-attention, attention to the encoder's output, feed-forward.
 
-    def forward_with_memory(self, x, memory, mask=None, memory_mask=None, positions=None, cache=None):
+    Parameters: as DecoderBlock, with cross_attention=True
+    Shape: x (B, T, d_model), memory (B, S, d_model), mask=None, memory_mask=None -> y (B, T, d_model); B may be absent.
+        memory is the encoder's output, memory_mask hides parts of it.
+    Backward: dy -> dx, dmemory
+    Source: Vaswani et al. 2017, section 3.1 and figure 1.
+    """
+
+    def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
+                 cross_attention=True, norm_layer="layer", num_kv_heads=None, bias=True, rng=None, **options):
+        rng = np.random.default_rng(rng)
+        super().__init__(d_model, num_heads, d_ff, dropout, norm, activation, eps, cross_attention, norm_layer,
+                         num_kv_heads, bias, rng, **options)
+        self.cross_attention = CrossAttention(d_model, num_heads, num_kv_heads, dropout, bias, rng=rng)
+        self.norm3 = make_norm(norm_layer, d_model, eps, bias)
+
+    def forward(self, x, memory, mask=None, memory_mask=None, positions=None, cache=None):
         if self.pre_norm:
             x = x + self.dropout(self.attention(self.norm1(x), mask, positions, cache))
             x = x + self.dropout(self.cross_attention(self.norm2(x), memory, memory_mask, cache))
-            return x + self.dropout(self.feed_forward(self.norm3(x)))
-        x = self.norm1(x + self.dropout(self.attention(x, mask, positions, cache)))
-        x = self.norm2(x + self.dropout(self.cross_attention(x, memory, memory_mask, cache)))
-        return self.norm3(x + self.dropout(self.feed_forward(x)))
+            x = x + self.dropout(self.feed_forward(self.norm3(x)))
+        else:
+            x = self.norm1(x + self.dropout(self.attention(x, mask, positions, cache)))
+            x = self.norm2(x + self.dropout(self.cross_attention(x, memory, memory_mask, cache)))
+            x = self.norm3(x + self.dropout(self.feed_forward(x)))
+        return x
 
-    def backward_with_memory(self, dx):
+    def backward(self, dx):
         if self.pre_norm:
             dx = dx + self.norm3.backward(self.feed_forward.backward(self.dropout.backward(dx)))
-            dx2, dmemory = self.cross_attention.backward(self.dropout.backward(dx))
-            dx = dx + self.norm2.backward(dx2)
-            return dx + self.norm1.backward(self.attention.backward(self.dropout.backward(dx))), dmemory
-        dx = self.norm3.backward(dx)
-        dx = dx + self.feed_forward.backward(self.dropout.backward(dx))
-        dx = self.norm2.backward(dx)
-        dx2, dmemory = self.cross_attention.backward(self.dropout.backward(dx))
-        dx = self.norm1.backward(dx + dx2)
-        return dx + self.attention.backward(self.dropout.backward(dx)), dmemory
+            dx_query, dmemory = self.cross_attention.backward(self.dropout.backward(dx))
+            dx = dx + self.norm2.backward(dx_query)
+            dx = dx + self.norm1.backward(self.attention.backward(self.dropout.backward(dx)))
+        else:
+            dx = self.norm3.backward(dx)
+            dx = dx + self.feed_forward.backward(self.dropout.backward(dx))
+            dx = self.norm2.backward(dx)
+            dx_query, dmemory = self.cross_attention.backward(self.dropout.backward(dx))
+            dx = self.norm1.backward(dx + dx_query)
+            dx = dx + self.attention.backward(self.dropout.backward(dx))
+        return dx, dmemory

@@ -1,20 +1,20 @@
-"""Dropout: the identity in eval, random zeros in training."""
+"""Dropout: random zeros in training, the identity after eval()."""
 
 import numpy as np
 
-from ..module import Module
 from ..argument_checks import check_array
+from ..module import Module
 
 
 class Dropout(Module):
-    """y = x * m / (1 - p), where each entry of m is 0 with probability p, else 1.
+    """y = x * m / (1 - p), where each entry of m is 0 with probability p and 1 otherwise.
 
-    Parameters: p : float in [0, 1), the probability of dropping an entry (drawn to within 2^-16)
-        rng : generator or seed that draws the masks
-    Shape: x (any) -> y (the same; where nothing is dropped, x itself)
+    Parameters: p : float in [0, 1), the probability of dropping an entry, rounded to a multiple of 2^-16
+        rng : generator or seed that draws the masks, or None
+    Shape: x (any) -> y (the same; x itself where nothing is dropped)
     Backward: dx = dy * m / (1 - p), with the mask of the matching forward
     Raises: ValueError if p lies outside [0, 1).
-    Source: Srivastava et al. 2014, section 10 ("inverted" scaling, so that eval is the identity).
+    Source: Srivastava et al. 2014, section 10 ("inverted" scaling, so that evaluation needs no scaling).
     """
 
     def __init__(self, p, rng=None):
@@ -25,7 +25,7 @@ class Dropout(Module):
         self.rng = np.random.default_rng(rng)
 
     def forward(self, x):
-        if not (self.training and self.p):
+        if not self.training or self.p == 0:
             self.remember(None)
             return x
         check_array(self, x)
@@ -35,10 +35,11 @@ class Dropout(Module):
 
     def backward(self, dy):
         scale = self.recall()
-        return dy if scale is None else np.multiply(dy, scale, out=scale)
+        return dy if scale is None else dy * scale
 
     def draw(self, x):
-        """m / (1 - p), from a quarter as many random numbers of 64 bits as x has entries."""
-        bits = self.rng.integers(2 ** 64 - 1, size=-(-x.size // 4), dtype=np.uint64, endpoint=True).view(np.uint16)
-        keep = bits[:x.size].reshape(x.shape) >= min(max(round(self.p * 2 ** 16), 1), 2 ** 16 - 1)
-        return np.multiply(keep, 1 / (1 - self.p), dtype=x.real.dtype)
+        """Returns m / (1 - p) for an array like x. Each random number of 64 bits serves four entries, 16 bits each."""
+        words = self.rng.integers(2 ** 64 - 1, size=-(-x.size // 4), dtype=np.uint64, endpoint=True)
+        numbers = words.view(np.uint16)[:x.size].reshape(x.shape)
+        threshold = min(max(round(self.p * 2 ** 16), 1), 2 ** 16 - 1)       # a small p still drops some entries
+        return np.multiply(numbers >= threshold, 1 / (1 - self.p), dtype=x.real.dtype)

@@ -4,20 +4,22 @@ import math
 
 import numpy as np
 
+from ..argument_checks import check_integers, check_last_dim, check_positive
 from ..module import Module, Parameter
-from ..argument_checks import check_last_dim, check_positive, check_integers
 from .fast import rows
 from .initial_weights import normal
 
 
 class Embedding(Module):
-    """y = E[ids]: a row of the table for each token, times sqrt(d_model) if scaled.
+    """y = E[ids]: one row of the table for each token, multiplied by sqrt(d_model) if scaled.
 
-    Parameters: vocab_size, d_model : int; scale : bool, multiply by sqrt(d_model)
-        pad_id : int or None; this token embeds to zeros, and its row gets no gradient
-        rng : generator or seed of the initial weights, N(0, 1/d_model)
+    Parameters:
+        vocab_size, d_model : int
+        scale : bool (False), multiply by sqrt(d_model)
+        pad_id : int or None; the embedding of this token is zeros, and its row gets no gradient
+        rng : generator or seed of the initial weights, N(0, 1/d_model), or None
     Shape: ids (...) integers -> y (..., d_model); `weight` (vocab_size, d_model)
-    Backward: dE[i] = sum of dy over all places where ids == i (a scatter-add); ids have no gradient: None
+    Backward: dE[i] = sum of dy over all positions where ids == i (a scatter-add); ids have no gradient, so it returns None
     Raises: TypeError if ids are not integers, IndexError if one lies outside the vocabulary.
     Source: Vaswani et al. 2017, section 3.4.
     """
@@ -26,7 +28,9 @@ class Embedding(Module):
         check_positive(vocab_size=vocab_size, d_model=d_model)
         if pad_id is not None:
             check_integers(pad_id, vocab_size, "pad_id", "vocab_size")
-        self.vocab_size, self.pad_id = vocab_size, pad_id
+        self.vocab_size = vocab_size
+        self.d_model = d_model
+        self.pad_id = pad_id
         self.factor = math.sqrt(d_model) if scale else 1.0
         self.weight = Parameter(normal(rng, (vocab_size, d_model), 1 / math.sqrt(d_model)))
 
@@ -42,20 +46,22 @@ class Embedding(Module):
 
     def backward(self, dy):
         ids = self.recall().ravel()
-        order = np.argsort(ids, kind="stable")              # equal ids side by side, then one sum each
-        ids = ids[order]
-        starts = np.flatnonzero(np.diff(ids, prepend=-1))
-        tokens = ids[starts]
+        order = np.argsort(ids, kind="stable")              # brings equal ids together, so that each gets one sum
+        sorted_ids = ids[order]
+        starts = np.flatnonzero(np.diff(sorted_ids, prepend=-1))
+        tokens = sorted_ids[starts]                         # each id once
         sums = np.add.reduceat(rows(dy)[order], starts, axis=0) * self.factor
-        self.weight.grad[tokens] += sums if self.pad_id is None else sums * (tokens != self.pad_id)[:, None]
+        if self.pad_id is not None:
+            sums[tokens == self.pad_id] = 0
+        self.weight.grad[tokens] += sums
 
 
 class Unembedding(Module):
     """y = x Eᵀ: logits from a weight that is shared with an Embedding.
 
-    Parameters: weight : the Embedding's `Parameter`, (vocab_size, d_model); the same object, not a copy
+    Parameters: weight : the Embedding's `Parameter`, (vocab_size, d_model): the same object, not a copy
     Shape: x (..., d_model) -> logits (..., vocab_size)
-    Backward: dE += sum over rows of dyᵀ x (beside the Embedding's own scatter-add),   dx = dy E
+    Backward: dE += sum over rows of dyᵀ x, which is added to the Embedding's own gradient;   dx = dy E
     Raises: TypeError if weight is not a Parameter; ValueError if the last dimension of x is not d_model.
     Source: Press and Wolf 2017; Vaswani et al. 2017, section 3.4.
     """
@@ -69,9 +75,14 @@ class Unembedding(Module):
         vocab_size, d_model = self.weight.data.shape
         check_last_dim(self, x, "d_model", d_model)
         self.remember(x)
-        return (rows(x) @ self.weight.data.T).reshape(*x.shape[:-1], vocab_size)
+        logits = rows(x) @ self.weight.data.T
+        return logits.reshape(*x.shape[:-1], vocab_size)
 
     def backward(self, dy):
         x = self.recall()
         self.weight.grad += rows(dy).T @ rows(x)
         return (rows(dy) @ self.weight.data).reshape(x.shape)
+
+    def extra_repr(self):
+        vocab_size, d_model = self.weight.data.shape
+        return f"vocab_size={vocab_size}, d_model={d_model}"

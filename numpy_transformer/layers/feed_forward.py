@@ -1,9 +1,9 @@
-"""The position-wise half of a block: widen, bend, narrow."""
+"""The position-wise half of a block: two linear layers with an activation between them."""
 
 import numpy as np
 
-from ..module import Module
 from ..argument_checks import check_choice
+from ..module import Module
 from .activations import GELU, ReLU, SiLU
 from .dropout import Dropout
 from .linear import Linear
@@ -12,12 +12,17 @@ ACTIVATIONS = {"relu": ReLU, "gelu": GELU, "gelu_tanh": lambda: GELU("tanh"), "s
 
 
 class FeedForward(Module):
-    """y = down(dropout(f(up(x)))),   f = ReLU in the paper: max(0, x W1 + b1) W2 + b2.
+    """y = down(dropout(f(up(x)))),   with f = ReLU in the paper: max(0, x W1 + b1) W2 + b2.
 
-    Parameters: d_model, d_ff : int; activation : "relu", "gelu" (exact), "gelu_tanh" or "silu"; dropout : float, on the
-        hidden layer; bias : bool, in the Linears `up` and `down`; rng : generator or seed of weights and dropout
+    Parameters:
+        d_model : int, the width of input and output
+        d_ff : int, the width of the hidden layer
+        activation : "relu" (default), "gelu" (exact), "gelu_tanh" or "silu"
+        dropout : float (0.0), on the hidden layer
+        bias : bool (True), in the Linears `up` and `down`
+        rng : generator or seed of initial weights and dropout, or None
     Shape: x (..., d_model) -> y (..., d_model)
-    Backward: forward upside down
+    Backward: forward in reverse
     Raises: ValueError if the activation is unknown or the last dimension of x is not d_model.
     Source: Vaswani et al. 2017, equation 2.
     """
@@ -40,7 +45,11 @@ class FeedForward(Module):
 class SwiGLU(Module):
     """y = down(silu(gate(x)) * up(x)).
 
-    Parameters: d_model, d_ff : int; bias : bool, in the Linears `gate`, `up` and `down`; rng : generator or seed
+    Parameters:
+        d_model : int, the width of input and output
+        d_ff : int, the width of the hidden layer
+        bias : bool (False), in the Linears `gate`, `up` and `down`
+        rng : generator or seed of the initial weights, or None
     Shape: x (..., d_model) -> y (..., d_model)
     Backward:
         with a = silu(gate x), u = up x and dh = down backward of dy (the product rule):

@@ -1,18 +1,20 @@
-"""Linear: the affine map on the last axis."""
+"""Linear: the affine map of the last axis."""
 
 import numpy as np
 
-from ..module import Module, Parameter
 from ..argument_checks import check_last_dim, check_positive
-from .fast import column_sums, rows
+from ..module import Module, Parameter
+from .fast import rows, sum_over_rows
 from .initial_weights import DTYPE, xavier_uniform
 
 
 class Linear(Module):
     """y = x W + b on the last axis.
 
-    Parameters: d_in, d_out : int; bias : bool, whether there is a b
-        rng : generator or seed of the initial weights (Xavier uniform; b starts at zero)
+    Parameters:
+        d_in, d_out : int
+        bias : bool (True), whether there is a b
+        rng : generator or seed of the initial weights, or None; W is Xavier uniform, b starts at zero
     Shape: x (..., d_in) -> y (..., d_out); `weight` (d_in, d_out), `bias` (d_out,)
     Backward: dW = sum over rows of xᵀ dy,   db = sum over rows of dy,   dx = dy Wᵀ
     Raises: ValueError if the last dimension of x is not d_in.
@@ -21,7 +23,8 @@ class Linear(Module):
 
     def __init__(self, d_in, d_out, bias=True, rng=None):
         check_positive(d_in=d_in, d_out=d_out)
-        self.d_in, self.d_out = d_in, d_out
+        self.d_in = d_in
+        self.d_out = d_out
         self.weight = Parameter(xavier_uniform(rng, (d_in, d_out)))
         self.bias = Parameter(np.zeros(d_out, DTYPE)) if bias else None
 
@@ -34,8 +37,12 @@ class Linear(Module):
         return y.reshape(*x.shape[:-1], self.d_out)
 
     def backward(self, dy):
-        x, dy = self.recall(), rows(dy)
-        if self.bias is not None:
-            self.bias.grad += column_sums(dy)
+        x = self.recall()
+        dy = rows(dy)
         self.weight.grad += rows(x).T @ dy
+        if self.bias is not None:
+            self.bias.grad += sum_over_rows(dy)
         return (dy @ self.weight.data.T).reshape(x.shape)
+
+    def extra_repr(self):
+        return f"d_in={self.d_in}, d_out={self.d_out}, bias={self.bias is not None}"

@@ -1,35 +1,35 @@
-"""The two losses: models return logits, the logarithm lives here."""
+"""The two losses. Models return logits; the logarithm of their softmax is computed here."""
 
 import numpy as np
 
-from ..module import Module
 from ..argument_checks import check_array, check_integers
-from .fast import row_sums, rows
-from .softmax import shift
+from ..module import Module
+from .fast import rows, subtract_max, sum_over_features
 
 
 class CrossEntropyLoss(Module):
-    """Mean over the counted targets of -sum_v q_v log softmax(z)_v,   q = (1 - ε) onehot + ε / V.
+    """The mean over the counted targets of -sum_v q_v log softmax(z)_v,   q = (1 - ε) onehot + ε / V.
 
-    Parameters: label_smoothing : ε in [0, 1)
+    Parameters: label_smoothing : float (0.0), the ε in [0, 1)
         ignore_id : int or None; targets with this id are not counted and get no gradient
     Shape: logits z (..., V), targets (...) integers -> a scalar; `count` is the number of counted targets
-    Backward: dz = dy (softmax(z) - q) / count, exactly 0 in the rows of ignored targets
-    Raises: TypeError if targets are not integers, IndexError if one is no class, ValueError if their shape is not that
-        of the logits without the last axis or if all of them are ignored.
+    Backward: dz = dy (softmax(z) - q) / count, exactly 0 in the rows of ignored targets; dy is 1.0 unless given
+    Raises: TypeError if targets are not integers; IndexError if one is not a class; ValueError if their shape is not
+        that of the logits without the last axis, or if all of them are ignored.
     Source: label smoothing: Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4.
     """
 
     def __init__(self, label_smoothing=0.0, ignore_id=None):
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"label_smoothing = {label_smoothing} must lie in [0, 1); the paper uses 0.1")
-        self.label_smoothing, self.ignore_id = label_smoothing, ignore_id
+        self.label_smoothing = label_smoothing
+        self.ignore_id = ignore_id
 
     def forward(self, logits, targets):
         targets, counted = self.check_targets(logits, targets)
-        z = shift(rows(logits))                             # (N, V)
+        z = subtract_max(rows(logits))                      # (N, V)
         p = np.exp(z)
-        total = row_sums(p)
+        total = sum_over_features(p)
         p /= total
         loss = np.log(total[:, 0]) - (1 - self.label_smoothing) * z[np.arange(len(z)), targets]
         if self.label_smoothing:
@@ -40,16 +40,15 @@ class CrossEntropyLoss(Module):
     def backward(self, dy=1.0):
         p, targets, counted, shape = self.recall()
         dy = float(dy) / int(np.count_nonzero(counted))
-        dz = p * dy
+        dz = p * dy                                         # minus q dy, in two parts
         if self.label_smoothing:
             dz -= dy * self.label_smoothing / p.shape[-1]
         dz[np.arange(len(dz)), targets] -= dy * (1 - self.label_smoothing)
-        if not counted.all():
-            dz[~counted] = 0
+        dz[~counted] = 0
         return dz.reshape(shape)
 
     def check_targets(self, logits, targets):
-        """Targets as N class ids, and which of them count."""
+        """Returns the targets as N class ids, 0 where they are ignored, and N booleans: which of them count."""
         check_array(self, logits)
         targets = np.asarray(targets)
         if targets.shape != logits.shape[:-1]:
@@ -57,18 +56,20 @@ class CrossEntropyLoss(Module):
                              f"row of {logits.shape[-1]} logits, shape {logits.shape[:-1]}")
         counted = np.ones(targets.shape, bool) if self.ignore_id is None else targets != self.ignore_id
         self.count = int(np.count_nonzero(counted))
-        if not self.count:
+        if self.count == 0:
             raise ValueError(f"all {targets.size} targets are ignored (ignore_id = {self.ignore_id}): a mean over none "
                              "has no value; leave such batches out")
-        ids = np.where(counted, targets, 0) if targets.dtype.kind in "iu" else targets
-        return check_integers(ids, logits.shape[-1], "targets", "number of classes").ravel(), counted.ravel()
+        if targets.dtype.kind in "iu":                      # check_integers refuses others
+            targets = np.where(counted, targets, 0)
+        targets = check_integers(targets, logits.shape[-1], "targets", "number of classes")
+        return targets.ravel(), counted.ravel()
 
 
 class BinaryCrossEntropyLoss(Module):
-    """Mean of -t log σ(z) - (1 - t) log(1 - σ(z)) = log(1 + exp(z)) - t z.
+    """The mean of -t log σ(z) - (1 - t) log(1 - σ(z)) = log(1 + exp(z)) - t z.
 
-    Shape: logits z (...), targets t (the same shape) in [0, 1] -> a scalar; `count` is their number
-    Backward: dz = dy (σ(z) - t) / count
+    Shape: logits z (...), targets t (the same shape) in [0, 1] -> a scalar; `count` is the number of targets
+    Backward: dz = dy (σ(z) - t) / count; dy is 1.0 unless given
     Raises: ValueError if the shapes differ or a target lies outside [0, 1].
     Source: Bishop 2006, equation 4.90.
     """
@@ -83,12 +84,11 @@ class BinaryCrossEntropyLoss(Module):
             raise ValueError(f"targets must lie in 0 to 1, got {targets.min()} to {targets.max()}")
         self.count = targets.size
         self.remember(logits, targets)
-        positive = logits.real > 0                          # log(1 + exp z) = max(z, 0) + log(1 + exp -|z|)
+        positive = logits.real > 0                          # log(1 + exp z) = max(z, 0) + log(1 + exp(-|z|))
         loss = np.where(positive, logits, 0) + np.log1p(np.exp(np.where(positive, -logits, logits)))
         return (loss - targets * logits).sum() / self.count
 
     def backward(self, dy=1.0):
         logits, targets = self.recall()
-        dz = (1 + np.tanh(logits / 2)) / 2 - targets
-        dz *= dy / targets.size
-        return dz
+        sigma = (1 + np.tanh(logits / 2)) / 2               # σ(z), in a form that cannot overflow
+        return (sigma - targets) * (float(dy) / targets.size)

@@ -1,19 +1,22 @@
-"""Masks: boolean arrays, True = may attend; and the component that applies one to scores."""
+"""Masks: boolean arrays in which True means "may attend"; and the component that applies one to scores."""
 
 import numpy as np
 
-from ..module import Module
 from ..argument_checks import check_positive
+from ..module import Module
 
 
 def causal_mask(T, offset=0):
-    """(1, 1, T, offset + T): query t may attend to keys 0 to offset + t. Source: Vaswani et al. 2017, 3.2.3."""
+    """Returns the mask (1, 1, T, offset + T) in which query t may attend to the keys 0 to offset + t.
+
+    Source: Vaswani et al. 2017, section 3.2.3.
+    """
     check_positive(T=T)
     return np.tri(T, offset + T, offset, dtype=bool)[None, None]
 
 
 def padding_mask(ids, pad_id=0):
-    """(B, 1, 1, S) from ids (B, S), or (1, 1, 1, S) from ids (S,): every token but pad_id may be seen."""
+    """Returns the mask (B, 1, 1, S) for ids (B, S), or (1, 1, 1, S) for ids (S,), that hides all tokens with pad_id."""
     ids = np.asarray(ids)
     if ids.ndim not in (1, 2) or ids.dtype.kind not in "iu":
         raise ValueError(f"padding_mask takes integer ids of shape (B, S) or (S,), got dtype {ids.dtype} and "
@@ -22,20 +25,25 @@ def padding_mask(ids, pad_id=0):
 
 
 def combine_masks(*masks):
-    """What every given mask allows; a mask of None allows everything, and None alone stays None."""
-    combined = None
-    for mask in masks:
-        if mask is not None:
-            mask = check_boolean(mask)
-            try:
-                combined = mask if combined is None else combined & mask
-            except ValueError:
-                raise ValueError(f"masks of shapes {combined.shape} and {mask.shape} do not broadcast together; their "
-                                 "axes are (batch or 1, heads or 1, queries or 1, keys)") from None
+    """Returns the mask that allows what all given masks allow. None allows everything; only Nones give None.
+
+    Raises: ValueError if the shapes do not broadcast.
+    """
+    masks = [check_boolean(mask) for mask in masks if mask is not None]
+    if not masks:
+        return None
+    combined = masks[0]
+    for mask in masks[1:]:
+        try:
+            combined = combined & mask
+        except ValueError:
+            raise ValueError(f"masks of shapes {combined.shape} and {mask.shape} do not broadcast together; their "
+                             "axes are (batch or 1, heads or 1, queries or 1, keys)") from None
     return combined
 
 
 def check_boolean(mask):
+    """Returns the mask as an array; raises an error unless it is boolean and 2-D or 4-D."""
     mask = np.asarray(mask)
     if mask.dtype != bool:
         raise TypeError(f"a mask must be boolean, True = may attend, got dtype {mask.dtype}; "
@@ -48,10 +56,10 @@ def check_boolean(mask):
 
 
 def fit_mask(mask, shape):
-    """The mask, checked and ready to broadcast against scores of this shape."""
+    """Returns the mask, checked, in a shape that broadcasts to scores of this shape."""
     mask = check_boolean(mask)
     while mask.ndim > max(len(shape), 2) and mask.shape[0] == 1:
-        mask = mask[0]                          # scores of one sequence have no batch axis
+        mask = mask[0]                          # scores of a single sequence have no batch axis
     try:
         fits = np.broadcast_shapes(mask.shape, shape) == shape
     except ValueError:
@@ -63,18 +71,18 @@ def fit_mask(mask, shape):
 
 
 def mask_scores(scores, mask):
-    """Write -inf into the scores, in place, where the mask is False."""
+    """Writes -inf into the scores, in place, where the mask is False; returns them."""
     np.copyto(scores, -np.inf, where=~mask)
     return scores
 
 
 class AttentionMask(Module):
-    """Hides scores: where the mask is False the score becomes -inf, so its softmax weight is exactly 0.
+    """Masks scores: where the mask is False the score becomes -inf, so that its softmax weight is exactly 0.
 
     Shape: scores (..., T, S), mask None or boolean (True = may attend), 2-D (T, S) or 4-D -> scores (..., T, S)
     Backward: dscores = dy where the mask is True, exactly 0 where it is False
-    Raises: TypeError if the mask is not boolean; ValueError if it is 3-D (its batch axis would meet the heads) or does
-        not broadcast to the scores.
+    Raises: TypeError if the mask is not boolean; ValueError if it is 3-D, because its batch axis would be aligned with
+        the heads, or if it does not broadcast to the scores.
     Source: Vaswani et al. 2017, section 3.2.3 ("setting to -inf").
     """
 

@@ -1,15 +1,15 @@
-"""Multi-head attention, and its two uses: a sequence on itself, and on another one."""
+"""Multi-head attention and its two uses: a sequence attends to itself, or to another sequence."""
 
 import numpy as np
 
-from ..module import Module
 from ..argument_checks import check_divides
+from ..module import Module
 from .attention import ScaledDotProductAttention
 from .linear import Linear
 
 
 def split_heads(x, num_heads):
-    """(..., T, H d) -> (..., H, T, d), a view: head h holds the features h d to (h + 1) d."""
+    """(..., T, H d) -> (..., H, T, d), a view: head h holds the features from h d to (h + 1) d."""
     return x.reshape(*x.shape[:-1], num_heads, -1).swapaxes(-2, -3)
 
 
@@ -22,16 +22,19 @@ def merge_heads(x):
 class MultiHeadAttention(Module):
     """y = concat(head_1, ..., head_H) W_O,   head_h = Attention(query W_Q^h, key W_K^h, value W_V^h).
 
-    Parameters: d_model, num_heads : int, num_heads divides d_model; d = d_model / num_heads
-        num_kv_heads : int or None (num_heads); fewer make groups of query heads share keys and values
-        dropout : float, on the attention weights; bias : bool, in the Linears `query`, `key`, `value`, `output`
-        rotary : RotaryEmbedding or None; turns queries and keys
+    Parameters:
+        d_model : int
+        num_heads : int, divides d_model; each head has d = d_model / num_heads features
+        num_kv_heads : int or None (num_heads); fewer let groups of query heads share keys and values
+        dropout : float (0.0), on the attention weights
+        bias : bool (True), in the Linears `query`, `key`, `value` and `output`
+        rotary : RotaryEmbedding or None; rotates queries and keys
         attention : ScaledDotProductAttention (None: a new one) or FlashAttention
-        rng : generator or seed of initial weights and dropout
+        rng : generator or seed of initial weights and dropout, or None
     Shape: query (B, T, d_model), key and value (B, S, d_model), mask 2-D or 4-D -> y (B, T, d_model); B may be absent.
         `weights` (B, H, T, S) are those of the latest forward. `positions` (T,) or (B, T) go to the rotary embedding
-        where they do not just count up; `cache`, a KeyValueCache, holds the keys and values of earlier tokens.
-    Backward: each step of forward upside down; returns dquery, dkey, dvalue
+        where they are not 0 to T - 1. `cache`, a KeyValueCache, holds the keys and values of earlier tokens.
+    Backward: each step of forward in reverse; returns dquery, dkey, dvalue
     Raises: ValueError if num_heads does not divide d_model or num_kv_heads does not divide num_heads.
     Source: Vaswani et al. 2017, section 3.2.2.
     """
@@ -43,7 +46,8 @@ class MultiHeadAttention(Module):
         check_divides("num_heads", num_heads, "num_kv_heads", num_kv_heads)
         rng = np.random.default_rng(rng)
         d_kv = num_kv_heads * (d_model // num_heads)
-        self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
+        self.num_heads = num_heads
+        self.num_kv_heads = num_kv_heads
         self.query = Linear(d_model, d_model, bias, rng)
         self.key = Linear(d_model, d_kv, bias, rng)
         self.value = Linear(d_model, d_kv, bias, rng)
@@ -53,6 +57,7 @@ class MultiHeadAttention(Module):
 
     @property
     def weights(self):
+        """The attention weights (B, H, T, S) of the latest forward."""
         return self.attention.weights
 
     def forward(self, query, key, value, mask=None, positions=None, cache=None):
@@ -70,11 +75,13 @@ class MultiHeadAttention(Module):
         if self.rotary is not None:
             dk = self.rotary.backward(dk)       # last in, first out
             dq = self.rotary.backward(dq)
-        return (self.query.backward(merge_heads(dq)),
-                self.key.backward(merge_heads(dk)),
-                self.value.backward(merge_heads(dv)))
+        dquery = self.query.backward(merge_heads(dq))
+        dkey = self.key.backward(merge_heads(dk))
+        dvalue = self.value.backward(merge_heads(dv))
+        return dquery, dkey, dvalue
 
     def keys_and_values(self, key, value, positions, cache):
+        """Returns k and v (B, G, S, d): those of the given tokens, after those in the cache."""
         k = split_heads(self.key(key), self.num_kv_heads)
         v = split_heads(self.value(value), self.num_kv_heads)
         if self.rotary is not None:
@@ -83,10 +90,10 @@ class MultiHeadAttention(Module):
 
 
 class SelfAttention(MultiHeadAttention):
-    """Multi-head attention of a sequence on itself: x is query, key and value.
+    """Multi-head attention of a sequence to itself: x is query, key and value.
 
     Shape: x (B, T, d_model), mask -> y (B, T, d_model); B may be absent
-    Backward: dx = dquery + dkey + dvalue: x went three ways
+    Backward: dx = dquery + dkey + dvalue, because x was used three times
     Parameters, Raises and Source as in MultiHeadAttention.
     """
 
@@ -95,16 +102,14 @@ class SelfAttention(MultiHeadAttention):
 
     def backward(self, dy):
         dquery, dkey, dvalue = super().backward(dy)
-        dx = dquery + dkey
-        dx += dvalue
-        return dx
+        return dquery + dkey + dvalue
 
 
 class CrossAttention(MultiHeadAttention):
-    """Multi-head attention of a sequence on another: queries from x, keys and values from memory.
+    """Multi-head attention of a sequence to another one: queries from x, keys and values from memory.
 
     Shape: x (B, T, d_model), memory (B, S, d_model), mask -> y (B, T, d_model); B may be absent
-    Backward: dx = dquery,   dmemory = dkey + dvalue
+    Backward: dx = dquery,   dmemory = dkey + dvalue, because memory was used twice
     Parameters, Raises and Source as in MultiHeadAttention.
     """
 
@@ -116,5 +121,6 @@ class CrossAttention(MultiHeadAttention):
         return dquery, dkey + dvalue
 
     def keys_and_values(self, key, value, positions, cache):
-        kept = cache.get(self) if cache is not None else None      # the memory stays as it was
-        return kept or super().keys_and_values(key, value, positions, cache)
+        if cache is not None and self in cache:
+            return cache.get(self)              # memory stays the same, so its keys and values do too
+        return super().keys_and_values(key, value, positions, cache)

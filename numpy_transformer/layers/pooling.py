@@ -1,24 +1,27 @@
-"""One vector for a whole sequence: the mean over its tokens."""
+"""One vector for a whole sequence: the mean over its real tokens."""
 
 import numpy as np
 
-from ..module import Module
 from ..argument_checks import check_array, check_token_mask
+from ..module import Module
 
 
 class MaskedMean(Module):
-    """y = sum over the real tokens of x_t / their number; 0 where no token is real.
+    """The mean of x_t over the real tokens; zeros if no token is real.
 
-    Shape: x (..., T, D), token_mask None (all are real) or boolean (..., T), True = counts -> y (..., D)
-    Backward: dx_t = dy / their number at the real tokens, exactly 0 at the others
-    Raises: ValueError if `token_mask` is not boolean or not of the shape of x without its last axis.
-    Source: average pooling; with the padding left out: Reimers and Gurevych 2019, section 3.
+    Shape: x (..., T, D), token_mask None (all are real) or boolean (..., T), True marks a real token -> y (..., D)
+    Backward: dx_t = dy / (number of real tokens) at the real tokens, exactly 0 at the others
+    Raises: ValueError if token_mask is not boolean, or does not have the shape of x without its last axis.
+    Source: average pooling; without the padding tokens: Reimers and Gurevych 2019, section 3.
     """
 
     def forward(self, x, token_mask=None):
         check_array(self, x)
-        token_mask = np.ones(x.shape[:-1], bool) if token_mask is None else check_token_mask(token_mask, x.shape[:-1])
-        weights = token_mask / np.maximum(token_mask.sum(-1, keepdims=True), 1).astype(x.real.dtype)      # (..., T)
+        if token_mask is None:
+            token_mask = np.ones(x.shape[:-1], bool)
+        token_mask = check_token_mask(token_mask, x.shape[:-1])
+        count = np.maximum(token_mask.sum(-1, keepdims=True), 1).astype(x.real.dtype)
+        weights = token_mask / count                                        # (..., T)
         self.remember(weights)
         return (weights[..., None, :] @ x)[..., 0, :]
 

@@ -1,26 +1,26 @@
-"""Positions that are added to the embeddings: sinusoids, or a learned table."""
+"""Positions that are added to the embeddings: fixed sinusoids, or a learned table."""
 
 import numpy as np
 
+from ..argument_checks import check_integers, check_last_dim, check_positive
 from ..module import Module, Parameter
-from ..argument_checks import check_last_dim, check_positive, check_integers
-from .initial_weights import DTYPE, normal
 from .dropout import Dropout
+from .initial_weights import DTYPE, normal
 
 
 def sinusoid(max_len, d_model):
-    """(max_len, d_model) in float64: PE[t, 2i] = sin(t / 10000^(2i/D)), PE[t, 2i+1] = cos(the same)."""
+    """Returns (max_len, d_model) in float64: PE[t, 2i] = sin(t / 10000^(2i/D)), PE[t, 2i+1] = cos(the same)."""
     angles = np.arange(max_len)[:, None] / 10000 ** (np.arange(0, d_model, 2) / d_model)
     table = np.empty((max_len, d_model))
     table[:, 0::2] = np.sin(angles)
-    table[:, 1::2] = np.cos(angles[:, :d_model // 2])       # an odd d_model ends in a sine
+    table[:, 1::2] = np.cos(angles[:, :d_model // 2])       # an odd d_model ends with a sine
     return table
 
 
-def table_index(layer, x, offset, positions):
-    """Rows of the table for x (..., T, D): a slice, or the given positions (T,) or (B, T)."""
+def table_rows(layer, x, offset, positions):
+    """Returns an index into the layer's table for x (..., T, D): a slice, or the given positions (T,) or (B, T)."""
     length = x.shape[-2] if np.ndim(x) >= 2 else 0
-    if not length:
+    if length == 0:
         raise ValueError(f"{type(layer).__name__} takes (T, d_model) or (B, T, d_model) with T at least 1, "
                          f"got shape {np.shape(x)}; add the missing axis with x[None]")
     if positions is not None:
@@ -34,22 +34,26 @@ def table_index(layer, x, offset, positions):
 
 
 class SinusoidalPositionalEncoding(Module):
-    """y = dropout(x + PE[position]), PE fixed waves of geometrically growing length.
+    """y = dropout(x + PE[position]), where PE are fixed waves of geometrically growing length.
 
     PE[t, 2i] = sin(t / 10000^(2i/D)),   PE[t, 2i+1] = cos(t / 10000^(2i/D))
 
-    Parameters: d_model : int, may be odd; max_len : int, rows of the table; dropout : float, on the sum
-        rng : generator or seed of the dropout
-    Shape: x (B, T, d_model) or (T, d_model) -> y (the same); `table` (max_len, d_model). `offset` is the position of
-        the first token; `positions` (T,) or (B, T) are given where they do not just count up.
-    Backward: dx = dropout backward of dy: the table is constant
+    Parameters:
+        d_model : int, may be odd
+        max_len : int (5000), the number of rows of the table
+        dropout : float (0.0), on the sum
+        rng : generator or seed of the dropout, or None
+    Shape: x (B, T, d_model) or (T, d_model) -> y (the same); `table` (max_len, d_model). `offset` is the position of the
+        first token; `positions` (T,) or (B, T) give each token's position where they are not consecutive.
+    Backward: dx = dropout backward of dy, because the table is constant
     Raises: ValueError if the sequence is longer than max_len or the last dimension is not d_model.
     Source: Vaswani et al. 2017, section 3.5.
     """
 
     def __init__(self, d_model, max_len=5000, dropout=0.0, rng=None):
         check_positive(d_model=d_model, max_len=max_len)
-        self.d_model, self.max_len = d_model, max_len
+        self.d_model = d_model
+        self.max_len = max_len
         self.dropout = Dropout(dropout, rng)
         self.build_tables(DTYPE)
 
@@ -58,17 +62,18 @@ class SinusoidalPositionalEncoding(Module):
 
     def forward(self, x, offset=0, positions=None):
         check_last_dim(self, x, "d_model", self.d_model)
-        return self.dropout(x + self.table[table_index(self, x, offset, positions)])
+        return self.dropout(x + self.table[table_rows(self, x, offset, positions)])
 
     def backward(self, dy):
         return self.dropout.backward(dy)
 
 
 class LearnedPositionalEmbedding(Module):
-    """y = x + W[position], W learned.
+    """y = x + W[position], where W is learned.
 
-    Parameters: max_len, d_model : int; rng : generator or seed of the initial weights, N(0, 0.02²)
-    Shape: x (B, T, d_model) or (T, d_model) -> y (the same); `weight` (max_len, d_model); offset, positions as above
+    Parameters: max_len, d_model : int; rng : generator or seed of the initial weights, N(0, 0.02²), or None
+    Shape: x (B, T, d_model) or (T, d_model) -> y (the same); `weight` (max_len, d_model); `offset` and `positions` as in
+        SinusoidalPositionalEncoding
     Backward: dW[t] = sum of dy over all tokens at position t,   dx = dy
     Raises: ValueError if the sequence is longer than max_len or the last dimension is not d_model.
     Source: Gehring et al. 2017, section 3.1; GPT (Radford et al. 2018).
@@ -76,18 +81,19 @@ class LearnedPositionalEmbedding(Module):
 
     def __init__(self, max_len, d_model, rng=None):
         check_positive(max_len=max_len, d_model=d_model)
-        self.max_len, self.d_model = max_len, d_model
+        self.max_len = max_len
+        self.d_model = d_model
         self.weight = Parameter(normal(rng, (max_len, d_model), 0.02))
 
     def forward(self, x, offset=0, positions=None):
         check_last_dim(self, x, "d_model", self.d_model)
-        index = table_index(self, x, offset, positions)
+        index = table_rows(self, x, offset, positions)
         self.remember(index)
         return x + self.weight.data[index]
 
     def backward(self, dy):
         index = self.recall()
-        if isinstance(index, slice):
+        if isinstance(index, slice):            # consecutive positions: sum over the batch
             self.weight.grad[index] += dy.reshape(-1, *dy.shape[-2:]).sum(0)
         else:
             np.add.at(self.weight.grad, np.broadcast_to(index, dy.shape[:-1]), dy)

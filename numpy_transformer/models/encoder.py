@@ -2,18 +2,20 @@
 
 import numpy as np
 
+from ..argument_checks import check_positive
 from ..layers.blocks import EncoderBlock, make_norm
 from ..module import Module
-from ..argument_checks import check_positive
 
 
 class Encoder(Module):
-    """num_layers EncoderBlocks, one after another, each with weights of its own; then a norm.
+    """num_layers EncoderBlocks in sequence, each with its own weights, followed by a norm.
 
-    Parameters: num_layers : int
-        d_model, num_heads, d_ff, dropout, norm, activation, eps and further options : as EncoderBlock
-        final_norm : bool or None (None: yes for pre-norm, whose residual stream nobody has normalised)
-        rng : generator or seed of initial weights and dropout
+    Parameters:
+        num_layers : int, the number of blocks
+        d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5 : as in EncoderBlock
+        final_norm : bool or None; None adds the final norm to a pre-norm stack, whose output has not been normalized
+        rng : generator or seed of initial weights and dropout, or None
+        options : EncoderBlock's norm_layer, num_kv_heads, bias, rotary, attention and ff_dropout
     Shape: x (B, T, d_model), mask=None -> y (B, T, d_model); B may be absent
     Backward: the blocks in reverse order
     Source: Vaswani et al. 2017, section 3.1; the final norm: the annotated Transformer (Rush 2018).
@@ -27,13 +29,15 @@ class Encoder(Module):
         rng = np.random.default_rng(rng)
         self.blocks = [self.Block(d_model, num_heads, d_ff, dropout, norm, activation, eps, rng=rng, **options)
                        for _ in range(num_layers)]
+        if final_norm is None:
+            final_norm = norm == "pre"
         self.norm = None
-        if norm == "pre" if final_norm is None else final_norm:
+        if final_norm:
             self.norm = make_norm(options.get("norm_layer", "layer"), d_model, eps, options.get("bias", True))
 
-    def forward(self, x, *memory_and_masks, **named):
+    def forward(self, x, mask=None, positions=None, cache=None):
         for block in self.blocks:
-            x = block(x, *memory_and_masks, **named)
+            x = block(x, mask, positions, cache)
         return x if self.norm is None else self.norm(x)
 
     def backward(self, dx):

@@ -9,15 +9,16 @@ from matplotlib.figure import Figure
 from ..module import is_module, is_parameter, named_parts
 from .boxes import FONT, GAP, SIDE, TITLE, Box, Painter, measure, pack, text_width
 
-KINDS = {"block": "block", "attention": "attention", "linear|unembedding": "linear", "embedding|position": "embedding",
+KINDS = {"block": "block", "attention(?!decoder)": "attention", "linear|unembedding": "linear", "embedding|position": "embedding",
          "norm": "norm", "feedforward|swiglu|mlp": "feed-forward"}      # by what stands in the name of a class
 IMPLIED = ("Dropout", "Softmax", "ScaledDotProductAttention")           # not listed among the parts of a box
 HEADS = [["query", "rotary"], ["key", "rotary"], ["value"]]
 SIDE_BY_SIDE = {"MultiHeadAttention": HEADS, "SelfAttention": HEADS, "CrossAttention": HEADS,
                 "SwiGLU": [["gate", "silu"], ["up"]]}
-BLOCKS = ("EncoderBlock", "DecoderBlock")
-KNOWN = (*SIDE_BY_SIDE, *BLOCKS, "FeedForward", "Encoder", "Decoder", "CausalLanguageModel", "EncoderDecoder",
-         "TextEncoder", "SequenceClassifier", "TokenClassifier")
+BLOCKS = ("EncoderBlock", "DecoderBlock", "CrossAttentionBlock")
+SHOWN_AS = {"CrossAttentionBlock": "DecoderBlock", "CrossAttentionDecoder": "Decoder"}  # the names that one calls
+KNOWN = (*SIDE_BY_SIDE, *BLOCKS, "FeedForward", "Encoder", "Decoder", "CrossAttentionDecoder", "CausalLanguageModel",
+         "EncoderDecoder", "TextEncoder", "SequenceClassifier", "TokenClassifier")
 
 
 def architecture(model, title=None):
@@ -141,7 +142,8 @@ def is_loose(part):
 
 def class_name(part):
     norm = (", pre-norm" if part.pre_norm else ", post-norm") if author(part) in BLOCKS else ""
-    return type(part).__name__ + norm
+    name = type(part).__name__
+    return SHOWN_AS.get(name, name) + norm
 
 
 def kind(part):

@@ -21,7 +21,7 @@ MISTAKES = {                                # at least two for each lesson, in t
            "nt.MultiHeadAttention.forward(self, x, x, x)",
            "encoder_decoder.causal_mask = lambda T, seen=0: np.ones((1, 1, T, seen + T), bool)"],
     "01": ["nt.Softmax.backward = lambda self, dy: dy * self.recall()",
-           "softmax.shift = lambda x: x - x.max()",
+           "fast.subtract_max = lambda x: x - x.max()",
            "nt.CrossEntropyLoss.backward = (lambda f: lambda self, dy=1.0: f(self, dy) * self.count)("
            "nt.CrossEntropyLoss.backward)"],
     "02": ["nt.Linear.backward = lambda self, dy: 2 * dy @ self.weight.data.T if self.recall() is not None else 0",
@@ -45,11 +45,11 @@ MISTAKES = {                                # at least two for each lesson, in t
            "nt.CrossAttention.backward = lambda self, dy: nt.MultiHeadAttention.backward(self, dy)[:2]"],
     "09": ["nt.ReLU.backward = lambda self, dy: dy * ((dy > 0) & (self.recall() | True))",
            "nt.GELU.CUBIC = 0.44715",
-           "fill, other = nt.GELU.fill, nt.GELU('tanh')\n"
-           "nt.GELU.fill = lambda self, x, y, slope=None: (fill(other, x, y, slope), fill(self, x, y))",
+           "both, other = nt.GELU.value_and_slope, nt.GELU('tanh')\n"
+           "nt.GELU.value_and_slope = lambda self, x: (both(self, x)[0], both(other, x)[1])",
            "nt.SwiGLU.forward = lambda self, x: (lambda a, u: self.remember(a, u) or self.down(a * u))("
            "self.silu(self.up(x)), self.gate(x))"],
-    "08": ["normalization.row_means = lambda x: x[..., :1] * 0 + x.mean()",
+    "08": ["normalization.mean = lambda x: x[..., :1] * 0 + x.mean()",
            "nt.LayerNorm.backward = lambda self, dy: (lambda x_hat, s: self.gamma.data * s * ("
            "dy - dy.mean(-1, keepdims=True) - x_hat * (dy * x_hat).mean(-1, keepdims=True)))(*self.recall())",
            "nt.RMSNorm.backward = lambda self, dy: (lambda x_hat, s: dy * self.gamma.data * s)(*self.recall())",
@@ -107,7 +107,7 @@ MISTAKES = {                                # at least two for each lesson, in t
     "17": ["edit('forward', 'u[rows] *= np.exp(top[rows] - m)', 'pass')",
            "edit('backward', ' - dots[rows]', '')",
            "edit('backward', 'dv[keys] +=', 'dv[keys] =')",
-           "edit('blocks', 'ahead + start - j', 'ahead + start - j - 1')"],
+           "edit('blocks', 'ahead + first - j', 'ahead + first - j - 1')"],
     "18": ["nt.LayerNorm.backward = (lambda f: lambda self, dy: f(self, dy / (1 + abs(self.gamma.data))))("
            "nt.LayerNorm.backward)",
            "nt.Embedding.backward = lambda self, dy: self.weight.grad.__setitem__(self.recall(), dy)",

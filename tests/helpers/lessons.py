@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 PREAMBLE = """
 import inspect, runpy, sys, textwrap, numpy as np, numpy_transformer as nt
-from numpy_transformer.layers import attention, flash, multi_head, normalization, positions, softmax
+from numpy_transformer.layers import attention, fast, flash, multi_head, normalization, positions, softmax
 from numpy_transformer.models import decoder, encoder_decoder
 
 def edit(method, old, new):                 # in the source of FlashAttention

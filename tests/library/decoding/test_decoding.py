@@ -106,7 +106,7 @@ def test_a_cache_is_for_eval_and_for_one_batch():
     model.eval()(np.ones((2, 3), int), cache=cache)
     with pytest.raises(ValueError, match=r"batch of shape \(2,\), the new tokens have \(3,\)"):
         model(np.ones((3, 1), int), cache=cache)
-    with pytest.raises(ValueError, match=r"\(2, 10\) behind 3 in the cache.*max_len = 12"):
+    with pytest.raises(ValueError, match=r"\(2, 10\) after 3 in the cache.*max_len = 12"):
         model(np.ones((2, 10), int), cache=cache)
     with pytest.raises(IndexError):
         model(np.full((2, 1), 7), cache=cache)

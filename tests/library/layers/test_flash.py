@@ -243,7 +243,7 @@ def test_memory_grows_with_the_length_and_not_with_its_square(is_causal, padded)
 
 def blocks_of(attention, q, k, v):
     """The shape (rows, keys) of each block of scores."""
-    q, k, _, mask = attention.by_group(q, k, v, None)
+    q, k, _, mask = attention.group(q, k, v, None)
     return np.array([s.shape[-2:] for _, _, s in attention.blocks(q, k, mask)])
 
 

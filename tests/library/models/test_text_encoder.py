@@ -165,13 +165,13 @@ def test_note_001_has_as_many_parameters_as_keras_counts():
     (lambda m: m(np.ones((2, 10), int)), "max_len = 9"), (lambda m: m(np.ones((2, 0), int)), "1 to max_len"),
     (lambda m: m(np.ones((0, 3), int)), "wanted .B, T. or"), (lambda m: m(np.int64(3)), "wanted .B, T. or"),
     (lambda m: m(np.ones((2, 3, 4), int)), "wanted .B, T. or"), (lambda m: m.embed(np.ones((2, 3), int)), "model.eval"),
-    (lambda m: built(nt.MaskedLanguageModel)(np.ones((2, 4), int), None, np.zeros(4, int)), "one for each token"),
-    (lambda m: built(nt.MaskedLanguageModel)(np.ones((2, 4), int), None, None, np.zeros(4, int)), "so many of each"),
+    (lambda m: built(nt.MaskedLanguageModel)(np.ones((2, 4), int), None, np.zeros(4, int)), "one segment for each token"),
+    (lambda m: built(nt.MaskedLanguageModel)(np.ones((2, 4), int), None, None, np.zeros(4, int)), "K for each text"),
     (lambda m: m(np.full((2, 3), V)), "0 to 10"), (lambda m: m(np.ones((2, 3), int), np.ones((2, 3))), "booleans"),
     (lambda m: m(np.ones((2, 3), int), np.ones((2, 4), bool)), r"of shape \(2, 3\)"),
     (lambda m: m(np.ones((2, 3), int), None, np.zeros((2, 3), int)), "num_segments=2"),
     (lambda m: nt.SequenceClassifier(V, D, H, L, num_classes=0), "num_classes"),
-    (lambda m: nt.TextEncoder(V, D, H, L, positions="alibi"), "'sinusoidal', 'learned', 'rotary'"),
+    (lambda m: nt.TextEncoder(V, D, H, L, positions="alibi"), "'learned', 'sinusoidal', 'rotary'"),
     (lambda m: built(nt.MaskedLanguageModel)(np.ones((1, 3), int), None, None, np.array([[3]])), "positions"),
     (lambda m: nt.MaskedMean()(np.ones((2, 3, 4)), np.ones((2, 3))), "booleans"),
     (lambda m: nt.MaskedMean()(np.ones((2, 3, 4)), np.ones((3, 2), bool)), r"shape \(2, 3\)")])
@@ -194,3 +194,10 @@ def test_carry_over_copies_by_name_and_shape_and_lists_the_rest():
         np.testing.assert_array_equal(array, state[name] if name in found.carried else before[name])
     with pytest.raises(ValueError, match="same sizes"):
         nt.carry_over(nt.Linear(2, 3), state)
+
+
+def test_the_gradient_of_segments_agrees_with_differences():
+    model = nt.TextEncoder(11, 12, 2, 1, max_len=5, num_segments=2, rng=0)
+    ids, segments = np.array([[4, 7, 2, 9], [3, 1, 5, 0]]), np.array([[0, 0, 1, 1], [0, 1, 1, 1]])
+    report = nt.gradcheck(model, ids, None, segments, directions=1)
+    assert report.ok and any(row.tensor == "segments.weight" and not row.zero for row in report.rows), str(report)
