@@ -4,9 +4,9 @@ from .architecture import architecture
 from .attention import attention_heads, mask_pictures
 from .backward import attention_backward, block_gradient_norms, gradient_norms, xray
 from .bug_curves import bug_curves
+from .class_report import class_report
 from .growth import growth_curves
 from .history import learning_curves, run_history
-from .class_report import class_report
 from .numerics import memory_growth, schedules, step_sizes
 from .positions import positional_heatmap, positional_waves
 from .save import check_file, check_folder, large_fonts, save, write
