@@ -69,8 +69,7 @@ def raise_interrupt(*_):
 
 def grade(arguments):
     check_places(arguments)
-    texts = filter(None, map(str.strip, ",".join(arguments.only or []).split(",")))
-    wanted = list(dict.fromkeys(exercise for text in texts for exercise in choose_several(text)))
+    wanted = choose_several(arguments.only or [])
     class_, unknown = students(arguments.folder, wanted[0].number if len(wanted) == 1 else None)
     known = exercises()
     submitted = {number for student in class_ for number in student.files}
