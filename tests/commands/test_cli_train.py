@@ -399,7 +399,7 @@ def test_closed_streams_are_no_tracebacks(folder, tmp_path):
     (["generate", "{lm}", "--top-k", 0], "'0' is not a whole number of at least 1"),
     (["generate", "{lm}", "--prompt", ""], "the prompt is empty"),
     (["generate", "{pairs}"], "holds an encoder-decoder: `translate` uses it; name a run of `train lm`"),
-    (["generate", "{text}"], "no checkpoint, or a damaged one"), (["generate", "no.npz"], "cannot read 'no.npz'"),
+    (["generate", "{text}"], "is not a checkpoint, or is damaged"), (["generate", "no.npz"], "cannot read 'no.npz'"),
     (["translate", "{lm}", "one"], "holds a language model"),
     (["translate", "{pairs}", "one", "--beam", 0], "'0' is not a whole number of at least 1"),
     (["translate", "{pairs}", "one", "--n-best", 5], "n_best = 5 is above beam = 4"),
