@@ -80,9 +80,9 @@ def test_the_block_of_the_law_is_the_code():
     shown = next(code for _, code in README if code.startswith("def forward(self, x, mask=None)"))
     source = (ROOT / "numpy_transformer/layers/blocks.py").read_text(encoding="utf-8").replace(", positions, cache", "")
     bodies = [[line.strip() for line in method.splitlines()[1:] if line] for method in shown.split("def ")[1:]]
-    assert [len(body) for body in bodies] == [2, 2]
-    for body in bodies:
-        assert "\n".join("            " + line for line in body) in source
+    assert [len(body) for body in bodies] == [3, 3]
+    for *body, result in bodies:
+        assert "\n".join("            " + line for line in body) in source and f"        {result}\n" in source
 
 
 def test_the_commands_shown_are_commands():
