@@ -35,7 +35,7 @@ def run(arguments):
     print_verdicts(zoo.verdicts(bug.name))
     if not arguments.no_train:
         right, wrong = train(zoo.race(bug.name, arguments.steps, arguments.seed), arguments.steps)
-        picture = views.right_and_wrong(right, wrong, f"{bug.name}\n{bug.title}")
+        picture = views.bug_curves(right, wrong, f"{bug.name}\n{bug.title}")
         print("\n" + wrap(f"Figure saved to {views.write(picture, path)}"))
 
 

@@ -9,6 +9,16 @@ from helpers.small_configs import SMALL
 
 import numpy_transformer as nt
 from numpy_transformer.bench import decoding, growth, measure
+from numpy_transformer.bench.configs import CONFIGS
+
+
+def test_the_configurations_have_the_sizes_of_the_published_results():
+    """Layers, heads, d, d_ff, T, B, V and dropout: with other sizes, the tables of results would no longer compare."""
+    found = {c.name: (c.layers, c.heads, c.d_model, c.d_ff, c.length, c.batch, c.vocab, c.dropout)
+             for c in CONFIGS.values()}
+    assert found == {"tiny": (2, 4, 64, 256, 32, 8, 65, 0), "nanogpt-cpu": (4, 4, 128, 512, 64, 12, 65, 0),
+                     "mid": (6, 6, 384, 1536, 128, 16, 65, 0), "seq2seq": (2, 4, 128, 512, 32, 16, 1000, 0.1),
+                     "classifier": (2, 4, 64, 256, 200, 64, 10_000, 0.1)}
 
 
 def test_each_configuration_makes_its_model_and_batch():
@@ -43,14 +53,14 @@ def test_turns_are_taken_side_by_side(monkeypatch):
             return lambda count: turns.append(step) or [1.0] * count
         return lambda count: turns.append("ours") or timer(step)(count)
 
-    monkeypatch.setattr(measure, "Contestant", Side)
+    monkeypatch.setattr(measure, "BenchmarkProcess", Side)
     monkeypatch.setattr(measure, "best_threads", lambda *_: 2)
     monkeypatch.setattr(measure, "find_mpiexec", lambda: "mpiexec")
     monkeypatch.setattr(measure, "timer", timer)
-    monkeypatch.setattr(measure, "floors", lambda *_: ("blas", "split"))
-    row = measure.measure(SMALL["tiny"], 2, rival=True, turn=0.001, rounds=3, ranks=5)
+    monkeypatch.setattr(measure, "matmul_baselines", lambda *_: ("blas", "split"))
+    row = measure.measure(SMALL["tiny"], 2, with_torch=True, turn=0.001, rounds=3, ranks=5)
     torch, mpi, *turns = turns
-    assert torch == [sys.executable, "-m", "numpy_transformer.bench.rival", "tiny", "2"]
+    assert torch == [sys.executable, "-m", "numpy_transformer.bench.torch_baseline", "tiny", "2"]
     assert mpi == ["mpiexec", "-n", "5", sys.executable, "-m", "numpy_transformer.bench.mpi_steps", "tiny"]
     order = ["ours", "blas", "split", "torch", "mpi"]
     assert turns == order + order[::-1] + order + order[::-1] + ["closed"] * 2
@@ -86,8 +96,8 @@ def test_the_rival_may_use_its_threads(monkeypatch):
     seen = {}
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setattr(subprocess, "Popen", lambda command, **named: seen.update(named, command=command))
-    monkeypatch.setattr(measure.Contestant, "read", lambda self: 1)
-    measure.python_process("rival", "tiny", 7)
+    monkeypatch.setattr(measure.BenchmarkProcess, "read", lambda self: 1)
+    measure.python_process("torch_baseline", "tiny", 7)
     assert seen["command"][-2:] == ["tiny", "7"]
     assert seen["start_new_session"]            # a Ctrl-C in the terminal is ours to answer
     assert not {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"} & set(seen["env"])
