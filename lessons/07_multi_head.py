@@ -70,8 +70,9 @@ claim("two heads: the output holds the subject first, then the object",
 #     split    (B, T, D)  --reshape-->  (B, T, H, d)  --swap axes 1 and 2-->  (B, H, T, d)
 #     merge    (B, H, T, d)  --swap axes 1 and 2-->  (B, T, H, d)  --reshape-->  (B, T, D)
 #
-# The reshape cuts the last axis and leaves the others as they are. The swap changes only the strides, that is, how
-# far NumPy moves in the array for one step along each axis. So a split copies nothing.
+# The reshape cuts the last axis and leaves the others as they are. The swap only changes the order of the axes, and
+# NumPy does this without moving a number: each axis has a stride, which says how far to move in the array for one step
+# along this axis, and the strides change their places. So a split copies nothing.
 #
 # **Without the swap**, x.reshape(B, H, T, d) has the right shape and contains the right numbers, but in the wrong
 # places. The array is stored token by token. With T = 6 and H = 2, head 0 therefore gets the tokens 0 to 2, each cut

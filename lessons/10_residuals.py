@@ -201,8 +201,8 @@ picture.axes[0].set_ylabel("norm of the gradient\n(1: at the output of the stack
 figure("gradients", picture)
 
 # %% [markdown]
-# Backward runs through these pictures from right to left. The norms alone raise no alarm: no curve vanishes or
-# explodes. What distinguishes the two orders are the dashed lines, which show the part of the gradient that passes
+# Backward runs through these panels from right to left. The solid curves raise no alarm: no gradient vanishes or
+# explodes. What distinguishes the two orders are the dashed curves, which show the part of the gradient that passes
 # through the skip connections only.
 #
 # To see why, unroll the pre-norm stack: x_L = x_0 + branch + branch + ... So x_0 appears in x_L with derivative 1,

@@ -240,8 +240,9 @@ claim("gradcheck confirms the backward pass, here with two query heads for each 
 #
 # We measure one causal head with d = e = 64 in float64. Python's tracemalloc counts every byte that NumPy allocates.
 # The peak is the largest number of bytes in use at any time between the start of forward and the end of backward. The
-# arrays q, k, v, dy and the mask already exist before, so they do not count. Plain attention reaches its peak in the
-# backward of softmax, where P, dP and dS exist at the same time.
+# arrays q, k, v, dy and the mask already exist before, so they do not count. Plain attention reaches its peak at the end
+# of backward, where the T x T arrays P, dP and dS exist at the same time. With them exist five arrays of T x d: the
+# scaled q, dv, dk, and dq before and after its division by sqrt(d).
 
 # %% The peak at five lengths
 def peak(attention, T, mask=None):
@@ -258,8 +259,8 @@ def peak(attention, T, mask=None):
 LENGTHS = np.array([128, 256, 512, 1024, 2048])
 plain_peaks = np.array([peak(nt.ScaledDotProductAttention(), T, nt.causal_mask(T)) for T in LENGTHS])
 tiled_peaks = np.array([peak(nt.FlashAttention(32, causal=True), T) for T in LENGTHS])
-claim("plain attention needs three arrays of T x T and four of T x d", np.allclose(
-    plain_peaks, (3 * LENGTHS ** 2 + 4 * LENGTHS * 64) * 8 / 1e6, rtol=0.05), f"{plain_peaks[-1]:.1f} MB at T = 2048")
+claim("plain attention needs three arrays of T x T and five of T x d", np.allclose(
+    plain_peaks, (3 * LENGTHS ** 2 + 5 * LENGTHS * 64) * 8 / 1e6, rtol=0.05), f"{plain_peaks[-1]:.1f} MB at T = 2048")
 claim("in tiles, twice the length needs twice the memory", abs(tiled_peaks[1:] / tiled_peaks[:-1] - 2) < 0.1,
       f"{tiled_peaks[-1]:.1f} MB at T = 2048")
 picture = Figure(figsize=(13, 4.8), layout="constrained")

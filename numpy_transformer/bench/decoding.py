@@ -22,7 +22,7 @@ def decoding_model(max_len):
                                activation="gelu_tanh", bias=False, rng=0).eval()
 
 
-def measure_decoding(length, tokens, threads, rival=False, rounds=5):
+def measure_decoding(length, tokens, threads, with_torch=False, rounds=5):
     """A row of figures: medians over `rounds` times `tokens` tokens, each round from the same text on."""
     keep_freed_memory()
     model = decoding_model(length + tokens)
@@ -32,7 +32,7 @@ def measure_decoding(length, tokens, threads, rival=False, rounds=5):
     with limited_blas_threads(threads):
         times = {"cached": [], "uncached": timer(lambda: model(ids[:length]))(3)}
     before = set_blas_threads(1)                # as the commands do: the products of one token are small
-    child = python_process("rival", f"decoding-{length}", threads) if rival else None
+    child = python_process("torch_baseline", f"decoding-{length}", threads) if with_torch else None
     try:
         for n in range(rounds + 1):             # the first only warms up
             cache = copy.deepcopy(prompt)
@@ -50,6 +50,6 @@ def measure_decoding(length, tokens, threads, rival=False, rounds=5):
         if child:
             child.close()
     ours, uncached = statistics.median(times["cached"]), statistics.median(times["uncached"])
-    torch = statistics.median(times["torch"]) if rival else None
+    torch = statistics.median(times["torch"]) if with_torch else None
     return {"length": length, "cached_ms": ours, "uncached_ms": uncached, "torch_ms": torch, "threads": threads,
-            "torch_threads": child.size if rival else None, "rate_over_torch": torch and torch / ours}
+            "torch_threads": child.size if with_torch else None, "rate_over_torch": torch and torch / ours}

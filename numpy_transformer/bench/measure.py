@@ -15,7 +15,7 @@ from pathlib import Path
 from ..training import AdamW, Trainer
 from ..training.process import keep_freed_memory, limited_blas_threads, set_blas_threads
 from ..training.data_parallel import workers_for
-from .floor import floors
+from .matmul_baseline import matmul_baselines
 
 TURN = 0.25                                     # seconds of each, in turns
 REST = 0.15                                     # between them: idle threads of BLAS and OpenMP spin for so long
@@ -30,8 +30,8 @@ def trainer_of(config, threads, comm=None):
     return Trainer(model, config.criterion(), optimizer, clip=1.0, workers=workers, comm=comm), batch
 
 
-def measure(config, threads, rival=False, turn=TURN, rounds=ROUNDS, advance=lambda: None, ranks=None):
-    """A row of figures for one configuration; with `rival` PyTorch's too, with `ranks` those of this many MPI ranks."""
+def measure(config, threads, with_torch=False, turn=TURN, rounds=ROUNDS, advance=lambda: None, ranks=None):
+    """A row of figures for one configuration; `with_torch` adds PyTorch, `ranks` adds that many MPI ranks."""
     keep_freed_memory()
     trainer, batch = trainer_of(config, threads)
     step = timer(lambda: trainer.step([batch]))
@@ -42,39 +42,39 @@ def measure(config, threads, rival=False, turn=TURN, rounds=ROUNDS, advance=lamb
         with limited_blas_threads(blas_threads):
             return step(count)
 
-    contestants = {"ours": ours} | dict(zip(("blas", "split"), map(timer, floors(config, threads))))
+    candidates = {"ours": ours} | dict(zip(("blas", "split"), map(timer, matmul_baselines(config, threads))))
     children = {}
     try:
-        if rival:
-            children["torch"] = python_process("rival", config.name, threads)
+        if with_torch:
+            children["torch"] = python_process("torch_baseline", config.name, threads)
         if ranks:
             children["mpi"] = python_process("mpi_steps", config.name, launcher=[find_mpiexec(), "-n", str(ranks)])
-        contestants |= {name: child.times for name, child in children.items()}
-        times = in_turns(contestants, turn, rounds, advance)
+        candidates |= {name: child.times for name, child in children.items()}
+        times = in_turns(candidates, turn, rounds, advance)
     finally:
         for child in children.values():
             child.close()
     medians = {name: statistics.median(found) for name, found in times.items()}
     our_ms, torch, mpi = medians["ours"], medians.get("torch"), medians.get("mpi")
-    floor = min(medians["blas"], medians["split"])
-    return {"config": config.name, "ours_ms": our_ms, "torch_ms": torch, "floor_ms": floor, "mpi_ms": mpi,
-            "ratio_torch": torch and our_ms / torch, "ratio_floor": our_ms / floor, "ratio_mpi": mpi and mpi / our_ms,
+    matmul_ms = min(medians["blas"], medians["split"])
+    return {"config": config.name, "ours_ms": our_ms, "torch_ms": torch, "floor_ms": matmul_ms, "mpi_ms": mpi,
+            "ratio_torch": torch and our_ms / torch, "ratio_floor": our_ms / matmul_ms, "ratio_mpi": mpi and mpi / our_ms,
             "threads": threads, "workers": trainer.workers, "blas_threads": blas_threads, "ranks": ranks,
-            "torch_threads": children["torch"].size if rival else None,
+            "torch_threads": children["torch"].size if with_torch else None,
             "ours_quartiles_ms": quartiles(times["ours"]),
-            "torch_quartiles_ms": quartiles(times["torch"]) if rival else None,
+            "torch_quartiles_ms": quartiles(times["torch"]) if with_torch else None,
             "tokens_per_second": 1e3 * config.tokens / our_ms, "parameters": trainer.model.num_parameters(),
             "peak_mb": peak_memory(lambda: step_of(config)), "shares": shares(config)}
 
 
-def in_turns(contestants, turn, rounds, advance):
-    """{name: milliseconds of each step}: the contestants take turns, in reverse order in every second round."""
-    times = {name: [] for name in contestants}
-    counts = {name: max(1, round(turn * 1e3 / min(run(3)[1:]))) for name, run in contestants.items()}
+def in_turns(candidates, turn, rounds, advance):
+    """{name: milliseconds of each step}: the candidates take turns, in reverse order in every second round."""
+    times = {name: [] for name in candidates}
+    counts = {name: max(1, round(turn * 1e3 / min(run(3)[1:]))) for name, run in candidates.items()}
     for n in range(rounds):
-        for name in list(contestants)[::1 if n % 2 else -1]:
+        for name in list(candidates)[::1 if n % 2 else -1]:
             time.sleep(min(REST, turn))
-            times[name] += contestants[name](1 + counts[name])[1:]      # the first one finds others' numbers in the caches
+            times[name] += candidates[name](1 + counts[name])[1:]      # the first one finds others' numbers in the caches
         advance()
     return times
 
@@ -113,7 +113,7 @@ def quartiles(times):
 
 
 def python_process(module, *arguments, launcher=()):
-    return Contestant([*launcher, sys.executable, "-m", f"{__package__}.{module}", *map(str, arguments)])
+    return BenchmarkProcess([*launcher, sys.executable, "-m", f"{__package__}.{module}", *map(str, arguments)])
 
 
 def find_mpiexec():
@@ -125,7 +125,7 @@ def find_mpiexec():
     return found
 
 
-class Contestant:
+class BenchmarkProcess:
     """A process of its own that trains only when it is asked to: PyTorch, or MPI ranks. `size` is its threads or ranks."""
 
     def __init__(self, command):

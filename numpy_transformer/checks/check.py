@@ -90,7 +90,7 @@ def expect_equal(found, wanted, sentence):
 
 
 def prepared(module, inputs, dtype=np.float64, seed=0):
-    """Returns a copy of the module, and the inputs, in dtype. Parameters are random: gamma is not 1, biases are not 0."""
+    """Returns a copy of the module and the inputs in dtype. Parameters are random: gamma is not 1, biases are not 0."""
     module = copy.deepcopy(module).astype(dtype)
     rng = np.random.default_rng([seed, 3])
     for p in module.parameters():

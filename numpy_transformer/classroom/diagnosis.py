@@ -92,7 +92,7 @@ class AnswerKey:
         return []
 
     def distinguishable(self, observed, answers):
-        """Returns True if a mistake can be told from the correct solution.
+        """Returns True if a mistake can be distinguished from the correct solution.
 
         A mistake with correct outputs can only be identified by the arguments that it changes.
         """

@@ -17,7 +17,7 @@ from typing import Callable
 
 import numpy as np
 
-from .numbers import CURRENT, stream
+from .numbering import CURRENT, stream
 from .worker import Function, instances, produce
 
 IMPORTS = "import math\n\nimport numpy as np\n"

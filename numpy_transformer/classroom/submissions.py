@@ -9,7 +9,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .numbers import make
+from .numbering import full_number
 from .reading import read_bytes
 
 LARGEST = 1 << 20                               # bytes of a student's file
@@ -78,7 +78,7 @@ def students(folder, single=None):
                              "above it, with a folder for each student, or with files such as Kim_ex01_2.py")
         elif match:
             student = found.setdefault((match["student"], False), Student(student_name(match["student"])))
-            student.files.setdefault(make(match["lesson"], match["place"]), []).append(path)
+            student.files.setdefault(full_number(match["lesson"], match["place"]), []).append(path)
         elif single and path.suffix == ".py":
             found.setdefault((path.stem, False), Student(student_name(path.stem))).files[single] = [path]
         elif path.suffix == ".py":
@@ -106,7 +106,7 @@ def add_folder(student, folder):
     for path in [item for item in (*items, *nested) if item.suffix == ".py"]:
         match = FILE.fullmatch(path.name)
         if match:
-            student.files.setdefault(make(match["lesson"], match["place"]), []).append(path)
+            student.files.setdefault(full_number(match["lesson"], match["place"]), []).append(path)
         else:
             student.others.append(path)
 

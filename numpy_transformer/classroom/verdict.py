@@ -265,7 +265,7 @@ def explain_mistakes(identified, cases):
     mistakes = dict.fromkeys(mistake for combination in identified for mistake in combination)
     names = " or ".join(" and ".join(mistake.name for mistake in combination) for combination in identified)
     if len(identified) > 1:
-        which = "either of these known mistakes"
+        which = "each of these known mistakes"
     elif len(mistakes) > 1:
         which = "these known mistakes together"
     else:

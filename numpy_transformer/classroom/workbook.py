@@ -9,7 +9,7 @@ from pathlib import Path
 from .diagnosis import AnswerKey
 from .exercises import exercises
 from .isolation import run
-from .numbers import FORMER
+from .numbering import FORMER
 from .verdict import judge
 
 PROGRESS = ".progress.json"

@@ -5,7 +5,7 @@ import textwrap
 import time
 from pathlib import Path
 
-from ..classroom.exercises import choose_several, exercises
+from ..classroom.exercises import choose_several, exercises, lesson_or_one
 from ..classroom.feedback import differences, feedback
 from ..classroom.workbook import Workbook, start
 from .parser import Formatter, Parser, number, whole_number
@@ -74,12 +74,11 @@ def chosen(arguments, all_of_them=()):
     """Returns the exercises that the arguments name; `all_of_them` for the word all."""
     if arguments.numbers == ["all"]:
         return all_of_them
-    texts = filter(None, ",".join(arguments.numbers).split(","))
-    return list(dict.fromkeys(exercise for text in texts for exercise in choose_several(text)))
+    return choose_several(arguments.numbers)
 
 
 def choose_one(text):
-    found = choose_several(text)
+    found = lesson_or_one(text)
     if len(found) > 1:
         numbers = [exercise.number for exercise in found]
         raise ValueError(f"lesson {found[0].lesson} has the exercises {', '.join(numbers)}; name one of them")

@@ -92,7 +92,7 @@ def check_components(names, seed):
 
 
 def table(reports, every_tensor=False):
-    """Returns a table with the worst errors of each component, after all tensors of those that are asked for or wrong."""
+    """Returns a table of each component's worst errors, after all tensors of those that are wrong or asked for."""
     numbers_width = 37
     name_width = min(LONGEST_NAME, columns() - numbers_width)
     lines = [f"{'component':<{name_width}} {'tensors':>7} {'central':>9} {'complex':>9}"]

@@ -69,8 +69,7 @@ def raise_interrupt(*_):
 
 def grade(arguments):
     check_places(arguments)
-    texts = filter(None, map(str.strip, ",".join(arguments.only or []).split(",")))
-    wanted = list(dict.fromkeys(exercise for text in texts for exercise in choose_several(text)))
+    wanted = choose_several(arguments.only or [])
     class_, unknown = students(arguments.folder, wanted[0].number if len(wanted) == 1 else None)
     known = exercises()
     submitted = {number for student in class_ for number in student.files}
@@ -162,7 +161,7 @@ def publish(arguments, settings, rows, chosen):
     if arguments.feedback:
         count = report.write_feedback(rows, chosen, arguments.feedback)
         written.append(f"{arguments.feedback} ({count} files)")
-    written.append(str(views.write(views.class_mistakes(summary["exercises"], summary["mistakes"]), arguments.picture)))
+    written.append(str(views.write(views.class_report(summary["exercises"], summary["mistakes"]), arguments.picture)))
     journal_of(arguments).unlink()
     for line in report.summary_lines(summary, columns()):
         print(line)

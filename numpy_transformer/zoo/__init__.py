@@ -1,4 +1,4 @@
-"""The bug zoo: mistakes that were published or are often made, each with what it does and which check finds it."""
+"""The bug zoo: published or common mistakes, each with its symptoms and the checks that catch it."""
 
 from . import (attention, cache, embedding, feed_forward, loss, multi_head, normalization, optimizers, residuals,
                softmax)

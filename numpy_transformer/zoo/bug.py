@@ -1,4 +1,4 @@
-"""What an entry of the zoo is, and how it is planted and judged."""
+"""What an entry of the bug zoo is, how it is planted in a model, and which checks it fails."""
 
 import difflib
 import functools
@@ -11,21 +11,52 @@ from ..checks.registry import CHECKS, OPTIMIZER_SAMPLES, SAMPLES
 from ..module import Module
 from .models import MODELS
 
-BUGS = {}                                       # by name; the files of the zoo fill it
+BUGS = {}                                       # {name: Bug}, filled by the other files of the zoo
+HOBBY = "a published NumPy Transformer"         # one person's project, which is not named
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a well-known project contained a bug. Every field that is given has been verified.
+
+    Attributes:
+        project : organization/repository, or only the project's name if a person's account owns it
+        commit : abbreviated hash of a commit that contains the bug
+        path : file
+        place : line, function or class in the file
+        reference : an issue or pull request about the bug
+    """
+
+    project: str
+    commit: str = ""
+    path: str = ""
+    place: str = ""
+    reference: str = ""
+
+    def __str__(self):
+        commit = f"commit {self.commit}" if self.commit else ""
+        return ", ".join(filter(None, [self.project, commit, self.path, self.place, self.reference]))
 
 
 @dataclass(frozen=True)
 class Bug:
-    """A mistake that sits in one class: `wrong` inherits from it, and overrides what is wrong.
+    """A mistake in one class.
 
-    symptom : what one sees; training : what the loss of a small model does; seen : who published it, "" if nobody is
-    known to have; caught_by : names of the checks that go red; samples : the components on which it is judged
+    Attributes:
+        name : short name with hyphens
+        title : what is wrong
+        wrong : subclass of the correct class that overrides what is wrong
+        seen : Source, or a description of the published code that had the bug; "" if none is known
+        symptom : what one notices
+        training : how the loss of a small model behaves
+        caught_by : names of the checks that fail
+        samples : components on which it is judged; empty: chosen by `samples_of`
     """
 
     name: str
     title: str
     wrong: type
-    seen: str
+    seen: object
     symptom: str
     training: str
     caught_by: tuple
@@ -33,24 +64,24 @@ class Bug:
 
     @property
     def target(self):
-        """The class of the package that is changed."""
+        """The correct class, which the bug replaces."""
         return next(cls for cls in self.wrong.__mro__ if not cls.__module__.startswith(__package__))
 
     @property
     def topic(self):
-        """What it is a mistake in: the first line of its file."""
+        """The kind of mistake: the first line of the file that defines the bug."""
         return inspect.getmodule(self.wrong).__doc__.splitlines()[0].removesuffix(".")
 
     @property
     def code(self):
-        """The source of the wrong version, from its class statement on, without the docstring."""
+        """The source of the wrong class without its decorator and docstring."""
         source = inspect.getsource(self.wrong)
         head, _, body = source[source.index("class "):].partition('"""\n')
         return head.partition("\n")[0] + "\n" + body.lstrip("\n")
 
 
 def bug(name, seen="", *, symptom, training, caught_by, samples=()):
-    """Put the class below into BUGS; the first line of its docstring is the title."""
+    """Adds the decorated class to BUGS. The first line of its docstring is the bug's title."""
     def enter(wrong):
         title = inspect.getdoc(wrong).splitlines()[0].rstrip(".")
         BUGS[name] = Bug(name, title, wrong, seen, symptom, training, tuple(caught_by), samples)
@@ -59,35 +90,43 @@ def bug(name, seen="", *, symptom, training, caught_by, samples=()):
 
 
 def find(name):
-    """The Bug of this name, or a Bug itself. Raises ValueError that says what is near it."""
+    """Returns the Bug with this name; a Bug is returned as it is. Raises ValueError that suggests similar names."""
     if isinstance(name, Bug):
         return name
     if not isinstance(name, str) or name not in BUGS:
-        near = ", ".join(difflib.get_close_matches(str(name).lower(), BUGS, 3, 0.4))
-        raise ValueError(f"there is no bug {name!r} in the zoo of {len(BUGS)}; "
-                         f"{near and f'near it: {near}; '}nt.zoo.bugs() and numpy-transformer zoo have them all")
+        similar = ", ".join(difflib.get_close_matches(str(name).lower(), BUGS, 3, 0.4))
+        hint = f"similar names: {similar}; " if similar else ""
+        raise ValueError(f"there is no bug {name!r} among the {len(BUGS)} in the zoo; "
+                         f"{hint}nt.zoo.bugs() and numpy-transformer zoo list all of them")
     return BUGS[name]
 
 
 def apply(name, thing):
-    """Plant a bug in a model, a loss, an optimizer or a schedule, in place; returns it.
+    """Plants a bug in a model, a loss, an optimizer or a schedule, in place, and returns it.
 
-    Every part whose class is the bug's target, or inherits from it, is changed: its weights stay, its methods become
-    the wrong ones. In a subclass the wrong methods stand where the target's own did, so what the subclass overrides
-    stays as it is: a bug of MultiHeadAttention works in SelfAttention too. So does what an earlier bug overrides.
-    Like the code that had them, a few need queries as long as keys, or no grouped heads, and raise elsewhere.
+    Every part that is an instance of the bug's target is changed: it keeps its weights, and the wrong methods replace
+    the target's own. In a subclass, methods that the subclass overrides stay as they are, so a bug of
+    MultiHeadAttention also works in SelfAttention. The same holds for methods that an earlier bug overrides. Like the
+    code that contained them, a few bugs require queries as long as keys, or heads that are not grouped, and otherwise
+    raise an error.
 
-    Raises: ValueError for an unknown name, or where `thing` has no such part.
+    Parameters:
+        name : name of the bug, or a Bug
+        thing : Module, loss, optimizer or schedule
+    Raises:
+        ValueError for an unknown name, or if `thing` has no part of the bug's target class
     """
     bug = find(name)
     parts = [part for part in parts_of(thing) if isinstance(part, bug.target)]
     if not parts:
-        raise ValueError(f"{bug.name!r} sits in {bug.target.__name__}, and this {type(thing).__name__} has none; "
-                         "plant it in something that does")
+        raise ValueError(f"{bug.name!r} is a bug of {bug.target.__name__}, and this {type(thing).__name__} contains "
+                         "none; plant it in something that does")
     for part in parts:
         cls = type(part)
-        if not isinstance(part, bug.wrong):
-            part.__class__ = bug.wrong if cls is bug.target else type(bug.wrong.__name__, (cls, bug.wrong), {})
+        if cls is bug.target:
+            part.__class__ = bug.wrong
+        elif not isinstance(part, bug.wrong):
+            part.__class__ = type(bug.wrong.__name__, (cls, bug.wrong), {})
         if hasattr(bug.wrong, "build_tables"):
             part.build_tables(next((p.data.dtype for p in thing.parameters()), np.float32))
     return thing
@@ -98,26 +137,28 @@ def parts_of(thing):
 
 
 @functools.cache
-def kinds(sample):
-    """Class of the whole, then those of its parts."""
+def classes_in(sample):
+    """Returns the classes of a sample's component and of its parts, the component's first."""
     return list(dict.fromkeys(type(part) for part in parts_of(sample.make()[0])))
 
 
-def holds(sample, target):
-    return any(issubclass(cls, target) for cls in kinds(sample))
+def contains(sample, target):
+    """Whether the sample's component has a part of class `target`."""
+    return any(issubclass(cls, target) for cls in classes_in(sample))
 
 
 def samples_of(bug):
-    """Those that the bug names; else its target alone, and the first model that holds one."""
+    """Returns the samples that the bug names, or else one of its target alone and the first model that contains it."""
     table = {sample.name: sample for sample in [*SAMPLES, *OPTIMIZER_SAMPLES, *MODELS]}
     if bug.samples:
         return [table[sample] if isinstance(sample, str) else sample for sample in bug.samples]
-    alone = [sample for sample in [*SAMPLES, *OPTIMIZER_SAMPLES] if issubclass(kinds(sample)[0], bug.target)]
-    return list(dict.fromkeys(alone[:1] + [sample for sample in MODELS if holds(sample, bug.target)][:1]))
+    alone = [sample for sample in [*SAMPLES, *OPTIMIZER_SAMPLES] if issubclass(classes_in(sample)[0], bug.target)]
+    models = [sample for sample in MODELS if contains(sample, bug.target)]
+    return list(dict.fromkeys(alone[:1] + models[:1]))
 
 
 def verdicts(name):
-    """{check: None, or what it says} of all checks that apply where the bug is planted, alone and in a model."""
+    """Returns {check: None or what is wrong} for all checks that apply to the samples with the bug planted in them."""
     bug, found = find(name), {}
     for sample in samples_of(bug):
         thing, inputs = sample.make()

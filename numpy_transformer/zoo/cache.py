@@ -1,30 +1,33 @@
-"""Mistakes that only decoding meets: a key-value cache gives other logits than the whole sequence."""
+"""Mistakes that only affect decoding: a key-value cache changes the logits."""
 
 import numpy as np
 
 from ..layers import causal_mask
 from ..models import CausalLanguageModel
-from .bug import bug
+from .bug import Source, bug
 
 
-@bug("cached-positions-restart", "a version of lag-llama",
-     symptom="each new token believes that it is the first one; without a cache all is right",
-     training="exactly the same losses: training uses no cache",
+@bug("cached-positions-restart",
+     Source("time-series-foundation-models/lag-llama", "22454a5", "lag_llama/model/module.py",
+            "CausalSelfAttention.forward", "issue 81, fixed by pull request 84"),
+     symptom="Each new token is treated as the first one. Without a cache everything is correct.",
+     training="The losses are exactly the same, because training uses no cache.",
      caught_by=("key-value cache",), samples=("language model", "language model, rotary"))
 class PositionsRestart(CausalLanguageModel):
-    """With a cache, positions count from 0 at every call"""
+    """With a cache, positions start from 0 at every call"""
 
     def mask_and_positions(self, ids, mask, cache):
         mask, positions = super().mask_and_positions(ids, mask, cache)
-        return mask, positions if cache is None else None   # right: from what the cache holds on
+        return mask, positions if cache is None else None   # right: after the cached positions
 
 
-@bug("cached-mask-cut-from-the-top", "a version of LLMs-from-scratch",
-     symptom="new tokens see the first ones alone; without a cache all is right",
-     training="exactly the same losses: training uses no cache",
+@bug("cached-mask-cut-from-the-top",
+     Source("LLMs-from-scratch", reference="pull request 697"),
+     symptom="New tokens see only the first tokens. Without a cache everything is correct.",
+     training="The losses are exactly the same, because training uses no cache.",
      caught_by=("key-value cache",))
 class MaskCutFromTheTop(CausalLanguageModel):
-    """New tokens get the first rows of the causal mask, not the last ones"""
+    """New tokens get the first rows of the causal mask instead of the last ones"""
 
     def mask_and_positions(self, ids, mask, cache):
         mask, positions = super().mask_and_positions(ids, mask, cache)
@@ -34,14 +37,14 @@ class MaskCutFromTheTop(CausalLanguageModel):
         return causal_mask(cache.length)[..., :T, :], positions                 # right: [..., -T:, :]
 
 
-@bug("cache-outlives-its-prompt", "a version of LLMs-from-scratch",
-     symptom="the first text is right; the next one still sees it",
-     training="exactly the same losses: training uses no cache",
+@bug("cache-outlives-its-prompt", "a published PyTorch GPT",
+     symptom="The first text is correct, but the next one still sees it.",
+     training="The losses are exactly the same, because training uses no cache.",
      caught_by=("key-value cache",))
 class CacheOutlivesItsPrompt(CausalLanguageModel):
-    """The model keeps the cache, and uses it in calls that give none"""
+    """The model keeps the cache and uses it in later calls without one"""
 
     def forward(self, ids, mask=None, cache=None):
         self._kept = cache or getattr(self, "_kept", None)
         fits = self._kept and not self.training and self._kept.length + np.shape(ids)[-1] <= self.max_len
-        return super().forward(ids, mask, self._kept if fits else None)         # right: the one that is given
+        return super().forward(ids, mask, self._kept if fits else None)         # right: the given one

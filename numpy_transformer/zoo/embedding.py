@@ -1,27 +1,27 @@
-"""Mistakes in embeddings, in tying them, and in positions."""
+"""Mistakes in embeddings, tied weights and positions."""
 
 import numpy as np
 
 from ..layers import Embedding, LearnedPositionalEmbedding, SinusoidalPositionalEncoding, Unembedding
 from ..models import CausalLanguageModel
 from ..module import Parameter
-from .bug import bug
+from .bug import HOBBY, bug
 
 
 @bug("repeated-ids-dropped",
-     symptom="right where no token occurs twice; of a frequent one only the last place counts",
-     training="ends where the right one does: the tied weight learns as the output",
+     symptom="It is correct if no token occurs twice. Of a frequent token, only the last position counts.",
+     training="It ends where the correct model does, because the tied weight also learns as the output layer.",
      caught_by=("gradient check", "doubled batch, model"))
 class RepeatedIdsDropped(Embedding):
-    """grad[ids] += dy reads, adds and writes: of equal ids one is kept"""
+    """grad[ids] += dy keeps only one of several equal ids"""
 
     def backward(self, dy):
         self.weight.grad[self.recall()] += dy * self.factor                     # right: np.add.at
 
 
-@bug("embedding-never-learns", "a version of arpita's NumPy Transformer",
-     symptom="the rest of the model learns to live with random vectors",
-     training="ends where the right one does: the tied weight learns as the output",
+@bug("embedding-never-learns", HOBBY,
+     symptom="The rest of the model learns to work with random vectors.",
+     training="It ends where the correct model does, because the tied weight also learns as the output layer.",
      caught_by=("gradient check", "large vocabulary"))
 class NeverLearns(Embedding):
     """The embedding has no backward"""
@@ -30,38 +30,38 @@ class NeverLearns(Embedding):
         self.recall()                                       # right: and a scatter-add
 
 
-@bug("ids-in-eight-bits", "a version of samuel500's NumPy GPT",
-     symptom="all is well with few tokens; from 128 on some share a row",
-     training="exactly the same losses: there are ten tokens",
+@bug("ids-in-eight-bits", HOBBY,
+     symptom="It is correct for a small vocabulary. With more than 128 tokens, some of them share a row.",
+     training="The losses are exactly the same, because there are only ten tokens.",
      caught_by=("large vocabulary",))
 class EightBits(Embedding):
-    """Token ids are kept in eight bits"""
+    """Token ids are stored in eight bits"""
 
     def forward(self, ids):
-        return super().forward(np.asarray(ids).astype(np.int8) % self.vocab_size)           # right: as they are
+        return super().forward(np.asarray(ids).astype(np.int8) % self.vocab_size)           # right: unchanged
 
 
-@bug("tied-weight-half-gradient", "a version of Ultron09/Numpy-Transformer",
-     symptom="the matrix serves as embedding and as output, and learns as the embedding alone",
-     training="falls a little more slowly, and ends slightly above the right one",
+@bug("tied-weight-half-gradient", HOBBY,
+     symptom="The matrix serves as embedding and as output layer, but learns only as embedding.",
+     training="It falls a little more slowly and ends slightly above the correct model.",
      caught_by=("gradient check",))
 class HalfGradient(Unembedding):
-    """Of a tied weight's two gradients one is used"""
+    """Only one of a tied weight's two gradients is used"""
 
     def backward(self, dy):
         self.recall()                                       # right: weight.grad += dyᵀ x
         return dy @ self.weight.data
 
 
-@bug("load-unties", "a version of Ultron09/Numpy-Transformer",
-     symptom="a reloaded model gives other logits, and trains two matrices",
-     training="exactly the same losses, until something is loaded",
+@bug("load-unties", HOBBY,
+     symptom="A reloaded model computes other logits, and trains two matrices.",
+     training="The losses are exactly the same until a state dict is loaded.",
      caught_by=("state dict round trip",))
 class LoadUnties(CausalLanguageModel):
-    """Loading gives the embedding a new matrix, and the output keeps the old one"""
+    """Loading gives the embedding a new matrix, and the output layer keeps the old one"""
 
     def load_state_dict(self, state):
-        self.embedding.weight = Parameter(state["embedding.weight"])            # right: into the one that is there
+        self.embedding.weight = Parameter(state["embedding.weight"])            # right: copy into the existing one
         rest = {name: value for name, value in state.items() if name != "embedding.weight"}
         for name, parameter in self.named_parameters():
             if name in rest:
@@ -69,58 +69,57 @@ class LoadUnties(CausalLanguageModel):
         return self
 
 
-@bug("positions-divided-by-counts", "a version of naye971012/numpy_transformer",
-     symptom="positions learn B times too slowly under SGD; Adam hides it",
-     training="ends where the right one does: Adam takes the same step for a fraction of a gradient",
+@bug("positions-divided-by-counts", HOBBY,
+     symptom="Positions learn B times too slowly under SGD. Adam hides the mistake.",
+     training="It ends where the correct model does, because Adam takes the same step for a fraction of a gradient.",
      caught_by=("gradient check", "doubled batch, model"))
 class DividedByCounts(LearnedPositionalEmbedding):
-    """The gradient of a position is the mean over its tokens, not the sum"""
+    """The gradient of a position is the mean over its tokens instead of the sum"""
 
     def backward(self, dy):
-        place, count = self.recall(), len(dy)
-        np.add.at(self.weight.grad, np.broadcast_to(np.arange(len(self.weight.data))[place], dy.shape[:-1]),
-                  dy / count)                               # right: not divided
+        used = np.arange(len(self.weight.data))[self.recall()]
+        np.add.at(self.weight.grad, np.broadcast_to(used, dy.shape[:-1]), dy / len(dy))         # right: not divided
         return dy
 
 
 class Waves(SinusoidalPositionalEncoding):
-    """A table from `angle(t, i)` of column i."""
+    """Builds the table with `waves(t, i, D)`, the value at position t in column i."""
 
     def build_tables(self, dtype):
         t, i = np.arange(self.max_len)[:, None], np.arange(self.d_model)
         self.table = self.waves(t, i, self.d_model).astype(dtype)
 
 
-@bug("sinusoid-exponent-twice", "a version of YVSemlani/numpy-transformer",
-     symptom="each column has the wave of the column twice as far to the right: half of them hardly move",
-     training="falls later, and ends above the right one",
+@bug("sinusoid-exponent-twice", HOBBY,
+     symptom="Each column has the wavelength of the column twice as far to the right, so half of them hardly change.",
+     training="It falls later and ends above the correct model.",
      caught_by=("sinusoid reference", "distant positions"))
 class ExponentTwice(Waves):
-    """The exponent is 2 i / D, with i already the column"""
+    """The exponent is 2 i / D, although i is already the column"""
 
     def waves(self, t, i, D):
         angles = t / 10000 ** (2 * (i // 2 * 2) / D)        # right: i // 2 * 2 / D
         return np.where(i % 2, np.cos(angles), np.sin(angles))
 
 
-@bug("sinusoid-base", "a version of rziga/numpy-is-all-you-need",
-     symptom="other wave lengths than the paper's; a pretrained model would misread them",
-     training="hardly differs: a short text needs the short waves alone",
+@bug("sinusoid-base", HOBBY,
+     symptom="The wavelengths differ from the paper's, so pretrained weights do not fit.",
+     training="It hardly differs, because a short text needs only the short wavelengths.",
      caught_by=("sinusoid reference", "distant positions"))
 class Base100000(Waves):
-    """The base of the wave lengths is 100,000"""
+    """The base of the wavelengths is 100,000 instead of 10,000"""
 
     def waves(self, t, i, D):
         angles = t / 100000 ** (i // 2 * 2 / D)             # right: 10000
         return np.where(i % 2, np.cos(angles), np.sin(angles))
 
 
-@bug("sinusoid-without-cosines", "a version of arpita's NumPy Transformer",
-     symptom="a step to the next place is no rotation any more, and all columns of place 0 are 0",
-     training="falls later, and ends above the right one",
+@bug("sinusoid-without-cosines", HOBBY,
+     symptom="A shift by one position is no longer a rotation, and all columns are 0 at position 0.",
+     training="It falls later and ends above the correct model.",
      caught_by=("sinusoid reference", "distant positions"))
 class WithoutCosines(Waves):
     """Every column is a sine"""
 
     def waves(self, t, i, D):
-        return np.sin(t / 10000 ** (i // 2 * 2 / D))        # right: cosines in the odd columns
+        return np.sin(t / 10000 ** (i // 2 * 2 / D))        # right: cosines in odd columns

@@ -3,14 +3,14 @@
 import numpy as np
 
 from ..layers import CrossEntropyLoss, Softmax
-from .bug import bug
+from .bug import HOBBY, bug
 
 IGNORING = ("CrossEntropyLoss", "CrossEntropyLoss, smoothed, ignoring")
 
 
-@bug("loss-divided-twice", "a version of AkiRusProd/numpy-transformer",
-     symptom="all gradients are 1/N of what they should be; Adam hides it, SGD hardly learns",
-     training="ends where the right one does: Adam takes the same step for a fraction of a gradient",
+@bug("loss-divided-twice", HOBBY,
+     symptom="All gradients are N times too small. Adam hides the mistake, and SGD hardly learns.",
+     training="It ends where the correct model does, because Adam takes the same step for a fraction of a gradient.",
      caught_by=("gradient check", "doubled batch, loss", "equal logits"))
 class DividedTwice(CrossEntropyLoss):
     """The gradient is divided by the number of targets a second time"""
@@ -19,38 +19,39 @@ class DividedTwice(CrossEntropyLoss):
         return super().backward(dy / self.count)            # right: divided once
 
 
-@bug("loss-divided-by-the-batch-alone", "a version of rziga/numpy-is-all-you-need",
-     symptom="the gradient is T times too large: the learning rate that works depends on the length",
-     training="ends where the right one does: Adam takes the same step for a multiple of a gradient",
+@bug("loss-divided-by-the-batch-alone", HOBBY,
+     symptom="The gradient is T times too large, so the right learning rate depends on the length of the texts.",
+     training="It ends where the correct model does, because Adam takes the same step for a multiple of a gradient.",
      caught_by=("gradient check", "equal logits"))
 class DividedByTheBatchAlone(CrossEntropyLoss):
-    """Forward is a mean over B T targets, backward divides by B"""
+    """Forward is a mean over B T targets, but backward divides by B"""
 
     def backward(self, dy=1.0):
         dz = super().backward(dy)
         return dz * (self.count / len(dz))                  # right: dz
 
 
-@bug("target-by-value", "a version of AkiRusProd/numpy-transformer",
-     symptom="right while all logits of a row differ; where all are equal its gradient is 0",
-     training="ends where the right one does: in training no two logits of a row are equal",
+@bug("target-by-value", HOBBY,
+     symptom="It is correct while all logits of a row differ. Where all are equal, its gradient is 0.",
+     training="It ends where the correct model does, because no two logits of a row are equal during training.",
      caught_by=("equal logits",))
 class TargetByValue(CrossEntropyLoss):
-    """The target's place is found by looking for its probability among the others"""
+    """The target is located by looking for its probability among the others"""
 
     def backward(self, dy=1.0):
         p, targets, counted, shape = self.recall()
-        found = p == p[np.arange(len(p)), targets][:, None]                     # right: one place in each row
+        found = p == p[np.arange(len(p)), targets][:, None]                     # right: one entry in each row
         dz = p * found.sum(-1, keepdims=True) - found
         return (dz * counted[:, None] * (float(dy) / self.count)).reshape(shape).astype(p.dtype)
 
 
-@bug("padding-counted", "a version of AkiRusProd/numpy-transformer",
-     symptom="the loss of a batch with more padding is smaller, and so are its gradients",
-     training="looks better than the right one from the first step on: the same sum over a larger count",
+@bug("padding-counted", HOBBY,
+     symptom="The more padding a batch has, the smaller are its loss and its gradients.",
+     training="It looks better than the correct model from the first step on, because the same sum is divided by a "
+              "larger count.",
      caught_by=("equal logits", "cross-entropy reference", "cross-entropy reference, large inputs"), samples=IGNORING)
 class PaddingCounted(CrossEntropyLoss):
-    """Ignored targets add nothing, and yet they count in the mean"""
+    """Ignored targets add nothing to the loss but count in the mean"""
 
     def forward(self, logits, targets):
         share = np.mean(np.asarray(targets) != self.ignore_id)
@@ -63,12 +64,12 @@ class PaddingCounted(CrossEntropyLoss):
         return super().backward(dy * share)
 
 
-@bug("binary-derivative", "a version of naye971012/numpy_transformer",
-     symptom="the rows of dlogits do not sum to 0",
-     training="ends where the right one does: Adam and the later layers make up for it",
+@bug("binary-derivative", HOBBY,
+     symptom="The rows of dlogits do not sum to 0.",
+     training="It ends where the correct model does, because Adam and the later layers compensate.",
      caught_by=("gradient check", "equal logits"))
 class BinaryDerivative(CrossEntropyLoss):
-    """Backward is that of the binary cross-entropy, one class at a time"""
+    """Backward belongs to the binary cross-entropy, one class at a time"""
 
     def backward(self, dy=1.0):
         p, targets, counted, shape = self.recall()
@@ -79,11 +80,11 @@ class BinaryDerivative(CrossEntropyLoss):
 
 
 @bug("softmax-before-the-loss",
-     symptom="no gradient check sees it; the loss cannot fall below log(1 + (V - 1) / e)",
-     training="stays near 2: with ten tokens it cannot fall below 1.46",
+     symptom="No gradient check notices it. The loss cannot fall below log(1 + (V - 1) / e).",
+     training="It stays near 2, because with ten tokens it cannot fall below 1.46.",
      caught_by=("equal logits", "cross-entropy reference", "cross-entropy reference, large inputs"))
 class SoftmaxBeforeTheLoss(CrossEntropyLoss):
-    """The loss takes logits, and is given probabilities"""
+    """The loss expects logits but is given probabilities"""
 
     def forward(self, logits, targets):
         p = np.exp(logits - logits.real.max(-1, keepdims=True))
@@ -99,8 +100,8 @@ class SoftmaxBeforeTheLoss(CrossEntropyLoss):
 
 
 @bug("loss-capped",
-     symptom="a loss never exceeds 20.7, while the gradient goes on: very wrong predictions look less bad",
-     training="the same losses up to rounding: no prediction is wrong enough",
+     symptom="The loss never exceeds 20.7 while the gradient still grows, so very wrong predictions look less bad.",
+     training="The losses are the same up to rounding, because no prediction is wrong enough.",
      caught_by=("gradient check", "cross-entropy reference", "cross-entropy reference, large inputs"))
 class Capped(CrossEntropyLoss):
     """1e-9 is added to the probability, so that the logarithm is finite"""

@@ -1,4 +1,4 @@
-"""The small models in which bugs are judged and trained, and the texts that they learn."""
+"""The small models in which bugs are checked and trained, and the texts that they learn."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ def language_model(**options):
     return lambda rng: CausalLanguageModel(BOS + 1, **SIZES, **options, rng=rng)
 
 
-MODELS = (                                      # a bug goes into the first one that holds its target
+MODELS = (                                      # a bug is planted in the first one that contains its target
     Sample("language model", language_model(dropout=0.1), lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
     Sample("language model, sinusoidal", language_model(positions="sinusoidal", activation="relu", tie_weights=False,
                                                         scale_embedding=True), lambda draw: (draw.ids(BOS, B, T),)),
@@ -25,9 +25,10 @@ MODELS = (                                      # a bug goes into the first one 
 
 
 def batch(n, model, seed=0):
-    """Number n: texts whose second half repeats the first, one letter in ten replaced; some end early.
+    """Returns batch number n as (inputs, targets): texts whose second half repeats the first.
 
-    In the first half every second letter is the successor of the one before it. A language model reads on, an
+    In the first half, each letter is the successor of the previous one with probability 1/2, otherwise random. In the
+    second half, one letter in ten is replaced, and some texts end early. A language model predicts the whole text; an
     EncoderDecoder reads the first half and writes the second.
     """
     rng = np.random.default_rng([seed, n])
@@ -37,7 +38,7 @@ def batch(n, model, seed=0):
     other = rng.integers(1, LETTERS + 1, first.shape)
     second = np.where(rng.random(first.shape) < 0.1, other, first)
     second[np.arange(HALF) >= rng.integers(HALF // 2, HALF + 1, (BATCH, 1))] = PAD
-    if isinstance(model, EncoderDecoder):       # the decoder is given its targets one place later
+    if isinstance(model, EncoderDecoder):       # the decoder's input is its targets, shifted by one position
         return (first, np.hstack([np.full((BATCH, 1), BOS), second[:, :-1]])), second
     text = np.hstack([first, second])
     return text[:, :-1], text[:, 1:]

@@ -4,22 +4,22 @@ from ..checks.samples import B, D, F, H, P, T, Sample
 from ..layers import (CrossAttention, DecoderBlock, MultiHeadAttention, RotaryEmbedding, SelfAttention,
                       causal_mask)
 from ..layers.multi_head import merge_heads, split_heads
-from .bug import bug
+from .bug import HOBBY, bug
 
-EQUAL_LENGTHS = (                               # the miswired ones need a source as long as the target
+EQUAL_LENGTHS = (                               # wrongly connected attention needs a source as long as the target
     Sample("CrossAttention, equal lengths", lambda rng: CrossAttention(D, H, dropout=P, rng=rng),
            lambda draw: (draw(B, T, D), draw(B, T, D))),
     Sample("DecoderBlock, equal lengths", lambda rng: DecoderBlock(D, H, F, P, cross_attention=True, rng=rng),
            lambda draw: (draw(B, T, D), draw(B, T, D), causal_mask(T))))
 
 
-@bug("heads-not-transposed", "a version of naye971012/numpy_transformer",
-     symptom="each head holds some of the tokens, with all their features: with two heads no half sees the other",
-     training="falls, and ends far above the right one: the second half cannot see the first",
+@bug("heads-not-transposed", HOBBY,
+     symptom="Each head holds some of the tokens with all their features. With two heads, neither half sees the other.",
+     training="It falls and ends far above the correct model, because the second half cannot see the first.",
      caught_by=("key bias has no gradient", "multi-head reference", "causality", "padding", "key-value cache"),
      samples=("SelfAttention", "language model"))
 class HeadsNotTransposed(MultiHeadAttention):
-    """Heads are split by a reshape alone"""
+    """Heads are split by a reshape without a transpose"""
 
     def split(self, x, num_heads):
         return x.reshape(*x.shape[:-2], num_heads, x.shape[-2], -1)             # right: (B, T, H, d), then swapaxes
@@ -36,12 +36,12 @@ class HeadsNotTransposed(MultiHeadAttention):
                      for layer, d in zip((self.query, self.key, self.value), gradients))
 
 
-@bug("one-gradient-for-three", "a version of TSFM-lecture-3",
-     symptom="keys and values learn what only queries should",
-     training="falls late, and ends far above the right one",
+@bug("one-gradient-for-three", HOBBY,
+     symptom="Keys and values learn what only queries should learn.",
+     training="It falls late and ends far above the correct model.",
      caught_by=("gradient check", "key bias has no gradient"))
 class OneGradientForThree(SelfAttention):
-    """The gradient of the queries goes back through all three projections"""
+    """The gradient of the queries is sent back through all three projections"""
 
     def backward(self, dy):
         dq, dk, dv = self.attention.backward(split_heads(self.output.backward(dy), self.num_heads))
@@ -49,9 +49,9 @@ class OneGradientForThree(SelfAttention):
         return self.query.backward(dq) + self.key.backward(dq) + self.value.backward(dq)        # right: dq, dk, dv
 
 
-@bug("values-from-the-decoder", "a version of rziga/numpy-is-all-you-need",
-     symptom="every output follows the targets of all places; decoding fails, and lengths have to be equal",
-     training="falls far below what a model can reach that does not see the answer",
+@bug("values-from-the-decoder", HOBBY,
+     symptom="Every output depends on the targets of all positions, so decoding fails. All lengths have to be equal.",
+     training="It falls far below what a model can reach without seeing the answer.",
      caught_by=("multi-head reference", "queries are independent", "causality"), samples=EQUAL_LENGTHS)
 class ValuesFromTheDecoder(CrossAttention):
     """Queries and keys come from the encoder, values from the decoder"""
@@ -64,12 +64,12 @@ class ValuesFromTheDecoder(CrossAttention):
         return dvalue, dquery + dkey
 
 
-@bug("self-or-cross-by-value", "a version of naye971012/numpy_transformer",
-     symptom="right until a target holds the same numbers as its source: then the source learns nothing",
-     training="exactly the same losses: target and source never hold the same numbers",
+@bug("self-or-cross-by-value", HOBBY,
+     symptom="It is correct until a target holds the same numbers as its source: then the source learns nothing.",
+     training="The losses are exactly the same, because target and source never hold the same numbers.",
      caught_by=("gradient check, equal inputs",), samples=(EQUAL_LENGTHS[0], "encoder-decoder"))
 class SelfOrCrossByValue(CrossAttention):
-    """Whether this is self-attention is decided by comparing the numbers of the inputs"""
+    """Self- and cross-attention are told apart by comparing the values of the inputs"""
 
     def forward(self, x, memory, mask=None, cache=None):
         y = super().forward(x, memory, mask, cache)
@@ -79,15 +79,15 @@ class SelfOrCrossByValue(CrossAttention):
     def backward(self, dy):
         same = self.recall()
         dx, dmemory = super().backward(dy)
-        return (dx + dmemory, dmemory * 0) if same else (dx, dmemory)           # right: what is told, not guessed
+        return (dx + dmemory, dmemory * 0) if same else (dx, dmemory)           # right: decided by the class
 
 
 @bug("memory-gradient-of-the-values-alone",
-     symptom="the encoder does not learn to be found, only to be read",
-     training="falls, and ends far above the right one",
+     symptom="The encoder learns what to pass on, but not how its positions are found.",
+     training="It falls and ends far above the correct model.",
      caught_by=("gradient check", "gradient check, equal inputs"))
 class MemoryGradientOfTheValues(CrossAttention):
-    """The memory went two ways, and the gradient of one is returned"""
+    """The memory is used as keys and as values, but only the gradient of the values is returned"""
 
     def backward(self, dy):
         dquery, dkey, dvalue = MultiHeadAttention.backward(self, dy)
@@ -95,8 +95,8 @@ class MemoryGradientOfTheValues(CrossAttention):
 
 
 @bug("rotary-shears",
-     symptom="vectors change their length, so scores depend on the places and not on their distance",
-     training="falls, and ends far above the right one",
+     symptom="Vectors change their length, so scores depend on the positions and not only on their distance.",
+     training="It falls and ends far above the correct model.",
      caught_by=("rotary preserves lengths", "rotary depends on distance", "rotary reference", "distant positions"))
 class Shears(RotaryEmbedding):
     """A sign is lost: (a cos + b sin, a sin + b cos)"""

@@ -1,18 +1,23 @@
-"""Two small models side by side, one right and one wrong, from the same weights and on the same texts."""
+"""Trains two small models side by side, one correct and one with a bug, with the same weights on the same texts."""
 
 import math
 
 from ..layers import CrossEntropyLoss
 from ..training import Adam, AdamW, NoamSchedule, Trainer
-from .bug import apply, find, holds
+from .bug import apply, contains, find
 from .models import MODELS, PAD, SIZES, batch
 
 
 def trainer(bug, planted, seed):
-    """A trainer of the bug's model, or of the first one, whose loss, optimizer or schedule may be the bug's target."""
-    model = next((sample for sample in MODELS if holds(sample, bug.target)), MODELS[0]).make(seed)[0]
-    kind = AdamW if bug.target is AdamW else Adam
-    optimizer = kind(model.parameters(), 0.01, **{"weight_decay": 0.1} if kind is AdamW else {})
+    """Returns a Trainer for the first model in which the bug can be planted, with the bug or without it.
+
+    If the bug is in a loss, an optimizer or a schedule, that is where it is planted, and the first model is used.
+    """
+    model = next((sample for sample in MODELS if contains(sample, bug.target)), MODELS[0]).make(seed)[0]
+    if bug.target is AdamW:
+        optimizer = AdamW(model.parameters(), 0.01, weight_decay=0.1)
+    else:
+        optimizer = Adam(model.parameters(), 0.01)
     schedule = NoamSchedule(optimizer, SIZES["d_model"], 100, 0.5) if bug.target is NoamSchedule else None
     things = {type(thing): thing for thing in (optimizer, schedule, CrossEntropyLoss(ignore_id=PAD))}
     if planted:
@@ -21,9 +26,9 @@ def trainer(bug, planted, seed):
 
 
 def race(name, steps=250, seed=0):
-    """Yield (loss of the right model, loss of the wrong one) step by step; NaN once a run has broken down.
+    """Yields (loss of the correct model, loss of the wrong one) for each step; NaN after a loss was not finite.
 
-    Each text is seen once, so the training loss is that of new texts.
+    Each text is used once, so the training loss is the loss on new texts.
     """
     bug = find(name)
     runs = [trainer(bug, planted, seed) for planted in (False, True)]
@@ -32,9 +37,9 @@ def race(name, steps=250, seed=0):
 
 
 def loss(run, n, seed):
-    if run.steps < n:                           # it broke down before
+    if run.steps < n:                           # an earlier loss was not finite
         return math.nan
     try:
         return run.step([batch(n, run.model, seed)])["loss"]
-    except ValueError:                          # not finite
+    except ValueError:                          # the loss is not finite
         return math.nan

@@ -3,12 +3,12 @@
 import numpy as np
 
 from ..layers import Softmax
-from .bug import bug
+from .bug import HOBBY, bug
 
 
-@bug("softmax-divided-by-the-batch", "a version of AkiRusProd/numpy-transformer",
-     symptom="queries and keys get 1/B of their gradient, values all of it; right for a batch of one",
-     training="falls late, and ends far above the right one",
+@bug("softmax-divided-by-the-batch", HOBBY,
+     symptom="Queries and keys get 1/B of their gradient, values all of it. It is correct for a batch of one.",
+     training="It falls late and ends far above the correct model.",
      caught_by=("gradient check", "sequences are independent", "doubled batch, model"))
 class DividedByTheBatch(Softmax):
     """Softmax's backward divides by the batch size, as if there were a mean"""
@@ -18,24 +18,25 @@ class DividedByTheBatch(Softmax):
 
 
 @bug("softmax-diagonal",
-     symptom="the rows of dx do not sum to 0: what the other outputs lose is forgotten",
-     training="falls late, and ends far above the right one",
+     symptom="The rows of dx do not sum to 0, because the effect on the other outputs is missing.",
+     training="It falls late and ends far above the correct model.",
      caught_by=("gradient check", "softmax gradient sums to 0"))
 class Diagonal(Softmax):
-    """Only the diagonal y (1 - y) of softmax's Jacobian, which is the derivative of the sigmoid"""
+    """Backward uses only the diagonal y (1 - y) of the Jacobian, which is the derivative of the sigmoid"""
 
     def backward(self, dy):
         y = self.recall()
         return y * (1 - y) * dy                             # right: y * (dy - sum of dy y)
 
 
-@bug("softmax-over-the-wrong-axis", "a version of krocki's NumPy Transformer",
-     symptom="the columns of the weights sum to 1, the rows do not: a query's weights depend on later queries",
-     training="ends slightly below the right one: later queries tell a little, and nothing looks wrong",
+@bug("softmax-over-the-wrong-axis", HOBBY,
+     symptom="The columns of the weights sum to 1, not the rows, so a query's weights depend on later queries.",
+     training="It ends slightly below the correct model, because later queries give a little away. Nothing looks "
+              "wrong.",
      caught_by=("softmax gradient sums to 0", "softmax reference", "softmax reference, large inputs", "causality",
                 "key-value cache"))
 class WrongAxis(Softmax):
-    """The powers are summed over the queries, not over the keys"""
+    """The powers are summed over the queries instead of the keys"""
 
     def forward(self, x):
         y = np.exp(x)
@@ -50,8 +51,8 @@ class WrongAxis(Softmax):
 
 
 @bug("softmax-overflow",
-     symptom="right for small scores; NaN once a score passes 709 in float64, 88 in float32",
-     training="ends where the right one does: the scores stay small",
+     symptom="It is correct for small scores. A score above 709 in float64, or above 88 in float32, gives NaN.",
+     training="It ends where the correct model does, because the scores stay small.",
      caught_by=("softmax reference, large inputs",))
 class Overflow(Softmax):
     """The row maximum is not subtracted before exp"""
@@ -64,14 +65,15 @@ class Overflow(Softmax):
         return y
 
 
-@bug("empty-row-is-nan", "a version of AkiRusProd/numpy-transformer",
-     symptom="a padded row, which may attend to nothing, gives NaN, and so does every mean over it",
-     training="ends where the right one does: in these texts no row is empty",
+@bug("empty-row-is-nan", HOBBY,
+     symptom="A padding token, which may not attend to anything, gives NaN, and so does every mean that includes it.",
+     training="It ends where the correct model does, because no row is fully masked in these texts.",
      caught_by=("gradient check", "results are not overwritten", "forget", "eval is deterministic",
-                "float32 agrees with float64", "used twice in one forward", "sequences are independent", "fully masked row"),
+                "float32 agrees with float64", "used twice in one forward", "sequences are independent",
+                "fully masked row"),
      samples=("Softmax", "ScaledDotProductAttention"))
 class EmptyRowIsNaN(Softmax):
-    """A row of -inf alone becomes -inf minus -inf"""
+    """A row of -inf only becomes -inf minus -inf"""
 
     def forward(self, x):
         y = np.exp(x - x.real.max(-1, keepdims=True))       # right: a maximum of -inf is not subtracted

@@ -83,7 +83,7 @@ def test_decoding_rows(capsys, monkeypatch):
         size = 1
 
         def __init__(self, module, name, threads):
-            assert module == "rival" and name in ("decoding-4", "decoding-8") and threads == 1
+            assert module == "torch_baseline" and name in ("decoding-4", "decoding-8") and threads == 1
 
         def times(self, count):
             return [0.5] * count
@@ -164,14 +164,14 @@ def test_a_process_that_cannot_start_is_one_line_and_leaves_no_zombie(capsys, br
 
 
 def test_a_process_that_ends_between_two_turns_is_an_error_too(children):
-    contestant = measure.Contestant([sys.executable, "-c", "print(3, flush=True); input()"])
-    assert contestant.size == 3
+    process = measure.BenchmarkProcess([sys.executable, "-c", "print(3, flush=True); input()"])
+    assert process.size == 3
     children[0].stdin.write("\n")
     children[0].stdin.flush()
     children[0].wait()                          # its pipe is broken before it is asked
     with pytest.raises(OSError, match="the process of PyTorch or of MPI has ended"):
-        contestant.times(1)
-    contestant.close()
+        process.times(1)
+    process.close()
 
 
 @pytest.mark.slow

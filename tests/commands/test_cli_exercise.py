@@ -12,7 +12,7 @@ from helpers.commands import refused, run
 
 from numpy_transformer.classroom.exercises import choose, exercises
 from numpy_transformer.classroom.feedback import differences
-from numpy_transformer.classroom.numbers import FORMER
+from numpy_transformer.classroom.numbering import FORMER
 
 BACKWARD = "ex01_2_softmax_backward.py"
 

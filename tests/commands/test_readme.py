@@ -1,4 +1,4 @@
-"""The README's example prints what the README says, its commands stand alone, and its files exist."""
+"""The code on the pages prints what they show, their commands are commands, and their links lead somewhere."""
 
 import os
 import re
@@ -11,8 +11,11 @@ from helpers import ROOT
 
 from numpy_transformer.cli import make_parser
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.M | re.S)
+PAGES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in [
+    ROOT / "README.md", *(ROOT / "lessons").glob("*.md"), ROOT / "figures/README.md", ROOT / "tests/README.md",
+    ROOT / "numpy_transformer/bench/README.md"]}
+BLOCKS = {name: re.findall(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S) for name, text in PAGES.items()}
+README, LESSONS = BLOCKS["README.md"], BLOCKS["lessons/README.md"]
 
 
 def plain(text):
@@ -21,20 +24,20 @@ def plain(text):
 
 
 def test_the_first_example_prints_its_output():
-    (language, code), (_, output) = BLOCKS[:2]
+    (language, code), (_, output) = README[:2]
     assert language == "python" and output.count("ok") == 9 and "zero" in output
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert plain(run.stdout) == plain(output), run.stderr
 
 
 def test_the_recorder_prints_its_output():
-    code, output = next((code, BLOCKS[n + 1][1]) for n, (_, code) in enumerate(BLOCKS) if "nt.record" in code)
+    code, output = next((code, LESSONS[n + 1][1]) for n, (_, code) in enumerate(LESSONS) if "nt.record" in code)
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert run.stdout == output, run.stderr
 
 
 def test_the_trace_prints_its_output():
-    command, output = next((command, BLOCKS[n + 1][1]) for n, (_, command) in enumerate(BLOCKS)
+    command, output = next((command, LESSONS[n + 1][1]) for n, (_, command) in enumerate(LESSONS)
                            if command.startswith("numpy-transformer trace"))
     words = shlex.split(command, comments=True)[1:]
     run = subprocess.run([sys.executable, "-m", "numpy_transformer", *words], capture_output=True, encoding="utf-8",
@@ -43,18 +46,18 @@ def test_the_trace_prints_its_output():
 
 
 def test_the_gallery_shows_every_picture():
-    shown = set(re.findall(r'src="(figures/[^"]+)"', README))
-    assert shown == {f"figures/{path.name}" for path in (ROOT / "figures").glob("[0-9][0-9]_*.png")}
-    assert sum((ROOT / path).stat().st_size for path in shown) < 3e6
+    shown = set(re.findall(r'src="([^"]+)"', PAGES["figures/README.md"]))
+    assert shown == {path.name for path in (ROOT / "figures").glob("[0-9][0-9]_*.png")}
+    assert sum((ROOT / "figures" / name).stat().st_size for name in shown) < 3e6
 
 
 def test_the_printed_errors_are_inside_the_targets():
-    rows = re.findall(r"(\d\.\de-\d\d) +(\d\.\de-\d\d)  ok", BLOCKS[1][1])
+    rows = re.findall(r"(\d\.\de-\d\d) +(\d\.\de-\d\d)  ok", README[1][1])
     assert len(rows) == 9 and all(float(central) <= 1e-6 and float(exact) <= 1e-12 for central, exact in rows)
 
 
 def test_the_sample_of_a_wrong_gradient_is_real(tmp_path):
-    output = next(text for _, text in BLOCKS if text.startswith("built as MyLayerNorm"))
+    output = next(text for _, text in LESSONS if text.startswith("built as MyLayerNorm"))
     (tmp_path / "mine.py").write_text("""
 import numpy_transformer as nt
 
@@ -74,25 +77,26 @@ class MyLayerNorm(nt.LayerNorm):
 
 def test_the_block_of_the_law_is_the_code():
     """The two methods are the pre-norm half of EncoderBlock's, but for the positions and the cache."""
-    shown = next(code for _, code in BLOCKS if code.startswith("def forward(self, x, mask=None)"))
+    shown = next(code for _, code in README if code.startswith("def forward(self, x, mask=None)"))
     source = (ROOT / "numpy_transformer/layers/blocks.py").read_text(encoding="utf-8").replace(", positions, cache", "")
     bodies = [[line.strip() for line in method.splitlines()[1:] if line] for method in shown.split("def ")[1:]]
-    assert [len(body) for body in bodies] == [2, 2]
-    for body in bodies:
-        assert "\n".join("            " + line for line in body) in source
+    assert [len(body) for body in bodies] == [3, 3]
+    for *body, result in bodies:
+        assert "\n".join("            " + line for line in body) in source and f"        {result}\n" in source
 
 
 def test_the_commands_shown_are_commands():
-    lines = [line for language, text in BLOCKS if language == "text" for line in text.splitlines()
-             if line.startswith("numpy-transformer ")]
-    assert len(lines) > 10
+    lines = [line for blocks in BLOCKS.values() for language, text in blocks if language == "text"
+             for line in text.splitlines() if re.match(r"(mpiexec -n \d )?numpy-transformer ", line)]
+    assert len(lines) > 60
     for line in lines:
+        line = line.partition("numpy-transformer ")[1] + line.partition("numpy-transformer ")[2]
         words = shlex.split(line, comments=True)[1:]
         make_parser().parse_args(words[:words.index("<")] if "<" in words else words)
 
 
 def test_the_training_example_runs(tmp_path):
-    code = next(code for language, code in BLOCKS if language == "python" and "trainer.fit" in code)
+    code = next(code for language, code in LESSONS if language == "python" and "trainer.fit" in code)
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path,
                          env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert run.returncode == 0 and (tmp_path / "reverse.npz").exists(), run.stderr
@@ -101,11 +105,25 @@ def test_the_training_example_runs(tmp_path):
 
 
 def test_two_commands_stand_alone_in_shell_blocks():
-    commands = [text for language, text in BLOCKS if language == "sh"]
+    commands = [text for blocks in BLOCKS.values() for language, text in blocks if language == "sh"]
     assert len(commands) == 2 and all(c.startswith("python3 -m venv") and c.count("\n") == 1 for c in commands)
-    assert "numpy-transformer demo" in commands[0] and ".[test]" in commands[1] and "pytest" in commands[1]
+    assert commands[0].strip() in PAGES["README.md"]
+    assert "-e . &&" in commands[0] and "numpy-transformer demo" in commands[0]
+    assert '-e ".[test]"' in commands[1] and "pytest" in commands[1]
 
 
-@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)]+)\)", README))))
-def test_what_the_readme_links_to_is_there(target):
-    assert (ROOT / target).exists()
+def test_the_readme_can_be_read_in_five_minutes():
+    text = re.sub(r"^```.*?^```$", "", PAGES["README.md"], flags=re.M | re.S)
+    assert len(text.split()) < 1100 and PAGES["README.md"].count("\n") <= 160       # 220 words a minute
+
+
+@pytest.mark.parametrize("page, target", sorted({(name, target) for name, text in PAGES.items() for target in
+                                                 re.findall(r"\]\(([^)]+)\)|(?:src|href)=\"([^\"]+)\"", text)
+                                                 for target in target if target}))
+def test_links_lead_to_a_file_and_a_heading(page, target):
+    path, _, anchor = target.partition("#")
+    found = (ROOT / page).parent / path if path else ROOT / page
+    assert found.exists()
+    if anchor:
+        headings = re.findall(r"^#+ (.*)$", found.read_text(encoding="utf-8"), re.M)
+        assert anchor in [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]

@@ -279,7 +279,7 @@ def test_either_of_two_mistakes():
         *EXERCISE.mistakes[:2], Mistake("ONE-4", {"dx = dy @ w.T": "dx = dy @ w.T * 2 + 1"}, "Another way to say it.")))
     key = AnswerKey(exercise, 3)
     verdict = judge(key, play(key, exercise.edited(exercise.mistakes[0].edits)))
-    assert verdict.mistakes == ("ONE-1", "ONE-4") and "matches either of these known mistakes:" in diagnoses(verdict)[0]
+    assert verdict.mistakes == ("ONE-1", "ONE-4") and "matches each of these known mistakes:" in diagnoses(verdict)[0]
     assert diagnoses(verdict)[0].startswith("[ONE-1 or ONE-4]") and "ONE-4: Another way to say it." in verdict.lines
 
 

@@ -13,7 +13,7 @@ from PIL import Image
 import numpy_transformer as nt
 from numpy_transformer.checks.registry import CHECKS, OPTIMIZER_SAMPLES, SAMPLES, verdicts
 from numpy_transformer.zoo import attention, normalization
-from numpy_transformer.zoo.bug import Bug, samples_of
+from numpy_transformer.zoo.bug import Bug, Source, samples_of
 from numpy_transformer.zoo.models import MODELS, batch
 
 BUGS = nt.zoo.bugs()
@@ -57,7 +57,9 @@ def test_what_the_wrong_versions_share_is_right(plain, sample):
 @every_bug
 def test_an_entry_is_complete_and_changes_one_class(bug):
     assert set(bug.caught_by) <= set(CHECKS) and bug.name == bug.name.lower() and " " not in bug.name
-    assert all((bug.title, bug.symptom, bug.training)) and not bug.title.endswith(".")
+    assert bug.title and not bug.title.endswith(".")
+    for text in (bug.symptom, bug.training):                # whole sentences, which may start with a variable
+        assert text.endswith(".") and (text[0].isupper() or text.split()[0] in ("dx", "v"))
     assert bug.wrong.__doc__ and issubclass(bug.wrong, bug.target) and "zoo" not in bug.target.__module__
     assert bug.code.startswith(f"class {bug.wrong.__name__}(") and '"""' not in bug.code
     assert "# " in bug.code                                 # the wrong line is pointed at
@@ -67,6 +69,26 @@ def test_there_are_many_and_most_were_published():
     assert len(BUGS) >= 40 and len({bug.wrong for bug in BUGS}) == len(BUGS)
     assert sum(bool(bug.seen) for bug in BUGS) >= 40
     assert sum("gradient check" not in bug.caught_by for bug in BUGS) >= 25     # forward and backward wrong together
+
+
+PROJECTS = {"MLSysBook/TinyTorch", "harvardnlp/annotated-transformer", "huggingface/transformers",
+            "time-series-foundation-models/lag-llama", "LLMs-from-scratch", "minGPT", "nn-zero-to-hero"}
+
+
+@every_bug
+def test_only_well_known_projects_are_named(bug):
+    """A person's own project is "a published ...", without a name."""
+    if isinstance(bug.seen, Source):
+        assert bug.seen.project in PROJECTS
+        assert re.fullmatch("([0-9a-f]{7,40})?", bug.seen.commit)
+        assert bug.seen.reference or (bug.seen.commit and bug.seen.path and bug.seen.place)     # can be looked up
+    else:
+        assert re.fullmatch("(a published (NumPy Transformer|PyTorch GPT|LLaMA tutorial))?", bug.seen)
+
+
+def test_a_source_is_printed_without_what_is_unknown():
+    assert str(Source("minGPT", reference="issue 10")) == "minGPT, issue 10"
+    assert str(Source("a/b", "debc9fd", "c.py", "line 3", "issue 4")) == "a/b, commit debc9fd, c.py, line 3, issue 4"
 
 
 def red(module, *inputs):
@@ -131,12 +153,12 @@ def test_an_optimizer_a_schedule_and_a_loss_take_bugs_too():
 
 
 @pytest.mark.parametrize("name, thing, sentence", [
-    ("residual-plus-two", nt.LayerNorm(4), "there is no bug 'residual-plus-two' .* near it: residual-plus-one"),
-    ("RESIDUAL-PLUS-ONE", nt.LayerNorm(4), "near it: residual-plus-one"), ("", nt.LayerNorm(4), "; nt.zoo.bugs"),
+    ("residual-plus-two", nt.LayerNorm(4), "there is no bug 'residual-plus-two' .* similar names: residual-plus-one"),
+    ("RESIDUAL-PLUS-ONE", nt.LayerNorm(4), "similar names: residual-plus-one"), ("", nt.LayerNorm(4), "; nt.zoo.bugs"),
     (3, nt.LayerNorm(4), "there is no bug 3"), ([], nt.LayerNorm(4), r"there is no bug \[\]"),
-    ("no-eps", None, "this NoneType has none"), ("no-eps", [nt.LayerNorm(4)], "this list has none"),
-    ("residual-plus-one", nt.LayerNorm(4), "sits in EncoderBlock, and this LayerNorm has none"),
-    ("adam-one-beta", nt.LayerNorm(4), "sits in Adam, and this LayerNorm has none")])
+    ("no-eps", None, "this NoneType contains none"), ("no-eps", [nt.LayerNorm(4)], "this list contains none"),
+    ("residual-plus-one", nt.LayerNorm(4), "is a bug of EncoderBlock, and this LayerNorm contains none"),
+    ("adam-one-beta", nt.LayerNorm(4), "is a bug of Adam, and this LayerNorm contains none")])
 def test_what_does_not_fit_is_refused(name, thing, sentence):
     with pytest.raises(ValueError, match=sentence):
         nt.zoo.apply(name, thing)
@@ -146,7 +168,7 @@ def test_what_does_not_fit_is_refused(name, thing, sentence):
 def test_a_race_trains_both_and_the_losses_are_the_same_where_that_is_said(bug):
     right, wrong = zip(*nt.zoo.race(bug.name, 4, seed=5))
     assert all(map(math.isfinite, right + wrong)) and 2 < right[0] < 4 and right[3] < right[0]
-    if bug.training.startswith("exactly the same"):
+    if bug.training.startswith("The losses are exactly the same"):
         assert right == wrong
 
 
@@ -171,14 +193,22 @@ def test_the_texts_repeat_their_first_half():
 def test_the_command_lists_them(capsys):
     code, out, _ = run(capsys, "zoo")
     assert code == 0 and all(bug.name in out for bug in BUGS) and f"{len(BUGS)} bugs" in out
-    assert max(map(len, out.splitlines())) <= 120
+    assert "Seen in harvardnlp/annotated-transformer, commit debc9fd" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_the_list_fits_the_terminal(capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    _, out, _ = run(capsys, "zoo")
+    for line in out.splitlines():
+        assert len(line) <= width or len(line.split()) == 1        # a path is not split
 
 
 def test_the_command_shows_one_and_draws_both_losses(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, out, err = run(capsys, "zoo", "residual-plus-one", "--steps", 12)
-    assert code == 0 and "dx = 1 + self.norm2" in out and "naye971012" in out
-    assert "Red, 2 of" in out and "gradient check: " in out and "Green: " in out and "causality" in out
+    assert code == 0 and "dx = 1 + self.norm2" in out and "a published NumPy Transformer" in out
+    assert "2 of 19 checks fail" in out and "gradient check: " in out and "Passed: " in out and "causality" in out
     assert "training: 12/12" in err and "with it" in out
     assert np.asarray(Image.open(tmp_path / "zoo_residual-plus-one.png")).std() > 0
     assert max(map(len, out.splitlines())) <= 120
@@ -192,14 +222,15 @@ def test_the_command_without_training_draws_nothing(capsys, tmp_path, monkeypatc
 
 def test_the_command_refuses_in_one_line(capsys, tmp_path):
     assert "there is no bug 'residual'" in refused(capsys, "zoo", "residual")
-    assert "no picture" in refused(capsys, "zoo", "no-eps", "--out", tmp_path / "a.txt")
+    assert "is not a picture" in refused(capsys, "zoo", "no-eps", "--out", tmp_path / "a.txt")
     assert "at least 1" in refused(capsys, "zoo", "no-eps", "--steps", 0)
 
 
 def test_the_readme_shows_what_the_command_says(capsys):
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    readme = (ROOT / "lessons/README.md").read_text(encoding="utf-8")
     published, unseen = sum(bool(bug.seen) for bug in BUGS), sum("gradient check" not in bug.caught_by for bug in BUGS)
     assert f"`nt.zoo` holds {len(BUGS)} of them, {published} of which" in readme
+    assert f"holds {len(BUGS)} mistakes" in (ROOT / "README.md").read_text(encoding="utf-8")
     assert f"{unseen} of them pass the gradient check" in readme
     _, out, _ = run(capsys, "zoo", "heads-not-transposed", "--no-train")
-    assert re.search(r"^```text\n(Red, .*?)^```$", readme, re.M | re.S)[1] in out
+    assert re.search(r"^```text\n(\d+ of \d+ checks fail.*?)^```$", readme, re.M | re.S)[1] in out

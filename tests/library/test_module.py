@@ -118,3 +118,18 @@ def test_parameters_are_floats():
 def test_a_module_without_forward_says_so():
     with pytest.raises(NotImplementedError, match="no forward yet"):
         nt.Module()(1)
+
+
+def test_the_latest_saved_values_are_recalled_first():
+    layer = nt.Module()
+    for n in range(3):
+        layer.remember(n)
+    assert [layer.recall() for _ in range(3)] == [2, 1, 0]
+
+
+def test_a_deep_copy_of_a_parameter_has_its_gradient():
+    p = nt.Parameter(np.zeros(3))
+    p.grad += [1.0, 2.0, 3.0]
+    twin = copy.deepcopy(p)
+    np.testing.assert_array_equal(twin.grad, [1, 2, 3])
+    assert not np.shares_memory(twin.grad, p.grad)

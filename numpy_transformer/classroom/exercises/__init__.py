@@ -4,7 +4,7 @@ import functools
 import importlib
 import pkgutil
 
-from ..numbers import parse
+from ..numbering import parse
 
 
 @functools.cache
@@ -30,11 +30,19 @@ def choose(text):
     return known[number]
 
 
-def choose_several(text):
-    """Returns a list of exercises: all of a lesson for its number, such as "05", else the one that `choose` finds.
+def choose_several(texts):
+    """Returns the exercises that several texts stand for, each exercise once.
 
-    Raises: ValueError if there is no such exercise, or the lesson has none.
+    Parameters:
+        texts : strings such as "05.2", "05.1,05.2" or "05", the number of a lesson
+    Raises: ValueError if there is no such exercise, or a lesson has none.
     """
+    parts = filter(None, map(str.strip, ",".join(texts).split(",")))
+    return list(dict.fromkeys(exercise for part in parts for exercise in lesson_or_one(part)))
+
+
+def lesson_or_one(text):
+    """Returns all exercises of a lesson for its number, such as "05", else a list with the one that `choose` finds."""
     known = exercises().values()
     if not text.isascii() or not text.isdigit() or int(text) > int(max(exercise.lesson for exercise in known)):
         return [choose(text)]

@@ -9,7 +9,7 @@ import pytest
 from helpers.small_configs import every_config
 from helpers.ufuncs import record
 
-from numpy_transformer.bench import floor
+from numpy_transformer.bench import matmul_baseline
 
 
 def product(a, b):
@@ -28,7 +28,7 @@ def test_the_floor_holds_exactly_the_matmuls_of_a_step(config):
     calls, _, _ = record(config.model(), *config.batch_of_ids(), config.criterion())
     real = [product(*inputs) for ufunc, _, inputs, *_ in calls if ufunc is np.matmul]
     real = Counter(found for found in real if 1 not in found[2:])
-    alone = Counter(product(a, b) for a, b, _ in floor.matmuls(config, config.batch))
+    alone = Counter(product(a, b) for a, b, _ in matmul_baseline.matmuls(config, config.batch))
     assert real == alone and flops(real.elements()) == flops(alone.elements()) > 10_000
 
 
@@ -37,12 +37,12 @@ def test_the_floor_holds_exactly_the_matmuls_of_a_step(config):
 def test_the_parts_of_the_floor_are_the_whole_batch(config, threads, monkeypatch):
     config, made = replace(config, batch=7), []
 
-    def spy(config, batch, matmuls=floor.matmuls):
+    def spy(config, batch, matmuls=matmul_baseline.matmuls):
         made.append((batch, matmuls(config, batch)))
         return made[-1][1]
 
-    monkeypatch.setattr(floor, "matmuls", spy)
-    both = floor.floors(config, threads)
+    monkeypatch.setattr(matmul_baseline, "matmuls", spy)
+    both = matmul_baseline.matmul_baselines(config, threads)
     (batch, whole), *parts = made if threads > 1 else made * 2      # one thread splits nothing
     assert batch == config.batch == sum(batch for batch, _ in parts) and len(parts) == threads
     work, *split = [flops(product(a, b) for a, b, _ in operations) for _, operations in [(batch, whole), *parts]]

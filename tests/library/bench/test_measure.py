@@ -43,14 +43,14 @@ def test_turns_are_taken_side_by_side(monkeypatch):
             return lambda count: turns.append(step) or [1.0] * count
         return lambda count: turns.append("ours") or timer(step)(count)
 
-    monkeypatch.setattr(measure, "Contestant", Side)
+    monkeypatch.setattr(measure, "BenchmarkProcess", Side)
     monkeypatch.setattr(measure, "best_threads", lambda *_: 2)
     monkeypatch.setattr(measure, "find_mpiexec", lambda: "mpiexec")
     monkeypatch.setattr(measure, "timer", timer)
-    monkeypatch.setattr(measure, "floors", lambda *_: ("blas", "split"))
-    row = measure.measure(SMALL["tiny"], 2, rival=True, turn=0.001, rounds=3, ranks=5)
+    monkeypatch.setattr(measure, "matmul_baselines", lambda *_: ("blas", "split"))
+    row = measure.measure(SMALL["tiny"], 2, with_torch=True, turn=0.001, rounds=3, ranks=5)
     torch, mpi, *turns = turns
-    assert torch == [sys.executable, "-m", "numpy_transformer.bench.rival", "tiny", "2"]
+    assert torch == [sys.executable, "-m", "numpy_transformer.bench.torch_baseline", "tiny", "2"]
     assert mpi == ["mpiexec", "-n", "5", sys.executable, "-m", "numpy_transformer.bench.mpi_steps", "tiny"]
     order = ["ours", "blas", "split", "torch", "mpi"]
     assert turns == order + order[::-1] + order + order[::-1] + ["closed"] * 2
@@ -86,8 +86,8 @@ def test_the_rival_may_use_its_threads(monkeypatch):
     seen = {}
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setattr(subprocess, "Popen", lambda command, **named: seen.update(named, command=command))
-    monkeypatch.setattr(measure.Contestant, "read", lambda self: 1)
-    measure.python_process("rival", "tiny", 7)
+    monkeypatch.setattr(measure.BenchmarkProcess, "read", lambda self: 1)
+    measure.python_process("torch_baseline", "tiny", 7)
     assert seen["command"][-2:] == ["tiny", "7"]
     assert seen["start_new_session"]            # a Ctrl-C in the terminal is ours to answer
     assert not {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"} & set(seen["env"])

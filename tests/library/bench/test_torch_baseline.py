@@ -65,9 +65,9 @@ float64 = pytest.mark.parametrize("dtype", ["float64"])
 
 def twins(torch, config, dtype="float64"):
     """Our model and the rival's, with the same weights."""
-    from numpy_transformer.bench import rival
+    from numpy_transformer.bench import torch_baseline
 
-    ours, theirs = drawn(config.model(), dtype), rival.MODELS[config.kind](config)
+    ours, theirs = drawn(config.model(), dtype), torch_baseline.MODELS[config.kind](config)
     load(torch, config, ours, theirs)
     return ours, theirs
 
@@ -108,14 +108,14 @@ def test_the_rival_computes_our_logits_loss_and_gradients(torch, config, dtype):
 @every_config
 def test_whole_steps_of_both_sides_lead_to_the_same_weights(torch, config, monkeypatch):
     """Zeroing, loss, clipping, AdamW and its decay, as the two timed functions do them, dropout apart."""
-    from numpy_transformer.bench import rival
+    from numpy_transformer.bench import torch_baseline
 
     config, seen = replace(config, dropout=0.0), {}
     monkeypatch.setattr(Config, "model", lambda self, make=Config.model: drawn(make(self)))
     trainer, batch = measure.trainer_of(config, 1)
-    theirs = rival.MODELS[config.kind](config)
+    theirs = torch_baseline.MODELS[config.kind](config)
     load(torch, config, trainer.model, theirs)
-    monkeypatch.setitem(rival.MODELS, config.kind, lambda _: theirs)
+    monkeypatch.setitem(torch_baseline.MODELS, config.kind, lambda _: theirs)
 
     def spy(place, name):
         function = getattr(place, name)
@@ -129,7 +129,7 @@ def test_whole_steps_of_both_sides_lead_to_the_same_weights(torch, config, monke
     spy(torch.optim, "AdamW")
     spy(torch.nn.utils, "clip_grad_norm_")
     start = trainer.model.state_dict()
-    steps = rival.stepper(config)
+    steps = torch_baseline.timed_training(config)
     for _ in range(4):
         assert len(steps(1)) == 1
         norm = trainer.step([batch])["norm"]
@@ -152,7 +152,7 @@ def test_whole_steps_of_both_sides_lead_to_the_same_weights(torch, config, monke
 @every_config
 def test_both_sides_drop_at_the_same_places(torch, config, monkeypatch):
     """The shapes that each side drops from, in whatever order, with the same probability."""
-    from numpy_transformer.bench import rival
+    from numpy_transformer.bench import torch_baseline
 
     config, ours, theirs = replace(config, dropout=0.1), Counter(), Counter()
     inputs, _ = config.batch_of_ids()
@@ -161,14 +161,14 @@ def test_both_sides_drop_at_the_same_places(torch, config, monkeypatch):
         ours[x.shape, self.p] += self.p > 0
         return forward(self, x)
 
-    def attend(q, k, v, dropout_p, function=rival.functional.scaled_dot_product_attention, **named):
+    def attend(q, k, v, dropout_p, function=torch_baseline.functional.scaled_dot_product_attention, **named):
         theirs[(*q.shape[:-1], k.shape[-2]), dropout_p] += 1
         return function(q, k, v, dropout_p=dropout_p, **named)
 
     monkeypatch.setattr(nt.Dropout, "forward", drop)
-    monkeypatch.setattr(rival.functional, "scaled_dot_product_attention", attend)
+    monkeypatch.setattr(torch_baseline.functional, "scaled_dot_product_attention", attend)
     config.model()(*inputs)
-    model = rival.MODELS[config.kind](config)
+    model = torch_baseline.MODELS[config.kind](config)
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.register_forward_hook(lambda module, x, y: theirs.update([(tuple(x[0].shape), module.p)]))
@@ -178,33 +178,33 @@ def test_both_sides_drop_at_the_same_places(torch, config, monkeypatch):
 
 def test_both_sides_use_the_same_gelu():
     pytest.importorskip("torch")
-    from numpy_transformer.bench import rival
+    from numpy_transformer.bench import torch_baseline
 
     config = SMALL["tiny"]
-    ours, theirs = config.model().decoder.blocks[0].feed_forward.activation, rival.LanguageModel(config).decoder
+    ours, theirs = config.model().decoder.blocks[0].feed_forward.activation, torch_baseline.LanguageModel(config).decoder
     assert ours.approximate == theirs.blocks[0].activation.approximate == "tanh"
 
 
 @float64
 def test_the_rival_writes_with_a_cache_as_we_do(torch):
-    from numpy_transformer.bench import rival
+    from numpy_transformer.bench import torch_baseline
 
     ours, theirs = twins(torch, SMALL["nanogpt-cpu"])
-    ids, cache, their_cache = np.array([[1, 7, 3, 2, 5]]), nt.KeyValueCache(), rival.Cache(5)
+    ids, cache, their_cache = np.array([[1, 7, 3, 2, 5]]), nt.KeyValueCache(), torch_baseline.Cache(5)
     ours.eval()
     for part in (ids[:, :3], ids[:, 3:4], ids[:, 4:]):
         same(ours(part, cache=cache), theirs(torch.from_numpy(part), their_cache), 1e-10)
-    assert len(rival.writer(4)(3)) == 3
+    assert len(torch_baseline.timed_decoding(4)(3)) == 3
 
 
 def test_the_rival_answers_each_line(monkeypatch, capsys):
     torch = pytest.importorskip("torch")
-    from numpy_transformer.bench import rival
+    from numpy_transformer.bench import torch_baseline
 
     threads = []
     monkeypatch.setattr(torch, "set_num_threads", threads.append)
-    monkeypatch.setitem(rival.CONFIGS, "tiny", SMALL["tiny"])
+    monkeypatch.setitem(torch_baseline.CONFIGS, "tiny", SMALL["tiny"])
     monkeypatch.setattr("sys.stdin", io.StringIO("2\n3\n"))
-    rival.main("tiny", "1")
+    torch_baseline.main("tiny", "1")
     number, *answers = map(json.loads, capsys.readouterr().out.splitlines())
     assert set(threads) == {1} and number == 1 and [len(times) for times in answers] == [2, 3]

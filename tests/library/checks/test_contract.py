@@ -72,6 +72,23 @@ def test_what_is_close_has_the_same_shape_and_infinities(found, wanted, message)
         expect_close("it", np.array(found), np.array(wanted))
 
 
+def test_comparisons_notice_the_ninth_digit():
+    for comparison in (lambda: expect_close("it", np.array([1.0, 2.0 + 1e-9]), np.array([1.0, 2.0])),
+                       lambda: expect_close("it", np.array([1e-3 + 1e-12]), np.array([1e-3]))):
+        with pytest.raises(AssertionError, match="relative error"):
+            comparison()
+
+
+def test_the_peak_of_a_schedule_is_that_of_its_formula():
+    class Higher(nt.NoamSchedule):
+        def rate(self, n):
+            return 1.1 * super().rate(n)
+
+    optimizer = nt.Adam([nt.Parameter(np.zeros(2))])
+    assert CHECKS["peak after warmup"].failure(nt.NoamSchedule(optimizer, 512, 8), ()) is None
+    assert CHECKS["peak after warmup"].failure(Higher(optimizer, 512, 8), ())
+
+
 def test_every_public_component_is_in_the_table():
     tested = {type(sample.make()[0]).__name__ for sample in SAMPLES}
     public = {name for name, value in vars(nt).items()

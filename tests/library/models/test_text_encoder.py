@@ -194,3 +194,10 @@ def test_carry_over_copies_by_name_and_shape_and_lists_the_rest():
         np.testing.assert_array_equal(array, state[name] if name in found.carried else before[name])
     with pytest.raises(ValueError, match="same sizes"):
         nt.carry_over(nt.Linear(2, 3), state)
+
+
+def test_the_gradient_of_segments_agrees_with_differences():
+    model = nt.TextEncoder(11, 12, 2, 1, max_len=5, num_segments=2, rng=0)
+    ids, segments = np.array([[4, 7, 2, 9], [3, 1, 5, 0]]), np.array([[0, 0, 1, 1], [0, 1, 1, 1]])
+    report = nt.gradcheck(model, ids, None, segments, directions=1)
+    assert report.ok and any(row.tensor == "segments.weight" and not row.zero for row in report.rows), str(report)

@@ -65,6 +65,7 @@ def test_a_resumed_run_ends_bit_for_bit_like_one_that_was_never_disturbed(tmp_pa
         second = trainer(optimizer, schedule)
         second.load(tmp_path / f"run.step-{cut:07d}.npz")
         assert second.steps == cut and second.history == whole.history[:cut]
+        assert all(type(row[name]) is int for row in second.history for name in ("step", "tokens"))
         second.fit(batch, 12 - cut, **options)
         assert_same(snapshot(second), snapshot(whole))
 
@@ -424,3 +425,11 @@ def test_a_run_that_is_killed_again_and_again_ends_bit_for_bit_like_an_undisturb
 def step_of(path):
     """The step of a checkpoint that another process may replace at any moment; 0 if there is none yet."""
     return read_checkpoint(path)[1]["step"] if path.exists() else 0
+
+
+def test_a_file_is_on_the_disk_before_it_replaces_the_old_one(tmp_path, monkeypatch):
+    seen = []
+    for name in ("fsync", "replace"):
+        monkeypatch.setattr(os, name, lambda *given, name=name, function=getattr(os, name): seen.append(name) or function(*given))
+    write_checkpoint(tmp_path / "run.npz", {"x": np.zeros(2)}, {"step": 0})
+    assert seen[:2] == ["fsync", "replace"]

@@ -12,6 +12,7 @@ import pytest
 
 import numpy_transformer as nt
 from numpy_transformer.training.evaluation import evaluate
+from numpy_transformer.training.progress import Progress
 
 V, T, PAD = 7, 6, 0
 
@@ -90,6 +91,39 @@ def test_evaluation_weights_by_the_targets_that_count_and_leaves_the_model_as_it
     assert not any(part.__dict__.get("_saved") for part in (*dict(network.named_modules()).values(), criterion))
     assert evaluate(network.eval(), criterion, parts) == evaluate(network, criterion, parts)
     assert not network.training
+
+
+def test_evaluation_is_the_mean_over_the_targets_that_count():
+    network, parts = model(), [batch(0, 2, 0.5), batch(1, 5, 0.9)]
+    losses = []
+    for ids, targets in parts:
+        z = network.eval()(ids).astype(float)
+        log_p = z - np.log(np.exp(z).sum(-1, keepdims=True))
+        losses += [-log_p[b, t, targets[b, t]] for b, t in np.argwhere(targets != PAD)]
+    assert evaluate(network, nt.CrossEntropyLoss(ignore_id=PAD), parts) == pytest.approx(np.mean(losses), rel=1e-5)
+
+
+def test_validation_takes_place_every_100_steps_and_at_the_end_unless_told_otherwise():
+    run = trainer()
+    run.fit(batch, 103, validation=lambda: 1.0)
+    assert [row["step"] for row in run.history if "validation" in row] == [100, 103]
+
+
+def test_each_fit_has_its_own_patience_also_after_a_loaded_run(tmp_path):
+    first, second = trainer(), trainer()
+    first.fit(batch, 2, measuring(0.5, 0.4), every=1, patience=2, watch="f1", checkpoint=tmp_path / "run.npz")
+    second.load(tmp_path / "run.npz")
+    second.fit(batch, 1, measuring(0.3), every=1, patience=2, watch="f1")           # goes on: the second without a better one
+    assert second.best == {"f1": 0.5, "step": 2 - 1, "since": 2}
+    second.fit(batch, 2, measuring(0.1, 0.2), every=1, patience=2, watch="f1")      # begins anew
+    assert second.best == {"f1": 0.2, "step": 5, "since": 0}
+
+
+def test_without_a_terminal_progress_is_a_line_at_every_tenth(capsys):
+    with Progress(40, "work") as progress:
+        for _ in range(40):
+            progress.advance()
+    assert capsys.readouterr().err.splitlines() == [f"work: {done}/40" for done in range(4, 41, 4)]
 
 
 def test_early_stopping_restores_the_best_weights():

@@ -7,7 +7,7 @@ COLOURS = {"pass": "#4c9f70", "fail": "#c8553d", "todo": "#c9c9c9", "error": "#8
 SHOWN = 30                                      # mistakes at most, the most frequent ones
 
 
-def class_mistakes(exercises, mistakes):
+def class_report(exercises, mistakes):
     """Two panels of bars: how every exercise went, and the named mistakes from the most frequent on.
 
     exercises : {name: {status: count}}

@@ -1,9 +1,10 @@
-"""Numbers of exercises, such as 05.2: the second exercise of lesson 05."""
+"""The numbers of exercises: 05.2 is the second exercise of lesson 05."""
 
 import re
 
-# The numbers before exercises were numbered by lesson. Files handed in under them are still graded; this stays for one
-# release. The cases of these exercises are still drawn with the former number, so that a seed gives the same cases.
+# The numbers that exercises had before they were numbered by lesson. For one release, they and the old file names are
+# still understood. The cases of these exercises are still drawn with the former number, so that each seed gives the same
+# cases as before.
 FORMER = {
     "01": "01.1", "02": "01.2", "03": "01.3", "04": "01.4", "05": "02.1", "06": "02.2", "07": "02.3",
     "08": "03.1", "09": "03.2", "10": "04.1", "11": "05.1", "12": "05.2", "13": "06.1", "14": "06.2",
@@ -24,20 +25,20 @@ WRITTEN = re.compile(r"(?:.*[/\\])?(?:ex)?([0-9]{1,2})(?:[._]([0-9]))?(?:_\w+)?(
 
 
 def parse(text):
-    """The number that a text such as "05.2", "5_2", "ex05_2" or the name of an exercise's file means, or None.
+    """Returns the number that "05.2", "5_2", "ex05_2" or the name of an exercise's file stands for, or None.
 
-    A former number ("12", "ex12_attention_backward.py") gives the present one.
+    A former number ("12", "ex12_attention_backward.py") gives the current one.
     """
     match = WRITTEN.fullmatch(text)
-    return make(*match.groups()) if match else None
+    return full_number(*match.groups()) if match else None
 
 
-def make(lesson, place=None):
-    """The number of an exercise from its lesson and its place there; without a place, `lesson` is a former number."""
+def full_number(lesson, place=None):
+    """Returns the number of an exercise from its lesson and place. Without a place, `lesson` is a former number."""
     lesson = lesson.zfill(2)
     return f"{lesson}.{place}" if place else FORMER.get(lesson, lesson)
 
 
 def stream(number):
-    """The integer that sets the random numbers of an exercise apart from those of all others."""
+    """Returns an integer for seeding the exercise's random numbers, different for each exercise."""
     return int(CURRENT.get(number, number.replace(".", "")))

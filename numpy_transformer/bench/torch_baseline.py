@@ -1,4 +1,4 @@
-"""The same models in eager PyTorch, in a process of their own: `python -m numpy_transformer.bench.rival NAME THREADS`.
+"""The same models in eager PyTorch, in a process of their own: `python -m numpy_transformer.bench.torch_baseline NAME THREADS`.
 
 The first line of output is the number of threads, 1 or THREADS, with which PyTorch was faster here. Then each line on
 standard input asks for that many steps; the answer is a line with the milliseconds of each, as JSON.
@@ -158,7 +158,7 @@ class Classifier(nn.Module):
 MODELS = {"lm": LanguageModel, "seq2seq": SequenceToSequence, "classifier": Classifier}
 
 
-def stepper(config):
+def timed_training(config):
     """A function that does so many training steps and returns the milliseconds of each."""
     model = MODELS[config.kind](config)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
@@ -177,7 +177,7 @@ def stepper(config):
     return timer(lambda: step().item())
 
 
-def writer(length):
+def timed_decoding(length):
     """A function that puts tokens behind a text of this length, the same text at each call."""
     def write(count):
         model = LanguageModel(replace(CONFIGS["nanogpt-cpu"], length=length + count)).eval()
@@ -191,7 +191,10 @@ def writer(length):
 
 def main(name, threads):
     torch.manual_seed(0)
-    task = writer(int(name.removeprefix("decoding-"))) if name.startswith("decoding-") else stepper(CONFIGS[name])
+    if name.startswith("decoding-"):
+        task = timed_decoding(int(name.removeprefix("decoding-")))
+    else:
+        task = timed_training(CONFIGS[name])
     threads = best_threads(task, torch.set_num_threads, int(threads))
     torch.set_num_threads(threads)
     print(threads, flush=True)

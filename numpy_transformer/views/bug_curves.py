@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 WINDOW = 10                                     # steps in a mean: batches differ
 
 
-def right_and_wrong(right, wrong, title):
+def bug_curves(right, wrong, title):
     """Loss by loss of a run without a mistake and of one with it; a run that broke down ends where it did."""
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()

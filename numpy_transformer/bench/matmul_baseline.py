@@ -52,7 +52,7 @@ def multiply(operations):
         np.matmul(a, b, out=out)
 
 
-def floors(config, threads):
+def matmul_baselines(config, threads):
     """Two functions that do all matmuls of a step: with BLAS threads, and with the batch split over Python threads."""
     whole = matmuls(config, config.batch)
     parts = [whole] if threads == 1 else [

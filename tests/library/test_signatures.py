@@ -1,0 +1,76 @@
+"""Names and defaults that scripts outside the project rely on: parameters in this order, with these defaults.
+
+A parameter may be added behind those listed here; a listed one is neither renamed nor given another default. The values
+of optimizers, beam search and the base model are those of the papers that the docstrings name.
+"""
+
+import inspect
+
+import pytest
+
+import numpy_transformer as nt
+
+BLOCK = 'd_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5'
+ATTENTION = "d_model, num_heads, num_kv_heads=None, dropout=0.0, bias=True, rotary=None"
+TEXT_MODEL = "vocab_size, d_model, num_heads, num_layers, d_ff=None"
+SIGNATURES = {
+    "Linear": "d_in, d_out, bias=True", "Embedding": "vocab_size, d_model, scale=False, pad_id=None",
+    "Unembedding": "weight", "Dropout": "p", "ReLU": "", "GELU": 'approximate="none"', "SiLU": "", "Softmax": "",
+    "LogSoftmax": "", "LayerNorm": "d_model, eps=1e-5, bias=True", "RMSNorm": "d_model, eps=1e-6",
+    "SinusoidalPositionalEncoding": "d_model, max_len=5000, dropout=0.0",
+    "LearnedPositionalEmbedding": "max_len, d_model", "RotaryEmbedding": "d_head, base=10000.0, interleaved=True",
+    "padding_mask": "ids, pad_id=0", "combine_masks": "*masks", "AttentionMask": "",
+    "ScaledDotProductAttention": "dropout=0.0", "FlashAttention": "block_size=64, causal=False",
+    "MultiHeadAttention": ATTENTION, "SelfAttention": ATTENTION, "CrossAttention": ATTENTION,
+    "FeedForward": 'd_model, d_ff, activation="relu", dropout=0.0, bias=True', "SwiGLU": "d_model, d_ff, bias=False",
+    "EncoderBlock": BLOCK, "DecoderBlock": f"{BLOCK}, cross_attention=False",
+    "Encoder": f"num_layers, {BLOCK}, final_norm=None",
+    "Decoder": f"num_layers, {BLOCK}, cross_attention=False, final_norm=None",
+    "CrossEntropyLoss": "label_smoothing=0.0, ignore_id=None", "BinaryCrossEntropyLoss": "",
+    "CausalLanguageModel": f'{TEXT_MODEL}, max_len=1024, dropout=0.0, norm="pre", norm_layer="layer", '
+                           'activation="gelu", positions="learned", num_kv_heads=None, bias=True, tie_weights=True, '
+                           'scale_embedding=False, attention="plain"',
+    "EncoderDecoder": "src_vocab, tgt_vocab, d_model=512, num_heads=8, num_layers=6, d_ff=2048, dropout=0.1, "
+                      'max_len=5000, norm="pre", positions="sinusoidal", tie_weights=False, pad_id=0',
+    "make_model": "src_vocab, tgt_vocab, N=6, d_model=512, d_ff=2048, h=8, dropout=0.1",
+    "TextEncoder": f'{TEXT_MODEL}, max_len=512, dropout=0.1, norm="post", activation="relu", eps=1e-6, '
+                   'positions="sinusoidal", num_segments=0, pad_id=0, mask_padding=True',
+    "SequenceClassifier": f"{TEXT_MODEL}, num_classes=1, hidden=64, dropout=0.1",
+    "TokenClassifier": f"{TEXT_MODEL}, num_classes=2, dropout=0.1",
+    "MaskedLanguageModel": f'{TEXT_MODEL}, activation="gelu", positions="learned", num_segments=2, eps=1e-6',
+    "SGD": "parameters, lr, momentum=0.0", "Adam": "parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8",
+    "AdamW": "parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01, decay=None",
+    "clip_grad_norm": "parameters, max_norm", "NoamSchedule": "optimizer, d_model, warmup, factor=1.0",
+    "CosineSchedule": "optimizer, lr, min_lr, warmup, steps", "ConstantSchedule": "optimizer, lr, warmup=0",
+    "Trainer": "model, criterion, optimizer, schedule=None, clip=None, accumulate=1, workers=None",
+    "Trainer.fit": "self, batches, steps=None, validation=None, every=None, epochs=None, patience=None, checkpoint=None",
+    "Checkpoint": "path, every=100, keep=0",
+    "gradcheck": "module, *inputs, seed=0, directions=None, randomize=True, central_tolerance=1e-6, "
+                 "complex_tolerance=1e-12",
+    "greedy_decode": "model, source, bos, eos, max_len",
+    "beam_search": "model, source, bos, eos, max_len, beam=4, length_penalty=0.6, n_best=1",
+    "generate": "model, ids, count, temperature=1.0, top_k=None, top_p=None"}
+
+
+def parameters(function):
+    """(name, default, kind) of each parameter; keywords after *inputs keep their order too."""
+    return [(p.name, p.default, p.kind) for p in inspect.signature(function).parameters.values()]
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_parameters_and_defaults_are_those_that_were_promised(name):
+    found = nt
+    for part in name.split("."):
+        found = getattr(found, part)
+    wanted = parameters(eval(f"lambda {SIGNATURES[name]}: None"))
+    assert parameters(found)[:len(wanted)] == wanted
+    required = [p for p, default, kind in parameters(found)[len(wanted):]
+                if default is inspect.Parameter.empty and kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    assert not required                                     # a call that gives what is listed here works
+
+
+def test_a_missing_width_of_the_feed_forward_means_four_times_that_of_the_model():
+    for make in (nt.CausalLanguageModel, nt.TextEncoder):
+        model = make(11, 12, 2, 1, max_len=5)
+        (block,) = (model.decoder if make is nt.CausalLanguageModel else model.encoder).blocks
+        assert block.feed_forward.up.weight.data.shape == (12, 48)
