@@ -113,6 +113,8 @@ def test_mistakes_have_names_of_their_own_and_twins_know_each_other(exercise):
     assert len(names) == len(exercise.mistakes)
     for mistake in exercise.mistakes:
         assert not mistake.twin or names[mistake.twin].twin == mistake.name
+        number = re.search(r"\d\d\.\d", mistake.name)
+        assert not number or number[0] == exercise.number
         assert mistake.explanation.endswith((".", "?")) and len(mistake.explanation) > 20
 
 

@@ -17,6 +17,7 @@ from helpers.commands import refused, run
 from PIL import Image
 
 import numpy_transformer
+from numpy_transformer import views
 from numpy_transformer.classroom import grader, report, rights
 from numpy_transformer.classroom.exercise import Observation
 from numpy_transformer.classroom.exercises import choose, exercises
@@ -394,6 +395,13 @@ def test_mistakes_are_counted_by_name():
     rows = [row("a", mistakes=["X and Y"]), row("b", mistakes=["Y"]), row("c", mistakes=["X", "Z"]), row("d")]
     counts = {entry["mistake"]: entry["count"] for entry in report.summary(rows, [])["mistakes"]}
     assert counts == {"Y": 2, "X": 1, "X or Z": 1}
+
+
+def test_the_picture_labels_each_mistake_with_its_exercise():
+    figure = views.class_report({"ex05_2_attention_backward": {"fail": 3}}, [
+        {"exercise": "ex05_2_attention_backward", "mistake": "ATB-3", "count": 3}])
+    labels = [[label.get_text() for label in axes.get_yticklabels()] for axes in figure.axes]
+    assert labels == [["ex05_2_attention_backward"], ["05.2  ATB-3"]]
 
 
 def test_equal_answers_have_one_digest_up_to_rounding():
