@@ -82,6 +82,14 @@ def test_gradcheck_of_named_components_prints_every_tensor(capsys):
     assert "gradcheck: 3/3" in err and "\x1b" not in err
 
 
+def test_the_table_of_gradcheck_fits_the_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    _, out, _ = run(capsys, "gradcheck", "SequenceClassifier")
+    assert max(map(len, out.splitlines())) <= 60
+    assert "".join("SequenceClassifier, three classes, padding seen, pre-norm".split()) in "".join(
+        line[:23] for line in out.splitlines()).replace(" ", "")
+
+
 def test_gradcheck_writes_json(capsys, tmp_path):
     path = tmp_path / "rows.json"
     code, _, _ = run(capsys, "gradcheck", "Linear", "CrossAttention", "--json", path)

@@ -227,6 +227,16 @@ def test_an_unknown_name_is_told_with_the_known_ones():
     assert repr(tape) == f"Tape({len(tape.calls)} calls)"
 
 
+def test_a_call_shows_its_shapes():
+    attention = nt.SelfAttention(6, 2, rng=0)
+    with nt.record(attention) as tape:
+        y = attention(X[None].astype(np.float32), None)
+    assert repr(tape[""]) == "Call('', SelfAttention: (1, 4, 6), NoneType -> (1, 4, 6), without backward)"
+    with nt.record(attention) as tape:
+        attention.backward(attention(y))
+    assert repr(tape["query"]) == "Call('query', Linear: (1, 4, 6) -> (1, 4, 6), with backward)"
+
+
 def jacobian_norms(module, x, *more):
     """By backward: one for each entry of the output."""
     squares = 0

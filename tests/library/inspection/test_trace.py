@@ -95,6 +95,18 @@ def test_in_a_narrow_terminal_the_columns_stand_below_each_other():
     assert sorted(wide.replace("|", " ").split()) == sorted(narrow.split())
 
 
+@pytest.mark.parametrize("width", [60, 100])
+def test_the_command_fits_the_terminal(capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    _, out, _ = run(capsys, "trace", "--model", "encoder-decoder")
+    assert max(map(len, out.splitlines())) <= width
+
+
+def test_positions_of_the_target_have_their_own_name():
+    titles = [text.split()[0] for text, _ in calls("encoder-decoder", "_positions")]
+    assert titles == ["source_positions:", "target_positions:"]
+
+
 def test_an_unknown_part_is_refused(capsys):
     assert "no component's name or class contains 'sotfmax'" in refused(capsys, "trace", "--only", "sotfmax")
     assert "--model" in refused(capsys, "trace", "--model", "rnn")

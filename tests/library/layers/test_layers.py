@@ -155,3 +155,10 @@ def test_an_activation_takes_a_single_number(layer):
 def test_layer_norm_of_whole_numbers_is_that_of_the_same_floats():
     x = np.random.default_rng(0).integers(-9, 9, (3, 5, 4))
     np.testing.assert_allclose(nt.LayerNorm(4)(x), nt.LayerNorm(4)(x.astype(float)), rtol=1e-6)
+
+
+def test_a_cached_array_cannot_be_changed():
+    from numpy_transformer.layers.fast import _constant
+
+    with pytest.raises(ValueError, match="read-only"):
+        _constant(3, 1, np.dtype(np.float32))[0] = 2
