@@ -23,7 +23,8 @@ def applying(sample):
 
 @pytest.mark.parametrize("sample, directions", [
     *(pytest.param(sample, 1 if sample.directions else 3, id=sample.name) for sample in SAMPLES),
-    *(pytest.param(sample, sample.directions, id=f"{sample.name}, in full", marks=pytest.mark.slow) for sample in SAMPLES)])
+    *(pytest.param(sample, sample.directions, id=f"{sample.name}, in full", marks=pytest.mark.slow)
+      for sample in SAMPLES)])
 def test_gradient(sample, directions):
     """Along random directions of each tensor, which involve all of its entries; the slow run checks entry by entry."""
     module, inputs = sample.make()

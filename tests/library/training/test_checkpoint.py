@@ -430,6 +430,10 @@ def step_of(path):
 def test_a_file_is_on_the_disk_before_it_replaces_the_old_one(tmp_path, monkeypatch):
     seen = []
     for name in ("fsync", "replace"):
-        monkeypatch.setattr(os, name, lambda *given, name=name, function=getattr(os, name): seen.append(name) or function(*given))
+        def spy(*given, name=name, function=getattr(os, name)):
+            seen.append(name)
+            return function(*given)
+
+        monkeypatch.setattr(os, name, spy)
     write_checkpoint(tmp_path / "run.npz", {"x": np.zeros(2)}, {"step": 0})
     assert seen[:2] == ["fsync", "replace"]

@@ -113,9 +113,9 @@ def test_each_fit_has_its_own_patience_also_after_a_loaded_run(tmp_path):
     first, second = trainer(), trainer()
     first.fit(batch, 2, measuring(0.5, 0.4), every=1, patience=2, watch="f1", checkpoint=tmp_path / "run.npz")
     second.load(tmp_path / "run.npz")
-    second.fit(batch, 1, measuring(0.3), every=1, patience=2, watch="f1")           # goes on: the second without a better one
-    assert second.best == {"f1": 0.5, "step": 2 - 1, "since": 2}
-    second.fit(batch, 2, measuring(0.1, 0.2), every=1, patience=2, watch="f1")      # begins anew
+    second.fit(batch, 1, measuring(0.3), every=1, patience=2, watch="f1")       # goes on: the second that is not better
+    assert second.best == {"f1": 0.5, "step": 1, "since": 2}
+    second.fit(batch, 2, measuring(0.1, 0.2), every=1, patience=2, watch="f1")  # starts anew
     assert second.best == {"f1": 0.2, "step": 5, "since": 0}
 
 
