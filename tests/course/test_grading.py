@@ -397,6 +397,20 @@ def test_mistakes_are_counted_by_name():
     assert counts == {"Y": 2, "X": 1, "X or Z": 1}
 
 
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_summary_fits_the_terminal(width):
+    name, students = "ex14_5_what_moves_what_in_an_encoder", [f"student{i:02}" for i in range(12)]
+    counts = {status: 3 for status in ("pass", "fail", "todo", "error", "timeout", "memory", "missing")}
+    summary = {"exercises": {name: counts}, "mistakes": [{"mistake": "PRD-14.5a", "exercise": name, "count": 2,
+               "say": "A long explanation. " * 9}], "to_look_at": [f"{student} {name}" for student in students],
+               "clusters": [{"exercise": name, "students": students, "note": "answer 1 is wrong. " * 9}]}
+    lines = list(report.summary_lines(summary, width))
+    assert max(map(len, lines)) <= width
+    assert lines[0].split() == ["exercise", *counts] and lines[1].split()[1:] == ["3"] * 7
+    assert (name in lines[1]) == (width >= 100)
+    assert " ".join(" ".join(lines).split()).count("A long explanation.") == 9
+
+
 def test_the_picture_labels_each_mistake_with_its_exercise():
     figure = views.class_report({"ex05_2_attention_backward": {"fail": 3}}, [
         {"exercise": "ex05_2_attention_backward", "mistake": "ATB-3", "count": 3}])
