@@ -292,7 +292,7 @@ def test_a_file_is_no_folder(folder, capsys):
     assert "exercise start" in refused(capsys, "exercise", "check", "01.2", "--folder", folder / "absent")
 
 
-def test_progress_that_cannot_be_read_is_none(folder, capsys):
+def test_unreadable_progress_counts_as_no_progress(folder, capsys):
     for text in ("{", "[1]", '{"01.2": 3}', '{"01.2": {"hints": "x", "status": [1]}}', '{"01.2": {"hints": -7}}'):
         (folder / ".progress.json").write_text(text, encoding="utf-8")
         assert run(capsys, "exercise", "hint", "01.2", "--folder", folder)[1].startswith("1. ")
@@ -300,7 +300,7 @@ def test_progress_that_cannot_be_read_is_none(folder, capsys):
         assert check(capsys, folder, "01.2")[0] == 1 and run(capsys, "exercise", "list", "--folder", folder)[0] == 0
 
 
-def test_where_nothing_can_be_written_there_is_feedback_all_the_same(folder, capsys):
+def test_feedback_is_given_even_if_progress_cannot_be_written(folder, capsys):
     (folder / ".progress.json.tmp").mkdir()                 # root may write into a folder without rights
     write(folder, "01.2")
     code, out = check(capsys, folder, "01.2")
