@@ -306,7 +306,7 @@ class Observation:
 
 def observe(exercise, target, case):
     """Runs a trusted function or class on copies of the case's arguments. Returns an Observation."""
-    inputs, calls = copied((case.inputs, case.calls))
+    inputs, calls = copy_arrays((case.inputs, case.calls))
     try:
         with np.errstate(all="ignore"):
             outputs = produce(target, inputs, calls, exercise.paths)
@@ -316,10 +316,10 @@ def observe(exercise, target, case):
     return Observation(tuple(map(np.asarray, outputs)), "", changed(case.arrays(), arrays_after))
 
 
-def copied(value):
+def copy_arrays(value):
     """Copies each array in nested tuples and lists separately, as the worker process does when it reads them."""
     if isinstance(value, (tuple, list)):
-        return type(value)(map(copied, value))
+        return type(value)(map(copy_arrays, value))
     return value.copy() if isinstance(value, np.ndarray) else value
 
 

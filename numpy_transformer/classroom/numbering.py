@@ -2,9 +2,9 @@
 
 import re
 
-# The numbers that exercises had before they were numbered by lesson. For one release, they and the old file names are
-# still understood. The cases of these exercises are still drawn with the former number, so that each seed gives the same
-# cases as before.
+# The numbers that exercises had before they were numbered by lesson. For one release, these numbers and the old file
+# names are still understood. The cases of these exercises are still drawn with the former number, so that each seed
+# gives the same cases as before.
 FORMER = {
     "01": "01.1", "02": "01.2", "03": "01.3", "04": "01.4", "05": "02.1", "06": "02.2", "07": "02.3",
     "08": "03.1", "09": "03.2", "10": "04.1", "11": "05.1", "12": "05.2", "13": "06.1", "14": "06.2",

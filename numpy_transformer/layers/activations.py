@@ -39,8 +39,8 @@ class SmoothActivation(Module):
 
     def forward(self, x):
         check_array(self, x)
-        y, slope = in_blocks(self.value_and_slope, x)
-        self.remember(slope)
+        y, *slope = in_blocks(self.value_and_slope, x)
+        self.remember(*slope)
         return y
 
     def backward(self, dy):
@@ -48,7 +48,7 @@ class SmoothActivation(Module):
         return dy * slope
 
     def value_and_slope(self, x):
-        """Returns f(x) and f'(x)."""
+        """Returns (f(x), f'(x)), or only (f(x),) where backward will not be called."""
         raise NotImplementedError
 
 
@@ -74,16 +74,23 @@ class GELU(SmoothActivation):
 
     def value_and_slope(self, x):
         if self.approximate == "tanh":
-            c = math.sqrt(2 / math.pi)
-            square = x * x
-            phi = (np.tanh(x * (square * (c * self.CUBIC) + c)) + 1) / 2
-            y = x * phi
-            slope = phi + y * (square * (6 * c * self.CUBIC) + 2 * c) * (1 - phi)
-        else:
-            erf, exp = erf_and_exp(x * math.sqrt(0.5))
-            phi = (1 + erf) / 2
-            y = x * phi
-            slope = phi + x * (exp / math.sqrt(2 * math.pi))
+            return self.tanh_value_and_slope(x)
+        erf, exp = erf_and_exp(x * math.sqrt(0.5))
+        phi = (1 + erf) / 2
+        y = x * phi
+        if not self.remembering:
+            return (y,)
+        slope = phi + x * (exp / math.sqrt(2 * math.pi))
+        return y, slope
+
+    def tanh_value_and_slope(self, x):
+        c = math.sqrt(2 / math.pi)
+        square = x * x
+        phi = (1 + np.tanh(x * (c + (c * self.CUBIC) * square))) / 2
+        y = x * phi
+        if not self.remembering:
+            return (y,)
+        slope = phi + y * (2 * c + (6 * c * self.CUBIC) * square) * (1 - phi)
         return y, slope
 
 
@@ -98,5 +105,7 @@ class SiLU(SmoothActivation):
     def value_and_slope(self, x):
         sigma = (1 + np.tanh(x / 2)) / 2        # the same function, in a form that cannot overflow
         y = x * sigma
+        if not self.remembering:
+            return (y,)
         slope = sigma + y * (1 - sigma)
         return y, slope

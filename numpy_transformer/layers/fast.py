@@ -4,6 +4,8 @@ Plain sums in place of all functions below make a training step slower: see `num
 configurations.
 """
 
+import functools
+
 import numpy as np
 
 BLOCK = 2 ** 17                                             # entries
@@ -19,18 +21,18 @@ def rows(x):
 def sum_over_rows(x):
     """(..., n) -> (n,): the sum over all axes but the last."""
     x = rows(x)
-    return _vector(len(x), 1, x) @ x
+    return _constant(len(x), 1, x.dtype) @ x
 
 
 def sum_over_features(x):
     """(..., n) -> (..., 1): the sum over the last axis."""
-    return x @ _vector(x.shape[-1], 1, x)[:, None]
+    return x @ _constant(x.shape[-1], 1, x.dtype)[:, None]
 
 
 def mean_over_features(x):
     """(..., n) -> (..., 1): the mean over the last axis."""
     n = x.shape[-1]
-    return x @ _vector(n, 1 / n, x)[:, None]
+    return x @ _constant(n, 1 / n, x.dtype)[:, None]
 
 
 def sum_of_products(x, y):
@@ -72,12 +74,12 @@ def exp_and_sum(x):
 
 def in_blocks(function, x):
     """function(x), a tuple of arrays like x, computed in blocks so small that temporary arrays stay in the cache."""
-    flat = x.reshape(-1)
     if x.size <= BLOCK:
-        return tuple(y.reshape(x.shape) for y in function(flat))
-    blocks = [slice(start, start + BLOCK) for start in range(0, x.size, BLOCK)]
+        return function(x)
+    flat = x.reshape(-1)
     results = None
-    for block in blocks:
+    for start in range(0, x.size, BLOCK):
+        block = slice(start, start + BLOCK)
         parts = function(flat[block])
         if results is None:
             results = tuple(np.empty(x.shape, part.dtype) for part in parts)
@@ -92,6 +94,8 @@ def matmul_like(a, b, like):
     return np.matmul(a, b, out=out)
 
 
-def _vector(n, value, x):
-    """n times the value, in a dtype that fits x."""
-    return np.full(n, value, np.result_type(x.dtype, np.float32))
+@functools.lru_cache
+def _constant(n, value, dtype):
+    array = np.full(n, value, np.result_type(dtype, np.float32))
+    array.flags.writeable = False               # it is cached and shared, so it must not be written to
+    return array

@@ -25,11 +25,11 @@ def class_report(exercises, mistakes):
         before = [a + b for a, b in zip(before, counts)]
     left.set(title="Students by exercise", xlabel="students")
     figure.legend(loc="outside lower left", ncols=7, fontsize="small")
-    labels = [f"{entry['exercise'].split('_')[0]}  {entry['mistake']}" for entry in mistakes]
+    labels = [f"{number(entry['exercise'])}  {entry['mistake']}" for entry in mistakes]
     bars = right.barh(range(len(mistakes)), [entry["count"] for entry in mistakes], color=COLOURS["fail"])
     right.bar_label(bars, padding=3, fontsize="small")
     right.set_yticks(range(len(mistakes)), labels)
-    right.set(title="Named mistakes, the most frequent first" if mistakes else "No mistake that the catalogue names",
+    right.set(title="Known mistakes, most frequent first" if mistakes else "No known mistakes",
               xlabel="students")
     for axes in (left, right):
         axes.margins(y=0.01)
@@ -40,3 +40,9 @@ def class_report(exercises, mistakes):
     if not mistakes:
         right.set_axis_off()
     return figure
+
+
+def number(name):
+    """Returns the number of an exercise, such as 05.2, from its name, such as "ex05_2_attention_backward"."""
+    lesson, place = name.removeprefix("ex").split("_")[:2]
+    return f"{lesson}.{place}"

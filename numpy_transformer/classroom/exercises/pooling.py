@@ -317,11 +317,11 @@ EXERCISES = [
                "The padding's vectors become 0, which is right for the sum. They are counted all the same.",
                "One padded token is enough, if the real ones of its text do not sum to 0."),
         mistakes=(
-            Mistake("FND-78a", {"[True, True, False]": "[True, True, True]"},
+            Mistake("FND-11.6a", {"[True, True, False]": "[True, True, True]"},
                     "Nothing is padding: then T is the number of real tokens."),
-            Mistake("FND-78b", {"np.random.default_rng(0).standard_normal((2, 3, 4))": "np.zeros((2, 3, 4))"},
+            Mistake("FND-11.6b", {"np.random.default_rng(0).standard_normal((2, 3, 4))": "np.zeros((2, 3, 4))"},
                     "x is 0: a sum of 0 may be divided by anything."),
-            Mistake("FND-78c", {"np.random.default_rng(0).standard_normal((2, 3, 4))":
+            Mistake("FND-11.6c", {"np.random.default_rng(0).standard_normal((2, 3, 4))":
                                 "np.array([[[1.0], [2.0], [3.0]], [[1.0], [-1.0], [3.0]]])"},
                     "The real tokens of the padded text sum to 0, which may be divided by anything."),
         )),
