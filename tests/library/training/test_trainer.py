@@ -424,4 +424,5 @@ def test_what_is_printed_of_a_run_says_what_it_is(tmp_path):
     assert repr(trainer) == "Trainer(Linear, CrossEntropyLoss, AdamW, steps=1)"
     assert repr(optimizer) == "AdamW(lr=0.002, 9 parameters, step 1)"
     assert repr(trainer.schedule) == "ConstantSchedule(step 1, lr=0.002)"
-    assert repr(nt.Checkpoint("run.npz", every=5, keep=2)) == "Checkpoint('run.npz', every=5, keep=2)"
+    path = tmp_path / "run.npz"
+    assert repr(nt.Checkpoint(path, every=5, keep=2)) == f"Checkpoint({str(path)!r}, every=5, keep=2)"
