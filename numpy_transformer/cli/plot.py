@@ -171,7 +171,7 @@ class Reading:
             raise ValueError(f"the model in {self.run.path!r} has no {part.replace('_', '-')} weights in "
                              f"{'an' if side == 'encoder' else 'a'} {side}; name another run or another --side")
         if layer not in (None, *found):
-            raise ValueError(f"--layer {layer}: the {side} has layers 0 to {len(found) - 1}; name one of them")
+            raise ValueError(f"--layer {layer}: the {side} has blocks 0 to {len(found) - 1}; name one of them")
         return found if layer is None else {layer: found[layer]}
 
 
@@ -201,7 +201,7 @@ def draw_cross_attention(views, arguments):
 
 
 def heads(views, calls, queries, keys, title):
-    names = [f"layer {layer}, head {head}" for layer, call in calls.items() for head in range(call.output.shape[1])]
+    names = [f"block {block}, head {head}" for block, call in calls.items() for head in range(call.output.shape[1])]
     weights = np.concatenate([call.output[0] for call in calls.values()])
     return views.attention_heads(weights, queries, keys, title, names)
 
@@ -213,7 +213,7 @@ def draw_backward(views, arguments):
     layer = max(calls)
     tokens = reading.keys if side == "encoder" else reading.queries
     of = "; the loss is that of its own answer" if reading.encoder else ""
-    return views.attention_backward(calls[layer], tokens, tokens, f"Layer {layer} of the {side}{of}")
+    return views.attention_backward(calls[layer], tokens, tokens, f"Block {layer} of the {side}{of}")
 
 
 def draw_gradients(views, arguments):

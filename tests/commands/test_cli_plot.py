@@ -75,9 +75,9 @@ def test_what_is_drawn_is_what_the_model_attends_to(runs, tmp_path, capsys, monk
 
 
 @pytest.mark.parametrize("picture, more, queries, keys, head", [
-    ("attention", ["--side", "encoder"], "^3␣March␣1999$", "^3␣March␣1999$", "layer 0, head 0"),
-    ("attention", ["--target", "1999", "--layer", "1"], "^1999", "^1999", "layer 1, head 0"),
-    ("cross-attention", ["--target", "1999"], "1999$", "^3␣March␣1999$", "layer 0, head 0")])
+    ("attention", ["--side", "encoder"], "^3␣March␣1999$", "^3␣March␣1999$", "block 0, head 0"),
+    ("attention", ["--target", "1999", "--layer", "1"], "^1999", "^1999", "block 1, head 0"),
+    ("cross-attention", ["--target", "1999"], "1999$", "^3␣March␣1999$", "block 0, head 0")])
 def test_the_axes_have_the_tokens_of_their_side(picture, more, queries, keys, head, runs, tmp_path, capsys,
                                                 monkeypatch):
     seen = {}
@@ -88,13 +88,13 @@ def test_the_axes_have_the_tokens_of_their_side(picture, more, queries, keys, he
     assert seen["weights"].shape[1:] == (len(queries), len(keys))
 
 
-def test_the_way_back_is_that_of_the_last_layer_without_dropout(runs, tmp_path, capsys, monkeypatch):
+def test_the_backward_picture_is_that_of_the_last_block_without_dropout(runs, tmp_path, capsys, monkeypatch):
     seen = []
     monkeypatch.setattr("numpy_transformer.views.attention_backward", lambda *all: seen.append(all) or plot_nothing())
     for more in ([], ["--layer", "0"]):
         run(capsys, "plot", "backward", "--run", runs / "lm.npz", *LM, *more, "--out", tmp_path / "x.png")
     assert [(call.name, title) for call, _, _, title in seen] == [
-        (f"decoder.blocks.{n}.attention.attention.softmax", f"Layer {n} of the decoder") for n in (1, 0)]
+        (f"decoder.blocks.{n}.attention.attention.softmax", f"Block {n} of the decoder") for n in (1, 0)]
     model = plot.Reading(argparse.Namespace(file=runs / "lm.npz", text=LM[1], target=None)).model
     assert model.remembering and not any(part.training for _, part in model.named_modules())
 
@@ -146,7 +146,7 @@ def test_a_text_that_is_too_long_is_cut_and_said(runs, tmp_path, capsys, monkeyp
 
 @pytest.mark.parametrize("arguments, message", [
     (["pe", "--out", "x.jpg"], "'x.jpg' is not a picture that can be written; name a file that ends in .png, .svg, .pdf"),
-    (["pe", "--out", "."], "no picture"), (["pe", "--width", "0"], "'0' is not a whole number of at least 1"),
+    (["pe", "--out", "."], "is not a picture"), (["pe", "--width", "0"], "'0' is not a whole number of at least 1"),
     (["mask", "--length", "5000"], "'5000' is not a whole number of at least 2 and at most 1,000"),
     (["xray", "--text", "a"], "name one with --run RUN.npz"),
     (["architecture", "--run", "LM", "--model", "decoder"], "--run and --model name two models"),
@@ -156,7 +156,7 @@ def test_a_text_that_is_too_long_is_cut_and_said(runs, tmp_path, capsys, monkeyp
     (["schedule", "--steps", "9"], "--warmup 4000 leaves nothing of --steps 9"),
     (["attention", "--text", "a"], "required: --run"), (["attention", "--run", "LM"], "required: --text"),
     (["attention", "--run", "none.npz", "--text", "a"], "cannot read 'none.npz'"),
-    (["attention", "--run", "LM", "--text", "a", "--layer", "2"], "--layer 2: the decoder has layers 0 to 1"),
+    (["attention", "--run", "LM", "--text", "a", "--layer", "2"], "--layer 2: the decoder has blocks 0 to 1"),
     (["attention", "--run", "LM", "--text", "a", "--side", "encoder"], "no attention weights in an encoder"),
     (["attention", "--run", "LM", "--text", ""], "empty"),
     (["attention", "--run", "LM", "--text", "a", "--target", "b"], "has no target"),
