@@ -132,7 +132,7 @@ def summary_lines(summary, width=100):
         if entry["say"]:
             yield from wrapped(entry["say"], "        ", "")
     if summary["clusters"]:
-        yield from ("", "Wrong answers that several students share and no known mistake explains:")
+        yield from ("", "Other wrong answers that several students share:")
     for cluster in summary["clusters"][:10]:
         count = len(cluster["students"])
         yield from wrapped(f"{count:>3} x {cluster['exercise']} ({shortened(cluster['students'], 8)}): "
@@ -147,7 +147,7 @@ def counts_table(exercises, width):
     """Yields a table of how often each status occurs, with shortened names of exercises where it would be too wide."""
     statuses = [status for status in STATUS if any(counts[status] for counts in exercises.values())]
     columns = "".join(f"  {status}" for status in statuses)
-    room = max(16, width - len(columns))
+    room = max(len("exercise"), width - len(columns))
     names = {name: name if len(name) <= room else name[:room - 1] + "…" for name in exercises}
     first = max(map(len, ["exercise", *names.values()]))
     yield f"{'exercise':<{first}}{columns}"

@@ -88,7 +88,7 @@ def test_the_axes_have_the_tokens_of_their_side(picture, more, queries, keys, he
     assert seen["weights"].shape[1:] == (len(queries), len(keys))
 
 
-def test_the_way_back_is_that_of_the_last_layer_without_dropout(runs, tmp_path, capsys, monkeypatch):
+def test_the_backward_picture_is_that_of_the_last_block_without_dropout(runs, tmp_path, capsys, monkeypatch):
     seen = []
     monkeypatch.setattr("numpy_transformer.views.attention_backward", lambda *all: seen.append(all) or plot_nothing())
     for more in ([], ["--layer", "0"]):

@@ -81,7 +81,7 @@ def test_the_solution_passes_and_keeps_to_its_lines(exercise):
 
 
 @every_exercise
-def test_what_is_as_right_passes(exercise):
+def test_alternative_solutions_pass(exercise):
     for name, edits in exercise.alternatives.items():
         verdict = judge(answer_key(exercise), play(answer_key(exercise), exercise.edited(edits)))
         assert verdict.status == "pass", (name, verdict.stage, verdict.note)

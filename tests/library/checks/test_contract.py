@@ -46,7 +46,7 @@ def test_check(sample, name):
 
 
 @every_component
-def test_no_component_escapes_the_law(sample):
+def test_every_component_has_the_checks_of_the_contract(sample):
     names = set(applying(sample))
     assert EVERYWHERE <= names
     assert ({"gradients accumulate", "state dict round trip"} <= names) == bool(sample.make()[0].parameters())

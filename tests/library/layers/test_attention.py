@@ -77,7 +77,7 @@ def test_the_weights_are_those_before_dropout():
     np.testing.assert_allclose(attention.weights, by_loops(q, k, v, mask)[1], atol=1e-12)
 
 
-def test_the_weights_are_to_be_looked_at():
+def test_the_weights_are_read_only():
     q, k, v, mask = draw()
     attention = nt.ScaledDotProductAttention()
     attention(q, k, v, mask)
@@ -85,7 +85,7 @@ def test_the_weights_are_to_be_looked_at():
         attention.weights[...] = 0
 
 
-def test_what_a_hidden_key_holds_does_not_matter():
+def test_the_values_of_a_hidden_key_do_not_matter():
     q, k, v, mask = draw()
     mask[:, :, :, 4] = False
     attention = nt.ScaledDotProductAttention()

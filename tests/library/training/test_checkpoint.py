@@ -55,7 +55,7 @@ def assert_same(a, b):
 
 @pytest.mark.parametrize("optimizer, schedule", [("AdamW", "cosine"), ("Adam", "noam"), ("SGD", "constant"),
                                                  ("SGD", None)])
-def test_a_resumed_run_ends_bit_for_bit_like_one_that_was_never_disturbed(tmp_path, optimizer, schedule):
+def test_a_resumed_run_ends_bit_for_bit_like_an_uninterrupted_one(tmp_path, optimizer, schedule):
     options = {"validation": [batch(1000), batch(1001)], "every": 4, "patience": 9}
     whole = trainer(optimizer, schedule)
     whole.fit(batch, 12, **options)
@@ -102,7 +102,7 @@ def test_a_resumed_run_goes_on_with_the_patience_that_is_left(tmp_path):
         np.testing.assert_array_equal(array, best[name])
 
 
-def test_the_file_is_plain(tmp_path):
+def test_a_checkpoint_is_a_plain_npz_file(tmp_path):
     """Names, no pickle, meta as JSON, a tied parameter once; loading it by hand gives the same model."""
     run = trainer()
     run.fit(batch, 2, checkpoint=nt.Checkpoint(tmp_path / "run.npz", meta={"tokenizer": "ünï", "model": {"d": 12}}))
@@ -157,7 +157,7 @@ def test_only_the_latest_saves_stay_and_their_mean_is_the_mean(tmp_path):
         nt.average_checkpoints([*checkpoint.kept(), tmp_path / "other.npz"])
 
 
-def test_saves_that_stay_are_those_of_an_undisturbed_run(tmp_path):
+def test_kept_saves_equal_those_of_an_uninterrupted_run(tmp_path):
     """Neither Ctrl-C between two saves, nor another run of that name, nor a name that is a link changes them."""
     (tmp_path / "link.npz").symlink_to(tmp_path / "real.npz")
     trainer().fit(batch, 9, checkpoint=nt.Checkpoint(tmp_path / "link.npz", every=3, keep=9))
@@ -215,7 +215,7 @@ def two_generators(kind=np.random.PCG64):
     return run
 
 
-def test_every_generator_and_a_rate_set_by_hand_come_back(tmp_path):
+def test_every_generator_and_a_learning_rate_set_by_hand_are_restored(tmp_path):
     run = two_generators()
     run.optimizer.lr = 0.025
     run.fit(batch, 2, checkpoint=tmp_path / "run.npz")
@@ -354,7 +354,7 @@ def test_a_path_that_cannot_be_written_is_found_at_once(tmp_path, where):
         trainer().fit(lambda n: pytest.fail("it trained"), 3, checkpoint=tmp_path / where)
 
 
-def test_looking_whether_a_path_can_be_written_leaves_what_is_there(tmp_path):
+def test_checking_that_a_path_is_writable_changes_no_file(tmp_path):
     (tmp_path / "run.npz").write_text("precious")
     check_writable(tmp_path / "run.npz")
     check_writable(tmp_path / "new.npz")
@@ -394,7 +394,7 @@ TINY = ["--d-model", "8", "--num-heads", "2", "--num-layers", "1", "--d-ff", "8"
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.slow)])
-def test_a_run_that_is_killed_again_and_again_ends_bit_for_bit_like_an_undisturbed_one(tmp_path, kills):
+def test_a_run_that_is_killed_and_resumed_ends_bit_for_bit_like_an_uninterrupted_one(tmp_path, kills):
     """kill -9 at random moments, between and inside saves, then --resume."""
     (tmp_path / "text.txt").write_text("the quick brown fox jumps over the lazy dog. " * 40)
     command = [sys.executable, "-m", "numpy_transformer", "train", "lm", "--text", str(tmp_path / "text.txt"), *TINY,

@@ -470,7 +470,7 @@ def test_an_error_is_raised_after_the_other_workers_have_finished():
     assert finished == [1, 1]
 
 
-def test_nothing_is_remembered_of_parts_that_failed_or_were_ignored():
+def test_no_saved_values_remain_of_parts_that_failed_or_were_ignored():
     run = make(language_model(), 3)
 
     def left():

@@ -264,7 +264,7 @@ def test_a_validation_function_may_leave_the_model_in_eval():
     assert run.steps == 3 and run.model.training
 
 
-def test_what_else_a_validation_measures_is_kept_said_and_saved(tmp_path, capsys):
+def test_other_values_that_a_validation_measures_are_kept_printed_and_saved(tmp_path, capsys):
     """Early stopping minds the loss alone; the others are columns of the history, also in the file."""
     measured = iter([(0.9, 1), (0.5, 3), (0.7, 9), (0.8, 5)])
 
@@ -298,7 +298,7 @@ def test_batches_whose_targets_are_all_ignored_weigh_nothing():
             trainer().step(order)
 
 
-def test_nobody_reads_the_lines_and_the_work_goes_on(monkeypatch):
+def test_training_continues_when_nothing_reads_its_progress(monkeypatch):
     class Closed:
         def write(self, text):
             raise BrokenPipeError
@@ -312,7 +312,7 @@ def test_nobody_reads_the_lines_and_the_work_goes_on(monkeypatch):
     assert run.steps == 4
 
 
-def test_the_best_weights_come_back_at_the_end_too():
+def test_the_best_weights_are_restored_at_the_end_too():
     losses, run, kept = iter([3.0, 1.0, 2.0]), trainer(), {}
 
     def validation():
@@ -409,7 +409,7 @@ def test_what_cannot_be_fitted_is_refused(call, match):
         call()
 
 
-def test_a_loss_that_falls_is_what_all_this_is_for():
+def test_training_lowers_the_loss():
     run = trainer(lr=0.3, clip=1.0)
     listed = [batch(n) for n in range(2)]
     history = run.fit(listed, epochs=60)

@@ -145,7 +145,7 @@ def test_fit_learns_a_pattern_and_keeps_rows(capsys):
     assert "step    25" in output.out and "train: 6/60" in output.err and "\x1b" not in output.err + output.out
 
 
-def test_a_step_is_the_five_lines():
+def test_a_trainer_step_equals_the_five_lines_of_a_training_step():
     """Against a loop written out: zeroed gradients, a clip that bites, the schedule before the optimizer."""
     model, batches = model_and_batches(dropout=0.0)
     optimizer = nt.SGD(model.parameters(), 1.0, momentum=0.5)
