@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ..data import PAD, Pairs, frame, limit_length, read_pairs, read_text
-from ..data.text import side_by_side
+from ..data.text import consecutive_windows
 from ..decoding.bleu import corpus_bleu, exact_match, tokenize
 from ..layers import CrossEntropyLoss
 from ..tasks import TASKS
@@ -73,7 +73,7 @@ def evaluate_language_model(run, path):
     tokens = run.tokenizers[0]
     if path:
         text = read_text(path)
-        windows = side_by_side(tokens.encode(text), run.settings["context"])
+        windows = consecutive_windows(tokens.encode(text), run.settings["context"])
         what = f"{path!r}"
     else:
         windows = training_task(run).validation

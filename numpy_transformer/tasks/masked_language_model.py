@@ -36,7 +36,7 @@ class MaskedLanguageModelTask(EncoderTask):
         self.settings = s = settings
         text = "\n".join(map(read_text, s["data"])) if s["data"] else builtin_text()
         self.set_reader(tokenizers, [text[:len(text) * 9 // 10]])
-        ids = self.reader.tokens.encode(self.reader.normal(text))
+        ids = self.reader.tokens.encode(self.reader.normalize(text))
         self.windows = MaskedWindows(ids, s["max_len"], s["batch_size"], s["seed"], self.reader.vocab_size, s["masked"])
         self.batches = self.windows.batch
         self.validation = mask_text(self.reader, self.windows.held_out, s["seed"])
@@ -62,7 +62,7 @@ class MaskedLanguageModelTask(EncoderTask):
     def evaluate_files(run, data):
         """Lines on other texts."""
         text = "\n".join(map(read_text, data))
-        ids = run.reader.tokens.encode(run.reader.normal(text))
+        ids = run.reader.tokens.encode(run.reader.normalize(text))
         yield from describe_accuracy(run.model, mask_text(run.reader, ids, run.settings["seed"]))
 
 
