@@ -17,7 +17,7 @@ from typing import Callable
 
 import numpy as np
 
-from .numbering import CURRENT, stream
+from .numbering import FORMER, stream
 from .worker import Function, instances, produce
 
 IMPORTS = "import math\n\nimport numpy as np\n"
@@ -116,8 +116,10 @@ class Exercise:
 
     @property
     def former_file(self):
-        """The name of the file before exercises were numbered by lesson; kept for one release."""
-        return f"ex{CURRENT.get(self.number, 'none')}{self.file[6:]}"
+        """The name of the file before exercises were numbered by lesson (kept for one release)."""
+        if self.number not in FORMER:
+            return self.file
+        return self.file.replace(self.number.replace(".", "_"), FORMER[self.number], 1)
 
     @property
     def lesson(self):

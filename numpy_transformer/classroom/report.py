@@ -132,7 +132,7 @@ def summary_lines(summary, width=100):
         if entry["say"]:
             yield from wrapped(entry["say"], "        ", "")
     if summary["clusters"]:
-        yield from ("", "Wrong answers that several students share and no known mistake explains:")
+        yield from ("", "Other wrong answers that several students share:")
     for cluster in summary["clusters"][:10]:
         count = len(cluster["students"])
         yield from wrapped(f"{count:>3} x {cluster['exercise']} ({shortened(cluster['students'], 8)}): "

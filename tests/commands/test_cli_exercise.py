@@ -12,7 +12,7 @@ from helpers.commands import refused, run
 
 from numpy_transformer.classroom.exercises import choose, exercises
 from numpy_transformer.classroom.feedback import differences
-from numpy_transformer.classroom.numbering import FORMER
+from numpy_transformer.classroom.numbering import CURRENT
 
 BACKWARD = "ex01_2_softmax_backward.py"
 
@@ -116,8 +116,9 @@ def test_former_numbers_still_find_their_exercise(text, name):
 
 
 def test_each_exercise_has_at_most_one_former_number():
-    assert sorted(FORMER) == [f"{i:02}" for i in range(1, 82)] and sorted(FORMER.values()) == sorted(set(FORMER.values()))
-    assert set(FORMER.values()) <= set(exercises())
+    assert sorted(CURRENT) == [f"{i:02}" for i in range(1, 82)] and sorted(CURRENT.values()) == sorted(set(CURRENT.values()))
+    assert set(CURRENT.values()) <= set(exercises())
+    assert choose("05.2").former_file == "ex12_attention_backward.py"
 
 
 def test_the_number_of_a_lesson_means_all_of_its_exercises(tmp_path, capsys):
