@@ -24,7 +24,7 @@ OPTIONS = {"lm": ({"text"}, "--text FILE"),                         # kind: its 
 
 
 def add(commands):
-    parser = add_command(commands, "evaluate", run_evaluate, help="measure a trained model on text that it was not trained on",
+    parser = add_command(commands, "evaluate", run_evaluate, help="measure a trained model on held-out or new text",
                          description="Print loss and perplexity; for an encoder-decoder also exact match and BLEU; for a "
                                      "classifier the confusion matrix, for a tagger the scores of each type of entity, "
                                      "for a masked language model its accuracy. Without files, the held-out data of the "

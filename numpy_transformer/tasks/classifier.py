@@ -21,7 +21,7 @@ MOST_CLASSES = 20                               # in a confusion matrix
 
 
 class ClassifierTask(EncoderTask):
-    """Trains a SequenceClassifier on labeled texts, beside a bag of words as its baseline."""
+    """Trains a SequenceClassifier on labeled texts, with a bag of words as the baseline."""
 
     name, title, model_class = "classifier", "a classifier of texts", SequenceClassifier
     data_settings = [

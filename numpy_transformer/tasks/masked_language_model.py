@@ -14,7 +14,7 @@ from .settings import make_training_settings, paths, rate
 from .task import sha256
 
 GENERATED = "the Python language reference"
-DRAWS = 5                                       # times that the held-out text is masked anew for the results
+DRAWS = 5                                       # number of random maskings of the held-out text for the results
 SHARE = 0.15                                    # of the tokens are predicted, as in BERT
 
 
@@ -86,7 +86,7 @@ def describe_accuracy(model, batches, bigrams=None):
 
 
 def bigram_guess(bigrams, both):
-    """A baseline: the likeliest word by its neighbors at [MASK], and the word that is shown elsewhere."""
+    """A baseline: the most likely word given its neighbors at [MASK], and the word that is shown elsewhere."""
     def guess(ids, mask, segments, positions):
         shown = np.take_along_axis(ids, positions, 1)
         return np.where(shown == MASK, bigrams.guess(ids, positions, both), shown)
