@@ -117,10 +117,12 @@ EXERCISES = [
                     "You apply a causal mask. The source is complete before the first target token is generated, so "
                     "all of it is visible. The first target token may need the last token of the source."),
             Mistake("XAT-6", {"x @ w_q": "memory @ w_q"},
-                    "You compute the queries from memory, so x has no effect at all. They must come from the decoder's tokens."),
+                    "You compute the queries from memory, so x has no effect at all. They must come from the decoder's "
+                    "tokens."),
             Mistake("XAT-7", {"memory @ w_k": "memory @ w_v", "memory @ w_v": "memory @ w_k"},
                     "You have exchanged the matrices of the keys and the values."),
-            Mistake("ATF-1", {SCALE: ""}, "You do not divide the scores by sqrt(D), so their variance grows with D."),
+            Mistake("ATF-1", {SCALE: ""},
+                    "You do not divide the scores by sqrt(D), so their variance grows with D."),
             Mistake("ATF-2b", {SCALE: " / q.shape[-1]"},
                     "You divide the scores by D instead of its square root. They become too small, and the weights too "
                     "uniform."),

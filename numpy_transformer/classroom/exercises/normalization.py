@@ -115,7 +115,13 @@ MEAN_OF_G, COUPLING = " - g.mean(-1, keepdims=True)", " - x_hat * (g * x_hat).me
 
 
 def in_dx(names, gamma, std, word):
-    """Returns the mistakes in dx that both norms share, under these names; gamma and std are written as in the solution."""
+    """Returns the mistakes in dx that both norms share.
+
+    Parameters:
+        names : names of the mistakes, in this order
+        gamma, std : how the solution writes gamma and the divisor
+        word : what the divisor is called, such as "standard deviation"
+    """
     whole, term = "True)) / " + std, f"The term of the {word} in your dx"
     explained = (
         ({COUPLING: ""},
