@@ -260,7 +260,8 @@ product = nt.SwiGLU(2, 2).astype(np.float64).eval()
 product.gate.weight.data = [[1.0, -1], [0, 0]]
 product.up.weight.data = [[0.0, 0], [1, -1]]
 product.down.weight.data = [[1.0, 0], [1, 0]]
-a, b = pairs = rng.standard_normal((2, 50))
+pairs = rng.standard_normal((2, 50))
+a, b = pairs
 claim("two ReLU units compute |a - b|", relative_error(crease(pairs.T)[:, 0], np.abs(a - b)) < 1e-14)
 claim("two SwiGLU units compute a b", relative_error(product(pairs.T)[:, 0], a * b) < 1e-14)
 FUNCTIONS = {"a b": lambda p: p[:, 0] * p[:, 1], "|a - b|": lambda p: np.abs(p[:, 0] - p[:, 1])}

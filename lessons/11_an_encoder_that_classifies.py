@@ -519,12 +519,13 @@ picture.axes[0].legend()
 figure("words", picture)
 
 # %% [markdown]
-# The four texts contain the same two clauses, and the first two even exactly the same words. A bar as long as z means that
-# without this word the logit would be 0. A bar twice as long means that the answer would be reversed. The things have
-# no bars, since it does not matter which thing is good. Not all words of a clause have to matter either: one clause
-# determines what the other one must mean. For this model the good words hardly matter, because a model that finds the
-# bad words and "not" can do without them. Other seeds lead to other solutions: of four models, one uses the good words
-# instead, and one uses both.
+# The four texts contain the same two clauses, and the first two even exactly the same words. A bar as long as z means
+# that without this word the logit would be 0. A bar twice as long means that the answer would be reversed.
+#
+# The things have no bars, since it does not matter which thing is good. Not all words of a clause have to matter
+# either: one clause determines what the other one must mean. For this model the good words hardly matter, because a
+# model that finds the bad words and "not" can do without them. Other seeds lead to other solutions: of four models, one
+# uses the good words instead, and one uses both.
 #
 # Gradient times input is small nearly everywhere, and often has the wrong sign. This is no error of backward. Where the
 # model is confident, z is flat: a small change has little effect, although a large change reverses the answer. A
@@ -607,8 +608,8 @@ figure("initial_weights", picture)
 # In one step Adam changes an entry by about the learning rate, however small its gradient is. So in 300 steps the row
 # of a word changes by about the same amount with every initialization. The entries drawn by "xavier" have a standard
 # deviation of 0.18. Compared with them the change is small: the rows still differ mainly by their random initial
-# values, which are noise to the layers above. The entries drawn by "keras" have a standard deviation of 0.03, so there a
-# similar change is large: about two thirds of the initial norm of a row, compared with one sixth for "xavier". "gpt2"
+# values, which are noise to the layers above. The entries drawn by "keras" have a standard deviation of 0.03, so there
+# a similar change is large: about two thirds of the initial norm of a row, compared with one sixth for "xavier". "gpt2"
 # and "bert" start with matrices so small that the logits hardly depend on the text. Their loss stays near log 2 until
 # the matrices have grown.
 #

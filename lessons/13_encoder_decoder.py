@@ -261,8 +261,8 @@ def share_right(targets):
 task = data.GENERATED_PAIRS["reverse"](13)
 training_pairs = [pair for pair in task.training if len(pair[0]) <= 8]
 test_pairs = [pair for pair in task.test if len(pair[0]) <= 8][:200]
-tokenizers = source_tokenizer, target_tokenizer = task.tokenizers()
-batches = data.Pairs(training_pairs[:20000], *tokenizers, batch_size=64, seed=13, pool=4)
+source_tokenizer, target_tokenizer = task.tokenizers()
+batches = data.Pairs(training_pairs[:20000], source_tokenizer, target_tokenizer, batch_size=64, seed=13, pool=4)
 source = data.pad([data.frame(source_tokenizer, word) for word, _ in test_pairs])
 V = target_tokenizer.vocab_size + 3         # the letters, PAD, BOS and EOS
 model = nt.make_model(source_tokenizer.vocab_size + 3, V, N=1, d_model=64, d_ff=256, h=4, dropout=0.0, max_len=12,
@@ -340,7 +340,7 @@ for alpha, expected, best in ((0, "EOS", math.log(0.3)), (0.6, "very good EOS", 
 
 # %% The cross-attention weights
 with nt.record(model) as tape:
-    (ids, decoder_input), next_ids = data.Pairs(test_pairs, *tokenizers, 200, 13).batches()[0]
+    (ids, decoder_input), next_ids = data.Pairs(test_pairs, source_tokenizer, target_tokenizer, 200, 13).batches()[0]
     model(ids, decoder_input)
 weights = tape["decoder.blocks.0.cross_attention.attention.softmax"].output.mean(1)         # over the heads
 n = (ids > EOS).sum(1)[:, None]             # the letters of each word

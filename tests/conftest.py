@@ -1,4 +1,7 @@
-"""Fixtures of all test files. One BLAS thread, set before NumPy is imported: small matmuls are slower and noisier on two."""
+"""Fixtures of all test files.
+
+BLAS gets one thread, set before NumPy is imported: small matrix products are slower and noisier on two.
+"""
 
 import contextlib
 import io
@@ -12,7 +15,10 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory):
-    """A folder with small data files and a tiny run of each kind of encoder; KIND.said holds what its training printed."""
+    """A folder with small data files and a tiny run of each kind of encoder.
+
+    KIND.npz is the run, and KIND.said holds what its training printed.
+    """
     from helpers.encoder_runs import BASE, FILES, write_files
 
     from numpy_transformer.cli import main
@@ -39,7 +45,8 @@ def background_lessons(request, tmp_path_factory):
 
     wanted = [item for item in request.session.items if "lesson_run" in getattr(item, "fixturenames", ())]
     runs = BackgroundRuns({
-        item.nodeid: (tmp_path_factory.mktemp("lesson"), item.callspec.params["path"], item.callspec.params.get("planted", ""))
+        item.nodeid: (tmp_path_factory.mktemp("lesson"), item.callspec.params["path"],
+                      item.callspec.params.get("planted", ""))
         for item in wanted})
     yield runs
     runs.close()

@@ -48,7 +48,8 @@ def sequences_of_a_batch_are_independent(module, *inputs):
     """A sequence has the same output and the same input gradients alone and in a batch."""
     module, inputs = prepared(module, inputs)
     module.eval(remember=True)
-    y, size = module(*inputs), len(inputs[0])
+    y = module(*inputs)
+    size = len(inputs[0])
     dy = upstream(y)
     dx = as_tuple(module.backward(dy))
     for n in range(size):

@@ -51,7 +51,8 @@ def output_with_everything_dropped(module, *inputs):
     """A block returns its residual and a sublayer its last bias. A model returns the same logits for any input."""
     module, inputs = prepared(module, inputs)
     for part in (part for _, part in module.named_modules() if isinstance(part, Dropout)):
-        part.p, part.draw = 0.5, np.zeros_like
+        part.p = 0.5
+        part.draw = np.zeros_like
     y = module(*inputs)
     wanted = np.broadcast_to(what_is_left(module, inputs[0], y), y.shape)
     expect_close("output with everything dropped", y, wanted)

@@ -129,9 +129,11 @@ class Checker:
         """Returns the derivative of L along a direction of an array, by central differences."""
         start = array.copy()
         array[...] = start + step * direction
-        high, plus = array.copy(), self.value(self.module, self.inputs)
+        high = array.copy()
+        plus = self.value(self.module, self.inputs)
         array[...] = start - step * direction
-        low, minus = array.copy(), self.value(self.module, self.inputs)
+        low = array.copy()
+        minus = self.value(self.module, self.inputs)
         array[...] = start
         moved = np.sum((high - low) * direction) / np.sum(direction * direction)    # the step after rounding
         return np.sum(self.dy * (plus - minus)) / moved

@@ -69,7 +69,8 @@ def each_row_of_dlogits_sums_to_zero(criterion, *inputs):
 def the_gradient_at_equal_logits_is_uniform_minus_onehot(criterion, logits, targets):
     """Every class has probability 1/V, so dlogits is (1 - smoothing) (1/V - onehot) / count."""
     criterion, (logits, targets) = prepared(criterion, (logits * 0, targets))
-    V, counted = logits.shape[-1], targets != criterion.ignore_id
+    V = logits.shape[-1]
+    counted = targets != criterion.ignore_id
     criterion(logits, targets)
     expect(criterion.count == counted.sum(), f"`count` is {criterion.count}, but {counted.sum()} targets count")
     wanted = (1 - criterion.label_smoothing) * (1 / V - np.eye(V)[targets]) * counted[..., None] / counted.sum()
@@ -123,7 +124,8 @@ def distant_positions_are_accurate_in_float32(module, *inputs):
     module, (x, *_) = prepared(module, inputs, np.float32)
     module.max_len = 5000
     module.build_tables(np.float32)
-    x, formula = x[..., :1, :], rotary if isinstance(module, RotaryEmbedding) else sinusoid
+    x = x[..., :1, :]
+    formula = rotary if isinstance(module, RotaryEmbedding) else sinusoid
     expect_close("output at position 4000", module.eval()(x, 4000), formula(module, x, 4000), 1e-5)
 
 

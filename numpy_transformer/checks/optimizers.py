@@ -120,7 +120,8 @@ def the_learning_rate_rises_linearly_to_its_peak(schedule):
 def the_learning_rate_follows_its_formula_after_the_peak(schedule):
     """Noam: 1 / sqrt(n). Cosine: half a wave down to min_lr, as cos² of a quarter. Constant: no change."""
     warmup = schedule.warmup
-    found, wanted = learning_rates(schedule, 6 * warmup), []
+    found = learning_rates(schedule, 6 * warmup)
+    wanted = []
     for n in range(warmup, len(found) + 1):
         if isinstance(schedule, NoamSchedule):
             wanted.append(schedule.scale / math.sqrt(n))

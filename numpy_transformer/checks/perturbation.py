@@ -13,7 +13,8 @@ WITH_MEMORY = (CrossAttention, DecoderBlock, Encoder, EncoderDecoder)
 
 def dependence(module, inputs, argument):
     """Returns (B, T, S) booleans: whether output t of a sequence depends on token s of this argument, in eval mode."""
-    x, y = inputs[argument], module.eval()(*inputs)
+    x = inputs[argument]
+    y = module.eval()(*inputs)
     depends = np.empty((*y.shape[:2], x.shape[1]), bool)
     for s in range(x.shape[1]):
         other = x.copy()
@@ -38,9 +39,11 @@ def expect_dependence(depends, allowed, required):
 
 def own_tokens(module, *inputs):
     """Returns the index of the input to change, and (B, T, T) booleans: what each token may see of it."""
-    argument, token_mask = 0, np.ones(inputs[0].shape[:2], bool)
+    argument = 0
+    token_mask = np.ones(inputs[0].shape[:2], bool)
     if isinstance(module, EncoderDecoder):
-        argument, token_mask = 1, inputs[1] != module.pad_id
+        argument = 1
+        token_mask = inputs[1] != module.pad_id
     elif isinstance(module, CausalLanguageModel) and len(inputs) > 1:
         token_mask = inputs[1]
     return argument, np.tri(token_mask.shape[1], dtype=bool) & token_mask[:, None, :]
@@ -111,7 +114,8 @@ def more_padding_changes_nothing(module, *inputs):
         padded = module(source, np.hstack([target, padding]))
         expect_close("output with more padding in the target", padded[:, :5], y)
     else:
-        ids, token_mask = inputs[0][:, :5], np.arange(7) > 1
+        ids = inputs[0][:, :5]
+        token_mask = np.arange(7) > 1
         y = module.eval()(ids)
         padded = module(np.hstack([padding, ids]), np.tile(token_mask, (len(ids), 1)))
         expect_close("output after padding", padded[:, 2:], y)
@@ -124,17 +128,21 @@ def cached_equals_uncached(module, *inputs):
     module.eval()
     if isinstance(module, EncoderDecoder):
         source, ids = inputs
-        call, constant, per_token = module.decode, (module.encode(source), source), ()
+        call = module.decode
+        constant = (module.encode(source), source)
+        per_token = ()
     else:
         ids, *per_token = inputs                # its token mask
-        call, constant = module, ()
+        call = module
+        constant = ()
 
     def forward(start, stop, **cache):
         return call(ids[:, start:stop], *constant, *(x[:, start:stop] for x in per_token), **cache)
 
     whole = forward(0, None)
     for sizes in ([1] * ids.shape[1], [2, ids.shape[1] - 2]):
-        cache, stops = KeyValueCache(), np.cumsum(sizes)
+        cache = KeyValueCache()
+        stops = np.cumsum(sizes)
         parts = [forward(stop - size, stop, cache=cache) for size, stop in zip(sizes, stops)]
         expect_close("output with a key-value cache", np.concatenate(parts, 1), whole, 1e-9)
     expect_close("output without a cache, after calls with one", forward(0, 2), whole[:, :2])
@@ -145,7 +153,8 @@ def a_block_follows_its_formula(block, x, *others):
     """x + f(norm(x)) for each sublayer f, or norm(x + f(x)), computed with the block's own parts."""
     block, (x, *others) = prepared(block, (x, *others))
     block.eval()
-    sublayers, norms = [lambda x: block.attention(x, others[-1])], [block.norm1, block.norm2]
+    sublayers = [lambda x: block.attention(x, others[-1])]
+    norms = [block.norm1, block.norm2]
     if getattr(block, "cross_attention", None) is not None:
         memory, mask, memory_mask = (*others, None)[:3]
         sublayers = [lambda x: block.attention(x, mask), lambda x: block.cross_attention(x, memory, memory_mask)]

@@ -50,7 +50,8 @@ def rotated(x, base):
 def one_sequence(module, query, key, value, visible):
     """Computes head by head, each with its own columns of the matrices, without splitting or merging an array."""
     q, k, v = affine(module.query, query), affine(module.key, key), affine(module.value, value)
-    H, group = module.num_heads, module.num_heads // module.num_kv_heads
+    H = module.num_heads
+    group = module.num_heads // module.num_kv_heads
     d = q.shape[-1] // H
     heads = []
     for h in range(H):
@@ -82,7 +83,9 @@ def rotary(module, x, offset=0):
     y = np.empty(x.shape)
     for i, (first, second) in enumerate(pairs):
         for t in range(x.shape[-2]):
-            angle, a, b = (offset + t) * module.base ** (-2 * i / module.d_head), x[..., t, first], x[..., t, second]
+            angle = (offset + t) * module.base ** (-2 * i / module.d_head)
+            a = x[..., t, first]
+            b = x[..., t, second]
             y[..., t, first] = a * math.cos(angle) - b * math.sin(angle)
             y[..., t, second] = a * math.sin(angle) + b * math.cos(angle)
     return y

@@ -156,7 +156,8 @@ def swiglu(module, x):
 
 @reference("sinusoid", SinusoidalPositionalEncoding)
 def sinusoid(module, x, offset=0):
-    y, D = x.astype(np.float64), x.shape[-1]
+    y = x.astype(np.float64)
+    D = x.shape[-1]
     for t in range(x.shape[-2]):
         for i in range(0, D, 2):
             angle = (offset + t) / 10000 ** (i / D)

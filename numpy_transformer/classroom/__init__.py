@@ -1,4 +1,4 @@
-"""What the lessons are made of."""
+"""Functions for the lessons, and the checker and grader of the exercises."""
 
 from . import lesson
 from .helpers import claim, figure, predict, show, slopes

@@ -17,7 +17,7 @@ from typing import Callable
 
 import numpy as np
 
-from .numbering import CURRENT, stream
+from .numbering import FORMER, stream
 from .worker import Function, instances, produce
 
 IMPORTS = "import math\n\nimport numpy as np\n"
@@ -116,8 +116,10 @@ class Exercise:
 
     @property
     def former_file(self):
-        """The name of the file before exercises were numbered by lesson; kept for one release."""
-        return f"ex{CURRENT.get(self.number, 'none')}{self.file[6:]}"
+        """The name of the file before exercises were numbered by lesson (kept for one release)."""
+        if self.number not in FORMER:
+            return self.file
+        return self.file.replace(self.number.replace(".", "_"), FORMER[self.number], 1)
 
     @property
     def lesson(self):
@@ -306,7 +308,7 @@ class Observation:
 
 def observe(exercise, target, case):
     """Runs a trusted function or class on copies of the case's arguments. Returns an Observation."""
-    inputs, calls = copied((case.inputs, case.calls))
+    inputs, calls = copy_arrays((case.inputs, case.calls))
     try:
         with np.errstate(all="ignore"):
             outputs = produce(target, inputs, calls, exercise.paths)
@@ -316,10 +318,10 @@ def observe(exercise, target, case):
     return Observation(tuple(map(np.asarray, outputs)), "", changed(case.arrays(), arrays_after))
 
 
-def copied(value):
+def copy_arrays(value):
     """Copies each array in nested tuples and lists separately, as the worker process does when it reads them."""
     if isinstance(value, (tuple, list)):
-        return type(value)(map(copied, value))
+        return type(value)(map(copy_arrays, value))
     return value.copy() if isinstance(value, np.ndarray) else value
 
 

@@ -5,7 +5,7 @@ import io
 import textwrap
 
 from ..checks import gradcheck
-from .exercise import copied
+from .exercise import copy_arrays
 
 WIDTH = 100                                     # of feedback that goes to a file
 PRINTED_LINES = 12                              # lines shown of what a student's file printed
@@ -49,9 +49,9 @@ def differences(path, exercise, case):
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(path.read_bytes(), str(path), "exec"), names)
-            layer = names[exercise.name](*copied(case.inputs))
+            layer = names[exercise.name](*copy_arrays(case.inputs))
             arguments = next(arguments for method, arguments in case.calls if method == "forward")
-            return str(gradcheck(layer, *copied(arguments), randomize=False,
+            return str(gradcheck(layer, *copy_arrays(arguments), randomize=False,
                                  name=f"{exercise.name}: your backward compared with your forward"))
     except (Exception, SystemExit) as error:    # a student's file may raise anything
         return f"no gradient check of {exercise.name}: {type(error).__name__}: {error}"

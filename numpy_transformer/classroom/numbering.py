@@ -2,10 +2,10 @@
 
 import re
 
-# The numbers that exercises had before they were numbered by lesson. For one release, they and the old file names are
-# still understood. The cases of these exercises are still drawn with the former number, so that each seed gives the same
-# cases as before.
-FORMER = {
+# The numbers that exercises had before they were numbered by lesson. For one release, these numbers and the old file
+# names are still understood. The cases of these exercises are still drawn with the former number, so that each seed
+# gives the same cases as before.
+CURRENT = {
     "01": "01.1", "02": "01.2", "03": "01.3", "04": "01.4", "05": "02.1", "06": "02.2", "07": "02.3",
     "08": "03.1", "09": "03.2", "10": "04.1", "11": "05.1", "12": "05.2", "13": "06.1", "14": "06.2",
     "15": "06.3", "16": "07.1", "17": "07.2", "18": "07.3", "19": "07.4", "20": "07.5", "21": "07.6",
@@ -19,7 +19,7 @@ FORMER = {
     "71": "04.2", "72": "13.4", "73": "04.3", "74": "10.7", "75": "13.5", "76": "13.6", "77": "14.5",
     "78": "11.6", "79": "15.2", "80": "20.1", "81": "20.2",
 }
-CURRENT = {number: former for former, number in FORMER.items()}
+FORMER = {current: former for former, current in CURRENT.items()}
 
 WRITTEN = re.compile(r"(?:.*[/\\])?(?:ex)?([0-9]{1,2})(?:[._]([0-9]))?(?:_\w+)?(?:\.py)?")
 
@@ -36,9 +36,9 @@ def parse(text):
 def full_number(lesson, place=None):
     """Returns the number of an exercise from its lesson and place. Without a place, `lesson` is a former number."""
     lesson = lesson.zfill(2)
-    return f"{lesson}.{place}" if place else FORMER.get(lesson, lesson)
+    return f"{lesson}.{place}" if place else CURRENT.get(lesson, lesson)
 
 
 def stream(number):
     """Returns an integer for seeding the exercise's random numbers, different for each exercise."""
-    return int(CURRENT.get(number, number.replace(".", "")))
+    return int(FORMER.get(number, number.replace(".", "")))

@@ -17,19 +17,20 @@ RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.I)        # de
 
 
 def write_csv(rows, path):
-    """Writes the table. An existing file is renamed to .bak once the new one is complete."""
+    """Writes the table as CSV."""
     def table(file):
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
-        writer.writerows([cell(getattr(row, column)) for column in COLUMNS] for row in rows)
-    replace(path, table)
+        writer.writerows([escape_formula(getattr(row, column)) for column in COLUMNS] for row in rows)
+    replace_file(path, table)
 
 
 def write_json(document, path):
-    replace(path, lambda file: file.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n"))
+    replace_file(path, lambda file: file.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n"))
 
 
-def replace(path, write):
+def replace_file(path, write):
+    """Writes a file completely before it replaces an existing one, which is kept as .bak."""
     new = path.with_name(path.name + ".new")
     with open(new, "w", encoding="utf-8", newline="") as file:
         write(file)
@@ -38,7 +39,7 @@ def replace(path, write):
     os.replace(new, path)
 
 
-def cell(value):
+def escape_formula(value):
     """Prefixes an apostrophe to text that a spreadsheet would take for a formula."""
     looks_like_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
     return f"'{value}" if looks_like_formula else value
@@ -131,7 +132,7 @@ def summary_lines(summary, width=100):
         if entry["say"]:
             yield from wrapped(entry["say"], "        ", "")
     if summary["clusters"]:
-        yield from ("", "Wrong answers that several students share and no known mistake explains:")
+        yield from ("", "Other wrong answers that several students share:")
     for cluster in summary["clusters"][:10]:
         count = len(cluster["students"])
         yield from wrapped(f"{count:>3} x {cluster['exercise']} ({shortened(cluster['students'], 8)}): "
@@ -146,7 +147,7 @@ def counts_table(exercises, width):
     """Yields a table of how often each status occurs, with shortened names of exercises where it would be too wide."""
     statuses = [status for status in STATUS if any(counts[status] for counts in exercises.values())]
     columns = "".join(f"  {status}" for status in statuses)
-    room = max(16, width - len(columns))
+    room = max(len("exercise"), width - len(columns))
     names = {name: name if len(name) <= room else name[:room - 1] + "…" for name in exercises}
     first = max(map(len, ["exercise", *names.values()]))
     yield f"{'exercise':<{first}}{columns}"

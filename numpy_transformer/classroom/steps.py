@@ -122,7 +122,7 @@ class Runner:
     def __init__(self, path, step):
         self.path, self.namespace = path, vars(sys.modules["__main__"])
         # Python's own exit and quit close standard input, and so the terminal.
-        self.namespace.update({"exit": leave, "quit": leave})
+        self.namespace.update({"exit": raise_exit, "quit": raise_exit})
         self.step = self.pausing = step
         self.failed = False
 
@@ -176,7 +176,7 @@ class Runner:
             elif key == "v":
                 for name, value in self.namespace.items():
                     if not name.startswith("_") and not isinstance(value, (ModuleType, FunctionType, type)):
-                        print(f"  {name:16} {outline(value)}")
+                        print(f"  {name:16} {describe_variable(value)}")
             elif key == "r":
                 for name, state in self.before.items():     # so that the same numbers are drawn again
                     self.namespace[name].bit_generator.state = state
@@ -199,7 +199,7 @@ class Runner:
             print(f"  {type(error).__name__}: {error}")
 
 
-def leave(code=None):
+def raise_exit(code=None):
     raise SystemExit(code)
 
 
@@ -233,7 +233,7 @@ def wrap_item(text):
                          break_long_words=False, break_on_hyphens=False)
 
 
-def outline(value):
+def describe_variable(value):
     """Returns one line about a variable."""
     if isinstance(value, np.ndarray):
         return f"{value.shape} {value.dtype}"

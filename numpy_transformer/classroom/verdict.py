@@ -63,7 +63,7 @@ def check_loading(answer_key, run):
             status = "memory"
         elif error.startswith("NotImplementedError"):
             status = "todo"
-        return Verdict(status, "import", f"The file cannot be loaded: {error}{remark(error)}")
+        return Verdict(status, "import", f"The file cannot be loaded: {error}{explain_error(error)}")
     if stage == "name":
         names = reported(run.report, "names", list)
         close = difflib.get_close_matches(name, names, 1)
@@ -88,14 +88,14 @@ def check_ending(answer_key, run):
     silent = [i for i, result in enumerate(run.results) if not result.report]
     if silent:
         note = f"The program ended early (exit code {run.code}). Remove exit() and similar calls."
-        return Verdict("error", "ended", note, (*place(answer_key, silent[0]), note))
+        return Verdict("error", "ended", note, (*case_line(answer_key, silent[0]), note))
 
 
 def check_errors(answer_key, run):
     for i, result in enumerate(run.results):
         if "error" in result.report:
             error = reported(result.report, "error")
-            return diagnosed(answer_key, run, "error", error + remark(error), place(answer_key, i))
+            return diagnose(answer_key, run, "error", error + explain_error(error), case_line(answer_key, i))
 
 
 REMARKS = (("BdbQuit", "breakpoint() does not work while the checker runs; run your file by itself to use it"),
@@ -103,7 +103,7 @@ REMARKS = (("BdbQuit", "breakpoint() does not work while the checker runs; run y
            ("File too large", "it prints or writes too much"), ("null bytes", "save the file as UTF-8"))
 
 
-def remark(error):
+def explain_error(error):
     """Returns an explanation of an error whose own message does not help, or ""."""
     return next((f"; {words}" for part, words in REMARKS if part in error), "")
 
@@ -122,7 +122,7 @@ def check_types(answer_key, run):
             matters = right.dtype == bool or exercise.parameters
             if wrong.size and matters and unlike(wrong.dtype, right.dtype):
                 note = f"{name} is an array of {wrong.dtype}; expected {right.dtype}"
-                return diagnosed(answer_key, run, "type", note)
+                return diagnose(answer_key, run, "type", note)
 
 
 def first_expected(answer_key):
@@ -153,7 +153,7 @@ def list_outputs(names):
     return names[0] if len(names) == 1 else f"{len(names)} values, ({', '.join(names)})"
 
 
-def place(answer_key, i):
+def case_line(answer_key, i):
     """Returns a tuple with a line that describes case i; an empty tuple for questions, which have a single case."""
     if len(answer_key.cases) == 1:
         return ()
@@ -175,14 +175,14 @@ def check_shapes(answer_key, run):
                 short = right.dtype.kind == "i" and max(wrong.size, right.size) <= 12
                 if short and exercise.parameters:
                     note += f"; yours {wrong.tolist()}, expected {right.tolist()}"
-                return diagnosed(answer_key, run, "shape", note, place(answer_key, i))
+                return diagnose(answer_key, run, "shape", note, case_line(answer_key, i))
 
 
 def check_values(answer_key, run):
     exercise = answer_key.exercise
     if exercise.judge:
         complaint = exercise.judge(*run.results[0].outputs)
-        return diagnosed(answer_key, run, "values", complaint) if complaint else None
+        return diagnose(answer_key, run, "values", complaint) if complaint else None
     for stage in ("finite", "values"):          # report NaN and infinity first
         for i, (result, expected) in enumerate(zip(run.results, answer_key.expected)):
             for j, name in enumerate(exercise.outputs):
@@ -192,14 +192,14 @@ def check_values(answer_key, run):
                 else:
                     wrong = ~close(result.outputs[j], right, expected.outputs)
                 if wrong.any():
-                    return differing(answer_key, run, i, name, yours, right, wrong, stage)
+                    return describe_difference(answer_key, run, i, name, yours, right, wrong, stage)
 
 
-def differing(answer_key, run, i, name, yours, right, wrong, stage):
+def describe_difference(answer_key, run, i, name, yours, right, wrong, stage):
     """Returns the Verdict on output `name` of case i, whose entries are wrong where `wrong` is True."""
     if not answer_key.exercise.parameters:      # a question: do not give the answer away
         value = f"{yours + 0.0:.6g}" if yours.ndim == 0 else yours.tolist()
-        return diagnosed(answer_key, run, stage, f"{name} is wrong", lines=(f"{name}: yours is {value}",))
+        return diagnose(answer_key, run, stage, f"{name} is wrong", lines=(f"{name}: yours is {value}",))
     error = np.where(wrong, np.nan_to_num(abs(yours - right), nan=np.inf), -1)
     index = tuple(map(int, np.unravel_index(np.argmax(error), right.shape)))
     entry = f"{name}{list(index)}" if index else name
@@ -208,7 +208,7 @@ def differing(answer_key, run, i, name, yours, right, wrong, stage):
     lines = [f"{worst}: yours {yours[index]:.6g}, expected {right[index]:.6g}"]
     lines += [f"{name}, whole array: {distance}" for distance in compare_arrays(yours, right)]
     lines += broken_invariants(answer_key, run, i)
-    return diagnosed(answer_key, run, stage, note, place(answer_key, i), lines)
+    return diagnose(answer_key, run, stage, note, case_line(answer_key, i), lines)
 
 
 def broken_invariants(answer_key, run, i):
@@ -240,7 +240,7 @@ def answers(answer_key, run):
     return found
 
 
-def diagnosed(answer_key, run, stage, note, where=(), lines=None, right=False):
+def diagnose(answer_key, run, stage, note, where=(), lines=None, right=False):
     """Returns the Verdict of a failed check, with known mistakes or relations that explain the answer.
 
     Parameters:
@@ -283,7 +283,7 @@ def check_arguments_unchanged(answer_key, run):
         for i in changed(case.arrays(), result.after):
             note = (f"The values are correct, but {answer_key.exercise.labels(case)[i]} was changed in place. Do not "
                     "modify the arguments.")
-            return diagnosed(answer_key, run, "arguments changed", note, right=True)
+            return diagnose(answer_key, run, "arguments changed", note, right=True)
 
 
 def check_second_call(answer_key, run):

@@ -9,7 +9,7 @@ from pathlib import Path
 from .diagnosis import AnswerKey
 from .exercises import exercises
 from .isolation import run
-from .numbering import FORMER
+from .numbering import CURRENT
 from .verdict import judge
 
 PROGRESS = ".progress.json"
@@ -47,7 +47,7 @@ class Workbook:
         """Returns {number: {"status": ..., "hints": ...}}, or {} if there is no readable progress file."""
         try:
             found = json.loads((self.folder / PROGRESS).read_text(encoding="utf-8"))
-            return {FORMER.get(number, number): entry for number, entry in found.items() if isinstance(entry, dict)}
+            return {CURRENT.get(number, number): entry for number, entry in found.items() if isinstance(entry, dict)}
         except (OSError, ValueError, AttributeError):
             return {}
 

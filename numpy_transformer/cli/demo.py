@@ -121,7 +121,7 @@ def draw(views, model, text, reader, dates, histories):
     model.eval()(start)
     letters = readable(text.tokenizers[0].decode(start))
     weights = [block.attention.weights for block in model.decoder.blocks]
-    names = [f"layer {layer}, head {head}" for layer, heads in enumerate(weights) for head in range(len(heads))]
+    names = [f"block {block}, head {head}" for block, heads in enumerate(weights) for head in range(len(heads))]
     yield "attention_heads", views.attention_heads(np.concatenate(weights), letters, letters, names=names,
                                                    title="Self-attention of the language model")
     text, answer = dates.test[3]                # "the ... of ...", the longest form

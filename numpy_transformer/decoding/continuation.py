@@ -1,4 +1,4 @@
-"""Rows of tokens that a model goes on with: what greedy decoding, sampling and beam search have in common."""
+"""Sequences that a model continues token by token: the common part of greedy decoding, sampling and beam search."""
 
 import numpy as np
 
@@ -7,27 +7,32 @@ from .cache import KeyValueCache
 
 
 class Continuation:
-    """Rows of ids that grow token by token, and the model's logits of the next token of each.
+    """Rows of ids that grow token by token, and the model's logits of the next token of each row.
 
-    With cached=False every step computes all tokens anew: slow, and the same numbers up to rounding.
+    With cached=False every step computes all tokens again: slower, with the same results up to rounding.
     """
 
     def __init__(self, model, ids, cached):
         if getattr(model, "remembering", False):
             raise ValueError("a model decodes with dropout off and without remembering; call model.eval() first")
-        self.model, self.ids = model, ids
+        self.model = model
+        self.ids = ids
         self.cache = KeyValueCache() if cached else None
 
     def logits(self):
-        """(rows, V): of the token behind the last."""
+        """Returns the logits (rows, V) of the next token."""
         raise NotImplementedError
 
     def append(self, tokens):
+        """Appends one token to each row."""
         self.ids = np.concatenate([self.ids, np.asarray(tokens)[:, None]], 1)
 
 
 class PromptContinuation(Continuation):
-    """A CausalLanguageModel behind prompts of any lengths, padded on the left; only the latest max_len tokens count."""
+    """Prompts of any lengths, padded on the left, that a CausalLanguageModel continues.
+
+    The model sees only the latest max_len tokens.
+    """
 
     def __init__(self, model, prompts, cached=True):
         lengths = np.array([len(prompt) for prompt in prompts])
@@ -39,13 +44,17 @@ class PromptContinuation(Continuation):
         super().__init__(model, ids, cached)
 
     def logits(self):
-        seen = 0 if self.cache is None else self.cache.length
-        if self.ids.shape[1] > self.model.max_len:          # the window moves: all positions change
-            new, cache = slice(-self.model.max_len, None), {}
-        else:
-            new, cache = slice(seen, None), {} if self.cache is None else {"cache": self.cache}
-        mask = None if self.token_mask.all() else self.token_mask[:, new]
-        return self.model(self.ids[:, new], mask, **cache)[:, -1]
+        max_len = self.model.max_len
+        if self.ids.shape[1] > max_len:                     # the window slides, so all positions change
+            return self.logits_of(slice(-max_len, None))
+        if self.cache is None:
+            return self.logits_of(slice(None))
+        return self.logits_of(slice(self.cache.length, None), cache=self.cache)
+
+    def logits_of(self, tokens, **cache):
+        """Returns the logits after these tokens; a cache is passed only if there is one."""
+        mask = None if self.token_mask.all() else self.token_mask[:, tokens]
+        return self.model(self.ids[:, tokens], mask, **cache)[:, -1]
 
     def append(self, tokens):
         super().append(tokens)
@@ -64,16 +73,19 @@ class TargetContinuation(Continuation):
 
     @property
     def written(self):
-        """The ids behind bos."""
+        """The ids after bos."""
         return self.ids[:, 1:]
 
     def logits(self):
         if self.cache is None:
             return self.model.decode(self.ids, self.memory, self.source)[:, -1]
-        return self.model.decode(self.ids[:, self.cache.length:], self.memory, self.source, cache=self.cache)[:, -1]
+        new = self.ids[:, self.cache.length:]
+        return self.model.decode(new, self.memory, self.source, cache=self.cache)[:, -1]
 
     def select(self, rows):
-        """Keep these rows, in this order, each as often as it is named."""
+        """Keeps these rows, in this order; a row may be named several times."""
         if self.cache is not None:
             self.cache.select(rows)
-        self.ids, self.source, self.memory = self.ids[rows], self.source[rows], self.memory[rows]
+        self.ids = self.ids[rows]
+        self.source = self.source[rows]
+        self.memory = self.memory[rows]

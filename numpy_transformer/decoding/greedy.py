@@ -1,4 +1,4 @@
-"""Greedy decoding: always the likeliest token."""
+"""Greedy decoding: always the most likely token."""
 
 import numpy as np
 
@@ -7,10 +7,17 @@ from .continuation import TargetContinuation
 
 
 def greedy_decode(model, source, bos, eos, max_len, cached=True):
-    """Target ids (B, at most max_len) that follow bos, each the likeliest given those before it.
+    """Returns target ids (B, at most max_len), each the most likely token given those before it; bos is not included.
 
-    model : an EncoderDecoder in eval(); source : (B, S) ids. A row that has reached eos stays there;
-    decoding stops when all rows have.
+    A row that has reached eos is filled with eos. Decoding stops when all rows have reached it.
+
+    Parameters:
+        model : an EncoderDecoder in eval()
+        source : (B, S) ids
+        bos, eos : ids of the tokens that begin and end a target
+        max_len : int, the length of the longest result
+        cached : bool (True), keep keys and values instead of computing them again for each token
+    Raises: ValueError for a model in train(), or sources without tokens.
     """
     check_positive(max_len=max_len)
     state = TargetContinuation(model, source, bos, cached)

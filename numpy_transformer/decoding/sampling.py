@@ -1,72 +1,80 @@
-"""Sampling: each token drawn from the model's own distribution, or from the likelier part of it."""
+"""Sampling: each token is drawn from the model's distribution, or from its more likely part."""
 
 import numpy as np
 
-from ..layers.softmax import Softmax
 from ..argument_checks import check_positive
+from ..layers.softmax import Softmax
 from .continuation import PromptContinuation
 
 
 def generate(model, ids, count, temperature=1.0, top_k=None, top_p=None, stop=(), rng=None, cached=True):
-    """The prompt ids continued by `count` tokens, or fewer where a stop token comes first (it is kept).
+    """Returns the prompt ids followed by `count` new tokens, or fewer where a stop token comes first (it is included).
 
     Parameters:
-        model : a CausalLanguageModel in eval(); only the latest max_len tokens are seen
+        model : a CausalLanguageModel in eval(); it sees only the latest max_len tokens
         ids : one prompt, or a list of prompts of any lengths; the result is a list of ids, or a list of such lists
-        temperature, top_k, top_p : as next_token_probabilities
+        count : int, the number of new tokens
+        temperature=1.0, top_k=None, top_p=None : as in next_token_probabilities
         stop : ids that end a text
-        rng : generator or seed; each prompt draws from a stream of its own, whatever the others do
-        cached : bool, keep keys and values instead of computing them again for each token
-
-    Raises:
-        ValueError for an empty prompt, a model in train(), or a choice outside its range.
+        rng : generator or seed, or None; each prompt draws from its own stream, so the other prompts do not affect it
+        cached : bool (True), keep keys and values instead of computing them again for each token
+    Raises: ValueError for an empty prompt, a model in train(), or a setting outside its range.
     """
-    single = not len(ids) or np.ndim(ids[0]) == 0
-    state = PromptContinuation(model, [ids] if single else ids, cached)
+    is_single = not len(ids) or np.ndim(ids[0]) == 0
+    prompts = [ids] if is_single else ids
+    state = PromptContinuation(model, prompts, cached)
     check_positive(count=count)
-    seeds = np.random.default_rng(rng).integers(2 ** 63, size=len(state.ids))
+    stop = set(np.ravel(stop).tolist())
+    seeds = np.random.default_rng(rng).integers(2 ** 63, size=len(prompts))
     streams = [np.random.default_rng(seed) for seed in seeds]
-    texts = [list(map(int, prompt)) for prompt in ([ids] if single else ids)]
-    going, stop = np.ones(len(texts), bool), set(np.ravel(stop).tolist())
+    texts = [list(map(int, prompt)) for prompt in prompts]
+    unfinished = np.ones(len(texts), bool)
     for _ in range(count):
         p = next_token_probabilities(state.logits(), temperature, top_k, top_p)
         tokens = [int(stream.choice(len(row), p=row)) for stream, row in zip(streams, p)]
-        for row in np.flatnonzero(going):
+        for row in np.flatnonzero(unfinished):
             texts[row].append(tokens[row])
-            going[row] = tokens[row] not in stop
-        if not going.any():
+            unfinished[row] = tokens[row] not in stop
+        if not unfinished.any():
             break
         state.append(tokens)
-    return texts[0] if single else texts
+    return texts[0] if is_single else texts
 
 
 def next_token_probabilities(logits, temperature=1.0, top_k=None, top_p=None):
-    """softmax(logits / temperature) (..., V) in float64, restricted to the likeliest tokens.
+    """Returns softmax(logits / temperature) (..., V) in float64, restricted to the most likely tokens.
 
-    temperature : 0 gives all to the likeliest token, 1 takes the model as it is, more makes it bolder
-    top_k : the k likeliest remain (Fan, Lewis and Dauphin 2018, section 5)
-    top_p : the fewest likeliest tokens remain that have probability top_p together (Holtzman et al. 2020, section 3)
+    Parameters:
+        logits : (..., V)
+        temperature : 1.0 leaves the distribution as it is; lower values favor likely tokens, 0 gives the most likely
+            token probability 1, and higher values make the distribution more uniform
+        top_k : int or None; only the k most likely tokens remain (Fan, Lewis and Dauphin 2018, section 5)
+        top_p : float or None; the smallest set of most likely tokens remains whose probabilities sum to at least top_p
+            (Holtzman et al. 2020, section 3)
+    Raises: ValueError for a setting outside its range.
     """
-    check_choices(temperature, top_k, top_p)
+    check_settings(temperature, top_k, top_p)
     logits = np.asarray(logits, np.float64)
     if temperature == 0:
         return np.eye(logits.shape[-1])[logits.argmax(-1)]
-    p = Softmax().eval()((logits - logits.max(-1, keepdims=True)) / temperature)    # 0 first: it cannot overflow
+    z = logits - logits.max(-1, keepdims=True)              # before the division, so that it cannot overflow
+    p = Softmax().eval()(z / temperature)
     order = np.argsort(-p, -1, kind="stable")
     ranked = np.take_along_axis(p, order, -1)
     if top_k is not None:
         ranked[..., top_k:] = 0
     if top_p is not None and top_p < 1:
         ranked /= ranked.sum(-1, keepdims=True)
-        ranked[np.cumsum(ranked, -1) - ranked >= top_p] = 0
+        before = np.cumsum(ranked, -1) - ranked             # the probability of all tokens that are more likely
+        ranked[before >= top_p] = 0
     np.put_along_axis(p, order, ranked, -1)
     return p / p.sum(-1, keepdims=True)
 
 
-def check_choices(temperature, top_k, top_p):
+def check_settings(temperature, top_k, top_p):
     if not 0 <= temperature < np.inf:
-        raise ValueError(f"temperature = {temperature} must be 0 (always the likeliest token) or above; 1 samples from "
-                         "the model as it is")
+        raise ValueError(f"temperature = {temperature} must be 0 (always the most likely token) or above; 1 samples "
+                         "from the model's distribution as it is")
     if top_k is not None:
         check_positive(top_k=top_k)
     if top_p is not None and not 0 < top_p <= 1:

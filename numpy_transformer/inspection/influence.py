@@ -41,41 +41,44 @@ def influence(model, *inputs, of="", argument=0, directions=16, rng=0):
         if isinstance(part, Module):
             part.astype(np.float64).eval()
     inputs = [x.astype(np.float64) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x for x in inputs]
-
-    def output(perturbation=None):
-        def change(call):
-            is_perturbed = call.name == of and call.output is None and perturbation is not None
-            if is_perturbed:
-                x = call.inputs[argument] + perturbation
-                call.inputs = (*call.inputs[:argument], x, *call.inputs[argument + 1:])
-
-        with record(model, change) as tape:
-            y = np.asarray(model.forward(*inputs))
-        if y.ndim < 2 or y.size != np.prod(y.shape[-2:]):
-            raise ValueError(f"the output has shape {y.shape}; influence needs one sequence: (T, n) or (1, T, n)")
-        return y.reshape(y.shape[-2:]), tape
-
-    y, tape = output()
-    x = perturbed_input(tape, of, argument, repr(of or type(model).__name__), y.dtype)
+    y, tape = output(model, inputs)
+    x = input_to_perturb(tape, of, argument, repr(of or type(model).__name__), y.dtype)
     T, D = x.shape[-2:]
     units = np.eye(D)
     if D > directions:
         units = np.linalg.qr(np.random.default_rng(rng).standard_normal((D, directions)))[0].T
-    step, squares = STEP * (np.abs(x).max() or 1.0), 0
+    step = STEP * (np.abs(x).max() or 1.0)
+    squares = 0
     for unit in units:
         columns = []
         for s in range(T):
             perturbation = np.zeros(x.shape)
             perturbation[..., s, :] = step * unit
-            difference = output(perturbation)[0] - output(-perturbation)[0]
-            columns.append(np.linalg.norm(difference, axis=-1) / (2 * step))
+            higher, _ = output(model, inputs, of, argument, perturbation)
+            lower, _ = output(model, inputs, of, argument, -perturbation)
+            columns.append(np.linalg.norm(higher - lower, axis=-1) / (2 * step))
         squares = squares + np.array(columns).T ** 2
     return np.sqrt(squares * D / len(units))
 
 
-def perturbed_input(tape, of, argument, title, output_dtype):
+def output(model, inputs, of="", argument=0, perturbation=None):
+    """Returns the output (T, n) and the tape of a forward with the perturbation added to an input of component `of`."""
+    def change(call):
+        if call.name == of and call.output is None and perturbation is not None:
+            x = call.inputs[argument] + perturbation
+            call.inputs = (*call.inputs[:argument], x, *call.inputs[argument + 1:])
+
+    with record(model, change) as tape:
+        y = np.asarray(model.forward(*inputs))
+    if y.ndim < 2 or y.size != np.prod(y.shape[-2:]):
+        raise ValueError(f"the output has shape {y.shape}; influence needs one sequence: (T, n) or (1, T, n)")
+    return y.reshape(y.shape[-2:]), tape
+
+
+def input_to_perturb(tape, of, argument, title, output_dtype):
     """Returns the input to perturb, or raises an error that says why it cannot be perturbed."""
-    given, calls = tape[of].inputs, sum(call.name == of for call in tape.calls)
+    given = tape[of].inputs
+    calls = sum(call.name == of for call in tape.calls)
     if calls > 1:
         raise ValueError(f"{title} is called {calls} times, but only one input can be perturbed; "
                          "name the component that contains it")

@@ -75,7 +75,9 @@ def record(model, change=None):
             and after it. To find out what depends on a value, assign other inputs before or another output after.
     Source: forward hooks, as in PyTorch's register_forward_hook.
     """
-    tape, open_calls, originals = Tape(), [], []
+    tape = Tape()
+    open_calls = []
+    originals = []
     for name, module in [(name, part) for name, part in named_parts(model) if is_module(part)]:
         own = {key: vars(module)[key] for key in ("forward", "backward") if key in vars(module)}
         originals.append((module, own))

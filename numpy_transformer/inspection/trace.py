@@ -49,7 +49,8 @@ def example(kind):
         model = EncoderDecoder(4, 5, max_len=3, **SIZES, rng=seed)
         model.target_positions = SinusoidalPositionalEncoding(SIZES["d_model"], 3)      # one of its own, to be named
         inputs = [[1, 2, 3], [1, 2, 3], [2, 3, 4]]
-    whole, rng = WithLoss(model).astype(np.float64).eval(remember=True), np.random.default_rng(seed)
+    whole = WithLoss(model).astype(np.float64).eval(remember=True)
+    rng = np.random.default_rng(seed)
     for parameter in whole.parameters():
         parameter.data = rng.choice([-0.5, 0.5, 1], parameter.data.shape)
     return text, whole, [np.array(ids) for ids in inputs]
@@ -73,7 +74,8 @@ def trace(whole, inputs, only="", width=120):
         title = f"{name}: {type(call.module).__name__}"
         if isinstance(call.module, (Dropout, WithLoss)) or only.lower() not in title.lower():
             continue
-        text, error = [heading(name, call.module, width)], 0.0
+        text = [heading(name, call.module, width)]
+        error = 0.0
         next_call = tape.calls[min(number + 1, len(tape.calls) - 1)]
         is_composite = next_call.depth > call.depth
         for title, value, gradient, loss in arrays(call, number, whole, inputs, is_composite):

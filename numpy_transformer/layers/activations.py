@@ -7,7 +7,7 @@ import numpy as np
 from ..argument_checks import check_array, check_choice
 from ..module import Module
 from .erf import erf_and_exp
-from .fast import in_blocks
+from .fast import gelu_tanh, in_blocks
 
 
 class ReLU(Module):
@@ -39,16 +39,17 @@ class SmoothActivation(Module):
 
     def forward(self, x):
         check_array(self, x)
-        y, slope = in_blocks(self.value_and_slope, x)
-        self.remember(slope)
+        y, *slope = in_blocks(self.value_and_slope, x)
+        self.remember(*slope)
         return y
 
     def backward(self, dy):
-        slope = self.recall()
-        return dy * slope
+        dx = self.recall()                      # f'(x), an array that no one else uses
+        dx *= dy
+        return dx
 
     def value_and_slope(self, x):
-        """Returns f(x) and f'(x)."""
+        """Returns (f(x), f'(x)), or only (f(x),) where backward will not be called."""
         raise NotImplementedError
 
 
@@ -74,16 +75,13 @@ class GELU(SmoothActivation):
 
     def value_and_slope(self, x):
         if self.approximate == "tanh":
-            c = math.sqrt(2 / math.pi)
-            square = x * x
-            phi = (np.tanh(x * (square * (c * self.CUBIC) + c)) + 1) / 2
-            y = x * phi
-            slope = phi + y * (square * (6 * c * self.CUBIC) + 2 * c) * (1 - phi)
-        else:
-            erf, exp = erf_and_exp(x * math.sqrt(0.5))
-            phi = (1 + erf) / 2
-            y = x * phi
-            slope = phi + x * (exp / math.sqrt(2 * math.pi))
+            return gelu_tanh(x, self.CUBIC, with_slope=self.remembering)
+        erf, exp = erf_and_exp(x * math.sqrt(0.5))
+        phi = (1 + erf) / 2
+        y = x * phi
+        if not self.remembering:
+            return (y,)
+        slope = phi + x * (exp / math.sqrt(2 * math.pi))
         return y, slope
 
 
@@ -98,5 +96,7 @@ class SiLU(SmoothActivation):
     def value_and_slope(self, x):
         sigma = (1 + np.tanh(x / 2)) / 2        # the same function, in a form that cannot overflow
         y = x * sigma
+        if not self.remembering:
+            return (y,)
         slope = sigma + y * (1 - sigma)
         return y, slope

@@ -81,55 +81,61 @@ class EncoderBlock(Module):
         return dx
 
 
+def become_subclass(module, base, subclass):
+    """Turns a new instance of `base` into one of `subclass`, whose forward and backward use cross-attention.
+
+    Raises: ValueError if the module belongs to another subclass of `base` and has the forward of `base`.
+    """
+    if type(module) is base:
+        module.__class__ = subclass
+    elif type(module).forward is base.forward:
+        raise ValueError(f"the forward of {type(module).__name__} takes no memory; to use cross_attention=True, let it "
+                         f"inherit from {subclass.__name__}")
+
+
 class DecoderBlock(EncoderBlock):
     """An EncoderBlock for decoders. The block itself hides nothing: pass causal_mask(T), as the models do.
 
-    DecoderBlock(..., cross_attention=True) makes a CrossAttentionBlock, a subclass whose forward also takes the
-    encoder's output.
+    With cross_attention=True it becomes a CrossAttentionBlock, a subclass whose forward also takes the encoder's output.
 
     Parameters:
         d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5 : as in EncoderBlock
-        cross_attention : bool (False); True makes a CrossAttentionBlock
+        cross_attention : bool (False); True gives a CrossAttentionBlock
         norm_layer="layer", num_kv_heads=None, bias=True, rng=None : as in EncoderBlock
         options : EncoderBlock's rotary, attention and ff_dropout
     Shape: x (B, T, d_model), mask=None -> y (B, T, d_model); B may be absent
     Backward: dy -> dx
-    Raises: ValueError where another subclass is given cross_attention=True.
+    Raises: ValueError if cross_attention=True is given to a subclass that has the forward of DecoderBlock.
     Source: Vaswani et al. 2017, section 3.1.
     """
 
-    def __new__(cls, d_model=None, num_heads=None, d_ff=None, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
-                cross_attention=False, *others, **options):     # copy and pickle call this without arguments
-        if cls is DecoderBlock and cross_attention:
-            cls = CrossAttentionBlock
-        return super().__new__(cls)
-
     def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
                  cross_attention=False, norm_layer="layer", num_kv_heads=None, bias=True, rng=None, **options):
+        rng = np.random.default_rng(rng)
         super().__init__(d_model, num_heads, d_ff, dropout, norm, activation, eps, norm_layer, num_kv_heads, bias,
                          rng=rng, **options)
-        if cross_attention and not isinstance(self, CrossAttentionBlock):
-            raise ValueError(f"{type(self).__name__} has no cross-attention; let it inherit from CrossAttentionBlock")
         self.cross_attention = None
+        if cross_attention:
+            self.cross_attention = CrossAttention(d_model, num_heads, num_kv_heads, dropout, bias, rng=rng)
+            self.norm3 = make_norm(norm_layer, d_model, eps, bias)
+            become_subclass(self, DecoderBlock, CrossAttentionBlock)
 
 
 class CrossAttentionBlock(DecoderBlock):
     """A decoder block of the 2017 Transformer: self-attention, attention to the encoder's output, feed-forward.
 
-    Parameters: as DecoderBlock, with cross_attention=True
+    Parameters: as DecoderBlock, without cross_attention
     Shape: x (B, T, d_model), memory (B, S, d_model), mask=None, memory_mask=None -> y (B, T, d_model); B may be absent.
-        memory is the encoder's output, memory_mask hides parts of it.
+        memory is the encoder's output, and memory_mask hides parts of it. `cross_attention` comes after `norm2`, and
+        `norm3` before `feed_forward` (pre-norm; post-norm has each norm after its sublayer).
     Backward: dy -> dx, dmemory
     Source: Vaswani et al. 2017, section 3.1 and figure 1.
     """
 
     def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
-                 cross_attention=True, norm_layer="layer", num_kv_heads=None, bias=True, rng=None, **options):
-        rng = np.random.default_rng(rng)
-        super().__init__(d_model, num_heads, d_ff, dropout, norm, activation, eps, cross_attention, norm_layer,
-                         num_kv_heads, bias, rng, **options)
-        self.cross_attention = CrossAttention(d_model, num_heads, num_kv_heads, dropout, bias, rng=rng)
-        self.norm3 = make_norm(norm_layer, d_model, eps, bias)
+                 norm_layer="layer", num_kv_heads=None, bias=True, rng=None, **options):
+        super().__init__(d_model, num_heads, d_ff, dropout, norm, activation, eps, True, norm_layer, num_kv_heads, bias,
+                         rng, **options)
 
     def forward(self, x, memory, mask=None, memory_mask=None, positions=None, cache=None):
         if self.pre_norm:

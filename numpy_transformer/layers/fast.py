@@ -4,6 +4,9 @@ Plain sums in place of all functions below make a training step slower: see `num
 configurations.
 """
 
+import functools
+import math
+
 import numpy as np
 
 BLOCK = 2 ** 17                                             # entries
@@ -19,18 +22,18 @@ def rows(x):
 def sum_over_rows(x):
     """(..., n) -> (n,): the sum over all axes but the last."""
     x = rows(x)
-    return _vector(len(x), 1, x) @ x
+    return _constant(len(x), 1, x.dtype) @ x
 
 
 def sum_over_features(x):
     """(..., n) -> (..., 1): the sum over the last axis."""
-    return x @ _vector(x.shape[-1], 1, x)[:, None]
+    return x @ _constant(x.shape[-1], 1, x.dtype)[:, None]
 
 
 def mean_over_features(x):
     """(..., n) -> (..., 1): the mean over the last axis."""
     n = x.shape[-1]
-    return x @ _vector(n, 1 / n, x)[:, None]
+    return x @ _constant(n, 1 / n, x.dtype)[:, None]
 
 
 def sum_of_products(x, y):
@@ -72,12 +75,12 @@ def exp_and_sum(x):
 
 def in_blocks(function, x):
     """function(x), a tuple of arrays like x, computed in blocks so small that temporary arrays stay in the cache."""
-    flat = x.reshape(-1)
     if x.size <= BLOCK:
-        return tuple(y.reshape(x.shape) for y in function(flat))
-    blocks = [slice(start, start + BLOCK) for start in range(0, x.size, BLOCK)]
+        return function(x)
+    flat = x.reshape(-1)
     results = None
-    for block in blocks:
+    for start in range(0, x.size, BLOCK):
+        block = slice(start, start + BLOCK)
         parts = function(flat[block])
         if results is None:
             results = tuple(np.empty(x.shape, part.dtype) for part in parts)
@@ -86,12 +89,39 @@ def in_blocks(function, x):
     return results
 
 
+def gelu_tanh(x, cubic, with_slope):
+    """GELU's tanh approximation: (y, dy/dx), or only (y,) without the slope. In place wherever an array is not needed.
+
+        Φ = (1 + tanh(c (x + cubic x³))) / 2,   c = sqrt(2 / π),   y = x Φ
+        dy/dx = Φ + y 2 c (1 + 3 cubic x²) (1 - Φ),   because d tanh(u)/du = 1 - tanh(u)² and 1 - tanh(u)² = 4 Φ (1 - Φ)
+    """
+    c = math.sqrt(2 / math.pi)
+    square = x * x
+    phi = square * (c * cubic)
+    phi += c
+    phi *= x
+    phi = np.tanh(phi)
+    phi += 1
+    phi /= 2
+    y = x * phi
+    if not with_slope:
+        return (y,)
+    slope = square * (6 * c * cubic)
+    slope += 2 * c
+    slope *= y
+    slope *= 1 - phi
+    slope += phi
+    return y, slope
+
+
 def matmul_like(a, b, like):
     """a @ b, laid out in memory like the array `like`, which has as many axes: merging heads then needs no copy."""
     out = np.empty_like(like, np.result_type(a, b), shape=(*a.shape[:-1], b.shape[-1]))
     return np.matmul(a, b, out=out)
 
 
-def _vector(n, value, x):
-    """n times the value, in a dtype that fits x."""
-    return np.full(n, value, np.result_type(x.dtype, np.float32))
+@functools.lru_cache
+def _constant(n, value, dtype):
+    array = np.full(n, value, np.result_type(dtype, np.float32))
+    array.flags.writeable = False               # it is cached and shared, so it must not be written to
+    return array

@@ -1,4 +1,4 @@
-"""Initial weights, drawn from an explicit generator, in float32."""
+"""Distributions of initial weights: each function draws a float32 array with a given generator or seed."""
 
 import math
 
@@ -13,17 +13,21 @@ def xavier_uniform(rng, shape):
 
 
 def uniform(rng, shape, bound):
+    """Uniform in ±bound."""
     return np.random.default_rng(rng).uniform(-bound, bound, shape).astype(DTYPE)
 
 
 def normal(rng, shape, std):
+    """N(0, std²)."""
     return (std * np.random.default_rng(rng).standard_normal(shape)).astype(DTYPE)
 
 
 def truncated_normal(rng, shape, std):
-    """N(0, std²), drawn again beyond 2 std, which leaves a standard deviation of 0.88 std."""
+    """N(0, std²), where values beyond 2 std are drawn again; the standard deviation that results is 0.88 std."""
     rng = np.random.default_rng(rng)
     x = rng.standard_normal(shape)
-    while (far := np.abs(x) > 2).any():
+    far = np.abs(x) > 2
+    while far.any():
         x[far] = rng.standard_normal(np.count_nonzero(far))
+        far = np.abs(x) > 2
     return (std * x).astype(DTYPE)

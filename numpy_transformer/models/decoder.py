@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..argument_checks import check_choice, check_divides, check_positive, check_token_mask
-from ..layers.blocks import CrossAttentionBlock, DecoderBlock
+from ..layers.blocks import DecoderBlock, become_subclass
 from ..layers.dropout import Dropout
 from ..layers.embedding import Embedding, Unembedding
 from ..layers.flash import FlashAttention
@@ -19,49 +19,42 @@ from .parts import make_positions
 class Decoder(Encoder):
     """num_layers DecoderBlocks in sequence, followed by a norm. It hides nothing by itself: pass causal_mask(T).
 
-    Decoder(..., cross_attention=True) makes a CrossAttentionDecoder, a subclass whose forward also takes the encoder's
-    output.
+    With cross_attention=True it becomes a CrossAttentionDecoder, a subclass whose forward also takes the encoder's output.
 
     Parameters:
         num_layers, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5 : as in Encoder
-        cross_attention : bool (False); True makes a CrossAttentionDecoder
+        cross_attention : bool (False); True gives a CrossAttentionDecoder
         final_norm=None, rng=None, options : as in Encoder
     Shape: x (B, T, d_model), mask=None -> y (B, T, d_model); B may be absent. `positions` and `cache` as in
         MultiHeadAttention.
     Backward: the blocks in reverse order
-    Raises: ValueError where another subclass is given cross_attention=True.
+    Raises: ValueError if cross_attention=True is given to a subclass that has the forward of Decoder.
     Source: Vaswani et al. 2017, section 3.1.
     """
 
     Block = DecoderBlock
 
-    def __new__(cls, num_layers=None, d_model=None, num_heads=None, d_ff=None, dropout=0.1, norm="pre",
-                activation="relu", eps=1e-5, cross_attention=False, *others, **options):
-        if cls is Decoder and cross_attention:
-            cls = CrossAttentionDecoder
-        return super().__new__(cls)
-
     def __init__(self, num_layers, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
                  cross_attention=False, final_norm=None, rng=None, **options):
         super().__init__(num_layers, d_model, num_heads, d_ff, dropout, norm, activation, eps, final_norm, rng,
                          cross_attention=cross_attention, **options)
+        if cross_attention:
+            become_subclass(self, Decoder, CrossAttentionDecoder)
 
 
 class CrossAttentionDecoder(Decoder):
     """A Decoder whose blocks also attend to the encoder's output: num_layers CrossAttentionBlocks, then a norm.
 
-    Parameters: as Decoder, with cross_attention=True
+    Parameters: as Decoder, without cross_attention
     Shape: x (B, T, d_model), memory (B, S, d_model), mask=None, memory_mask=None -> y (B, T, d_model); B may be absent
     Backward: dy -> dx, dmemory; every block reads the same memory, so the gradients of all blocks are added
     Source: Vaswani et al. 2017, section 3.1.
     """
 
-    Block = CrossAttentionBlock
-
     def __init__(self, num_layers, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
-                 cross_attention=True, final_norm=None, rng=None, **options):
-        super().__init__(num_layers, d_model, num_heads, d_ff, dropout, norm, activation, eps, cross_attention,
-                         final_norm, rng, **options)
+                 final_norm=None, rng=None, **options):
+        super().__init__(num_layers, d_model, num_heads, d_ff, dropout, norm, activation, eps, True, final_norm, rng,
+                         **options)
 
     def forward(self, x, memory, mask=None, memory_mask=None, positions=None, cache=None):
         for block in self.blocks:

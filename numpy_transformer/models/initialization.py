@@ -1,4 +1,4 @@
-"""The initial weights of a whole model, by the name of where they come from."""
+"""The initial weights of a whole model, by the name of the code or paper that they follow."""
 
 import math
 
@@ -7,7 +7,7 @@ from ..layers.initial_weights import normal, truncated_normal, uniform
 
 
 def initialize(model, init, rng):
-    """Draw the matrices of a new model; biases stay zero, norms stay the identity, and a tied matrix is drawn once.
+    """Draws the matrices of a new model. Biases stay zero, norms stay the identity, and a tied matrix is drawn once.
 
     Parameters: model : Module, just built; init : "xavier", "keras", "gpt2" or "bert"; rng : Generator
     Raises: ValueError for another name.
@@ -17,7 +17,7 @@ def initialize(model, init, rng):
 
 
 def xavier(model, rng):
-    """What the components have drawn themselves, so nothing is left to do.
+    """Keeps the weights that the components have drawn themselves.
 
     Linear: uniform in ±sqrt(6 / (d_in + d_out)). Embedding: N(0, 1/d_model). Learned positions: N(0, 0.02²).
     Source: Glorot and Bengio 2010, equation 16; for the embedding tensor2tensor, the code of Vaswani et al. 2017.
@@ -25,31 +25,32 @@ def xavier(model, rng):
 
 
 def keras(model, rng):
-    """The defaults of Keras: Linear as in "xavier", embeddings uniform in ±0.05, attention's projections smaller.
+    """The defaults of Keras: Linear as in "xavier", embeddings uniform in ±0.05, and attention's projections smaller.
 
-    Keras stores the query projection as an array (d_model, heads, d). Its Glorot initializer takes all axes before the
-    last two for the window of a convolution, by which it multiplies both fans:
+    Keras stores the query projection as an array (d_model, heads, d). Its Glorot initializer treats all axes before the
+    last two as the window of a convolution, and multiplies both fans by their size:
 
         query, key, value:  bound² = 6 / (d_model (heads + d))
         output:             bound² = 6 / (heads (d + d_model))
 
-    With d_model = 64 and 4 heads these bounds are 0.068 and 0.137, and a (64, 64) matrix would have 0.217.
+    With d_model = 64 and 4 heads these bounds are 0.068 and 0.137; for a (64, 64) matrix the bound would be 0.217.
     Source: keras.layers.MultiHeadAttention, Dense and Embedding; compute_fans in keras.initializers.
     """
     modules = dict(model.named_modules())
     for name, parameter in model.named_parameters():
-        owner, attention = (modules.get(name.rsplit(".", n)[0]) for n in (1, 2))
         if parameter.data.ndim != 2:
             continue
-        if not hasattr(owner, "d_in"):                      # no Linear: a table of tokens, segments or positions
+        owner, attention = (modules.get(name.rsplit(".", n)[0]) for n in (1, 2))
+        if not hasattr(owner, "d_in"):                      # not a Linear: a table of tokens, segments or positions
             parameter.data = uniform(rng, parameter.data.shape, 0.05)
         elif hasattr(attention, "num_kv_heads"):
             parameter.data = uniform(rng, parameter.data.shape, keras_bound(attention, owner))
 
 
 def keras_bound(attention, linear):
-    """Glorot's bound with the fans that Keras computes for this projection of an attention."""
-    d_model, d = attention.query.d_in, attention.query.d_in // attention.num_heads
+    """Returns Glorot's bound with the fans that Keras computes for this projection of an attention layer."""
+    d_model = attention.query.d_in
+    d = d_model // attention.num_heads
     if linear is attention.output:
         return math.sqrt(6 / (attention.num_heads * (d + d_model)))
     return math.sqrt(6 / (d_model * (linear.d_out // d + d)))
@@ -58,18 +59,19 @@ def keras_bound(attention, linear):
 def gpt2(model, rng):
     """N(0, 0.02²), divided by sqrt(N) for the N projections of a stack whose output is added to the residual stream.
 
-    An embedding that is multiplied by sqrt(d_model) keeps N(0, 1/d_model): 0.02 belongs to one that is not.
+    An embedding that is multiplied by sqrt(d_model) keeps N(0, 1/d_model), because 0.02 is meant for unscaled ones.
     Source: Radford et al. 2018, section 4.1; Radford et al. 2019, section 2.3.
     """
-    residual, kept = {}, set()
+    residual = {}                                                       # id of a weight: N
+    unchanged = set()                                                   # ids of weights
     for _, module in model.named_modules():
         if isinstance(getattr(module, "blocks", None), list):           # an Encoder or a Decoder
             weights = [linear.weight for block in module.blocks for linear in residual_projections(block)]
             residual |= {id(weight): len(weights) for weight in weights}
         elif getattr(module, "factor", 1) != 1:                         # an Embedding that is scaled
-            kept.add(id(module.weight))
+            unchanged.add(id(module.weight))
     for parameter in matrices(model):
-        if id(parameter) not in kept:
+        if id(parameter) not in unchanged:
             std = 0.02 / math.sqrt(residual.get(id(parameter), 1))
             parameter.data = normal(rng, parameter.data.shape, std)
 
@@ -84,6 +86,7 @@ def bert(model, rng):
 
 
 def residual_projections(block):
+    """Returns the Linears of a block whose output is added to the residual stream."""
     attentions = [block.attention, getattr(block, "cross_attention", None)]
     return [*(attention.output for attention in attentions if attention is not None), block.feed_forward.down]
 

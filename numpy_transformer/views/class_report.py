@@ -43,9 +43,15 @@ def draw_results(axes, exercises):
 
 
 def draw_mistakes(axes, mistakes):
-    labels = [f"{entry['exercise'].split('_')[0]}  {entry['mistake']}" for entry in mistakes]
+    labels = [f"{number(entry['exercise'])}  {entry['mistake']}" for entry in mistakes]
     bars = axes.barh(range(len(mistakes)), [entry["count"] for entry in mistakes], color=COLORS["fail"])
     axes.bar_label(bars, padding=3, fontsize="small")
     axes.set_yticks(range(len(mistakes)), labels)
-    axes.set(title="Known mistakes, most frequent first" if mistakes else "No known mistakes were found",
+    axes.set(title="Known mistakes, most frequent first" if mistakes else "No known mistakes",
              xlabel="number of students")
+
+
+def number(name):
+    """Returns the number of an exercise, such as 05.2, from its name, such as "ex05_2_attention_backward"."""
+    lesson, place = name.removeprefix("ex").split("_")[:2]
+    return f"{lesson}.{place}"

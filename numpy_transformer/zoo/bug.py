@@ -159,7 +159,8 @@ def samples_of(bug):
 
 def verdicts(name):
     """Returns {check: None or what is wrong} for all checks that apply to the samples with the bug planted in them."""
-    bug, found = find(name), {}
+    bug = find(name)
+    found = {}
     for sample in samples_of(bug):
         thing, inputs = sample.make()
         apply(bug, thing)

@@ -46,7 +46,7 @@ class TwoKinds(GELU):
     """Forward is the exact GELU, backward belongs to the tanh approximation"""
 
     def value_and_slope(self, x):
-        value, _ = super().value_and_slope(x)
+        value, *_ = super().value_and_slope(x)
         _, slope = GELU("tanh").value_and_slope(x)          # right: the same kind in both
         return value, slope
 

@@ -115,7 +115,8 @@ class VarianceOverNMinus1(PlainLayerNorm):
         return (x - mean(x)) * inverse_std, inverse_std
 
     def input_gradient(self, dy, x_hat, inverse_std):
-        g, n = self.gamma.data * dy, dy.shape[-1]
+        g = self.gamma.data * dy
+        n = dy.shape[-1]
         return (g - mean(g) - x_hat * (g * x_hat).sum(-1, keepdims=True) / (n - 1)) * inverse_std
 
 

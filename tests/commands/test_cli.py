@@ -82,6 +82,14 @@ def test_gradcheck_of_named_components_prints_every_tensor(capsys):
     assert "gradcheck: 3/3" in err and "\x1b" not in err
 
 
+def test_the_table_of_gradcheck_fits_the_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    _, out, _ = run(capsys, "gradcheck", "SequenceClassifier")
+    assert max(map(len, out.splitlines())) <= 60
+    assert "".join("SequenceClassifier, three classes, padding seen, pre-norm".split()) in "".join(
+        line[:23] for line in out.splitlines()).replace(" ", "")
+
+
 def test_gradcheck_writes_json(capsys, tmp_path):
     path = tmp_path / "rows.json"
     code, _, _ = run(capsys, "gradcheck", "Linear", "CrossAttention", "--json", path)
@@ -208,7 +216,7 @@ def test_a_json_file_is_replaced_only_by_rows(capsys, tmp_path):
     assert path.read_text() == "precious"
 
 
-def test_traceback_is_there_for_who_asks(capsys):
+def test_the_traceback_is_shown_on_request(capsys):
     with pytest.raises(ValueError):
         main(["lesson", "99", "--traceback"])
 
@@ -270,7 +278,7 @@ def test_it_runs_as_a_module_without_a_terminal():
     assert b"\r" not in err and b"gradcheck: 1/1" in err
 
 
-def test_a_reader_that_goes_away_is_no_traceback():
+def test_a_closed_pipe_causes_no_traceback():
     process = start("gradcheck", "ReLU")
     process.stdout.close()
     errors = process.stderr.read()

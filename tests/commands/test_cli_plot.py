@@ -110,7 +110,8 @@ def test_the_backward_picture_is_that_of_the_last_block_without_dropout(runs, tm
     for more in ([], ["--layer", "0", "--overwrite"]):        # the older name of --block
         run(capsys, "plot", "backward", "--run", runs / "lm.npz", *LM, *more, "--out", tmp_path / "x.png")
     assert [(call.name, title) for call, _, _, title in seen] == [
-        (f"decoder.blocks.{n}.attention.attention.softmax", f"Block {n} of the decoder: attention weights and their gradients") for n in (1, 0)]
+        (f"decoder.blocks.{n}.attention.attention.softmax",
+         f"Block {n} of the decoder: attention weights and their gradients") for n in (1, 0)]
     model = plot.RunExample(argparse.Namespace(file=runs / "lm.npz", text=LM[1], target=None)).model
     assert model.remembering and not any(part.training for _, part in model.named_modules())
 

@@ -149,7 +149,7 @@ def test_evaluation_of_pairs(capsys, folder):
     assert code == 0 and "120 pairs" in out and "beam 2" in out
 
 
-def test_an_echo_is_an_exact_match(capsys, folder, monkeypatch):
+def test_exact_match_and_bleu_of_known_translations(capsys, folder, monkeypatch):
     """The measures are those of the pairs: a model that is right about all but one of them."""
     pairs = dict(zip((folder / "a.txt").read_text().splitlines(), (folder / "b.txt").read_text().splitlines()))
     wrong = next(iter(pairs))
@@ -224,7 +224,7 @@ def test_a_run_does_not_go_on_with_another_text_or_kind(capsys, folder, tmp_path
     assert "the texts are not those" in refused(capsys, "evaluate", out)
 
 
-def test_finished_work_is_not_replaced_unasked(capsys, folder):
+def test_an_existing_run_is_not_replaced_without_overwrite(capsys, folder):
     before = (folder / "lm.npz").read_bytes()
     for text in ("text.txt", "no.txt"):
         assert "exists already" in refused(capsys, *LM, "--text", folder / text, "--out", folder / "lm.npz")
@@ -280,7 +280,7 @@ def test_a_run_killed_before_its_first_step_has_its_settings(capsys, folder, tmp
 def test_only_runs_and_pictures_are_replaced(capsys, folder, tmp_path):
     base, text = [*LM, "--text", folder / "text.txt"], tmp_path / "precious.png"
     text.write_text(TEXT)
-    assert "no checkpoint" in refused(capsys, *base, "--out", text, "--overwrite")
+    assert "is not a checkpoint" in refused(capsys, *base, "--out", text, "--overwrite")
     assert "is not a picture" in refused(capsys, *base, "--out", tmp_path / "x.npz", "--curves", text)
     assert "must end in .png" in refused(capsys, *base, "--out", tmp_path / "x.npz", "--curves", tmp_path / "x.npz")
     (tmp_path / "x.average.npz").write_text("precious")
@@ -292,7 +292,7 @@ def test_only_runs_and_pictures_are_replaced(capsys, folder, tmp_path):
 @pytest.mark.parametrize("options, name", [
     (["--schedule", "noam", "--lr", 1], "lr"), (["--factor", 2], "factor"), (["--vocab-size", 300], "vocab-size"),
     (["--schedule", "constant", "--min-lr", 0.1], "min-lr")])
-def test_options_that_would_do_nothing_are_mistakes(capsys, folder, tmp_path, options, name):
+def test_options_without_effect_are_refused(capsys, folder, tmp_path, options, name):
     line = refused(capsys, *LM, "--text", folder / "text.txt", *options, "--out", tmp_path / "x.npz")
     assert f"--{name} would have no effect" in line
     line = refused(capsys, "train", "seq2seq", "--task", "copy", "--tokenizer", "word", "--out", tmp_path / "x.npz")
@@ -305,7 +305,7 @@ def test_a_short_run_warms_up_over_a_tenth_but_noam_keeps_its_peak():
     assert SequenceToSequenceTask.default_settings("2017", steps=50)["warmup"] == 1000
 
 
-def test_what_validates_is_a_tenth_and_not_learnt_from():
+def test_the_validation_set_is_a_tenth_and_not_in_the_training_set():
     pairs = [(f"source {n % 150}", f"target {n}") for n in range(200)]          # some sources stand twice
     training, validation = hold_out_sources(pairs, seed=3)
     assert sorted(training + validation) == sorted(pairs) and len({source for source, _ in validation}) in range(10, 21)
@@ -399,7 +399,7 @@ def test_closed_streams_are_no_tracebacks(folder, tmp_path):
     (["generate", "{lm}", "--top-k", 0], "'0' is not a whole number of at least 1"),
     (["generate", "{lm}", "--prompt", ""], "the prompt is empty"),
     (["generate", "{pairs}"], "holds an encoder-decoder: `translate` uses it; name a run of `train lm`"),
-    (["generate", "{text}"], "no checkpoint, or a damaged one"), (["generate", "no.npz"], "cannot read 'no.npz'"),
+    (["generate", "{text}"], "is not a checkpoint, or is damaged"), (["generate", "no.npz"], "cannot read 'no.npz'"),
     (["translate", "{lm}", "one"], "holds a language model"),
     (["translate", "{pairs}", "one", "--beam", 0], "'0' is not a whole number of at least 1"),
     (["translate", "{pairs}", "one", "--n-best", 5], "n_best = 5 is above beam = 4"),
@@ -409,7 +409,7 @@ def test_closed_streams_are_no_tracebacks(folder, tmp_path):
     (["evaluate", "{lm}", "--source", "x"], "evaluate it with --text"),
     (["evaluate", "{pairs}", "--text", "x"], "evaluate it with --source"),
     (["evaluate", "{pairs}", "--source", "{text}"], "both, or without files"),
-    (["info", "{text}"], "no checkpoint"),
+    (["info", "{text}"], "is not a checkpoint"),
     (["train", "lm", "--out", "no-folder/run.npz"], "cannot write .*no-folder"),
     (["train", "lm", "--out", "{folder}"], "it is not a regular file"),
     (["train", "lm", "--curves", "no-folder/c.png", "--out", "{new}"], "cannot write .*c.png"),

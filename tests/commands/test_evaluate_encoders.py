@@ -60,7 +60,7 @@ def test_the_held_out_texts_are_measured_again(capsys, runs):
         assert code == 0 and out.strip() and said_by(runs, kind).endswith(out)
 
 
-def test_of_reviews_the_test_is_measured(capsys, runs, monkeypatch):
+def test_evaluation_of_reviews_uses_their_test_part(capsys, runs, monkeypatch):
     texts = []
     answers(monkeypatch, lambda text: texts.append(text) or 0)
     code, out, _ = run(capsys, "evaluate", runs / "classifier.npz", "--data", runs / "aclImdb")
@@ -116,7 +116,7 @@ def test_masked_words_that_are_found(capsys, runs, tmp_path):
     assert re.search(r"chosen.*: the model 9\d.\d\d%", out)
 
 
-def test_bigrams_know_what_was_learnt_from(capsys, runs):
+def test_bigram_baselines_learn_from_the_training_part(capsys, runs):
     loaded = load_run(runs / "mlm.npz")
     ids = loaded.reader.pieces((runs / "text.txt").read_text()) - SPECIAL
     known = Bigrams(ids[:len(ids) * 9 // 10], loaded.reader.vocab_size)
@@ -160,7 +160,7 @@ def test_the_exact_match_of_each_task(capsys, runs, tmp_path, monkeypatch, comma
     assert f"reverse: exact match 100.00% of {len(pairs) - len(sorts)}" in text
 
 
-def test_a_text_too_short_to_be_learnt_can_be_measured(capsys, runs, tmp_path):
+def test_a_text_too_short_for_training_can_be_evaluated(capsys, runs, tmp_path):
     (tmp_path / "short.txt").write_text("the film " * 20)
     code, out, err = run(capsys, "evaluate", runs / "mlm.npz", "--data", tmp_path / "short.txt")
     assert code == 0 and re.search(r"^accuracy on \d tokens chosen", out, re.M), err

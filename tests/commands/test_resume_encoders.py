@@ -64,7 +64,7 @@ def test_a_run_does_not_go_on_with_other_texts_or_labels(capsys, runs, tmp_path)
         assert "are not those" in line and out.read_bytes() == before
 
 
-def test_what_validates_belongs_to_the_run_too(capsys, tmp_path):
+def test_a_run_does_not_go_on_with_another_validation_set(capsys, tmp_path):
     data, out = tmp_path / "t.csv", tmp_path / "run.npz"
     rows = [f"{mood} film {n},{mood},{'dev' if n == 5 else 'train'}\n" for n in range(6) for mood in ("bad", "good")]
     data.write_text("text,label,split\n" + "".join(rows))

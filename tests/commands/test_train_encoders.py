@@ -103,7 +103,7 @@ def test_a_table_of_tasks_may_be_split(capsys, runs, tmp_path):
     assert code == 0 and len(out.splitlines()) == 2
 
 
-def test_the_words_alone_know_what_was_learnt(capsys, tmp_path):
+def test_the_most_frequent_tag_baseline_knows_the_training_words(capsys, tmp_path):
     """Of Ann, Rome and Cleo, the last is new: two entities of three are found, and nothing else."""
     (tmp_path / "train").write_text("Ann I-per\nsaw O\nRome I-loc\n\n" * 9)
     for name in ("dev", "test"):

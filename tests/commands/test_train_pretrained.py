@@ -62,7 +62,7 @@ def test_a_table_of_positions_decides_the_longest_text(capsys, runs, tmp_path, u
         capsys, "train", "classifier", *base, "--max-len", 13, "--out", tmp_path / "x.npz")
 
 
-def test_only_a_masked_language_model_is_a_beginning(capsys, runs, tmp_path):
+def test_only_a_masked_language_model_can_initialize_a_run(capsys, runs, tmp_path):
     for name, match in (("classifier.npz", "a classifier of texts: `classify` uses it; name a run of `train mlm`"),
                         ("text2text.npz", "holds an encoder-decoder"), ("reviews.csv", "is no checkpoint"),
                         ("none.npz", "cannot read")):
@@ -73,7 +73,7 @@ def test_only_a_masked_language_model_is_a_beginning(capsys, runs, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_pretrained_run_is_not_replaced_by_what_begins_with_it(capsys, runs, tmp_path):
+def test_a_pretrained_run_is_not_replaced_by_the_run_it_initializes(capsys, runs, tmp_path):
     path = tmp_path / "mlm.npz"
     shutil.copy(runs / "mlm.npz", path)
     before = path.read_bytes()

@@ -147,7 +147,7 @@ def test_combinations(edits, names):
         assert (f"{mistake.name}: " * (len(edits) > 1) + mistake.explanation) in verdict.lines
 
 
-def test_a_name_needs_every_case():
+def test_a_mistake_is_named_only_if_it_matches_every_case():
     """Right names for three cases of five are no name."""
     verdict = said("return (2 * dx + 1 if len(x) == 5 else dx), dw")
     assert verdict.status == "fail" and not verdict.mistakes

@@ -81,7 +81,7 @@ def test_the_solution_passes_and_keeps_to_its_lines(exercise):
 
 
 @every_exercise
-def test_what_is_as_right_passes(exercise):
+def test_alternative_solutions_pass(exercise):
     for name, edits in exercise.alternatives.items():
         verdict = judge(answer_key(exercise), play(answer_key(exercise), exercise.edited(edits)))
         assert verdict.status == "pass", (name, verdict.stage, verdict.note)
@@ -113,6 +113,8 @@ def test_mistakes_have_names_of_their_own_and_twins_know_each_other(exercise):
     assert len(names) == len(exercise.mistakes)
     for mistake in exercise.mistakes:
         assert not mistake.twin or names[mistake.twin].twin == mistake.name
+        number = re.search(r"\d\d\.\d", mistake.name)
+        assert not number or number[0] == exercise.number
         assert mistake.explanation.endswith((".", "?")) and len(mistake.explanation) > 20
 
 

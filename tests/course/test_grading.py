@@ -17,6 +17,7 @@ from helpers.commands import refused, run
 from PIL import Image
 
 import numpy_transformer
+from numpy_transformer import views
 from numpy_transformer.classroom import grader, report, rights
 from numpy_transformer.classroom.exercise import Observation
 from numpy_transformer.classroom.exercises import choose, exercises
@@ -106,7 +107,7 @@ def test_the_same_seed_gives_the_same_bytes_and_the_old_table_is_kept(school, tm
     assert b"\r" not in (tmp_path / "scores.csv").read_bytes()
 
 
-def test_without_a_seed_a_secret_one_is_told(school, tmp_path, capsys):
+def test_without_a_seed_a_random_one_is_drawn_and_printed(school, tmp_path, capsys):
     errors = [grade(capsys, school, tmp_path / "scores.csv", "--only", "1.1")[2] for _ in range(2)]
     assert len({re.search(r"seed (\d+)", error)[1] for error in errors}) == 2
 
@@ -145,14 +146,14 @@ def test_with_one_exercise_a_file_may_have_the_name_of_the_student(tmp_path, cap
                                                                                        ("lee", "fail", "SMB-8")]
 
 
-def test_the_name_of_the_skeleton_goes_before_others(tmp_path, capsys):
+def test_a_file_named_like_the_skeleton_takes_precedence(tmp_path, capsys):
     hand_in(tmp_path / "class" / "kim", BACKWARD)
     hand_in(tmp_path / "class" / "kim", BACKWARD, "SMB-1", name="ex01_2_old.py")
     row = grade(capsys, tmp_path / "class", tmp_path / "scores.csv")[0][0]
     assert row["status"] == "pass" and row["note"] == "not graded: ex01_2_old.py"
 
 
-def test_what_is_for_the_teacher_to_look_at_is_not_told_to_the_student(tmp_path, capsys):
+def test_warnings_for_the_teacher_are_not_shown_to_the_student(tmp_path, capsys):
     hand_in(tmp_path / "class" / "kim", BACKWARD, source="import gc\n" + BACKWARD.edited())
     hand_in(tmp_path / "class" / ".lee", BACKWARD)
     rows, text, _ = grade(capsys, tmp_path / "class", tmp_path / "scores.csv", "--feedback", tmp_path / "feedback")
@@ -161,7 +162,7 @@ def test_what_is_for_the_teacher_to_look_at_is_not_told_to_the_student(tmp_path,
     assert "gc" not in (tmp_path / "feedback" / "kim.txt").read_text(encoding="utf-8")
 
 
-def test_unknown_wrong_answers_that_are_shared_are_told(tmp_path, capsys):
+def test_unknown_wrong_answers_that_students_share_are_reported(tmp_path, capsys):
     source = "def softmax_backward(p, dp):\n    return {} * p * p * dp\n"
     for name, factor in (("kim", 3), ("lee", 3.0000000000001), ("max", 7)):
         hand_in(tmp_path / "class" / name, BACKWARD, source=source.format(factor))
@@ -375,7 +376,7 @@ def row(name, **more):
                          misconception="", seconds=0.5, note=""), **more})
 
 
-def test_text_is_no_formula_and_quotes_survive(tmp_path):
+def test_csv_cells_are_no_formulas_and_quotes_survive(tmp_path):
     notes = ["=1+1", "+1", "-1", "@x", "plain", 'a "b", c', "ü = 3"]
     report.write_csv([row("kim", note=note) for note in notes], tmp_path / "scores.csv")
     assert [entry["note"] for entry in table(tmp_path / "scores.csv")] == ["'=1+1", "'+1", "'-1", "'@x", *notes[4:]]
@@ -396,6 +397,27 @@ def test_mistakes_are_counted_by_name():
     assert counts == {"Y": 2, "X": 1, "X or Z": 1}
 
 
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_summary_fits_the_terminal(width):
+    name, students = "ex14_5_what_moves_what_in_an_encoder", [f"student{i:02}" for i in range(12)]
+    counts = {status: 3 for status in ("pass", "fail", "todo", "error", "timeout", "memory", "missing")}
+    summary = {"exercises": {name: counts}, "mistakes": [{"mistake": "PRD-14.5a", "exercise": name, "count": 2,
+               "say": "A long explanation. " * 9}], "to_look_at": [f"{student} {name}" for student in students],
+               "clusters": [{"exercise": name, "students": students, "note": "answer 1 is wrong. " * 9}]}
+    lines = list(report.summary_lines(summary, width))
+    assert max(map(len, lines)) <= width
+    assert lines[0].split() == ["exercise", *counts] and lines[1].split()[1:] == ["3"] * 7
+    assert (name in lines[1]) == (width >= 100)
+    assert " ".join(" ".join(lines).split()).count("A long explanation.") == 9
+
+
+def test_the_picture_labels_each_mistake_with_its_exercise():
+    figure = views.class_report({"ex05_2_attention_backward": {"fail": 3}}, [
+        {"exercise": "ex05_2_attention_backward", "mistake": "ATB-3", "count": 3}])
+    labels = [[label.get_text() for label in axes.get_yticklabels()] for axes in figure.axes]
+    assert labels == [["ex05_2_attention_backward"], ["05.2  ATB-3"]]
+
+
 def test_equal_answers_have_one_digest_up_to_rounding():
     rng = np.random.default_rng(0)
     y = rng.standard_normal((3, 4))
@@ -406,7 +428,7 @@ def test_equal_answers_have_one_digest_up_to_rounding():
     assert len(set(map(digest, others))) == len(others) and grader.digest_of([Observation()]) == ""
 
 
-def test_who_runs_the_programs(monkeypatch):
+def test_student_programs_run_without_root_rights_where_possible(monkeypatch):
     monkeypatch.setattr(rights, "is_root", lambda: False)
     assert rights.users(3) == [None] * 3 and not list(rights.warnings([None]))
     monkeypatch.setattr(rights, "is_root", lambda: True)

@@ -52,10 +52,10 @@ def written():
 
 
 HOSTILE = {**written(), **ODD}
-SAMPLE = {name: HOSTILE[name] for name in (                 # of each kind one; the slow run grades all
-    "loop", "sleep at exit", "fork", "kill", "exit at once", "memory", "flood", "fills the disk", "forged score", "pickle",
-    "patched worker", "writes elsewhere", "reads the others", "imports the answer", "loads a library", "nothing returned",
-    "other name", "=2+5+cmd", "line\nbreak\x1b[2J")}
+SAMPLE = {name: HOSTILE[name] for name in (                 # one of each kind; the slow run grades all of them
+    "loop", "sleep at exit", "fork", "kill", "exit at once", "memory", "flood", "fills the disk", "forged score",
+    "pickle", "patched worker", "writes elsewhere", "reads the others", "imports the answer", "loads a library",
+    "nothing returned", "other name", "=2+5+cmd", "line\nbreak\x1b[2J")}
 
 
 def grade(folder, out, *options):
@@ -129,13 +129,13 @@ def test_no_hostile_program_earns_a_point_and_each_gets_a_note(graded):
     ("linked", "error", "link"), ("linked folder", "missing", "no file"), ("piped", "error", "readable"),
     ("directory", "error", "readable"), ("huge", "error", "1 MB"), ("two", "error", "ex01_2.py, ex01_2_new.py"),
     ("elsewhere", "missing", "my_answer.py")])
-def test_a_file_that_is_none(graded, name, status, word):
+def test_links_pipes_and_folders_are_not_graded_as_files(graded, name, status, word):
     row = graded[1][name]
     assert (row["points"], row["status"]) == ("0", status) and word in row["note"], row
 
 
 @posix
-def test_the_others_are_graded_as_if_nothing_had_been(graded):
+def test_the_other_students_are_graded_as_usual(graded):
     base, rows, text, left, hostile = graded
     for name in ("anna", "zoe"):
         assert rows[name]["status"] == "pass" and rows[name]["points"] == rows[name]["max"], rows[name]
@@ -147,7 +147,7 @@ def test_the_others_are_graded_as_if_nothing_had_been(graded):
 
 
 @posix
-def test_nothing_of_the_grader_reached_a_student(graded):
+def test_no_secret_of_the_grader_reaches_a_student(graded):
     base, _, text, _, hostile = graded
     everything = [path.read_text(encoding="utf-8") for path in (base / "feedback").iterdir()]
     assert len(everything) == len(hostile) + 9
@@ -158,7 +158,7 @@ def test_nothing_of_the_grader_reached_a_student(graded):
 
 
 @posix
-def test_what_a_teacher_may_want_to_look_at_stands_in_the_note(graded):
+def test_suspicious_names_are_reported_to_the_teacher(graded):
     for name, word in (("reads the others", "exec, open"), ("loads a library", "ctypes"), ("kill", "os"),
                        ("patched worker", "sys")):
         assert f"for you to look at: {word}" in graded[1][name]["note"]
@@ -178,7 +178,7 @@ time.sleep({})
 
 
 @posix
-def test_what_stopped_a_program_is_told(graded):
+def test_the_note_says_what_stopped_a_program(graded):
     for name, words in (("flood", os.strerror(errno.EFBIG)), ("fills the disk", "64 MB"), ("fork", "os.fork is refused"),
                         ("loop", "stopped after 2 seconds"), ("memory", "memory"), ("exit at once", "ended early"),
                         ("other name", "did you mean softmax_backwards?"), ("imports the answer", "use only NumPy")):
@@ -186,7 +186,7 @@ def test_what_stopped_a_program_is_told(graded):
 
 
 @posix
-def test_a_child_takes_its_grandchildren_along(tmp_path):
+def test_killing_a_child_kills_its_grandchildren(tmp_path):
     """Also those that are started by others while the first are killed; each would end by itself in five seconds."""
     for own in (5, 0):                                      # the child itself is alive, or has ended
         child = subprocess.Popen([sys.executable, "-c", FAMILY.format(own)], cwd=tmp_path, start_new_session=True)
@@ -241,7 +241,7 @@ def test_an_array_is_read_only_as_numpy_writes_it(tmp_path):
     assert reading.read_array(path) is None
 
 
-def test_words_are_short_and_nothing_else(tmp_path):
+def test_messages_of_a_child_are_cut_and_other_values_dropped(tmp_path):
     path = tmp_path / "report.json"
     report = {"error": "x" * 9000, "kinds": ["y" * 900] * 40, "score": 100, "nested": [["a"]], "none": None}
     path.write_text(json.dumps(report), encoding="utf-8")
@@ -264,7 +264,7 @@ def test_results_are_not_read_through_links_and_pipes(tmp_path):
 
 
 @posix
-def test_a_folder_goes_however_it_was_left(tmp_path):
+def test_a_folder_is_removed_in_whatever_state_it_was_left(tmp_path):
     folder = tmp_path / "left"
     deep = folder
     for _ in range(1500):
@@ -285,7 +285,7 @@ def test_a_folder_goes_however_it_was_left(tmp_path):
     assert not folder.exists()
 
 
-def test_suspects_are_found_and_comments_are_none():
+def test_suspicious_names_are_found_in_code_but_not_in_comments():
     source = (b'"""open and exec"""\nimport numpy as np, os.path, sys as s\nfrom math import exp\n# eval\n'
               b"def f(x): import pickle; return open\nfrom json import loads as eval_\n")
     assert unusual_names(source) == ["json", "open", "os", "pickle", "sys"]

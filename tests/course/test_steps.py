@@ -122,12 +122,12 @@ def test_an_error_in_a_cell_shows_the_cell_and_not_the_stepper(tiny):
     assert "steps.py" not in output and "  x                (2, 3) float64" in output
 
 
-def test_answers_are_told_with_their_questions_also_behind_c(tiny):
+def test_answers_are_shown_with_their_questions_also_after_c(tiny):
     output, _ = step(tiny(), "c\n")
     assert "  ? shape of x.T?  (3, 2)\n" in output
 
 
-def test_a_false_claim_is_told_and_the_variables_can_be_looked_at(tiny):
+def test_a_false_claim_is_shown_and_the_variables_can_be_inspected(tiny):
     output, code = step(tiny(7), "c\n", "p x.shape\n", "\n")
     assert code == 1 and "claim does not hold: x has six numbers. 6 (07_tiny.py, line 22)" in output
     assert "  (2, 3)" in output and "Traceback" not in output
@@ -186,16 +186,14 @@ def test_predict_without_a_terminal_prints_question_and_answer(capsys, monkeypat
     assert capsys.readouterr().out == "  ? how many?  3\n"
 
 
-@pytest.mark.parametrize("lines", [0, 1, 4])
-def test_a_lesson_whose_output_is_cut_ends_without_a_traceback(tiny, lines):
+def test_a_lesson_whose_output_is_cut_ends_without_a_traceback(tiny):
     """As in `lesson 05 | head -1`: the reader closes the pipe while the lesson still prints."""
     path = tiny()
     path.write_text(path.read_text(encoding="utf-8").replace("show(x=x)", "print('many lines\\n' * 99_999)"),
                     encoding="utf-8")
     child = subprocess.Popen([sys.executable, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              env={**os.environ, "PYTHONPATH": str(ROOT)})
-    for _ in range(lines):
-        child.stdout.readline()
+    child.stdout.readline()
     child.stdout.close()
     error = child.stderr.read()
     child.stderr.close()

@@ -31,7 +31,7 @@ def covering(bugs):
 
 
 @pytest.mark.parametrize("bug", covering(BUGS))
-def test_the_checks_that_go_red_are_those_that_are_named(bug):
+def test_each_bug_fails_exactly_the_checks_that_it_names(bug):
     found = nt.zoo.verdicts(bug.name)
     red = [check for check, failure in found.items() if failure]
     assert red and sorted(red) == sorted(bug.caught_by), found

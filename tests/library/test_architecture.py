@@ -54,7 +54,7 @@ def test_imports_go_one_way(part):
     assert found <= MAY_IMPORT[part]
 
 
-def test_every_folder_has_its_arrows():
+def test_every_package_has_its_allowed_imports():
     assert {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()} | FILES == set(MAY_IMPORT)
 
 

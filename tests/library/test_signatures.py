@@ -43,7 +43,8 @@ SIGNATURES = {
     "clip_grad_norm": "parameters, max_norm", "NoamSchedule": "optimizer, d_model, warmup, factor=1.0",
     "CosineSchedule": "optimizer, lr, min_lr, warmup, steps", "ConstantSchedule": "optimizer, lr, warmup=0",
     "Trainer": "model, criterion, optimizer, schedule=None, clip=None, accumulate=1, workers=None",
-    "Trainer.fit": "self, batches, steps=None, validation=None, every=None, epochs=None, patience=None, checkpoint=None",
+    "Trainer.fit": "self, batches, steps=None, validation=None, every=None, epochs=None, patience=None, "
+                   "checkpoint=None",
     "Checkpoint": "path, every=100, keep=0",
     "gradcheck": "module, *inputs, seed=0, directions=None, randomize=True, central_tolerance=1e-6, "
                  "complex_tolerance=1e-12",

@@ -1,4 +1,4 @@
-"""From logits to tokens: greedy decoding and beam search."""
+"""Decoding: from the logits of a model to tokens, by greedy decoding and by beam search."""
 
 from types import SimpleNamespace
 
@@ -11,11 +11,14 @@ from ..worker import Function
 
 
 def greedy_decode(model, bos, eos, max_len):
-    """The tokens behind bos, each the likeliest one given bos and all tokens before it.
+    """Generates tokens one at a time, each the most likely one given bos and all tokens before it.
 
-    model: a function of the ids so far, a list or a (T,) array -> logits: (T, V); row t scores the token behind ids[t].
-    bos: the id that a text begins with.  eos: another id, which ends it.  max_len: the most tokens to write, 1 or more.
-    Return ids: (n,), an array of whole numbers, n at most max_len: without bos, and with eos at its end if it came.
+    model: a function that maps the ids so far, a list or a (T,) array, to logits (T, V); row t scores the token that
+        follows ids[t].
+    bos: the id that every text begins with.
+    eos: another id, which ends a text.
+    max_len: the maximum number of tokens to generate, at least 1.
+    Return ids: (n,), an integer array with n <= max_len, without bos. If eos was generated, it is the last entry.
     """
     ids = [bos]
     while len(ids) <= max_len and ids[-1] != eos:
@@ -25,29 +28,36 @@ def greedy_decode(model, bos, eos, max_len):
 
 
 def log_softmax(z):
-    """z: (V,) logits.  Return (V,), the logarithms of their probabilities."""
+    """z: (V,) logits.  Return (V,), the log probabilities."""
     z = z - z.max()
     return z - np.log(np.exp(z).sum())
 
 
 def beam_search(model, bos, eos, max_len, beam, alpha):
-    """Follow the `beam` best unfinished texts side by side, and return the best finished one.
+    """Keeps the `beam` best unfinished hypotheses at each step, and returns the best finished one.
 
-    At first there is one text, [bos]. In each step every unfinished text is extended by every token, and all these
-    candidates are ranked by log P, the sum of the log probabilities of their tokens. Of the `beam` best candidates
-    those that end in eos are finished. The `beam` best that do not end in eos are unfinished, and go on.
-    In the step that writes the last token, number max_len, all of the `beam` best candidates are finished. The search
-    ends there, or as soon as a step leaves `beam` or more finished texts, those of earlier steps counted.
-    The best finished text has the highest score: log P / ((5 + length) / 6)^alpha, length counting eos and not bos.
+    A hypothesis is a text that the search has written so far; the first one is [bos]. Each step extends every
+    unfinished hypothesis by every token, and ranks all these candidates by log P, the sum of the log probabilities of
+    their tokens. Among the `beam` best candidates, those that end in eos are finished. The `beam` best candidates that
+    do not end in eos stay unfinished and are extended in the next step.
+    At step max_len, which writes the last token, all of the `beam` best candidates are finished. The search ends there,
+    or earlier, after the first step at which there are `beam` or more finished hypotheses in total.
+    The best finished hypothesis has the highest score, log P / ((5 + length) / 6)^alpha, where length counts eos but
+    not bos.
 
-    model: a function of the ids so far, a list or a (T,) array -> logits: (T, V); row t scores the token behind ids[t].
-    bos, eos: different ids.  max_len, beam: whole numbers, 1 or more.  alpha: a number, 0 or more.
-    Return ids: (n,), an array, without bos and with eos at its end if it came; score: a number. There are no ties.
+    model: a function that maps the ids so far, a list or a (T,) array, to logits (T, V); row t scores the token that
+        follows ids[t].
+    bos, eos: different ids.
+    max_len, beam: integers, at least 1.
+    alpha: a number, at least 0.
+    Return ids: (n,), an array without bos, whose last entry is eos if it was generated; and score: a number. No two
+    hypotheses have the same score.
     """
-    going, finished = [([bos], 0.0)], []
+    unfinished = [([bos], 0.0)]
+    finished = []
     for length in range(1, max_len + 1):
         candidates = []
-        for ids, total in going:
+        for ids, total in unfinished:
             log_p = log_softmax(model(ids)[-1])
             candidates += [([*ids, token], total + log_p[token]) for token in range(len(log_p))]
         candidates.sort(key=lambda candidate: -candidate[1])
@@ -55,13 +65,13 @@ def beam_search(model, bos, eos, max_len, beam, alpha):
         finished += [(ids[1:], total / ((5 + length) / 6) ** alpha) for ids, total in ended]
         if len(finished) >= beam:
             break
-        going = [(ids, total) for ids, total in candidates if ids[-1] != eos][:beam]
-    ids, score = max(finished, key=lambda text: text[1])
+        unfinished = [(ids, total) for ids, total in candidates if ids[-1] != eos][:beam]
+    ids, score = max(finished, key=lambda hypothesis: hypothesis[1])
     return np.array(ids), score
 
 
 class Translator:
-    """A function of ids in the form that the package decodes: an EncoderDecoder whose source says nothing."""
+    """Wraps a function of ids as an encoder-decoder model whose source has no influence, as the package decodes it."""
 
     def __init__(self, model):
         self.model = model
@@ -83,14 +93,14 @@ def by_beam_search(model, bos, eos, max_len, beam, alpha):
 
 
 def draw_model(rng, max_len, V, eos=0, ending=0.0):
-    """Logits that depend on all tokens so far and on their places, and have no ties; `ending` makes eos likelier."""
+    """Returns logits that depend on all tokens so far and on their positions; `ending` makes eos more likely."""
     table = rng.standard_normal((max_len + 3, V, V))
     table[0, :, eos] += ending
     return Function("lambda ids: np.cumsum(table[np.arange(len(ids)), ids], 0)", table=table)
 
 
 def draw_greedy(rng, n):
-    """eos is a token that greedy decoding meets in its third step or later, but not in the last."""
+    """Draws a model and an eos that greedy decoding generates at its third step or later, but not at the last."""
     while True:
         model, bos, max_len = draw_model(rng, n.S, n.V), int(rng.integers(1, n.V)), n.S
         path = greedy_decode(model, bos, -1, max_len).tolist()
@@ -100,16 +110,17 @@ def draw_greedy(rng, n):
 
 
 def other_ends(rng):
-    """eos is never met, or at once; and a single step, in which nothing can be fed back wrongly."""
+    """Returns cases in which eos is never generated, is generated first, or only one token is generated."""
     model, bos, eos, max_len = draw_greedy(rng, SimpleNamespace(S=6, V=9))
     path = greedy_decode(model, bos, -1, max_len).tolist()
     never = next(token for token in range(9) if token not in (*path, bos))
-    return [("eos is not reached", (model, bos, never, max_len)), ("eos comes first", (model, bos, path[0], max_len)),
+    return [("eos is never generated", (model, bos, never, max_len)),
+            ("eos is generated first", (model, bos, path[0], max_len)),
             ("one token", (model, bos, eos, 1))]
 
 
 def draw_beam(rng, n, max_len=None, beam=2, alpha=2.0, shows=("BEAM-3a", "BEAM-5"), ending=1.0):
-    """Arguments for which these mistakes lead to other texts, each to its own: most models are too simple for that."""
+    """Draws arguments for which each of the mistakes in `shows` gives a different text; for most models they do not."""
     exercise, max_len = EXERCISES[-1], max_len or n.T
     targets = [exercise.target(exercise.edited(wrong.edits)) for wrong in exercise.mistakes if wrong.name in shows]
     while True:
@@ -121,17 +132,17 @@ def draw_beam(rng, n, max_len=None, beam=2, alpha=2.0, shows=("BEAM-3a", "BEAM-5
 
 
 def other_beams(rng):
-    small, n = SimpleNamespace(T=4, V=5), SimpleNamespace(T=7, V=7)       # the small one tells most mistakes apart
+    small, n = SimpleNamespace(T=4, V=5), SimpleNamespace(T=7, V=7)       # the small one separates most mistakes
     return [("texts end early and late", draw_beam(rng, small, shows=("BEAM-6", "BEAM-7"))),
             ("a search over many tokens", draw_beam(rng, n, shows=("BEAM-4a", "BEAM-10b"))),
             ("unfinished texts at the end", draw_beam(rng, small, shows=("BEAM-4d",), ending=0.0)),
-            ("a long text of high log P", draw_beam(rng, SimpleNamespace(T=5, V=5), beam=3, alpha=1.0,
-                                                    shows=("BEAM-3d", "BEAM-10a"), ending=0.0)),
-            ("a wider beam", draw_beam(rng, n, beam=4, alpha=1.5)),
+            ("a long text with a high log P", draw_beam(rng, SimpleNamespace(T=5, V=5), beam=3, alpha=1.0,
+                                                        shows=("BEAM-3d", "BEAM-10a"), ending=0.0)),
+            ("a larger beam", draw_beam(rng, n, beam=4, alpha=1.5)),
             ("a beam of 1", draw_beam(rng, n, beam=1, alpha=0.6, shows=())),
-            ("plain log P", draw_beam(rng, n, beam=3, alpha=0.0, shows=())),
+            ("alpha = 0: the score is log P", draw_beam(rng, n, beam=3, alpha=0.0, shows=())),
             ("one token", draw_beam(rng, n, max_len=1, beam=3, alpha=0.6, shows=())),
-            ("eos is hardly possible", draw_beam(rng, n, beam=3, alpha=0.6, shows=(), ending=-20.0))]
+            ("eos is very unlikely", draw_beam(rng, n, beam=3, alpha=0.6, shows=(), ending=-20.0))]
 
 
 LOG_P = "log_softmax(model(ids)[-1])"
@@ -142,116 +153,119 @@ EXERCISES = [
     Exercise(
         "12.1", "Greedy decoding", minutes=15, lines=5,
         solution=greedy_decode, reference=by_greedy_decode, inputs=draw_greedy, edges=other_ends, outputs=("ids",),
-        hints=("What does the model have to see in step 3 that it did not see in step 2? And what ends the loop?",
-               "Begin with [bos]. Each step: the last row of model(ids), its largest entry's place, append. Two "
-               "things end it.",
+        hints=("What must the model see at step 3 that it did not see at step 2? And what ends the loop?",
+               "Start with [bos]. At each step, take the last row of model(ids), find the index of its largest entry, "
+               "and append it to ids. Two conditions can end the loop.",
                "while len(ids) <= max_len and ids[-1] != eos: ids.append(np.argmax(model(ids)[-1])); the result is "
                "ids[1:]."),
         mistakes=(
             Mistake("GRD-1", {" and ids[-1] != eos": ""},
-                    "The writing goes on behind eos. eos says that the text has ended: stop once it has been "
+                    "You continue to generate after eos. eos means that the text has ended, so stop once it has been "
                     "appended."),
             Mistake("GRD-2", {"ids[1:]": "ids"},
-                    "The result begins with bos. The model has not written that one: the text begins behind it."),
-            Mistake("GRD-3", {"np.argmax": "np.argmin"}, "In each step the least likely token is taken."),
+                    "Your result begins with bos. The model did not generate it; the text begins after it."),
+            Mistake("GRD-3", {"np.argmax": "np.argmin"}, "You take the least likely token at each step."),
             Mistake("GRD-4a", {"model(ids)[-1]": "model(ids)[0]"},
-                    "The logits are taken from row 0, which scores the token behind bos, in every step. The next token "
-                    "is scored behind the last one.", twin="GRD-10"),
+                    "You take the logits from row 0 at every step. That row scores the token after bos; the next token "
+                    "is scored in the row of the latest one.", twin="GRD-10"),
             Mistake("GRD-4b", {"model(ids)[-1]": "model(ids)"},
-                    "The largest of all T V logits is taken, and argmax counts through all rows. Only one row scores "
-                    "the next token."),
+                    "You take the largest of all T V logits, and argmax then returns an index into all rows together. "
+                    "Only one row scores the next token."),
             Mistake("GRD-4c", {"model(ids)[-1]": "model(ids)[:, -1]"},
-                    "[:, -1] takes the last column: the logit of the last word of the vocabulary, at each place. That "
-                    "would be right for logits (B, T, V); here they are (T, V)."),
+                    "[:, -1] selects the last column: the logit of the last token of the vocabulary, at every "
+                    "position. It would be right for logits of shape (B, T, V); here they are (T, V)."),
             Mistake("GRD-5", {"model(ids)": "model(ids[-1:])"},
-                    "The model is given the last token alone. The next token depends on all tokens so far, and a model "
-                    "knows only what it is given."),
+                    "You give the model the latest token only. The next token depends on all tokens so far, and the "
+                    "model knows only what you give it."),
             Mistake("GRD-6", {"ids[1:]": "[token for token in ids[1:] if token != eos]"},
-                    "eos is left out of the result. Here it stays: it tells that the text has ended, and was not cut "
-                    "off."),
+                    "You leave eos out of the result. Here it belongs there, because it shows that the text has ended "
+                    "and was not cut off."),
             Mistake("GRD-7a", {"len(ids) <= max_len": "len(ids) < max_len"},
-                    "One token too few is written where eos does not come: max_len counts the tokens behind bos."),
+                    "You generate one token too few if eos does not occur. max_len counts the tokens after bos."),
             Mistake("GRD-7b", {"len(ids) <= max_len": "len(ids) <= max_len + 1"},
-                    "One token too many is written where eos does not come: max_len is the most tokens to write."),
+                    "You generate one token too many if eos does not occur. max_len is the maximum number of tokens "
+                    "to generate."),
             Mistake("GRD-8", {"np.array(ids[1:])": "np.array(ids[1:] + [eos] * (max_len + 1 - len(ids)))"},
-                    "The result is filled up with eos to max_len. One text needs no filling: it ends with the first "
-                    "eos."),
+                    "You fill up the result with eos to max_len. A single text needs no padding; it ends with the "
+                    "first eos."),
             Mistake("GRD-9", {"np.argmax(logits)": "logits.max()"},
-                    "The largest logit itself is appended. The token is the place where it stands."),
+                    "You append the largest logit itself. The token is the index of that logit."),
             Mistake("GRD-10", {"model(ids)": "model([bos])"},
-                    "The model is asked about bos alone in every step, so it always answers the same. Give it back "
-                    "what it wrote.", twin="GRD-4a"),
+                    "You give the model nothing but bos at every step, so its answer is always the same. Give it the "
+                    "tokens that it has generated.", twin="GRD-4a"),
         ),
         alternatives={
             "a for loop": {"while len(ids) <= max_len and ids[-1] != eos:":
                            "for _ in range(max_len):\n        if ids[-1] == eos:\n            break"},
             "an array that grows": {"ids = [bos]": "ids = np.array([bos])", "ids.append(np.argmax(logits))":
                                     "ids = np.append(ids, logits.argmax())"},
-            "by softmax": {"np.argmax(logits)": "int(np.argmax(np.exp(logits) / np.exp(logits).sum()))"}}),
+            "with softmax": {"np.argmax(logits)": "int(np.argmax(np.exp(logits) / np.exp(logits).sum()))"}}),
     Exercise(
-        "13.3", "Beam search", minutes=40, lines=14,
+        "13.3", "Beam search", minutes=40, lines=15,
         solution=beam_search, reference=by_beam_search, inputs=draw_beam, edges=other_beams, outputs=("ids", "score"),
         given=(log_softmax,),
-        hints=("What has to be kept of each unfinished text, so that the next step can go on from it?",
-               "Keep pairs (ids, log P). A step makes one list of the candidates of all texts, sorts it, and takes "
-               "two things from it: what has ended among the best `beam`, and the best `beam` that have not.",
-               "candidates of (ids, total): (ids + [token], total + log_p[token]) for each token. finished gets "
-               "(ids[1:], total / ((5 + length) / 6) ** alpha). The answer is the finished one of the largest score."),
+        hints=("What do you have to keep for each unfinished hypothesis, so that the next step can extend it?",
+               "Keep pairs (ids, log P). Each step makes one list with the candidates of all hypotheses, sorts it, and "
+               "takes two things from it: the finished ones among the best `beam`, and the best `beam` that are not "
+               "finished.",
+               "The candidates of (ids, total) are (ids + [token], total + log_p[token]) for each token. Append "
+               "(ids[1:], total / ((5 + length) / 6) ** alpha) to finished. The answer is the entry of finished with "
+               "the highest score."),
         mistakes=(
             Mistake("BEAM-1", {LOG_P: f"np.exp({LOG_P})"},
-                    "Probabilities are added. That of a text is the product of its tokens' probabilities, so their "
-                    "logarithms are what adds up."),
+                    "You add probabilities. The probability of a text is the product of its tokens' probabilities, so "
+                    "you must add their logarithms."),
             Mistake("BEAM-2", {LOG_P: "model(ids)[-1]"},
-                    "Logits are added. They are no log probabilities: each row is off by a number of its own, so texts "
-                    "cannot be compared. log_softmax is missing."),
+                    "You add logits. They are not log probabilities: each row differs from them by a constant of its "
+                    "own, so the sums of different texts cannot be compared. log_softmax is missing."),
             Mistake("BEAM-3a", {f" / {PENALTY}": ""},
-                    "The score is plain log P. It falls with each token, so short texts win; the length has to be "
-                    "accounted for."),
+                    "Your score is log P itself. It decreases with each token, so short texts win. The score must "
+                    "account for the length."),
             Mistake("BEAM-3b", {PENALTY: "length ** alpha"},
-                    "log P is divided by length^alpha. Here it is ((5 + length) / 6)^alpha, which favors long texts "
-                    "less."),
+                    "You divide log P by length^alpha. Here the divisor is ((5 + length) / 6)^alpha, which favors long "
+                    "texts less."),
             Mistake("BEAM-3c", {PENALTY: "((6 + length) / 6) ** alpha"},
-                    "The length is one too large: bos does not count."),
-            Mistake("BEAM-3d", {"key=lambda text: text[1]":
-                                "key=lambda text: text[1] * ((5 + len(text[0])) / 6) ** alpha"},
-                    "The finished texts are compared by log P, and the length is only accounted for in the score that "
-                    "is returned. The best text is the one of the highest score."),
+                    "Your length is too large by one, because it counts bos."),
+            Mistake("BEAM-3d", {"key=lambda hypothesis: hypothesis[1]":
+                                "key=lambda hypothesis: hypothesis[1] * ((5 + len(hypothesis[0])) / 6) ** alpha"},
+                    "You compare the finished texts by log P, and account for the length only in the score that you "
+                    "return. The best text is the one with the highest score."),
             Mistake("BEAM-4a", {"ids[-1] == eos or length": "length"},
-                    "Finished texts are dropped: what ends in eos does not go on, and nobody keeps it. Put it aside "
-                    "with its score."),
+                    "You lose the finished texts. A text that ends in eos is not extended, but it must be kept, "
+                    "together with its score."),
             Mistake("BEAM-4b", {" or length == max_len": ""},
-                    "What is unfinished after max_len tokens is lost. There the `beam` best candidates count as "
-                    "finished."),
+                    "You lose the texts that are unfinished after max_len tokens. At that step, all of the `beam` best "
+                    "candidates count as finished."),
             Mistake("BEAM-4c", {" or length == max_len": "", "ids, score = max(finished,": LAST +
                                 "ids, score = max(finished or last,"},
-                    "What is unfinished after max_len tokens counts only if nothing else has finished. There the "
-                    "`beam` best candidates count as finished in any case."),
+                    "You consider the texts that are unfinished after max_len tokens only if no text has finished. At "
+                    "that step, all of the `beam` best candidates always count as finished."),
             Mistake("BEAM-4d", {" or length == max_len": "", "ids, score = max(finished,": LAST +
                                 "ids, score = max(finished + last if len(finished) < beam else finished,"},
-                    "What is unfinished after max_len tokens counts only if fewer than `beam` texts have finished. "
-                    "There the `beam` best candidates count as finished in any case."),
+                    "You consider the texts that are unfinished after max_len tokens only if fewer than `beam` texts "
+                    "have finished. At that step, all of the `beam` best candidates always count as finished."),
             Mistake("BEAM-5", {"][:beam]": "][:1]"},
-                    "One unfinished text is kept in each step, as in greedy decoding. Follow `beam` of them."),
+                    "You keep one unfinished text at each step, as greedy decoding does. Keep `beam` of them."),
             Mistake("BEAM-6", {"candidates if ids[-1] != eos": "candidates"},
-                    "Texts that have ended are extended behind eos. They are finished: only the others go on."),
+                    "You extend texts after their eos. Those texts are finished; extend only the others."),
             Mistake("BEAM-7", {"candidates if ids[-1] != eos][:beam]": "candidates[:beam] if ids[-1] != eos]"},
-                    "Each text that ends leaves a gap in the beam. The next best unfinished candidates fill it up to "
-                    "`beam`."),
+                    "Each finished text leaves a gap in your beam. The next best unfinished candidates must fill it, "
+                    "so that there are `beam` of them again."),
             Mistake("BEAM-8", {"candidates[:beam] if": "candidates if"},
-                    "Every candidate with eos counts as finished, however unlikely it is. It has to be among the "
+                    "You finish every candidate that ends in eos, no matter how unlikely it is. It has to be among the "
                     "`beam` best candidates of its step."),
             Mistake("BEAM-10a", {"len(finished) >= beam": "finished"},
-                    "The first finished text is returned, or the search ends with it. It goes on until there are "
-                    "`beam` of them: one that comes later may have a higher score."),
+                    "You return the first finished text, or end the search with it. Continue until there are `beam` of "
+                    "them, because a later one may have a higher score."),
             Mistake("BEAM-10b", {"len(finished) >= beam": "False"},
-                    "The search always goes on to max_len. It ends after the step in which the finished texts are "
-                    "`beam` or more."),
+                    "You always continue to max_len. The search ends after the step at which there are `beam` or more "
+                    "finished texts."),
             Mistake("BEAM-12", {"total + log_p[token]": "log_p[token]"},
-                    "A candidate has the log probability of its last token alone. It is added to that of the text so "
-                    "far."),
+                    "Your candidate has the log probability of its last token only. Add it to log P of the hypothesis "
+                    "that you extend."),
         ),
         alternatives={
             "ranked by score": {"-candidate[1]": f"-candidate[1] / {PENALTY}"},
-            "few tokens of each text": {"for token in range(len(log_p))": "for token in np.argsort(-log_p)[:beam + 1]"},
-            "the sort reversed": {"-candidate[1]": "candidate[1], reverse=True"}}),
+            "a few tokens per text": {"for token in range(len(log_p))": "for token in np.argsort(-log_p)[:beam + 1]"},
+            "sorted in reverse": {"-candidate[1]": "candidate[1], reverse=True"}}),
 ]

@@ -8,10 +8,14 @@ from ..worker import Function
 
 
 def finite_difference(f, x, h):
-    """The gradient of f at x by central differences: each entry is moved by h up and by h down, all others stay.
+    """Computes the gradient of f at x by central differences.
 
-    f: takes an array of x's shape, returns one number.  x: (...), any shape.  h: the step, a small number above 0.
-    Return gradient: (...), the shape of x, its entries (approximately) the derivatives of f in the entries of x.
+    Each entry of x in turn is moved up by h and down by h while all other entries stay unchanged.
+
+    f: a function that takes an array of the shape of x and returns one number.
+    x: (...), of any shape.
+    h: the step, a small number greater than 0.
+    Return gradient: (...), of the shape of x, with an approximation of df/dx for each entry of x.
     """
     gradient = np.zeros_like(x)
     for at in np.ndindex(x.shape):
@@ -22,7 +26,7 @@ def finite_difference(f, x, h):
 
 
 def draw(rng, n):
-    """f couples all entries, so one that was not put back shows; h is so large that every other formula shows, too."""
+    """f couples all entries, so an entry that was not restored has an effect, and h is so large that other formulas do."""
     f = Function("lambda x: np.sum(w * np.tanh(x)) + np.log(np.sum(np.exp(x)))", w=rng.standard_normal(n.lead))
     return f, rng.standard_normal(n.lead), 0.01 * n.B
 
@@ -33,7 +37,7 @@ def small_step(rng):
 
 
 def by_gradcheck(f, x, h):
-    """The central differences of gradcheck, asked of a module whose output is f(x)."""
+    """Computes the central differences with gradcheck, for a module whose output is f(x)."""
     class Asked:
         def forward(self, x):
             return f(x)
@@ -55,64 +59,67 @@ EXERCISES = [
     Exercise(
         "02.3", "Central differences", minutes=15, lines=6,
         solution=finite_difference, reference=by_gradcheck, inputs=draw, edges=small_step, outputs=("gradient",),
-        hints=("An entry of the gradient says how f changes when that entry of x moves. How do you move one and leave "
-               "the others?",
-               "The entry goes from x - h to x + h: how far is that? Divide the change of f by it.",
-               "For each index: step is zeros but h at the index; the entry is (f(x + step) - f(x - step)) / (2 * h)."),
+        hints=("An entry of the gradient says how f changes when that entry of x moves. How can you move one entry and "
+               "leave the others unchanged?",
+               "The entry moves from x - h to x + h. How far is that? Divide the change of f by this distance.",
+               "For each index, step is zero except for h at the index, and the gradient's entry is (f(x + step) - f(x "
+               "- step)) / (2 * h)."),
         mistakes=(
             Mistake("FD-1a", {"f(x - step)": "f(x)", "(2 * h)": "h"},
-                    "That is the forward difference. Its error shrinks like h, that of the central difference like h²: "
-                    "move the entry to both sides."),
+                    "This is the forward difference. Its error is proportional to h, while that of the central "
+                    "difference is proportional to h². Move the entry in both directions."),
             Mistake("FD-1b", {"f(x + step)": "f(x)", "(2 * h)": "h"},
-                    "That is the backward difference. Its error shrinks like h, that of the central difference like "
-                    "h²: move the entry to both sides."),
+                    "This is the backward difference. Its error is proportional to h, while that of the central "
+                    "difference is proportional to h². Move the entry in both directions."),
             Mistake("FD-2a", {"(2 * h)": "h"},
-                    "All entries are twice as large as they should be: between the two values of f the entry has moved "
-                    "farther than h."),
+                    "All your entries are twice as large as they should be. Between the two values of f, the entry has "
+                    "moved farther than h."),
             Mistake("FD-2b", {"(2 * h)": "2 * h"},
-                    "The result is multiplied by h: a / 2 * b is (a / 2) * b in Python. Put the divisor in "
-                    "parentheses."),
+                    "Your result is multiplied by h, because Python evaluates a / 2 * b as (a / 2) * b. Put the "
+                    "divisor in parentheses."),
             Mistake("FD-2c", {" / (2 * h)": ""},
-                    "The difference of f is not divided by the distance: a derivative is a change per distance."),
+                    "You do not divide the change of f by the distance that the entry moved. A derivative is a change "
+                    "per distance."),
             Mistake("FD-3", {"f(x + step) - f(x - step)": "f(x - step) - f(x + step)"},
-                    "The sign is reversed: where f grows with x the derivative is positive."),
+                    "Your gradient has the wrong sign. Where f grows with x, the derivative is positive."),
             Mistake("FD-4a", {"step[at] = h": "step[...] = h"},
-                    "All entries of x are moved at once. Each derivative asks what its own entry does while the "
-                    "others stay."),
+                    "You move all entries of x at once. Each partial derivative measures the effect of one entry while "
+                    "the others stay unchanged."),
             Mistake("FD-4b", {LOOP: "for at in range(len(x)):"},
-                    "The loop goes over the first axis alone, so whole rows are moved at once. Visit each entry; "
+                    "Your loop runs over the first axis only, so it moves whole rows at once. Visit each entry; "
                     "np.ndindex(x.shape) gives all indices."),
             Mistake("FD-4c", {"f(x + step) - f(x - step)": "f(x[at] + h) - f(x[at] - h)"},
-                    "f is given a single number. It depends on the whole array: give it the array with one entry "
+                    "You pass a single number to f. f depends on the whole array, so pass the array with one entry "
                     "moved."),
             Mistake("FD-5a", {f"{LOOP}\n        {STEP}": f"{STEP}\n    {LOOP}"},
-                    "Entries that have been visited stay moved while the next ones are measured. Put each back first."),
+                    "Entries that you have visited stay moved while you measure the next ones. Restore each entry "
+                    "first."),
             Mistake("FD-5b", {WRITTEN: "x[at] += h\n        high = f(x)\n        x[at] -= 2 * h\n        "
                               "gradient[at] = (high - f(x)) / (2 * h)"},
-                    "The entries of x are moved in place and never put back: what follows is measured at another x, "
-                    "and the caller's array is changed."),
+                    "You move the entries of x in place and never restore them. The following entries are then "
+                    "measured at a different x, and the caller's array is changed."),
             Mistake("FD-5c", {WRITTEN: "x[at] += h\n        high = f(x)\n        x[at] -= 2 * h\n        "
                               "gradient[at] = (high - f(x)) / (2 * h)\n        x[at] += h"},
-                    "x is moved in place, and adding and subtracting h does not lead back to the last bit: (x + h) - "
-                    "h is rounded. Work on a copy, or keep the old value and put it back."),
+                    "You move x in place, and adding and then subtracting h does not restore the last bit, because x + "
+                    "h is rounded. Work on a copy, or store the old value and put it back."),
             Mistake("FD-6", {"step[at] = h": "step[at] = 1e-5", "(2 * h)": "2e-5"},
-                    "The step is fixed in the code, and h is ignored. Which step is best depends on f and on the "
-                    "precision, so the caller chooses it."),
+                    "You use a fixed step and ignore h. The best step depends on f and on the precision, so the caller "
+                    "chooses it."),
             Mistake("FD-8", {"step[at] = h": "step[at] = h / 2", "(2 * h)": "h"},
-                    "The entry is moved by h / 2 to each side. That is a central difference too, but of another step: "
-                    "h up and h down is asked for."),
+                    "You move the entry by h / 2 in each direction. That is a central difference too, but with a "
+                    "different step. The exercise asks for h up and h down."),
             Mistake("FD-7", {"(2 * h)": "(2 * h * x.size)"},
-                    "The gradient is divided by the number of entries. It is no mean: each entry is a derivative of "
-                    "its own."),
+                    "You divide the gradient by the number of entries. The gradient is not a mean: each entry is a "
+                    "derivative of its own."),
         ),
         alternatives={
-            "moves "
-            "a copy": {WRITTEN: "moved = x.copy()\n        moved[at] = x[at] + h\n        high = f(moved)\n        "
-                             "moved[at] = x[at] - h\n        gradient[at] = (high - f(moved)) / (2 * h)"},
-            "puts the value back": {WRITTEN: "kept = x[at]\n        x[at] = kept + h\n        high = f(x)\n        "
-                                    "x[at] = kept - h\n        low = f(x)\n        x[at] = kept\n        "
-                                    "gradient[at] = (high - low) / (2 * h)"},
-            "the step as rounded": {"/ (2 * h)": "/ ((x[at] + h) - (x[at] - h))"},
+            "moves a copy": {
+                WRITTEN: "moved = x.copy()\n        moved[at] = x[at] + h\n        high = f(moved)\n        moved[at] "
+                         "= x[at] - h\n        gradient[at] = (high - f(moved)) / (2 * h)"},
+            "restores the value": {WRITTEN: "kept = x[at]\n        x[at] = kept + h\n        high = f(x)\n        "
+                                    "x[at] = kept - h\n        low = f(x)\n        x[at] = kept\n        gradient[at] "
+                                    "= (high - low) / (2 * h)"},
+            "the rounded step": {"/ (2 * h)": "/ ((x[at] + h) - (x[at] - h))"},
             "a flat copy": {f"{LOOP}\n        {STEP}\n        step[at] = h\n        gradient[at]":
                             "for at in range(x.size):\n        step = np.zeros_like(x)\n        step.flat[at] = h\n"
                             "        gradient.flat[at]"}}),

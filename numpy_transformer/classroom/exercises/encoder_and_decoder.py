@@ -161,39 +161,39 @@ EXERCISES = [
                "An attention has four D x D matrices, a feed-forward layer two of D x 4D. The memory does not change "
                "while the decoder writes."),
         mistakes=(
-            Mistake("QST-75a", {"encoder = np.array([[1, 1, 1, 0]] * 4)": "encoder = np.tri(4) * [1, 1, 1, 0]"},
+            Mistake("QST-13.5a", {"encoder = np.array([[1, 1, 1, 0]] * 4)": "encoder = np.tri(4) * [1, 1, 1, 0]"},
                     "Answer 1: the encoder reads both ways; no causal mask belongs there."),
-            Mistake("QST-75b", {"encoder = np.array([[1, 1, 1, 0]] * 4)": "encoder = np.ones((4, 4))"},
+            Mistake("QST-13.5b", {"encoder = np.array([[1, 1, 1, 0]] * 4)": "encoder = np.ones((4, 4))"},
                     "Answer 1: the padding is visible. Its column must be 0."),
-            Mistake("QST-75c", {"encoder = np.array([[1, 1, 1, 0]] * 4)": "encoder = np.array([[1, 1, 1, 0]] * 4).T"},
+            Mistake("QST-13.5c", {"encoder = np.array([[1, 1, 1, 0]] * 4)": "encoder = np.array([[1, 1, 1, 0]] * 4).T"},
                     "Answer 1: transposed. The padding is hidden as a key, a column; as a query it has a row that "
                     "nobody uses."),
-            Mistake("QST-75n", {"encoder = np.array([[1, 1, 1, 0]] * 4)":
+            Mistake("QST-13.5n", {"encoder = np.array([[1, 1, 1, 0]] * 4)":
                                 "encoder = np.array([[1, 1, 1, 0]] * 3 + [[0] * 4])"},
                     "Answer 1: the padding is hidden as a key, a column. As a query it keeps its row, which nobody "
                     "uses: a softmax over no key at all would be 0 / 0."),
-            Mistake("QST-75d", {"[[1, 0, 0], [1, 1, 0], [1, 1, 1]]": "[[1, 1, 1], [0, 1, 1], [0, 0, 1]]"},
+            Mistake("QST-13.5d", {"[[1, 0, 0], [1, 1, 0], [1, 1, 1]]": "[[1, 1, 1], [0, 1, 1], [0, 0, 1]]"},
                     "Answer 2: transposed. Row t holds what token t sees: itself and the earlier ones."),
-            Mistake("QST-75e", {"[[1, 0, 0], [1, 1, 0], [1, 1, 1]]": "[[1, 1, 1], [1, 1, 1], [1, 1, 1]]"},
+            Mistake("QST-13.5e", {"[[1, 0, 0], [1, 1, 0], [1, 1, 1]]": "[[1, 1, 1], [1, 1, 1], [1, 1, 1]]"},
                     "Answer 2: then a token would see those that it is to predict."),
-            Mistake("QST-75f", {"[[1, 0, 0], [1, 1, 0], [1, 1, 1]]": "[[0, 0, 0], [1, 0, 0], [1, 1, 0]]"},
+            Mistake("QST-13.5f", {"[[1, 0, 0], [1, 1, 0], [1, 1, 1]]": "[[0, 0, 0], [1, 0, 0], [1, 1, 0]]"},
                     "Answer 2: a token may attend to itself; it is the next one that it has to predict."),
-            Mistake("QST-75g", {"cross = np.array([[1, 1, 1, 0]] * 3)": "cross = np.tri(3, 4)"},
+            Mistake("QST-13.5g", {"cross = np.array([[1, 1, 1, 0]] * 3)": "cross = np.tri(3, 4)"},
                     "Answer 3: a causal mask. The first target token may need the last word of the source."),
-            Mistake("QST-75h", {"cross = np.array([[1, 1, 1, 0]] * 3)": "cross = np.ones((3, 4))"},
+            Mistake("QST-13.5h", {"cross = np.array([[1, 1, 1, 0]] * 3)": "cross = np.ones((3, 4))"},
                     "Answer 3: the padding of the source is visible to the decoder."),
-            Mistake("QST-75i", {"encoder_weights = 12": "encoder_weights = 8"},
+            Mistake("QST-13.5i", {"encoder_weights = 12": "encoder_weights = 8"},
                     "Answer 4: only the feed-forward layer. Attention has matrices for queries, keys, values and the "
                     "output."),
-            Mistake("QST-75j", {"encoder_weights = 12": "encoder_weights = 11",
+            Mistake("QST-13.5j", {"encoder_weights = 12": "encoder_weights = 11",
                                 "decoder_weights = 16": "decoder_weights = 14"},
                     "Answers 4 and 5: attention's fourth matrix is forgotten, the one behind the heads."),
-            Mistake("QST-75k", {"decoder_weights = 16": "decoder_weights = 12"},
+            Mistake("QST-13.5k", {"decoder_weights = 16": "decoder_weights = 12"},
                     "Answer 5: that is an encoder block. The cross-attention has matrices of its own."),
-            Mistake("QST-75l", {"runs = 1": "runs = 5"},
+            Mistake("QST-13.5l", {"runs = 1": "runs = 5"},
                     "Answer 6: the source does not change while the target is written, so its memory is computed "
                     "once."),
-            Mistake("QST-75m", {"language_model = 0": "language_model = 12"},
+            Mistake("QST-13.5m", {"language_model = 0": "language_model = 12"},
                     "Answer 7: it has no encoder. What would it attend to?"),
         )),
     Exercise(

@@ -162,9 +162,9 @@ EXERCISES = [
                "The right one has gamma * dy inside of both means. For which gamma may it be taken out of a sum?",
                "Any gamma with unequal entries shows it, and random x and dy."),
         mistakes=(
-            Mistake("FND-65a", {"rng.standard_normal(5)": "np.ones(5)"},
+            Mistake("FND-08.4a", {"rng.standard_normal(5)": "np.ones(5)"},
                     "gamma = 1, as in a new layer: it may then stand inside or outside of the means."),
-            Mistake("FND-65b", {"rng.standard_normal(5)": "np.full(5, 2.0)"},
+            Mistake("FND-08.4b", {"rng.standard_normal(5)": "np.full(5, 2.0)"},
                     "gamma is the same number everywhere: such a factor may be taken out of a mean."),
         )),
     Exercise(
@@ -174,7 +174,7 @@ EXERCISES = [
                "With a list of indices, += reads all rows first, adds, and writes them back: the last one wins.",
                "Let an id occur twice, with a dy that is not 0 where it occurs first."),
         mistakes=(
-            Mistake("FND-66a", {"[[1, 2, 1], [3, 1, 3]]": "[[1, 2, 4], [3, 5, 6]]"},
+            Mistake("FND-03.3a", {"[[1, 2, 1], [3, 1, 3]]": "[[1, 2, 4], [3, 5, 6]]"},
                     "Each id occurs once: then nothing has to be summed, and setting is as good as adding."),
         )),
     Exercise(
@@ -184,11 +184,11 @@ EXERCISES = [
                "ids[0] is the first sequence. When do the others have their padding at the same places?",
                "Two sequences, and only one of them padded."),
         mistakes=(
-            Mistake("FND-67a", {"[[5, 6, 7, 8], [5, 6, 0, 0]]": "[[5, 6, 0, 0], [5, 6, 0, 0]]"},
+            Mistake("FND-06.5a", {"[[5, 6, 7, 8], [5, 6, 0, 0]]": "[[5, 6, 0, 0], [5, 6, 0, 0]]"},
                     "All sequences are padded at the same places: then the first one's mask is right for all."),
-            Mistake("FND-67b", {"[[5, 6, 7, 8], [5, 6, 0, 0]]": "[[5, 6, 0, 0]]", "(2, 3, 4)": "(1, 3, 4)"},
+            Mistake("FND-06.5b", {"[[5, 6, 7, 8], [5, 6, 0, 0]]": "[[5, 6, 0, 0]]", "(2, 3, 4)": "(1, 3, 4)"},
                     "A single sequence: the first one's mask is its own."),
-            Mistake("FND-67c", {"[5, 6, 0, 0]": "[5, 6, 1, 1]"}, "Nothing is padded: no mask hides anything."),
+            Mistake("FND-06.5c", {"[5, 6, 0, 0]": "[5, 6, 1, 1]"}, "Nothing is padded: no mask hides anything."),
         )),
     Exercise(
         "01.7", "Find the bug: softmax", minutes=5, lines=1, kind="find the bug",
@@ -197,9 +197,9 @@ EXERCISES = [
                "exp cannot overflow here. What becomes of a whole row if exp gives 0 for all of it?",
                "exp(x) is 0 below about -745: two rows whose logits are that far apart."),
         mistakes=(
-            Mistake("FND-68a", {"[-900.0, -901.0, -902.0]": "[-9.0, -9.1, -9.2]"},
+            Mistake("FND-01.7a", {"[-900.0, -901.0, -902.0]": "[-9.0, -9.1, -9.2]"},
                     "The rows are near each other: exp stays above 0 in both, and any common shift is right."),
-            Mistake("FND-68b", {"[0.0, 1.0, 2.0], [-900.0, -901.0, -902.0]": "[-900.0, -901.0, -902.0]"},
+            Mistake("FND-01.7b", {"[0.0, 1.0, 2.0], [-900.0, -901.0, -902.0]": "[-900.0, -901.0, -902.0]"},
                     "A single row: its maximum is that of the whole array."),
         )),
 ]

@@ -1,4 +1,4 @@
-"""What several exercises share: a parameter for the students' classes, and the package's layers with given weights."""
+"""Shared by several exercises: a Parameter for the students' classes, and the package's layers with given weights."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ EXERCISES = []
 
 
 class Parameter:
-    """A trainable array and its gradient, as in the package: backward adds into grad."""
+    """A trainable array and its gradient, to which backward adds, as in the package."""
 
     def __init__(self, data):
         self.data = data
@@ -14,5 +14,5 @@ class Parameter:
 
 
 def loaded(layer, parameters):
-    """The package's layer in float64, with these arrays as parameters: {dotted name: array}."""
+    """Returns the package's layer in float64 with these parameters, given as {dotted name: array}."""
     return layer.astype(np.float64).load_state_dict(parameters)

@@ -1,4 +1,4 @@
-"""The linear layer: its backward as a function, and the whole as a class."""
+"""The linear layer: its backward pass as a function, and the whole layer as a class."""
 
 from types import SimpleNamespace
 
@@ -8,10 +8,14 @@ from .given import Parameter, loaded
 
 
 def linear_backward(x, weight, dy):
-    """The gradients of y = x weight + bias.
+    """Computes the gradients of y = x weight + bias.
 
-    x: (..., d_in), any number of leading axes, or none.  weight: (d_in, d_out).  dy: (..., d_out), dL/dy.
-    All rows of x share weight and bias. Return dx: (..., d_in), dweight: (d_in, d_out), dbias: (d_out,).
+    All rows of x share weight and bias.
+
+    x: (..., d_in), with any number of leading axes, or none.
+    weight: (d_in, d_out).
+    dy: (..., d_out), dL/dy.
+    Return dx: (..., d_in), dweight: (d_in, d_out), dbias: (d_out,).
     """
     rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
     dweight = rows.T @ drows
@@ -32,25 +36,25 @@ def by_linear(x, weight, dy):
 
 
 class Linear:
-    """y = x weight + bias, a layer that can be used several times before its gradients are asked for.
+    """A linear layer, y = x weight + bias.
 
-    forward takes x: (..., d_in) and returns y: (..., d_out). backward takes dy: (..., d_out), returns dx: (..., d_in),
-    and adds (+=) into weight.grad (d_in, d_out) and bias.grad (d_out,). It belongs to the latest forward that has had
-    no backward yet: of two forwards, the second is answered first.
+    The layer can be used several times before its first backward. Each backward belongs to the latest forward that has
+    not had one yet, so after two forward calls the first backward belongs to the second of them. backward adds (+=)
+    into weight.grad: (d_in, d_out) and bias.grad: (d_out,).
     """
 
     def __init__(self, weight, bias):
         self.weight, self.bias = Parameter(weight), Parameter(bias)
-        self.memory = []                        # what forward remembers, the latest last
+        self.saved = []                         # values that forward saves for backward, the latest last
 
     def forward(self, x):
         """x: (..., d_in).  Return y: (..., d_out)."""
-        self.memory.append(x)
+        self.saved.append(x)
         return x @ self.weight.data + self.bias.data
 
     def backward(self, dy):
         """dy: (..., d_out), dL/dy.  Return dx: (..., d_in); add into weight.grad and bias.grad."""
-        x = self.memory.pop()
+        x = self.saved.pop()
         rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
         self.weight.grad += rows.T @ drows
         self.bias.grad += drows.sum(0)
@@ -58,7 +62,7 @@ class Linear:
 
 
 def draw_twice(rng, n, longer=1):
-    """Used twice, the second time with a longer first axis, if there is one; the backwards in reverse order."""
+    """Two uses, the second with a longer first axis if there is one, and the backward calls in reverse order."""
     def normal(rows, width):
         return rng.standard_normal((*rows, width))
     later = tuple(size + longer * (axis == 0) for axis, size in enumerate(n.lead))
@@ -68,35 +72,36 @@ def draw_twice(rng, n, longer=1):
 
 
 def other_lengths(rng):
-    """Where both uses have one length, mixed up inputs show in the numbers, and nowhere as an error."""
-    return [("both uses of one length", draw_twice(rng, SimpleNamespace(lead=(5,), D=4, F=3), longer=0)),
+    """If both uses have the same length, mixed-up inputs give wrong numbers but no error."""
+    return [("both uses have the same length", draw_twice(rng, SimpleNamespace(lead=(5,), D=4, F=3), longer=0)),
             ("x is a single row, (d_in,)", draw_twice(rng, SimpleNamespace(lead=(), D=4, F=3)))]
 
 
-TRANSPOSED = ("The gradient of the weight comes out transposed: it must have the weight's own shape, (d_in, d_out). "
-              "Where d_in = d_out the shape does not show it, and the numbers are wrong all the same.")
-BACK = "The way back goes through the transposed weight: dx_d sums over the outputs f, each with its slope weight_df."
-BATCH_AXIS = ("The weight's gradient keeps the batch axis: one matrix for each sequence. All of them used the same "
-              "weight, so the gradients are summed over all leading axes.")
-REVERSED = ("x.T reverses all axes. It is the transposed matrix of the formula only where x has two of them: make the "
-            "leading axes one first.")
-LAST_ROW = ("Only the last row has arrived in the weight's gradient. Every row used the weight, so its gradient is a "
-            "sum over all rows; does a loop assign where it should add?")
-MEAN = ("The gradients of weight and bias are divided by the number of rows. They are sums: if the loss is a mean, dy "
-        "carries that factor already.")
-BATCH_MEAN = ("The gradients of weight and bias are divided by the length of the first axis. They are sums: if the "
-              "loss is a mean, dy carries that factor already.")
-FIRST_AXIS = ("The bias gradient is summed over the first axis alone. Every axis but the last is summed: each row used "
-              "the same bias.")
+TRANSPOSED = ("Your weight gradient is transposed. It must have the same shape as the weight, (d_in, d_out). If d_in = "
+              "d_out, the shape does not reveal the mistake, but the numbers are still wrong.")
+BACK = ("You multiply by the weight itself. Backward needs its transpose, because dx_d is a sum over the outputs f, "
+        "each with its slope weight_df.")
+BATCH_AXIS = ("Your weight gradient keeps the batch axis, so it has one matrix for each sequence. All sequences used "
+              "the same weight, so the gradients must be summed over all leading axes.")
+REVERSED = ("x.T reverses all axes, so it is the transposed matrix of the formula only if x has two axes. Flatten the "
+            "leading axes into one first.")
+LAST_ROW = ("Only the last row contributes to your weight gradient. Every row used the weight, so its gradient is a "
+            "sum over all rows. Does a loop assign where it should add?")
+MEAN = ("You divide the gradients of weight and bias by the number of rows. They are sums. If the loss is a mean, dy "
+        "already contains that factor.")
+BATCH_MEAN = ("You divide the gradients of weight and bias by the length of the first axis. They are sums. If the loss "
+              "is a mean, dy already contains that factor.")
+FIRST_AXIS = ("You sum the bias gradient over the first axis only. Every row used the same bias, so the sum runs over "
+              "all axes except the last.")
 
 EXERCISES = [
     Exercise(
         "02.1", "The linear layer, backward", minutes=15, lines=4,
         solution=linear_backward, reference=by_linear, inputs=draw_backward, outputs=("dx", "dweight", "dbias"),
         hints=("Each gradient has the shape of its array. Which products of dy with x and weight have these shapes?",
-               "All rows of x share weight and bias, so their gradients are sums over all rows, whatever the leading "
-               "axes.",
-               "With all leading axes made one, dweight = x.T @ dy and dbias = dy.sum(0); dx = dy @ weight.T."),
+               "All rows of x share weight and bias, so their gradients are sums over all rows, however many leading "
+               "axes there are.",
+               "Flatten the leading axes into one. Then dweight = x.T @ dy and dbias = dy.sum(0); dx = dy @ weight.T."),
         mistakes=(
             Mistake("LIN-1", {"rows.T @ drows": "drows.T @ rows"}, TRANSPOSED),
             Mistake("LIN-2", {"weight.T, dweight": "weight, dweight"}, BACK),
@@ -106,21 +111,22 @@ EXERCISES = [
             Mistake("LIN-4a", {"@ drows": "@ drows / len(rows)", "drows.sum(0)": "drows.mean(0)"}, MEAN),
             Mistake("LIN-4b", {"@ drows": "@ drows / len(x)", "drows.sum(0)": "drows.sum(0) / len(x)"}, BATCH_MEAN),
             Mistake("LIN-4c", {"drows.sum(0)": "drows.mean(0)"},
-                    "dbias is a mean over the rows. It is a sum: if the loss is a mean, dy carries that factor "
-                    "already."),
+                    "Your dbias is a mean over the rows. It must be a sum. If the loss is a mean, dy already contains "
+                    "that factor."),
             Mistake("LIN-5a", {"drows.sum(0)": "dy.sum(0)"}, FIRST_AXIS),
             Mistake("LIN-5b", {"drows.sum(0)": "drows.sum(-1)"},
-                    "dbias is summed over the features. The bias has one entry for each feature: sum over the rows "
+                    "You sum dbias over the features. The bias has one entry for each feature, so sum over the rows "
                     "instead."),
             Mistake("LIN-5c", {"drows.sum(0)": "drows.sum()"},
-                    "dbias is one number. The bias has one entry for each feature, so that axis stays."),
+                    "Your dbias is a single number. The bias has one entry for each feature, so keep that axis."),
             Mistake("LIN-5d", {"drows.sum(0)": "drows.sum(0, keepdims=True)"},
-                    "dbias has one axis too many: a gradient has the shape of its array, (d_out,)."),
+                    "Your dbias has one axis too many. A gradient has the shape of its array, here (d_out,)."),
             Mistake("LIN-9", {"return dy @": "return drows @"},
-                    "dx has lost the leading axes of x: what was made one axis for the sums must be given back its "
-                    "shape."),
+                    "Your dx has lost the leading axes of x. If you flatten them for the sums, restore the shape of x "
+                    "for dx."),
             Mistake("LIN-10", {"return dy @ weight.T, dweight, dbias": "return dweight, dbias, dy @ weight.T"},
-                    "The gradients come back in another order than asked: the input's first, then weight, then bias."),
+                    "You return the gradients in the wrong order. Return that of the input first, then weight, then "
+                    "bias."),
         ),
         alternatives={
             "einsum": {"rows.T @ drows": 'np.einsum("ni,no->io", rows, drows)'},
@@ -132,10 +138,12 @@ EXERCISES = [
         solution=Linear, write=("forward", "backward"), given=(Parameter,), inputs=draw_twice, edges=other_lengths,
         reference=lambda weight, bias: loaded(PackageLinear(*weight.shape), {"weight": weight, "bias": bias}),
         outputs=("y", "second y", "second dx", "dx", "weight.grad", "bias.grad"),
-        hints=("What does backward need that it is not told? forward has seen it; used twice, it has seen two.",
-               "backward answers the latest forward: append in forward, pop in backward. Every use adds to the "
-               "gradients.",
-               "pop x; weight.grad += rows(x).T @ rows(dy), bias.grad += rows(dy).sum(0); return dy @ weight.T."),
+        hints=("Which values does backward need that are not among its arguments? forward has seen them, and if it was "
+               "called twice, it has seen two of them.",
+               "Each backward belongs to the latest forward, so append in forward and pop in backward. Every use adds "
+               "to the gradients.",
+               "Pop x and flatten the leading axes of x and dy to get rows and drows. Then weight.grad += rows.T @ "
+               "drows and bias.grad += drows.sum(0). Return dy @ weight.T."),
         mistakes=(
             Mistake("LIN-1", {"rows.T @ drows": "drows.T @ rows"}, TRANSPOSED),
             Mistake("LIN-2", {"dy @ self.weight.data.T": "dy @ self.weight.data"}, BACK),
@@ -145,23 +153,26 @@ EXERCISES = [
             Mistake("LIN-4a", {"@ drows": "@ drows / len(rows)", "drows.sum(0)": "drows.mean(0)"}, MEAN),
             Mistake("LIN-4b", {"@ drows": "@ drows / len(x)", "drows.sum(0)": "drows.sum(0) / len(x)"}, BATCH_MEAN),
             Mistake("LIN-5a", {"drows.sum(0)": "dy.sum(0)"}, FIRST_AXIS),
-            Mistake("LIN-6", {"self.memory.append(x)": "self.memory.append(x @ self.weight.data + self.bias.data)"},
-                    "forward remembers its output. The weight was multiplied by the input, so its gradient needs the "
-                    "input."),
+            Mistake("LIN-6", {"self.saved.append(x)": "self.saved.append(x @ self.weight.data + self.bias.data)"},
+                    "Your forward saves its output. The weight was multiplied by the input, so the weight gradient "
+                    "needs the input."),
             Mistake("LIN-7a", {"self.weight.grad += ": "self.weight.grad = "},
-                    "weight.grad holds the last use alone: each backward overwrites what the one before has found. "
-                    "Add."),
+                    "weight.grad contains only the latest backward, because each backward overwrites the result of the "
+                    "one before. Add with += instead."),
             Mistake("LIN-7b", {"self.bias.grad += ": "self.bias.grad = "},
-                    "bias.grad holds the last use alone: each backward overwrites what the one before has found. Add."),
-            Mistake("LIN-11a", {"self.memory.pop()": "self.memory.pop(0)"},
-                    "The first backward takes the input of the first forward. It answers the latest one: last in, "
-                    "first out."),
-            Mistake("LIN-11b", {"self.memory.pop()": "self.memory[-1]"},
-                    "Both backwards take the input of the latest forward: there is one place for it, or it is never "
-                    "removed. Two uses need two places, and what has been answered has to go."),
-            Mistake("LIN-12", {" + self.bias.data": ""}, "forward leaves out the bias: y is x weight + bias."),
+                    "bias.grad contains only the latest backward, because each backward overwrites the result of the "
+                    "one before. Add with += instead."),
+            Mistake("LIN-11a", {"self.saved.pop()": "self.saved.pop(0)"},
+                    "Your first backward uses the input of the first forward. It belongs to the latest forward: last "
+                    "in, first out."),
+            Mistake("LIN-11b", {"self.saved.pop()": "self.saved[-1]"},
+                    "Both backward calls use the input of the latest forward. Either your layer has room for one input "
+                    "only, or backward never removes it. Save one input for each forward, and remove it in the "
+                    "backward that uses it."),
+            Mistake("LIN-12", {" + self.bias.data": ""},
+                    "Your forward leaves out the bias. The output is y = x weight + bias."),
         ),
         alternatives={
             "into the arrays": {"self.weight.grad += rows": "self.weight.grad[...] += rows"},
-            "remembers rows": {"self.memory.append(x)": "self.memory.append(x.reshape(-1, x.shape[-1]))"}}),
+            "saves rows": {"self.saved.append(x)": "self.saved.append(x.reshape(-1, x.shape[-1]))"}}),
 ]

@@ -8,15 +8,17 @@ from .softmax import MAXIMUM, OVERFLOW
 
 
 def cross_entropy(logits, targets, smoothing, ignore_id):
-    """The mean over the counted tokens of -sum_j q_j log p_j, with p = softmax of the token's logits.
+    """Computes the cross-entropy with label smoothing: the mean of -sum_j q_j log p_j over the counted tokens.
 
-    logits: (..., V), in the thousands too.
-    targets: (...) integers, the right class of each token.
-    smoothing: a number ε in [0, 1). q is 1 - ε at the right class, and ε is spread evenly over all V classes, the
-        right one too, so that q sums to 1.
-    ignore_id: tokens with this target are padding and do not count. It may be one of the classes, or none, such as -1.
-        At least one token counts.
-    Return loss: one number. log is the natural logarithm.
+    p is the softmax of a token's logits. log is the natural logarithm.
+
+    logits: (..., V); they may be in the thousands.
+    targets: (...), integers, the correct class of each token.
+    smoothing: a number ε with 0 <= ε < 1. To obtain q, the correct class gets 1 - ε, and then ε is spread evenly over
+        all V classes, including the correct one, so that q sums to 1.
+    ignore_id: tokens with this target are padding and are not counted. It may be one of the classes, or another number
+        such as -1. At least one token is counted.
+    Return loss: one number.
     """
     counted = targets != ignore_id
     z, y = logits[counted], targets[counted]
@@ -28,16 +30,16 @@ def cross_entropy(logits, targets, smoothing, ignore_id):
 
 
 def cross_entropy_backward(logits, targets, smoothing, ignore_id):
-    """The gradient of the loss of exercise 01.3, the mean over the counted tokens of -sum_j q_j log softmax(z)_j.
+    """Computes the gradient of the loss of exercise 01.3, the mean of -sum_j q_j log softmax(z)_j over counted tokens.
 
-    logits: (..., V), in the thousands too.
-    targets: (...) integers, the right class of each token.
-    smoothing: a number ε in [0, 1). q is 1 - ε at the right class, and ε is spread evenly over all V classes, the
-        right one too, so that q sums to 1.
-    ignore_id: tokens with this target are padding and do not count. It may be one of the classes, or none, such as -1.
-        At least one token counts.
-    Return dlogits: (..., V), dL/dlogits, exactly 0 for tokens that do not count. For float32 logits it is float32:
-        NumPy's own integers, such as the sum of a mask, would make float64 of it; divide by int(...) of them.
+    logits: (..., V); they may be in the thousands.
+    targets: (...), integers, the correct class of each token.
+    smoothing: a number ε with 0 <= ε < 1. To obtain q, the correct class gets 1 - ε, and then ε is spread evenly over
+        all V classes, including the correct one, so that q sums to 1.
+    ignore_id: tokens with this target are padding and are not counted. It may be one of the classes, or another number
+        such as -1. At least one token is counted.
+    Return dlogits: (..., V), dL/dlogits, exactly 0 for tokens that are not counted. If the logits are float32, so is
+        dlogits. Dividing float32 by a NumPy integer, such as the sum of a mask, gives float64; convert it with int().
     """
     counted = targets != ignore_id
     z, y = logits[counted], targets[counted]
@@ -51,22 +53,22 @@ def cross_entropy_backward(logits, targets, smoothing, ignore_id):
 
 
 def tokens(rng, n):
-    """Padding is class 0, and stands anywhere; every sequence has a token that counts, and classes repeat."""
+    """Padding is class 0 and occurs anywhere. Every sequence has a token that counts, and classes repeat."""
     targets = np.where(rng.random(n.lead) < 0.3, 0, rng.integers(1, n.V, n.lead))
     targets[..., 1], targets[..., -1] = 0, n.V - 1
     return rng.standard_normal((*n.lead, n.V)), targets, round(float(rng.uniform(0.1, 0.4)), 3), 0
 
 
 def sure(rng):
-    """Padding that is no class, no smoothing, and logits of any size."""
+    """Padding that is not one of the classes, no smoothing, and logits of any size."""
     z, y = rng.standard_normal((5, 6)), np.array([3, 0, -1, 3, 4])
     z[np.arange(5), y] += np.array([2, -69, 0, 1, -60])
     far = z - 1000 * (np.arange(6) == y[:, None])
     padded = np.array([[3, -1, 0], [-1, 3, 3]])
-    return [("the right token has p = 1e-30, no smoothing", (z, y, 0.0, -1)),
-            ("the right logits lie 1000 below the others", (far, y, 0.0, -1)),
+    return [("the correct token has p = 1e-30, no smoothing", (z, y, 0.0, -1)),
+            ("the correct logits are 1000 below the others", (far, y, 0.0, -1)),
             ("rows far apart", (z + np.array([[0], [-1000], [0], [2000], [-3000]]), y, 0.2, -1)),
-            ("padding is -1, no class", (rng.standard_normal((2, 3, 5)), padded, 0.3, -1))]
+            ("padding is -1, which is not a class", (rng.standard_normal((2, 3, 5)), padded, 0.3, -1))]
 
 
 def by_loss(logits, targets, smoothing, ignore_id):
@@ -88,69 +90,78 @@ BY_SEQUENCE = """full = np.zeros(targets.shape)
     full[counted] = losses
     return (full.sum(-1) / counted.sum(-1)).mean()"""
 AGAIN = "p * (p - q - (p * (p - q)).sum(-1, keepdims=True))"
-ONE_MAXIMUM = "One maximum for the whole array: rows far below it become log(0) or 0 / 0. Each row has its own."
-UNCOUNTED = "ignore_id is not used: padding takes part as if it were a token."
-PER_ROW = "The index [:, y] takes every target's column in every row. One entry a row is wanted: row n, class y[n]."
-TWICE = "Softmax is applied twice: the arguments are logits, and one softmax makes them probabilities."
-SPREAD = "ε is spread over the V - 1 wrong classes: here all V share it, the right one too."
-TOO_MUCH = "ε is added, but not taken from the right class: q sums to 1 + ε."
-UNSMOOTHED = "smoothing is not used: the whole of q lies on the right class."
+ONE_MAXIMUM = ("You subtract one maximum for the whole array, so rows far below it become log(0) or 0 / 0. Each row "
+               "needs its own maximum.")
+UNCOUNTED = "Your code does not use ignore_id, so padding takes part in the loss like any other token."
+PER_ROW = ("The index [:, y] selects the column of every target in every row. You need one entry per row: class y[n] "
+           "in row n.")
+TWICE = ("You apply softmax twice. If you compute probabilities first and then treat them as logits, the softmax is "
+         "applied to its own output.")
+SPREAD = ("You spread ε over the V - 1 wrong classes. In this exercise all V classes share it, including the correct "
+          "one.")
+TOO_MUCH = "You add ε to the classes without taking it from the correct one, so q sums to 1 + ε."
+UNSMOOTHED = "Your code does not use smoothing: q is 1 at the correct class and 0 elsewhere."
 
 EXERCISES = [
     Exercise(
         "01.3", "Cross-entropy", minutes=20, lines=7,
         solution=cross_entropy, reference=by_loss, inputs=tokens, edges=sure, outputs=("loss",),
-        hints=("The loss is a mean over tokens. Which tokens are in it, and which two numbers does each need of log p?",
-               "log p_j = z_j - log(sum of exp(z)), with the row maximum subtracted first; p itself, which can become "
-               "0, is never needed. The part with ε is a mean over the classes.",
+        hints=("The loss is a mean over tokens. Which tokens does it count, and which two numbers does it need from "
+               "the log p of each of them?",
+               "Subtract the maximum of each row first; then log p_j = z_j - log(sum of exp(z)). You never need p "
+               "itself, which can underflow to 0. The term with ε is a mean over the classes.",
                "losses = -(1 - ε) logp[np.arange(N), y] - ε logp.mean(-1) over the N counted rows; return their mean."),
         mistakes=(
-            Mistake("CE-1", {"losses.mean()": "losses.sum()"}, "The losses are summed: the loss is their mean."),
+            Mistake("CE-1", {"losses.mean()": "losses.sum()"},
+                    "You add up the losses of the tokens. The loss is their mean."),
             Mistake("CE-2", {"losses.mean()": "losses.sum() / len(targets)"},
-                    "It is divided by the length of the first axis only: the mean is over all tokens that count."),
+                    "You divide by the length of the first axis only. The mean is over all counted tokens."),
             Mistake("CE-3a", {"losses.mean()": "losses.sum() / z.shape[-1]"},
-                    "It is divided by V, the number of classes: the mean is over tokens."),
+                    "You divide by V, the number of classes. The mean is over tokens."),
             Mistake("CE-3b", {"losses.mean()": "losses.mean() / z.shape[-1]"},
-                    "It is divided by N and by V: the mean is over tokens, not over the vocabulary."),
+                    "You divide by N and also by V. The mean is over tokens, not over the vocabulary."),
             Mistake("CE-4", {"losses.mean()": "-losses.mean()"},
-                    "The sign is reversed: the logarithm of a probability is never positive, the loss never negative."),
+                    "Your loss has the wrong sign. The logarithm of a probability is never positive, so the loss is "
+                    "never negative."),
             Mistake("CE-5", {"logp[np.arange(len(y)), y]": "logp[:, y].mean(-1)"}, PER_ROW),
             Mistake("CE-8", {f"z - {MAXIMUM}": f"np.exp(z - {MAXIMUM}) / np.exp(z - {MAXIMUM}).sum(-1, keepdims=True)"},
                     TWICE),
             Mistake("CE-9a", {f"z - np.log({TOTAL})": f"np.log2(np.exp(z) / {TOTAL})"},
-                    "That is the logarithm to the base 2: the natural one is wanted."),
+                    "You use the logarithm to base 2. The loss is defined with the natural logarithm."),
             Mistake("CE-9b", {f"z - np.log({TOTAL})": f"np.log10(np.exp(z) / {TOTAL})"},
-                    "That is the logarithm to the base 10: the natural one is wanted."),
+                    "You use the logarithm to base 10. The loss is defined with the natural logarithm."),
             Mistake("CE-9c", {"np.log(": "np.log2("},
-                    "The sum's logarithm is to the base 2: only the natural one undoes exp."),
+                    "You take the logarithm of the sum to base 2. Only the natural logarithm is the inverse of exp."),
             Mistake("CE-10a", {f"z - np.log({TOTAL})": f"np.log(np.exp(z) / {TOTAL} + 1e-9)"},
-                    "1e-9 is added to p: the loss stops at 20.7 however wrong the model is. Compute log p without p."),
+                    "You add 1e-9 to p, so the loss never exceeds 20.7 however wrong the model is. Compute log p "
+                    "without computing p."),
             Mistake("CE-10b", {f"z - np.log({TOTAL})": f"np.log(np.exp(z) / {TOTAL})"},
-                    "p is computed first and its logarithm then: a small p becomes 0, and the loss inf. Compute log p "
-                    "from the logits."),
+                    "You compute p first and then take its logarithm. A small p becomes 0, and the loss infinite. "
+                    "Compute log p directly from the logits."),
             Mistake("CE-11a", {"losses.mean()": "losses.sum() / targets.size"},
-                    "N counts the padding: divide by the number of tokens that count."),
+                    "Your N includes the padding. Divide by the number of counted tokens."),
             Mistake("CE-11b", {"targets != ignore_id": "np.ones(targets.shape, bool)"}, UNCOUNTED),
             Mistake("CE-11c", {"targets != ignore_id": "targets == ignore_id"},
-                    "The comparison is reversed: the mean is over the padding."),
+                    "Your comparison with ignore_id is reversed, so the mean is over the padding."),
             Mistake("CE-12a", {"logp.mean(-1)": "(logp.sum(-1) - right) / (z.shape[-1] - 1)"}, SPREAD),
             Mistake("CE-12b", {"(1 - smoothing) * right": "right"}, TOO_MUCH),
             Mistake("CE-12c", {"logp.mean(": "logp.sum("},
-                    "Every class gets the whole ε: they share it, so that q sums to 1."),
+                    "You give each class the whole ε. The classes share it, so that q sums to 1."),
             Mistake("CE-12d", {"(1 - smoothing) * right - smoothing * logp.mean(-1)": "right"}, UNSMOOTHED),
             Mistake("CE-12f", {" - smoothing * logp.mean(-1)": ""},
-                    "Only the right class has its share of q. The ε that was taken from it is spread over all classes: "
-                    "their log p belong to the loss too."),
+                    "Only the correct class contributes to your loss. The ε that was taken from it is spread over all "
+                    "classes, so the log p of every class contributes too."),
             Mistake("CE-13", {"return losses.mean()": BY_SEQUENCE},
-                    "Each sequence is averaged first, then the sequences: tokens of short ones weigh more. All tokens "
-                    "that count weigh the same."),
+                    "You average each sequence first and then the sequences, so tokens of short sequences weigh more. "
+                    "All counted tokens must have the same weight."),
             Mistake("SMF-1", {f" - {MAXIMUM}": ""}, OVERFLOW),
             Mistake("SMF-2", {MAXIMUM: "z.max()"}, ONE_MAXIMUM),
             Mistake("SMF-3", {f"z - {MAXIMUM}": "z - z.max(0)", TOTAL: "np.exp(z).sum(0)"},
-                    "Softmax runs over the tokens: each token's probabilities, along the last axis, sum to 1."),
+                    "Your softmax normalizes over the tokens. The probabilities of each token, along the last axis, "
+                    "must sum to 1."),
         ),
         alternatives={
-            "without a shift of one's own": {f"z - np.log({TOTAL})": "z - np.logaddexp.reduce(z, -1, keepdims=True)"},
+            "with logaddexp": {f"z - np.log({TOTAL})": "z - np.logaddexp.reduce(z, -1, keepdims=True)"},
             "with the whole q": {
                 "right = logp[np.arange(len(y)), y]":
                 "q = np.full_like(logp, smoothing / z.shape[-1])\n    q[np.arange(len(y)), y] += 1 - smoothing",
@@ -160,42 +171,47 @@ EXERCISES = [
         solution=cross_entropy_backward, reference=by_loss_backward, inputs=tokens, edges=sure, outputs=("dlogits",),
         invariants=(("rows of dlogits must sum to 0", lambda inputs, outputs: outputs[0].sum(-1)),
                     ("rows of ignored targets must be 0", at_padding)),
-        hints=("Raise one logit a little: which probabilities of its row change? For which p would the gradient be 0?",
-               "Softmax's backward of dp = -q / p is short: the division by p cancels. The gradient is 0 where p = q.",
-               "For each of the N tokens that count, dz = (p - q) / N; all other rows stay 0."),
+        hints=("Suppose you raise one logit a little. Which probabilities of its row change? For which p would the "
+               "gradient be 0?",
+               "Insert dp = -q / p into softmax's backward: the division by p cancels, and little remains. The "
+               "gradient is 0 where p = q.",
+               "For each of the N counted tokens, dz = (p - q) / N; all other rows stay 0."),
         mistakes=(
-            Mistake("CE-1", {"(p - q) / len(y)": "p - q"}, "The loss is a mean, so its gradient carries 1 / N."),
+            Mistake("CE-1", {"(p - q) / len(y)": "p - q"},
+                    "The factor 1 / N is missing: the loss is a mean over N tokens, so its gradient contains 1 / N."),
             Mistake("CE-2", {"/ len(y)": "/ len(targets)"},
-                    "It is divided by the length of the first axis only: N is the number of all tokens that count."),
+                    "You divide by the length of the first axis only. N is the number of all counted tokens."),
             Mistake("CE-3a", {"/ len(y)": "/ z.shape[-1]"},
-                    "It is divided by V, the number of classes: the mean is over tokens."),
+                    "You divide by V, the number of classes. The mean is over tokens."),
             Mistake("CE-3b", {"/ len(y)": "/ p.size"},
-                    "It is divided by N and by V: the mean is over tokens, not over the vocabulary."),
+                    "You divide by N and also by V. The mean is over tokens, not over the vocabulary."),
             Mistake("CE-4", {"(p - q)": "(q - p)"},
-                    "The sign is reversed: a logit whose class has too much probability has a positive gradient."),
+                    "Your gradient has the wrong sign. A logit whose class has too much probability has a positive "
+                    "gradient."),
             Mistake("CE-5", {"q[np.arange(len(y)), y]": "q[:, y]"}, PER_ROW),
             Mistake("CE-6", {"(p - q)": "(-q / p)"},
-                    "That is the gradient of the probabilities: it must still go through softmax to the logits."),
+                    "This is the gradient of the probabilities. It must still pass through softmax to the logits."),
             Mistake("CE-7", {"(p - q)": AGAIN},
-                    "The gradient goes through softmax's backward twice: p - q has its Jacobian in it already."),
+                    "You apply softmax's backward twice: p - q already contains softmax's Jacobian."),
             Mistake("CE-8", {"q = np": "p = np.exp(p) / np.exp(p).sum(-1, keepdims=True)\n    q = np"}, TWICE),
             Mistake("CE-11a", {"/ len(y)": "/ targets.size"},
-                    "N counts the padding: divide by the number of tokens that count."),
+                    "Your N includes the padding. Divide by the number of counted tokens."),
             Mistake("CE-11b", {"targets != ignore_id": "np.ones(targets.shape, bool)"}, UNCOUNTED),
             Mistake("CE-11c", {"targets != ignore_id": "np.ones(targets.shape, bool)",
                                "/ len(y)": "/ int((targets != ignore_id).sum())"},
-                    "N is right, but the padding gets a gradient too: its rows must be 0."),
+                    "Your N is correct, but padding gets a gradient too. Its rows must be 0."),
             Mistake("CE-12a", {"z.shape[-1])": "(z.shape[-1] - 1))", "+= 1 - smoothing": "= 1 - smoothing"}, SPREAD),
             Mistake("CE-12b", {"+= 1 - smoothing": "+= 1"}, TOO_MUCH),
             Mistake("CE-12c", {"smoothing / z.shape[-1]": "smoothing"},
-                    "Every class gets the whole ε: they share it, so that q sums to 1."),
+                    "You give each class the whole ε. The classes share it, so that q sums to 1."),
             Mistake("CE-12d", {"smoothing / z.shape[-1]": "0", "+= 1 - smoothing": "= 1"}, UNSMOOTHED),
             Mistake("CE-12e", {"+= 1 - smoothing": "= 1 - smoothing"},
-                    "The right class has lost its own share of ε: all V classes have one, and q must sum to 1."),
+                    "The correct class has lost its own share of ε. All V classes have one, and q must sum to 1."),
             Mistake("SMF-1", {f" - {MAXIMUM}": ""}, OVERFLOW),
             Mistake("SMF-2", {MAXIMUM: "z.max()"}, ONE_MAXIMUM),
             Mistake("SMF-3", {MAXIMUM: "z.max(0)", "p.sum(-1, keepdims=True)": "p.sum(0)"},
-                    "Softmax runs over the tokens: each token's probabilities, along the last axis, sum to 1."),
+                    "Your softmax normalizes over the tokens. The probabilities of each token, along the last axis, "
+                    "must sum to 1."),
         ),
         alternatives={
             "one-hot rows": {"q[np.arange(len(y)), y] += 1 - smoothing":

@@ -61,35 +61,35 @@ def by_masked_words(ids, chosen, fate, anything):
     corrupted, targets = ids.copy(), np.full_like(ids, IGNORE)
     for i, row in enumerate(ids):
         share = chosen[i].sum() / (row >= SPECIAL).sum()
-        read, places, wanted = masked.corrupt(row[None], Given(chosen[i], fate[i], anything[i]), None, share)
-        corrupted[i], targets[i, places[0]] = read[0], wanted[0]
+        read, positions, wanted = masked.corrupt(row[None], Given(chosen[i], fate[i], anything[i]), None, share)
+        corrupted[i], targets[i, positions[0]] = read[0], wanted[0]
     return corrupted, targets
 
 
-def pick_backward(places, dy, T):
-    """The gradient of picking tokens: y[b, k] = x[b, places[b, k]].
+def pick_backward(positions, dy, T):
+    """The gradient of picking tokens: y[b, k] = x[b, positions[b, k]].
 
-    places: (B, K) integers from 0 to T - 1. One place may be named twice.  dy: (B, K, D), dL/dy.  T: int, the number of
+    positions: (B, K) integers from 0 to T - 1. One place may be named twice.  dy: (B, K, D), dL/dy.  T: int, the number of
     tokens in each sequence of x.
     Return dx: (B, T, D), dL/dx, of the dtype of dy.
     """
-    dx = np.zeros((len(places), T, dy.shape[-1]), dy.dtype)
-    rows = np.arange(len(places))[:, None]
-    np.add.at(dx, (rows, places), dy)
+    dx = np.zeros((len(positions), T, dy.shape[-1]), dy.dtype)
+    rows = np.arange(len(positions))[:, None]
+    np.add.at(dx, (rows, positions), dy)
     return dx
 
 
-def draw_places(rng, B, T, K, D):
+def draw_positions(rng, B, T, K, D):
     """One place is named twice in each sequence, in an order that is not ascending; the last token is never picked."""
-    places = rng.integers(T - 1, size=(B, K))
-    places[:, 0], places[:, 1], places[:, -1] = T - 2, places[:, 1] % (T - 2), T - 2
-    return places, rng.standard_normal((B, K, D)), T
+    positions = rng.integers(T - 1, size=(B, K))
+    positions[:, 0], positions[:, 1], positions[:, -1] = T - 2, positions[:, 1] % (T - 2), T - 2
+    return positions, rng.standard_normal((B, K, D)), T
 
 
-def by_embedding(places, dy, T):
-    """Each sequence is a table, and its places are the ids that are looked up."""
+def by_embedding(positions, dy, T):
+    """Each sequence is a table, and its positions are the ids that are looked up."""
     tables = []
-    for ids, dvectors in zip(places, dy):
+    for ids, dvectors in zip(positions, dy):
         layer = Embedding(T, dy.shape[-1]).astype(np.float64)
         layer(ids)
         layer.backward(dvectors)
@@ -99,8 +99,8 @@ def by_embedding(places, dy, T):
 
 HIDE, WANTED = "np.where(chosen & (fate < 0.8), 3, ids)", "np.where(chosen, ids, -1)"
 RANDOM = "np.where(chosen & (fate >= 0.9), anything, corrupted)"
-ADDED = "np.add.at(dx, (rows, places), dy)"
-REPEATS = ("Of a place that is named twice only the last gradient counts: dx[rows, places] is a copy of rows, and "
+ADDED = "np.add.at(dx, (rows, positions), dy)"
+REPEATS = ("Of a place that is named twice only the last gradient counts: dx[rows, positions] is a copy of rows, and "
            "where one repeats, the copies overwrite each other. np.add.at adds them all.")
 
 CORRUPT = (
@@ -125,10 +125,10 @@ CORRUPT = (
             "Where nothing is asked stands 0. That is an id, of the padding here; -1 is none, and says: do not count."),
     Mistake("MLM-8", {HIDE: "np.where(chosen & (fate < 0.8), anything, ids)",
                       RANDOM: "np.where(chosen & (fate >= 0.9), 3, corrupted)"},
-            "[MASK] and random words have changed places: eight in ten become random words, and one in ten [MASK]."),
+            "[MASK] and random words have changed positions: eight in ten become random words, and one in ten [MASK]."),
     Mistake("MLM-9", {RANDOM: "np.where(chosen & (fate >= 0.8) & (fate < 0.9), anything, corrupted)"},
-            "The last two tenths have changed places: fates from 0.8 to 0.9 stay, those above become random words. On "
-            "average that is the same; with these numbers it is not."),
+            "The last two tenths have changed positions: fates from 0.8 to 0.9 stay, those above become random words. "
+            "On average that is the same; with these numbers it is not."),
     Mistake("MLM-10", {RANDOM: "np.where(chosen & (fate >= 0.8), anything, corrupted)"},
             "No chosen token stays as it is: all that are not masked become random words, so each visible word that "
             "is asked about is a wrong one."),
@@ -150,42 +150,42 @@ CORRUPT = (
                        "    chosen = ~chosen\n    corrupted = np.where(chosen & (fate < 0.8)"},
             "chosen is turned round: True = this token is to be predicted."),
     Mistake("MLM-18", {WANTED: "ids[chosen]"},
-            "The targets have lost their places: one for each token is asked for, -1 where there is none."),
+            "The targets have lost their positions: one for each token is asked for, -1 where there is none."),
 )
 PICK = (
-    Mistake("PICK-1a", {ADDED: "dx[rows, places] += dy"}, REPEATS, twin="PICK-1b"),
-    Mistake("PICK-1b", {ADDED: "dx[rows, places] = dy"}, REPEATS, twin="PICK-1a"),
+    Mistake("PICK-1a", {ADDED: "dx[rows, positions] += dy"}, REPEATS, twin="PICK-1b"),
+    Mistake("PICK-1b", {ADDED: "dx[rows, positions] = dy"}, REPEATS, twin="PICK-1a"),
     Mistake("PICK-2", {"return dx": "times = np.zeros(dx.shape[:2], dy.dtype)\n    "
-                                    "np.add.at(times, (rows, places), 1)\n    "
+                                    "np.add.at(times, (rows, positions), 1)\n    "
                                     "return dx / np.maximum(times, 1)[..., None]"},
             "A token that is picked twice gets the mean of its gradients. Each pick has its own influence on the "
             "loss, and influences add up."),
-    Mistake("PICK-3", {ADDED: "np.add.at(dx.reshape(-1, dy.shape[-1]), places, dy)"},
+    Mistake("PICK-3", {ADDED: "np.add.at(dx.reshape(-1, dy.shape[-1]), positions, dy)"},
             "All gradients arrive in the first sequence. A place counts from the start of its own sequence: b T comes "
             "on top."),
-    Mistake("PICK-4", {ADDED: "np.add.at(dx.reshape(-1, dy.shape[-1]), rows * places.shape[1] + places, dy)"},
-            "Sequence b begins at b T in dx, not at b K: the places lie in x, which has T tokens a sequence."),
-    Mistake("PICK-5", {ADDED: "np.add.at(dx, (rows, places[0]), dy)"},
-            "Every sequence has the places of the first one. Each has its own."),
-    Mistake("PICK-6", {"len(places), T, dy": "len(places), places.max() + 1, dy"},
+    Mistake("PICK-4", {ADDED: "np.add.at(dx.reshape(-1, dy.shape[-1]), rows * positions.shape[1] + positions, dy)"},
+            "Sequence b begins at b T in dx, not at b K: the positions lie in x, which has T tokens a sequence."),
+    Mistake("PICK-5", {ADDED: "np.add.at(dx, (rows, positions[0]), dy)"},
+            "Every sequence has the positions of the first one. Each has its own."),
+    Mistake("PICK-6", {"len(positions), T, dy": "len(positions), positions.max() + 1, dy"},
             "dx ends at the last place that was picked. It must have the shape of x: T tokens."),
-    Mistake("PICK-7", {ADDED: "np.add.at(dx, (rows, np.sort(places)), dy)"},
-            "The places are sorted, but the rows of dy are not: they belong together, the k-th to the k-th."),
-    Mistake("PICK-8", {ADDED: "np.add.at(dx, (rows, places - 1), dy)"},
+    Mistake("PICK-7", {ADDED: "np.add.at(dx, (rows, np.sort(positions)), dy)"},
+            "The positions are sorted, but the rows of dy are not: they belong together, the k-th to the k-th."),
+    Mistake("PICK-8", {ADDED: "np.add.at(dx, (rows, positions - 1), dy)"},
             "Every place is one too small: they count from 0."),
-    Mistake("PICK-9", {ADDED: "np.add.at(dx, (rows, np.arange(places.shape[1])), dy)"},
+    Mistake("PICK-9", {ADDED: "np.add.at(dx, (rows, np.arange(positions.shape[1])), dy)"},
             "The gradients stand at the first K tokens, in the order of dy. Each belongs where its row of y came from."
             ""),
-    Mistake("PICK-10", {"return dx": "return dx / places.shape[1]"},
+    Mistake("PICK-10", {"return dx": "return dx / positions.shape[1]"},
             "dx is divided by K. Picking adds nothing up and averages nothing: if the loss is a mean, dy carries that "
             "factor already."),
-    Mistake("PICK-11", {ADDED: "np.add.at(dx, places, dy)"},
-            "dx[places] takes the places for numbers of sequences: the first axis of dx is the batch. Two indices are "
-            "needed, the sequence's and the token's."),
-    Mistake("PICK-12", {"return dx": "return np.take_along_axis(dx, places[..., None], 1)"},
+    Mistake("PICK-11", {ADDED: "np.add.at(dx, positions, dy)"},
+            "dx[positions] takes the positions for numbers of sequences: the first axis of dx is the batch. Two "
+            "indices are needed, the sequence's and the token's."),
+    Mistake("PICK-12", {"return dx": "return np.take_along_axis(dx, positions[..., None], 1)"},
             "That picks once more: K tokens come back. Backward goes the other way, from K picked ones to T."),
-    Mistake("PICK-13", {ADDED: "places += T * rows\n    np.add.at(dx.reshape(-1, dy.shape[-1]), places, dy)"},
-            "places += ... writes into the caller's array: places + ... makes a new one."),
+    Mistake("PICK-13", {ADDED: "positions += T * rows\n    np.add.at(dx.reshape(-1, dy.shape[-1]), positions, dy)"},
+            "positions += ... writes into the caller's array: positions + ... makes a new one."),
     Mistake("PICK-14", {"return dx": "return dx.mT"},
             "dx comes out transposed: it must have the shape of x, (B, T, D)."),
 )
@@ -212,19 +212,19 @@ EXERCISES = [
             "select": {RANDOM: "np.select([chosen & (fate < 0.8), chosen & (fate >= 0.9)], [3, anything], ids)"}}),
     Exercise(
         "14.2", "Picking tokens, backward", minutes=15, lines=4,
-        solution=pick_backward, reference=by_embedding, inputs=lambda rng, n: draw_places(rng, n.B, n.S, n.H + 2, n.D),
-        edges=lambda rng: [("B = T = K = D", draw_places(rng, 5, 5, 5, 5)),
-                           ("more places than tokens", draw_places(rng, 2, 4, 9, 3))],
+        solution=pick_backward, reference=by_embedding, inputs=lambda rng, n: draw_positions(rng, n.B, n.S, n.H + 2, n.D),
+        edges=lambda rng: [("B = T = K = D", draw_positions(rng, 5, 5, 5, 5)),
+                           ("more positions than tokens", draw_positions(rng, 2, 4, 9, 3))],
         outputs=("dx",), mistakes=PICK,
         invariants=(("the sum of dx must be that of dy",
                      lambda inputs, outputs: outputs[0].sum((0, 1)) - inputs[1].sum((0, 1))),),
         hints=("Where did y[b, k] come from? And what has a token whose vector was taken twice?",
                "It is a lookup, and each sequence is a table of its own: zeros (B, T, D), into which dy is added at "
-               "(b, places[b, k]). dx[...] += keeps one of several equal places.",
-               "np.add.at(dx, (np.arange(B)[:, None], places), dy)."),
+               "(b, positions[b, k]). dx[...] += keeps one of several equal positions.",
+               "np.add.at(dx, (np.arange(B)[:, None], positions), dy)."),
         alternatives={
-            "loops": {ADDED: "for b, k in np.ndindex(places.shape):\n        dx[b, places[b, k]] += dy[b, k]"},
-            "one-hot matmul": {ADDED: "hot = (places[..., None] == np.arange(T)).astype(dy.dtype)\n    "
+            "loops": {ADDED: "for b, k in np.ndindex(positions.shape):\n        dx[b, positions[b, k]] += dy[b, k]"},
+            "one-hot matmul": {ADDED: "hot = (positions[..., None] == np.arange(T)).astype(dy.dtype)\n    "
                                       "dx = hot.mT @ dy"},
-            "flat": {ADDED: "np.add.at(dx.reshape(-1, dy.shape[-1]), places + T * rows, dy)"}}),
+            "flat": {ADDED: "np.add.at(dx.reshape(-1, dy.shape[-1]), positions + T * rows, dy)"}}),
 ]

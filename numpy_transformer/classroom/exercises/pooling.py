@@ -1,4 +1,4 @@
-"""One vector for a whole text: the mean over its real tokens, forward and backward, and a head on top of it."""
+"""One vector for a whole text: the mean over its real tokens, its backward pass, and a classification head."""
 
 import numpy as np
 
@@ -9,87 +9,93 @@ from .find import agreed, misfit, unfit
 from .given import Parameter, loaded
 
 
-def masked_mean(x, real):
-    """One vector for a whole text: the mean over its real tokens.
+def masked_mean(x, token_mask):
+    """Represents a whole text by one vector, the mean over its real tokens.
 
-    x: (..., T, D), a row for each token.  real: (..., T) boolean, True = a real token, False = padding, which may stand
-    anywhere and hold any numbers. Entries of x may be exactly 0.
-    Return y: (..., D), of the dtype of x: the mean of the rows of real tokens; 0 where no token is real. NumPy's own
-    integers, such as sums of a mask, would make float64 of float32: count.astype(x.dtype) does not.
+    x: (..., T, D), one row per token; entries may be exactly 0.
+    token_mask: (..., T) boolean, True at real tokens, False at padding tokens. Padding tokens may stand anywhere, and
+        their rows of x may hold any numbers.
+    Return y: (..., D), in the dtype of x: the mean of the rows of the real tokens, or 0 if a text has none. A sum of a
+    mask is an int64, and dividing float32 by int64 gives float64; use count.astype(x.dtype).
     """
-    kept = np.where(real[..., None], x, 0)
-    count = np.maximum(real.sum(-1, keepdims=True), 1)
+    kept = np.where(token_mask[..., None], x, 0)
+    count = np.maximum(token_mask.sum(-1, keepdims=True), 1)
     return kept.sum(-2) / count.astype(x.dtype)
 
 
-def masked_mean_backward(real, dy):
-    """The gradient of y = masked_mean(x, real): the mean over the real tokens of each text, 0 where none is real.
+def masked_mean_backward(token_mask, dy):
+    """The gradient of y = masked_mean(x, token_mask), the mean over the real tokens of each text (0 if it has none).
 
-    real: (..., T) boolean, True = a real token, False = padding, which may stand anywhere.  dy: (..., D), dL/dy.
-    Return dx: (..., T, D), dL/dx, of the dtype of dy. NumPy's own integers, such as sums of a mask, would make float64
-    of float32: count.astype(dy.dtype) does not.
+    token_mask: (..., T) boolean, True at real tokens, False at padding tokens, which may stand anywhere.
+    dy: (..., D), dL/dy.
+    Return dx: (..., T, D), dL/dx, in the dtype of dy. A sum of a mask is an int64, and dividing float32 by int64 gives
+    float64; use count.astype(dy.dtype).
     """
-    count = np.maximum(real.sum(-1, keepdims=True), 1)
-    share = real / count.astype(dy.dtype)
+    count = np.maximum(token_mask.sum(-1, keepdims=True), 1)
+    share = token_mask / count.astype(dy.dtype)
     return share[..., None] * dy[..., None, :]
 
 
-def draw_real(rng, shape):
-    """Padding inside a text too, and no text without a real token or without padding."""
-    real = rng.random(shape) < 0.6
-    real[..., 0], real[..., 1], real[..., 2] = rng.random(shape[:-1]) < 0.5, False, True
-    return real
+def draw_mask(rng, shape):
+    """Draws masks with padding inside the texts too; every text has a real token and a padding token."""
+    token_mask = rng.random(shape) < 0.6
+    token_mask[..., 0] = rng.random(shape[:-1]) < 0.5
+    token_mask[..., 1] = False
+    token_mask[..., 2] = True
+    return token_mask
 
 
 def draw_texts(rng, shape, D):
     x = 0.5 + rng.standard_normal((*shape, D))
     x[rng.random(x.shape) < 0.2] = 0
-    return x, draw_real(rng, shape)
+    return x, draw_mask(rng, shape)
 
 
 def special_texts(rng):
-    x, real = draw_texts(rng, (3, 4), 5)
-    empty = real & (np.arange(3)[:, None] != 1)
+    x, token_mask = draw_texts(rng, (3, 4), 5)
+    empty = token_mask & (np.arange(3)[:, None] != 1)
     return [("B = T = D", draw_texts(rng, (5, 5), 5)), ("text 1 has no real token", (x, empty)),
-            ("nothing is padding", (x, np.ones_like(real)))]
+            ("no padding", (x, np.ones_like(token_mask)))]
 
 
-def with_dy(x, real):
-    """The same texts with a gradient of their means."""
-    return real, 1 + x[..., 0, :]
+def with_dy(x, token_mask):
+    """Replaces x by a gradient of the means."""
+    return token_mask, 1 + x[..., 0, :]
 
 
-def by_mean_backward(real, dy):
+def by_mean_backward(token_mask, dy):
     layer = MaskedMean()
-    layer(np.zeros((*real.shape, dy.shape[-1])), real)
+    layer(np.zeros((*token_mask.shape, dy.shape[-1])), token_mask)
     return layer.backward(dy)
 
 
 class PoolingHead:
-    """Logits for a whole text: the mean over its real tokens, then logits = mean weight + bias.
+    """Computes logits for a whole text: the mean over its real tokens, followed by a linear layer.
 
-    It can be used several times before its gradients are asked for: backward belongs to the latest forward that has
-    had no backward yet, and adds (+=) into weight.grad (D, C) and bias.grad (C,). The mean of a text without real
-    tokens is 0. NumPy's own integers, such as sums of a mask, would make float64 of float32: count.astype(x.dtype)
-    does not.
+    logits = mean @ weight + bias, where the mean of a text without real tokens is 0.
+
+    forward may be called several times before backward. Each backward belongs to the latest forward that has not had
+    its backward yet, and adds (+=) into weight.grad (D, C) and bias.grad (C,). A sum of a mask is an int64, and
+    dividing float32 by int64 gives float64; use count.astype(x.dtype).
     """
 
     def __init__(self, weight, bias):
         self.weight, self.bias = Parameter(weight), Parameter(bias)
-        self.memory = []                        # what forward remembers, the latest last
+        self.saved = []                         # the values that forward saves for backward, the latest last
 
-    def forward(self, x, real):
-        """x: (..., T, D).  real: (..., T) boolean, True = a real token.  Return logits: (..., C)."""
-        count = np.maximum(real.sum(-1, keepdims=True), 1)
-        share = real / count.astype(x.dtype)
+    def forward(self, x, token_mask):
+        """x: (..., T, D).  token_mask: (..., T) boolean, True at real tokens.  Return logits: (..., C)."""
+        count = np.maximum(token_mask.sum(-1, keepdims=True), 1)
+        share = token_mask / count.astype(x.dtype)
         mean = (share[..., None] * x).sum(-2)
-        self.memory.append((mean, share))
+        self.saved.append((mean, share))
         return mean @ self.weight.data + self.bias.data
 
     def backward(self, dlogits):
-        """dlogits: (..., C), dL/dlogits.  Return dx: (..., T, D); add into weight.grad and bias.grad."""
-        mean, share = self.memory.pop()
-        rows, drows = mean.reshape(-1, mean.shape[-1]), dlogits.reshape(-1, dlogits.shape[-1])
+        """dlogits: (..., C), dL/dlogits.  Return dx: (..., T, D), and add into weight.grad and bias.grad."""
+        mean, share = self.saved.pop()
+        rows = mean.reshape(-1, mean.shape[-1])
+        drows = dlogits.reshape(-1, dlogits.shape[-1])
         self.weight.grad += rows.T @ drows
         self.bias.grad += drows.sum(0)
         dmean = dlogits @ self.weight.data.T
@@ -97,7 +103,7 @@ class PoolingHead:
 
 
 def use_twice(rng, shape, D, C, longer):
-    """Used twice, the second time with more tokens; the backwards in reverse order."""
+    """Calls forward twice, the second time with more tokens, then backward twice, in reverse order."""
     later = (*shape[:-1], shape[-1] + longer)
     return ((rng.standard_normal((D, C)) / D ** 0.5, rng.standard_normal(C)),
             (("forward", draw_texts(rng, shape, D)), ("forward", draw_texts(rng, later, D)),
@@ -106,9 +112,10 @@ def use_twice(rng, shape, D, C, longer):
 
 
 def special_heads(rng):
-    weights, ((forward, (x, real)), *others) = use_twice(rng, (3, 4), 5, 2, 0)
-    empty = real & (np.arange(3)[:, None] != 1)
-    return [("both uses of one shape", use_twice(rng, (4, 5), 6, 3, 0)), ("D = C", use_twice(rng, (2, 5), 6, 6, 1)),
+    weights, ((forward, (x, token_mask)), *others) = use_twice(rng, (3, 4), 5, 2, 0)
+    empty = token_mask & (np.arange(3)[:, None] != 1)
+    return [("both calls with the same shape", use_twice(rng, (4, 5), 6, 3, 0)),
+            ("D = C", use_twice(rng, (2, 5), 6, 6, 1)),
             ("text 1 has no real token", (weights, ((forward, (x, empty)), *others)))]
 
 
@@ -117,168 +124,181 @@ class PackageHead:
         self.mean, self.linear = MaskedMean(), loaded(PackageLinear(*weight.shape), {"weight": weight, "bias": bias})
         self.weight, self.bias = self.linear.weight, self.linear.bias
 
-    def forward(self, x, real):
-        return self.linear(self.mean(x, real))
+    def forward(self, x, token_mask):
+        return self.linear(self.mean(x, token_mask))
 
     def backward(self, dlogits):
         return self.mean.backward(self.linear.backward(dlogits))
 
 
-def text_vectors(x, real):
-    """WRONG. The mean over the real tokens of each text: x (B, T, D), real (B, T), True = a real token."""
-    return (x * real[..., None]).mean(1)
+def text_vectors(x, token_mask):
+    """WRONG. The mean over the real tokens of each text; x is (B, T, D), token_mask (B, T), True at real tokens."""
+    return (x * token_mask[..., None]).mean(1)
 
 
 def mean_probe():
-    """Inputs on which text_vectors, above, gives wrong means.
+    """Inputs for which text_vectors, above, returns wrong means.
 
-    Return x: (B, T, D), floats between -1000 and 1000, and real: (B, T), booleans, True = a real token; every text has
-    at least one; at most 1000 entries each. The wrong means must differ from the right ones by more than a thousandth
-    of the larger ones (norms of the whole arrays).
+    Return x: (B, T, D), floats between -1000 and 1000, and token_mask: (B, T), booleans, True at real tokens. Every
+    text has at least one real token, and each array at most 1000 entries. The wrong and the right means must differ by
+    more than a thousandth: the norm of their difference, divided by the larger of their norms.
     """
     return np.random.default_rng(0).standard_normal((2, 3, 4)), np.array([[True, True, True], [True, True, False]])
 
 
-def judge_mean(x, real):
-    complaint = unfit("x", x, 3) or misfit("real", real, x.shape[:2], "(B, T)", x)
-    if not complaint and real.dtype != bool:
-        complaint = f"real has dtype {real.dtype}; booleans are asked for, True = a real token"
-    if not complaint and not real.any(1).all():
-        complaint = f"text {real.any(1).argmin()} has no real token; each needs one, or its mean is one of nothing"
+def judge_mean(x, token_mask):
+    complaint = unfit("x", x, 3) or misfit("token_mask", token_mask, x.shape[:2], "(B, T)", x)
+    if not complaint and token_mask.dtype != bool:
+        complaint = f"token_mask has dtype {token_mask.dtype}; it must be boolean, True at real tokens"
+    if not complaint and not token_mask.any(1).all():
+        complaint = f"text {token_mask.any(1).argmin()} has no real token; each text needs at least one"
     if complaint:
         return complaint
     x = x.astype(float)
-    return agreed(text_vectors(x, real), MaskedMean()(x, real), "What is the sum divided by, and when is that right?")
+    return agreed(text_vectors(x, token_mask), MaskedMean()(x, token_mask),
+                  "What is the sum divided by, and when is this right?")
 
 
-COUNT, TOTAL = "np.maximum(real.sum(-1, keepdims=True), 1)", "np.maximum(real.sum(), 1)"
-SUFFIX = "(np.arange(real.shape[-1]) < real.sum(-1, keepdims=True))"
-FIRST = "    real = np.broadcast_to(real[0], real.shape)\n"
-SWAPPED = "True and False are swapped: True = a real token. Here padding counts, and nothing else."
-EMPTY = "A text without real tokens gives 0 / 0, NaN. The sum over nothing is 0: divide it by at least 1."
-PLUS_ONE = ("The sum is divided by one more than the number of real tokens. That keeps 0 / 0 away, but makes all other "
-            "means too small: raise the 0 alone.")
-ONE_TOTAL = "The number of real tokens is that of the whole batch. Each text has its own."
-ONE_MASK = "Every text has the mask of the first one. Each has padding of its own."
-AT_THE_END = "The mask is read as a length, as if padding stood only at the end. It may stand anywhere."
-DIVIDED_BY_T = "The sum over the real tokens is divided by T: padding still counts in the number."
-PUSHED = "Padding gets a gradient. It has no part in the mean, so its slope is 0."
-SPREAD = ("The gradient reaches all tokens, each with 1 / T, as if nothing were padding. A mean over the real tokens "
-          "knows only these.")
-HALF = "The gradient is not divided. Each real token has its share in the mean, one over their number."
+COUNT = "np.maximum(token_mask.sum(-1, keepdims=True), 1)"
+TOTAL = "np.maximum(token_mask.sum(), 1)"
+SUFFIX = "(np.arange(token_mask.shape[-1]) < token_mask.sum(-1, keepdims=True))"
+FIRST = "    token_mask = np.broadcast_to(token_mask[0], token_mask.shape)\n"
+SWAPPED = ("You use the mask the other way round. True marks a real token, but your result depends on the padding "
+           "tokens only.")
+EMPTY = ("A text without real tokens gives 0 / 0, which is NaN. Its sum is 0, so dividing by at least 1 gives the mean "
+         "0 that we want.")
+PLUS_ONE = ("You divide by the number of real tokens plus one. That avoids 0 / 0, but makes every other mean too "
+            "small. Only a count of 0 should be raised to 1.")
+ONE_TOTAL = "You divide by the number of real tokens in the whole batch. Each text needs its own count."
+ONE_MASK = "You apply the mask of the first text to all texts. Each text has its own padding."
+AT_THE_END = "You use the mask as a length, as if all padding stood at the end. Padding may stand anywhere in a text."
+DIVIDED_BY_T = "You divide the sum over the real tokens by T, so padding tokens are still counted in the denominator."
+PUSHED = "Padding tokens receive a gradient. They are not part of the mean, so their gradient is 0."
+SPREAD = ("Every token receives dy / T, as if there were no padding. Only the real tokens contribute to the mean, so "
+          "only they receive a gradient.")
+HALF = ("You do not divide the gradient. Each real token contributes to the mean with the factor 1 / n, where n is the "
+        "number of real tokens.")
 
 MEAN = (
     Mistake("MEAN-1", {"kept.sum(-2) / count.astype(x.dtype)": "x.mean(-2)"},
-            "The mask is not used: padding is averaged in."),
+            "You do not use the mask, so padding tokens are part of the average."),
     Mistake("MEAN-2", {"kept.sum(-2) / count.astype(x.dtype)": "kept.mean(-2)"}, DIVIDED_BY_T),
     Mistake("MEAN-3", {" / count.astype(x.dtype)": ""},
-            "That is the sum, which grows with the length of the text. The mean divides it by the number of real "
-            "tokens."),
-    Mistake("MEAN-4", {"np.where(real[..., None], x, 0)": "x"},
-            "Padding is in the sum: only the number is that of the real tokens."),
-    Mistake("MEAN-5", {"    kept =": "    real = ~real\n    kept ="}, SWAPPED),
-    Mistake("MEAN-6", {COUNT: "real.sum(-1, keepdims=True)"}, EMPTY),
-    Mistake("MEAN-7", {COUNT: "real.sum(-1, keepdims=True) + 1"}, PLUS_ONE),
+            "You return the sum, which grows with the length of the text. The mean is the sum divided by the number of "
+            "real tokens."),
+    Mistake("MEAN-4", {"np.where(token_mask[..., None], x, 0)": "x"},
+            "Padding tokens are still part of the sum. You exclude them from the count only."),
+    Mistake("MEAN-5", {"    kept =": "    token_mask = ~token_mask\n    kept ="}, SWAPPED),
+    Mistake("MEAN-6", {COUNT: "token_mask.sum(-1, keepdims=True)"}, EMPTY),
+    Mistake("MEAN-7", {COUNT: "token_mask.sum(-1, keepdims=True) + 1"}, PLUS_ONE),
     Mistake("MEAN-8", {COUNT: "np.maximum((kept != 0).sum(-2), 1)"},
-            "Entries that are not 0 are counted. An entry of a real token may be 0 and counts all the same: the mask "
-            "tells the number."),
+            "You count the entries that are not 0. An entry of a real token may be 0 and still counts; only the mask "
+            "says which tokens are real."),
     Mistake("MEAN-9", {"    kept =": FIRST + "    kept ="}, ONE_MASK),
     Mistake("MEAN-10", {"kept.sum(-2)": "kept.sum(-1)"},
-            "The sum goes over the features: what comes out is one number for each token. Sum over the tokens."),
+            "You sum over the features, which gives one number per token. Sum over the tokens instead."),
     Mistake("MEAN-11", {COUNT: TOTAL}, ONE_TOTAL),
-    Mistake("MEAN-12", {"real[..., None]": f"{SUFFIX}[..., None]"}, AT_THE_END),
+    Mistake("MEAN-12", {"token_mask[..., None]": f"{SUFFIX}[..., None]"}, AT_THE_END),
     Mistake("MEAN-13", {"kept.sum(-2) / count.astype(x.dtype)": "x[..., 0, :]"},
-            "That is the vector of the first token, as BERT's classifiers take that of [CLS]. Asked is the mean."),
-    Mistake("MEAN-14", {"    kept = np.where(real[..., None], x, 0)": "    x[~real] = 0\n    kept = x"},
-            "x[~real] = 0 writes into the caller's array: np.where makes a new one."),
-    Mistake("MEAN-15", {"real[..., None]": "real"},
-            "NumPy aligns shapes from the right: (..., T) lies on the last two axes of (..., T, D). Give the mask an "
-            "axis for the features."),
+            "You return the vector of the first token, as BERT's classifiers do with [CLS]. The exercise asks for the "
+            "mean."),
+    Mistake("MEAN-14", {"    kept = np.where(token_mask[..., None], x, 0)": "    x[~token_mask] = 0\n    kept = x"},
+            "x[~token_mask] = 0 writes into the caller's array. Make a new array, for example with np.where."),
+    Mistake("MEAN-15", {"token_mask[..., None]": "token_mask"},
+            "NumPy aligns shapes from the right, so a (..., T) mask is applied to the last two axes of (..., T, D). "
+            "The mask needs one more axis, for the features."),
     Mistake("MEAN-16", {"kept.sum(-2) / count.astype(x.dtype)": "kept.max(-2)"},
-            "That is the largest entry of each feature, with the zeros of the padding among them. Asked is the mean."),
+            "You return the maximum of each feature, which may be a 0 of the padding. The exercise asks for the mean."),
     Mistake("MEAN-17", {", keepdims=True), 1)": "), 1)"},
-            "The numbers of real tokens lack an axis: (B,) lies on the features of (B, D). Keep it, with size 1."),
+            "Your counts have shape (B,), which NumPy aligns with the features of (B, D). Keep the summed axis, with "
+            "size 1."),
 )
 MEAN_BACKWARD = (
-    Mistake("MNB-1", {"share = real /": "share = np.ones_like(real) /"}, PUSHED),
-    Mistake("MNB-2", {"real / count.astype(dy.dtype)": "real.astype(dy.dtype) / real.shape[-1]"},
-            "The gradient is divided by T, padding included. The mean divided by the number of real tokens."),
-    Mistake("MNB-3", {"real / count.astype(dy.dtype)": "real.astype(dy.dtype)"}, HALF),
-    Mistake("MNB-4", {"real / count.astype(dy.dtype)": "np.ones(real.shape, dy.dtype) / real.shape[-1]"}, SPREAD),
-    Mistake("MNB-5", {"    count =": "    real = ~real\n    count ="}, SWAPPED),
-    Mistake("MNB-6", {COUNT: "real.sum(-1, keepdims=True)"}, EMPTY),
-    Mistake("MNB-7", {COUNT: "real.sum(-1, keepdims=True) + 1"}, PLUS_ONE),
+    Mistake("MNB-1", {"share = token_mask /": "share = np.ones_like(token_mask) /"}, PUSHED),
+    Mistake("MNB-2", {"token_mask / count.astype(dy.dtype)": "token_mask.astype(dy.dtype) / token_mask.shape[-1]"},
+            "You divide the gradient by T, which includes padding. forward divided by the number of real tokens."),
+    Mistake("MNB-3", {"token_mask / count.astype(dy.dtype)": "token_mask.astype(dy.dtype)"}, HALF),
+    Mistake("MNB-4", {"token_mask / count.astype(dy.dtype)":
+                      "np.ones(token_mask.shape, dy.dtype) / token_mask.shape[-1]"}, SPREAD),
+    Mistake("MNB-5", {"    count =": "    token_mask = ~token_mask\n    count ="}, SWAPPED),
+    Mistake("MNB-6", {COUNT: "token_mask.sum(-1, keepdims=True)"}, EMPTY),
+    Mistake("MNB-7", {COUNT: "token_mask.sum(-1, keepdims=True) + 1"}, PLUS_ONE),
     Mistake("MNB-8", {COUNT: TOTAL}, ONE_TOTAL),
     Mistake("MNB-9", {"    count =": FIRST + "    count ="}, ONE_MASK),
-    Mistake("MNB-10", {"share = real /": f"share = {SUFFIX} /"}, AT_THE_END),
-    Mistake("MNB-11", {"real / count": "real * count"},
-            "The gradient is multiplied by the number of real tokens. Backward does not undo forward: the slope of a "
-            "mean in one of n numbers is 1 / n."),
+    Mistake("MNB-10", {"share = token_mask /": f"share = {SUFFIX} /"}, AT_THE_END),
+    Mistake("MNB-11", {"token_mask / count": "token_mask * count"},
+            "You multiply the gradient by the number of real tokens. backward does not undo forward; the derivative of "
+            "a mean of n numbers with respect to one of them is 1 / n."),
     Mistake("MNB-12", {"share[..., None] * dy[..., None, :]": "share[..., None, :] * dy[..., None]"},
-            "dx comes out transposed, (..., D, T): it must have the shape of x."),
-    Mistake("MNB-13", {"share = real / count.astype(dy.dtype)": "dy /= count\n    share = real"},
-            "dy /= count writes into the caller's array: dy / count makes a new one."),
-    Mistake("MNB-14", {"real / count.astype(dy.dtype)": 
-                       "(0 * real + (np.arange(real.shape[-1]) == 0)).astype(dy.dtype)"},
-            "All of dy goes to the first token, as if the text's vector were that of [CLS]. In a mean all real tokens "
-            "have the same share."),
-    Mistake("MNB-15", {"real / count.astype(dy.dtype)": "real / count.astype(dy.dtype) ** 2"},
-            "The gradient is divided by the number of real tokens twice; the mean did it once."),
+            "Your dx is transposed, (..., D, T). It must have the shape of x."),
+    Mistake("MNB-13", {"share = token_mask / count.astype(dy.dtype)": "dy /= count\n    share = token_mask"},
+            "dy /= count writes into the caller's array. dy / count makes a new one."),
+    Mistake("MNB-14", {"token_mask / count.astype(dy.dtype)":
+                       "(0 * token_mask + (np.arange(token_mask.shape[-1]) == 0)).astype(dy.dtype)"},
+            "You give all of dy to the first token, as if the vector of [CLS] represented the text. In a mean, all "
+            "real tokens have the same weight."),
+    Mistake("MNB-15", {"token_mask / count.astype(dy.dtype)": "token_mask / count.astype(dy.dtype) ** 2"},
+            "You divide the gradient by the number of real tokens twice. The mean divides by it once."),
     Mistake("MNB-16", {"dy[..., None, :]": "dy"},
-            "NumPy aligns shapes from the right: dy lacks the axis of the tokens, and its batch would lie there."),
+            "NumPy aligns shapes from the right. dy has no axis for the tokens, so its batch axis is aligned with "
+            "them."),
 )
 HEAD = (
-    Mistake("POOL-1", {"real / count.astype(x.dtype)": "np.ones(real.shape, x.dtype) / real.shape[-1]"},
-            "The mask is not used: padding is averaged in, and gets a gradient."),
-    Mistake("POOL-2", {"real / count.astype(x.dtype)": "real.astype(x.dtype) / real.shape[-1]"}, DIVIDED_BY_T),
-    Mistake("POOL-3", {"real / count.astype(x.dtype)": "real.astype(x.dtype)"},
-            "That is the sum, which grows with the length of the text. The mean divides it by the number of real "
-            "tokens."),
-    Mistake("POOL-4", {"        count =": "        real = ~real\n        count ="}, SWAPPED),
-    Mistake("POOL-5", {COUNT: "real.sum(-1, keepdims=True)"}, EMPTY),
+    Mistake("POOL-1", {"token_mask / count.astype(x.dtype)":
+                       "np.ones(token_mask.shape, x.dtype) / token_mask.shape[-1]"},
+            "You do not use the mask, so padding tokens are part of the average and receive a gradient."),
+    Mistake("POOL-2", {"token_mask / count.astype(x.dtype)": "token_mask.astype(x.dtype) / token_mask.shape[-1]"},
+            DIVIDED_BY_T),
+    Mistake("POOL-3", {"token_mask / count.astype(x.dtype)": "token_mask.astype(x.dtype)"},
+            "You use the sum, which grows with the length of the text. The mean is the sum divided by the number of "
+            "real tokens."),
+    Mistake("POOL-4", {"        count =": "        token_mask = ~token_mask\n        count ="}, SWAPPED),
+    Mistake("POOL-5", {COUNT: "token_mask.sum(-1, keepdims=True)"}, EMPTY),
     Mistake("POOL-6", {COUNT: TOTAL}, ONE_TOTAL),
     Mistake("POOL-7", {"return share[..., None] *": "return np.ones_like(share)[..., None] *"},
-            "dx is the same for all tokens, padding too: the gradient of the mean has come back, and not gone through "
-            "it. Each real token has its share."),
+            "Your dx is the same for all tokens, padding included. It is the gradient with respect to the mean; the "
+            "step back through the mean, where each real token has the factor 1 / n, is missing."),
     Mistake("POOL-8", {"return share[..., None] *": "return (share > 0).astype(share.dtype)[..., None] *"},
-            "dx is not divided. Each real token has its share in the mean, one over their number."),
+            "You do not divide dx. Each real token contributes to the mean with the factor 1 / n, where n is the "
+            "number of real tokens."),
     Mistake("POOL-9", {"return share[..., None] *": "return np.full_like(share, 1 / share.shape[-1])[..., None] *"},
             SPREAD),
     Mistake("LIN-1", {"rows.T @ drows": "drows.T @ rows"},
-            "The gradient of the weight comes out transposed: it must have the weight's own shape, (D, C)."),
+            "Your gradient of the weight is transposed. It must have the weight's own shape, (D, C)."),
     Mistake("LIN-2", {"self.weight.data.T": "self.weight.data"},
-            "The way back goes through the transposed weight: a feature's gradient sums over the logits."),
+            "The backward pass multiplies by the transposed weight: the gradient of a feature is a sum over the "
+            "logits."),
     Mistake("LIN-4a", {"@ drows": "@ drows / len(rows)", "drows.sum(0)": "drows.mean(0)"},
-            "The gradients of weight and bias are divided by the number of texts. They are sums: if the loss is a "
-            "mean, dlogits carries that factor already."),
+            "You divide the gradients of weight and bias by the number of texts. They are sums over the texts; if the "
+            "loss is a mean, dlogits already contains that factor."),
     Mistake("LIN-7a", {"self.weight.grad += ": "self.weight.grad = "},
-            "weight.grad holds the last use alone: each backward overwrites what the one before has found. Add."),
+            "weight.grad holds the gradient of the last backward only, because each call overwrites it. Add to it."),
     Mistake("LIN-7b", {"self.bias.grad += ": "self.bias.grad = "},
-            "bias.grad holds the last use alone: each backward overwrites what the one before has found. Add."),
-    Mistake("LIN-11a", {"self.memory.pop()": "self.memory.pop(0)"},
-            "The first backward takes what the first forward remembered. It answers the latest one: last in, first "
-            "out."),
-    Mistake("LIN-11b", {"self.memory.pop()": "self.memory[-1]"},
-            "Both backwards take what the latest forward remembered: there is one place for it, or it is never "
-            "removed. Two uses need two places, and what has been answered has to go."),
-    Mistake("LIN-12", {" + self.bias.data": ""}, "forward leaves out the bias."),
+            "bias.grad holds the gradient of the last backward only, because each call overwrites it. Add to it."),
+    Mistake("LIN-11a", {"self.saved.pop()": "self.saved.pop(0)"},
+            "Your first backward uses the values that the first forward saved. It belongs to the latest forward: last "
+            "in, first out."),
+    Mistake("LIN-11b", {"self.saved.pop()": "self.saved[-1]"},
+            "Both backward calls use the values that the latest forward saved. Either each forward overwrites the "
+            "values of the one before, or backward does not remove the values that it has used."),
+    Mistake("LIN-12", {" + self.bias.data": ""}, "Your forward leaves out the bias."),
 )
 
 EXERCISES = [
     Exercise(
         "11.1", "The mean over real tokens", minutes=10, lines=3,
-        solution=masked_mean, reference=lambda x, real: MaskedMean()(x, real), edges=special_texts,
+        solution=masked_mean, reference=lambda x, token_mask: MaskedMean()(x, token_mask), edges=special_texts,
         inputs=lambda rng, n: draw_texts(rng, n.lead, n.D),
         outputs=("y",), mistakes=MEAN,
-        hints=("A mean is a sum over a number. Where does padding have to stay out?",
-               "Out of both: its rows become 0 before the sum over the tokens, and the number is that of the real "
-               "tokens, but at least 1, since 0 / 0 is NaN.",
-               "np.where(real[..., None], x, 0).sum(-2), divided by np.maximum(real.sum(-1, keepdims=True), 1) in the "
-               "dtype of x."),
-        alternatives={"product": {"np.where(real[..., None], x, 0)": "x * real[..., None]"},
+        hints=("A mean is a sum divided by a count. In which of the two must padding be left out?",
+               "In both. Set the rows of padding tokens to 0 before you sum over the tokens, and divide by the number "
+               "of real tokens, but at least by 1, because 0 / 0 is NaN.",
+               "np.where(token_mask[..., None], x, 0).sum(-2), divided by np.maximum(token_mask.sum(-1, "
+               "keepdims=True), 1) in the dtype of x."),
+        alternatives={"product": {"np.where(token_mask[..., None], x, 0)": "x * token_mask[..., None]"},
                       "matmul": {"kept.sum(-2) / count.astype(x.dtype)":
-                                 "((real / count.astype(x.dtype))[..., None, :] @ x)[..., 0, :]"},
-                      "einsum": {"kept.sum(-2)": "np.einsum('...td,...t->...d', x, real.astype(x.dtype))"}}),
+                                 "((token_mask / count.astype(x.dtype))[..., None, :] @ x)[..., 0, :]"},
+                      "einsum": {"kept.sum(-2)": "np.einsum('...td,...t->...d', x, token_mask.astype(x.dtype))"}}),
     Exercise(
         "11.2", "The mean over real tokens, backward", minutes=10, lines=3,
         solution=masked_mean_backward, reference=by_mean_backward,
@@ -286,43 +306,45 @@ EXERCISES = [
         edges=lambda rng: [(note, with_dy(*texts)) for note, texts in special_texts(rng)],
         outputs=("dx",), mistakes=MEAN_BACKWARD,
         invariants=(("padding must have gradient 0", lambda inputs, outputs: outputs[0][~inputs[0]]),),
-        hints=("By how much does the mean of n numbers change if one of them rises by 1? And if a padded one does?",
-               "By 1 / n, and not at all. So dy comes to each real token times one over the number of real tokens.",
-               "share = real / np.maximum(real.sum(-1, keepdims=True), 1), (..., T), in the dtype of dy; then the "
-               "product of share[..., None] and dy[..., None, :]."),
+        hints=("By how much does the mean of n numbers change if one of them grows by 1? And if a padding token's "
+               "does?",
+               "By 1 / n, and not at all. So each real token receives dy divided by the number of real tokens.",
+               "share = token_mask / np.maximum(token_mask.sum(-1, keepdims=True), 1), (..., T), in the dtype of dy; "
+               "then multiply share[..., None] by dy[..., None, :]."),
         alternatives={"where": {"share[..., None] * dy[..., None, :]":
-                                "np.where(real[..., None], (dy / count.astype(dy.dtype))[..., None, :], 0)"},
+                                "np.where(token_mask[..., None], (dy / count.astype(dy.dtype))[..., None, :], 0)"},
                       "einsum": {"share[..., None] * dy[..., None, :]": "np.einsum('...t,...d->...td', share, dy)"}}),
     Exercise(
-        "11.5", "A pooling head, a class", minutes=25, lines=11,
+        "11.5", "A pooling head, a class", minutes=25, lines=12,
         solution=PoolingHead, write=("forward", "backward"), given=(Parameter,), reference=PackageHead,
         inputs=lambda rng, n: use_twice(rng, n.lead, n.D, n.V, 1), edges=special_heads, mistakes=HEAD,
         outputs=("logits", "second logits", "second dx", "dx", "weight.grad", "bias.grad"),
-        hints=("Two steps forward, so two steps back, in reverse. What does each need that only forward has seen?",
-               "The linear step needs the mean, its input; the mean needs each token's share, real over the number of "
-               "real tokens. Remember both; used twice, remember two pairs.",
-               "pop (mean, share); weight.grad += rows(mean).T @ rows(dlogits), bias.grad += the sum of these rows; "
+        hints=("forward has two steps, and backward goes through them in reverse. Which values from forward does each "
+               "step back need?",
+               "The linear layer needs its input, the mean. The mean needs the share of each token, token_mask divided "
+               "by the number of real tokens. Save both; two calls of forward save two pairs.",
+               "Pop (mean, share); weight.grad += rows(mean).T @ rows(dlogits); bias.grad += the sum of rows(dlogits); "
                "dmean = dlogits @ weight.T; dx = share[..., None] * dmean[..., None, :]."),
         alternatives={"matmul": {"(share[..., None] * x).sum(-2)": "(share[..., None, :] @ x)[..., 0, :]"},
-                      "remembers the inputs": {
-                          "self.memory.append((mean, share))": "self.memory.append((x, real))",
-                          "mean, share = self.memory.pop()":
-                          "x, real = self.memory.pop()\n        share = (real / np.maximum(real.sum(-1, "
-                          "keepdims=True), 1))"
+                      "saves the inputs": {
+                          "self.saved.append((mean, share))": "self.saved.append((x, token_mask))",
+                          "mean, share = self.saved.pop()":
+                          "x, token_mask = self.saved.pop()\n        share = (token_mask / np.maximum("
+                          "token_mask.sum(-1, keepdims=True), 1))"
                           ".astype(x.dtype)\n        mean = (share[..., None] * x).sum(-2)"}}),
     Exercise(
         "11.6", "Find the bug: a mean", minutes=5, lines=1, kind="find the bug",
-        solution=mean_probe, given=(text_vectors,), judge=judge_mean, outputs=("x", "real"),
-        hints=("Which number does .mean(1) divide by?",
-               "The padding's vectors become 0, which is right for the sum. They are counted all the same.",
-               "One padded token is enough, if the real ones of its text do not sum to 0."),
+        solution=mean_probe, given=(text_vectors,), judge=judge_mean, outputs=("x", "token_mask"),
+        hints=("By which number does .mean(1) divide?",
+               "The vectors of padding tokens are set to 0, which is right for the sum. But they are still counted.",
+               "One padding token is enough, if the real tokens of its text do not sum to 0."),
         mistakes=(
-            Mistake("FND-78a", {"[True, True, False]": "[True, True, True]"},
-                    "Nothing is padding: then T is the number of real tokens."),
-            Mistake("FND-78b", {"np.random.default_rng(0).standard_normal((2, 3, 4))": "np.zeros((2, 3, 4))"},
-                    "x is 0: a sum of 0 may be divided by anything."),
-            Mistake("FND-78c", {"np.random.default_rng(0).standard_normal((2, 3, 4))":
+            Mistake("FND-11.6a", {"[True, True, False]": "[True, True, True]"},
+                    "There is no padding in your texts, so T is the number of real tokens."),
+            Mistake("FND-11.6b", {"np.random.default_rng(0).standard_normal((2, 3, 4))": "np.zeros((2, 3, 4))"},
+                    "Your x is 0, and a sum of 0 gives 0 no matter what it is divided by."),
+            Mistake("FND-11.6c", {"np.random.default_rng(0).standard_normal((2, 3, 4))":
                                 "np.array([[[1.0], [2.0], [3.0]], [[1.0], [-1.0], [3.0]]])"},
-                    "The real tokens of the padded text sum to 0, which may be divided by anything."),
+                    "The real tokens of the padded text sum to 0, which gives 0 no matter what it is divided by."),
         )),
 ]

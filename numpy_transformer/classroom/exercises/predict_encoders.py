@@ -57,37 +57,37 @@ def trained(model, ids, targets):
 
 
 PREDICT = (
-    Mistake("PRD-77a", {"both_ways = np.array([1, 1, 1, 1, 1])": "both_ways = np.array([0, 0, 1, 1, 1])"},
+    Mistake("PRD-14.5a", {"both_ways = np.array([1, 1, 1, 1, 1])": "both_ways = np.array([0, 0, 1, 1, 1])"},
             "Answer 1: that would be a decoder. Without a causal mask the tokens before it see it as well."),
-    Mistake("PRD-77b", {"both_ways = np.array([1, 1, 1, 1, 1])": "both_ways = np.array([0, 0, 1, 0, 0])"},
+    Mistake("PRD-14.5b", {"both_ways = np.array([1, 1, 1, 1, 1])": "both_ways = np.array([0, 0, 1, 0, 0])"},
             "Answer 1: attention leads from each token to every other one, in each block."),
-    Mistake("PRD-77c", {"padded = np.array([1, 1, 1, 1, 1])": "padded = np.array([1, 1, 1, 0, 0])"},
+    Mistake("PRD-14.5c", {"padded = np.array([1, 1, 1, 1, 1])": "padded = np.array([1, 1, 1, 0, 0])"},
             "Answer 2: the mask hides padded keys, not padded queries: these still look at the real tokens. Nobody "
             "uses what comes out there."),
-    Mistake("PRD-77d", {"padded = np.array([1, 1, 1, 1, 1])": "padded = np.array([0, 1, 1, 1, 1])"},
+    Mistake("PRD-14.5d", {"padded = np.array([1, 1, 1, 1, 1])": "padded = np.array([0, 1, 1, 1, 1])"},
             "Answer 2: token 0 sees token 1: there is no causal mask."),
-    Mistake("PRD-77e", {"pooled = np.array([1, 1, 1, 0, 0])": "pooled = np.array([1, 1, 1, 1, 1])"},
+    Mistake("PRD-14.5e", {"pooled = np.array([1, 1, 1, 0, 0])": "pooled = np.array([1, 1, 1, 1, 1])"},
             "Answer 3: the mean is over the real tokens alone, so padding has no slope."),
-    Mistake("PRD-77f", {"pooled = np.array([1, 1, 1, 0, 0])": "pooled = np.array([1, 0, 0, 0, 0])"},
+    Mistake("PRD-14.5f", {"pooled = np.array([1, 1, 1, 0, 0])": "pooled = np.array([1, 0, 0, 0, 0])"},
             "Answer 3: that would be a classifier on the vector of the first token. This one takes the mean of all "
             "real ones."),
-    Mistake("PRD-77g", {"dlogits = np.array([0, 1, 0, 1, 0])": "dlogits = np.array([1, 1, 1, 1, 1])"},
+    Mistake("PRD-14.5g", {"dlogits = np.array([0, 1, 0, 1, 0])": "dlogits = np.array([1, 1, 1, 1, 1])"},
             "Answer 4: an ignored target has no term in the loss, so its logits have no slope."),
-    Mistake("PRD-77h", {"dlogits = np.array([0, 1, 0, 1, 0])": "dlogits = np.array([1, 0, 1, 0, 1])"},
+    Mistake("PRD-14.5h", {"dlogits = np.array([0, 1, 0, 1, 0])": "dlogits = np.array([1, 0, 1, 0, 1])"},
             "Answer 4: turned round: -1 is what the loss ignores."),
-    Mistake("PRD-77i", {"at_output = np.array([0, 1, 0, 1, 0])": "at_output = np.array([1, 1, 1, 1, 1])"},
+    Mistake("PRD-14.5i", {"at_output = np.array([0, 1, 0, 1, 0])": "at_output = np.array([1, 1, 1, 1, 1])"},
             "Answer 5: what stands between the encoder and the logits works token by token: a row of 0 stays 0 until "
             "the way back reaches attention."),
-    Mistake("PRD-77j", {"at_input = np.array([1, 1, 1, 1, 1])": "at_input = np.array([0, 1, 0, 1, 0])"},
+    Mistake("PRD-14.5j", {"at_input = np.array([1, 1, 1, 1, 1])": "at_input = np.array([0, 1, 0, 1, 0])"},
             "Answer 6: the masked tokens have looked at all others to be guessed: these get their gradients through "
             "attention."),
-    Mistake("PRD-77k", {"at_input = np.array([1, 1, 1, 1, 1])": "at_input = np.array([1, 0, 1, 0, 1])"},
+    Mistake("PRD-14.5k", {"at_input = np.array([1, 1, 1, 1, 1])": "at_input = np.array([1, 0, 1, 0, 1])"},
             "Answer 6: the places that are asked about have a gradient too: through the residual connections at least."
             ""),
-    Mistake("PRD-77l", {"[0, 0, 0, 1, 1, 1, 1, 0]": "[1, 1, 1, 1, 1, 1, 1, 1]"},
+    Mistake("PRD-14.5l", {"[0, 0, 0, 1, 1, 1, 1, 0]": "[1, 1, 1, 1, 1, 1, 1, 1]"},
             "Answer 7: here the table is a lookup alone: a row whose id does not occur has no influence. With an "
             "output that is tied to it, as a masked language model has, all rows would move."),
-    Mistake("PRD-77m", {"[0, 0, 0, 1, 1, 1, 1, 0]": "[1, 1, 1, 1, 1, 0, 0, 0]"},
+    Mistake("PRD-14.5m", {"[0, 0, 0, 1, 1, 1, 1, 0]": "[1, 1, 1, 1, 1, 0, 0, 0]"},
             "Answer 7: the rows of the table are words, not places in the text: id 6 moves row 6."),
 )
 

@@ -1,4 +1,4 @@
-"""Softmax: forward, backward, and both as a class with a temperature."""
+"""Softmax: its forward pass, its backward pass, and a class with both and a temperature."""
 
 import numpy as np
 
@@ -7,10 +7,12 @@ from ..exercise import Exercise, Mistake
 
 
 def softmax(z):
-    """p = softmax of each row.
+    """Computes the softmax of each row, p = softmax(z).
 
-    z: (..., n) logits, in the thousands too. A row is what lies along the last axis; the dots stand for any number of
-    axes before it, or none.  Return p: (..., n), p_j = exp(z_j) / sum_k exp(z_k) within each row.
+    A row runs along the last axis of z. The dots stand for any number of leading axes, or none.
+
+    z: (..., n), logits; they may be in the thousands.
+    Return p: (..., n), with p_j = exp(z_j) / sum_k exp(z_k) within each row.
     """
     p = np.exp(z - z.max(-1, keepdims=True))
     return p / p.sum(-1, keepdims=True)
@@ -24,9 +26,11 @@ def large(rng):
 
 
 def softmax_backward(p, dp):
-    """The gradient of the logits z, where forward was p = softmax(z) of each row.
+    """Computes the gradient of the logits z, where the forward pass was p = softmax(z) for each row.
 
-    p: (..., n), what forward returned, rows sum to 1.  dp: (..., n), dL/dp.  Return dz: (..., n), dL/dz.
+    p: (..., n), the output of the forward pass, whose rows sum to 1.
+    dp: (..., n), dL/dp.
+    Return dz: (..., n), dL/dz.
     """
     return p * (dp - (p * dp).sum(-1, keepdims=True))
 
@@ -43,27 +47,29 @@ def by_softmax_backward(p, dp):
 
 
 class Softmax:
-    """p = softmax(z / temperature) of each row, a layer that can be used several times before its backward.
+    """Softmax with a temperature, p = softmax(z / temperature) for each row.
 
-    temperature is a number above 0. forward takes z: (..., n) and returns p: (..., n). backward takes dp: (..., n) and
-    returns dz: (..., n). It belongs to the latest forward that has had no backward yet: of two forwards, the second is
-    answered first. Of a forward it knows only what that has remembered.
+    The layer can be used several times before its first backward. Each backward belongs to the latest forward that has
+    not had one yet, so after two forward calls the first backward belongs to the second of them. backward may use only
+    what its forward has saved.
+
+    temperature: a number greater than 0.
     """
 
     def __init__(self, temperature):
         self.temperature = temperature
-        self.memory = []                        # what forward remembers, the latest last
+        self.saved = []                         # values that forward saves for backward, the latest last
 
     def forward(self, z):
-        """z: (..., n) logits, in the thousands too.  Return p: (..., n), each row sums to 1."""
+        """z: (..., n), logits, which may be in the thousands.  Return p: (..., n), whose rows sum to 1."""
         p = np.exp((z - z.max(-1, keepdims=True)) / self.temperature)
         p = p / p.sum(-1, keepdims=True)
-        self.memory.append(p)
+        self.saved.append(p)
         return p
 
     def backward(self, dp):
         """dp: (..., n), dL/dp.  Return dz: (..., n), dL/dz."""
-        p = self.memory.pop()
+        p = self.saved.pop()
         return p * (dp - (p * dp).sum(-1, keepdims=True)) / self.temperature
 
 
@@ -79,7 +85,7 @@ class Tempered:
 
 
 def draw_twice(rng, n):
-    """Used twice with equal shapes, so that a wrong memory does not show in them."""
+    """Two calls with equal shapes, so that using the wrong saved values gives wrong numbers and not an error."""
     return twice(round(float(rng.uniform(1.5, 2.5)), 3), *rng.standard_normal((4, *n.lead, n.V)))
 
 
@@ -94,28 +100,33 @@ def cold(rng):
 
 MAXIMUM, SUM = "z.max(-1, keepdims=True)", "p.sum(-1, keepdims=True)"
 ROW_SUM = "(p * dp).sum(-1, keepdims=True)"
-OVERFLOW = "No maximum is subtracted: exp overflows above about 709 in float64, 88 in float32."
-KEEPDIMS = "A row is reduced without keepdims=True: the result has one axis less, and no longer stands beside its row."
+OVERFLOW = ("Your code does not subtract the row's maximum. exp overflows for logits above about 709 in float64 and "
+            "above 88 in float32.")
+KEEPDIMS = ("You reduce each row without keepdims=True. The result has lost the last axis, so NumPy no longer aligns "
+            "it with the rows.")
 SOFTMAX_BACKWARD = (
     Mistake("SMB-1", {f"(dp - {ROW_SUM})": "(1 - p) * dp"},
-            "That is the derivative of the sigmoid: only the diagonal of softmax's Jacobian. Every output depends on "
-            "every logit of its row, so the terms -p_i p_j are missing."),
+            "This is the derivative of the sigmoid, which is only the diagonal of softmax's Jacobian. Every output "
+            "depends on every logit of its row, so the terms -p_i p_j are missing."),
     Mistake("SMB-2", {f"(dp - {ROW_SUM})": "dp"},
-            "The coupling is missing: a logit also lowers the other outputs of its row."),
-    Mistake("SMB-3", {"(p * dp)": "dp"}, "Inside the sum p is missing: each dp is to be weighted by its p."),
-    Mistake("SMB-4", {"dp).sum(": "dp).mean("}, "It is a sum over the row, not a mean."),
-    Mistake("SMB-5a", {ROW_SUM: "(p * dp).sum()"}, "The sum goes over all axes: it belongs to each row alone."),
+            "The coupling between the outputs is missing: raising one logit also lowers the other outputs of its row."),
+    Mistake("SMB-3", {"(p * dp)": "dp"}, "The factor p is missing inside the sum. Each dp must be weighted by its p."),
+    Mistake("SMB-4", {"dp).sum(": "dp).mean("},
+            "You average p dp over the row. The chain rule adds the terms up, so it must be a sum."),
+    Mistake("SMB-5a", {ROW_SUM: "(p * dp).sum()"},
+            "You sum p dp over the whole array. Each row is a softmax of its own, so each row needs its own sum."),
     Mistake("SMB-5b", {ROW_SUM: "(p * dp).sum(0, keepdims=True)"},
-            "The sum goes over the first axis: softmax was over the last one."),
+            "You sum p dp over the first axis, but softmax normalizes along the last one."),
     Mistake("SMB-6", {"p * (dp": "(dp", ROW_SUM: f"{ROW_SUM} * p"},
-            "The p in front belongs to both terms: here it stands at the second only."),
-    Mistake("SMB-8", {f"(dp - {ROW_SUM})": f"({ROW_SUM} - dp)"}, "The sign is reversed."),
+            "The factor p in front must multiply both terms of the difference. Your code multiplies only the second."),
+    Mistake("SMB-8", {f"(dp - {ROW_SUM})": f"({ROW_SUM} - dp)"}, "Your gradient has the wrong sign."),
     Mistake("SMB-10", {ROW_SUM: "p * dp.sum(-1, keepdims=True)"},
-            "The p stands outside the sum: each output has its own p, which weights its dp before they are added up."),
+            "Your p stands outside the sum. Each output has its own p, which must weight its dp before they are "
+            "added."),
     Mistake("SMB-11", {"(dp - (": "(dp + ("},
-            "The coupling has the wrong sign: raising a logit lowers the other outputs of its row."),
+            "The second term has the wrong sign: raising a logit lowers the other outputs of its row."),
     Mistake("SMB-18", {f"p * (dp - {ROW_SUM})": f"(p * dp - {ROW_SUM})"},
-            "The p in front belongs to both terms: here it stands at the first only."),
+            "The factor p in front must multiply both terms of the difference. Your code multiplies only the first."),
 )
 
 EXERCISES = [
@@ -124,51 +135,59 @@ EXERCISES = [
         solution=softmax, reference=lambda z: PackageSoftmax()(z), outputs=("p",), edges=large,
         inputs=lambda rng, n: (rng.standard_normal((*n.lead, n.V)),),
         invariants=(("rows of p must sum to 1", lambda inputs, outputs: outputs[0].sum(-1) - 1),),
-        hints=("Each row is normalized by itself: over which axis, and what does keepdims=True keep?",
-               "exp overflows above 709. Adding a number to all logits of a row changes nothing: which one helps?",
-               "Subtract z.max(-1, keepdims=True), take exp, divide by the sum over the last axis."),
+        hints=("Each row is normalized separately. Which axis is that, and which axis does keepdims=True keep?",
+               "exp overflows above 709, but adding the same number to all logits of a row does not change the result. "
+               "Which number prevents the overflow?",
+               "Subtract z.max(-1, keepdims=True), apply exp, and divide by the sum over the last axis."),
         mistakes=(
             Mistake("SMF-1", {f" - {MAXIMUM}": ""}, OVERFLOW),
             Mistake("SMF-2", {MAXIMUM: "z.max()"},
-                    "One maximum for the whole array: rows far below it become 0 / 0. Each row has its own."),
+                    "You subtract one maximum for the whole array, so rows far below it become 0 / 0. Each row needs "
+                    "its own maximum."),
             Mistake("SMF-3a", {MAXIMUM: "z.max(0, keepdims=True)", SUM: "p.sum(0, keepdims=True)"},
-                    "Softmax runs over the first axis. The rows, along the last one, must sum to 1."),
+                    "Your softmax normalizes along the first axis. The rows, along the last axis, must sum to 1."),
             Mistake("SMF-3b", {MAXIMUM: "z.max(-2, keepdims=True)", SUM: "p.sum(-2, keepdims=True)"},
-                    "Softmax runs over the last axis but one: the columns sum to 1, not the rows."),
+                    "Your softmax normalizes along the second-to-last axis, so the columns sum to 1 instead of the "
+                    "rows."),
             Mistake("SMF-3d", {MAXIMUM: "z.max(1, keepdims=True)", SUM: "p.sum(1, keepdims=True)"},
-                    "Softmax runs over axis 1, which is the last one of an array with two axes alone: count from the end."),
+                    "Your softmax normalizes along axis 1. That is the last axis only if the array has two axes, so "
+                    "count from the end."),
             Mistake("SMF-3c", {SUM: "p.sum(0, keepdims=True)"},
-                    "The denominator is a sum over the first axis: the rows, along the last one, must sum to 1."),
-            Mistake("SMF-4", {SUM: "p.sum()"}, "The whole array sums to 1. Each row needs its own denominator."),
+                    "Your denominator is a sum over the first axis. The rows, along the last axis, must sum to 1."),
+            Mistake("SMF-4", {SUM: "p.sum()"},
+                    "You divide by the sum of the whole array. Each row needs its own denominator."),
             Mistake("SMF-5", {MAXIMUM: "z.max(-1)", SUM: "p.sum(-1)"}, KEEPDIMS),
             Mistake("SMF-6", {SUM: "np.exp(z).sum(-1, keepdims=True)"},
-                    "The maximum is subtracted above the line only: the denominator needs the same shift, or it does "
-                    "not cancel."),
+                    "You subtract the maximum only in the numerator. The denominator needs the same shift, or the "
+                    "shift does not cancel."),
             Mistake("SMF-7", {MAXIMUM: "z.mean(-1, keepdims=True)"},
-                    "What is subtracted is not the row's maximum but, say, its mean: a logit far above that still "
-                    "overflows. After the shift none may exceed 0."),
+                    "You subtract something other than the row's maximum, such as its mean. A logit far above that "
+                    "number still overflows, because after the shift it is not 0 or less."),
             Mistake("SMF-8", {f"p = np.exp(z - {MAXIMUM})": f"z -= {MAXIMUM}\n    p = np.exp(z)"},
-                    "z -= writes into the caller's array: make a new one."),
+                    "z -= ... changes the caller's array. Compute the difference into a new array."),
             Mistake("SMF-9", {f"np.exp(z - {MAXIMUM})": f"z - {MAXIMUM}"},
-                    "There is no exp: the shifted logits themselves are divided, and they are not positive."),
+                    "The exp is missing. You divide the shifted logits themselves, which are not positive."),
             Mistake("SMF-12", {f" / {SUM}": ""},
-                    "The rows are not divided by their sums: here the largest p of each is 1."),
+                    "You do not divide by the sums of the rows, so the largest p of each row is 1."),
         ),
-        alternatives={"by the logarithm": {f"p / {SUM}": f"np.exp(z - {MAXIMUM} - np.log({SUM}))"}}),
+        alternatives={"with the logarithm": {f"p / {SUM}": f"np.exp(z - {MAXIMUM} - np.log({SUM}))"}}),
     Exercise(
         "01.2", "Softmax, backward", minutes=10, lines=1,
         solution=softmax_backward, reference=by_softmax_backward, inputs=probabilities, outputs=("dz",),
         invariants=(("rows of dz must sum to 0", lambda inputs, outputs: outputs[0].sum(-1)),),
-        hints=("Every output of a row depends on every logit of it: dz_j is a sum over all outputs of the row.",
-               "dp_i/dz_j = p_i (1 - p_j) for i = j, and -p_i p_j else. Sum dp_i times that over i.",
-               "dz_j = p_j (dp_j - sum_i p_i dp_i), the sum over the row, with keepdims."),
+        hints=("Every output of a row depends on every logit of that row, so dz_j is a sum over all outputs of the "
+               "row.",
+               "dp_i/dz_j is p_i (1 - p_i) for i = j, and -p_i p_j otherwise. Multiply it by the upstream gradient "
+               "dp_i and sum over i.",
+               "dz_j = p_j (dp_j - sum_i p_i dp_i), where the sum runs over the row and keeps its axis "
+               "(keepdims=True)."),
         mistakes=(
             *SOFTMAX_BACKWARD,
             Mistake("SMB-9", {"    return": "    p = np.exp(p) / np.exp(p).sum(-1, keepdims=True)\n    return"},
-                    "p has gone through softmax already: here it goes through it a second time."),
+                    "p is already the output of softmax. Your code applies softmax to it a second time."),
             Mistake("SMB-12", {ROW_SUM: "(p * dp).sum(-1)"}, KEEPDIMS),
             Mistake("SMB-13", {f"return p * (dp - {ROW_SUM})": f"dp -= {ROW_SUM}\n    return p * dp"},
-                    "dp -= writes into the caller's array: make a new one."),
+                    "dp -= ... changes the caller's array. Compute the difference into a new array."),
         ),
         alternatives={"by the Jacobian": {f"p * (dp - {ROW_SUM})":
                       "p * dp - (p[..., :, None] * p[..., None, :] @ dp[..., None])[..., 0]"},
@@ -179,28 +198,35 @@ EXERCISES = [
         outputs=("p", "second p", "second dz", "dz"),
         invariants=(("rows of p must sum to 1", lambda inputs, outputs: outputs[0].sum(-1) - 1),
                     ("rows of dz must sum to 0", lambda inputs, outputs: outputs[3].sum(-1))),
-        hints=("Used twice, forward keeps something for each backward. What does the gradient of the logits need?",
-               "It needs the probabilities alone. By the chain rule z / temperature contributes one more factor.",
-               "forward appends p; backward pops it and returns p (dp - sum of p dp over the row) / temperature."),
+        hints=("The layer may be called twice before backward, so forward must save something for each call. Which "
+               "values does the gradient of the logits need?",
+               "It needs only the probabilities. By the chain rule, z / temperature contributes one more factor.",
+               "forward appends p to the list; backward pops it and returns p (dp - sum of p dp over the row) / "
+               "temperature."),
         mistakes=(
             *SOFTMAX_BACKWARD,
             Mistake("SMB-7", {"append(p)": "append(z)"},
-                    "backward works with the logits: remember the probabilities that forward returns."),
-            Mistake("SMB-14", {"self.memory.append(p)": "self.p = p", "self.memory.pop()": "self.p"},
-                    "There is one place to remember, and the second forward overwrites the first: both backwards use "
-                    "the latest p. Keep a list."),
+                    "Your backward computes with the logits. Save the probabilities that forward returns."),
+            Mistake("SMB-14", {"self.saved.append(p)": "self.p = p", "self.saved.pop()": "self.p"},
+                    "Your layer saves only one p, and the second forward overwrites the first, so both backward calls "
+                    "use the latest p. Keep a list."),
             Mistake("SMB-15", {"pop()": "pop(0)"},
-                    "The first forward is answered first: backward belongs to the latest one. Last in, first out."),
+                    "Your first backward uses the values of the first forward, but it belongs to the latest one: last "
+                    "in, first out."),
             Mistake("SMB-16", {f"{ROW_SUM}) / self.temperature": f"{ROW_SUM})"},
-                    "The temperature is missing in backward: z was divided by it, so its gradient is too."),
+                    "Your backward ignores the temperature. forward divides z by it, so the gradient is divided by it "
+                    "too."),
             Mistake("SMB-17", {f"{ROW_SUM}) / self.temperature": f"{ROW_SUM}) * self.temperature"},
-                    "The gradient is multiplied by the temperature. Divide: the hotter, the less does p depend on z."),
+                    "Your backward multiplies by the temperature. It must divide: the higher the temperature, the less "
+                    "p depends on z."),
             Mistake("SMF-1", {f"(z - {MAXIMUM})": "z"}, OVERFLOW),
             Mistake("SMF-10", {f"{MAXIMUM}) / self.temperature": f"{MAXIMUM}) * self.temperature"},
-                    "The logits are multiplied by the temperature: a high one must make the probabilities more alike."),
+                    "You multiply the logits by the temperature. A high temperature must make the probabilities more "
+                    "alike, not less."),
             Mistake("SMF-11", {f"p / {SUM}": f"p / {SUM} / self.temperature",
                                f"{MAXIMUM}) / self.temperature": f"{MAXIMUM})"},
-                    "The probabilities are divided by the temperature, and rows do not sum to 1: divide the logits."),
+                    "You divide the probabilities by the temperature, so the rows do not sum to 1. Divide the logits "
+                    "instead."),
         ),
         alternatives={"divided first": {f"(z - {MAXIMUM}) / self.temperature": "z / self.temperature - "
                                         "(z / self.temperature).max(-1, keepdims=True)"}}),

@@ -9,6 +9,16 @@ from helpers.small_configs import SMALL
 
 import numpy_transformer as nt
 from numpy_transformer.bench import decoding, growth, measure
+from numpy_transformer.bench.configs import CONFIGS
+
+
+def test_the_configurations_have_the_sizes_of_the_published_results():
+    """Layers, heads, d, d_ff, T, B, V and dropout: with other sizes, the tables of results would no longer compare."""
+    found = {c.name: (c.layers, c.heads, c.d_model, c.d_ff, c.length, c.batch, c.vocab, c.dropout)
+             for c in CONFIGS.values()}
+    assert found == {"tiny": (2, 4, 64, 256, 32, 8, 65, 0), "nanogpt-cpu": (4, 4, 128, 512, 64, 12, 65, 0),
+                     "mid": (6, 6, 384, 1536, 128, 16, 65, 0), "seq2seq": (2, 4, 128, 512, 32, 16, 1000, 0.1),
+                     "classifier": (2, 4, 64, 256, 200, 64, 10_000, 0.1)}
 
 
 def test_each_configuration_makes_its_model_and_batch():

@@ -23,7 +23,8 @@ def applying(sample):
 
 @pytest.mark.parametrize("sample, directions", [
     *(pytest.param(sample, 1 if sample.directions else 3, id=sample.name) for sample in SAMPLES),
-    *(pytest.param(sample, sample.directions, id=f"{sample.name}, in full", marks=pytest.mark.slow) for sample in SAMPLES)])
+    *(pytest.param(sample, sample.directions, id=f"{sample.name}, in full", marks=pytest.mark.slow)
+      for sample in SAMPLES)])
 def test_gradient(sample, directions):
     """Along random directions of each tensor, which involve all of its entries; the slow run checks entry by entry."""
     module, inputs = sample.make()
@@ -45,7 +46,7 @@ def test_check(sample, name):
 
 
 @every_component
-def test_no_component_escapes_the_law(sample):
+def test_every_component_has_the_checks_of_the_contract(sample):
     names = set(applying(sample))
     assert EVERYWHERE <= names
     assert ({"gradients accumulate", "state dict round trip"} <= names) == bool(sample.make()[0].parameters())

@@ -79,6 +79,24 @@ def test_wrong_gradients_are_caught_by_both_methods(module, tensor, directions):
     assert "WRONG" in str(report) and "worst entry" in str(report)
 
 
+def test_a_report_shows_its_verdict():
+    report = nt.gradcheck(OneEntry(12, 16, rng=0), X, name="mine")
+    assert repr(report).startswith("GradcheckReport('mine', 3 tensors, central ") and "WRONG: weight)" in repr(report)
+    right = nt.gradcheck(PlainLinear(), X)
+    assert repr(right).endswith(f"complex {right.worst('complex'):.1e}, ok)")
+
+
+def test_the_table_of_a_report_fits_the_width_and_loses_nothing():
+    class Wrong(nt.EncoderBlock):
+        def backward(self, dx):
+            return 1.5 * super().backward(dx)
+
+    report = nt.gradcheck(Wrong(12, 2, 16, dropout=0.0, rng=0), X, directions=1)
+    wide, narrow = report.table(), report.table(60)
+    assert max(map(len, narrow.splitlines())) <= 60 < max(map(len, wide.splitlines()))
+    assert sorted(wide.split()) == sorted(narrow.split()) and "worst" in wide and "zero" in wide
+
+
 @pytest.mark.parametrize("blind", ["central_tolerance", "complex_tolerance"])
 def test_each_method_decides_by_itself(blind):
     assert not nt.gradcheck(NoVarianceTerm(12), X, **{blind: np.inf}).ok

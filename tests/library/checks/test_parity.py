@@ -443,7 +443,7 @@ def test_parity(build, theirs, inputs):
     compare(build(), theirs, *inputs)
 
 
-def test_every_component_has_a_second_opinion():
+def test_every_component_is_compared_with_pytorch():
     public = {name for name in (*layers.__all__, *models.__all__)
               if isinstance(getattr(nt, name), type) and issubclass(getattr(nt, name), nt.Module)} | {"make_model"}
     assert public <= {type(case[1]()).__name__ for case in CASES} | {case[0].split(",")[0] for case in CASES}

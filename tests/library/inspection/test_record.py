@@ -159,7 +159,7 @@ def test_in_eval_a_call_has_no_gradient():
     assert [call.dy is None for call in tape.calls] == [True, False, False, True]
 
 
-def test_afterwards_the_model_is_as_before_also_behind_an_error():
+def test_the_model_is_unchanged_after_recording_even_after_an_error():
     feed = nt.FeedForward(6, 9)
     before = {id(module): set(vars(module)) for _, module in feed.named_modules()}
     with pytest.raises(ValueError, match="last dimension"), nt.record(feed) as tape:
@@ -227,6 +227,16 @@ def test_an_unknown_name_is_told_with_the_known_ones():
     assert repr(tape) == f"Tape({len(tape.calls)} calls)"
 
 
+def test_a_call_shows_its_shapes():
+    attention = nt.SelfAttention(6, 2, rng=0)
+    with nt.record(attention) as tape:
+        y = attention(X[None].astype(np.float32), None)
+    assert repr(tape[""]) == "Call('', SelfAttention: (1, 4, 6), NoneType -> (1, 4, 6), without backward)"
+    with nt.record(attention) as tape:
+        attention.backward(attention(y))
+    assert repr(tape["query"]) == "Call('query', Linear: (1, 4, 6) -> (1, 4, 6), with backward)"
+
+
 def jacobian_norms(module, x, *more):
     """By backward: one for each entry of the output."""
     squares = 0
@@ -269,12 +279,12 @@ def test_float32_is_measured_in_float64():
 
 
 @pytest.mark.parametrize("size", [1e-6, 1e6])
-def test_the_step_grows_with_what_is_moved(size):
+def test_the_step_grows_with_the_size_of_the_input(size):
     norm = nt.LayerNorm(6, eps=1e-30).astype(np.float64)
     np.testing.assert_allclose(nt.influence(norm, size * X) * size, nt.influence(norm, X), rtol=1e-5, atol=1e-8)
 
 
-def test_a_class_of_ones_own_that_holds_modules():
+def test_a_class_of_the_user_that_holds_modules():
     class Mine:
         def __init__(self):
             self.linear, self.dropout = nt.Linear(6, 3, rng=0), nt.Dropout(0.5, rng=0)
@@ -307,7 +317,7 @@ def test_influence_leaves_the_model_alone():
     model.backward(np.ones((4, 9), np.float32))
 
 
-def test_what_cannot_be_moved_is_named():
+def test_inputs_that_cannot_be_perturbed_are_named():
     model = nt.CausalLanguageModel(9, 8, 2, 1, max_len=6, rng=0)
     with pytest.raises(TypeError, match=r"input 0 of 'CausalLanguageModel' is an array of int64 .*of=\"decoder\""):
         nt.influence(model, np.arange(4))

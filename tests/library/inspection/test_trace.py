@@ -61,7 +61,7 @@ def test_a_wrong_backward_is_seen_in_its_own_call(component, only, monkeypatch, 
     assert code == 1 and "Backward is WRONG: they differ by at most nan" in out
 
 
-def test_a_wrong_backward_anywhere_is_the_verdict_on_all(monkeypatch, capsys):
+def test_a_wrong_backward_anywhere_makes_the_whole_trace_wrong(monkeypatch, capsys):
     right = nt.Embedding.backward               # the first one shown
     monkeypatch.setattr(nt.Embedding, "backward", lambda self, dy: right(self, 1.5 * dy))
     assert run(capsys, "trace")[0] == 1
@@ -93,6 +93,18 @@ def test_in_a_narrow_terminal_the_columns_stand_below_each_other():
     assert len(wide.splitlines()) == 3 and len(narrow.splitlines()) == 9
     assert max(map(len, narrow.splitlines())) <= 60
     assert sorted(wide.replace("|", " ").split()) == sorted(narrow.split())
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_the_command_fits_the_terminal(capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    _, out, _ = run(capsys, "trace", "--model", "encoder-decoder")
+    assert max(map(len, out.splitlines())) <= width
+
+
+def test_positions_of_the_target_have_their_own_name():
+    titles = [text.split()[0] for text, _ in calls("encoder-decoder", "_positions")]
+    assert titles == ["source_positions:", "target_positions:"]
 
 
 def test_an_unknown_part_is_refused(capsys):

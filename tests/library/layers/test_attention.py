@@ -1,4 +1,4 @@
-"""Attention against plain loops, at extreme scores, and with everything hidden."""
+"""Attention: extreme scores, rows where everything is hidden, shapes. test_contract.py compares it with plain loops."""
 
 import math
 
@@ -30,18 +30,6 @@ def by_loops(q, k, v, mask):
             p[b, h, t, s] = weight / sum(weights)
             y[b, h, t] += p[b, h, t, s] * v[b, g, s]
     return y, p
-
-
-@pytest.mark.parametrize("groups", [H, 2, 1])
-@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-12), (np.float32, 2e-6)])
-def test_attention_equals_plain_loops(groups, dtype, tolerance):
-    q, k, v, mask = draw(dtype=dtype, groups=groups)
-    attention = nt.ScaledDotProductAttention()
-    y = attention(q, k, v, mask)
-    expected, p = by_loops(q.astype(np.float64), k.astype(np.float64), v.astype(np.float64), mask)
-    assert p.std(-1).mean() > 0.1                       # far from uniform: a dead softmax could not pass
-    np.testing.assert_allclose(y, expected, atol=tolerance)
-    np.testing.assert_allclose(attention.weights, p, atol=tolerance)
 
 
 def test_hidden_keys_have_weight_exactly_zero_and_rows_sum_to_one():
@@ -89,7 +77,7 @@ def test_the_weights_are_those_before_dropout():
     np.testing.assert_allclose(attention.weights, by_loops(q, k, v, mask)[1], atol=1e-12)
 
 
-def test_the_weights_are_to_be_looked_at():
+def test_the_weights_are_read_only():
     q, k, v, mask = draw()
     attention = nt.ScaledDotProductAttention()
     attention(q, k, v, mask)
@@ -97,41 +85,13 @@ def test_the_weights_are_to_be_looked_at():
         attention.weights[...] = 0
 
 
-def test_what_a_hidden_key_holds_does_not_matter():
+def test_the_values_of_a_hidden_key_do_not_matter():
     q, k, v, mask = draw()
     mask[:, :, :, 4] = False
     attention = nt.ScaledDotProductAttention()
     y = attention(q, k, v, mask)
     k[:, :, 4], v[:, :, 4] = 1e6, -1e6
     np.testing.assert_array_equal(attention(q, k, v, mask), y)
-
-
-def test_the_gradient_of_the_key_bias_is_zero():
-    """Adding the same vector to every key adds the same number to a query's scores, and softmax does not see it."""
-    rng = np.random.default_rng(0)
-    layer = nt.SelfAttention(12, 2, rng=rng).astype(np.float64)
-    x = rng.standard_normal((B, T, 12))
-    layer.backward(rng.standard_normal(layer(x, nt.causal_mask(T)).shape))
-    assert np.linalg.norm(layer.key.bias.grad) < 1e-12 * np.linalg.norm(layer.query.bias.grad)
-    assert np.linalg.norm(layer.value.bias.grad) > 0.1
-
-
-def test_heads_are_blocks_of_features_and_every_token_reaches_every_token():
-    rng = np.random.default_rng(0)
-    layer = nt.MultiHeadAttention(8, 2, rng=rng).astype(np.float64)
-    x = rng.standard_normal((B, T, 8))
-    y = layer(x, x, x)
-    w = {name: p.data for name, p in layer.named_parameters()}
-    heads = []
-    for h in range(2):                                  # the paper's own form: one projection a head
-        cut = slice(4 * h, 4 * h + 4)
-        q, k, v = (x @ w[f"{name}.weight"][:, cut] + w[f"{name}.bias"][cut] for name in ("query", "key", "value"))
-        p = np.exp(q @ k.mT / 2)
-        heads.append(p / p.sum(-1, keepdims=True) @ v)
-    expected = np.concatenate(heads, -1) @ w["output.weight"] + w["output.bias"]
-    np.testing.assert_allclose(y, expected, atol=1e-13)
-    x[:, 0] += 1
-    assert (abs(layer(x, x, x) - y).max(-1) > 1e-6).all()
 
 
 def test_unbatched_input_gives_the_row_of_the_batch():

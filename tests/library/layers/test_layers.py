@@ -1,4 +1,4 @@
-"""What is special about single components: forward values from an independent source, known zeros, bad input."""
+"""Single components: extreme values, known zeros, bad input. test_contract.py checks formulas and gradients."""
 
 import math
 
@@ -23,15 +23,9 @@ def test_erf_continues_into_the_complex_plane():
     assert abs(slope - [2 / math.sqrt(math.pi) * math.exp(-v * v) for v in x]).max() < 1e-12
 
 
-@pytest.mark.parametrize("layer, formula", [
-    (nt.ReLU(), lambda x: max(x, 0.0)),
-    (nt.GELU(), lambda x: x * (1 + math.erf(x / math.sqrt(2))) / 2),
-    (nt.GELU("tanh"), lambda x: 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))),
-    (nt.SiLU(), lambda x: x / (1 + math.exp(-x))),
-], ids=["relu", "gelu", "gelu tanh", "silu"])
-def test_activations_equal_their_formula(layer, formula):
-    x = np.random.default_rng(0).standard_normal((3, 50)) * 3
-    np.testing.assert_allclose(layer(x), [[formula(v) for v in row] for row in x], rtol=1e-12, atol=1e-15)
+@pytest.mark.parametrize("layer", [nt.ReLU(), nt.GELU(), nt.GELU("tanh"), nt.SiLU()],
+                         ids=["relu", "gelu", "gelu tanh", "silu"])
+def test_activations_of_large_numbers_do_not_overflow(layer):
     with np.errstate(over="raise", invalid="raise"):
         large = layer(np.array([-1e3, 1e3], np.float32))
     np.testing.assert_allclose(large, [0, 1e3], atol=1e-30)
@@ -45,52 +39,11 @@ def test_softmax_and_its_logarithm_at_extremes():
     np.testing.assert_allclose(nt.LogSoftmax()(x[:2])[:, :2], [[math.log(0.5)] * 2, [math.log(1 / 3)] * 2])
 
 
-def test_layer_norm_equals_plain_loops_and_its_gradient_is_orthogonal():
-    rng = np.random.default_rng(0)
-    layer = nt.LayerNorm(7, eps=0.1).astype(np.float64)
-    layer.gamma.data, layer.beta.data = rng.standard_normal(7), rng.standard_normal(7)
-    x = rng.standard_normal((3, 5, 7))
-    y = layer(x)
-    for index in np.ndindex(3, 5):
-        row = x[index]
-        mean = sum(row) / 7
-        variance = sum((v - mean) ** 2 for v in row) / 7
-        expected = [g * (v - mean) / math.sqrt(variance + 0.1) + b
-                    for v, g, b in zip(row, layer.gamma.data, layer.beta.data)]
-        np.testing.assert_allclose(y[index], expected, rtol=1e-12)
-    exact = nt.LayerNorm(7, eps=0.0).astype(np.float64)
-    exact.gamma.data = layer.gamma.data
-    exact(x)
-    dx = exact.backward(rng.standard_normal(x.shape))
-    np.testing.assert_allclose(dx.sum(-1), 0, atol=1e-13)                   # the path through the mean
-    np.testing.assert_allclose((dx * x).sum(-1), 0, atol=1e-12)             # and through the deviation
-    assert np.linalg.norm(dx) > 1
-
-
-def test_a_constant_row_does_not_divide_by_zero():
-    for layer in (nt.LayerNorm(4), nt.RMSNorm(4)):
-        with np.errstate(all="raise"):
-            layer(np.zeros((2, 4), np.float32))
-            assert np.isfinite(layer.backward(np.ones((2, 4), np.float32))).all()
-
-
 def test_rms_norm_is_not_layer_norm():
     x = np.random.default_rng(0).standard_normal((3, 6)) + 2
     y = nt.RMSNorm(6, eps=0.0)(x)
     np.testing.assert_allclose([sum(v * v for v in row) / 6 for row in y], 1, rtol=1e-12)
     assert abs(y.mean()) > 0.5
-
-
-def test_repeated_ids_add_their_gradients():
-    layer = nt.Embedding(11, 4, scale=True, rng=0).astype(np.float64)
-    ids = np.array([[3, 3, 0], [10, 3, 0]])
-    dy = np.random.default_rng(0).standard_normal((2, 3, 4))
-    np.testing.assert_allclose(layer(ids), 2 * layer.weight.data[ids])
-    assert layer.backward(dy) is None
-    expected = np.zeros((11, 4))
-    for index in np.ndindex(2, 3):
-        expected[ids[index]] += 2 * dy[index]
-    np.testing.assert_allclose(layer.weight.grad, expected, rtol=1e-14)
 
 
 def test_padding_embeds_to_zeros_and_keeps_its_row():
@@ -202,3 +155,10 @@ def test_an_activation_takes_a_single_number(layer):
 def test_layer_norm_of_whole_numbers_is_that_of_the_same_floats():
     x = np.random.default_rng(0).integers(-9, 9, (3, 5, 4))
     np.testing.assert_allclose(nt.LayerNorm(4)(x), nt.LayerNorm(4)(x.astype(float)), rtol=1e-6)
+
+
+def test_a_cached_array_cannot_be_changed():
+    from numpy_transformer.layers.fast import _constant
+
+    with pytest.raises(ValueError, match="read-only"):
+        _constant(3, 1, np.dtype(np.float32))[0] = 2

@@ -23,7 +23,7 @@ def test_settings_have_one_meaning_in_all_recipes():
                 "steps", "validate_every", "tokenizer", "vocab_size", "too_long"}
 
 
-def test_what_validates_is_a_tenth_and_not_learnt_from():
+def test_the_validation_set_is_a_tenth_and_not_in_the_training_set():
     examples = [(f"text {n}", n % 2) for n in range(57)]
     training, validation = hold_out_tenth(examples, seed=3)
     assert len(validation) == 5 and sorted(training + validation) == sorted(examples)
@@ -39,7 +39,7 @@ def test_what_validates_is_a_tenth_and_not_learnt_from():
         hold_out_tenth(examples[:2], 0, lambda example: example[1])
 
 
-def test_each_class_is_learnt_even_one_of_a_single_text(runs, tmp_path):
+def test_each_class_has_training_texts_even_one_with_a_single_text(runs, tmp_path):
     (tmp_path / "films.one").write_text("one and only\n")
     for seed in range(12):
         task = ClassifierTask(ClassifierTask.default_settings("small", seed=seed, data=[
@@ -57,14 +57,14 @@ def test_the_training_accuracy_is_that_of_all_classes(tmp_path):
     assert len(labels) == 30 and set(labels) == {0, 1, 2}
 
 
-def test_each_text_is_learnt_from_once_an_epoch(runs):
+def test_each_training_text_is_used_once_per_epoch(runs):
     task = ClassifierTask(ClassifierTask.default_settings("small", data=[str(runs / "reviews.csv")], epochs=2,
                                          batch_size=8))
     seen = sorted(tuple(row[row > 0]) for step in range(7) for row in task.batches(step)[0][0])
     assert seen == sorted(tuple(row) for row in task.training[0])
 
 
-def test_the_tokens_are_those_of_the_texts_that_are_learnt_from(runs, tmp_path):
+def test_the_vocabulary_is_that_of_the_training_texts(runs, tmp_path):
     (tmp_path / "r.csv").write_text("text,label\n" + "".join(f"w{n} film,{n % 2}\n" for n in range(60)))
     task = ClassifierTask(ClassifierTask.default_settings("small", data=[str(tmp_path / "r.csv")]))
     learned = {word for text in task.training[0] for word in text}

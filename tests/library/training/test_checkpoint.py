@@ -55,7 +55,7 @@ def assert_same(a, b):
 
 @pytest.mark.parametrize("optimizer, schedule", [("AdamW", "cosine"), ("Adam", "noam"), ("SGD", "constant"),
                                                  ("SGD", None)])
-def test_a_resumed_run_ends_bit_for_bit_like_one_that_was_never_disturbed(tmp_path, optimizer, schedule):
+def test_a_resumed_run_ends_bit_for_bit_like_an_uninterrupted_one(tmp_path, optimizer, schedule):
     options = {"validation": [batch(1000), batch(1001)], "every": 4, "patience": 9}
     whole = trainer(optimizer, schedule)
     whole.fit(batch, 12, **options)
@@ -102,7 +102,7 @@ def test_a_resumed_run_goes_on_with_the_patience_that_is_left(tmp_path):
         np.testing.assert_array_equal(array, best[name])
 
 
-def test_the_file_is_plain(tmp_path):
+def test_a_checkpoint_is_a_plain_npz_file(tmp_path):
     """Names, no pickle, meta as JSON, a tied parameter once; loading it by hand gives the same model."""
     run = trainer()
     run.fit(batch, 2, checkpoint=nt.Checkpoint(tmp_path / "run.npz", meta={"tokenizer": "ünï", "model": {"d": 12}}))
@@ -153,11 +153,11 @@ def test_only_the_latest_saves_stay_and_their_mean_is_the_mean(tmp_path):
     with pytest.raises(ValueError, match="no checkpoints to average"):
         nt.average_checkpoints([])
     trainer(d_model=14).fit(batch, 1, checkpoint=tmp_path / "other.npz")
-    with pytest.raises(ValueError, match="other.npz.* holds other parameters"):
+    with pytest.raises(ValueError, match="other.npz.* has other parameters"):
         nt.average_checkpoints([*checkpoint.kept(), tmp_path / "other.npz"])
 
 
-def test_saves_that_stay_are_those_of_an_undisturbed_run(tmp_path):
+def test_kept_saves_equal_those_of_an_uninterrupted_run(tmp_path):
     """Neither Ctrl-C between two saves, nor another run of that name, nor a name that is a link changes them."""
     (tmp_path / "link.npz").symlink_to(tmp_path / "real.npz")
     trainer().fit(batch, 9, checkpoint=nt.Checkpoint(tmp_path / "link.npz", every=3, keep=9))
@@ -215,7 +215,7 @@ def two_generators(kind=np.random.PCG64):
     return run
 
 
-def test_every_generator_and_a_rate_set_by_hand_come_back(tmp_path):
+def test_every_generator_and_a_learning_rate_set_by_hand_are_restored(tmp_path):
     run = two_generators()
     run.optimizer.lr = 0.025
     run.fit(batch, 2, checkpoint=tmp_path / "run.npz")
@@ -271,7 +271,7 @@ def test_every_truncation_and_every_flipped_byte_is_noticed_or_harmless(tmp_path
     data, wanted = good.read_bytes(), read_checkpoint(good)
     for end in range(0, len(data), 7):
         path.write_bytes(data[:end])
-        with pytest.raises(ValueError, match="no checkpoint, or a damaged one"):
+        with pytest.raises(ValueError, match="is not a checkpoint, or is damaged"):
             read_checkpoint(path)
     refused = 0
     for place in range(len(data)):
@@ -301,7 +301,7 @@ def test_nothing_is_unpickled(tmp_path):
     trap = np.empty(1, object)
     trap[0] = Trap(str(tmp_path / "sprung"))
     np.savez(tmp_path / "trap.npz", meta=trap)
-    with pytest.raises(ValueError, match="no checkpoint"):
+    with pytest.raises(ValueError, match="is not a checkpoint"):
         read_checkpoint(tmp_path / "trap.npz")
     assert not (tmp_path / "sprung").exists()
 
@@ -320,7 +320,7 @@ def foreign_files():
 
 def test_another_format_is_named(tmp_path):
     np.savez(tmp_path / "x.npz", meta=np.array(json.dumps({"format": "numpy_transformer checkpoint, version 2"})))
-    with pytest.raises(ValueError, match="says that it is 'numpy_transformer checkpoint, version 2', wanted"):
+    with pytest.raises(ValueError, match="has the format 'numpy_transformer checkpoint, version 2' instead of"):
         read_checkpoint(tmp_path / "x.npz")
 
 
@@ -354,7 +354,7 @@ def test_a_path_that_cannot_be_written_is_found_at_once(tmp_path, where):
         trainer().fit(lambda n: pytest.fail("it trained"), 3, checkpoint=tmp_path / where)
 
 
-def test_looking_whether_a_path_can_be_written_leaves_what_is_there(tmp_path):
+def test_checking_that_a_path_is_writable_changes_no_file(tmp_path):
     (tmp_path / "run.npz").write_text("precious")
     check_writable(tmp_path / "run.npz")
     check_writable(tmp_path / "new.npz")
@@ -383,7 +383,7 @@ except OSError as error:
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                          env={**os.environ, "PYTHONPATH": str(ROOT)})
-    assert run.stdout.startswith("cannot save") and "still whole" in run.stdout, run.stderr
+    assert run.stdout.startswith("cannot save") and "is unchanged" in run.stdout, run.stderr
     assert read_checkpoint(tmp_path / "run.npz")[1]["step"] == 1
     assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
 
@@ -394,7 +394,7 @@ TINY = ["--d-model", "8", "--num-heads", "2", "--num-layers", "1", "--d-ff", "8"
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.slow)])
-def test_a_run_that_is_killed_again_and_again_ends_bit_for_bit_like_an_undisturbed_one(tmp_path, kills):
+def test_a_run_that_is_killed_and_resumed_ends_bit_for_bit_like_an_uninterrupted_one(tmp_path, kills):
     """kill -9 at random moments, between and inside saves, then --resume."""
     (tmp_path / "text.txt").write_text("the quick brown fox jumps over the lazy dog. " * 40)
     command = [sys.executable, "-m", "numpy_transformer", "train", "lm", "--text", str(tmp_path / "text.txt"), *TINY,
@@ -430,6 +430,10 @@ def step_of(path):
 def test_a_file_is_on_the_disk_before_it_replaces_the_old_one(tmp_path, monkeypatch):
     seen = []
     for name in ("fsync", "replace"):
-        monkeypatch.setattr(os, name, lambda *given, name=name, function=getattr(os, name): seen.append(name) or function(*given))
+        def spy(*given, name=name, function=getattr(os, name)):
+            seen.append(name)
+            return function(*given)
+
+        monkeypatch.setattr(os, name, spy)
     write_checkpoint(tmp_path / "run.npz", {"x": np.zeros(2)}, {"step": 0})
     assert seen[:2] == ["fsync", "replace"]

@@ -174,7 +174,7 @@ def text(tmp_path):
     return path
 
 
-def test_the_command_trains_resumes_and_says_everything_once(mpiexec, text, tmp_path):
+def test_the_command_trains_and_resumes_and_prints_each_line_once(mpiexec, text, tmp_path):
     done = command(mpiexec, 2, *TRAIN, "--steps", 20, "--text", text, "--out", "run.npz", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("on 2 MPI ranks") == done.stdout.count("saved 'run.npz' at step 20") == 1

@@ -29,7 +29,7 @@ def test_cores_are_those_that_this_process_may_use(monkeypatch):
     assert process.cores() == 1
 
 
-def test_memory_is_kept_where_there_is_a_malloc_to_tell(monkeypatch):
+def test_freed_memory_is_kept_where_malloc_can_be_set(monkeypatch):
     class Library:
         told = []
 
@@ -63,7 +63,7 @@ def test_fit_keeps_memory_and_a_step_alone_does_not(monkeypatch):
     assert called == [1]
 
 
-def test_importing_the_package_changes_nothing_of_the_process():
+def test_importing_the_package_changes_no_setting_of_the_process():
     code = ("import ctypes, json, numpy\n"
             "called = []\n"
             "load = ctypes.CDLL\n"

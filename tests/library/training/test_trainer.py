@@ -113,9 +113,9 @@ def test_each_fit_has_its_own_patience_also_after_a_loaded_run(tmp_path):
     first, second = trainer(), trainer()
     first.fit(batch, 2, measuring(0.5, 0.4), every=1, patience=2, watch="f1", checkpoint=tmp_path / "run.npz")
     second.load(tmp_path / "run.npz")
-    second.fit(batch, 1, measuring(0.3), every=1, patience=2, watch="f1")           # goes on: the second without a better one
-    assert second.best == {"f1": 0.5, "step": 2 - 1, "since": 2}
-    second.fit(batch, 2, measuring(0.1, 0.2), every=1, patience=2, watch="f1")      # begins anew
+    second.fit(batch, 1, measuring(0.3), every=1, patience=2, watch="f1")       # goes on: the second that is not better
+    assert second.best == {"f1": 0.5, "step": 1, "since": 2}
+    second.fit(batch, 2, measuring(0.1, 0.2), every=1, patience=2, watch="f1")  # starts anew
     assert second.best == {"f1": 0.2, "step": 5, "since": 0}
 
 
@@ -192,7 +192,7 @@ def test_a_resumed_run_goes_on_watching_the_same_score(tmp_path):
     first.fit(batch, 3, measuring(0.5, 0.7, 0.6), every=1, patience=2, watch="f1", checkpoint=tmp_path / "run.npz")
     best = first.best_weights
     second.load(tmp_path / "run.npz")
-    with pytest.raises(ValueError, match="the loaded run watched 'f1', not 'loss'; go on with the same"):
+    with pytest.raises(ValueError, match="the loaded run watched 'f1', not 'loss'; watch the same, or start"):
         second.fit(batch, 3, measuring(0.5), every=1, patience=2)
     second.load(tmp_path / "run.npz")
     second.fit(batch, 50, measuring(0.65, 0.9), every=1, patience=2, watch="f1")
@@ -264,7 +264,7 @@ def test_a_validation_function_may_leave_the_model_in_eval():
     assert run.steps == 3 and run.model.training
 
 
-def test_what_else_a_validation_measures_is_kept_said_and_saved(tmp_path, capsys):
+def test_other_values_that_a_validation_measures_are_kept_printed_and_saved(tmp_path, capsys):
     """Early stopping minds the loss alone; the others are columns of the history, also in the file."""
     measured = iter([(0.9, 1), (0.5, 3), (0.7, 9), (0.8, 5)])
 
@@ -298,7 +298,7 @@ def test_batches_whose_targets_are_all_ignored_weigh_nothing():
             trainer().step(order)
 
 
-def test_nobody_reads_the_lines_and_the_work_goes_on(monkeypatch):
+def test_training_continues_when_nothing_reads_its_progress(monkeypatch):
     class Closed:
         def write(self, text):
             raise BrokenPipeError
@@ -312,7 +312,7 @@ def test_nobody_reads_the_lines_and_the_work_goes_on(monkeypatch):
     assert run.steps == 4
 
 
-def test_the_best_weights_come_back_at_the_end_too():
+def test_the_best_weights_are_restored_at_the_end_too():
     losses, run, kept = iter([3.0, 1.0, 2.0]), trainer(), {}
 
     def validation():
@@ -395,22 +395,34 @@ def test_a_terminal_of_80_columns_shows_the_whole_bar(monkeypatch):
     (lambda: trainer(accumulate=0), "accumulate must be"), (lambda: trainer(clip=0), "clip = 0 must be above 0"),
     (lambda: trainer().fit(batch, -1), "steps must be"), (lambda: trainer().fit(batch, 2.5), "steps must be"),
     (lambda: trainer().fit(batch, 3, every=0), "every = 0"),
-    (lambda: trainer().fit(batch, 3, []), "validation holds no"),
+    (lambda: trainer().fit(batch, 3, []), "validation contains no"),
     (lambda: trainer().fit(batch, 3, (batch(n) for n in range(2))), "validation, a generator, has no length"),
     (lambda: trainer().fit(batch), "give one of them"), (lambda: trainer().fit(batch, 1, epochs=1), "give one of them"),
     (lambda: trainer().fit(batch, 3, patience=2), "needs validation"),
     (lambda: trainer().fit(batch, 3, validation=[batch(0)], patience=0), "patience = 0"),
     (lambda: trainer().fit((batch(n) for n in range(3)), 3), "generator"),
     (lambda: trainer().fit(batch, epochs=2), "has no length"),
-    (lambda: trainer().fit([], 3), "batches holds no batches"),
+    (lambda: trainer().fit([], 3), "batches contains no batches"),
     (lambda: nt.ConstantSchedule(nt.SGD([nt.Parameter(np.ones(2))], 1.0), 1.0, -1), "warmup = -1")])
 def test_what_cannot_be_fitted_is_refused(call, match):
     with pytest.raises((ValueError, TypeError), match=match):
         call()
 
 
-def test_a_loss_that_falls_is_what_all_this_is_for():
+def test_training_lowers_the_loss():
     run = trainer(lr=0.3, clip=1.0)
     listed = [batch(n) for n in range(2)]
     history = run.fit(listed, epochs=60)
     assert history[0]["loss"] > 1.7 > 1.2 > history[-1]["loss"] and math.isfinite(history[-1]["norm"])
+
+
+def test_what_is_printed_of_a_run_says_what_it_is(tmp_path):
+    model = nt.Linear(2, 3, rng=0)
+    optimizer = nt.AdamW(model.parameters(), lr=0.002)
+    trainer = nt.Trainer(model, nt.CrossEntropyLoss(), optimizer, nt.ConstantSchedule(optimizer, 0.002))
+    trainer.step([((np.ones((4, 2)),), np.array([0, 1, 2, 0]))])
+    assert repr(trainer) == "Trainer(Linear, CrossEntropyLoss, AdamW, steps=1)"
+    assert repr(optimizer) == "AdamW(lr=0.002, 9 parameters, step 1)"
+    assert repr(trainer.schedule) == "ConstantSchedule(step 1, lr=0.002)"
+    path = tmp_path / "run.npz"
+    assert repr(nt.Checkpoint(path, every=5, keep=2)) == f"Checkpoint({str(path)!r}, every=5, keep=2)"

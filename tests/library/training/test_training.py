@@ -145,7 +145,7 @@ def test_fit_learns_a_pattern_and_keeps_rows(capsys):
     assert "step    25" in output.out and "train: 6/60" in output.err and "\x1b" not in output.err + output.out
 
 
-def test_a_step_is_the_five_lines():
+def test_a_trainer_step_equals_the_five_lines_of_a_training_step():
     """Against a loop written out: zeroed gradients, a clip that bites, the schedule before the optimizer."""
     model, batches = model_and_batches(dropout=0.0)
     optimizer = nt.SGD(model.parameters(), 1.0, momentum=0.5)
@@ -187,7 +187,7 @@ def test_a_loss_that_overflows_while_all_is_finite_names_the_largest():
     model, batches = model_and_batches(dropout=0.0)
     model.decoder.norm.gamma.data[3] = -3e38
     model.embedding.weight.data *= 1e3
-    match = r"every parameter is still finite, the largest is the value of decoder\.norm\.gamma with 3\.0e\+38"
+    match = r"every parameter is still finite, and the largest is the value of decoder\.norm\.gamma with 3\.0e\+38"
     with np.errstate(all="ignore"), pytest.raises(ValueError, match=match):
         nt.Trainer(model, nt.CrossEntropyLoss(), nt.Adam(model.parameters())).fit(batches, 1)
 

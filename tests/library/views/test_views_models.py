@@ -61,7 +61,7 @@ MODELS = {"paper": lambda: seq2seq(norm="post", tie_weights=True), "llama": lamb
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_no_text_of_an_architecture_meets_another_or_an_edge(name):
+def test_texts_of_an_architecture_overlap_neither_each_other_nor_an_edge(name):
     figure = architecture(MODELS[name]())
     renderer = FigureCanvasAgg(figure).get_renderer()
     texts = [text.get_window_extent(renderer).padded(-1.5) for text in figure.axes[0].texts if text.get_text()]
@@ -72,7 +72,7 @@ def test_no_text_of_an_architecture_meets_another_or_an_edge(name):
         assert inside or frame is not figure.bbox and not frame.overlaps(text)
 
 
-def test_an_architecture_tells_the_names_and_counts_of_its_model():
+def test_an_architecture_shows_the_names_and_counts_of_its_model():
     model = seq2seq()
     shown = texts(model)
     assert f"EncoderDecoder: {model.num_parameters():,} parameters" in shown
@@ -95,7 +95,7 @@ def test_the_encoder_stands_left_and_inputs_below():
 
 
 @pytest.mark.parametrize("cross_attention", [False, True])
-def test_the_norm_stands_where_the_forward_has_it(cross_attention):
+def test_the_norm_is_drawn_where_forward_applies_it(cross_attention):
     model = nt.DecoderBlock(12, 3, 20, cross_attention=cross_attention, rng=0)
     sublayers = ["attention", *["cross_attention"] * cross_attention, "feed_forward"]
     for model.pre_norm in (True, False):
@@ -179,7 +179,7 @@ def marked(axes, sign):
     return {place for line in axes.lines if line.get_marker() == sign for place in zip(*reversed(line.get_data()))}
 
 
-def test_the_way_back_shows_weights_and_both_gradients_of_the_first_of_the_batch():
+def test_the_backward_picture_shows_weights_and_both_gradients_of_the_first_sequence():
     call = attention(3, 2, 5, mask=nt.causal_mask(5))
     grid = np.reshape(attention_backward(call, "abcde", list("vwxyz")).axes[:6], (2, 3))
     for head, row in enumerate(grid):
@@ -193,7 +193,7 @@ def test_the_way_back_shows_weights_and_both_gradients_of_the_first_of_the_batch
     assert [axes.get_title() for axes in grid[0]] == ["weights", "dL/dweights", "dL/dscores"]
 
 
-def test_the_way_back_takes_one_sequence_and_one_head_and_wants_a_backward():
+def test_the_backward_picture_takes_one_sequence_and_one_head_and_needs_a_backward():
     for shape, heads in (((2, 5), 2), ((5,), 1)):
         call = attention(*shape)
         figure = attention_backward(call)
@@ -269,7 +269,7 @@ def test_curves_of_numbers_are_what_was_given():
     assert axes.get_ylabel() == "learning rate" and axes.get_ylim()[0] <= 0
 
 
-def test_memory_is_in_megabytes_and_tells_its_slope():
+def test_memory_is_in_megabytes_and_shows_its_slope():
     T = [64, 128, 256]
     axes = memory_growth({"plain": (T, [3 * t ** 2 for t in T]), "flash": (T, [500 * t for t in T])}).axes[0]
     np.testing.assert_allclose(axes.lines[0].get_data(), [T, [3e-6 * t ** 2 for t in T]])
