@@ -167,7 +167,7 @@ def test_a_text_that_is_too_long_is_cut_and_said(runs, tmp_path, capsys, monkeyp
     (["mask", "--length", "5000"], "'5000' is not a whole number of at least 2 and at most 1,000"),
     (["xray", "--text", "a"], "give one with --run RUN.npz"),
     (["architecture", "--run", "LM", "--model", "decoder"], "--run and --model name two models"),
-    (["history", "--run", "TEXT"], "it is no NumPy archive"),
+    (["history", "--run", "TEXT"], "it is not a NumPy archive"),
     (["pe", "--out", "text.txt/x.png"], "'text.txt' is a file"),
     (["mask", "--padding", "6"], "--padding 6 leaves no real token in --length 6"),
     (["schedule", "--steps", "9"], "--warmup 4000 must be less than --steps 9"),
