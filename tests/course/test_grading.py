@@ -93,6 +93,7 @@ def test_a_class_is_graded_named_and_drawn(school, tmp_path, capsys):
     assert not (tmp_path / "scores.csv.part").exists()
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_and_the_old_table_is_kept(school, tmp_path, capsys):
     hand_in(school / "dora", BACKWARD, source="import numpy as np\nimport random\n"
             "def softmax_backward(p, dp):\n    return dp * np.random.rand() + random.random()\n")
@@ -272,6 +273,7 @@ def test_an_interrupted_grading_goes_on(school, tmp_path, capsys, monkeypatch):
     assert not (tmp_path / "scores.csv.part").exists()
 
 
+@pytest.mark.slow
 def test_a_file_that_was_changed_meanwhile_is_graded_again(school, tmp_path, capsys, monkeypatch):
     out = tmp_path / "scores.csv"
     with monkeypatch.context() as patch:

@@ -59,9 +59,9 @@ def test_a_resumed_run_ends_bit_for_bit_like_an_uninterrupted_one(tmp_path, opti
     options = {"validation": [batch(1000), batch(1001)], "every": 4, "patience": 9}
     whole = trainer(optimizer, schedule)
     whole.fit(batch, 12, **options)
+    first = trainer(optimizer, schedule)
+    first.fit(batch, 12, **options, checkpoint=nt.Checkpoint(tmp_path / "run.npz", every=1, keep=12))
     for cut in (1, 4, 7):
-        first = trainer(optimizer, schedule)
-        first.fit(batch, 12, **options, checkpoint=nt.Checkpoint(tmp_path / "run.npz", every=1, keep=12))
         second = trainer(optimizer, schedule)
         second.load(tmp_path / f"run.step-{cut:07d}.npz")
         assert second.steps == cut and second.history == whole.history[:cut]
