@@ -5,6 +5,7 @@ configurations.
 """
 
 import functools
+import math
 
 import numpy as np
 
@@ -86,6 +87,31 @@ def in_blocks(function, x):
         for result, part in zip(results, parts):
             result.reshape(-1)[block] = part
     return results
+
+
+def gelu_tanh(x, cubic, with_slope):
+    """GELU's tanh approximation: (y, dy/dx), or only (y,) without the slope. In place wherever an array is not needed.
+
+        Φ = (1 + tanh(c (x + cubic x³))) / 2,   c = sqrt(2 / π),   y = x Φ
+        dy/dx = Φ + y 2 c (1 + 3 cubic x²) (1 - Φ),   because d tanh(u)/du = 1 - tanh(u)² and 1 - tanh(u)² = 4 Φ (1 - Φ)
+    """
+    c = math.sqrt(2 / math.pi)
+    square = x * x
+    phi = square * (c * cubic)
+    phi += c
+    phi *= x
+    phi = np.tanh(phi)
+    phi += 1
+    phi /= 2
+    y = x * phi
+    if not with_slope:
+        return (y,)
+    slope = square * (6 * c * cubic)
+    slope += 2 * c
+    slope *= y
+    slope *= 1 - phi
+    slope += phi
+    return y, slope
 
 
 def matmul_like(a, b, like):

@@ -36,7 +36,9 @@ class LayerNorm(Module):
         x_hat = centered * inverse_std
         self.remember(x_hat, inverse_std)
         y = x_hat * self.gamma.data
-        return y if self.beta is None else y + self.beta.data
+        if self.beta is not None:
+            y += self.beta.data
+        return y
 
     def backward(self, dy):
         x_hat, inverse_std = self.recall()

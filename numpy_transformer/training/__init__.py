@@ -1,4 +1,4 @@
-"""Optimizers, schedules and the loop. Nothing here knows what a Transformer is."""
+"""Optimizers, learning-rate schedules, the training loop and checkpoints, for any kind of model."""
 
 from .checkpoint import Checkpoint, average_checkpoints
 from .optimizers import SGD, Adam, AdamW, clip_grad_norm

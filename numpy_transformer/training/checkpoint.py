@@ -1,4 +1,4 @@
-"""Checkpoints: a run in one .npz file that is whole at every moment."""
+"""Checkpoints: the whole state of a run in one .npz file, which is complete at every moment."""
 
 import contextlib
 import glob
@@ -17,10 +17,10 @@ FORMAT = "numpy_transformer checkpoint, version 1"
 
 
 def write_checkpoint(path, arrays, meta):
-    """Write arrays by name, and meta as JSON, in one .npz without pickle.
+    """Write named arrays, and meta as JSON, to one .npz file without pickle.
 
-    It is written beside `path` under another name, forced to the disk, and moved into place: at every moment, also
-    after a loss of power, `path` holds the old file or the new one, whole. Raises OSError if that fails.
+    The file is written next to `path` under another name, flushed to the disk, and then renamed. At every moment, even
+    after a power failure, `path` is either the complete old file or the complete new one. Raises OSError on failure.
     """
     path = Path(os.path.realpath(path))
     part = path.with_name(path.name + ".part")
@@ -34,14 +34,14 @@ def write_checkpoint(path, arrays, meta):
     except BaseException as error:
         part.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise OSError(f"cannot save {str(path)!r}: {error.strerror or error}; a checkpoint that stood there is "
-                          "still whole; make room, or name another file") from error
+            raise OSError(f"cannot save {str(path)!r}: {error.strerror or error}; an existing "
+                          "checkpoint there is unchanged; free some space, or name another file") from error
         raise
     sync_folder(path.parent)
 
 
 def sync_folder(folder):
-    """Make a rename last, where the system can (Windows cannot, nor can some network disks)."""
+    """Flush a rename to the disk. Windows and some network file systems do not support this."""
     with contextlib.suppress(OSError, AttributeError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -51,7 +51,7 @@ def sync_folder(folder):
 
 
 def check_writable(path):
-    """Raises ValueError now if write_checkpoint could not write there later. What stands there stays."""
+    """Raises ValueError if write_checkpoint could not write to `path`. An existing file is not changed."""
     path = Path(os.path.realpath(path))
     try:
         if path.is_dir():
@@ -60,14 +60,14 @@ def check_writable(path):
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise ValueError(f"cannot write {str(path)!r}: {error.strerror}; name a file in a folder that is there and "
-                         "that you may write to") from error
+        raise ValueError(f"cannot write {str(path)!r}: {error.strerror}; name a file in an existing folder "
+                         "that you can write to") from error
 
 
 def read_checkpoint(path):
-    """(arrays by name, meta) of a checkpoint.
+    """({name: array}, meta) of a checkpoint.
 
-    Raises ValueError if the file cannot be read, is damaged, or is something else.
+    Raises ValueError if the file cannot be read, is damaged, or is not a checkpoint.
     """
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
@@ -79,19 +79,24 @@ def read_checkpoint(path):
     except OSError as error:
         raise ValueError(f"cannot read {str(path)!r}: {error.strerror or error}; name a checkpoint that "
                          "training has saved") from error
-    except Exception as error:                              # zipfile and NumPy raise many kinds on foreign bytes
-        reason = (f"it has no {error}" if isinstance(error, KeyError) else
-                  "it is no NumPy archive" if "pickle" in str(error) else error)
-        raise ValueError(f"{str(path)!r} is no checkpoint, or a damaged one ({reason}); name a file that training has "
-                         "saved, or a copy from before the damage") from error
+    except Exception as error:                              # zipfile and NumPy raise many kinds of error for other files
+        raise ValueError(f"{str(path)!r} is not a checkpoint, or is damaged ({reason_for(error)}); name a file that "
+                         "training has saved, or an undamaged copy") from error
     if found != FORMAT:
-        raise ValueError(f"{str(path)!r} says that it is {found!r}, wanted {FORMAT!r}; it was written by another "
+        raise ValueError(f"{str(path)!r} has the format {found!r} instead of {FORMAT!r}; it was written by another "
                          "program, or by another version of this one")
     return arrays, meta
 
 
+def reason_for(error):
+    """Describes why a file could not be read as a checkpoint."""
+    if isinstance(error, KeyError):
+        return f"it has no {error}"
+    return "it is not a NumPy archive" if "pickle" in str(error) else error
+
+
 def weights(arrays, groups=("best/", "model/")):
-    """The state_dict in a checkpoint's arrays: the best weights where early stopping kept them, else the latest."""
+    """The state_dict in the arrays of a checkpoint: the best weights if early stopping kept them, else the latest."""
     for group in groups:
         found = {name.removeprefix(group): array for name, array in arrays.items() if name.startswith(group)}
         if found:
@@ -100,35 +105,35 @@ def weights(arrays, groups=("best/", "model/")):
 
 
 def average_checkpoints(paths):
-    """state_dict of the mean over several checkpoints of one model, the latest weights of each.
+    """state_dict with the mean of the latest weights of several checkpoints of one model.
 
     Source: Vaswani et al. 2017, section 6.1.
 
-    Raises ValueError if there is none, or if they do not hold the same names and shapes.
+    Raises ValueError if there is no checkpoint, or if they differ in names or shapes.
     """
     total = {}
     for n, path in enumerate(paths, 1):
         state = weights(read_checkpoint(path)[0], ["model/"])
         if n > 1 and {k: v.shape for k, v in state.items()} != {k: v.shape for k, v in total.items()}:
-            raise ValueError(f"{str(path)!r} holds other parameters than {str(paths[0])!r}; average checkpoints of one "
+            raise ValueError(f"{str(path)!r} has other parameters than {str(paths[0])!r}; average checkpoints of one "
                              "run")
         total = {name: array.astype(np.float64) + total.get(name, 0) for name, array in state.items()}
     if not total:
-        raise ValueError("there are no checkpoints to average; keep some while training")
+        raise ValueError("there are no checkpoints to average; keep some during training")
     return {name: array / n for name, array in total.items()}
 
 
 class Checkpoint:
-    """Where a Trainer saves its run, and how often.
+    """The file to which a Trainer saves its run, and how often.
 
     Parameters:
-        path : of the file, always the latest state
-        every : int, steps from one save to the next; the end is saved too
-        keep : int, so many of the latest saves stay beside it as NAME.step-N.npz, to be averaged
-        meta : dict for JSON, stored in the file: the model's configuration, the tokenizer
+        path : path of the file, which always holds the latest state
+        every : int, steps between saves; the end of the run is saved too
+        keep : int, number of latest saves that are kept next to the file as NAME.step-N.npz, to be averaged
+        meta : dict that can be written as JSON and is stored in the file, such as the configuration of the model
 
     Raises:
-        ValueError if nothing can be written there, TypeError if meta is not JSON: now, not after hours of training.
+        ValueError if the file cannot be written, TypeError if meta is not JSON. Both are raised here, before training.
     """
 
     def __init__(self, path, every=100, keep=0, meta=None):
@@ -137,13 +142,16 @@ class Checkpoint:
             check_positive(keep=keep)
         taken = RESERVED & set(meta or {})
         if taken:
-            raise ValueError(f"meta has the keys {sorted(taken)}, which the checkpoint itself needs; rename them")
-        json.dumps(meta)                        # what is not JSON is found now
+            raise ValueError(f"meta has the keys {sorted(taken)}, which are reserved for the checkpoint itself; rename them")
+        json.dumps(meta)                        # raises TypeError if it is not JSON
         check_writable(path)
         self.path, self.every, self.keep, self.meta = Path(path), every, keep, meta or {}
 
+    def __repr__(self):
+        return f"Checkpoint({str(self.path)!r}, every={self.every}, keep={self.keep})"
+
     def save(self, trainer, keep=True):
-        """Save the run, with keep=False without a file of its own beside it. Of MPI's ranks only the first writes."""
+        """Save the run; keep=False writes no additional NAME.step-N.npz. Only the first MPI rank writes."""
         mpi.same(trainer.comm, "the weights", trainer.weights)
         with mpi.together(trainer.comm):
             if trainer.rank == 0:
@@ -153,25 +161,25 @@ class Checkpoint:
         arrays, meta = state_of(trainer)
         if not (keep and self.keep):
             return write_checkpoint(self.path, arrays, self.meta | meta)
-        stays = self.beside(f"step-{trainer.steps:07d}")
-        write_checkpoint(stays, arrays, self.meta | meta)   # first, so that a kill in between leaves no gap
-        replace_by_link(stays, Path(os.path.realpath(self.path)))
-        names = self.kept()
-        past = [path for path in names if path <= stays]    # later ones are of another run
-        for path in set(names) - set(past[-self.keep:]):
+        kept = self.beside(f"step-{trainer.steps:07d}")
+        write_checkpoint(kept, arrays, self.meta | meta)    # first, so that an interruption in between loses nothing
+        replace_by_link(kept, Path(os.path.realpath(self.path)))
+        saves = self.kept()
+        earlier = [path for path in saves if path <= kept]  # later ones belong to another run
+        for path in set(saves) - set(earlier[-self.keep:]):
             path.unlink()
 
     def kept(self):
-        """The saves that stayed, the oldest first."""
+        """The saves that were kept, oldest first."""
         return sorted(self.path.parent.glob(f"{glob.escape(self.beside('step-').stem)}{'[0-9]' * 7}.npz"))
 
     def beside(self, tag):
-        """RUN.tag.npz for RUN.npz, and for RUN."""
+        """The path RUN.tag.npz next to RUN.npz (or RUN)."""
         return self.path.with_name(f"{self.path.name.removesuffix('.npz')}.{tag}.npz")
 
 
 def replace_by_link(source, path):
-    """Give the file a second name, replacing what stood there at once; a copy where links are not to be had."""
+    """Give the file a second name, replacing an existing file atomically; copy it where links are not supported."""
     part = path.with_name(path.name + ".part")
     part.unlink(missing_ok=True)
     try:

@@ -10,31 +10,31 @@ import numpy as np
 from . import mpi
 from .process import blas, cores, limited_blas_threads
 
-WORTHWHILE = 10 ** 8                            # tokens times parameters that are worth a worker
-PIECE = 2000                                    # tokens whose activations stay in the processor's cache
+WORTHWHILE = 10 ** 8                            # tokens times parameters for which another worker is worthwhile
+PIECE = 2000                                    # number of tokens whose activations fit into the processor's cache
 
 
 class DataParallel:
-    """A model and `workers` - 1 replicas of it, each in a thread of its own.
+    """A model and `workers` - 1 replicas of it, each in its own thread.
 
-    The replicas share the model's weights. Their gradients, memory and random generators are their own, and the
-    generators are seeded by the model's at every step. The same seed and the same number of workers therefore give
-    the same bits. With a communicator `comm`, every rank of it has that many workers.
+    The replicas share the weights of the model. They have their own gradients, saved values and random generators, which
+    are seeded from the model's generators at every step. The same seed and number of workers therefore give exactly the
+    same result. With a communicator `comm`, every rank has `workers` workers.
     """
 
     def __init__(self, model, criterion, workers=1, comm=None):
         self.workers, self.comm = workers, comm
-        self.first = comm.rank * workers if comm else 0                 # number of this process's first worker
+        self.first = comm.rank * workers if comm else 0                 # number of the first worker of this process
         self.total = comm.size * workers if comm else workers
-        self.replicas = [Replica(model.forget(), criterion.forget())]              # the others are made when needed
+        self.replicas = [Replica(model.forget(), criterion.forget())]              # the others are made in the first step
         self.threads = [ThreadPoolExecutor(1) for _ in range(1, workers)]
-        self.blas_threads = 1 if workers > 1 else mpi.cores_per_rank(comm)          # None: as they are
-        self.buffer = None                      # of all gradients, for MPI
+        self.blas_threads = 1 if workers > 1 else mpi.cores_per_rank(comm)          # None: unchanged
+        self.buffer = None                      # for all gradients, with MPI
 
     def gradients(self, batches):
-        """Set the model's gradients to those of the mean loss over all counted targets.
+        """Set the gradients of the model to those of the mean loss over all counted targets.
 
-        Returns (mean loss, counted targets). If the loss is not finite, or no target counts, the gradients are not valid.
+        Returns (mean loss, counted targets). The gradients are not valid if the loss is not finite or no target counts.
         """
         seeds = self.draw_seeds()
         results = mpi.gather(self.comm, lambda: self.compute(batches, seeds))
@@ -44,34 +44,36 @@ class DataParallel:
         return loss / max(targets, 1), targets
 
     def draw_seeds(self):
-        """Seeds for all workers but the first one, drawn from each generator of the model; on all ranks those of rank 0."""
+        """Seeds for all workers but the first, drawn from each generator of the model; rank 0 draws for all ranks."""
         seeds = [rng.bit_generator.random_raw(self.total - 1).tolist() for rng in self.replicas[0].generators()]
         return self.comm.bcast(seeds) if self.comm else seeds
 
     def compute(self, batches, seeds):
-        """Each worker's gradients of its summed loss; (summed loss, counted targets) of this process."""
+        """Let every worker compute the gradients of its summed loss; (summed loss, counted targets) of this process."""
         self.prepare_replicas()
         parts = [split(batch, self.total) for batch in batches]
         shares = [[piece for part in parts if n < len(part) for piece in self.pieces(part[n])]
                   for n in range(self.first, self.first + self.workers)]
-        mean = self.total == 1 and len(batches) == 1        # then backward's own mean is the one that is wanted
+        mean = self.total == 1 and len(batches) == 1        # then the mean that the loss computes is the right one
         self.seed(seeds)
         with limited_blas_threads(self.blas_threads):
-            futures = [thread.submit(contextvars.copy_context().run, replica.gradients, share)     # and its errstate
+            futures = [thread.submit(contextvars.copy_context().run, replica.gradients, share)     # contains np.errstate
                        for thread, replica, share in zip(self.threads, self.replicas[1:], shares[1:])]
             try:
                 results = [self.replicas[0].gradients(shares[0], mean)]
             finally:
-                wait(futures)                   # an error here must not leave a replica at work
+                wait(futures)                   # after an error here, no replica may still be running
             results += [future.result() for future in futures]
         return [sum(column) for column in zip(*results)]
 
     def pieces(self, part):
-        """A worker's part, in pieces of at most PIECE tokens; a single worker computes the whole batch at once."""
-        return split(part, -(-tokens_in(part) // PIECE)) if self.total > 1 else [part]
+        """Split a worker's part into pieces of at most PIECE tokens; a single worker computes the whole batch at once."""
+        if self.total == 1:
+            return [part]
+        return split(part, math.ceil(tokens_in(part) / PIECE))
 
     def prepare_replicas(self):
-        """Make the replicas, anew if the model's weights have moved to other arrays; hand on train() and eval()."""
+        """Make the replicas, or new ones if the model's weights are in other arrays now, and pass on train() and eval()."""
         model, *replicas = self.replicas
         if len(replicas) < self.workers - 1 or not all(replica.shares_weights(model) for replica in replicas):
             replicas = [model.copy() for _ in range(1, self.workers)]
@@ -80,7 +82,7 @@ class DataParallel:
             replica.copy_switches(model)
 
     def add_up(self, targets):
-        """The sum of all workers' gradients over the number of targets, into the model's."""
+        """Set the gradients of the model to the sum over all workers, divided by the number of targets."""
         model, *others = (replica.parameters for replica in self.replicas)
         for parameter, *twins in zip(model, *others):
             for twin in twins:
@@ -90,20 +92,20 @@ class DataParallel:
             parameter.grad *= 1 / targets
 
     def seed(self, seeds):
-        """Give the seeds to the workers of this process. The very first one draws from the model's own generators."""
+        """Seed the workers of this process. The first worker of all uses the model's own generators."""
         for number, replica in enumerate(self.replicas, self.first):
             if number:
                 replica.seed([column[number - 1] for column in seeds])
 
 
 class Replica:
-    """A model and its criterion, as one worker uses them."""
+    """The model and the criterion of one worker."""
 
     def __init__(self, model, criterion):
         self.model, self.criterion = model, criterion
         self.modules = [module for part in (model, criterion) for _, module in part.named_modules()]
         self.parameters = model.parameters()
-        found = {}                              # the (module, key) that hold a generator, by the generator
+        found = {}                              # {id of a generator: list of the (module, key) that hold it}
         for module in self.modules:
             for key, value in vars(module).items():
                 if isinstance(value, np.random.Generator):
@@ -111,7 +113,7 @@ class Replica:
         self.holders = list(found.values())
 
     def copy(self):
-        """Another replica with the same weights."""
+        """A replica that shares the weights."""
         twins = {id(parameter): parameter.twin() for parameter in self.parameters}
         return Replica(*copy.deepcopy((self.model, self.criterion), twins))
 
@@ -128,15 +130,15 @@ class Replica:
         return all(mine.data is theirs.data for mine, theirs in zip(self.parameters, other.parameters))
 
     def copy_switches(self, other):
-        """Take over what train() and eval() have set."""
+        """Copy what train() and eval() have set."""
         for mine, theirs in zip(self.modules, other.modules):
             for switch in ("training", "remembering"):
                 setattr(mine, switch, getattr(theirs, switch, True))
 
     def gradients(self, batches, mean=False):
-        """Gradients of the summed loss of the batches, or of the mean over a single one; (summed loss, counted targets).
+        """Compute the gradients of the summed loss of the batches; returns (summed loss, counted targets).
 
-        Stops at a loss that is not finite.
+        With mean=True they are those of the mean loss of a single batch. Stops at a loss that is not finite.
         """
         for module in self.modules:
             vars(module).pop("_saved", None)
@@ -144,15 +146,17 @@ class Replica:
             parameter.grad.fill(0)
         total = targets = 0
         for inputs, wanted in batches:
-            output, self.criterion.count = self.model(*inputs), None
+            output = self.model(*inputs)
+            self.criterion.count = None
             try:
                 loss = float(self.criterion(output, wanted))
             except ValueError:
                 if self.criterion.count != 0:
                     raise
-                self.model.forget()             # all its targets are ignored: it contributes nothing
+                self.model.forget()             # all targets are ignored, so the batch contributes nothing
                 continue
-            total, targets = total + loss * self.criterion.count, targets + self.criterion.count
+            total += loss * self.criterion.count
+            targets += self.criterion.count
             if not math.isfinite(loss):
                 break
             self.model.backward(self.criterion.backward(1.0 if mean else float(self.criterion.count)))
@@ -160,7 +164,7 @@ class Replica:
 
 
 def split(batch, count):
-    """The batch in `count` parts, fewer if it has fewer rows: every array that is as long as the targets is cut."""
+    """Split a batch into `count` parts, or fewer if it has fewer rows; every array as long as the targets is split."""
     inputs, targets = batch
     inputs = as_tuple(inputs)
     rows = len(targets) if np.ndim(targets) and np.ndim(inputs[0]) > 1 else 1
@@ -175,14 +179,14 @@ def split(batch, count):
 
 
 def tokens_in(batch):
-    """Number of tokens that the model reads: ids, or rows of features."""
+    """Number of tokens in a batch: ids, or rows of features."""
     inputs, _ = batch
     x = np.asarray(as_tuple(inputs)[0])
     return x.size if x.dtype.kind in "iu" else math.prod(x.shape[:-1])
 
 
 def workers_for(batch, parameters):
-    """Number of workers that such a batch is worth here: one for little work, or for a sequence without a batch axis."""
+    """Number of workers worthwhile for such a batch: one for little work, or for a sequence without a batch axis."""
     inputs, targets = batch
     x = np.asarray(as_tuple(inputs)[0])
     axes = x.ndim if x.dtype.kind in "iu" else x.ndim - 1

@@ -1,4 +1,4 @@
-"""Ctrl-C that waits for the step to end."""
+"""Lets Ctrl-C wait until the end of a training step."""
 
 import contextlib
 import os
@@ -7,10 +7,11 @@ import threading
 
 
 class Interrupt:
-    """Inside the block the first Ctrl-C only sets `asked`; the second one stops the program, or all MPI ranks, at once."""
+    """Inside the block, the first Ctrl-C only sets `asked`. The second one stops the program, or all MPI ranks, at once."""
 
     def __init__(self, comm=None):
-        self.asked, self.comm = False, comm
+        self.asked = False
+        self.comm = comm
 
     def ask(self, *_):
         self.asked = True
@@ -23,7 +24,7 @@ class Interrupt:
         self.comm.Abort(130)
 
     def __enter__(self):
-        self.main = threading.current_thread() is threading.main_thread()       # only there may signals be handled
+        self.main = threading.current_thread() is threading.main_thread()       # only it can handle signals
         if self.main:
             self.previous = signal.signal(signal.SIGINT, self.ask)
         return self

@@ -1,6 +1,6 @@
-"""What the ranks of an MPI communicator do together. With `comm` None each function does it for one process.
+"""Collective operations of the ranks of an MPI communicator. With comm=None, each function works for a single process.
 
-An error on one rank stops all of them: a rank that waited for one that has stopped would wait forever.
+An error on one rank stops all ranks, because a rank that waited for one that has stopped would wait forever.
 """
 
 import contextlib
@@ -12,20 +12,21 @@ import numpy as np
 
 from .process import cores
 
-SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS")     # the number of ranks, as MPICH and Open MPI set it
+# Variables in which MPICH and Open MPI give the number of ranks
+SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS")
 
 
 class RankError(RuntimeError):
-    """Another rank has raised an error, and so all ranks stop."""
+    """Raised on all other ranks when one rank has raised an error."""
 
 
 def world():
-    """MPI.COMM_WORLD if this process was started by mpiexec with others, else None.
+    """MPI.COMM_WORLD if mpiexec started this process together with others, else None.
 
-    Raises ValueError if it was, and mpi4py is missing.
+    Raises ValueError if mpiexec did and mpi4py is not installed.
     """
     alone = all(os.environ.get(name, "1") == "1" for name in SIZES)
-    if alone and "PMIX_RANK" not in os.environ:             # which is all that srun sets for Open MPI
+    if alone and "PMIX_RANK" not in os.environ:             # the only variable that srun sets for Open MPI
         return None
     try:
         from mpi4py import MPI
@@ -40,7 +41,7 @@ def is_first(comm):
 
 
 def silence_other_ranks(comm):
-    """Let only the first rank write to standard output and standard error."""
+    """Discard standard output and standard error of all ranks but the first."""
     if not is_first(comm):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (1, 2):
@@ -48,9 +49,9 @@ def silence_other_ranks(comm):
 
 
 def gather(comm, function):
-    """The results of function() on all ranks, in the order of the ranks.
+    """Call function() on every rank; returns the list of all results, in the order of the ranks.
 
-    If it fails on any rank, the first of these raises its own error and all others RankError.
+    If it fails on some ranks, the first of these raises its own error, and all other ranks raise RankError.
     """
     if comm is None:
         return [function()]
@@ -70,7 +71,10 @@ def gather(comm, function):
 
 @contextlib.contextmanager
 def together(comm):
-    """All ranks leave the block without an error, or all raise one as `gather` does. No other call of this page inside."""
+    """If the block raises an error on any rank, all ranks raise one, as in `gather`.
+
+    The block must not call other functions of this module.
+    """
     error = None
     try:
         yield
@@ -92,7 +96,7 @@ def anywhere(comm, condition):
 
 
 def sum_gradients(comm, parameters, buffer=None):
-    """Replace the gradients by their sum over all ranks: one Allreduce of one flat buffer, which is returned for reuse."""
+    """Replace the gradients by their sum over all ranks: one Allreduce of a flat buffer, which is returned for reuse."""
     if comm is None:
         return None
     from mpi4py import MPI
@@ -107,7 +111,7 @@ def sum_gradients(comm, parameters, buffer=None):
 
 
 def same(comm, what, function):
-    """The result of function() on this rank. Raises ValueError on all ranks if any of them has another result."""
+    """The result of function(). Raises ValueError on all ranks if the results of the ranks differ."""
     if comm is None:
         return function()
     own = []
@@ -125,7 +129,7 @@ def same(comm, what, function):
 
 
 def cores_per_rank(comm):
-    """Number of cores for each rank of this machine, None for a single process."""
+    """Number of CPU cores for each rank on this machine, or None for a single process."""
     if comm is None or comm.size == 1:
         return None
     from mpi4py import MPI

@@ -1,4 +1,4 @@
-"""SGD, Adam, AdamW, and clipping by the global norm."""
+"""SGD, Adam and AdamW, and gradient clipping by the global norm."""
 
 import math
 
@@ -6,29 +6,31 @@ import numpy as np
 
 from ..module import Parameter
 
-BLOCK = 2 ** 17                                 # entries that are updated at a time, so that they stay in the cache
+BLOCK = 2 ** 17                                 # entries updated at a time; a block fits into the processor's cache
 
 
 class Optimizer:
-    """Holds the parameters, each once even where it is tied, and their state in the parameters' dtype.
+    """Base class of all optimizers: it holds the parameters (a tied parameter once), and state of the same dtype.
 
-    The constructor moves the parameters of a dtype and kind into one flat buffer, and their gradients into another: a
-    step is then a few long passes instead of many short ones. What a Parameter or state() shows are views of them.
+    The constructor moves all parameters of the same dtype and kind into one flat buffer, and their gradients into another,
+    so that a step is a few long passes over memory instead of many short ones. `.data`, `.grad` and state() are views of
+    these buffers.
     """
 
-    STATE = ()                                  # names of what a step needs from the steps before it
+    STATE = ()                                  # names of the arrays that a step needs from earlier steps
 
     def __init__(self, parameters, lr):
         self.parameters = list({id(parameter): parameter for parameter in parameters}.values())
         if not all(isinstance(parameter, Parameter) for parameter in self.parameters):
             raise TypeError("an optimizer takes Parameters; pass model.parameters()")
         if not self.parameters:
-            raise ValueError("there are no parameters to optimise; pass model.parameters()")
+            raise ValueError("there are no parameters to optimize; pass model.parameters()")
         if not lr >= 0:
             raise ValueError(f"lr = {lr} must not be negative; Adam is usually given 1e-4 to 1e-3")
-        self.lr, self.t = lr, 0                 # t: calls of step
+        self.lr = lr
+        self.t = 0                              # number of steps
         for parameter in self.parameters:
-            parameter.held = True               # their dtype must not change any more
+            parameter.held = True               # from now on, astype() is refused
         groups = {}
         for parameter in self.parameters:
             groups.setdefault((parameter.data.dtype, *self.kind(parameter)), []).append(parameter)
@@ -36,13 +38,17 @@ class Optimizer:
         self.parameters = [parameter for buffer in self.buffers for parameter in buffer.parameters]
 
     def kind(self, parameter):
-        """What update is told of a parameter, beside its arrays."""
+        """Arguments that `update` needs for this parameter in addition to its arrays."""
         return ()
 
     def state(self):
-        """{name: an array for each parameter}, the live ones: what a step needs from the steps before it."""
+        """{name: list with an array for each parameter}: views of the state that a step needs from earlier steps."""
         return {name: [view for buffer in self.buffers for view in buffer.views(buffer.state[n])]
                 for n, name in enumerate(self.STATE)}
+
+    def __repr__(self):
+        count = sum(parameter.data.size for parameter in self.parameters)
+        return f"{type(self).__name__}(lr={self.lr:g}, {count:,} parameters, step {self.t:,})"
 
     def step(self):
         self.t += 1
@@ -52,7 +58,7 @@ class Optimizer:
 
 
 class Buffer:
-    """Parameters of one dtype and kind, one behind another in a flat array; so their gradients and the state."""
+    """Parameters of one dtype and kind in one flat array, and likewise their gradients and state."""
 
     def __init__(self, parameters, kind, states):
         self.parameters, self.kind = parameters, kind
@@ -66,14 +72,14 @@ class Buffer:
             parameter.move(data, grad)
 
     def views(self, flat):
-        """Of each parameter's part, in its shape."""
+        """Each parameter's part of a flat array, in the shape of the parameter."""
         parts = np.split(flat, np.cumsum([p.data.size for p in self.parameters])[:-1])
         return [part.reshape(p.data.shape) for p, part in zip(self.parameters, parts)]
 
     def blocks(self):
-        """(data, grad, *state) of BLOCK entries after another."""
+        """Yield (data, grad, *state) for one block of BLOCK entries after another."""
         if any(parameter.data.base is not self.data for parameter in self.parameters):
-            self.gather()                       # another optimizer has moved them, or they are copies
+            self.gather()                       # another optimizer has moved them, or they were copied
         for start in range(0, len(self.data), BLOCK):
             yield [array[start:start + BLOCK] for array in (self.data, self.grad, *self.state)]
 
@@ -83,7 +89,7 @@ class SGD(Optimizer):
 
     Parameters:
         parameters : model.parameters()
-        lr : float
+        lr : float, learning rate
         momentum : float in [0, 1)
 
     Source: Robbins and Monro 1951; momentum as in Sutskever et al. 2013, with lr outside v.
@@ -106,13 +112,13 @@ class SGD(Optimizer):
 class Adam(Optimizer):
     """w -= lr m̂ / (sqrt(v̂) + eps),   m̂ = m / (1 - β1ᵗ),   v̂ = v / (1 - β2ᵗ).
 
-    m and v are running means of dw and dw²; t counts the steps from 1.
+    m and v are running means of dw and dw², and t counts the steps from 1.
 
     Parameters:
         parameters : model.parameters()
-        lr : float
+        lr : float, learning rate
         betas : (β1, β2); the Transformer paper uses (0.9, 0.98) with eps 1e-9
-        eps : float, outside the root
+        eps : float, added outside the root
 
     Source: Kingma and Ba 2015, algorithm 1.
     """
@@ -144,15 +150,15 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay: w -= lr weight_decay w, beside Adam's own step.
+    """Adam with decoupled weight decay: w -= lr weight_decay w, in addition to Adam's step.
 
     Parameters:
         parameters, lr, betas, eps : as Adam
         weight_decay : float
-        decay : which parameters decay: a list of them, or a function of a parameter that says so, such as
-            `lambda p: p.data.ndim >= 2`; None: all
+        decay : the parameters that decay: a list, or a function that returns True for a parameter that decays, such as
+            `lambda p: p.data.ndim >= 2`; None: all parameters
 
-    Source: Loshchilov and Hutter 2019, algorithm 2; the decay is scaled by lr, as in PyTorch.
+    Source: Loshchilov and Hutter 2019, algorithm 2; as in PyTorch, the decay is multiplied by lr.
     """
 
     def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01, decay=None):
@@ -162,7 +168,7 @@ class AdamW(Adam):
             raise ValueError(f"weight_decay = {weight_decay} must not be negative; 0.01 to 0.1 is usual")
         chosen = [parameter for buffer in self.buffers if True in buffer.kind for parameter in buffer.parameters]
         if isinstance(self.decay, list) and not {id(p) for p in self.decay} <= {id(p) for p in chosen}:
-            raise ValueError("decay names parameters that the optimizer does not hold; choose among its own")
+            raise ValueError("decay contains parameters that the optimizer does not hold; choose among its own")
         self.weight_decay, self.decay = weight_decay, chosen
 
     def kind(self, parameter):
@@ -177,16 +183,16 @@ class AdamW(Adam):
 
 
 def clip_grad_norm(parameters, max_norm):
-    """Scale all gradients together so that their joint L2 norm is at most max_norm; the norm before.
+    """Scale all gradients by one factor so that their joint L2 norm is at most max_norm; returns the norm before.
 
-    Where the norm is not finite nothing is scaled: there is no direction left to keep.
+    If the norm is not finite, nothing is scaled, because the gradients have no direction then.
     Source: Pascanu, Mikolov and Bengio 2013, algorithm 1.
     """
     if not max_norm > 0:
         raise ValueError(f"max_norm = {max_norm} must be above 0; 1.0 is usual")
     gradients = [parameter.grad for parameter in {id(p): p for p in parameters}.values()]
     norm = math.sqrt(sum(float(np.vdot(g, g)) for g in gradients))
-    if norm == math.inf:                        # perhaps only the squares are too large for float32
+    if norm == math.inf:                        # the squares may have overflowed in float32
         norm = math.sqrt(sum(float(np.square(g, dtype=np.float64).sum()) for g in gradients))
     if max_norm < norm < math.inf:
         for g in gradients:

@@ -1,4 +1,4 @@
-"""What makes NumPy quick on this machine: the number of BLAS threads, and memory that is kept instead of returned."""
+"""Settings of this process: the number of BLAS threads, and how malloc treats freed memory; and what it may use."""
 
 import contextlib
 import ctypes
@@ -14,24 +14,23 @@ NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "o
 
 @functools.cache
 def blas():
-    """Two functions that get and set the threads of the BLAS that NumPy has loaded; None where none is found."""
+    """Two functions that get and set the number of threads of NumPy's BLAS library, or None if it has no such functions."""
     package = Path(np.__file__).parent
     for path in [*package.parent.glob("numpy.libs/*openblas*"), *package.glob(".dylibs/*openblas*")]:
         library = ctypes.CDLL(str(path))
         for name in NAMES:
             if hasattr(library, name.format("set")):
                 return [getattr(library, name.format(verb)) for verb in ("get", "set")]
-    with contextlib.suppress(ImportError, IndexError):      # another kind of BLAS, which threadpoolctl may know
+    with contextlib.suppress(ImportError, IndexError):      # another BLAS library, which threadpoolctl may support
         from threadpoolctl import ThreadpoolController
         library = ThreadpoolController().select(user_api="blas").lib_controllers[0]
         return [library.get_num_threads, library.set_num_threads]
 
 
 def set_blas_threads(count):
-    """Let NumPy's matmuls use `count` threads. Returns the number before, or 0 if it cannot be set.
+    """Let NumPy's matmuls use `count` threads. Returns the previous number, or 0 if it cannot be set.
 
-    On small matrices two threads are hardly quicker than one, and many times slower when another program needs the
-    second core.
+    For small matrices, two threads are hardly faster than one, and much slower if another program needs the second core.
     """
     if blas() is None:
         return 0
@@ -43,7 +42,7 @@ def set_blas_threads(count):
 
 @contextlib.contextmanager
 def limited_blas_threads(count):
-    """Give NumPy's matmuls `count` threads inside the block; None leaves their number unchanged."""
+    """Let NumPy's matmuls use `count` threads inside the block; None leaves the number unchanged."""
     before = 0 if count is None else set_blas_threads(count)
     try:
         yield
@@ -53,15 +52,15 @@ def limited_blas_threads(count):
 
 
 def keep_freed_memory():
-    """Tell glibc's malloc to keep what a step frees, so that the next step need not fetch it anew, page by page.
+    """Make glibc's malloc keep freed memory, so that the next step does not request it from the system again.
 
-    The setting holds for the whole process, whose memory then does not shrink. Returns True if glibc accepted it.
+    The setting applies to the whole process, whose memory then does not shrink. Returns True if glibc accepted it.
     """
     with contextlib.suppress(AttributeError, OSError, TypeError):
         mallopt = ctypes.CDLL(None).mallopt
         mmap_threshold, trim_threshold, top_pad, arenas = -3, -1, -2, -8    # names and numbers of malloc.h
         return all([mallopt(mmap_threshold, 2 ** 25), mallopt(trim_threshold, 2 ** 30), mallopt(top_pad, 2 ** 26),
-                    mallopt(arenas, 1)])        # one for all threads, so that each finds what another has freed
+                    mallopt(arenas, 1)])        # one arena, so that each thread can reuse memory that another has freed
     return False
 
 

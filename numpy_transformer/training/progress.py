@@ -1,4 +1,4 @@
-"""A progress bar in a terminal, plain lines elsewhere."""
+"""A progress bar in a terminal, and plain lines elsewhere."""
 
 import contextlib
 import sys
@@ -7,9 +7,9 @@ from tqdm import tqdm
 
 
 class Progress:
-    """Counts `total` pieces of work: a tqdm bar in a terminal, else a line at every tenth of the way.
+    """Shows the progress of `total` pieces of work: a tqdm bar in a terminal, otherwise a line after every tenth.
 
-    With silent=True it shows nothing, as on all MPI ranks but the first.
+    silent=True shows nothing; all MPI ranks but the first use it.
     """
 
     def __init__(self, total, title, unit="it", done=0, silent=False):
@@ -21,7 +21,7 @@ class Progress:
     def advance(self, note=""):
         self.done += 1
         tenths = self.done * 10 // self.total
-        with contextlib.suppress(OSError):      # nobody may read the lines any more: the work goes on
+        with contextlib.suppress(OSError):      # stderr may have been closed; the work continues
             self.bar.set_postfix_str(note, refresh=False)
             self.bar.update()
             if self.bar.disable and tenths > self.tenths and not self.silent:
@@ -29,7 +29,7 @@ class Progress:
         self.tenths = tenths
 
     def write(self, line, file=None):
-        """A line above the bar, on standard output if nothing else is named."""
+        """Print a line above the bar, to standard output or to `file`."""
         if self.silent:
             return
         with contextlib.suppress(OSError):

@@ -1,31 +1,34 @@
-"""Learning rates that change: call `step()` once per training step, before the optimizer's own."""
+"""Learning-rate schedules. Call `step()` once per training step, before the step of the optimizer."""
 
 import math
 
 
 class Schedule:
-    """Sets optimizer.lr to rate(n) at the n-th call of step, n from 1; rate(1) holds from the start."""
+    """Base class: the n-th call of step() sets optimizer.lr to rate(n), for n from 1. The initial value is rate(1)."""
 
     def __init__(self, optimizer):
         self.optimizer = optimizer
         self.count = 0
         optimizer.lr = self.rate(1)
 
+    def __repr__(self):
+        return f"{type(self).__name__}(step {self.count:,}, lr={self.optimizer.lr:g})"
+
     def step(self):
         self.go_to(self.count + 1)
 
     def go_to(self, count):
-        """The rate of the count-th step; it depends on count alone, so a run can be resumed anywhere."""
+        """Set the rate of step `count`. It depends on `count` alone, so a run can be resumed at any step."""
         self.count = count
         self.optimizer.lr = self.rate(max(count, 1))
 
 
 class ConstantSchedule(Schedule):
-    """Linear warm-up to lr over `warmup` steps, and lr from then on."""
+    """Linear warm-up to lr over `warmup` steps, then constant."""
 
     def __init__(self, optimizer, lr, warmup=0):
         if warmup < 0:
-            raise ValueError(f"warmup = {warmup} must not be negative; 0 begins with the full rate")
+            raise ValueError(f"warmup = {warmup} must not be negative; 0 starts with the full rate")
         self.lr, self.warmup = lr, warmup
         super().__init__(optimizer)
 
@@ -34,13 +37,15 @@ class ConstantSchedule(Schedule):
 
 
 class NoamSchedule(Schedule):
-    """lr(n) = factor d_model^-0.5 min(n^-0.5, n warmup^-1.5): linear warm-up, then 1/sqrt(n).
+    """The schedule of the 2017 paper: lr(n) = factor d_model^-0.5 min(n^-0.5, n warmup^-1.5).
+
+    The rate grows linearly for `warmup` steps and then falls as 1/sqrt(n).
 
     Parameters:
-        optimizer : its `lr` is set
-        d_model : int
-        warmup : int, steps until the peak; the paper uses 4000
-        factor : float
+        optimizer : Optimizer whose `lr` is set
+        d_model : int, width of the model
+        warmup : int, number of steps until the peak; the paper uses 4000
+        factor : float, multiplies the rate
 
     Source: Vaswani et al. 2017, equation 3.
     """
@@ -56,12 +61,14 @@ class NoamSchedule(Schedule):
 
 
 class CosineSchedule(Schedule):
-    """Linear warm-up to lr, then half a cosine down to min_lr at the last step, and min_lr after it.
+    """Linear warm-up to lr, then half a cosine down to min_lr at the last step, and min_lr after that.
 
     Parameters:
-        optimizer : its `lr` is set
-        lr, min_lr : float, at the peak and at the end
-        warmup, steps : int, steps until the peak and until the end
+        optimizer : Optimizer whose `lr` is set
+        lr : float, rate at the peak
+        min_lr : float, rate at the end
+        warmup : int, number of steps until the peak
+        steps : int, number of steps until the end
 
     Source: Loshchilov and Hutter 2017, equation 5, without restarts.
     """

@@ -1,4 +1,4 @@
-"""What a checkpoint holds of a Trainer: all that its next step depends on."""
+"""The state of a Trainer in a checkpoint: everything that its next step depends on."""
 
 import math
 
@@ -10,7 +10,9 @@ COLUMNS = ("step", "loss", "lr", "norm", "tokens", "validation")
 
 
 def state_of(trainer):
-    """(arrays, meta): weights, the optimizer's arrays, history; counters, random generators, the place in the data."""
+    """(arrays, meta). The arrays are weights, optimizer state and history; meta has the counters, the state of the random
+    generators and the position in the data.
+    """
     columns = dict.fromkeys([*COLUMNS, *(column for row in trainer.history for column in row)])
     history = {f"history/{column}": np.array([row.get(column, math.nan) for row in trainer.history])
                for column in columns}
@@ -28,16 +30,17 @@ def ranks(trainer):
 
 
 def restore(trainer, arrays, meta, path):
-    """Put a checkpoint's state into a trainer of the same kind. If it differs: ValueError, and nothing is changed."""
+    """Copy the state of a checkpoint into a trainer. Raises ValueError, and changes nothing, if the two do not match."""
     try:
         differs = differences(trainer, arrays, meta)
         history = read_history(arrays)
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{str(path)!r} is not the checkpoint of a run that can go on ({error} is missing: is it an "
-                         "average?); name one that a Trainer has saved") from error
+        raise ValueError(f"{str(path)!r} is not the checkpoint of a run that can be continued ({error} is missing; it may "
+                         "be an average); name one that a Trainer has saved") from error
     if differs:
         raise ValueError(f"{str(path)!r} does not fit this run, nothing was loaded: " + "; ".join(differs))
-    trainer.best, trainer.best_weights = meta["best"], trainer.model.state_dict() if meta["best"] else {}
+    trainer.best = meta["best"]
+    trainer.best_weights = trainer.model.state_dict() if meta["best"] else {}
     for name, array in live_arrays(trainer).items():
         array[...] = arrays[name]
     trainer.parallel = None
@@ -52,7 +55,7 @@ def restore(trainer, arrays, meta, path):
 
 
 def live_arrays(trainer):
-    """The arrays themselves by name: model/..., optimizer/m/..., and best/... where early stopping keeps them."""
+    """{name: the array itself}: model/..., optimizer/m/..., and best/... if early stopping keeps the best weights."""
     named = trainer.model.named_parameters()
     names = {id(parameter): name for name, parameter in named}
     arrays = {f"model/{name}": parameter.data for name, parameter in named}
@@ -63,7 +66,7 @@ def live_arrays(trainer):
 
 
 def generators(model):
-    """{dotted name: generator} of the random generators in the tree, each once."""
+    """{dotted name: generator} of all random generators in the model, each once."""
     found = {}
     for name, module in model.named_modules():
         for key, value in vars(module).items():
@@ -77,7 +80,7 @@ def states(model):
 
 
 def differences(trainer, arrays, meta):
-    """Sentences that say in what a checkpoint is not one of this run."""
+    """Describes how a checkpoint differs from this run; [] if it does not."""
     own = state_of(trainer)[1]
     expected = {name: array for name, array in live_arrays(trainer).items() if not name.startswith("best/")}
     if meta["best"]:
@@ -87,12 +90,13 @@ def differences(trainer, arrays, meta):
              for group in (arrays, expected)]
     found = [f"{name} is {kinds[0].get(name, 'missing')} in the file, {kinds[1].get(name, 'missing')} here"
              for name in kinds[1] | kinds[0] if kinds[0].get(name) != kinds[1].get(name)]
-    found = found[:2] + [f"and {len(found) - 2} more arrays"] * (len(found) > 2)
+    if len(found) > 2:
+        found = [*found[:2], f"and {len(found) - 2} more arrays"]
     theirs = {"optimizer": meta["optimizer"]["class"], "schedule": meta["schedule"] and meta["schedule"]["class"],
               "random generators": kinds_of(meta["generators"]), "batches in a step": meta["data"]["accumulate"]}
     ours = {"optimizer": own["optimizer"]["class"], "schedule": own["schedule"] and own["schedule"]["class"],
             "random generators": kinds_of(own["generators"]), "batches in a step": own["data"]["accumulate"]}
-    same_ranks = meta["ranks"] == ranks(trainer)           # another number of ranks may have another number of workers
+    same_ranks = meta["ranks"] == ranks(trainer)           # with another number of ranks, the number of workers may differ
     if same_ranks and None not in (trainer.workers, meta["workers"]) and trainer.workers != meta["workers"]:
         found.append(f"workers: {meta['workers']} in the file, {trainer.workers} here")
     return found + [f"{what}: {theirs[what]} in the file, {ours[what]} here" for what in ours
@@ -104,7 +108,7 @@ def kinds_of(generators):
 
 
 def read_history(arrays):
-    """The rows; a NaN means that nothing was measured."""
+    """The rows of the history; NaN means that nothing was measured."""
     others = [name.removeprefix("history/") for name in arrays if name.startswith("history/")]
     columns = list(dict.fromkeys([*COLUMNS, *others]))
     rows = zip(*(arrays[f"history/{column}"].tolist() for column in columns))

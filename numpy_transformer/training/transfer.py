@@ -1,11 +1,11 @@
-"""The weights of one model as the beginning of another."""
+"""Initializes a model with the weights of another one."""
 
 from dataclasses import dataclass
 
 
 @dataclass
 class Carried:
-    """Names of parameters: `carried` over, `new` in the model (as it drew them), `left_out` of what was there."""
+    """Names of arrays: `carried` were copied, `new` ones keep their initial weights, `left_out` ones were not used."""
 
     carried: list
     new: list
@@ -13,9 +13,9 @@ class Carried:
 
 
 def carry_over(model, state):
-    """Copy each array of a state_dict into the model's parameter of the same name and shape; what became of all names.
+    """Copy each array of a state_dict into the model's parameter of the same name and shape; returns a Carried.
 
-    Raises ValueError if none fits: then the two models have nothing in common.
+    Raises ValueError if no array fits, because the two models have nothing in common then.
     """
     own = dict(model.named_parameters())
     carried = [name for name in own if name in state and state[name].shape == own[name].data.shape]

@@ -301,3 +301,24 @@ def test_all_prints_every_tensor_and_another_seed_other_figures(capsys, monkeypa
     other = run(capsys, "gradcheck", "--all", "--seed", "8")[1]
     assert "weight" not in short and full.count("weight") == 2
     assert full.count("\n") == other.count("\n") and full != other
+
+
+@pytest.mark.parametrize("command", [["train", "lm"], ["exercise", "check"], ["gradcheck"], ["lesson"]])
+def test_an_unknown_option_points_to_the_help_of_its_own_command(capsys, command):
+    line = refused(capsys, *command, "--stepz", 3)
+    name = " ".join(["numpy-transformer", *command])
+    assert line.startswith(f"{name}: unrecognized arguments: --stepz") and line.endswith(f"see {name} --help")
+
+
+def test_a_model_that_cannot_fit_into_memory_is_refused(capsys, tmp_path):
+    line = refused(capsys, "train", "lm", "--d-model", 1_000_000, "--out", tmp_path / "run.npz")
+    assert re.search(r"--d-model 1,000,000.* has at least .* parameters, which need [\d,.]+ GB .*; lower one of these", line)
+    assert not (tmp_path / "run.npz").exists()
+
+
+def test_info_shows_only_the_settings_that_a_run_uses(capsys, tmp_path):
+    run(capsys, "train", "lm", "--steps", 1, "--out", tmp_path / "run.npz", "--d-model", 8, "--num-heads", 2,
+        "--num-layers", 1, "--d-ff", 8, "--context", 8)
+    code, out, _ = run(capsys, "info", tmp_path / "run.npz")
+    assert code == 0 and re.search(r"^tokenizer of the text: char, \d+ tokens$", out, re.M)
+    assert not re.search(r"^  vocab_size ", out, re.M) and re.search(r"^  not used: vocab_size, factor, watch$", out, re.M)

@@ -280,7 +280,7 @@ def test_a_run_killed_before_its_first_step_has_its_settings(capsys, folder, tmp
 def test_only_runs_and_pictures_are_replaced(capsys, folder, tmp_path):
     base, text = [*LM, "--text", folder / "text.txt"], tmp_path / "precious.png"
     text.write_text(TEXT)
-    assert "no checkpoint" in refused(capsys, *base, "--out", text, "--overwrite")
+    assert "is not a checkpoint" in refused(capsys, *base, "--out", text, "--overwrite")
     assert "is not a picture" in refused(capsys, *base, "--out", tmp_path / "x.npz", "--curves", text)
     assert "must end in .png" in refused(capsys, *base, "--out", tmp_path / "x.npz", "--curves", tmp_path / "x.npz")
     (tmp_path / "x.average.npz").write_text("precious")
@@ -399,7 +399,7 @@ def test_closed_streams_are_no_tracebacks(folder, tmp_path):
     (["generate", "{lm}", "--top-k", 0], "'0' is not a whole number of at least 1"),
     (["generate", "{lm}", "--prompt", ""], "the prompt is empty"),
     (["generate", "{pairs}"], "holds an encoder-decoder: `translate` uses it; name a run of `train lm`"),
-    (["generate", "{text}"], "no checkpoint, or a damaged one"), (["generate", "no.npz"], "cannot read 'no.npz'"),
+    (["generate", "{text}"], "is not a checkpoint, or is damaged"), (["generate", "no.npz"], "cannot read 'no.npz'"),
     (["translate", "{lm}", "one"], "holds a language model"),
     (["translate", "{pairs}", "one", "--beam", 0], "'0' is not a whole number of at least 1"),
     (["translate", "{pairs}", "one", "--n-best", 5], "n_best = 5 is above beam = 4"),
@@ -409,7 +409,7 @@ def test_closed_streams_are_no_tracebacks(folder, tmp_path):
     (["evaluate", "{lm}", "--source", "x"], "evaluate it with --text"),
     (["evaluate", "{pairs}", "--text", "x"], "evaluate it with --source"),
     (["evaluate", "{pairs}", "--source", "{text}"], "both, or without files"),
-    (["info", "{text}"], "no checkpoint"),
+    (["info", "{text}"], "is not a checkpoint"),
     (["train", "lm", "--out", "no-folder/run.npz"], "cannot write .*no-folder"),
     (["train", "lm", "--out", "{folder}"], "it is not a regular file"),
     (["train", "lm", "--curves", "no-folder/c.png", "--out", "{new}"], "cannot write .*c.png"),

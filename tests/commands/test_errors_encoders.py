@@ -88,7 +88,7 @@ def test_bad_input_of_train_gets_one_line_and_replaces_nothing(capsys, bad, tmp_
     (["classify", "{classifier}", "good", ""], "TEXT 2: the text '' is empty; give at least one word"),
     (["classify", "{classifier}", "###"], "TEXT 1: there is no word in '###'"),
     (["classify", "{tagger}", "good"], "holds a tagger of words: `tag` uses it; name a run of `train classifier`"),
-    (["classify", "{lm}", "good"], "cannot read"), (["classify", "{reviews}", "good"], "is no checkpoint"),
+    (["classify", "{lm}", "good"], "cannot read"), (["classify", "{reviews}", "good"], "is not a checkpoint"),
     (["tag", "{classifier}", "good"], "holds a classifier of texts: .* name a run of `train tagger`"),
     (["tag", "{tagger}", " "], "TEXT 1: the text ' ' is empty"),
     (["fill", "{mlm}", "the word is"], r"has no \[MASK\]; write it where"), (["fill", "{mlm}", ""], r"has no \[MASK\]"),

@@ -64,7 +64,7 @@ def test_a_table_of_positions_decides_the_longest_text(capsys, runs, tmp_path, u
 
 def test_only_a_masked_language_model_can_initialize_a_run(capsys, runs, tmp_path):
     for name, match in (("classifier.npz", "a classifier of texts: `classify` uses it; name a run of `train mlm`"),
-                        ("text2text.npz", "holds an encoder-decoder"), ("reviews.csv", "is no checkpoint"),
+                        ("text2text.npz", "holds an encoder-decoder"), ("reviews.csv", "is not a checkpoint"),
                         ("none.npz", "cannot read")):
         assert match in refused(capsys, "train", "tagger", "--data", runs / "names.conll", "--pretrained",
                                 runs / name, "--out", tmp_path / "x.npz")

@@ -78,7 +78,7 @@ def test_a_class_is_graded_named_and_drawn(school, tmp_path, capsys):
         exercise = SOFTMAX if "ex01_1" in row["exercise"] else BACKWARD
         assert int(row["max"]) == exercise.points and int(row["points"]) == exercise.points * (row["status"] == "pass")
     assert "3 students, 2 exercises, seed 7" in error and "use --seed 7." in text
-    assert re.search(r"2 x SMB-1 in ex01_2_softmax_backward\n +That is the derivative of the sigmoid", text)
+    assert re.search(r"2 x SMB-1 in ex01_2_softmax_backward\n +This is the derivative of the sigmoid", text)
     found = json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))
     assert found["seed"] == 7 and set(found["versions"]) == {"numpy", "python", "numpy_transformer"}
     assert found["summary"]["mistakes"][0]["count"] == 2 and found["summary"]["exercises"]["ex01_1_softmax"]["todo"] == 1
@@ -93,6 +93,7 @@ def test_a_class_is_graded_named_and_drawn(school, tmp_path, capsys):
     assert not (tmp_path / "scores.csv.part").exists()
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_and_the_old_table_is_kept(school, tmp_path, capsys):
     hand_in(school / "dora", BACKWARD, source="import numpy as np\nimport random\n"
             "def softmax_backward(p, dp):\n    return dp * np.random.rand() + random.random()\n")
@@ -272,6 +273,7 @@ def test_an_interrupted_grading_goes_on(school, tmp_path, capsys, monkeypatch):
     assert not (tmp_path / "scores.csv.part").exists()
 
 
+@pytest.mark.slow
 def test_a_file_that_was_changed_meanwhile_is_graded_again(school, tmp_path, capsys, monkeypatch):
     out = tmp_path / "scores.csv"
     with monkeypatch.context() as patch:

@@ -122,6 +122,7 @@ def test_an_error_in_a_cell_shows_the_cell_and_not_the_stepper(tiny):
     assert "steps.py" not in output and "  x                (2, 3) float64" in output
 
 
+@pytest.mark.slow
 def test_answers_are_shown_with_their_questions_also_after_c(tiny):
     output, _ = step(tiny(), "c\n")
     assert "  ? shape of x.T?  (3, 2)\n" in output
@@ -133,6 +134,7 @@ def test_a_false_claim_is_shown_and_the_variables_can_be_inspected(tiny):
     assert "  (2, 3)" in output and "Traceback" not in output
 
 
+@pytest.mark.slow
 def test_an_interrupted_cell_can_be_run_again(tiny):
     path = tiny()
     path.write_text(path.read_text(encoding="utf-8").replace(
@@ -231,6 +233,7 @@ def test_an_answer_counts_by_its_words_and_numbers(guess, answer, right, capsys,
     assert capsys.readouterr().out == f"    {'correct' if right else 'the answer'}: {answer}\n"
 
 
+@pytest.mark.slow
 def test_straight_through_the_first_error_ends_it(tiny):
     path = tiny()
     path.write_text(path.read_text(encoding="utf-8").replace("show(x=x)", "x / y"), encoding="utf-8")

@@ -1,4 +1,5 @@
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -133,3 +134,83 @@ def test_a_deep_copy_of_a_parameter_has_its_gradient():
     twin = copy.deepcopy(p)
     np.testing.assert_array_equal(twin.grad, [1, 2, 3])
     assert not np.shares_memory(twin.grad, p.grad)
+
+
+@pytest.mark.parametrize("module, shown", [
+    (nt.Linear(4, 8, rng=0), "Linear(d_in=4, d_out=8, bias=True)"),
+    (nt.Linear(4, 8, bias=False, rng=0), "Linear(d_in=4, d_out=8, bias=False)"),
+    (nt.LayerNorm(4, bias=False), "LayerNorm(d_model=4, eps=1e-05, bias=False)"),
+    (nt.Unembedding(nt.Embedding(5, 4, rng=0).weight), "Unembedding(vocab_size=5, d_model=4)"),
+    (nt.GELU("tanh").eval(), "GELU(approximate='tanh')"),
+    (nt.ReLU(), "ReLU()"),
+    (nt.FeedForward(4, 16, rng=0), "FeedForward(148 parameters)"),
+    (nt.MultiHeadAttention(8, 4, 2, rng=0), "MultiHeadAttention(num_heads=4, num_kv_heads=2, 216 parameters)"),
+    (nt.make_model(9, 9, 1, 8, 8, 2, rng=0).decoder, "CrossAttentionDecoder(784 parameters)"),
+    (nt.KeyValueCache(), "KeyValueCache(length=0, layers=0)"),
+])
+def test_repr_shows_the_settings_and_of_a_composite_the_number_of_parameters(module, shown):
+    assert repr(module) == shown
+
+
+def test_repr_of_a_model_is_one_short_line():
+    model = nt.CausalLanguageModel(65, 32, 4, 2, max_len=16, rng=0)
+    assert repr(model) == f"CausalLanguageModel(max_len=16, uses_flash=False, {model.num_parameters():,} parameters)"
+
+
+class Odd(nt.Module):
+    """Has attributes of all kinds, and a setting that is called like a method of other libraries."""
+
+    def __init__(self):
+        self.settings = {"a": 1}
+        self.notes = "a line\n" * 50
+        self.width = 3
+        self.table = np.ones(3)
+        self.itself = self
+        self._secret = 1
+        self.odd = object()
+
+
+def test_repr_works_for_any_class():
+    assert repr(Odd()) == "Odd(width=3)"
+    assert repr(Pair()) == "Pair(32 parameters)"
+    unfinished = Odd.__new__(Odd)
+    assert repr(unfinished) == "Odd()"
+
+
+@pytest.mark.parametrize("make", [
+    lambda: nt.DecoderBlock(8, 2, 16, cross_attention=True, rng=0),
+    lambda: nt.DecoderBlock(8, 2, 16, 0.1, "pre", "relu", 1e-5, True, rng=0),
+    lambda: nt.CrossAttentionBlock(8, 2, 16, rng=0),
+    lambda: nt.Decoder(2, 8, 2, 16, cross_attention=True, rng=0),
+    lambda: nt.CrossAttentionDecoder(2, 8, 2, 16, rng=0),
+])
+def test_a_decoder_with_cross_attention_can_be_copied_and_pickled(make):
+    model = make().eval()
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((2, 3, 8)).astype(np.float32)
+    memory = rng.standard_normal((2, 5, 8)).astype(np.float32)
+    assert isinstance(model, (nt.DecoderBlock, nt.Decoder)) and type(model).__name__.startswith("CrossAttention")
+    for twin in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert type(twin) is type(model)
+        np.testing.assert_array_equal(twin(x, memory), model(x, memory))
+
+
+def test_both_ways_to_make_a_block_with_cross_attention_draw_the_same_weights():
+    switched = nt.DecoderBlock(8, 2, 16, cross_attention=True, rng=0).state_dict()
+    named = nt.CrossAttentionBlock(8, 2, 16, rng=0).state_dict()
+    assert list(switched) == list(named) and "cross_attention.query.weight" in named
+    assert all(np.array_equal(switched[name], named[name]) for name in named)
+    assert type(nt.DecoderBlock(8, 2, 16, rng=0)) is nt.DecoderBlock
+
+
+def test_a_subclass_with_the_forward_of_a_plain_block_refuses_cross_attention():
+    class Own(nt.DecoderBlock):
+        pass
+
+    class Reads(nt.DecoderBlock):
+        def forward(self, x, memory):
+            return x + self.cross_attention(self.norm2(x), memory)
+
+    with pytest.raises(ValueError, match="inherit from CrossAttentionBlock"):
+        Own(8, 2, 16, cross_attention=True)
+    assert type(Reads(8, 2, 16, cross_attention=True, rng=0)) is Reads

@@ -14,14 +14,14 @@ class Layer:
 
     def __init__(self, weight, f, f_b):
         self.weight, self.f, self.f_b = Parameter(weight), f, f_b
-        self.memory = []
+        self.saved = []
 
     def forward(self, x):
-        self.memory.append(x)
+        self.saved.append(x)
         return self.f(x, self.weight.data)
 
     def backward(self, dy):
-        dx, dweight = self.f_b(self.memory.pop(), self.weight.data, dy)
+        dx, dweight = self.f_b(self.saved.pop(), self.weight.data, dy)
         self.weight.grad += dweight
         return dx
 

@@ -1,4 +1,4 @@
-"""The embedding: the gradient of its table, alone and shared with the output."""
+"""The embedding: the gradient of its table, for an input embedding and for one that is tied to the output."""
 
 import math
 
@@ -9,11 +9,15 @@ from ..exercise import Exercise, Mistake
 
 
 def embedding_backward(ids, dy, vocab_size, pad_id):
-    """The gradient of an embedding's table: forward is y = sqrt(D) table[ids], and zeros wherever ids == pad_id.
+    """Computes the gradient of an embedding's table.
 
-    ids: (...), whole numbers from 0 to vocab_size - 1, which may repeat.  dy: (..., D), dL/dy.
-    vocab_size: V, the number of rows of the table.  pad_id: the id of the padding, or None: then there is none.
-    Return dtable: (V, D), of the dtype of dy. A row that had no influence on y has gradient 0.
+    The forward pass was y = sqrt(D) table[ids], with zeros wherever ids == pad_id.
+
+    ids: (...), integers from 0 to V - 1, which may repeat.
+    dy: (..., D), dL/dy.
+    vocab_size: V, the number of rows of the table.
+    pad_id: the id of the padding token, or None if there is no padding.
+    Return dtable: (V, D), of the dtype of dy. A row that had no effect on y has gradient 0.
     """
     dtable = np.zeros((vocab_size, dy.shape[-1]), dy.dtype)
     np.add.at(dtable, ids, math.sqrt(dy.shape[-1]) * dy)
@@ -23,7 +27,7 @@ def embedding_backward(ids, dy, vocab_size, pad_id):
 
 
 def tokens(rng, shape, V, pad_id):
-    """Ids with padding in the middle and a word that stands at both ends; V - 1 does not occur."""
+    """Ids with padding in the middle and a token that occurs at both ends; V - 1 does not occur."""
     ids = rng.integers(V - 1, size=shape)
     ids.flat[[1, 4]] = pad_id
     ids.flat[[0, 3, -1]] = (pad_id + 1) % (V - 1)
@@ -31,15 +35,15 @@ def tokens(rng, shape, V, pad_id):
 
 
 def draw_embedding(rng, n):
-    pad_id = n.H                                # not 0: that may be a word
+    pad_id = n.H                                # not 0: that may be an ordinary token
     return tokens(rng, n.lead, n.V, pad_id), rng.standard_normal((*n.lead, n.D)), n.V, pad_id
 
 
 def paddings(rng):
     def drawn(V, D, shape):
         return tokens(rng, shape, V, 0), rng.standard_normal((*shape, D)), V
-    return [("the padding is 0", (*drawn(9, 5, (2, 4)), 0)), ("no padding", (*drawn(9, 5, (2, 4)), None)),
-            ("as many tokens as words", (*drawn(8, 6, (8,)), 0))]
+    return [("padding has the id 0", (*drawn(9, 5, (2, 4)), 0)), ("no padding", (*drawn(9, 5, (2, 4)), None)),
+            ("as many tokens as vocabulary entries", (*drawn(8, 6, (8,)), 0))]
 
 
 def by_embedding(ids, dy, vocab_size, pad_id):
@@ -50,11 +54,15 @@ def by_embedding(ids, dy, vocab_size, pad_id):
 
 
 def tied_embedding_backward(ids, dy, h, dz):
-    """The gradient of a table that is used at both ends of a model: y = sqrt(D) table[ids], ..., z = h tableᵀ.
+    """Computes the gradient of a table that a model uses for its input and its output.
 
-    ids: (...), whole numbers from 0 to V - 1, which may repeat.  dy: (..., D), dL/dy.
-    h: (..., D), what the model makes of y.  dz: (..., V), dL/dz, the gradient of the logits.
-    Return dtable: (V, D), the gradient of the one table, of the dtype of dz.
+    The forward pass was y = sqrt(D) table[ids] at the input, and z = h tableᵀ for the logits at the output.
+
+    ids: (...), integers from 0 to V - 1, which may repeat.
+    dy: (..., D), dL/dy.
+    h: (..., D), what the model computed from y.
+    dz: (..., V), dL/dz, the gradient of the logits.
+    Return dtable: (V, D), the gradient of the table from both uses, of the dtype of dz.
     """
     V, D = dz.shape[-1], h.shape[-1]
     dtable = dz.reshape(-1, V).T @ h.reshape(-1, D)
@@ -79,56 +87,61 @@ def by_both_ends(ids, dy, h, dz):
 
 ADDED = "np.add.at(dtable, ids, math.sqrt(dy.shape[-1]) * dy)"
 TIED = "np.add.at(dtable, ids, math.sqrt(D) * dy)"
-REPEATS = ("Of a word that occurs several times only one place counts: dtable[ids] is a copy of rows, and where an id "
-           "repeats, the copies overwrite each other. np.add.at adds them all.")
-UNSCALED = ("The factor sqrt(D) is missing. It belongs to forward, so it is a part of the slope of y in the table: "
-            "scale forward, scale backward.")
-UNDONE = "The gradient is divided by sqrt(D). Backward does not undo forward: the slope of sqrt(D) E in E is sqrt(D)."
+REPEATS = ("If a token occurs several times, your code counts only one occurrence. dtable[ids] is a copy of the rows, "
+           "and where an id repeats, the copies overwrite each other. np.add.at adds them all.")
+UNSCALED = ("The factor sqrt(D) is missing. The forward pass multiplies by it, so it is part of the derivative of y "
+            "with respect to the table.")
+UNDONE = ("You divide the gradient by sqrt(D). Backward does not undo forward: the derivative of sqrt(D) E with "
+          "respect to E is sqrt(D).")
 
 EXERCISES = [
     Exercise(
         "03.1", "The embedding, backward", minutes=15, lines=5,
         solution=embedding_backward, reference=by_embedding, inputs=draw_embedding, edges=paddings, outputs=("dtable",),
-        hints=("Row i of the table stands in y wherever ids == i. What does its gradient collect from those places?",
-               "dtable[i] is sqrt(D) times the sum of dy over all places where ids == i. dtable[ids] += ... keeps one "
-               "of several equal ids.",
-               "np.add.at(dtable, ids, math.sqrt(D) * dy) on zeros (V, D); then, if pad_id is not None, "
-               "dtable[pad_id] = 0."),
+        hints=("Row i of the table is copied to y wherever ids == i. What does its gradient collect from those places?",
+               "dtable[i] is sqrt(D) times the sum of dy over all places where ids == i. Beware of dtable[ids] += ..., "
+               "which counts an id that repeats only once.",
+               "Start with zeros of shape (V, D) and call np.add.at(dtable, ids, math.sqrt(D) * dy). Then, if pad_id "
+               "is not None, set dtable[pad_id] = 0."),
         mistakes=(
             Mistake("EMB-1a", {ADDED: "dtable[ids] += math.sqrt(dy.shape[-1]) * dy"}, REPEATS, twin="EMB-1b"),
             Mistake("EMB-1b", {ADDED: "dtable[ids] = math.sqrt(dy.shape[-1]) * dy"}, REPEATS, twin="EMB-1a"),
             Mistake("EMB-2", {"return dtable": "return dtable / np.maximum(1, np.bincount(ids.ravel(), "
                               "minlength=vocab_size))[:, None].astype(dy.dtype)"},
-                    "Each row is a mean over the places of its word. Every one of them has its own influence on the "
-                    "loss, and influences add up."),
+                    "Each of your rows is a mean over the occurrences of its token. Every occurrence affects the loss, "
+                    "and their gradients add up."),
             Mistake("EMB-3a", {"math.sqrt(dy.shape[-1]) * dy": "dy"}, UNSCALED),
             Mistake("EMB-3b", {"math.sqrt(dy.shape[-1])": "dy.shape[-1]"},
-                    "The gradient is multiplied by D. Its factor is the same as in forward, the root of D."),
+                    "You multiply the gradient by D. The factor is the same as in forward, the square root of D."),
             Mistake("EMB-3c", {"math.sqrt(dy.shape[-1]) * dy": "dy / math.sqrt(dy.shape[-1])"}, UNDONE),
             Mistake("EMB-3d", {"math.sqrt(dy.shape[-1])": "math.sqrt(vocab_size)"},
-                    "The factor here is the root of the number of words. It has to be that of forward, the root of D."),
+                    "Your factor is the square root of the vocabulary size. It must be the factor of forward, the "
+                    "square root of D."),
             Mistake("EMB-4a", {"    if pad_id is not None:\n        dtable[pad_id] = 0\n": ""},
-                    "The row of the padding gets a gradient. Its y is zero whatever the row holds, so the row has no "
-                    "influence."),
+                    "The row of the padding token gets a gradient. Its y is zero whatever the row contains, so the row "
+                    "has no effect."),
             Mistake("EMB-4b", {"dtable[pad_id] = 0": "dtable[0] = 0"},
-                    "It is always row 0 whose gradient is cleared. Which id is the padding, pad_id tells."),
+                    "You always clear the gradient of row 0. The argument pad_id says which token is padding."),
             Mistake("EMB-4c", {"    if pad_id is not None:\n        dtable": "    dtable"},
-                    "With pad_id = None everything is zero: dtable[None] is the whole table with one more axis. Ask "
-                    "whether there is a padding first."),
+                    "If pad_id is None, your whole gradient is zero, because dtable[None] is the whole table with one "
+                    "more axis. Check first whether there is a padding token."),
             Mistake("EMB-4d", {"if pad_id is not None": "if pad_id"},
-                    "`if pad_id` is false for the id 0 too, and then the padding's row gets a gradient. Compare with "
-                    "None."),
+                    "`if pad_id` is false for the id 0 too, so then the row of the padding token gets a gradient. "
+                    "Compare with None."),
             Mistake("EMB-4e", {"dtable[pad_id] = 0": "dtable[ids == pad_id] = 0"},
-                    "ids == pad_id has one entry for each token, but dtable has one row for each word."),
+                    "ids == pad_id has one entry for each token of the input, but dtable has one row for each token of "
+                    "the vocabulary."),
             Mistake("EMB-5", {"(vocab_size, dy.shape[-1])": "(ids.max() + 1, dy.shape[-1])"},
-                    "dtable ends at the largest id that occurs. It must have the shape of the table: a row for each "
-                    "word, whether it occurs or not."),
+                    "Your dtable ends at the largest id that occurs. It must have the shape of the table, with a row "
+                    "for each token of the vocabulary."),
             Mistake("EMB-6", {ADDED: "dy *= math.sqrt(dy.shape[-1])\n    np.add.at(dtable, ids, dy)"},
                     "dy *= ... changes the caller's array. Write dy = factor * dy, which makes a new one."),
             Mistake("EMB-7", {ADDED: "np.add.at(dtable, ids, math.sqrt(dy.shape[-1]) * dy)\n    dy[ids == pad_id] = 0"},
-                    "dy[ids == pad_id] = 0 changes the caller's array. Clear the row of the table, or work on a copy."),
+                    "dy[ids == pad_id] = 0 changes the caller's array. Clear the row of the table instead, or work on "
+                    "a copy."),
             Mistake("EMB-8", {"return dtable": "return dtable.T"},
-                    "dtable comes out transposed: it must have a row for each word, as the table itself."),
+                    "Your dtable is transposed. Like the table itself, it must have one row for each token of the "
+                    "vocabulary."),
         ),
         alternatives={
             "one-hot matmul": {ADDED: "hot = (ids.reshape(-1, 1) == np.arange(vocab_size)).astype(dy.dtype)\n    "
@@ -137,45 +150,49 @@ EXERCISES = [
                               "dy[at]"},
             "scaled at the end": {"math.sqrt(dy.shape[-1]) * dy": "dy",
                                   "return dtable": "return dtable * math.sqrt(dy.shape[-1])"},
-            "without the padded tokens": {ADDED: "real = ids != pad_id\n    np.add.at(dtable, ids[real], "
-                                          "math.sqrt(dy.shape[-1]) * dy[real])",
+            "without the padded tokens": {ADDED: "counted = ids != pad_id\n    np.add.at(dtable, ids[counted], "
+                                          "math.sqrt(dy.shape[-1]) * dy[counted])",
                                           "    if pad_id is not None:\n        dtable[pad_id] = 0\n": ""}}),
     Exercise(
         "03.2", "The tied embedding, backward", minutes=15, lines=4,
         solution=tied_embedding_backward, reference=by_both_ends, inputs=draw_tied, outputs=("dtable",),
-        hints=("The table stands at two places of forward. What does each of them, alone, give to its gradient?",
-               "z = h tableᵀ is a matmul: every row of the table scores every token. y = sqrt(D) table[ids] gives a "
-               "scatter-add. The gradient is the sum of both.",
-               "With one leading axis, dtable = dz.T @ h, then np.add.at(dtable, ids, math.sqrt(D) * dy)."),
+        hints=("The table is used twice in forward. What does each use, on its own, contribute to the gradient?",
+               "z = h tableᵀ is a matrix product, so every row of the table affects the logits of every token. y = "
+               "sqrt(D) table[ids] gives a scatter-add. The gradient is the sum of both.",
+               "With the leading axes flattened into one, dtable = dz.T @ h, followed by np.add.at(dtable, ids, "
+               "math.sqrt(D) * dy)."),
         mistakes=(
             Mistake("TIE-1", {f"    {TIED}\n": ""},
-                    "Only the output's part is there. The table stands at the input too: add what the embedding "
-                    "gives."),
+                    "Your gradient contains only the contribution of the output. The table is used at the input too, "
+                    "so add the embedding's contribution."),
             Mistake("TIE-2", {"dz.reshape(-1, V).T @ h.reshape(-1, D)": "np.zeros((V, D), h.dtype)"},
-                    "Only the input's part is there. The table makes the logits too: add what the output gives."),
+                    "Your gradient contains only the contribution of the input. The table also computes the logits, so "
+                    "add the output's contribution."),
             Mistake("TIE-3", {"return dtable": "return dtable / 2"},
-                    "The two parts are averaged. Both uses have an influence on the loss, and influences add up."),
+                    "You average the two contributions. Both uses affect the loss, and their gradients add up."),
             Mistake("TIE-5", {TIED: "np.add.at(dtable, ids, dy)\n    dtable *= math.sqrt(D)"},
-                    "The factor sqrt(D) stands at both parts. It is a part of the embedding, not of z = h tableᵀ."),
+                    "You multiply both contributions by sqrt(D). The factor belongs to the embedding, not to z = h "
+                    "tableᵀ."),
             Mistake("TIE-10", {TIED: "dtable *= math.sqrt(D)\n    np.add.at(dtable, ids, dy)"},
-                    "The factor sqrt(D) stands at the output's part. It belongs to y = sqrt(D) table[ids], at the "
-                    "input."),
+                    "You multiply the output's contribution by sqrt(D) instead of the input's. The factor belongs to y "
+                    "= sqrt(D) table[ids]."),
             Mistake("TIE-6", {"dz.reshape(-1, V).T @ h.reshape(-1, D)": "h.reshape(-1, D).T @ dz.reshape(-1, V)"},
-                    "The output's part comes out transposed: it must have the shape of the table, a row for each "
-                    "word."),
+                    "The output's contribution is transposed. It must have the shape of the table, one row for each "
+                    "token of the vocabulary."),
             Mistake("TIE-7", {"dz.reshape(-1, V).T @ h.reshape(-1, D)": "dz.mT @ h"},
-                    "The output's part keeps the batch axis: a table for each sequence. All of them used the same "
-                    "table, so sum over all leading axes."),
+                    "The output's contribution keeps the batch axis, so it has one table for each sequence. All "
+                    "sequences used the same table, so sum over all leading axes."),
             Mistake("TIE-8", {"h.reshape(-1, D)": "h.reshape(-1, D) / dz[..., 0].size"},
-                    "The output's part is divided by the number of tokens. It is a sum: if the loss is a mean, dz "
-                    "carries that factor already."),
+                    "You divide the output's contribution by the number of tokens. It is a sum. If the loss is a mean, "
+                    "dz already contains that factor."),
             Mistake("TIE-9", {TIED: "word = np.zeros_like(dtable)\n    np.add.at(word, ids, math.sqrt(D) * dy)\n    "
                               "dtable[ids] = word[ids]"},
-                    "Words that occur in ids lose the output's part: it is overwritten where it should be added to."),
+                    "Tokens that occur in ids lose the output's contribution, because your code assigns to their rows "
+                    "instead of adding."),
             Mistake("EMB-1a", {TIED: "dtable[ids] += math.sqrt(D) * dy"}, REPEATS),
             Mistake("EMB-1b", {TIED: "dtable[ids] = math.sqrt(D) * dy"},
-                    "Rows of words in ids are overwritten: both the output's part and all but one place of a word that "
-                    "repeats are lost. Add, and add all places."),
+                    "You overwrite the rows of the tokens in ids. That loses the output's contribution and all but one "
+                    "occurrence of a token that repeats. Add instead, for all occurrences."),
             Mistake("EMB-3a", {"math.sqrt(D) * dy": "dy"}, UNSCALED),
             Mistake("EMB-3c", {"math.sqrt(D) * dy": "dy / math.sqrt(D)"}, UNDONE),
         ),

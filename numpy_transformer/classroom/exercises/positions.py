@@ -7,9 +7,12 @@ from ..exercise import Exercise, Mistake
 
 
 def sinusoidal_positions(T, D):
-    """The table that is added to the embeddings: PE[t, 2i] = sin(t / 10000^(2i/D)), PE[t, 2i+1] = cos(the same).
+    """Computes the sinusoidal table that is added to the embeddings.
 
-    T: the number of positions, t = 0, ..., T - 1.  D: the number of features; an odd D ends in a sine.
+    PE[t, 2i] = sin(t / 10000^(2i/D)) and PE[t, 2i+1] = cos(t / 10000^(2i/D)).
+
+    T: the number of positions, t = 0, ..., T - 1.
+    D: the number of features. If D is odd, the last feature is a sine.
     Return PE: (T, D).
     """
     t = np.arange(T)[:, None]
@@ -25,10 +28,12 @@ def by_layer(T, D):
 
 
 def rotary(x, offset):
-    """Each pair of neighbours (a, b) = (x[..., 2i], x[..., 2i+1]) is turned by the angle t / 10000^(2i/d).
+    """Rotates each pair of neighboring features, (a, b) = (x[..., 2i], x[..., 2i+1]), by the angle t / 10000^(2i/d).
 
-    Turned by θ means: a cos θ - b sin θ stands where a stood, and a sin θ + b cos θ where b stood.
-    x: (..., T, d), d even: queries or keys.  offset: the position of the first token; t = offset, offset + 1, ...
+    Rotating the pair by θ replaces a by a cos θ - b sin θ, and b by a sin θ + b cos θ.
+
+    x: (..., T, d), queries or keys, with d even.
+    offset: the position of the first token, so t = offset, offset + 1, ...
     Return y: (..., T, d), of the dtype of x.
     """
     T, d = x.shape[-2:]
@@ -47,11 +52,13 @@ def draw_rotary(rng, n):
 
 
 def rotary_backward(dy, cos, sin):
-    """The gradient of rotary positions.
+    """Computes the gradient of rotary positions.
 
-    Forward turned each pair of neighbours (a, b) = (x[..., 2i], x[..., 2i+1]) by the angle θ of its position and pair:
-    y has a cos θ - b sin θ where a stood, and a sin θ + b cos θ where b stood.
-    dy: (..., T, d), dL/dy, d even.  cos, sin: (T, d/2), cos θ and sin θ of each position and pair.
+    The forward pass rotated each pair of neighboring features, (a, b) = (x[..., 2i], x[..., 2i+1]), by the angle θ of
+    its position and pair. In y, a is replaced by a cos θ - b sin θ, and b by a sin θ + b cos θ.
+
+    dy: (..., T, d), dL/dy, with d even.
+    cos, sin: (T, d/2), cos θ and sin θ for each position and pair.
     Return dx: (..., T, d).
     """
     da, db = dy[..., 0::2], dy[..., 1::2]
@@ -83,53 +90,56 @@ def circles(inputs, outputs):
 
 EXPONENT = "np.arange(0, D, 2) / D"
 SINES, COSINES = "table[:, 0::2]", "table[:, 1::2]"
-HALVES = ("The pairs are made of the two halves of the features. That is another convention; here neighbours are a "
-          "pair, 0 and 1, 2 and 3.")
-ONE_SIGN = "Both sines have the same sign, so lengths change. In a rotation one of them is the other's negative."
-OVERWRITTEN = ("The second line already sees the new first member of each pair. Both come from the old pair: keep it "
-               "until both are computed.")
-IN_PLACE = ("The result is written into the argument, which belongs to the caller, and the second line already sees "
-            "the new first member of each pair. Make a new array.")
-SLOW_HALF = "The exponent here is i / D. It has to be 2i / D: the number of the pair's first feature, over D."
-TWICE = "The exponent here is 4i / D, and it has to be 2i / D: a range in steps of 2 counts 2i already."
-OWN = "Every feature has its own frequency. A pair shares one, or it is no point on a circle."
+HALVES = ("You pair each feature of the first half with one of the second half. That is another convention. Here "
+          "neighboring features form a pair: 0 and 1, 2 and 3.")
+ONE_SIGN = ("Both of your sines have the same sign, so the lengths change. In a rotation, the two have opposite signs.")
+OVERWRITTEN = ("Your second line reads the first member of each pair after it was overwritten. Both new members are "
+               "computed from the old pair, so keep it until both are done.")
+IN_PLACE = ("You write the result into the argument, which belongs to the caller. Your second line also reads the "
+            "first member of each pair after it was overwritten. Make a new array.")
+SLOW_HALF = ("Your exponent is i / D. It must be 2i / D, the index of the pair's first feature divided by D.")
+TWICE = ("Your exponent is 4i / D. It must be 2i / D: a range in steps of 2 already gives 2i.")
+OWN = ("Each of your features has its own frequency. The two features of a pair must share one, so that they are a "
+       "point on a circle.")
 
 EXERCISES = [
     Exercise(
         "04.1", "Sinusoidal positions", minutes=15, lines=6,
         solution=sinusoidal_positions, reference=by_layer, inputs=lambda rng, n: (n.T, n.D), outputs=("PE",),
-        edges=lambda rng: [("an odd number of features", (6, 7)), ("more positions", (300, 16))],
+        edges=lambda rng: [("an odd number of features", (6, 7)), ("many positions", (300, 16))],
         invariants=(("sin² + cos² of each pair must be 1", circles),),
-        hints=("Which features share one frequency? Write down the exponents of the features 0, 1, 2, 3 for D = 4.",
-               "The exponents 2i / D are np.arange(0, D, 2) / D, one for two features. t as a column and they as a "
-               "row give all angles at once.",
-               "angles = np.arange(T)[:, None] / 10000 ** (np.arange(0, D, 2) / D); table[:, 0::2] is their sine, "
-               "table[:, 1::2] their cosine, of the first D // 2."),
+        hints=("Which features share a frequency? Write down the exponents of the features 0, 1, 2, 3 for D = 4.",
+               "The exponents 2i / D are np.arange(0, D, 2) / D, one for every two features. With t as a column and "
+               "the exponents as a row, broadcasting gives all angles at once.",
+               "angles = np.arange(T)[:, None] / 10000 ** (np.arange(0, D, 2) / D). Put their sines into table[:, "
+               "0::2], and the cosines of the first D // 2 columns into table[:, 1::2]."),
         mistakes=(
             Mistake("PE-1", {EXPONENT: "np.arange((D + 1) // 2) / D"}, SLOW_HALF),
             Mistake("PE-2", {EXPONENT: "2 * np.arange(0, D, 2) / D"}, TWICE),
             Mistake("PE-3", {EXPONENT: "np.arange(D) / D", "np.sin(t / lengths)": "np.sin(t / lengths[0::2])",
                              "lengths[:D // 2]": "lengths[1::2]"}, OWN),
             Mistake("PE-4a", {SINES: "table[:, :(D + 1) // 2]", COSINES: "table[:, (D + 1) // 2:]"},
-                    "All sines stand before all cosines. They alternate: even features are sines, odd ones cosines."),
+                    "All your sines stand before all cosines. They must alternate: even features are sines, odd ones "
+                    "are cosines."),
             Mistake("PE-4b", {"np.sin(": "np.cos(", "np.cos(": "np.sin("},
-                    "Sine and cosine are swapped: position 0 gives 0, 1, 0, 1, ..."),
+                    "You have swapped sine and cosine. Position 0 must be 0, 1, 0, 1, ..."),
             Mistake("PE-5a", {"np.arange(T)[:, None]": "np.arange(1, T + 1)[:, None]"},
-                    "The positions begin with 1. The first token has t = 0."),
+                    "Your positions start at 1. The first token has t = 0."),
             Mistake("PE-5b", {"t / lengths)": "t * lengths)", "t / lengths[": "t * lengths["},
-                    "t is multiplied by 10000^(2i/D) instead of divided: later pairs must turn more slowly."),
-            Mistake("PE-5c", {"10000 ": "1000 "}, "The base here is 1000. It has to be 10000."),
+                    "You multiply t by 10000^(2i/D) instead of dividing. The frequency must decrease from pair to "
+                    "pair."),
+            Mistake("PE-5c", {"10000 ": "1000 "}, "Your base is 1000. It must be 10000."),
             Mistake("PE-7", {"lengths[:D // 2]": "lengths"},
-                    "An odd D has one cosine fewer than sines: leave out the last frequency there."),
+                    "If D is odd, there is one cosine fewer than sines. Leave out the last frequency for the cosines."),
             Mistake("PE-8", {EXPONENT: "np.arange(0, D, 2) // D"},
-                    "// rounds every exponent down to 0, so all features have one frequency. Divide with /."),
+                    "// rounds every exponent down to 0, so all features have the same frequency. Divide with /."),
             Mistake("PE-9", {EXPONENT: "np.arange((D + 1) // 2) / (D // 2 - 1)"},
-                    "The exponents are i / (D/2 - 1) and end at 1. Some code does that; asked for is 2i / D, which "
-                    "stays below 1."),
+                    "Your exponents are i / (D/2 - 1), which end at 1. Some implementations do this, but the exercise "
+                    "asks for 2i / D, which stays below 1."),
             Mistake("PE-10", {"np.sin(": "np.sin(2 * np.pi * ", "np.cos(": "np.cos(2 * np.pi * "},
-                    "The angles are multiplied by 2π. t / 10000^(2i/D) is an angle in radians already."),
+                    "You multiply the angles by 2π. t / 10000^(2i/D) is already an angle in radians."),
             Mistake("PE-11", {"return table": "return table.T"},
-                    "The table comes out transposed: it must have a row for each position, a column for each feature."),
+                    "Your table is transposed. It must have a row for each position and a column for each feature."),
         ),
         alternatives={
             "loops": {"t / lengths)": "t / lengths)\n    for place in range(T):\n        for feature in range(D):\n   "
@@ -143,42 +153,45 @@ EXERCISES = [
         inputs=draw_rotary, outputs=("y",),
         edges=lambda rng: [("from position 0 on", (rng.standard_normal((2, 4, 8)), 0)),
                            ("far into a text", (rng.standard_normal((3, 2, 8)), 500))],
-        invariants=(("lengths must stay as they are", length_change),),
-        hints=("There is one angle for each position and each pair: which shape is that, and along which axis of x do "
+        invariants=(("the length of each x must stay unchanged", length_change),),
+        hints=("There is one angle for each position and each pair. Which shape is that, and along which axis of x do "
                "the positions run?",
-               "angles (T, d/2): positions as a column over 10000 ** (np.arange(0, d, 2) / d). x[..., 0::2] are all a, "
-               "x[..., 1::2] all b.",
-               "y[..., 0::2] = a cos - b sin and y[..., 1::2] = a sin + b cos, into a new array, with t = offset + "
-               "np.arange(T)[:, None]."),
+               "The angles have shape (T, d/2): the positions as a column, divided by 10000 ** (np.arange(0, d, 2) / "
+               "d). x[..., 0::2] contains all a, and x[..., 1::2] all b.",
+               "y[..., 0::2] = a cos - b sin and y[..., 1::2] = a sin + b cos, written into a new array, with t = "
+               "offset + np.arange(T)[:, None]."),
         mistakes=(
             Mistake("ROP-1a", {"x[..., 0::2], x[..., 1::2]": "x[..., :d // 2], x[..., d // 2:]",
                                "y[..., 0::2]": "y[..., :d // 2]", "y[..., 1::2]": "y[..., d // 2:]"}, HALVES),
             Mistake("ROP-1b", {"y[..., 0::2]": "y[..., :d // 2]", "y[..., 1::2]": "y[..., d // 2:]"},
-                    "The pairs are taken from neighbours, but written as two halves. Each member goes back to its "
-                    "place."),
+                    "You take the pairs from neighboring features but write them as two halves. Write each member back "
+                    "to its own place."),
             Mistake("ROP-2", {"cos - b": "cos + b", "a * sin + b": "-a * sin + b"},
-                    "Every pair is turned in the wrong direction: that is the rotation by -θ."),
+                    "You rotate every pair in the wrong direction, by -θ."),
             Mistake("ROP-3a", {"cos - b": "cos + b"}, ONE_SIGN),
             Mistake("ROP-3b", {"a, b = x[..., 0::2], x[..., 1::2]\n    y = np.empty_like(x)":
                                "y = x.copy()\n    a, b = y[..., 0::2], y[..., 1::2]"}, OVERWRITTEN),
             Mistake("ROP-3c", {"np.empty_like(x)": "x"}, IN_PLACE),
             Mistake("ROP-5a", {"np.arange(T)[:, None]": "np.arange(len(x)).reshape(-1, *[1] * (x.ndim - 1))"},
-                    "The angle follows the first axis of x. Positions run along the axis before the features, "
-                    "whatever stands in front of it."),
+                    "Your angle depends on the index along the first axis of x. The positions run along the "
+                    "second-to-last axis, however many axes precede it."),
             Mistake("ROP-5b", {"np.arange(0, d, 2) / d": "np.arange(d // 2) / d"},
                     SLOW_HALF.replace("D", "d")),
             Mistake("ROP-5c", {"np.arange(0, d, 2) / d": "2 * np.arange(0, d, 2) / d"}, TWICE.replace("D", "d")),
             Mistake("ROP-7", {"offset + np": "np"},
-                    "offset is ignored. The first token of x is not always the first of the text: a cache holds those "
-                    "before."),
+                    "Your code ignores offset. The first token of x is not always the first of the text: with a "
+                    "key-value cache, x contains only the new tokens."),
             Mistake("ROP-8", {"offset + np": "1 + offset + np"},
-                    "The positions begin one too high: the first is offset itself."),
+                    "Your positions are too large by one. The first position is offset itself."),
             Mistake("ROP-9", {"np.cos(angles), np.sin(angles)": "np.sin(angles), np.cos(angles)"},
-                    "Sine and cosine are swapped. At position 0 the angle is 0 and nothing may change: cos 0 = 1."),
+                    "You have swapped sine and cosine. At position 0 the angle is 0, so nothing may change, because "
+                    "cos 0 = 1."),
             Mistake("ROP-10", {"t / 10000 **": "t * 10000 **"},
-                    "t is multiplied by 10000^(2i/d) instead of divided: later pairs must turn more slowly."),
+                    "You multiply t by 10000^(2i/d) instead of dividing. The frequency must decrease from pair to "
+                    "pair."),
             Mistake("ROP-11", {"return y": "return x + y"},
-                    "The turned x is added to x. Rotary positions turn and add nothing: y is the turned x itself."),
+                    "You add the rotated x to x. Rotary positions rotate and add nothing, so y is the rotated x "
+                    "itself."),
         ),
         alternatives={
             "complex numbers": {"a, b = x[..., 0::2], x[..., 1::2]": "turned = (x[..., 0::2] + 1j * x[..., 1::2]) * "
@@ -192,33 +205,36 @@ EXERCISES = [
     Exercise(
         "16.4", "Rotary positions, backward", minutes=15, lines=5,
         solution=rotary_backward, reference=by_rotary_backward, inputs=draw_backward, outputs=("dx",),
-        invariants=(("lengths must stay as they are", length_change),),
-        hints=("y is linear in x: each pair is multiplied by a 2 x 2 matrix. What does backward multiply by?",
-               "By its transpose, which is the rotation by the angle -θ.",
-               "dx[..., 0::2] = da cos + db sin and dx[..., 1::2] = db cos - da sin, with (da, db) the pairs of dy."),
+        invariants=(("the length of each dy must stay unchanged", length_change),),
+        hints=("y is linear in x: each pair is multiplied by a 2 x 2 matrix. Which matrix does backward multiply by?",
+               "It multiplies by the transpose, which is the rotation by the angle -θ.",
+               "dx[..., 0::2] = da cos + db sin and dx[..., 1::2] = db cos - da sin, where (da, db) are the pairs of "
+               "dy."),
         mistakes=(
             Mistake("ROP-1a", {"dy[..., 0::2], dy[..., 1::2]": "np.split(dy, 2, -1)",
                                "dx[..., 0::2]": "dx[..., :dy.shape[-1] // 2]",
                                "dx[..., 1::2]": "dx[..., dy.shape[-1] // 2:]"}, HALVES),
             Mistake("ROP-1b", {"dx[..., 0::2]": "dx[..., :dy.shape[-1] // 2]",
                                "dx[..., 1::2]": "dx[..., dy.shape[-1] // 2:]"},
-                    "The pairs are taken from neighbours, but written as two halves. Each member goes back to its "
-                    "place."),
+                    "You take the pairs from neighboring features but write them as two halves. Write each member back "
+                    "to its own place."),
             Mistake("ROP-6a", {"+ db": "- db", "- da": "+ da"},
-                    "The gradient is turned by +θ, as forward turned x. Going back multiplies by the transposed "
+                    "You rotate the gradient by +θ, as forward rotated x. Backward multiplies by the transposed "
                     "matrix."),
             Mistake("ROP-6b", {"return dx": "return dy.copy()"},
-                    "dy is passed on unchanged. That is right where positions are added; here forward turned x."),
+                    "You return dy unchanged. That is correct for positions that are added, but here forward rotated "
+                    "x."),
             Mistake("ROP-3a", {"- da": "+ da"}, ONE_SIGN),
             Mistake("ROP-3d", {"+ db": "- db"}, ONE_SIGN),
             Mistake("ROP-3b", {"da, db = dy[..., 0::2], dy[..., 1::2]\n    dx = np.empty_like(dy)":
                                "dx = dy.copy()\n    da, db = dx[..., 0::2], dx[..., 1::2]"}, OVERWRITTEN),
             Mistake("ROP-3c", {"np.empty_like(dy)": "dy"}, IN_PLACE),
-            Mistake("ROP-9", {"(dy, cos, sin)": "(dy, sin, cos)"}, "Sine and cosine are swapped."),
+            Mistake("ROP-9", {"(dy, cos, sin)": "(dy, sin, cos)"},
+                    "You have swapped sine and cosine: at position 0 the angle is 0, where dx must equal dy."),
             Mistake("ROP-12", {"da * cos + db * sin": "da / cos + db / sin",
                                "db * cos - da * sin": "db / cos - da / sin"},
-                    "dy is divided by what forward multiplied with. Backward does not undo the products of forward: "
-                    "it multiplies dy by their slopes."),
+                    "You divide dy by the factors of forward. Backward does not undo the products of forward. It "
+                    "multiplies dy by their derivatives."),
         ),
         alternatives={
             "complex numbers": {"da, db = dy[..., 0::2], dy[..., 1::2]":

@@ -12,7 +12,7 @@ from numpy_transformer.tasks.runs import load_run
 from numpy_transformer.tasks.text_to_text import exact_match_by_task
 
 
-def test_settings_have_one_meaning_in_all_recipes():
+def test_settings_have_one_meaning_in_all_tasks():
     for task in TASKS.values():
         names = [setting.name for setting in task.all_settings()]
         assert len(set(names)) == len(names) and all(set(preset) <= set(names) for preset in task.presets.values())

@@ -28,7 +28,7 @@ def test_under_mpiexec_without_mpi4py_a_sentence_says_what_to_install(monkeypatc
 
 def test_what_is_no_communicator_is_refused():
     model = nt.Linear(2, 3, rng=0)
-    with pytest.raises(TypeError, match="comm must be a communicator of mpi4py such as MPI.COMM_WORLD, got str"):
+    with pytest.raises(TypeError, match="comm must be an mpi4py communicator such as MPI.COMM_WORLD, got str"):
         nt.Trainer(model, nt.CrossEntropyLoss(), nt.SGD(model.parameters(), 0.1), comm="world")
 
 

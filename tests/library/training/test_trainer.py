@@ -192,7 +192,7 @@ def test_a_resumed_run_goes_on_watching_the_same_score(tmp_path):
     first.fit(batch, 3, measuring(0.5, 0.7, 0.6), every=1, patience=2, watch="f1", checkpoint=tmp_path / "run.npz")
     best = first.best_weights
     second.load(tmp_path / "run.npz")
-    with pytest.raises(ValueError, match="the loaded run watched 'f1', not 'loss'; go on with the same"):
+    with pytest.raises(ValueError, match="the loaded run watched 'f1', not 'loss'; watch the same, or start"):
         second.fit(batch, 3, measuring(0.5), every=1, patience=2)
     second.load(tmp_path / "run.npz")
     second.fit(batch, 50, measuring(0.65, 0.9), every=1, patience=2, watch="f1")
@@ -395,14 +395,14 @@ def test_a_terminal_of_80_columns_shows_the_whole_bar(monkeypatch):
     (lambda: trainer(accumulate=0), "accumulate must be"), (lambda: trainer(clip=0), "clip = 0 must be above 0"),
     (lambda: trainer().fit(batch, -1), "steps must be"), (lambda: trainer().fit(batch, 2.5), "steps must be"),
     (lambda: trainer().fit(batch, 3, every=0), "every = 0"),
-    (lambda: trainer().fit(batch, 3, []), "validation holds no"),
+    (lambda: trainer().fit(batch, 3, []), "validation contains no"),
     (lambda: trainer().fit(batch, 3, (batch(n) for n in range(2))), "validation, a generator, has no length"),
     (lambda: trainer().fit(batch), "give one of them"), (lambda: trainer().fit(batch, 1, epochs=1), "give one of them"),
     (lambda: trainer().fit(batch, 3, patience=2), "needs validation"),
     (lambda: trainer().fit(batch, 3, validation=[batch(0)], patience=0), "patience = 0"),
     (lambda: trainer().fit((batch(n) for n in range(3)), 3), "generator"),
     (lambda: trainer().fit(batch, epochs=2), "has no length"),
-    (lambda: trainer().fit([], 3), "batches holds no batches"),
+    (lambda: trainer().fit([], 3), "batches contains no batches"),
     (lambda: nt.ConstantSchedule(nt.SGD([nt.Parameter(np.ones(2))], 1.0), 1.0, -1), "warmup = -1")])
 def test_what_cannot_be_fitted_is_refused(call, match):
     with pytest.raises((ValueError, TypeError), match=match):
@@ -414,3 +414,15 @@ def test_training_lowers_the_loss():
     listed = [batch(n) for n in range(2)]
     history = run.fit(listed, epochs=60)
     assert history[0]["loss"] > 1.7 > 1.2 > history[-1]["loss"] and math.isfinite(history[-1]["norm"])
+
+
+def test_what_is_printed_of_a_run_says_what_it_is(tmp_path):
+    model = nt.Linear(2, 3, rng=0)
+    optimizer = nt.AdamW(model.parameters(), lr=0.002)
+    trainer = nt.Trainer(model, nt.CrossEntropyLoss(), optimizer, nt.ConstantSchedule(optimizer, 0.002))
+    trainer.step([((np.ones((4, 2)),), np.array([0, 1, 2, 0]))])
+    assert repr(trainer) == "Trainer(Linear, CrossEntropyLoss, AdamW, steps=1)"
+    assert repr(optimizer) == "AdamW(lr=0.002, 9 parameters, step 1)"
+    assert repr(trainer.schedule) == "ConstantSchedule(step 1, lr=0.002)"
+    path = tmp_path / "run.npz"
+    assert repr(nt.Checkpoint(path, every=5, keep=2)) == f"Checkpoint({str(path)!r}, every=5, keep=2)"

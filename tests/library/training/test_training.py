@@ -187,7 +187,7 @@ def test_a_loss_that_overflows_while_all_is_finite_names_the_largest():
     model, batches = model_and_batches(dropout=0.0)
     model.decoder.norm.gamma.data[3] = -3e38
     model.embedding.weight.data *= 1e3
-    match = r"every parameter is still finite, the largest is the value of decoder\.norm\.gamma with 3\.0e\+38"
+    match = r"every parameter is still finite, and the largest is the value of decoder\.norm\.gamma with 3\.0e\+38"
     with np.errstate(all="ignore"), pytest.raises(ValueError, match=match):
         nt.Trainer(model, nt.CrossEntropyLoss(), nt.Adam(model.parameters())).fit(batches, 1)
 
