@@ -346,6 +346,7 @@ def test_rates_reach_the_trainer(capsys, folder, tmp_path, monkeypatch, options,
 
 def test_padding_is_ignored_in_the_loss_of_pairs(capsys, tmp_path, monkeypatch):
     trainers = []
+    monkeypatch.setattr("numpy_transformer.data.generated_pairs.TRAINING", 2_000)           # fewer pairs, to be quick
     monkeypatch.setattr(nt.Trainer, "fit", lambda self, *arguments, **named: trainers.append(self))
     run(capsys, *PAIRS[:-2], "--task", "copy", "--max-len", 16, "--out", tmp_path / "run.npz")
     criterion, task = trainers[0].criterion, SequenceToSequenceTask
