@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ..data import PAD, Pairs, frame, limit_length, read_pairs, read_text
-from ..data.text import side_by_side
+from ..data.text import consecutive_windows
 from ..decoding.bleu import corpus_bleu, exact_match, tokenize
 from ..layers import CrossEntropyLoss
 from ..tasks import TASKS
@@ -24,7 +24,7 @@ OPTIONS = {"lm": ({"text"}, "--text FILE"),                         # kind: its 
 
 
 def add(commands):
-    parser = add_command(commands, "evaluate", run_evaluate, help="measure a trained model on text that it was not trained on",
+    parser = add_command(commands, "evaluate", run_evaluate, help="measure a trained model on held-out or new text",
                          description="Print loss and perplexity; for an encoder-decoder also exact match and BLEU; for a "
                                      "classifier the confusion matrix, for a tagger the scores of each type of entity, "
                                      "for a masked language model its accuracy. Without files, the held-out data of the "
@@ -73,7 +73,7 @@ def evaluate_language_model(run, path):
     tokens = run.tokenizers[0]
     if path:
         text = read_text(path)
-        windows = side_by_side(tokens.encode(text), run.settings["context"])
+        windows = consecutive_windows(tokens.encode(text), run.settings["context"])
         what = f"{path!r}"
     else:
         windows = training_task(run).validation

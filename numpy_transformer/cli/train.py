@@ -207,7 +207,7 @@ def report_validation(trainer, task):
 
 
 def save_average(trainer, task, checkpoint):
-    """Write the mean of the weights of the last saves beside the run."""
+    """Write the mean of the weights of the last saves next to the run."""
     kept = checkpoint.kept()
     trainer.model.load_state_dict(average_checkpoints(kept))
     path = checkpoint.beside("average")

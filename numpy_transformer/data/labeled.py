@@ -107,7 +107,7 @@ def assemble(parts, labels, report, source):
         check_label(name, names, source)
     if labels is None:
         check_classes(names, counts["training"], source)
-    report = report + missing(names, counts) + shared(rows)
+    report = report + missing(names, counts) + report_overlap(rows)
     ids = {name: i for i, name in enumerate(names)}
     return Labeled(names, *([(text, ids[name]) for text, name in rows[part]] for part in rows), report)
 
@@ -129,7 +129,7 @@ def missing(names, counts):
     return [f"no text of the {part} has the label {', '.join(map(repr, lost[part]))}" for part in lost if lost[part]]
 
 
-def shared(rows):
+def report_overlap(rows):
     """Sentences on the texts that are held out and also stand in the training; published splits are left alone."""
     seen, report = {text for text, _ in rows["training"]}, []
     for part in ("validation", "test"):

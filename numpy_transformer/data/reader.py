@@ -22,7 +22,7 @@ class TextReader:
         max_len : int, ids in all; longer texts lose their end
         lower : bool; True reads words in lower case and the punctuation of sentences, False everything as it is
 
-    `cut` counts the texts that were too long for `read`.
+    `num_truncated` counts the texts that were too long for `read`.
     """
 
     end = (SEP,)
@@ -30,23 +30,23 @@ class TextReader:
     def __init__(self, tokens, max_len, lower=True):
         if max_len < 3:
             raise ValueError(f"max_len = {max_len} leaves no room for a text between [CLS] and [SEP]; give at least 3")
-        self.tokens, self.max_len, self.lower, self.cut = tokens, max_len, lower, 0
+        self.tokens, self.max_len, self.lower, self.num_truncated = tokens, max_len, lower, 0
 
     @property
     def vocab_size(self):
         return self.tokens.vocab_size + SPECIAL
 
     @property
-    def room(self):
+    def max_text_tokens(self):
         """The number of tokens that a text may have."""
         return self.max_len - 1 - len(self.end)
 
-    def normal(self, text):
+    def normalize(self, text):
         """The text as the tokenizer sees it: a space before each word; empty if there is nothing to read."""
         return plain_words(text) if self.lower else spaced(text.split())
 
     def pieces(self, text):
-        return self.tokens.encode(self.normal(text)) + SPECIAL
+        return self.tokens.encode(self.normalize(text)) + SPECIAL
 
     def read(self, text):
         """The ids of a text. Raises ValueError if there is no word in it."""
@@ -54,7 +54,7 @@ class TextReader:
         if not len(pieces):
             raise ValueError(f"the text {text[:40]!r} is empty; give at least one word" if not text.strip() else
                              f"there is no word in {text[:40]!r}; give at least one")
-        self.cut += len(pieces) > self.room
+        self.num_truncated += len(pieces) > self.max_text_tokens
         return self.frame([pieces])
 
     def read_words(self, words):
@@ -64,7 +64,7 @@ class TextReader:
         pieces = [self.pieces(word) for word in words]
         ids, lengths = self.frame(pieces), np.array([len(word) for word in pieces])
         places = 1 + lengths.cumsum() - lengths
-        return ids, np.where((places <= self.room) & (lengths > 0), places, 0)
+        return ids, np.where((places <= self.max_text_tokens) & (lengths > 0), places, 0)
 
     def read_masked(self, text):
         """The ids of a text in which [MASK] stands for a word. Raises ValueError if none does, or it is too long."""
@@ -85,7 +85,7 @@ class TextReader:
 
     def frame(self, pieces):
         ids = np.concatenate(pieces).astype(np.int64)
-        return np.concatenate([[CLS], ids[:self.room], self.end]).astype(np.int64)
+        return np.concatenate([[CLS], ids[:self.max_text_tokens], self.end]).astype(np.int64)
 
 
 class KerasReader(TextReader):
@@ -97,7 +97,7 @@ class KerasReader(TextReader):
 
     end = ()
 
-    def normal(self, text):
+    def normalize(self, text):
         return spaced(text.lower().replace("<br />", " ").translate(FILTERED).split())
 
 

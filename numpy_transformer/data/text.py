@@ -48,7 +48,7 @@ class TextWindows:
 
     def validation(self):
         """The whole held-out part as a list of batches."""
-        return side_by_side(self.held_out, self.length)
+        return consecutive_windows(self.held_out, self.length)
 
 
 def windows(ids, starts, length):
@@ -57,7 +57,7 @@ def windows(ids, starts, length):
     return (window[:, :-1],), window[:, 1:]
 
 
-def side_by_side(ids, length):
+def consecutive_windows(ids, length):
     """Batches of windows that hold every token behind the first once as a target; the last window may be shorter."""
     if len(ids) < 2:
         raise ValueError(f"a text of {len(ids)} tokens has nothing to foretell; use a longer one")

@@ -5,7 +5,7 @@ import numpy as np
 from ..data.baselines import BagOfWords
 from ..data.batches import LabeledTexts
 from ..data.film_reviews import reviews
-from ..data.labeled import count_files, kind_of, read_labeled, shared
+from ..data.labeled import count_files, kind_of, read_labeled, report_overlap
 from ..data.splits import hold_out_tenth
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
 from ..models import SequenceClassifier
@@ -21,7 +21,7 @@ MOST_CLASSES = 20                               # in a confusion matrix
 
 
 class ClassifierTask(EncoderTask):
-    """Trains a SequenceClassifier on labeled texts, beside a bag of words as its baseline."""
+    """Trains a SequenceClassifier on labeled texts, with a bag of words as the baseline."""
 
     name, title, model_class = "classifier", "a classifier of texts", SequenceClassifier
     data_settings = [
@@ -72,7 +72,7 @@ class ClassifierTask(EncoderTask):
         training, validation = data.training, data.validation
         if not validation:
             training, validation = hold_out_tenth(training, s["seed"], lambda example: example[1])
-            self.report += shared({"training": training, "validation": validation, "test": []})
+            self.report += report_overlap({"training": training, "validation": validation, "test": []})
         self.test, self.has_test = data.test or validation, bool(data.test)
         self.set_reader(tokenizers, [text for text, _ in training])
         self.make_batches(training, validation)
@@ -162,7 +162,7 @@ def read_data(settings, labels=None):
 
 def ids_and_labels(reader, examples):
     """(ids, labels) of the texts that contain a word."""
-    found = [(reader.read(text), label) for text, label in examples if reader.normal(text)]
+    found = [(reader.read(text), label) for text, label in examples if reader.normalize(text)]
     if not found:
         raise ValueError(f"none of the {len(examples):,} texts contains a word; name others with --data")
     return tuple(zip(*found))

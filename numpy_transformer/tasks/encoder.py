@@ -46,7 +46,7 @@ class EncoderTask(Task):
     def set_reader(self, tokenizers, texts):
         """Make the reader; without tokenizers train one on the texts."""
         if not tokenizers:
-            normalize = self.make_reader(self.settings, None).normal
+            normalize = self.make_reader(self.settings, None).normalize
             text = "".join(map(normalize, texts))
             if not text:
                 raise ValueError("the training texts contain no word; name others with --data")
@@ -88,7 +88,7 @@ def apply_in_order(function, model, reader, rows):
 
 def describe_cuts(reader, count):
     """[a sentence] if some of the `count` texts that were read since the last call were too long, else []."""
-    cut, reader.cut = reader.cut, 0
+    cut, reader.num_truncated = reader.num_truncated, 0
     if not cut:
         return []
     special = "[CLS] and [SEP]" if reader.end else "[CLS]"

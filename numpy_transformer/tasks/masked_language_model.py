@@ -14,7 +14,7 @@ from .settings import make_training_settings, paths, rate
 from .task import sha256
 
 GENERATED = "the Python language reference"
-DRAWS = 5                                       # times that the held-out text is masked anew for the results
+DRAWS = 5                                       # number of random maskings of the held-out text for the results
 SHARE = 0.15                                    # of the tokens are predicted, as in BERT
 
 
@@ -36,7 +36,7 @@ class MaskedLanguageModelTask(EncoderTask):
         self.settings = s = settings
         text = "\n".join(map(read_text, s["data"])) if s["data"] else builtin_text()
         self.set_reader(tokenizers, [text[:len(text) * 9 // 10]])
-        ids = self.reader.tokens.encode(self.reader.normal(text))
+        ids = self.reader.tokens.encode(self.reader.normalize(text))
         self.windows = MaskedWindows(ids, s["max_len"], s["batch_size"], s["seed"], self.reader.vocab_size, s["masked"])
         self.batches = self.windows.batch
         self.validation = mask_text(self.reader, self.windows.held_out, s["seed"])
@@ -62,7 +62,7 @@ class MaskedLanguageModelTask(EncoderTask):
     def evaluate_files(run, data):
         """Lines on other texts."""
         text = "\n".join(map(read_text, data))
-        ids = run.reader.tokens.encode(run.reader.normal(text))
+        ids = run.reader.tokens.encode(run.reader.normalize(text))
         yield from describe_accuracy(run.model, mask_text(run.reader, ids, run.settings["seed"]))
 
 
@@ -86,7 +86,7 @@ def describe_accuracy(model, batches, bigrams=None):
 
 
 def bigram_guess(bigrams, both):
-    """A baseline: the likeliest word by its neighbors at [MASK], and the word that is shown elsewhere."""
+    """A baseline: the most likely word given its neighbors at [MASK], and the word that is shown elsewhere."""
     def guess(ids, mask, segments, positions):
         shown = np.take_along_axis(ids, positions, 1)
         return np.where(shown == MASK, bigrams.guess(ids, positions, both), shown)

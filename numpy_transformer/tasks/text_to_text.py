@@ -64,7 +64,8 @@ class TextToTextTask(PairsTask):
     def decode(self, model, pairs):
         """The model's answers by greedy decoding.
 
-        An answer ends one token after the longest target of its batch: a longer one is wrong already, and a model that has not learned to stop would decode max_len tokens for each.
+        An answer ends one token after the longest target of its batch: a longer one is wrong already, and a model that
+        has not learned to stop would decode max_len tokens for each source.
         """
         source_tokens, target_tokens = self.tokenizers
         order = sorted(range(len(pairs)), key=lambda n: len(pairs[n][0]))

@@ -19,8 +19,8 @@ FORMAT = "numpy_transformer checkpoint, version 1"
 def write_checkpoint(path, arrays, meta):
     """Write named arrays, and meta as JSON, to one .npz file without pickle.
 
-    The file is written next to `path` under another name, flushed to the disk, and then renamed. At every moment, even after
-    a power failure, `path` is either the complete old file or the complete new one. Raises OSError if that fails.
+    The file is written next to `path` under another name, flushed to the disk, and then renamed. At every moment, even
+    after a power failure, `path` is either the complete old file or the complete new one. Raises OSError on failure.
     """
     path = Path(os.path.realpath(path))
     part = path.with_name(path.name + ".part")
@@ -83,8 +83,8 @@ def read_checkpoint(path):
         raise ValueError(f"{str(path)!r} is not a checkpoint, or is damaged ({reason_for(error)}); name a file that "
                          "training has saved, or an undamaged copy") from error
     if found != FORMAT:
-        raise ValueError(f"{str(path)!r} has the format {found!r} instead of {FORMAT!r}; it was written by another program, "
-                         "or by another version of this one")
+        raise ValueError(f"{str(path)!r} has the format {found!r} instead of {FORMAT!r}; it was written by another "
+                         "program, or by another version of this one")
     return arrays, meta
 
 

@@ -44,7 +44,7 @@ class DataParallel:
         return loss / max(targets, 1), targets
 
     def draw_seeds(self):
-        """Seeds for all workers but the first, drawn from each generator of the model; rank 0 draws them for all ranks."""
+        """Seeds for all workers but the first, drawn from each generator of the model; rank 0 draws for all ranks."""
         seeds = [rng.bit_generator.random_raw(self.total - 1).tolist() for rng in self.replicas[0].generators()]
         return self.comm.bcast(seeds) if self.comm else seeds
 
@@ -73,7 +73,7 @@ class DataParallel:
         return split(part, math.ceil(tokens_in(part) / PIECE))
 
     def prepare_replicas(self):
-        """Make the replicas, again if the weights of the model have moved to other arrays, and pass on train() and eval()."""
+        """Make the replicas, or new ones if the model's weights are in other arrays now, and pass on train() and eval()."""
         model, *replicas = self.replicas
         if len(replicas) < self.workers - 1 or not all(replica.shares_weights(model) for replica in replicas):
             replicas = [model.copy() for _ in range(1, self.workers)]

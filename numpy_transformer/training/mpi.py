@@ -12,7 +12,8 @@ import numpy as np
 
 from .process import cores
 
-SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS")     # variables in which MPICH and Open MPI give the number of ranks
+# Variables in which MPICH and Open MPI give the number of ranks
+SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS")
 
 
 class RankError(RuntimeError):
@@ -95,7 +96,7 @@ def anywhere(comm, condition):
 
 
 def sum_gradients(comm, parameters, buffer=None):
-    """Replace the gradients by their sum over all ranks, with one Allreduce of a flat buffer; returns the buffer for reuse."""
+    """Replace the gradients by their sum over all ranks: one Allreduce of a flat buffer, which is returned for reuse."""
     if comm is None:
         return None
     from mpi4py import MPI

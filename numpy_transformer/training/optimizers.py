@@ -58,7 +58,7 @@ class Optimizer:
 
 
 class Buffer:
-    """Parameters of one dtype and kind, stored one after another in a flat array, and likewise their gradients and state."""
+    """Parameters of one dtype and kind in one flat array, and likewise their gradients and state."""
 
     def __init__(self, parameters, kind, states):
         self.parameters, self.kind = parameters, kind
@@ -155,8 +155,8 @@ class AdamW(Adam):
     Parameters:
         parameters, lr, betas, eps : as Adam
         weight_decay : float
-        decay : the parameters that decay: a list of parameters, or a function that returns True for a parameter that decays,
-            such as `lambda p: p.data.ndim >= 2`; None: all parameters
+        decay : the parameters that decay: a list, or a function that returns True for a parameter that decays, such as
+            `lambda p: p.data.ndim >= 2`; None: all parameters
 
     Source: Loshchilov and Hutter 2019, algorithm 2; as in PyTorch, the decay is multiplied by lr.
     """

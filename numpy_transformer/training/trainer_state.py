@@ -35,8 +35,8 @@ def restore(trainer, arrays, meta, path):
         differs = differences(trainer, arrays, meta)
         history = read_history(arrays)
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{str(path)!r} is not the checkpoint of a run that can be continued ({error} is missing; it may be "
-                         "an average); name one that a Trainer has saved") from error
+        raise ValueError(f"{str(path)!r} is not the checkpoint of a run that can be continued ({error} is missing; it may "
+                         "be an average); name one that a Trainer has saved") from error
     if differs:
         raise ValueError(f"{str(path)!r} does not fit this run, nothing was loaded: " + "; ".join(differs))
     trainer.best = meta["best"]

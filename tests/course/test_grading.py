@@ -78,7 +78,7 @@ def test_a_class_is_graded_named_and_drawn(school, tmp_path, capsys):
         exercise = SOFTMAX if "ex01_1" in row["exercise"] else BACKWARD
         assert int(row["max"]) == exercise.points and int(row["points"]) == exercise.points * (row["status"] == "pass")
     assert "3 students, 2 exercises, seed 7" in error and "use --seed 7." in text
-    assert re.search(r"2 x SMB-1 in ex01_2_softmax_backward\n +That is the derivative of the sigmoid", text)
+    assert re.search(r"2 x SMB-1 in ex01_2_softmax_backward\n +This is the derivative of the sigmoid", text)
     found = json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))
     assert found["seed"] == 7 and set(found["versions"]) == {"numpy", "python", "numpy_transformer"}
     assert found["summary"]["mistakes"][0]["count"] == 2 and found["summary"]["exercises"]["ex01_1_softmax"]["todo"] == 1

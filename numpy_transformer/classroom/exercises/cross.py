@@ -12,10 +12,14 @@ from .softmax import softmax, softmax_backward
 
 
 def cross_attention(x, memory, w_q, w_k, w_v):
-    """A decoder's sequence x attends to the encoder's output, the memory. One head, no padding.
+    """Computes the cross-attention of a decoder's sequence x to the memory, which is the encoder's output.
 
-    y = p v,  p = softmax(q kᵀ / sqrt(D)), with queries q, keys k and values v as a decoder makes them of x and memory.
-    x: (..., T, D).  memory: (..., S, D).  w_q, w_k, w_v: (D, D), the projections to queries, keys and values.
+    y = p v with p = softmax(q kᵀ / sqrt(D)), where the decoder computes the queries q, keys k and values v from x and
+    memory. There is one head and no padding.
+
+    x: (..., T, D).
+    memory: (..., S, D).
+    w_q, w_k, w_v: (D, D), the projections to queries, keys and values.
     Return y: (..., T, D) and p: (..., T, S), of the dtype of x: math.sqrt(D) keeps float32, np.sqrt(D) does not.
     """
     q = x @ w_q
@@ -33,7 +37,7 @@ def draw_forward(rng, n):
 
 
 def package_layer(w_q, w_k, w_v):
-    """The package's layer with one head, and an output that changes nothing."""
+    """The package's layer with one head and an identity output projection."""
     return loaded(layers.CrossAttention(len(w_q), 1, bias=False), {
         "query.weight": w_q, "key.weight": w_k, "value.weight": w_v, "output.weight": np.eye(len(w_q))})
 
@@ -44,12 +48,17 @@ def by_cross_attention(x, memory, *weights):
 
 
 def cross_attention_backward(x, memory, w_q, w_k, w_v, p, dy, dlater):
-    """The gradients of both sequences. Every layer of the decoder attends to the same memory, this one and later ones.
+    """Computes the gradients of both sequences, where several layers of the decoder attend to the same memory.
 
-    Forward was  q = x w_q,  k = memory w_k,  v = memory w_v,  p = softmax(q kᵀ / sqrt(D)),  y = p v.
-    x: (..., T, D).  memory: (..., S, D).  w_q, w_k, w_v: (D, D).  p: (..., T, S).  dy: (..., T, D), dL/dy.
-    dlater: (..., S, D), what reaches memory through the later layers alone, whose backward has run before.
-    Return dx: (..., T, D), and dmemory: (..., S, D), what reaches memory through this layer and the later ones.
+    The forward pass was q = x w_q, k = memory w_k, v = memory w_v, p = softmax(q kᵀ / sqrt(D)), and y = p v.
+
+    x: (..., T, D).
+    memory: (..., S, D).
+    w_q, w_k, w_v: (D, D).
+    p: (..., T, S).
+    dy: (..., T, D), dL/dy.
+    dlater: (..., S, D), the gradient that memory gets from the later layers, whose backward has already run.
+    Return dx: (..., T, D), and dmemory: (..., S, D), the gradient that memory gets from this layer and the later ones.
     """
     q, k, v = x @ w_q, memory @ w_k, memory @ w_v
     dv = p.mT @ dy
@@ -79,7 +88,7 @@ def by_cross_attention_backward(x, memory, w_q, w_k, w_v, p, dy, dlater):
 
 
 SCALE = " / math.sqrt(q.shape[-1])"
-BOTH = "The memory was used for the keys and for the values: its gradient is the sum of both."
+BOTH = "The memory is used for the keys and for the values, so its gradient is the sum of both terms."
 
 EXERCISES = [
     Exercise(
@@ -87,97 +96,102 @@ EXERCISES = [
         solution=cross_attention, reference=by_cross_attention, given=(softmax,), outputs=("y", "p"),
         inputs=draw_forward,
         invariants=(("rows of p must sum to 1", lambda inputs, outputs: outputs[1].sum(-1) - 1),),
-        hints=("Who asks, and who answers? The output has a row for each token of which sequence?",
-               "The queries are made of x, the keys and the values of memory. Nothing is hidden: the whole source is "
-               "known.",
-               "q = x w_q, k = memory w_k, v = memory w_v; the rest is attention: p = softmax(q kᵀ / sqrt(D)), y = p "
+        hints=("Which sequence asks, and which one is searched? The output has a row for each token of which sequence?",
+               "The queries are computed from x, the keys and values from memory. Nothing is masked, because the whole "
+               "source is known.",
+               "q = x w_q, k = memory w_k, v = memory w_v. The rest is attention: p = softmax(q kᵀ / sqrt(D)), y = p "
                "v."),
         mistakes=(
             Mistake("XAT-1", {"memory @ w_k": "x @ w_k", "memory @ w_v": "x @ w_v"},
-                    "Keys and values are made of x: this is self-attention, and the memory has no effect at all."),
+                    "You compute keys and values from x. That is self-attention, and the memory has no effect at all."),
             Mistake("XAT-2", {"x @ w_q": "memory @ w_q", "memory @ w_k": "x @ w_k", "memory @ w_v": "x @ w_v"},
-                    "The roles are exchanged: here the memory asks and x answers, so y has a row for each token of the "
-                    "memory."),
+                    "You have exchanged the roles of x and memory: your queries come from memory, so y has a row for "
+                    "each token of memory."),
             Mistake("XAT-3a", {"memory @ w_v": "x @ w_v"},
-                    "The values are made of x. Keys and values belong together, to the memory. This runs where S = T "
-                    "alone."),
+                    "You compute the values from x. Keys and values must come from the same sequence, the memory. Your "
+                    "code runs without an error only if S = T."),
             Mistake("XAT-3b", {"memory @ w_k": "x @ w_k"},
-                    "The keys are made of x. Keys and values belong together, to the memory. This runs where S = T "
-                    "alone."),
+                    "You compute the keys from x. Keys and values must come from the same sequence, the memory. Your "
+                    "code runs without an error only if S = T."),
             Mistake("XAT-4", {"softmax(scores)": "softmax(np.where(np.tri(*scores.shape[-2:]) > 0, scores, -np.inf))"},
-                    "Yours has a causal mask. The source is complete before the first word is written, so all of it is "
-                    "visible; the first word may need the last one of the source."),
+                    "You apply a causal mask. The source is complete before the first target token is generated, so "
+                    "all of it is visible. The first target token may need the last token of the source."),
             Mistake("XAT-6", {"x @ w_q": "memory @ w_q"},
-                    "The queries are made of the memory: x has no effect at all. It is the decoder's tokens that ask."),
+                    "You compute the queries from memory, so x has no effect at all. They must come from the decoder's "
+                    "tokens."),
             Mistake("XAT-7", {"memory @ w_k": "memory @ w_v", "memory @ w_v": "memory @ w_k"},
-                    "The matrices of keys and values are exchanged."),
-            Mistake("ATF-1", {SCALE: ""}, "The scores are not divided by sqrt(D): their variance grows with D."),
+                    "You have exchanged the matrices of the keys and the values."),
+            Mistake("ATF-1", {SCALE: ""},
+                    "You do not divide the scores by sqrt(D), so their variance grows with D."),
             Mistake("ATF-2b", {SCALE: " / q.shape[-1]"},
-                    "The scores are divided by D, without the root: they become too small, and the weights too even."),
+                    "You divide the scores by D instead of its square root. They become too small, and the weights too "
+                    "uniform."),
             Mistake("ATF-2c", {SCALE: " / math.sqrt(k.shape[-2])"},
-                    "The root is that of the number of keys. A score is a sum of D products, so D sets its size."),
+                    "You divide by the square root of the number of keys. A score is a sum of D products, so its size "
+                    "depends on D."),
             Mistake("XAT-10", {"memory @ w_v": "memory"},
-                    "The memory itself is handed over. It goes through w_v first: what a token is found by and what it "
-                    "hands over are two projections of it."),
+                    "You use memory itself as the values. It must pass through w_v: the keys, by which a token is "
+                    "found, and the values, which it contributes, are two different projections of memory."),
             Mistake("ATF-4", {"softmax(scores)": "softmax(scores.mT).mT"},
-                    "Softmax goes over the queries: the columns of p sum to 1. Each query shares its weight among the "
-                    "keys."),
+                    "Your softmax normalizes over the queries, so the columns of p sum to 1. Each query must "
+                    "distribute its weight over the keys."),
         ),
         alternatives={"einsum": {"q @ k.mT": 'np.einsum("...td,...sd->...ts", q, k)'}}),
     Exercise(
         "07.5", "Cross-attention, backward", minutes=25, lines=8,
         solution=cross_attention_backward, reference=by_cross_attention_backward, given=(softmax_backward,),
         inputs=draw_backward, edges=tiny, outputs=("dx", "dmemory"),
-        hints=("In which lines of forward does x occur, and in which memory?",
-               "Exercise 05.2 gives dq, dk and dv. Through which of them does the loss depend on x, through which on "
-               "memory? Where an array is used several times, its gradients add up.",
-               "dx = dq w_qᵀ. dmemory = dlater + dk w_kᵀ + dv w_vᵀ, a new array."),
+        hints=("In which lines of forward does x appear, and in which memory?",
+               "Exercise 05.2 gives dq, dk and dv. Which of them does x contribute to, and which of them does memory? "
+               "If an array is used several times, its gradients add up.",
+               "dx = dq w_qᵀ. dmemory = dlater + dk w_kᵀ + dv w_vᵀ, as a new array."),
         mistakes=(
             Mistake("XAT-1", {"memory @ w_k": "x @ w_k", "memory @ w_v": "x @ w_v"},
-                    "Keys and values are made of x again. Forward made them of the memory. This runs where S = T "
-                    "alone."),
+                    "You compute keys and values from x, but forward computed them from memory. Your code runs without "
+                    "an error only if S = T."),
             Mistake("XAT-2", {"dx, dlater + dmemory": "dlater + dmemory, dx"},
-                    "dx and dmemory are returned in the wrong order."),
+                    "You return dx and dmemory in the wrong order."),
             Mistake("XAT-3", {"memory @ w_v": "x @ w_v"},
-                    "The values are made of x. Forward made them of the memory. This runs where S = T alone."),
-            Mistake("XAT-5a", {" + dv @ w_v.T": ""}, f"dmemory comes from the keys alone. {BOTH}"),
-            Mistake("XAT-5b", {"dk @ w_k.T + ": ""}, f"dmemory comes from the values alone. {BOTH}"),
+                    "You compute the values from x, but forward computed them from memory. Your code runs without an "
+                    "error only if S = T."),
+            Mistake("XAT-5a", {" + dv @ w_v.T": ""}, f"Your dmemory contains only the term of the keys. {BOTH}"),
+            Mistake("XAT-5b", {"dk @ w_k.T + ": ""}, f"Your dmemory contains only the term of the values. {BOTH}"),
             Mistake("XAT-5c", {"dlater + ": ""},
-                    "What the later layers have sent back is lost: every layer of the decoder has used the memory, so "
-                    "the gradients of all layers add up."),
+                    "You lose the gradient from the later layers. Every layer of the decoder uses the memory, so the "
+                    "gradients of all layers add up."),
             Mistake("XAT-5d", {"dlater + dmemory": "dlater"},
-                    "dmemory is what the later layers have sent back. This layer has used the memory, too, and adds "
-                    "its part."),
+                    "You return the gradient from the later layers unchanged. This layer uses the memory too and adds "
+                    "its own term."),
             Mistake("XAT-5e", {"dmemory = ": "dmemory = dlater\n    dmemory += ", "dlater + ": ""},
-                    "+= writes into dlater, which belongs to the caller: make a new array with +."),
+                    "+= changes dlater, which belongs to the caller. Make a new array with +."),
             Mistake("XAT-8", {"dx = dq @ w_q.T": "dx = dq @ w_q.T + dk @ w_k.T + dv @ w_v.T"},
-                    "dx is the sum of three, as in self-attention. Here x made the queries only. This runs where S = T "
-                    "alone."),
+                    "Your dx is the sum of three terms, as in self-attention. Here x is used only for the queries. "
+                    "Your code runs without an error only if S = T."),
             Mistake("XAT-9", {"dk @ w_k.T + dv @ w_v.T": "dk @ w_v.T + dv @ w_k.T"},
-                    "The gradients of keys and values are sent back through each other's matrix."),
+                    "You multiply the gradients of the keys and the values by each other's matrix."),
             Mistake("XAT-11", {"dq @ w_q.T": "dq", "dk @ w_k.T + dv @ w_v.T": "dk + dv"},
-                    "The gradients stop at queries, keys and values: on to x and memory they go through w_q, w_k and "
-                    "w_v."),
+                    "Your gradients stop at the queries, keys and values. To reach x and memory, they must pass "
+                    "through w_q, w_k and w_v."),
             Mistake("LIN-2a", {"w_q.T": "w_q"},
-                    "dx is made with w_q as it is: the way back goes through it transposed. It is square, so this "
-                    "runs."),
+                    "You do not transpose w_q when you compute dx. The matrix is square, so this causes no error."),
             Mistake("LIN-2b", {"dk @ w_k.T + dv @ w_v.T": "dk @ w_k + dv @ w_v"},
-                    "dmemory is made with the matrices as they are: the way back goes through them transposed. They "
-                    "are square, so this runs."),
+                    "You do not transpose the matrices when you compute dmemory. They are square, so this causes no "
+                    "error."),
             Mistake("ATB-1", {SCALE: ""},
-                    "1 / sqrt(D) is missing: it is a factor of the scores, so dq and dk carry it too."),
+                    "The factor 1 / sqrt(D) is missing. The scores contain it, so dq and dk contain it too."),
             Mistake("ATB-3", {"p.mT @ dy": "p @ dy"},
-                    "dv needs the weights transposed: value s went to all queries, with the weights of column s. This "
-                    "runs where T = S alone."),
+                    "You do not transpose the weights in dv. Value s contributed to all queries, with the weights of "
+                    "column s. Your code runs without an error only if T = S."),
             Mistake("ATB-4", {"ds.mT @ q": "ds @ q"},
-                    "Key s occurs in column s of the scores: dk is a sum over queries. This runs where T = S alone."),
+                    "Key s occurs in column s of the scores, so dk is a sum over queries. Your code runs without an "
+                    "error only if T = S."),
             Mistake("ATB-5", {"ds @ k, ds.mT @ q": "ds @ q, ds.mT @ k"},
-                    "Yours makes dq of queries and dk of keys. In a product each factor's gradient holds the other "
-                    "factor. This runs where T = S alone."),
+                    "You compute dq from the queries and dk from the keys. The gradient of one factor of a product "
+                    "contains the other factor. Your code runs without an error only if T = S."),
             Mistake("ATB-7", {"softmax_backward(p, dp)": "dp"},
-                    "The way back leaves out softmax: dp is the gradient of the weights, not of the scores."),
+                    "Your backward leaves out softmax. dp is the gradient of the weights, not of the scores."),
         ),
-        alternatives={"one way after the other": {"dk @ w_k.T + dv @ w_v.T": "dk @ w_k.T", "dlater + dmemory":
+        alternatives={"one term after the other": {"dk @ w_k.T + dv @ w_v.T": "dk @ w_k.T", "dlater + dmemory":
                                                   "dlater + dmemory + dv @ w_v.T"},
                       "einsum": {"p.mT @ dy": 'np.einsum("...ts,...td->...sd", p, dy)'}}),
 ]

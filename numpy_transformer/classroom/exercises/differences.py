@@ -26,7 +26,7 @@ def finite_difference(f, x, h):
 
 
 def draw(rng, n):
-    """f couples all entries, so an entry that was not restored has an effect, and h is so large that other formulas do."""
+    """f couples all entries, so that an entry that is not restored has an effect; a large h tells formulas apart."""
     f = Function("lambda x: np.sum(w * np.tanh(x)) + np.log(np.sum(np.exp(x)))", w=rng.standard_normal(n.lead))
     return f, rng.standard_normal(n.lead), 0.01 * n.B
 

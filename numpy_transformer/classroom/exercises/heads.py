@@ -1,4 +1,4 @@
-"""Multi-head attention: splitting and merging heads, and the backward of the projections."""
+"""Multi-head attention: splitting and merging heads, and the backward pass of the projections."""
 
 import math
 
@@ -12,19 +12,21 @@ from .linear import BATCH_AXIS, REVERSED
 
 
 def split_heads(x, num_heads):
-    """The features of each token, dealt out to the heads.
+    """Splits the features of each token among the heads.
 
-    x: (..., T, D).  num_heads: int, H, which divides D; d = D / H.
-    Return heads: (..., H, T, d): head h holds the features h d to (h + 1) d - 1 of every token.
+    x: (..., T, D).
+    num_heads: int, H, a divisor of D; each head has d = D / H features.
+    Return heads: (..., H, T, d), where head h contains the features h d to (h + 1) d - 1 of every token.
     """
     heads = x.reshape(*x.shape[:-1], num_heads, -1)
     return heads.swapaxes(-2, -3)
 
 
 def merge_heads(heads):
-    """The inverse of split_heads: the heads of each token, side by side.
+    """Concatenates the heads of each token; the inverse of split_heads.
 
-    heads: (..., H, T, d).  Return x: (..., T, H d): features h d to (h + 1) d - 1 of a token are those of head h.
+    heads: (..., H, T, d).
+    Return x: (..., T, H d), where the features h d to (h + 1) d - 1 of a token are those of head h.
     """
     tokens = heads.swapaxes(-2, -3)
     return tokens.reshape(*tokens.shape[:-2], -1)
@@ -36,10 +38,13 @@ def draw_heads(rng, n, count=1):
 
 
 def multi_head_backward(x, w_q, w_k, w_v, dq, dk, dv):
-    """The gradients of the projections with which self-attention begins.
+    """Computes the gradients of the projections at the start of self-attention.
 
-    Forward was  q = split_heads(x w_q),  k = split_heads(x w_k),  v = split_heads(x w_v), as in exercise 07.1.
-    x: (..., T, D).  w_q, w_k, w_v: (D, D).  dq, dk, dv: (..., H, T, d), dL/dq, dL/dk and dL/dv, with H d = D.
+    The forward pass was q = split_heads(x w_q), k = split_heads(x w_k), v = split_heads(x w_v), as in exercise 07.1.
+
+    x: (..., T, D).
+    w_q, w_k, w_v: (D, D).
+    dq, dk, dv: (..., H, T, d), dL/dq, dL/dk and dL/dv, with H d = D.
     Return dx: (..., T, D), and dw_q, dw_k, dw_v: (D, D).
     """
     D = x.shape[-1]
@@ -55,7 +60,7 @@ def draw_backward(rng, n):
 
 
 class Heads:
-    """In place of an attention: its backward returns given gradients."""
+    """Replaces an attention; its backward returns given gradients."""
 
     def __init__(self, *gradients):
         self.gradients = gradients
@@ -81,94 +86,101 @@ def in_all(text):
 THREE = in_all("rows.T @ {}")
 LAST, SUM, MERGED = ("reshape(*tokens.shape[:-2], -1)", "dq @ w_q.T + dk @ w_k.T + dv @ w_v.T",
                      "merge_heads(dheads).reshape(-1, D)")
-THREE_WAYS = "x went three ways, to the queries, the keys and the values: its gradient is the sum of three."
+THREE_WAYS = ("x is used three times, for the queries, the keys and the values, so its gradient is the sum of three "
+              "terms.")
 
 EXERCISES = [
     Exercise(
         "07.1", "Splitting heads", minutes=10, lines=2,
         solution=split_heads, reference=multi_head.split_heads, outputs=("heads",),
         inputs=lambda rng, n: (rng.standard_normal((*n.lead, n.D)), n.H),
-        hints=("Which axis is cut into H pieces of d? A reshape that touches this axis alone keeps each token "
-               "together.",
-               "After it the axes are (..., T, H, d). What is left is to exchange two of them.",
-               "x.reshape(*x.shape[:-1], num_heads, -1), then .swapaxes(-2, -3)."),
+        hints=("Which axis must be split into H parts of size d? A reshape that changes only this axis keeps the "
+               "features of each token together.",
+               "After that, the axes are (..., T, H, d). It remains to swap two of them.",
+               "x.reshape(*x.shape[:-1], num_heads, -1), followed by .swapaxes(-2, -3)."),
         mistakes=(
             Mistake("HD-1", {"*x.shape[:-1], num_heads, -1": "*x.shape[:-2], num_heads, x.shape[-2], -1",
                              ".swapaxes(-2, -3)": ""},
-                    "One reshape to (..., H, T, d) has the right shape, but cuts between tokens: head 0 gets all "
-                    "features of the first tokens. Cut the last axis first, then move H."),
+                    "A single reshape to (..., H, T, d) gives the right shape, but head 0 gets all features of the "
+                    "first tokens. Split the last axis first, then move H."),
             Mistake("HD-2", {"num_heads, -1": "-1, num_heads", ".swapaxes(-2, -3)": ".mT.swapaxes(-2, -3)"},
-                    "Head h gets every H-th feature. The features of a head are neighbours: h d to (h + 1) d - 1."),
+                    "Your head h gets every H-th feature. A head consists of neighboring features, h d to (h + 1) d - "
+                    "1."),
             Mistake("HD-6", {".swapaxes(-2, -3)": ".swapaxes(-2, -3).mT"},
-                    "Time and feature are exchanged: the order is head, time, feature."),
+                    "You have swapped the axes of tokens and features. The order is head, token, feature."),
             Mistake("HD-7", {".swapaxes(-2, -3)": ""},
-                    "The heads stand behind the time: a product of the last two axes would pair the heads of one token "
-                    "instead of the tokens of one head."),
+                    "Your head axis comes after the token axis. A product over the last two axes would combine the "
+                    "heads of one token instead of the tokens of one head."),
             Mistake("HD-8", {"num_heads, -1": "-1, num_heads"},
-                    "num_heads is taken for the width d of a head. It is the number of heads, and d = D / num_heads."),
+                    "You use num_heads as the width d of a head. It is the number of heads, and d = D / num_heads."),
         ),
         alternatives={"head by head": {"heads.swapaxes(-2, -3)": "np.stack(np.split(x, num_heads, -1), -3)"},
                       "moveaxis": {"heads.swapaxes(-2, -3)": "np.moveaxis(heads, -2, -3)"}}),
     Exercise(
         "07.2", "Merging heads", minutes=10, lines=2,
         solution=merge_heads, reference=multi_head.merge_heads, outputs=("x",), inputs=draw_heads,
-        hints=("What undoes the last step of split_heads, and what the one before it?",
-               "A reshape joins neighbouring axes: before it, H must stand next to d.",
-               "heads.swapaxes(-2, -3), then a reshape that makes the last two axes one."),
+        hints=("Which operation undoes the last step of split_heads, and which one the step before it?",
+               "A reshape joins neighboring axes, so H must be next to d first.",
+               "heads.swapaxes(-2, -3), then a reshape that joins the last two axes."),
         mistakes=(
             Mistake("HD-3", {f"tokens.{LAST}": "heads.reshape(*heads.shape[:-3], heads.shape[-2], -1)"},
-                    "The reshape comes without exchanging the axes: the right shape, but each row holds several tokens "
+                    "You reshape without swapping the axes. The shape is right, but each row contains several tokens "
                     "of one head instead of all heads of one token."),
             Mistake("HD-2", {f"tokens.{LAST}": f"tokens.mT.{LAST}"},
-                    "The features of the heads alternate. Those of one head stay neighbours: h d to (h + 1) d - 1."),
+                    "The features of your heads alternate. The features of a head must stay together, h d to (h + 1) d "
+                    "- 1."),
             Mistake("HD-4a", {f"tokens.{LAST}": "heads.mean(-3)"},
-                    "The heads are averaged: what they have found differently is lost. They stand side by side."),
+                    "You average the heads, which loses the differences between them. Concatenate them instead."),
             Mistake("HD-4b", {f"tokens.{LAST}": "heads.sum(-3)"},
-                    "The heads are added: what they have found differently is lost. They stand side by side."),
+                    "You add the heads, which loses the differences between them. Concatenate them instead."),
             Mistake("HD-7", {"heads.swapaxes(-2, -3)": "heads"},
-                    "The last two axes are joined as they stand, time and feature: exchange heads and time first."),
+                    "You join the last two axes as they are, which are tokens and features. Swap heads and tokens "
+                    "first."),
             Mistake("HD-9", {f"tokens.{LAST}": "heads.reshape(*heads.shape[:-3], -1, heads.shape[-1])"},
-                    "The heads stand one below the other, H T rows of d. Each token has one row of H d features."),
+                    "You concatenate the heads along the token axis, which gives H T rows of d features. Each token "
+                    "must have one row of H d features."),
         ),
         alternatives={"head by head": {f"tokens.{LAST}": "np.concatenate(np.moveaxis(heads, -3, 0), -1)"}}),
     Exercise(
         "07.3", "The projections of self-attention, backward", minutes=20, lines=5,
         solution=multi_head_backward, reference=by_self_attention, given=(merge_heads,), inputs=draw_backward,
         outputs=("dx", "dw_q", "dw_k", "dw_v"),
-        hints=("Where does x occur in forward? And what does merge_heads do to the gradient of a split?",
-               "The gradient of x w_q is merge_heads(dq). From there on it is the linear layer's backward, three "
-               "times; x has three gradients.",
+        hints=("Where does x appear in forward? And what does split_heads do to its gradient on the way back?",
+               "The gradient of x w_q is merge_heads(dq). What remains is the backward of three linear layers. x gets "
+               "a gradient from each of them.",
                "With dq, dk, dv merged: dx = dq w_qᵀ + dk w_kᵀ + dv w_vᵀ, dw_q = xᵀ dq over all rows of x, and so on."),
         mistakes=(
-            Mistake("HD-5a", {SUM: "dq @ w_q.T"}, f"dx comes from the queries alone. {THREE_WAYS}"),
-            Mistake("HD-5b", {SUM: "dk @ w_k.T"}, f"dx comes from the keys alone. {THREE_WAYS}"),
+            Mistake("HD-5a", {SUM: "dq @ w_q.T"}, f"Your dx contains only the term of the queries. {THREE_WAYS}"),
+            Mistake("HD-5b", {SUM: "dk @ w_k.T"}, f"Your dx contains only the term of the keys. {THREE_WAYS}"),
             Mistake("HD-5c", {SUM: "dv @ w_v.T"},
-                    f"dx comes from the values alone; does each of three lines overwrite the one before? {THREE_WAYS}"),
-            Mistake("HD-5d", {SUM: "dq @ w_q.T + dk @ w_k.T"}, f"The values are missing in dx. {THREE_WAYS}"),
-            Mistake("HD-5e", {SUM: "dq @ w_q.T + dv @ w_v.T"}, f"The keys are missing in dx. {THREE_WAYS}"),
-            Mistake("HD-5f", {SUM: "dk @ w_k.T + dv @ w_v.T"}, f"The queries are missing in dx. {THREE_WAYS}"),
-            Mistake("HD-5g", {SUM: f"({SUM}) / 3"}, f"dx is the mean of three gradients. {THREE_WAYS}"),
+                    "Your dx contains only the term of the values. Does each of three lines overwrite the one before? "
+                    f"{THREE_WAYS}"),
+            Mistake("HD-5d", {SUM: "dq @ w_q.T + dk @ w_k.T"}, f"Your dx lacks the term of the values. {THREE_WAYS}"),
+            Mistake("HD-5e", {SUM: "dq @ w_q.T + dv @ w_v.T"}, f"Your dx lacks the term of the keys. {THREE_WAYS}"),
+            Mistake("HD-5f", {SUM: "dk @ w_k.T + dv @ w_v.T"}, f"Your dx lacks the term of the queries. {THREE_WAYS}"),
+            Mistake("HD-5g", {SUM: f"({SUM}) / 3"}, f"Your dx is the mean of three gradients. {THREE_WAYS}"),
             Mistake("HD-2", {MERGED: "np.moveaxis(dheads, -3, -1).reshape(-1, D)"},
-                    "The heads are merged with alternating features. Those of one head stay neighbours, as in the "
-                    "split."),
+                    "You merge the heads with alternating features. The features of a head must stay together, as in "
+                    "split_heads."),
             Mistake("HD-3", {MERGED: "dheads.reshape(-1, D)"},
-                    "The heads are merged by a reshape alone: the right shape, with tokens mixed up. Forward exchanged "
-                    "two axes, so backward exchanges them again."),
+                    "You merge the heads with a reshape only. The shape is right, but the tokens are mixed up. Forward "
+                    "swapped two axes, so backward must swap them again."),
             Mistake("LIN-3a", {THREE: in_all("x.mT @ {}.reshape(x.shape)")}, BATCH_AXIS),
             Mistake("LIN-3c", {THREE: in_all("x.T @ {}.reshape(x.shape)")}, REVERSED),
             Mistake("LIN-4", {THREE: in_all("rows.T @ {} / len(rows)")},
-                    "The gradients of the weights are divided by the number of rows. They are sums: if the loss is a "
-                    "mean, the upstream gradients carry that factor already."),
+                    "You divide the gradients of the weights by the number of rows. They are sums. If the loss is a "
+                    "mean, the upstream gradients already contain that factor."),
             Mistake("HD-11", {"for dheads in (dq, dk, dv)": "for dheads in (dq, dq, dq)"},
-                    "The gradient of the queries is sent through all three projections. Each has its own."),
+                    "You send the gradient of the queries through all three projections. Each projection has its own "
+                    "gradient."),
             Mistake("ATB-6", {"rows.T @ dq, rows.T @ dk": "rows.T @ dk, rows.T @ dq"},
-                    "dw_q and dw_k are returned in the wrong order."),
+                    "You return dw_q and dw_k in the wrong order."),
             Mistake("LIN-1", {THREE: in_all("{}.T @ rows")},
-                    "The gradients of the weights are transposed: entry (i, j) belongs to feature i of x. The matrices "
-                    "are square, so no shape gives it away."),
+                    "Your gradients of the weights are transposed. Entry (i, j) belongs to feature i of x. The "
+                    "matrices are square, so the shape does not reveal the mistake."),
             Mistake("LIN-2", {SUM: "dq @ w_q + dk @ w_k + dv @ w_v"},
-                    "dx is made with the weights as they are: the way back goes through them transposed. They are "
-                    "square, so this runs."),
+                    "You do not transpose the weights when you compute dx. The matrices are square, so this causes no "
+                    "error."),
         ),
         alternatives={"einsum": {"rows.T @ dv": 'np.einsum("ni,nj->ij", rows, dv)'},
                       "one product": {SUM: "np.hstack([dq, dk, dv]) @ np.hstack([w_q, w_k, w_v]).T"}}),

@@ -9,20 +9,28 @@ from .normalization import EPS, KEEPDIMS, chosen, in_dx
 
 
 def rms_norm(x, gamma, eps):
-    """RMS normalization: each row is divided by the root of the mean of its squares, then scaled.
+    """Computes RMSNorm, which divides each row by the root of the mean of its squares and then scales it by gamma.
 
-    x: (..., D).  gamma: (D,).  eps: a small number > 0, inside the root.
-    Return y: (..., D), y = gamma x / sqrt(mean of x^2 + eps); the mean is that of each row over its D features.
+    y = gamma x / sqrt(mean of x^2 + eps), where each row has its own mean over its D features.
+
+    x: (..., D).
+    gamma: (D,).
+    eps: a small number > 0, added under the root.
+    Return y: (..., D).
     """
     mean_square = (x ** 2).mean(-1, keepdims=True)
     return gamma * x / np.sqrt(mean_square + eps)
 
 
 def rms_norm_backward(x, gamma, eps, dy):
-    """The gradients of y = gamma x_hat, x_hat = x / sqrt(mean of x^2 + eps).
+    """Computes the gradients of y = gamma x_hat with x_hat = x / sqrt(mean of x^2 + eps).
 
-    x: (..., D).  gamma: (D,).  eps: a small number > 0.  dy: (..., D), dL/dy. The mean is that of each row of x
-    over its D features.
+    Each row of x has its own mean over its D features.
+
+    x: (..., D).
+    gamma: (D,).
+    eps: a small number > 0.
+    dy: (..., D), dL/dy.
     Return dx: (..., D), dgamma: (D,).
     """
     rms = np.sqrt((x ** 2).mean(-1, keepdims=True) + eps)
@@ -48,68 +56,73 @@ EXERCISES = [
         "16.1", "RMSNorm, forward", minutes=5, lines=2,
         solution=rms_norm, reference=lambda x, gamma, eps: package_rms_norm(gamma, eps)(x),
         **chosen(lambda x, gamma, beta, dy: (x, gamma, EPS)),
-        hints=("Which of LayerNorm's steps are left, and over which axis?",
-               "Square, then mean over the last axis with keepdims=True, then root: eps is added before the root.",
+        hints=("Which steps of LayerNorm remain, and over which axis?",
+               "Square x, take the mean over the last axis with keepdims=True, add eps, and then take the root.",
                "Divide gamma * x by np.sqrt((x ** 2).mean(-1, keepdims=True) + eps)."),
         mistakes=(
             Mistake("RMS-1a", {"(x ** 2).mean(": "x.var(", "gamma * x": "gamma * (x - x.mean(-1, keepdims=True))"},
-                    "The mean is subtracted: that is LayerNorm. RMSNorm leaves x where it is."),
+                    "You subtract the mean, as LayerNorm does. RMSNorm does not center x."),
             Mistake("RMS-1b", {"gamma * x": "gamma * (x - x.mean(-1, keepdims=True))"},
-                    "The mean is subtracted above the fraction line: RMSNorm has no mean."),
+                    "You subtract the mean in the numerator. RMSNorm does not use the mean of x."),
             Mistake("RMS-3a", {"(x ** 2).mean(": "(x ** 2).sum("},
-                    "That is the length of the row: under the root stands the mean of the squares, not their sum."),
+                    "You divide by the length of the row. Under the root, you need the mean of the squares, not their "
+                    "sum."),
             Mistake("RMS-4a", {"np.sqrt(mean_square + eps)": "(mean_square + eps)"},
-                    "The root is missing: the rows are divided by their mean square."),
+                    "The root is missing, so you divide the rows by their mean square."),
             Mistake("RMS-4b", {"(x ** 2).mean(": "x.var("},
-                    "The rows are divided by their standard deviation: here it is the root of the mean square, and no "
-                    "mean is subtracted."),
+                    "You divide the rows by their standard deviation. RMSNorm divides by the root of the mean square, "
+                    "without subtracting the mean."),
             Mistake("RMS-4c", {"(x ** 2).mean(-1, keepdims=True)": "x.mean(-1, keepdims=True) ** 2"},
-                    "That is the square of the mean: square first, then take the mean."),
+                    "You compute the square of the mean. Square first, then take the mean."),
             Mistake("RMS-9a", {"np.sqrt(mean_square + eps)": "(np.sqrt(mean_square) + eps)"},
-                    "eps stands outside the root: it belongs under it, beside the mean square."),
-            Mistake("RMS-9b", {"mean_square + eps": "mean_square"}, "eps is missing: in a row of zeros 0 / 0 is NaN."),
+                    "You add eps after taking the root. It must be added to the mean square, under the root."),
+            Mistake("RMS-9b", {"mean_square + eps": "mean_square"},
+                    "eps is missing. For a row of zeros, 0 / 0 is NaN."),
             Mistake("RMS-10a", {"mean(-1": "mean(0"},
-                    "The mean goes over the first axis: each row has its own, over its features."),
+                    "Your mean runs over the first axis. Each row has its own mean, over its features."),
             Mistake("RMS-10b", {"mean(-1, keepdims=True)": "mean()"},
-                    "There is one mean for the whole array: each row has its own."),
+                    "You compute one mean for the whole array. Each row has its own mean."),
             Mistake("RMS-10c", {"mean(-1": "mean(-2"},
-                    "The mean goes over the rows: it belongs to the features of each row."),
+                    "Your mean runs over the rows. Each row has its own mean, over its features."),
             Mistake("RMS-10d", {"mean(-1, keepdims=True)": "mean(-1)"}, KEEPDIMS),
-            Mistake("RMS-11a", {"gamma * x": "x"}, "gamma is missing. Before training it is 1, and nobody sees that."),
+            Mistake("RMS-11a", {"gamma * x": "x"},
+                    "gamma is missing. It is 1 before training, so this mistake is invisible then."),
             Mistake("RMS-11b", {"gamma * x": "(1 + gamma) * x"},
-                    "The factor is 1 + gamma, as some models have it: here it is gamma itself."),
+                    "Your factor is 1 + gamma, as in some models. Here it is gamma itself."),
         ),
-        alternatives={"by norms": {"np.sqrt(mean_square + eps)": "np.hypot(np.linalg.norm(x, axis=-1, keepdims=True)\n"
+        alternatives={"with norms": {"np.sqrt(mean_square + eps)": "np.hypot(np.linalg.norm(x, axis=-1, "
+                                                                   "keepdims=True)\n"
                                    "                                / math.sqrt(len(gamma)), math.sqrt(eps))"}}),
     Exercise(
         "16.2", "RMSNorm, backward", minutes=20, lines=6,
         solution=rms_norm_backward, reference=by_rms_norm, outputs=("dx", "dgamma"),
         **chosen(lambda x, gamma, beta, dy: (x, gamma, EPS, dy)),
-        hints=("x reaches y on two paths. Which of LayerNorm's three is gone?",
-               "Let g = gamma dy. To stretch a row does not change y, but for eps: dx is g without its part along "
-               "x_hat, divided by the root mean square.",
-               "dx = (g - x_hat * mean(g * x_hat)) / rms, the mean over the last axis with keepdims; dgamma is "
-               "dy * x_hat, summed over all axes but the last."),
+        hints=("x affects y on two paths. Which of LayerNorm's three paths is missing?",
+               "Let g = gamma dy. Scaling a row of x leaves y unchanged, apart from eps. So dx is g without its "
+               "component along x_hat, divided by the root mean square.",
+               "dx = (g - x_hat * mean(g * x_hat)) / rms, where the mean runs over the last axis with keepdims=True. "
+               "dgamma is dy * x_hat summed over all axes except the last."),
         mistakes=(
             *in_dx(("RMS-2", "RMS-5a", "RMS-5d", "RMS-5f", "RMS-3b", "RMS-6a", "RMS-6b", "RMS-7a", "RMS-7b", "RMS-8"),
                    "gamma", "rms", "root mean square"),
             Mistake("RMS-1", {"(g - x_hat *": "(g - g.mean(-1, keepdims=True) - x_hat *"},
-                    "mean(g) is subtracted, as in LayerNorm: RMSNorm has no mean, so there is no path through one."),
+                    "You subtract mean(g), as in LayerNorm. RMSNorm does not use the mean of x, so there is no path "
+                    "through it."),
             Mistake("RMS-5b", {"x_hat * (g * x_hat)": "x * (g * x)"},
-                    "In the second term of dx stands x where the normalized x_hat belongs."),
+                    "The second term of your dx uses x where the normalized x_hat belongs."),
             Mistake("RMS-5c", {"(dy * x_hat).sum": "(dy * x).sum"},
-                    "dgamma is made with x: gamma was multiplied by the normalized x_hat."),
+                    "You compute dgamma from x. gamma was multiplied by the normalized x_hat."),
             Mistake("RMS-5e", {"(dy * x_hat).sum": "(g * x_hat).sum"},
-                    "dgamma contains gamma: y is linear in gamma, so its gradient does not."),
+                    "Your dgamma contains gamma. y is linear in gamma, so its gradient does not contain gamma."),
             Mistake("RMS-9a", {"True) + eps)": "True)) + eps"},
-                    "eps stands outside the root: it belongs under it, beside the mean square."),
+                    "You add eps after taking the root. It must be added to the mean square, under the root."),
             Mistake("RMS-12a", {"(dy * x_hat).sum(": "(dy * x_hat).mean("},
-                    "dgamma is a sum over the rows, not a mean."),
+                    "Your dgamma is a mean over the rows. It must be a sum."),
             Mistake("RMS-12b", {"tuple(range(x.ndim - 1))": "0"},
-                    "gamma is shared by all rows: dgamma is a sum over every axis but the last, not the first axis "
-                    "alone."),
+                    "You sum dgamma over the first axis only. All rows share gamma, so the sum runs over every axis "
+                    "except the last."),
             Mistake("RMS-12c", {"tuple(range(x.ndim - 1))": "-1"},
-                    "dgamma is summed over the features: sum over all other axes instead."),
+                    "You sum dgamma over the features. Sum over all other axes instead."),
         ),
         alternatives={
             "with x and powers": {"dx = (g - x_hat * (g * x_hat).mean(-1, keepdims=True)) / rms":

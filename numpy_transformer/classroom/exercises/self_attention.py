@@ -1,4 +1,4 @@
-"""Self-attention as a class: multi-head, with a mask, forward and backward."""
+"""Self-attention as a class: several heads, with a mask, forward and backward."""
 
 import math
 from types import SimpleNamespace
@@ -14,30 +14,30 @@ from .softmax import softmax, softmax_backward
 
 
 class SelfAttention:
-    """Multi-head attention of a sequence on itself; may be used several times before its gradients are asked for.
+    """Multi-head self-attention, a layer that can be used several times before its first backward.
 
-    q, k, v = heads of query(x), key(x), value(x),  p = softmax(q kᵀ / sqrt(d)) over visible keys,
-    y = output(merged heads of p v).  backward belongs to the latest forward that has had no backward yet.
-    For float32 arguments y and dx are float32: math.sqrt(d) keeps it, np.sqrt(d) makes it float64.
+    q, k, v are the heads of query(x), key(x), value(x), p = softmax(q kᵀ / sqrt(d)) over the visible keys, and
+    y = output(merged heads of p v).  Each backward belongs to the latest forward that has not had one yet.
+    For float32 arguments y and dx are float32: math.sqrt(d) keeps it, while np.sqrt(d) would convert to float64.
     """
 
     def __init__(self, num_heads, query, key, value, output):
         """num_heads: int, H.  query, key, value, output: weight (D, D) and bias (D,) of each Linear; d = D / H."""
         self.num_heads = num_heads
         self.query, self.key, self.value, self.output = Linear(*query), Linear(*key), Linear(*value), Linear(*output)
-        self.memory = []                        # what forward remembers, the latest last
+        self.saved = []                         # values that forward saves for backward, the latest last
 
     def forward(self, x, mask):
-        """x: (..., T, D).  mask: (T, T) boolean, True = may attend, never a whole row False.  Return y: (..., T, D)."""
+        """x: (..., T, D).  mask: (T, T), boolean, True = may attend, in no row all False.  Return y: (..., T, D)."""
         q, k, v = (split_heads(part.forward(x), self.num_heads) for part in (self.query, self.key, self.value))
         scores = q @ k.mT / math.sqrt(q.shape[-1])
         p = softmax(np.where(mask, scores, -np.inf))
-        self.memory.append((q, k, v, p))
+        self.saved.append((q, k, v, p))
         return self.output.forward(merge_heads(p @ v))
 
     def backward(self, dy):
         """dy: (..., T, D), dL/dy.  Return dx: (..., T, D); the Linears add into their weight.grad and bias.grad."""
-        q, k, v, p = self.memory.pop()
+        q, k, v, p = self.saved.pop()
         dheads = split_heads(self.output.backward(dy), self.num_heads)
         dv = p.mT @ dheads
         dp = dheads @ v.mT
@@ -50,7 +50,7 @@ class SelfAttention:
 
 
 def draw_twice(rng, n):
-    """Used twice, with other lengths and masks, the backwards in reverse order."""
+    """Two uses with different lengths and masks, and the backward calls in reverse order."""
     def normal(length):
         return rng.standard_normal((*n.lead[:-1], length, n.D))
     T, S = n.lead[-1], n.S
@@ -81,66 +81,74 @@ EXERCISES = [
         outputs=("y", "second y", "second dx", "dx", "query.weight.grad", "query.bias.grad", "key.weight.grad",
                  "value.weight.grad", "value.bias.grad", "output.weight.grad", "output.bias.grad"),
         hints=("Write forward as lines that each do one thing. backward has one line for each of them, from the last "
-               "to the first. What must forward remember for it?",
-               "Forward: three Linears and their heads, scores, hidden ones -inf, softmax, mean of the values, merge, "
-               "output. Backward: output, split, the five lines of attention_backward, and for each of dq, dk, dv "
-               "merge and Linear.",
-               "A forward keeps q, k, v and p by append, its backward pops them: dv = pᵀ dheads, ds = "
-               "softmax_backward(p, dheads vᵀ) / sqrt(d), dq = ds k, dk = dsᵀ q. dx is the sum of what the three "
-               "Linears give back."),
+               "to the first. Which values must forward save for it?",
+               "Forward: three Linears and their heads, the scores, -inf for hidden ones, softmax, the weighted mean "
+               "of the values, merging, output. Backward: output, splitting, the lines of attention_backward (exercise "
+               "05.2), and for each of dq, dk, dv merging and the Linear's backward.",
+               "forward appends q, k, v and p, and backward pops them. dv = pᵀ dheads, ds = softmax_backward(p, dheads "
+               "vᵀ) / sqrt(d), dq = ds k, dk = dsᵀ q. dx is the sum of what the backward of the three Linears "
+               "returns."),
         mistakes=(
             Mistake("ATF-1", {"k.mT / math.sqrt(q.shape[-1])": "k.mT"},
-                    "forward does not divide the scores by sqrt(d): their variance grows with d."),
+                    "Your forward does not divide the scores by sqrt(d), so their variance grows with d."),
             Mistake("ATF-2", {"q.shape[-1]": "x.shape[-1]", "k.shape[-1]": "dy.shape[-1]"},
-                    "The scores are divided by sqrt(D), the width of all heads together. A score is a sum over the d "
-                    "features of one head."),
+                    "You divide the scores by sqrt(D), where D is the width of all heads together. A score is a sum "
+                    "over the d features of one head."),
             Mistake("ATB-1", {" / math.sqrt(k.shape[-1])": ""},
-                    "1 / sqrt(d) is missing in backward: it is a factor of the scores, so dq and dk carry it too."),
+                    "The factor 1 / sqrt(d) is missing in your backward. The scores contain it, so dq and dk contain "
+                    "it too."),
             Mistake("ATB-3", {"p.mT @ dheads": "p @ dheads"},
-                    "dv needs the weights transposed: value s went to all queries, with the weights of column s."),
+                    "You do not transpose the weights in dv. Value s contributed to all queries, with the weights of "
+                    "column s."),
             Mistake("ATB-4", {"ds.mT @ q": "ds @ q"},
-                    "Key s occurs in column s of the scores: dk is a sum over queries, and yours goes over keys."),
+                    "Key s occurs in column s of the scores, so dk is a sum over queries. Yours is a sum over keys."),
             Mistake("ATB-5", {"ds @ k, ds.mT @ q": "ds @ q, ds.mT @ k"},
-                    "Yours makes dq of queries and dk of keys. In a product each factor's gradient holds the other "
-                    "factor."),
+                    "You compute dq from the queries and dk from the keys. The gradient of one factor of a product "
+                    "contains the other factor."),
             Mistake("ATB-7", {"softmax_backward(p, dp)": "dp"},
-                    "The way back leaves out softmax: dp is the gradient of the weights, not of the scores."),
+                    "Your backward leaves out softmax. dp is the gradient of the weights, not of the scores."),
             Mistake("ATB-8", {"softmax_backward(p, dp)": "p * (1 - p) * dp"},
-                    "That is the derivative of the sigmoid: each weight depends on all scores of its row."),
+                    "This is the derivative of the sigmoid. Each weight depends on all scores of its row, not only on "
+                    "its own."),
             Mistake("MSK-1", {HIDDEN: "scores"},
-                    "The mask is not used: hidden tokens are seen, the future among them."),
+                    "Your code does not use the mask, so hidden tokens are seen, including future ones."),
             Mistake("MSK-3", {"(mask, scores, -np.inf)": "(mask, -np.inf, scores)"},
-                    "True and False are swapped: True = may attend. The last token of a causal mask has nothing left "
-                    "then."),
+                    "You have swapped True and False. True means that a token may attend. With a causal mask, your "
+                    "last token has no visible token at all."),
             Mistake("MSK-7", {HIDDEN: "scores * mask"},
-                    "A hidden score becomes 0, and exp(0) = 1: the key keeps a weight. Only a score of -inf has weight "
-                    "0."),
+                    "You set a hidden score to 0, but exp(0) = 1, so the key keeps a weight. Only a score of -inf has "
+                    "weight 0."),
             Mistake("HD-1", {SPLIT: "part.forward(x).reshape(*x.shape[:-2], self.num_heads, x.shape[-2], -1)",
                              BACK: "self.output.backward(dy).reshape(q.shape)",
                              "merge_heads(p @ v)": "(p @ v).reshape(x.shape)",
                              "merge_heads(dq)": "dq.reshape(dy.shape)", "merge_heads(dk)": "dk.reshape(dy.shape)",
                              "merge_heads(dv)": "dv.reshape(dy.shape)"},
-                    "Heads are split by one reshape and merged by one: a head gets all features of a few tokens, not "
-                    "its features of every token. The gradients fit this forward, so no gradient check finds it."),
+                    "You split and merge the heads with one reshape each, so a head gets all features of a few tokens "
+                    "instead of its features of every token. The gradients are consistent with this forward, so no "
+                    "gradient check finds the mistake."),
             Mistake("HD-3", {"merge_heads(p @ v)": "(p @ v).reshape(x.shape)"},
-                    "forward merges the heads by a reshape alone: the right shape, with tokens mixed up."),
+                    "Your forward merges the heads with a reshape only. The shape is right, but the tokens are mixed "
+                    "up."),
             Mistake("HD-5a", {"dx = dx + self.key.": "self.key.", "dx = dx + self.value.": "self.value."},
-                    f"dx comes from the queries alone. {THREE_WAYS}"),
+                    f"Your dx contains only the term of the queries. {THREE_WAYS}"),
             Mistake("HD-5b", {"dx = dx + self.value.": "dx = self.value."},
-                    f"dx comes from the values alone: each line overwrites the one before. {THREE_WAYS}"),
-            Mistake("HD-5c", {"dx = dx + self.value.": "self.value."}, f"The values are missing in dx. {THREE_WAYS}"),
-            Mistake("HD-5d", {"dx = dx + self.key.": "self.key."}, f"The keys are missing in dx. {THREE_WAYS}"),
-            Mistake("HD-5e", {"dx = dx + self.key.": "dx = self.key."}, f"The queries are missing in dx. {THREE_WAYS}"),
-            Mistake("HD-10", {"self.memory.append((q, k, v, p))": "self.memory = [(q, k, v, p)]",
-                              "self.memory.pop()": "self.memory[-1]"},
-                    "forward keeps one set of arrays, and its second use overwrites the first: append to a list, and "
-                    "pop."),
+                    "Your dx contains only the term of the values, because each line overwrites the one before. "
+                    f"{THREE_WAYS}"),
+            Mistake("HD-5c", {"dx = dx + self.value.": "self.value."},
+                    f"Your dx lacks the term of the values. {THREE_WAYS}"),
+            Mistake("HD-5d", {"dx = dx + self.key.": "self.key."}, f"Your dx lacks the term of the keys. {THREE_WAYS}"),
+            Mistake("HD-5e", {"dx = dx + self.key.": "dx = self.key."},
+                    f"Your dx lacks the term of the queries. {THREE_WAYS}"),
+            Mistake("HD-10", {"self.saved.append((q, k, v, p))": "self.saved = [(q, k, v, p)]",
+                              "self.saved.pop()": "self.saved[-1]"},
+                    "Your forward saves only one set of arrays, and its second call overwrites the first. Append to a "
+                    "list in forward and pop in backward."),
             Mistake("HD-13", {BACK: "split_heads(dy, self.num_heads)"},
-                    "backward leaves out the output layer: dy goes through its backward first, which also finds the "
-                    "gradients of its weight and bias."),
-            Mistake("HD-12", {"self.memory.pop()": "self.memory.pop(0)"},
-                    "backward takes the oldest memory. It belongs to the latest forward without one: last in, first "
-                    "out."),
+                    "Your backward leaves out the output layer. dy must first pass through the backward of output, "
+                    "which also computes the gradients of its weight and bias."),
+            Mistake("HD-12", {"self.saved.pop()": "self.saved.pop(0)"},
+                    "Your backward uses the values of the oldest forward. It belongs to the latest forward that has "
+                    "not had a backward yet: last in, first out."),
         ),
         alternatives={"einsum": {"p.mT @ dheads": 'np.einsum("...ts,...td->...sd", p, dheads)'},
                       "scaled queries": {"q @ k.mT / math.sqrt(q.shape[-1])": "(q / math.sqrt(q.shape[-1])) @ k.mT"},

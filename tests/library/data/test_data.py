@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from numpy_transformer.data import CharTokenizer, TextWindows, builtin_text, read_text
-from numpy_transformer.data.text import side_by_side
+from numpy_transformer.data.text import consecutive_windows
 
 
 def test_the_built_in_text_is_long_english():
@@ -62,7 +62,7 @@ def test_missing_and_short_texts_are_named(tmp_path):
 
 
 def test_a_text_is_evaluated_to_its_last_token():
-    batches = side_by_side(np.arange(24), 5)                    # 4 windows of 5 targets, and one of 3
+    batches = consecutive_windows(np.arange(24), 5)                    # 4 windows of 5 targets, and one of 3
     targets = np.concatenate([y.ravel() for _, y in batches])
     np.testing.assert_array_equal(np.sort(targets), np.arange(1, 24))
     for (x,), y in batches:

@@ -18,8 +18,8 @@ def masked_text(tokens, text, max_len=99):
 def test_a_text_is_framed_and_cut_at_its_end():
     reader = TextReader(TOKENS, 6)
     assert reader.vocab_size == 9 and reader.read("The  CAT\nsat.").tolist() == [CLS, 5, 6, 7, 8, SEP]
-    assert reader.cut == 0
-    assert reader.read("the cat sat the cat").tolist() == [CLS, 5, 6, 7, 5, SEP] and reader.cut == 1
+    assert reader.num_truncated == 0
+    assert reader.read("the cat sat the cat").tolist() == [CLS, 5, 6, 7, 5, SEP] and reader.num_truncated == 1
     assert TextReader(TOKENS, 6, lower=False).read("The cat").tolist() == [CLS, 4, 6, SEP]
     assert " ".join(map(reader.name, range(9))) == "[PAD] [CLS] [SEP] [MASK] <unk> the cat sat ."
 
@@ -121,14 +121,14 @@ def keras_words(text):
     "tabs\tand\nlines\n", " ", KERAS_FILTERS, "'quoted' 'tis o'clock"])
 def test_the_words_of_keras(text):
     reader = KerasReader(None, 9)
-    assert reader.normal(text).split() == keras_words(text.replace("<br />", " "))
-    assert reader.normal(text) == "".join(f" {word}" for word in reader.normal(text).split())
+    assert reader.normalize(text).split() == keras_words(text.replace("<br />", " "))
+    assert reader.normalize(text) == "".join(f" {word}" for word in reader.normalize(text).split())
 
 
 def test_keras_texts_begin_with_a_start_sign_and_have_no_end():
     reader = KerasReader(SpacedTokenizer([" don't", " like", " it"]), 4)
-    assert reader.read("I don't like!").tolist() == [CLS, 4, 5, 6] and reader.cut == 0
-    assert reader.read("I don't like it").tolist() == [CLS, 4, 5, 6] and reader.cut == 1         # [CLS] counts
+    assert reader.read("I don't like!").tolist() == [CLS, 4, 5, 6] and reader.num_truncated == 0
+    assert reader.read("I don't like it").tolist() == [CLS, 4, 5, 6] and reader.num_truncated == 1         # [CLS] counts
     assert reader.read("like").tolist() == [CLS, 6] and reader.read("like").dtype == np.int64
     with pytest.raises(ValueError, match="there is no word in '...!'"):
         reader.read("...!")
