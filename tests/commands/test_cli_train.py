@@ -371,7 +371,8 @@ def test_a_stop_text_that_is_no_token_stops_nothing(capsys, folder, tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("command", [
-    "info {lm} >/dev/full", "generate {lm} --length 5 >/dev/full", "info <&- >/dev/full"])
+    "info {lm} >/dev/full", pytest.param("generate {lm} --length 5 >/dev/full", marks=pytest.mark.slow),
+    pytest.param("info <&- >/dev/full", marks=pytest.mark.slow)])
 def test_output_that_cannot_be_written_is_one_line(folder, command):
     command = command.format(lm=folder / "lm.npz")
     done = subprocess.run(["bash", "-c", f"{sys.executable} -m numpy_transformer {command}"], capture_output=True,
