@@ -346,6 +346,7 @@ def test_rates_reach_the_trainer(capsys, folder, tmp_path, monkeypatch, options,
 
 def test_padding_is_ignored_in_the_loss_of_pairs(capsys, tmp_path, monkeypatch):
     trainers = []
+    monkeypatch.setattr("numpy_transformer.data.generated_pairs.TRAINING", 2_000)           # fewer pairs, to be quick
     monkeypatch.setattr(nt.Trainer, "fit", lambda self, *arguments, **named: trainers.append(self))
     run(capsys, *PAIRS[:-2], "--task", "copy", "--max-len", 16, "--out", tmp_path / "run.npz")
     criterion, task = trainers[0].criterion, SequenceToSequenceTask
@@ -370,7 +371,8 @@ def test_a_stop_text_that_is_no_token_stops_nothing(capsys, folder, tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("command", [
-    "info {lm} >/dev/full", "generate {lm} --length 5 >/dev/full", "info <&- >/dev/full"])
+    "info {lm} >/dev/full", pytest.param("generate {lm} --length 5 >/dev/full", marks=pytest.mark.slow),
+    pytest.param("info <&- >/dev/full", marks=pytest.mark.slow)])
 def test_output_that_cannot_be_written_is_one_line(folder, command):
     command = command.format(lm=folder / "lm.npz")
     done = subprocess.run(["bash", "-c", f"{sys.executable} -m numpy_transformer {command}"], capture_output=True,

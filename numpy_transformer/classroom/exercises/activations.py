@@ -32,7 +32,7 @@ def corners(rng):
     return [("exact zeros in x and dy", (x, dy))]
 
 
-def by(layer, x, dy):
+def run_backward(layer, x, dy):
     layer(x)
     return layer.backward(dy)
 
@@ -66,11 +66,13 @@ def gelu_backward(x, dy):
     return dy * slope
 
 
-TANH, PHI = "np.tanh(c * (x + 0.044715 * x ** 3))", "np.vectorize(math.erf)(x / math.sqrt(2))"
+TANH = "np.tanh(c * (x + 0.044715 * x ** 3))"
+PHI = "np.vectorize(math.erf)(x / math.sqrt(2))"
+
 EXERCISES = [
     Exercise(
         "09.1", "ReLU, backward", minutes=5, lines=1,
-        solution=relu_backward, reference=lambda x, dy: by(ReLU(), x, dy), inputs=draw_pair, edges=corners,
+        solution=relu_backward, reference=lambda x, dy: run_backward(ReLU(), x, dy), inputs=draw_pair, edges=corners,
         outputs=("dx",),
         hints=("Move one entry of x a little. Which entry of y moves, and by how much?",
                "The slope is 1 where x > 0 and 0 where x < 0. It depends on the input of forward, not on the sign of "
@@ -126,7 +128,8 @@ EXERCISES = [
         alternatives={"with a sigmoid": {"x * (1 + t) / 2": "x / (1 + np.exp(-2 * c * (x + 0.044715 * x * x * x)))"}}),
     Exercise(
         "09.3", "GELU, backward", minutes=15, lines=5,
-        solution=gelu_backward, reference=lambda x, dy: by(GELU("tanh"), x, dy), inputs=draw_pair, outputs=("dx",),
+        solution=gelu_backward, reference=lambda x, dy: run_backward(GELU("tanh"), x, dy), inputs=draw_pair,
+        outputs=("dx",),
         hints=("x appears twice in y: as a factor and inside t. Which rule of differentiation applies?",
                "By the product rule, dy/dx = (1 + t) / 2 + x / 2 dt/dx. For dt/dx you need tanh' = 1 - tanh² and the "
                "derivative of x + 0.044715 x³.",

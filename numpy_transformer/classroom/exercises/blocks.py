@@ -13,8 +13,10 @@ class Layer:
     """
 
     def __init__(self, weight, f, f_b):
-        self.weight, self.f, self.f_b = Parameter(weight), f, f_b
-        self.saved = []
+        self.weight = Parameter(weight)
+        self.f = f
+        self.f_b = f_b
+        self.saved = []                         # values that forward saves for backward, the latest last
 
     def forward(self, x):
         self.saved.append(x)
@@ -36,8 +38,10 @@ class EncoderBlock:
     """
 
     def __init__(self, norm1, attention, norm2, feed_forward):
-        self.norm1, self.attention = Layer(*norm1), Layer(*attention)
-        self.norm2, self.feed_forward = Layer(*norm2), Layer(*feed_forward)
+        self.norm1 = Layer(*norm1)
+        self.attention = Layer(*attention)
+        self.norm2 = Layer(*norm2)
+        self.feed_forward = Layer(*feed_forward)
 
     def forward(self, x):
         """x: (B, T, D).  Return y: (B, T, D)."""
@@ -81,10 +85,10 @@ def package_block(*parts):
     return block
 
 
-FIRST, SECOND = ("a = x + self.attention.forward(self.norm1.forward(x))",
-                 "return a + self.feed_forward.forward(self.norm2.forward(a))")
-DA, DX = ("da = dy + self.norm2.backward(self.feed_forward.backward(dy))",
-          "return da + self.norm1.backward(self.attention.backward(da))")
+FIRST = "a = x + self.attention.forward(self.norm1.forward(x))"
+SECOND = "return a + self.feed_forward.forward(self.norm2.forward(a))"
+DA = "da = dy + self.norm2.backward(self.feed_forward.backward(dy))"
+DX = "return da + self.norm1.backward(self.attention.backward(da))"
 
 EXERCISES = [
     Exercise(

@@ -38,14 +38,14 @@ def small_step(rng):
 
 def by_gradcheck(f, x, h):
     """Computes the central differences with gradcheck, for a module whose output is f(x)."""
-    class Asked:
+    class ScalarFunction:
         def forward(self, x):
             return f(x)
 
         def backward(self, dy):
             return np.zeros_like(x)
 
-    checker = Checker(Asked(), (x,), 0, randomize=False)
+    checker = Checker(ScalarFunction(), (x,), 0, randomize=False)
     checker.dy = 1.0
     return np.reshape([checker.central(checker.arrays[0], entry, h) for entry in Entries(x.shape)], x.shape)
 

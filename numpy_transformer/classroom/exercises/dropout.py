@@ -55,7 +55,7 @@ def draw(rng, n):
     return x, uniform(rng, x.shape), float(rng.choice([3, 4, 5])) / 16, True
 
 
-def special(rng):
+def edge_cases(rng):
     x, u = rng.standard_normal((4, 5)), uniform(rng, (4, 5))
     first = u.copy()
     first[1, ::2] = 0                           # u = p = 0: u < p does not hold, so nothing is dropped
@@ -77,14 +77,14 @@ class Given:
         return bits.view(dtype)
 
 
-def made(u, p, training):
+def make_layer(u, p, training):
     layer = Dropout(p)
     layer.rng = Given(u)
     return layer.train() if training else layer.eval(remember=True)
 
 
 def by_dropout_backward(x, u, p, training, dy):
-    layer = made(u, p, training)
+    layer = make_layer(u, p, training)
     layer(x)
     return layer.backward(dy)
 
@@ -93,7 +93,7 @@ def with_dy(rng, arguments):
     return *arguments, rng.standard_normal(arguments[0].shape)
 
 
-def both(upstream):
+def shared_mistakes(upstream):
     """Returns the mistakes that forward and backward share; upstream is the array that is scaled, x or dy."""
     eval_line = f"        return {upstream}\n"
     return (
@@ -132,27 +132,28 @@ def dropped(inputs, outputs):
 EXERCISES = [
     Exercise(
         "13.1", "Dropout", minutes=5, lines=4,
-        solution=dropout, reference=lambda x, u, p, training: made(u, p, training)(x), inputs=draw, edges=special,
+        solution=dropout, reference=lambda x, u, p, training: make_layer(u, p, training)(x),
+        inputs=draw, edges=edge_cases,
         invariants=(("in training y must be 0 where u < p", dropped),),
         hints=("Which entries are kept, those with a small u or those with a large u? p is the probability of "
                "dropping.",
                "An entry is kept with probability 1 - p. What must a kept entry be divided by so that its expected "
                "value is x?",
                "Outside training, return x. In training, return x times (u >= p), divided by 1 - p."),
-        mistakes=both("x"),
+        mistakes=shared_mistakes("x"),
         alternatives={"where": {"x * keep / (1 - p)": "np.where(keep, x / (1 - p), 0)"}}),
     Exercise(
         "13.2", "Dropout, backward", minutes=5, lines=4,
         solution=dropout_backward, reference=by_dropout_backward, outputs=("dx",),
         inputs=lambda rng, n: with_dy(rng, draw(rng, n)),
         invariants=(("in training dx must be 0 where u < p", dropped),),
-        edges=lambda rng: [(note, with_dy(rng, arguments)) for note, arguments in special(rng)],
+        edges=lambda rng: [(note, with_dy(rng, arguments)) for note, arguments in edge_cases(rng)],
         hints=("For a given u, forward multiplies each entry by a number. What is the derivative of that?",
                "Use the same entries and the same scale as forward, in training and outside it. An entry of x that "
                "happens to be 0 still has a gradient.",
                "Outside training, return dy. In training, return dy times (u >= p), divided by 1 - p."),
         mistakes=(
-            *both("dy"),
+            *shared_mistakes("dy"),
             Mistake("DRP-5a", {"u >= p": "np.random.default_rng(0).random(x.shape) >= p"},
                     "You draw a new mask. Backward belongs to the forward pass before it, so it must use the same "
                     "mask."),

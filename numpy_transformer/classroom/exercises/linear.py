@@ -65,7 +65,7 @@ def draw_twice(rng, n, longer=1):
     """Two uses, the second with a longer first axis if there is one, and the backward calls in reverse order."""
     def normal(rows, width):
         return rng.standard_normal((*rows, width))
-    later = tuple(size + longer * (axis == 0) for axis, size in enumerate(n.lead))
+    later = tuple(size + longer if axis == 0 else size for axis, size in enumerate(n.lead))
     weights = normal((n.D,), n.F) / n.D ** 0.5, normal((), n.F)
     return weights, (("forward", (normal(n.lead, n.D),)), ("forward", (normal(later, n.D),)),
                      ("backward", (normal(later, n.F),)), ("backward", (normal(n.lead, n.F),)))

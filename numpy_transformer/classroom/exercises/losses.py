@@ -59,7 +59,7 @@ def tokens(rng, n):
     return rng.standard_normal((*n.lead, n.V)), targets, round(float(rng.uniform(0.1, 0.4)), 3), 0
 
 
-def sure(rng):
+def edge_cases(rng):
     """Padding that is not one of the classes, no smoothing, and logits of any size."""
     z, y = rng.standard_normal((5, 6)), np.array([3, 0, -1, 3, 4])
     z[np.arange(5), y] += np.array([2, -69, 0, 1, -60])
@@ -105,7 +105,7 @@ UNSMOOTHED = "Your code does not use smoothing: q is 1 at the correct class and 
 EXERCISES = [
     Exercise(
         "01.3", "Cross-entropy", minutes=20, lines=7,
-        solution=cross_entropy, reference=by_loss, inputs=tokens, edges=sure, outputs=("loss",),
+        solution=cross_entropy, reference=by_loss, inputs=tokens, edges=edge_cases, outputs=("loss",),
         hints=("The loss is a mean over tokens. Which tokens does it count, and which two numbers does it need from "
                "the log p of each of them?",
                "Subtract the maximum of each row first; then log p_j = z_j - log(sum of exp(z)). You never need p "
@@ -168,7 +168,8 @@ EXERCISES = [
                 "-(1 - smoothing) * right - smoothing * logp.mean(-1)": "-(q * logp).sum(-1)"}}),
     Exercise(
         "01.4", "Cross-entropy, backward", minutes=20, lines=9,
-        solution=cross_entropy_backward, reference=by_loss_backward, inputs=tokens, edges=sure, outputs=("dlogits",),
+        solution=cross_entropy_backward, reference=by_loss_backward, inputs=tokens, edges=edge_cases,
+        outputs=("dlogits",),
         invariants=(("rows of dlogits must sum to 0", lambda inputs, outputs: outputs[0].sum(-1)),
                     ("rows of ignored targets must be 0", at_padding)),
         hints=("Suppose you raise one logit a little. Which probabilities of its row change? For which p would the "

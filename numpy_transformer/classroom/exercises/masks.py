@@ -30,7 +30,8 @@ def padding_mask(ids, pad_id):
 
 def sentences(rng, n):
     """Padding also inside a row, and 0 as an ordinary token."""
-    pad_id, ids = int(rng.integers(1, n.V)), rng.integers(0, n.V, (n.B, n.S))
+    pad_id = int(rng.integers(1, n.V))
+    ids = rng.integers(0, n.V, (n.B, n.S))
     return np.where(rng.random(ids.shape) < 0.3, pad_id, ids), pad_id
 
 
@@ -66,8 +67,9 @@ def edges(rng):
             ("scores around 1000", (scores + 1000, padding)), ("query 2 may attend to nothing", (2 * scores, empty))]
 
 
-HIDDEN, SAFE, NORMAL = ("np.where(mask, scores, -np.inf)", "np.where(np.isfinite(top), top, 0)",
-                        "np.where(total > 0, total, 1)")
+HIDDEN = "np.where(mask, scores, -np.inf)"
+SAFE = "np.where(np.isfinite(top), top, 0)"
+NORMAL = "np.where(total > 0, total, 1)"
 
 EXERCISES = [
     Exercise(

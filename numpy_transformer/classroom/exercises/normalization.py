@@ -58,7 +58,9 @@ class LayerNorm:
     """
 
     def __init__(self, gamma, beta, eps):
-        self.gamma, self.beta, self.eps = Parameter(gamma), Parameter(beta), eps
+        self.gamma = Parameter(gamma)
+        self.beta = Parameter(beta)
+        self.eps = eps
         self.saved = []                         # values that forward saves for backward: append there, pop in backward
 
     def forward(self, x):
@@ -85,7 +87,7 @@ def draw(rng, shape):
     return 1 + 2 * x, rng.uniform(0.5, 2, shape[-1]), beta, dy
 
 
-def chosen(pick):
+def inputs_and_edges(pick):
     """Returns `inputs` and `edges` of an exercise whose arguments `pick` chooses from what `draw` returns."""
     def edges(rng):
         x, *others = draw(rng, (3, 6))
@@ -111,7 +113,8 @@ def by_layer_norm(x, gamma, eps, dy):
     return layer.backward(dy), layer.gamma.grad, layer.beta.grad
 
 
-MEAN_OF_G, COUPLING = " - g.mean(-1, keepdims=True)", " - x_hat * (g * x_hat).mean(-1, keepdims=True)"
+MEAN_OF_G = " - g.mean(-1, keepdims=True)"
+COUPLING = " - x_hat * (g * x_hat).mean(-1, keepdims=True)"
 
 
 def in_dx(names, gamma, std, word):
@@ -122,7 +125,8 @@ def in_dx(names, gamma, std, word):
         gamma, std : how the solution writes gamma and the divisor
         word : what the divisor is called, such as "standard deviation"
     """
-    whole, term = "True)) / " + std, f"The term of the {word} in your dx"
+    whole = "True)) / " + std
+    term = f"The term of the {word} in your dx"
     explained = (
         ({COUPLING: ""},
          f"Your dx lacks the path through the {word}, which depends on x too."),
@@ -186,7 +190,7 @@ SUMMED = "All rows share gamma and beta, so their gradients are sums over every 
 EXERCISES = [
     Exercise(
         "08.1", "LayerNorm, forward", minutes=10, lines=4,
-        solution=layer_norm, **chosen(lambda x, gamma, beta, dy: (x, gamma, beta, EPS)),
+        solution=layer_norm, **inputs_and_edges(lambda x, gamma, beta, dy: (x, gamma, beta, EPS)),
         reference=lambda x, gamma, beta, eps: package_layer_norm(gamma, beta, eps)(x),
         invariants=(("in each row the mean of (y - beta) / gamma must be 0",
                      lambda inputs, outputs: ((outputs[0] - inputs[2]) / inputs[1]).mean(-1)),),
@@ -242,7 +246,7 @@ EXERCISES = [
     Exercise(
         "08.2", "LayerNorm, backward", minutes=30, lines=9,
         solution=layer_norm_backward, reference=by_layer_norm, outputs=("dx", "dgamma", "dbeta"),
-        **chosen(lambda x, gamma, beta, dy: (x, gamma, EPS, dy)),
+        **inputs_and_edges(lambda x, gamma, beta, dy: (x, gamma, EPS, dy)),
         invariants=(("rows of dx must sum to 0", lambda inputs, outputs: outputs[0].sum(-1)),),
         hints=("x affects y on three paths: directly, through the mean, and through the standard deviation. How many "
                "of them are in your dx? And how many rows share gamma and beta?",

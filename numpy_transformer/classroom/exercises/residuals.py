@@ -95,32 +95,36 @@ def draw_post_norm(rng, n):
     return normal(rng, *n.lead, n.D), linear_maps(rng, n, SUBLAYERS), linear_maps(rng, n, SUBLAYERS)
 
 
-def ahead(function):
+def forward_part(function):
+    """A part that computes the function in forward."""
     return Part(0.0, lambda x, weight: function(x), None)
 
 
-def back(function):
+def backward_part(function):
+    """A part whose forward is the identity and whose backward is the function."""
     return Part(0.0, lambda x, weight: x, lambda x, weight, dy: (function(dy), 0.0))
 
 
 def encoder(order, norms, sublayers, final_norm=None):
     """The package's encoder with these parts, two sublayers to a block."""
-    made = Encoder(len(sublayers) // 2, 1, 1, 1, 0.0, order)
-    for i, block in enumerate(made.blocks):
+    model = Encoder(len(sublayers) // 2, 1, 1, 1, 0.0, order)
+    for i, block in enumerate(model.blocks):
         block.norm1, block.norm2 = norms[2 * i:2 * i + 2]
         block.attention, block.feed_forward = sublayers[2 * i:2 * i + 2]
-    made.norm = final_norm
-    return made
+    model.norm = final_norm
+    return model
 
 
 def by_pre_norm(x, norms, sublayers, final_norm):
-    return encoder("pre", list(map(ahead, norms)), list(map(ahead, sublayers)), ahead(final_norm))(x)
+    model = encoder("pre", list(map(forward_part, norms)), list(map(forward_part, sublayers)), forward_part(final_norm))
+    return model(x)
 
 
 def by_backward(order, dy, norms_b, sublayers_b, final_norm_b=lambda dy: dy):
-    made = encoder(order, list(map(back, norms_b)), list(map(back, sublayers_b)), back(final_norm_b))
-    made(dy)                                    # backward needs a forward; what it returns does not matter
-    return made.backward(dy)
+    norms, sublayers = list(map(backward_part, norms_b)), list(map(backward_part, sublayers_b))
+    model = encoder(order, norms, sublayers, backward_part(final_norm_b))
+    model(dy)                                   # backward needs a forward; its output does not matter
+    return model.backward(dy)
 
 
 def by_residual(dy, f_b):
@@ -128,7 +132,8 @@ def by_residual(dy, f_b):
     return by_backward("pre", dy, [lambda dy: dy] * 2, [f_b, lambda dy: 0 * dy])
 
 
-PRE_B, POST_B = "dx = dx + norm_b(f_b(dx))", "dx = du + f_b(du)"
+PRE_B = "dx = dx + norm_b(f_b(dx))"
+POST_B = "dx = du + f_b(du)"
 PLUS_ONE = ("You add the number 1 for the skip connection. Its derivative is 1, but its gradient is the derivative "
             "times the gradient that arrives.")
 REVERSED = (

@@ -24,7 +24,10 @@ class SelfAttention:
     def __init__(self, num_heads, query, key, value, output):
         """num_heads: int, H.  query, key, value, output: weight (D, D) and bias (D,) of each Linear; d = D / H."""
         self.num_heads = num_heads
-        self.query, self.key, self.value, self.output = Linear(*query), Linear(*key), Linear(*value), Linear(*output)
+        self.query = Linear(*query)
+        self.key = Linear(*key)
+        self.value = Linear(*value)
+        self.output = Linear(*output)
         self.saved = []                         # values that forward saves for backward, the latest last
 
     def forward(self, x, mask):
@@ -70,8 +73,9 @@ def by_package(num_heads, *linears):
                           for part, array in zip(("weight", "bias"), arrays)})
 
 
-SPLIT, HIDDEN, BACK = ("split_heads(part.forward(x), self.num_heads)", "np.where(mask, scores, -np.inf)",
-                       "split_heads(self.output.backward(dy), self.num_heads)")
+SPLIT = "split_heads(part.forward(x), self.num_heads)"
+HIDDEN = "np.where(mask, scores, -np.inf)"
+BACK = "split_heads(self.output.backward(dy), self.num_heads)"
 
 EXERCISES = [
     Exercise(

@@ -18,7 +18,7 @@ def softmax(z):
     return p / p.sum(-1, keepdims=True)
 
 
-def large(rng):
+def large_logits(rng):
     far = rng.standard_normal((4, 5))
     return [("logits around 1000", (far + 1000,)),
             ("rows far apart", (far + np.array([[0], [-1000], [2000], [-3000]]),)),
@@ -75,7 +75,8 @@ class Softmax:
 
 class Tempered:
     def __init__(self, temperature):
-        self.softmax, self.temperature = PackageSoftmax(), temperature
+        self.softmax = PackageSoftmax()
+        self.temperature = temperature
 
     def forward(self, z):
         return self.softmax(z / self.temperature)
@@ -93,12 +94,13 @@ def twice(temperature, z, z2, dp2, dp):
     return (temperature,), (("forward", (z,)), ("forward", (z2,)), ("backward", (dp2,)), ("backward", (dp,)))
 
 
-def cold(rng):
+def edge_cases(rng):
     z, z2, dp2, dp = rng.standard_normal((4, 3, 5))
     return [("logits around 1000 and -1000", twice(0.5, z + 1000, z2 - 1000, dp2, dp))]
 
 
-MAXIMUM, SUM = "z.max(-1, keepdims=True)", "p.sum(-1, keepdims=True)"
+MAXIMUM = "z.max(-1, keepdims=True)"
+SUM = "p.sum(-1, keepdims=True)"
 ROW_SUM = "(p * dp).sum(-1, keepdims=True)"
 OVERFLOW = ("Your code does not subtract the row's maximum. exp overflows for logits above about 709 in float64 and "
             "above 88 in float32.")
@@ -132,7 +134,7 @@ SOFTMAX_BACKWARD = (
 EXERCISES = [
     Exercise(
         "01.1", "Softmax", minutes=10, lines=2,
-        solution=softmax, reference=lambda z: PackageSoftmax()(z), outputs=("p",), edges=large,
+        solution=softmax, reference=lambda z: PackageSoftmax()(z), outputs=("p",), edges=large_logits,
         inputs=lambda rng, n: (rng.standard_normal((*n.lead, n.V)),),
         invariants=(("rows of p must sum to 1", lambda inputs, outputs: outputs[0].sum(-1) - 1),),
         hints=("Each row is normalized separately. Which axis is that, and which axis does keepdims=True keep?",
@@ -194,7 +196,7 @@ EXERCISES = [
                       "by einsum": {ROW_SUM: "np.einsum('...i,...i->...', p, dp)[..., None]"}}),
     Exercise(
         "01.5", "Softmax with a temperature, a class", minutes=15, lines=6,
-        solution=Softmax, write=("forward", "backward"), reference=Tempered, inputs=draw_twice, edges=cold,
+        solution=Softmax, write=("forward", "backward"), reference=Tempered, inputs=draw_twice, edges=edge_cases,
         outputs=("p", "second p", "second dz", "dz"),
         invariants=(("rows of p must sum to 1", lambda inputs, outputs: outputs[0].sum(-1) - 1),
                     ("rows of dz must sum to 0", lambda inputs, outputs: outputs[3].sum(-1))),

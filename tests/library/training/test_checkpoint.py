@@ -393,7 +393,8 @@ TINY = ["--d-model", "8", "--num-heads", "2", "--num-layers", "1", "--d-ff", "8"
         "4"]
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [1, 3])
 def test_a_run_that_is_killed_and_resumed_ends_bit_for_bit_like_an_uninterrupted_one(tmp_path, kills):
     """kill -9 at random moments, between and inside saves, then --resume."""
     (tmp_path / "text.txt").write_text("the quick brown fox jumps over the lazy dog. " * 40)
