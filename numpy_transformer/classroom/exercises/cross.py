@@ -142,8 +142,8 @@ EXERCISES = [
         solution=cross_attention_backward, reference=by_cross_attention_backward, given=(softmax_backward,),
         inputs=draw_backward, edges=tiny, outputs=("dx", "dmemory"),
         hints=("In which lines of forward does x appear, and in which memory?",
-               "Exercise 05.2 gives dq, dk and dv. Which of them does x contribute to, and which of them does memory? "
-               "If an array is used several times, its gradients add up.",
+               "Exercise 05.2 gives dq, dk and dv. Which of q, k and v are computed from x, and which from memory? If "
+               "an array is used several times, its gradients add up.",
                "dx = dq w_qᵀ. dmemory = dlater + dk w_kᵀ + dv w_vᵀ, as a new array."),
         mistakes=(
             Mistake("XAT-1", {"memory @ w_k": "x @ w_k", "memory @ w_v": "x @ w_v"},

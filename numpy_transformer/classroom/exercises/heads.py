@@ -172,8 +172,8 @@ EXERCISES = [
                     "You divide the gradients of the weights by the number of rows. They are sums. If the loss is a "
                     "mean, the upstream gradients already contain that factor."),
             Mistake("HD-11", {"for dheads in (dq, dk, dv)": "for dheads in (dq, dq, dq)"},
-                    "You send the gradient of the queries through all three projections. Each projection has its own "
-                    "gradient."),
+                    "You send the gradient of the queries through all three projections. Each projection needs the "
+                    "gradient of its own output."),
             Mistake("ATB-6", {"rows.T @ dq, rows.T @ dk": "rows.T @ dk, rows.T @ dq"},
                     "You return dw_q and dw_k in the wrong order."),
             Mistake("LIN-1", {THREE: for_all_three("{}.T @ rows")},

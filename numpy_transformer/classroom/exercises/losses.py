@@ -95,8 +95,7 @@ ONE_MAXIMUM = ("You subtract one maximum for the whole array, so rows far below 
 UNCOUNTED = "Your code does not use ignore_id, so padding takes part in the loss like any other token."
 PER_ROW = ("The index [:, y] selects the column of every target in every row. You need one entry per row: class y[n] "
            "in row n.")
-TWICE = ("You apply softmax twice. If you compute probabilities first and then treat them as logits, the softmax is "
-         "applied to its own output.")
+TWICE = ("You apply softmax twice. The arguments are logits, which a single softmax turns into probabilities.")
 SPREAD = ("You spread ε over the V - 1 wrong classes. In this exercise all V classes share it, including the correct "
           "one.")
 TOO_MUCH = "You add ε to the classes without taking it from the correct one, so q sums to 1 + ε."
@@ -174,7 +173,7 @@ EXERCISES = [
                     ("rows of ignored targets must be 0", at_padding)),
         hints=("Suppose you raise one logit a little. Which probabilities of its row change? For which p would the "
                "gradient be 0?",
-               "Insert dp = -q / p into softmax's backward: the division by p cancels, and little remains. The "
+               "Substitute dp = -q / p into softmax's backward. The division by p cancels, and little remains. The "
                "gradient is 0 where p = q.",
                "For each of the N counted tokens, dz = (p - q) / N; all other rows stay 0."),
         mistakes=(

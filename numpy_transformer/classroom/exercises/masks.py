@@ -169,7 +169,8 @@ EXERCISES = [
                     "of multiplying."),
             Mistake("MSK-10a", {HIDDEN: "scores + ~mask * -1e9"},
                     "In a row without a visible key, you lower all scores by 1e9. Softmax does not change if all "
-                    "scores move together, so the weights are the same as without a mask. Such a row must be 0."),
+                    "scores of a row change by the same amount, so the weights are the same as without a mask. Such a "
+                    "row must be 0."),
             Mistake("MSK-10b", {HIDDEN: "np.where(mask, scores, -1e9)"},
                     "In a row without a visible key, all scores are -1e9, so the hidden keys share the weight equally. "
                     "Such a row must be 0."),

@@ -131,8 +131,8 @@ def in_dx(names, gamma, std, word):
         ({COUPLING: ""},
          f"Your dx lacks the path through the {word}, which depends on x too."),
         ({f"g = {gamma} * dy": "g = dy"},
-         "gamma is missing in your dx: dy must first be multiplied by gamma. Before training, gamma is 1, so this "
-         "mistake is invisible then."),
+         "gamma is missing in your dx: dy must first be multiplied by gamma. The initial value of gamma is 1, so this "
+         "mistake has no effect before training."),
         ({f"g = {gamma} * dy": "g = dy", whole: f"True)) * {gamma} / {std}"},
          "You multiply by gamma outside the mean. It belongs inside, because each feature has its own gamma. Outside "
          "is correct only while all entries of gamma are equal, as before training."),
@@ -228,9 +228,9 @@ EXERCISES = [
             Mistake("LN-17c", {"gamma * x_hat + beta": "x_hat"},
                     "gamma and beta are missing. They give each feature a new scale and a new offset."),
             Mistake("LN-17d", {"gamma * x_hat": "x_hat"},
-                    "gamma is missing. It is 1 before training, so this mistake is invisible then."),
+                    "gamma is missing. Its initial value is 1, so this mistake has no effect before training."),
             Mistake("LN-17e", {"gamma * x_hat + beta": "gamma * x_hat"},
-                    "beta is missing. It is 0 before training, so this mistake is invisible then."),
+                    "beta is missing. Its initial value is 0, so this mistake has no effect before training."),
             Mistake("LN-17f", {"gamma * x_hat + beta": "beta * x_hat + gamma"},
                     "You have swapped gamma and beta. gamma scales, beta shifts."),
             Mistake("LN-16i", {"x.var(-1, keepdims=True)": "((x - mean) ** 2).sum(-1, keepdims=True)"},
@@ -331,7 +331,8 @@ EXERCISES = [
                     "one forward pass only, or backward never removes the values. Save them in each forward pass, and "
                     "remove them in the backward pass that uses them."),
             Mistake("LN-17e", {" + self.beta.data": ""},
-                    "Your forward leaves out beta. It is 0 before training, so this mistake is invisible then."),
+                    "Your forward leaves out beta. Its initial value is 0, so this mistake has no effect before "
+                    "training."),
             Mistake("LN-20d", {"return self.gamma.data * x_hat + self.beta.data": "x_hat *= self.gamma.data\n"
                                "        x_hat += self.beta.data\n        return x_hat"},
                     "You change x_hat in place after saving it. The saved array is the same one, so backward finds y "

@@ -86,7 +86,7 @@ EXERCISES = [
                     "Your mean runs over the rows. Each row has its own mean, over its features."),
             Mistake("RMS-10d", {"mean(-1, keepdims=True)": "mean(-1)"}, KEEPDIMS),
             Mistake("RMS-11a", {"gamma * x": "x"},
-                    "gamma is missing. It is 1 before training, so this mistake is invisible then."),
+                    "gamma is missing. Its initial value is 1, so this mistake has no effect before training."),
             Mistake("RMS-11b", {"gamma * x": "(1 + gamma) * x"},
                     "Your factor is 1 + gamma, as in some models. Here it is gamma itself."),
         ),

@@ -123,7 +123,7 @@ SOFTMAX_BACKWARD = (
             "The factor p in front must multiply both terms of the difference. Your code multiplies only the second."),
     Mistake("SMB-8", {f"(dp - {ROW_SUM})": f"({ROW_SUM} - dp)"}, "Your gradient has the wrong sign."),
     Mistake("SMB-10", {ROW_SUM: "p * dp.sum(-1, keepdims=True)"},
-            "Your p stands outside the sum. Each output has its own p, which must weight its dp before they are "
+            "Your p stands outside the sum. Each output has its own p, which must weight its dp before the terms are "
             "added."),
     Mistake("SMB-11", {"(dp - (": "(dp + ("},
             "The second term has the wrong sign: raising a logit lowers the other outputs of its row."),
@@ -164,7 +164,7 @@ EXERCISES = [
                     "shift does not cancel."),
             Mistake("SMF-7", {MAXIMUM: "z.mean(-1, keepdims=True)"},
                     "You subtract something other than the row's maximum, such as its mean. A logit far above that "
-                    "number still overflows, because after the shift it is not 0 or less."),
+                    "number still overflows. After the shift, no logit may exceed 0."),
             Mistake("SMF-8", {f"p = np.exp(z - {MAXIMUM})": f"z -= {MAXIMUM}\n    p = np.exp(z)"},
                     "z -= ... changes the caller's array. Compute the difference into a new array."),
             Mistake("SMF-9", {f"np.exp(z - {MAXIMUM})": f"z - {MAXIMUM}"},
