@@ -31,8 +31,10 @@ def entity_spans(kinds, types):
 
 def draw_tags(rng, T):
     """Draws random tags of two types, valid and invalid; the first and the last word belong to an entity."""
-    kinds, types = rng.choice(3, T, p=(0.3, 0.2, 0.5)), rng.integers(0, 2, T)
-    kinds[0], kinds[-1] = rng.integers(1, 3), 2
+    kinds = rng.choice(3, T, p=(0.3, 0.2, 0.5))
+    types = rng.integers(0, 2, T)
+    kinds[0] = rng.integers(1, 3)
+    kinds[-1] = 2
     return kinds, types
 
 

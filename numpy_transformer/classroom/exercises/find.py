@@ -62,11 +62,12 @@ def embedding_probe():
 def judge_embedding(ids, dy):
     complaint = unfit("ids", ids, 2, integers=True) or unfit("dy", dy, 3)
     if not complaint and (ids.min() < 0 or ids.max() > 9):
-        complaint = f"the ids are between {ids.min()} and {ids.max()}; the table has rows 0 to 9"
+        complaint = f"The ids are between {ids.min()} and {ids.max()}; the table has rows 0 to 9"
     complaint = complaint or misfit("dy", dy, (*ids.shape, dy.shape[2]), "(B, T, D)", ids, "ids")
     if complaint:
         return complaint
-    layer, dy = Embedding(10, dy.shape[2]).astype(np.float64), dy.astype(float)
+    dy = dy.astype(float)
+    layer = Embedding(10, dy.shape[2]).astype(np.float64)
     layer(ids)
     layer.backward(dy)
     return agreed(embedding_backward(ids, dy), layer.weight.grad,
@@ -94,7 +95,7 @@ def judge_mask(scores, ids):
     complaint = unfit("scores", scores, 3) or unfit("ids", ids, 2, integers=True) or misfit(
         "ids", ids, scores.shape[::2], "(B, S)", scores, "scores")
     if not complaint and not ids.any(1).all():
-        complaint = f"sequence {ids.any(1).argmin()} is all padding; each sequence needs at least one real token"
+        complaint = f"Sequence {ids.any(1).argmin()} is all padding; each sequence needs at least one real token"
     if complaint:
         return complaint
     scores = scores.astype(float)
@@ -153,7 +154,7 @@ def agreed(wrong, right, question):
     """Returns a sentence if the right and the wrong version agree, else ""."""
     size = max(np.linalg.norm(wrong), np.linalg.norm(right))
     if np.linalg.norm(wrong - right) <= DIFFERENCE * size:      # False for NaN
-        return f"for these inputs the wrong version returns the same as the right one. {question}"
+        return f"For these inputs the wrong version returns the same as the right one. {question}"
     return ""
 
 

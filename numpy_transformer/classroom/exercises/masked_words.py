@@ -40,7 +40,8 @@ def draw_words(rng, shape, V):
 def borders(rng):
     ids, chosen, fate, anything = draw_words(rng, (2, 9), 20)
     exact, same = fate.copy(), anything.copy()
-    exact[0, 1:4], exact[1, 1:4] = (0.8, 0.9, 0.0), (0.9, 0.8, 0.79)
+    exact[0, 1:4] = 0.8, 0.9, 0.0
+    exact[1, 1:4] = 0.9, 0.8, 0.79
     same[:, 3] = ids[:, 3]
     return [("fates of exactly 0.8 and 0.9", (ids, chosen, exact, anything)),
             ("a random word equals the original", (ids, chosen, fate, same))]
@@ -64,7 +65,8 @@ def by_masked_words(ids, chosen, fate, anything):
     for i, row in enumerate(ids):
         share = chosen[i].sum() / (row >= SPECIAL).sum()
         read, positions, wanted = masked.corrupt(row[None], Given(chosen[i], fate[i], anything[i]), None, share)
-        corrupted[i], targets[i, positions[0]] = read[0], wanted[0]
+        corrupted[i] = read[0]
+        targets[i, positions[0]] = wanted[0]
     return corrupted, targets
 
 

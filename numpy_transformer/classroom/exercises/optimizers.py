@@ -81,8 +81,10 @@ def by_adamw(w, g, m, v, t, lr, beta1, beta2, eps, weight_decay):
 
 
 def after(optimizer, g, m, v, t):
-    optimizer.parameters[0].grad, optimizer.t = g, t - 1
-    optimizer.m[0][:], optimizer.v[0][:] = m, v
+    optimizer.parameters[0].grad = g
+    optimizer.t = t - 1
+    optimizer.m[0][:] = m
+    optimizer.v[0][:] = v
     optimizer.step()
     return optimizer.parameters[0].data, optimizer.m[0], optimizer.v[0]
 

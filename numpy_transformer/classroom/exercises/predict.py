@@ -34,7 +34,9 @@ def shapes_in_attention():
 
 def run_attention():
     rng = np.random.default_rng(61)
-    x, memory, ids = rng.standard_normal((3, 5, 12)), rng.standard_normal((3, 7, 12)), rng.integers(0, 3, (3, 7))
+    x = rng.standard_normal((3, 5, 12))
+    memory = rng.standard_normal((3, 7, 12))
+    ids = rng.integers(0, 3, (3, 7))
     layer = CrossAttention(12, 2, rng=rng).astype(np.float64)
     queries = split_heads(layer.query.eval()(x), 2)
     layer.train()(x, memory)
@@ -65,11 +67,15 @@ def sums_and_signs():
 
 def run_losses():
     rng = np.random.default_rng(62)
-    z, targets, criterion, softmax = rng.standard_normal((4, 5)), rng.integers(0, 5, 4), CrossEntropyLoss(), Softmax()
+    z = rng.standard_normal((4, 5))
+    targets = rng.integers(0, 5, 4)
+    criterion = CrossEntropyLoss()
+    softmax = Softmax()
     criterion(z, targets)
     dz = criterion.backward()
     elsewhere = np.delete(dz.ravel(), np.arange(4) * 5 + targets)
-    loss, equal = criterion(np.ones((4, 5)), targets), criterion.backward()
+    loss = criterion(np.ones((4, 5)), targets)
+    equal = criterion.backward()
     softmax(z)
     return (only(dz.sum(-1)), only(np.sign(dz[np.arange(4), targets])), only(np.sign(elsewhere)), float(loss),
             only(equal[np.arange(4), targets]), only(softmax.backward(np.ones((4, 5)))))
@@ -101,15 +107,16 @@ def what_moves_what():
 
 
 def run_influence():
-    rng, T = np.random.default_rng(63), 5
+    rng = np.random.default_rng(63)
+    T = 5
     x, memory = rng.standard_normal((2, T, 6))
     near = np.tri(T, dtype=bool) & ~np.tri(T, k=-2, dtype=bool)
-    xrays = (influence(Decoder(2, 6, 2, 8, rng=1), x, causal_mask(T))[:, 2],
-             influence(Encoder(2, 6, 2, 8, rng=2), x, padding_mask(np.array([5, 6, 7, 0, 0])))[:, 3],
-             influence(Encoder(2, 6, 2, 8, rng=3), x, near)[:, 1],
-             influence(FeedForward(6, 8, rng=4), x)[:, 1],
-             influence(CrossAttention(6, 2, rng=5), x, memory, argument=1)[:, 4])
-    return tuple((xray > 0).astype(int) for xray in xrays)
+    changes = (influence(Decoder(2, 6, 2, 8, rng=1), x, causal_mask(T))[:, 2],
+               influence(Encoder(2, 6, 2, 8, rng=2), x, padding_mask(np.array([5, 6, 7, 0, 0])))[:, 3],
+               influence(Encoder(2, 6, 2, 8, rng=3), x, near)[:, 1],
+               influence(FeedForward(6, 8, rng=4), x)[:, 1],
+               influence(CrossAttention(6, 2, rng=5), x, memory, argument=1)[:, 4])
+    return tuple((change > 0).astype(int) for change in changes)
 
 
 def gradients_without_computing():

@@ -42,10 +42,10 @@ def run_encoders():
     pooled = tape["encoder"].dy
     _, tape = trained(MaskedLanguageModel(10, 6, 2, 2, dropout=0, rng=4), ids, targets)
     tagger, _ = trained(TokenClassifier(8, 6, 2, 2, num_classes=3, dropout=0, rng=5), ids, [0, 1, 2, 1, 0])
-    moved = (influence(Encoder(2, 6, 2, 8, rng=1), x)[:, 2],
-             influence(Encoder(2, 6, 2, 8, rng=2), x, padding_mask(short))[:, 1])
+    changes = (influence(Encoder(2, 6, 2, 8, rng=1), x)[:, 2],
+               influence(Encoder(2, 6, 2, 8, rng=2), x, padding_mask(short))[:, 1])
     rows = (pooled, tape[""].dy, tape["encoder"].dy, tape["encoder"].gradients[0], tagger.embedding.weight.grad)
-    return tuple((xray > 0).astype(int) for xray in moved) + tuple(
+    return tuple((change > 0).astype(int) for change in changes) + tuple(
         gradient.reshape(-1, gradient.shape[-1]).any(1).astype(int) for gradient in rows)
 
 

@@ -38,12 +38,14 @@ def run_structure():
         return np.array([3 if name.startswith("norm") else kinds.index(name) for name in names])
 
     kinds = ["attention", "cross_attention", "feed_forward"]
-    x, model = np.ones((3, 4)), EncoderDecoder(5, 5, 4, 2, 6, 8, norm="pre")
+    x = np.ones((3, 4))
+    model = EncoderDecoder(5, 5, 4, 2, 6, 8, norm="pre")
     with record(model.eval()) as tape:
         model(np.ones((1, 3), int), np.ones((1, 2), int))
     memory = tape["encoder"].output
     receivers = [call for call in tape.of(DecoderBlock) if np.array_equal(call.inputs[1], memory)]
-    post, layers = DecoderBlock(4, 2, 8, norm="post", cross_attention=True), [part for _, part in model.named_modules()]
+    post = DecoderBlock(4, 2, 8, norm="post", cross_attention=True)
+    layers = [part for _, part in model.named_modules()]
     return (*(order(block, *[x] * count) for block, count in (
                 (EncoderBlock(4, 2, 8, norm="post"), 1), (post, 2), (EncoderBlock(4, 2, 8, norm="pre"), 1))),
             sum(isinstance(layer, MultiHeadAttention) for layer in layers), len(receivers),
@@ -75,7 +77,8 @@ def why_positions():
 
 def run_positions():
     rng = np.random.default_rng(73)
-    x, swapped = rng.standard_normal((1, 5, 4)), [1, 0, 2, 3, 4]
+    x = rng.standard_normal((1, 5, 4))
+    swapped = [1, 0, 2, 3, 4]
     encoder, one, two = (stack.astype(np.float64).eval() for stack in (
         Encoder(2, 4, 2, 8, rng=1), Decoder(1, 4, 2, 8, rng=2), Decoder(2, 4, 2, 8, rng=3)))
     positions = SinusoidalPositionalEncoding(4, 5).astype(np.float64).eval()

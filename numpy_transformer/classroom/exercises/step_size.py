@@ -47,7 +47,8 @@ def above_peak(inputs, outputs):
 
 def three(rng, n):
     """Draws gradients of very different sizes; together they exceed the limit, but the second alone does not."""
-    sizes, shapes = (2, 0.05, 0.5), ((n.D, n.F), (n.F,), (*n.lead, n.d))
+    sizes = (2, 0.05, 0.5)
+    shapes = ((n.D, n.F), (n.F,), (*n.lead, n.d))
     gradients = [size * rng.standard_normal(shape) for size, shape in zip(sizes, shapes)]
     return gradients, round(float(rng.uniform(2, 4)), 3)
 

@@ -109,7 +109,8 @@ def by_unframe(predictions, targets, tasks, count):
 
 
 CUT, NEXT, COUNTED = "target[:, :-1]", "target[:, 1:]", "wanted != 0"
-SAME, SHARES = "prediction[:ends[0]] == target[:ends[1]]", "np.bincount(tasks, right, count) / np.maximum(rows, 1)"
+SAME = "prediction[:ends[0]] == target[:ends[1]]"
+SHARES = "np.bincount(tasks, right, count) / np.maximum(rows, 1)"
 
 FORCING = (
     Mistake("TF-1", {NEXT: CUT},
