@@ -9,7 +9,8 @@ from .given import Parameter
 class Layer:
     """A layer y = f(x, weight), whose gradients are (dx, dweight) = f_b(x, weight, dy).
 
-    backward returns dx and adds into weight.grad. Each backward belongs to the latest forward that has not had one yet.
+    backward returns dx and adds into weight.grad. Each backward pass belongs to the latest forward pass that has not
+    had one yet.
     """
 
     def __init__(self, weight, f, f_b):
@@ -59,7 +60,7 @@ def normal(rng, *shape):
 
 
 def draw_block(rng, n):
-    """Four small layers, one of which mixes tokens, used twice with different batches, and backward in reverse order."""
+    """Four small layers, one of which mixes tokens, used twice with different batches."""
     norm = (Function("lambda x, w: w * np.tanh(x)"),
             Function("lambda x, w, dy: (dy * w * (1 - np.tanh(x) ** 2), (dy * np.tanh(x)).sum((0, 1)))"))
     attention = (Function("lambda x, w: w @ x"), Function("lambda x, w, dy: (w.T @ dy, (dy @ x.mT).sum(0))"))

@@ -10,7 +10,7 @@ from .softmax import MAXIMUM, OVERFLOW
 def cross_entropy(logits, targets, smoothing, ignore_id):
     """Computes the cross-entropy with label smoothing: the mean of -sum_j q_j log p_j over the counted tokens.
 
-    p is the softmax of a token's logits. log is the natural logarithm.
+    p is the softmax of a token's logits, and q is its smoothed target distribution. log is the natural logarithm.
 
     logits: (..., V); they may be in the thousands.
     targets: (...), integers, the correct class of each token.

@@ -8,7 +8,7 @@ from ..exercise import Exercise, Mistake
 
 
 def causal_mask(T):
-    """Returns the mask that hides all later tokens from each token.
+    """Returns the causal mask, which hides from each token all later tokens.
 
     T: int, the number of tokens.
     Return mask: (T, T), boolean, with a row for each query and a column for each key; True = may attend. Token t may

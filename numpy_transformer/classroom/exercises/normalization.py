@@ -50,11 +50,11 @@ def layer_norm_backward(x, gamma, eps, dy):
 
 
 class LayerNorm:
-    """Layer normalization, a layer that can be used several times before its first backward.
+    """Layer normalization, a layer that can be used several times before its first backward pass.
 
     y = gamma x_hat + beta with x_hat = (x - mean) / sqrt(variance + eps). Each row of x has its own mean and variance
-    over its D features; the variance divides by D. Each backward belongs to the latest forward that has not had one
-    yet, and adds (+=) into gamma.grad and beta.grad, both (D,).
+    over its D features; the variance divides by D. Each backward pass belongs to the latest forward pass that has not
+    had one yet, and adds (+=) into gamma.grad and beta.grad, both (D,).
     """
 
     def __init__(self, gamma, beta, eps):
@@ -316,19 +316,20 @@ EXERCISES = [
             Mistake("LN-13", {"self.gamma.grad +=": "self.beta.grad +=", "self.beta.grad +=": "self.gamma.grad +="},
                     "You have swapped gamma.grad and beta.grad."),
             Mistake("LN-20a", {"self.gamma.grad +=": "self.gamma.grad =", "self.beta.grad +=": "self.beta.grad ="},
-                    "The second backward overwrites the gradients of the first. Add with +=."),
+                    "Your second backward pass overwrites the gradients of the first. Add with +=."),
             Mistake("LN-20b", {"self.saved.append((x_hat, std))": "self.saved = [(x_hat, std)]"},
-                    "Your layer keeps the values of one forward only. A layer that is used twice needs both.",
+                    "Your layer keeps the values of one forward pass only. A layer that is used twice needs those of "
+                    "both.",
                     twin="LN-20f"),
             Mistake("LN-20f", {"self.saved.append((x_hat, std))": "pass"},
                     "Your forward saves nothing, so backward has no values to use.", twin="LN-20b"),
             Mistake("LN-20c", {"self.saved.pop()": "self.saved.pop(0)"},
-                    "Your backward uses the values of the oldest forward. It belongs to the latest forward that has "
-                    "not had a backward yet."),
+                    "Your backward uses the values of the oldest forward pass. It belongs to the latest one that has "
+                    "not had a backward pass yet."),
             Mistake("LN-20e", {"self.saved.pop()": "self.saved[-1]"},
-                    "Both backward calls use the values of the latest forward. Either your layer has room for one "
-                    "forward only, or backward never removes the values. Save them for each forward, and remove them "
-                    "in the backward that uses them."),
+                    "Both backward passes use the values of the latest forward pass. Either your layer has room for "
+                    "one forward pass only, or backward never removes the values. Save them in each forward pass, and "
+                    "remove them in the backward pass that uses them."),
             Mistake("LN-17e", {" + self.beta.data": ""},
                     "Your forward leaves out beta. It is 0 before training, so this mistake is invisible then."),
             Mistake("LN-20d", {"return self.gamma.data * x_hat + self.beta.data": "x_hat *= self.gamma.data\n"

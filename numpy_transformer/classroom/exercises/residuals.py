@@ -20,7 +20,7 @@ def residual_backward(dy, f_b):
 def pre_norm(x, norms, sublayers, final_norm):
     """Computes a stack of sublayers (attention, feed-forward layer, attention, ...) in the pre-norm order.
 
-    x is a residual stream that passes all sublayers. Each sublayer reads the stream through its own norm, and its
+    x is a residual stream that runs past all sublayers. Each sublayer reads the stream through its own norm, and its
     output is added to the stream. The stream itself passes through one norm only, final_norm, at the end of the stack.
 
     x: (..., D).

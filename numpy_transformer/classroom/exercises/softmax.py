@@ -49,9 +49,9 @@ def by_softmax_backward(p, dp):
 class Softmax:
     """Softmax with a temperature, p = softmax(z / temperature) for each row.
 
-    The layer can be used several times before its first backward. Each backward belongs to the latest forward that has
-    not had one yet, so after two forward calls the first backward belongs to the second of them. backward may use only
-    what its forward has saved.
+    The layer can be used several times before its first backward pass. Each backward pass belongs to the latest forward
+    pass that has not had one yet, so after two forward passes, the first backward pass belongs to the second of them.
+    A backward pass may use only what its forward pass has saved.
 
     temperature: a number greater than 0.
     """
@@ -210,11 +210,11 @@ EXERCISES = [
             Mistake("SMB-7", {"append(p)": "append(z)"},
                     "Your backward computes with the logits. Save the probabilities that forward returns."),
             Mistake("SMB-14", {"self.saved.append(p)": "self.p = p", "self.saved.pop()": "self.p"},
-                    "Your layer saves only one p, and the second forward overwrites the first, so both backward calls "
-                    "use the latest p. Keep a list."),
+                    "Your layer saves only one p, and the second forward pass overwrites the first, so both backward "
+                    "passes use the latest p. Keep a list."),
             Mistake("SMB-15", {"pop()": "pop(0)"},
-                    "Your first backward uses the values of the first forward, but it belongs to the latest one: last "
-                    "in, first out."),
+                    "Your first backward pass uses the values of the first forward pass, but it belongs to the latest "
+                    "one: last in, first out."),
             Mistake("SMB-16", {f"{ROW_SUM}) / self.temperature": f"{ROW_SUM})"},
                     "Your backward ignores the temperature. forward divides z by it, so the gradient is divided by it "
                     "too."),
