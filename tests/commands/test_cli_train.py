@@ -306,7 +306,7 @@ def test_a_short_run_warms_up_over_a_tenth_but_noam_keeps_its_peak():
 
 
 def test_the_validation_set_is_a_tenth_and_not_in_the_training_set():
-    pairs = [(f"source {n % 150}", f"target {n}") for n in range(200)]          # some sources stand twice
+    pairs = [(f"source {n % 150}", f"target {n}") for n in range(200)]          # some sources occur twice
     training, validation = hold_out_sources(pairs, seed=3)
     assert sorted(training + validation) == sorted(pairs) and len({source for source, _ in validation}) in range(10, 21)
     assert not {source for source, _ in training} & {source for source, _ in validation}
@@ -388,7 +388,7 @@ def test_closed_streams_are_no_tracebacks(folder, tmp_path):
         assert "Traceback" not in done.stderr and done.returncode in (0, 2)
     command = " ".join(map(str, LM)) + f" --text {folder / 'text.txt'} --out {tmp_path / 'run.npz'} 2>&- | head -1"
     subprocess.run(["bash", "-c", f"{python} {command}"], capture_output=True, env=environment)
-    assert read_checkpoint(tmp_path / "run.npz")[1]["step"] == 6        # nobody read, and the work was done
+    assert read_checkpoint(tmp_path / "run.npz")[1]["step"] == 6        # nothing read the output, and the training finished
 
 
 # bad input

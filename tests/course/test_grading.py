@@ -265,7 +265,7 @@ def test_an_interrupted_grading_goes_on(school, tmp_path, capsys, monkeypatch):
     assert "timeout 10.0, not 9.0" in refused(capsys, "grade", school, "--out", out, "--allow-root", "--timeout", "9")
     with monkeypatch.context() as patch:
         counted = Counted(patch)
-        rows, _, error = grade(capsys, school, out, "--jobs", "1")              # the seed stands in the journal
+        rows, _, error = grade(capsys, school, out, "--jobs", "1")              # the journal holds the seed
     assert "resuming an interrupted run: " in error and "seed 3" in error and counted.count == 5 - 2
     grade(capsys, school, tmp_path / "whole.csv", *options)
     whole = table(tmp_path / "whole.csv")

@@ -104,7 +104,7 @@ SPAN = (
 
 EXERCISES = [
     Exercise(
-        "14.4", "Entities of tags", minutes=20, lines=11,
+        "14.4", "Entities from tags", minutes=20, lines=11,
         solution=entity_spans, reference=by_conlleval, inputs=lambda rng, n: draw_tags(rng, 2 * n.S),
         edges=sentences_by_hand, outputs=("entities",), mistakes=SPAN,
         hints=("Go through the words in order. What must you know about the previous words to decide whether an I "

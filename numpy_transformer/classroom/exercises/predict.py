@@ -244,7 +244,7 @@ EXERCISES = [
                     "and the terms cancel."),
         )),
     Exercise(
-        "06.4", "Predict: what moves what", minutes=10, lines=6, kind="predict",
+        "06.4", "Predict: which outputs change", minutes=10, lines=6, kind="predict",
         solution=what_moves_what, reference=run_influence,
         outputs=tuple(f"answer {i} ({what})" for i, what in enumerate((
             "causal", "padding", "window", "feed-forward", "cross-attention"), 1)),

@@ -94,7 +94,7 @@ PREDICT = (
 
 EXERCISES = [
     Exercise(
-        "14.5", "Predict: what moves what in an encoder", minutes=10, lines=8, kind="predict",
+        "14.5", "Predict: what changes in an encoder", minutes=10, lines=8, kind="predict",
         solution=what_moves_what_in_an_encoder, reference=run_encoders,
         outputs=tuple(f"answer {i} ({what})" for i, what in enumerate((
             "both directions", "padding", "mean", "dlogits", "encoder's output", "encoder's input", "table"), 1)),
