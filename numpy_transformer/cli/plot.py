@@ -1,4 +1,4 @@
-"""numpy-transformer plot: one picture, of a trained run or of what needs none."""
+"""numpy-transformer plot: draws one picture, with or without a trained run."""
 
 import sys
 from pathlib import Path
@@ -15,75 +15,108 @@ from ..training.trainer_state import read_history
 from .parser import add_command, whole_number
 from .plot_examples import MODELS, draw_masks, draw_memory, draw_positions, draw_schedules, draw_steps, small_stacks
 
-LONGEST = 32                                    # tokens that can still be read in a picture
+LONGEST = 32                                    # tokens that are still readable in a picture
 
 
 def add(commands):
-    plot = add_command(commands, "plot", run, help="draw one picture, of a trained run or of what needs none",
-                       description="Draw one picture into a .png, .svg or .pdf file.")
+    plot = add_command(commands, "plot", run, help="draw one picture, with or without a trained run",
+                       description="Draws one picture and writes it to a .png, .svg or .pdf file.")
     pictures = plot.add_subparsers(dest="picture", metavar="PICTURE", required=True)
+    add_pictures_without_a_run(pictures)
+    add_pictures_of_attention(pictures)
+    xray = add_picture(pictures, "xray", draw_xray, "which inputs influence which outputs; without --run, small stacks "
+                                                    "with correct and wrong masks")
+    add_run(xray, required=False)
+    add_text(xray, required=False)
+    parts = add_picture(pictures, "architecture", draw_architecture, "the architecture of a model, drawn from its own "
+                                                                     "modules")
+    add_run(parts, required=False)
+    parts.add_argument("--model", choices=tuple(MODELS), help="draw this model instead of a run (default: encoder-decoder)")
+    gradients = add_picture(pictures, "gradients", draw_gradients, "the norm of the gradient at each block of a run")
+    add_run(gradients)
+    add_text(gradients)
+    history = add_picture(pictures, "history", draw_history, "loss, learning rate and gradient norm at each step of a run")
+    add_run(history)
 
-    def picture(name, draw, about, run_needed=None, text=False):
-        parser = add_command(pictures, name, run, help=about, description=about[0].upper() + about[1:] + ".")
-        parser.add_argument("--out", metavar="FILE", default=f"{name}.png", help="ends in .png, .svg or .pdf")
-        parser.set_defaults(draw=draw)
-        if run_needed is not None:
-            parser.add_argument("--run", dest="file", metavar="RUN.npz", required=run_needed, help="written by `train`")
-        if text:
-            parser.add_argument("--text", required=run_needed,
-                                help="what a language model reads, or the source of an encoder-decoder, whose begin is "
-                                     "drawn as ^ and whose end as $")
-            parser.add_argument("--target", help="of an encoder-decoder (default: what it writes itself)")
-        return parser
 
-    pe = picture("pe", draw_positions, "the sinusoidal positional encoding as a heatmap or as waves")
-    pe.add_argument("--positions", type=whole_number(1, 2000), default=50, metavar="T", help="how many")
+def add_pictures_without_a_run(pictures):
+    pe = add_picture(pictures, "pe", draw_positions, "the sinusoidal positional encoding as a heatmap or as waves")
+    pe.add_argument("--positions", type=whole_number(1, 2000), default=50, metavar="T", help="number of positions")
     pe.add_argument("--width", type=whole_number(1, 2000), default=128, metavar="D", help="d_model")
-    pe.add_argument("--transposed", action="store_true", help="positions across, dimensions down")
-    pe.add_argument("--waves", action="store_true", help="single columns and rows as curves")
-    mask = picture("mask", draw_masks, "a causal mask, a padding mask, and both")
-    mask.add_argument("--length", type=whole_number(2, 1000), default=6, metavar="T", help="tokens")
-    mask.add_argument("--padding", type=whole_number(0), default=2, metavar="N", help="how many of them are padding")
-    schedule = picture("schedule", draw_schedules, "learning rates with warm-up: the paper's, and a cosine")
-    schedule.add_argument("--steps", type=whole_number(2, 1_000_000), default=20000, metavar="N", help="training steps")
-    schedule.add_argument("--warmup", type=whole_number(1), default=4000, metavar="N", help="of them the warm-up")
+    pe.add_argument("--transposed", action="store_true", help="one column per position, one row per dimension")
+    pe.add_argument("--waves", action="store_true", help="draw single columns and rows as curves")
+    mask = add_picture(pictures, "mask", draw_masks, "a causal mask, a padding mask, and both combined")
+    mask.add_argument("--length", type=whole_number(2, 1000), default=6, metavar="T", help="number of tokens")
+    mask.add_argument("--padding", type=whole_number(0), default=2, metavar="N", help="number of padding tokens among them")
+    schedule = add_picture(pictures, "schedule", draw_schedules,
+                           "learning rates with warm-up: the schedule of the 2017 paper, and a cosine schedule")
+    schedule.add_argument("--steps", type=whole_number(2, 1_000_000), default=20000, metavar="N",
+                          help="number of training steps")
+    schedule.add_argument("--warmup", type=whole_number(1), default=4000, metavar="N", help="number of warm-up steps")
     schedule.add_argument("--width", type=whole_number(1), default=512, metavar="D", help="d_model")
-    steps = picture("steps", draw_steps, "the error of finite differences and of the complex step, over the step")
-    steps.add_argument("--seed", type=whole_number(0), default=1, help="of the layer and its input")
-    memory = picture("memory", draw_memory, "memory of attention over the length, plain and in tiles")
-    memory.add_argument("--width", type=whole_number(1, 1024), default=64, metavar="D", help="of the head")
-    for name, draw, about in (
-            ("attention", draw_attention, "the attention weights of a run, each layer and head"),
-            ("cross-attention", draw_cross_attention, "where an encoder-decoder looks in its source"),
-            ("backward", draw_backward, "attention weights beside dL/dweights and dL/dscores")):
-        parser = picture(name, draw, about, run_needed=True, text=True)
-        parser.add_argument("--layer", type=whole_number(0), metavar="N", help="counted from 0 (default: " + (
-            "the last)" if name == "backward" else "all)"))
-        if name != "cross-attention":
-            parser.add_argument("--side", choices=("encoder", "decoder"), help="of an encoder-decoder (default: "
-                                                                                     "decoder); its cross-attention has "
-                                                                                     "a picture of its own")
-    picture("xray", draw_xray, "which input moves which output; without a run small stacks with right and wrong masks",
-            run_needed=False, text=True)
-    parts = picture("architecture", draw_architecture, "a model drawn from its own modules", run_needed=False)
-    parts.add_argument("--model", choices=tuple(MODELS), help="instead of a run (default: encoder-decoder)")
-    picture("gradients", draw_gradients, "the norm of the gradient at each block of a run", run_needed=True, text=True)
-    picture("history", draw_history, "loss, learning rate and gradient norm of a run, step by step", run_needed=True)
+    steps = add_picture(pictures, "steps", draw_steps,
+                        "the error of finite differences and of the complex step, over the step size")
+    steps.add_argument("--seed", type=whole_number(0), default=1, help="seed of the layer and of its input")
+    memory = add_picture(pictures, "memory", draw_memory,
+                         "the peak memory of plain and of tiled attention, over the sequence length")
+    memory.add_argument("--width", type=whole_number(1, 1024), default=64, metavar="D", help="width of the head")
+
+
+def add_pictures_of_attention(pictures):
+    attention = add_picture(pictures, "attention", draw_attention, "the attention weights of a run, by block and head")
+    cross = add_picture(pictures, "cross-attention", draw_cross_attention,
+                        "the source tokens that each target token of an encoder-decoder attends to")
+    backward = add_picture(pictures, "backward", draw_backward, "attention weights beside dL/dweights and dL/dscores")
+    for parser, default in ((attention, "all"), (cross, "all"), (backward, "the last")):
+        add_run(parser)
+        add_text(parser)
+        parser.add_argument("--block", "--layer", type=whole_number(0), metavar="N",
+                            help=f"number of the block, counted from 0 (default: {default})")
+    for parser in (attention, backward):
+        parser.add_argument("--side", choices=("encoder", "decoder"),
+                            help="side of an encoder-decoder (default: decoder); see `plot cross-attention` for its "
+                                 "cross-attention")
+
+
+def add_picture(pictures, name, draw, about):
+    parser = add_command(pictures, name, run, help=about, description=f"Draws {about}.")
+    parser.add_argument("--out", metavar="FILE", default=f"{name}.png", help="file that ends in .png, .svg or .pdf")
+    parser.add_argument("--overwrite", action="store_true", help="replace the file in --out if it exists")
+    parser.set_defaults(draw=draw)
+    return parser
+
+
+def add_run(parser, required=True):
+    parser.add_argument("--run", dest="file", metavar="RUN.npz", required=required, help="file written by `train`")
+
+
+def add_text(parser, required=True):
+    parser.add_argument("--text", required=required,
+                        help="input of a language model or encoder, or source of an encoder-decoder; ^ and $ mark the "
+                             "begin and end tokens of a source in the picture")
+    parser.add_argument("--target", help="target of an encoder-decoder (default: the model's own output)")
 
 
 def run(arguments):
     from .. import views                        # matplotlib is slow to import
 
-    path = views.check_file(arguments.out)      # before the work, not behind it
+    path = views.check_file(arguments.out)      # before the picture is computed
+    if path.exists() and not arguments.overwrite:
+        raise ValueError(f"{str(path)!r} exists already; --overwrite replaces it, --out names another file")
     print(views.write(arguments.draw(views, arguments), path))
 
 
-class Reading:
-    """A run on one text: the model, its inputs and targets, and the tokens to write at the axes."""
+class RunExample:
+    """A run and one text for it: the model, its inputs and targets, and the labels of the tokens.
+
+    `keys` labels the source, `queries` the input of the decoder, and `predicted` the token that each query predicts. In a
+    language model or an encoder, the three are the same list.
+    """
 
     def __init__(self, arguments, *kinds):
         self.run = load_run(arguments.file, *kinds)
-        kind, self.model = self.run.meta["kind"], self.run.model
+        self.model = self.run.model
+        kind = self.run.meta["kind"]
         context = self.run.settings["context" if kind == "lm" else "max_len"]
         self.limit = min(context, LONGEST)
         if not arguments.text:
@@ -94,18 +127,13 @@ class Reading:
         if self.seq2seq:
             self.read_pair(arguments)
         elif self.encoder:
-            reader = self.run.reader
-            reader.max_len = sys.maxsize        # shorten tells what is cut
-            ids = self.shorten(reader.read_masked(arguments.text) if "[mask]" in arguments.text.lower() else
-                               reader.read(arguments.text), "--text", context)
-            masked = np.flatnonzero(ids == MASK)
-            self.inputs = (ids[None], None, None, masked[None]) if len(masked) and kind == "mlm" else (ids[None],)
-            self.keys = self.queries = self.written = [readable(reader.name(token)) for token in ids]
+            self.read_encoder_text(arguments.text, context)
         else:
             tokens = self.run.tokenizers[0]
             ids = self.shorten(tokens.encode(arguments.text), "--text", context)
-            self.inputs, self.targets = (ids[None],), ids[None, 1:]
-            self.keys = self.queries = self.written = labels(tokens, ids)
+            self.inputs = (ids[None],)
+            self.targets = ids[None, 1:]
+            self.keys = self.queries = self.predicted = labels(tokens, ids)
         self.model.eval(remember=True)
 
     @property
@@ -117,10 +145,22 @@ class Reading:
         return self.run.meta["kind"] in ENCODERS
 
     def side(self, named):
-        """The stack whose attention is drawn: the one named, or the only one."""
+        """The stack whose attention is drawn: the one named, or else the default."""
         if self.encoder and named == "decoder":
             raise ValueError(f"the model in {self.run.path!r} has no decoder; leave --side out")
         return named or ("encoder" if self.encoder else "decoder")
+
+    def read_encoder_text(self, text, context):
+        reader = self.run.reader
+        reader.max_len = sys.maxsize            # `shorten` reports what is cut off
+        read = reader.read_masked if "[mask]" in text.lower() else reader.read
+        ids = self.shorten(read(text), "--text", context)
+        masked = np.flatnonzero(ids == MASK)
+        if len(masked) and self.run.meta["kind"] == "mlm":
+            self.inputs = (ids[None], None, None, masked[None])
+        else:
+            self.inputs = (ids[None],)
+        self.keys = self.queries = self.predicted = [readable(reader.name(token)) for token in ids]
 
     def read_pair(self, arguments):
         source_tokens, target_tokens = self.run.tokenizers
@@ -129,54 +169,66 @@ class Reading:
             target = np.append(BOS, greedy_decode(self.model, source[None], BOS, EOS, self.limit - 1)[0])
         else:
             target = self.shorten(frame(target_tokens, arguments.target), "--target", self.run.settings["max_len"])
-        self.inputs, self.targets = (source[None], target[None, :-1]), target[None, 1:]
+        self.inputs = (source[None], target[None, :-1])
+        self.targets = target[None, 1:]
         self.keys = labels(source_tokens, source, 3)
-        self.queries, self.written = (labels(target_tokens, part, 3) for part in (target[:-1], target[1:]))
+        self.queries = labels(target_tokens, target[:-1], 3)
+        self.predicted = labels(target_tokens, target[1:], 3)
 
     def shorten(self, ids, option, context):
         if len(ids) > self.limit:
-            why = "the model reads no more" if self.limit == context else "more could not be read in a picture"
-            print(f"{option} has {len(ids)} tokens; the first {self.limit} are drawn, {why}", file=sys.stderr)
+            why = "the model reads no more" if self.limit == context else "more would not be readable"
+            print(f"{option} has {len(ids)} tokens; only the first {self.limit} are drawn, because {why}",
+                  file=sys.stderr)
         return ids[:self.limit]
 
     def tape(self, backward=True):
-        """Forward and backward, recorded; the loss is that of each next token, or of what an encoder itself answers, where
-        there is a [MASK] to that alone.
+        """Records forward and, if asked for, backward.
+
+        The loss of a decoder is the mean cross-entropy of the next tokens. There are no targets for an encoder, so its own
+        prediction serves as the target. A masked language model predicts the [MASK] tokens only, if there are any.
         """
-        if self.encoder:
-            with record(self.model) as tape:
-                logits = self.model(*self.inputs)
-                if backward:
-                    criterion = CrossEntropyLoss() if logits.ndim > 1 else BinaryCrossEntropyLoss()
-                    criterion(logits, logits.argmax(-1) if logits.ndim > 1 else logits > 0)
-                    self.model.backward(criterion.backward())
-            return tape
-        count = self.targets.shape[1]           # behind a language model's last token nothing is known
-        if backward and not count:
-            raise ValueError("a single token has no next one to learn from; give a longer --text")
         with record(self.model) as tape:
-            logits, criterion = self.model(*self.inputs), CrossEntropyLoss()
+            logits = self.model(*self.inputs)
             if backward:
-                criterion(logits[:, :count], self.targets)
-                dlogits = np.zeros_like(logits)
-                dlogits[:, :count] = criterion.backward()
+                dlogits = self.prediction_gradient(logits) if self.encoder else self.next_token_gradient(logits)
                 self.model.backward(dlogits)
         return tape
 
-    def softmaxes(self, tape, side, part, layer):
-        """{layer: recorded softmax} of the attention weights in a stack; of one layer, if it is named."""
+    def prediction_gradient(self, logits):
+        """dL/dlogits of an encoder, with its own prediction as the target."""
+        if logits.ndim > 1:
+            criterion, prediction = CrossEntropyLoss(), logits.argmax(-1)
+        else:
+            criterion, prediction = BinaryCrossEntropyLoss(), logits > 0
+        criterion(logits, prediction)
+        return criterion.backward()
+
+    def next_token_gradient(self, logits):
+        """dL/dlogits of a decoder. The token after the last one of a language model's text is unknown: 0 there."""
+        count = self.targets.shape[1]
+        if not count:
+            raise ValueError("a single token has no next token to predict; give a longer --text")
+        criterion = CrossEntropyLoss()
+        criterion(logits[:, :count], self.targets)
+        dlogits = np.zeros_like(logits)
+        dlogits[:, :count] = criterion.backward()
+        return dlogits
+
+    def softmaxes(self, tape, side, part, block):
+        """{block: recorded softmax} of the attention weights in a stack, or of the one block that is given."""
         found = dict(enumerate(call for call in tape.of(Softmax) if call.name.startswith(f"{side}.")
                                and call.name.endswith(f".{part}.attention.softmax")))
         if not found:
             raise ValueError(f"the model in {self.run.path!r} has no {part.replace('_', '-')} weights in "
-                             f"{'an' if side == 'encoder' else 'a'} {side}; name another run or another --side")
-        if layer not in (None, *found):
-            raise ValueError(f"--layer {layer}: the {side} has blocks 0 to {len(found) - 1}; name one of them")
-        return found if layer is None else {layer: found[layer]}
+                             f"{'an' if side == 'encoder' else 'a'} {side}; choose another run or another --side")
+        if block not in (None, *found):
+            raise ValueError(f"--block {block}: the {side} has blocks 0 to {len(found) - 1}; choose one of them")
+        return found if block is None else {block: found[block]}
 
 
 def labels(tokens, ids, specials=0):
-    """What to write at the axes for each id, of which the first `specials` are PAD, BOS and EOS."""
+    """The label of each id in a picture. The first `specials` ids are PAD, BOS and EOS."""
     names = "_^$"[:specials]
     return [names[n] if n < specials else readable(tokens.decode(np.array([n - specials]))) for n in ids]
 
@@ -186,57 +238,63 @@ def readable(text):
 
 
 def draw_attention(views, arguments):
-    reading = Reading(arguments)
-    side = reading.side(arguments.side)
-    calls = reading.softmaxes(reading.tape(backward=False), side, "attention", arguments.layer)
-    tokens = reading.keys if side == "encoder" else reading.queries
-    return heads(views, calls, tokens, tokens, f"Self-attention of the {side}")
+    example = RunExample(arguments)
+    side = example.side(arguments.side)
+    calls = example.softmaxes(example.tape(backward=False), side, "attention", arguments.block)
+    tokens = example.keys if side == "encoder" else example.queries
+    return draw_heads(views, calls, tokens, tokens, f"Self-attention weights of the {side}")
 
 
 def draw_cross_attention(views, arguments):
-    reading = Reading(arguments, *PAIRS)
-    calls = reading.softmaxes(reading.tape(backward=False), "decoder", "cross_attention", arguments.layer)
-    return heads(views, calls, reading.written, reading.keys, "Cross-attention: each token written (rows) and where it "
-                                                              "looks in the source (columns)")
+    example = RunExample(arguments, *PAIRS)
+    calls = example.softmaxes(example.tape(backward=False), "decoder", "cross_attention", arguments.block)
+    return draw_heads(views, calls, example.predicted, example.keys,
+                      "Cross-attention weights: each target token as it is predicted, and the source tokens",
+                      query_label="token that the query predicts")
 
 
-def heads(views, calls, queries, keys, title):
+def draw_heads(views, calls, queries, keys, title, **more):
     names = [f"block {block}, head {head}" for block, call in calls.items() for head in range(call.output.shape[1])]
     weights = np.concatenate([call.output[0] for call in calls.values()])
-    return views.attention_heads(weights, queries, keys, title, names)
+    return views.attention_heads(weights, queries, keys, title, names, **more)
 
 
 def draw_backward(views, arguments):
-    reading = Reading(arguments)
-    side = reading.side(arguments.side)
-    calls = reading.softmaxes(reading.tape(), side, "attention", arguments.layer)
-    layer = max(calls)
-    tokens = reading.keys if side == "encoder" else reading.queries
-    of = "; the loss is that of its own answer" if reading.encoder else ""
-    return views.attention_backward(calls[layer], tokens, tokens, f"Block {layer} of the {side}{of}")
+    example = RunExample(arguments)
+    side = example.side(arguments.side)
+    calls = example.softmaxes(example.tape(), side, "attention", arguments.block)
+    block = max(calls)
+    tokens = example.keys if side == "encoder" else example.queries
+    title = f"Block {block} of the {side}: attention weights and their gradients"
+    if example.encoder:
+        title += "\n(loss: cross-entropy with the model's own prediction as target)"
+    return views.attention_backward(calls[block], tokens, tokens, title)
 
 
 def draw_gradients(views, arguments):
-    return views.gradient_norms(views.block_gradient_norms(Reading(arguments).tape()))
+    return views.gradient_norms(views.block_gradient_norms(RunExample(arguments).tape()))
 
 
 def draw_xray(views, arguments):
     if arguments.file is None:
         if arguments.text is not None or arguments.target is not None:
-            raise ValueError("--text needs a model that reads it: name one with --run RUN.npz")
+            raise ValueError("--text needs a model that reads it; give one with --run RUN.npz")
         return views.xray(small_stacks())
-    reading = Reading(arguments)
-    tape, model = reading.tape(backward=False), reading.model
-    if not reading.seq2seq:
-        stack = "encoder" if reading.encoder else "decoder"
-        ray = influence(getattr(model, stack), *tape[stack].inputs)
-        return views.xray({stack: ray}, reading.queries, reading.keys)
-    encoder, decoder = tape["encoder"].inputs, tape["decoder"].inputs
-    rays = {"encoder": influence(model.encoder, *encoder), "decoder": influence(model.decoder, *decoder),
-            "cross-attention": influence(model.decoder, *decoder, argument=1)}
-    source, target = reading.keys, reading.queries
-    outputs, inputs = (source, target, reading.written), (source, target, source)
-    return views.xray(rays, dict(zip(rays, outputs)), dict(zip(rays, inputs)))
+    example = RunExample(arguments)
+    model = example.model
+    tape = example.tape(backward=False)
+    if not example.seq2seq:
+        stack = "encoder" if example.encoder else "decoder"
+        norms = influence(getattr(model, stack), *tape[stack].inputs)
+        return views.xray({stack: norms}, example.queries, example.keys)
+    encoder_inputs, decoder_inputs = tape["encoder"].inputs, tape["decoder"].inputs
+    norms = {"encoder": influence(model.encoder, *encoder_inputs),
+             "decoder": influence(model.decoder, *decoder_inputs),
+             "cross-attention": influence(model.decoder, *decoder_inputs, argument=1)}
+    source, target = example.keys, example.queries
+    outputs = {"encoder": source, "decoder": target, "cross-attention": example.predicted}
+    inputs = {"encoder": source, "decoder": target, "cross-attention": source}
+    return views.xray(norms, outputs, inputs)
 
 
 def draw_architecture(views, arguments):
@@ -253,5 +311,5 @@ def draw_history(views, arguments):
     if not rows:
         raise ValueError(f"{arguments.file!r} was saved before its first step; train it first")
     smoothing = run.settings["label_smoothing"]
-    return views.run_history(rows, Path(arguments.file).name,
-                             "training" + f" (label smoothing {smoothing:g})" * (smoothing > 0))
+    training = f"training (label smoothing {smoothing:g})" if smoothing else "training"
+    return views.run_history(rows, Path(arguments.file).name, training)

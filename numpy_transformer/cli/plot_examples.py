@@ -1,4 +1,4 @@
-"""Pictures that need no trained run: positions, masks, schedules, step sizes, memory, small models."""
+"""The pictures of `plot` that need no trained run: positions, masks, schedules, step sizes, memory, small models."""
 
 import tracemalloc
 
@@ -25,33 +25,38 @@ def draw_positions(views, arguments):
 
 def draw_masks(views, arguments):
     if arguments.padding >= arguments.length:
-        raise ValueError(f"--padding {arguments.padding} leaves no token of --length {arguments.length}; name fewer")
+        raise ValueError(f"--padding {arguments.padding} leaves no real token in --length {arguments.length}; give fewer "
+                         "padding tokens")
     return views.mask_pictures(masks(arguments.length, arguments.padding))
 
 
 def masks(T, padded):
-    """{title: (T, T)}: a causal mask, one that hides the last `padded` tokens, and both."""
+    """{title: mask (T, T)}: a causal mask, a mask that hides the last `padded` tokens, and both combined."""
     ids = np.where(np.arange(T) < T - padded, 5, PAD)
-    causal, padding = causal_mask(T)[0, 0], np.broadcast_to(padding_mask(ids)[0, 0], (T, T))
-    return {"causal": causal, f"padding ({padded} of {T})": padding, "both": causal & padding}
+    causal = causal_mask(T)[0, 0]
+    padding = np.broadcast_to(padding_mask(ids)[0, 0], (T, T))
+    return {"causal mask": causal, f"padding mask ({padded} of {T})": padding, "both combined": causal & padding}
 
 
 def draw_schedules(views, arguments):
     steps, warmup = arguments.steps, arguments.warmup
     if warmup >= steps:
-        raise ValueError(f"--warmup {warmup} leaves nothing of --steps {steps}; name more steps")
+        raise ValueError(f"--warmup {warmup} must be less than --steps {steps}; give more steps")
     optimizer = SGD([Parameter(np.zeros(1))], lr=0.0)
     noam = NoamSchedule(optimizer, arguments.width, warmup)
     cosine = CosineSchedule(optimizer, noam.rate(warmup), noam.rate(warmup) / 10, warmup, steps)
-    return views.schedules({f"{title}, warm-up {warmup}": [schedule.rate(n) for n in range(1, steps + 1)] for
-                            title, schedule in ((f"Noam, d_model = {arguments.width}", noam), ("cosine", cosine))})
+    curves = {}
+    for title, schedule in ((f"Noam, d_model = {arguments.width}", noam), ("cosine", cosine)):
+        curves[f"{title}, warm-up {warmup}"] = [schedule.rate(n) for n in range(1, steps + 1)]
+    return views.schedules(curves)
 
 
 def draw_steps(views, arguments):
-    """The error of finite differences and of the complex step, of one gradient of a feed-forward layer with a loss."""
+    """The relative error of a directional derivative of a feed-forward layer, by finite differences and the complex step."""
     rng = np.random.default_rng(arguments.seed)
-    x, targets = rng.standard_normal((5, 4)), rng.integers(0, 4, 5)
-    way = rng.standard_normal((4, 6))
+    x = rng.standard_normal((5, 4))
+    targets = rng.integers(0, 4, 5)
+    direction = rng.standard_normal((4, 6))
     curves = {}
     for title, dtype, powers in (("central, float64", "f8", np.arange(0, 13.5, 0.5)),
                                  ("central, float32", "f4", np.arange(0, 6.5, 0.5)),
@@ -60,29 +65,36 @@ def draw_steps(views, arguments):
         model, criterion = FeedForward(4, 6, "gelu", rng=arguments.seed).astype("f8"), CrossEntropyLoss()
         criterion(model(x), targets)
         model.backward(criterion.backward())
-        exact = float((model.up.weight.grad * way).sum())
+        exact = float((model.up.weight.grad * direction).sum())
         model.astype(dtype).eval()
-        start, kind = model.up.weight.data.copy(), np.dtype(dtype).type
+        criterion.eval()
+        weight = model.up.weight
+        start = weight.data.copy()
+        scalar = np.dtype(dtype).type
 
         def loss(h):
-            model.up.weight.data = start + kind(h) * way.astype(start.real.dtype)
-            return criterion.eval()(model(x.astype(start.real.dtype)), targets)
+            weight.data = start + scalar(h) * direction.astype(start.real.dtype)
+            return criterion(model(x.astype(start.real.dtype)), targets)
 
-        slopes = {"central": lambda h: (loss(h) - loss(-h)) / (2 * h), "forward": lambda h: (loss(h) - loss(0)) / h,
-                  "complex": lambda h: np.imag(loss(1j * h)) / h}[title[:7]]
+        derivatives = {"central": lambda h: (loss(h) - loss(-h)) / (2 * h),
+                       "forward": lambda h: (loss(h) - loss(0)) / h,
+                       "complex": lambda h: np.imag(loss(1j * h)) / h}
+        derivative = derivatives[title.partition(",")[0]]
         steps = 10.0 ** -powers
-        curves[title] = steps, [max(abs(float(slopes(h)) / exact - 1), 1e-17) for h in steps]
+        curves[title] = steps, [max(abs(float(derivative(h)) / exact - 1), 1e-17) for h in steps]
     return views.step_sizes(curves, mark=1e-5)
 
 
 def draw_memory(views, arguments):
-    """Peak of the arrays that forward and backward of one causal head allocate, plain and in tiles."""
+    """The peak memory of forward and backward of one causal head, with plain and with tiled attention."""
+    lengths = [2 ** n for n in range(7, 12)]
     curves = {}
-    for title, attention in (("plain", ScaledDotProductAttention()), ("in tiles", FlashAttention(causal=True))):
+    for title, attention in (("plain attention", ScaledDotProductAttention()),
+                             ("tiled attention", FlashAttention(causal=True))):
         sizes = []
-        for T in (lengths := [2 ** n for n in range(7, 12)]):
+        for T in lengths:
             q, k, v = np.random.default_rng(0).standard_normal((3, 1, T, arguments.width), dtype=np.float32)
-            mask = causal_mask(T) if title == "plain" else None
+            mask = None if isinstance(attention, FlashAttention) else causal_mask(T)
             tracemalloc.start()
             try:
                 attention.backward(attention(q, k, v, mask))
@@ -94,16 +106,18 @@ def draw_memory(views, arguments):
 
 
 def small_stacks(T=6, S=5, padded=2, rng=0):
-    """{title: which input moves which output} of stacks of two blocks with random weights, right and wrong masks."""
+    """{title: influence of each input on each output} of stacks of two random blocks with correct and wrong masks."""
     rng = np.random.default_rng(rng)
     x, memory = rng.standard_normal((T, 8)), rng.standard_normal((S, 8))
     encoder = Encoder(2, 8, 2, 16, dropout=0.0, rng=rng)
     decoder = Decoder(2, 8, 2, 16, dropout=0.0, cross_attention=True, rng=rng)
-    causal, padding = causal_mask(T), np.arange(S)[None] < S - padded
+    causal = causal_mask(T)
+    padding = np.arange(S)[None] < S - padded
+    causal_over_source = np.tri(T, S, dtype=bool)
     return {
-        "encoder, padding hidden": influence(encoder, memory, padding),
+        "encoder, padding mask": influence(encoder, memory, padding),
         "decoder, causal mask": influence(decoder, x, memory, causal, padding),
-        "cross-attention, padding hidden": influence(decoder, x, memory, causal, padding, argument=1),
-        "wrong: padding not hidden": influence(encoder, memory),
+        "cross-attention, padding mask": influence(decoder, x, memory, causal, padding, argument=1),
+        "wrong: no padding mask": influence(encoder, memory),
         "wrong: causal mask inverted": influence(decoder, x, memory, ~causal, padding),
-        "wrong: causal cross-attention": influence(decoder, x, memory, causal, np.tri(T, S, dtype=bool), argument=1)}
+        "wrong: causal cross-attention": influence(decoder, x, memory, causal, causal_over_source, argument=1)}

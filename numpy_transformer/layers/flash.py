@@ -21,7 +21,7 @@ class FlashAttention(Module):
     Parameters:
         block_size : int (64), the number of keys in a block; the result does not depend on it
         causal : bool (False); if True, query t sees the keys 0 to S - T + t, and blocks that no query sees are skipped
-        dropout : must be 0, and `weights` is None; use ScaledDotProductAttention if you need either
+        dropout : float (0.0); must be 0, and `weights` is None; use ScaledDotProductAttention if you need either
     Shape: as ScaledDotProductAttention
     Backward: as ScaledDotProductAttention, block by block; P = exp(s - m) / total is computed again, and
         sum_j dP_j P_j = sum_e dy_e y_e

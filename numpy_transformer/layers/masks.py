@@ -9,6 +9,7 @@ from ..module import Module
 def causal_mask(T, offset=0):
     """Returns the mask (1, 1, T, offset + T) in which query t may attend to the keys 0 to offset + t.
 
+    Parameters: T : int, the number of queries; offset : int (0), the number of keys before those of the queries
     Source: Vaswani et al. 2017, section 3.2.3.
     """
     check_positive(T=T)
@@ -16,7 +17,11 @@ def causal_mask(T, offset=0):
 
 
 def padding_mask(ids, pad_id=0):
-    """Returns the mask (B, 1, 1, S) for ids (B, S), or (1, 1, 1, S) for ids (S,), that hides all tokens with pad_id."""
+    """Returns the mask (B, 1, 1, S) for ids (B, S), or (1, 1, 1, S) for ids (S,), that hides all tokens with pad_id.
+
+    Parameters: ids : integers; pad_id : int (0)
+    Raises: ValueError for ids of another shape or dtype.
+    """
     ids = np.asarray(ids)
     if ids.ndim not in (1, 2) or ids.dtype.kind not in "iu":
         raise ValueError(f"padding_mask takes integer ids of shape (B, S) or (S,), got dtype {ids.dtype} and "

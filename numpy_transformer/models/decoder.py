@@ -81,7 +81,7 @@ class CausalLanguageModel(Module):
         max_len : int (1024), the length of the longest sequence
         dropout : float (0.0), after the positions and as in EncoderBlock
         norm, norm_layer, num_kv_heads : as in EncoderBlock
-        activation : as in EncoderBlock; "gelu" by default
+        activation : "gelu" by default, otherwise as in EncoderBlock
         positions : "learned" (default; GPT), "sinusoidal" (the paper) or "rotary" (LLaMA)
         bias : bool (True); False leaves out the biases of all Linears and LayerNorm's β
         tie_weights : bool (True); the output layer is the transposed embedding

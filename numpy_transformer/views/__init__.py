@@ -1,4 +1,4 @@
-"""Everything drawn. Each function takes arrays, a model, recorded calls or rows of history, and returns a Figure."""
+"""All figures. Each function takes arrays, a model, recorded calls or rows of a history, and returns a matplotlib Figure."""
 
 from .architecture import architecture
 from .attention import attention_heads, mask_pictures

@@ -1,4 +1,4 @@
-"""A model drawn from its own modules: nested boxes, inputs below, as in figure 1 of Vaswani et al. 2017."""
+"""Draws a model from its own modules: nested boxes with the inputs at the bottom, as in figure 1 of Vaswani et al. 2017."""
 
 import inspect
 import itertools
@@ -9,109 +9,135 @@ from matplotlib.figure import Figure
 from ..module import is_module, is_parameter, named_parts
 from .boxes import FONT, GAP, SIDE, TITLE, Box, Painter, measure, pack, text_width
 
-KINDS = {"block": "block", "attention(?!decoder)": "attention", "linear|unembedding": "linear", "embedding|position": "embedding",
-         "norm": "norm", "feedforward|swiglu|mlp": "feed-forward"}      # by what stands in the name of a class
-IMPLIED = ("Dropout", "Softmax", "ScaledDotProductAttention")           # not listed among the parts of a box
+COLOR_KINDS = {                                     # pattern in a class name -> key of boxes.COLORS
+    "block": "block", "attention(?!decoder)": "attention", "linear|unembedding": "linear", "embedding|position": "embedding",
+    "norm": "norm", "feedforward|swiglu|mlp": "feed-forward"}
+UNLISTED = ("Dropout", "Softmax", "ScaledDotProductAttention")      # left out of the list of parts in a box
 HEADS = [["query", "rotary"], ["key", "rotary"], ["value"]]
 SIDE_BY_SIDE = {"MultiHeadAttention": HEADS, "SelfAttention": HEADS, "CrossAttention": HEADS,
                 "SwiGLU": [["gate", "silu"], ["up"]]}
 BLOCKS = ("EncoderBlock", "DecoderBlock", "CrossAttentionBlock")
-SHOWN_AS = {"CrossAttentionBlock": "DecoderBlock", "CrossAttentionDecoder": "Decoder"}  # the names that one calls
-KNOWN = (*SIDE_BY_SIDE, *BLOCKS, "FeedForward", "Encoder", "Decoder", "CrossAttentionDecoder", "CausalLanguageModel",
-         "EncoderDecoder", "TextEncoder", "SequenceClassifier", "TokenClassifier")
+PUBLIC_NAMES = {"CrossAttentionBlock": "DecoderBlock", "CrossAttentionDecoder": "Decoder"}      # the constructor's name
+KNOWN_FORWARDS = (*SIDE_BY_SIDE, *BLOCKS, "FeedForward", "Encoder", "Decoder", "CrossAttentionDecoder",
+                  "CausalLanguageModel", "EncoderDecoder", "TextEncoder", "SequenceClassifier", "TokenClassifier")
 
 
 def architecture(model, title=None):
-    """The parts of a model as nested boxes: each with its name, its class, shapes and the number of its parameters.
+    """Draws the modules of a model as nested boxes, each with its name, class, shapes and number of parameters.
 
-    Equal neighbours in a list are drawn once, "× N". The blocks of this package show their residual sums and each norm
-    in its true place; attention and feed-forward are one box that lists their parts; Dropout is left out. Nothing tells
-    how a forward written elsewhere joins its parts: they stand in the order of the attributes, joined by dots.
+    Equal neighbors in a list are drawn once, marked "× N". The blocks of this package show their residual sums, and each
+    norm at its true place. Attention and feed-forward layers are drawn as one box that lists their parts. Dropout is left
+    out. How a forward method written elsewhere connects its parts is unknown, so those parts are drawn in the order of
+    the attributes and connected by dotted lines.
 
-    Parameters: model : Module; title : str or None (its class and the number of its parameters)
+    Parameters:
+        model : Module
+        title : str, or None for the class and the number of parameters of the model
     """
-    column = Reader(model).whole()
+    column = ModelReader(model).read()
     width, height = measure(column)
     title = title or f"{class_name(model)}: {model.num_parameters():,} parameters"
     figure = Figure()
     axes = figure.add_axes((0, 0, 1, 1))
     axes.axis("off")
     painter = Painter(axes)
-    ends = painter.stack(column, 0, 0, width)
-    if len(ends) > 1:                                       # encoder and decoder
-        (x, top), right = ends[0], -width / 2 + measure(column.items[0][0])[0] + SIDE / 2
+    tops = painter.stack(column, 0, 0, width)
+    if len(tops) > 1:                                       # an encoder beside a decoder
+        x, top = tops[0]
+        right = -width / 2 + measure(column.items[0][0])[0] + SIDE / 2
         painter.memory(right, (x, top), (x, top + GAP), (right, top + GAP))
-    else:
+        margin = 0.1
+    elif painter.cross_attentions:
         painter.memory(-width / 2 - 0.7)
-    beside = 0.1 if len(ends) > 1 else 0.85 if painter.attending else 0.35
-    half = max(width / 2 + beside, TITLE / FONT * text_width(title, "bold") / 2 + 0.1)
+        margin = 0.85
+    else:
+        margin = 0.35
+    half = max(width / 2 + margin, TITLE / FONT * text_width(title, "bold") / 2 + 0.1)
     axes.text(0, height + 0.3, title, ha="center", va="center", fontsize=TITLE, weight="bold")
     axes.set(xlim=(-half, half), ylim=(-0.1, height + 0.5))
     figure.set_size_inches(2 * half, height + 0.6)
     return figure
 
 
-class Reader:
-    """Boxes from modules. A module or a parameter that was met before points to its first name."""
+class ModelReader:
+    """Makes boxes from modules. A module or parameter that occurs again refers to its first name."""
 
     def __init__(self, model):
         self.model = model
-        self.first = {id(part): name for name, part in [*model.named_modules(), *model.named_parameters()]}
+        self.first_names = {id(part): name for name, part in [*model.named_modules(), *model.named_parameters()]}
 
-    def whole(self):
-        """The column of the model, between its inputs and its output."""
-        names = [name for name, p in inspect.signature(type(self.model).forward).parameters.items()
-                 if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD][1:] or ["x"]
+    def read(self):
+        """Returns the column of the model, from its inputs to its output."""
+        inputs = required_inputs(self.model)
         items = self.items(self.model, "") or [self.box(self.model, "", "")]
-        loose = is_loose(self.model) and len(items) > 1
-        output = Box("logits" if names[-1] in ("ids", "target") else "y", "text")
-        if len(names) > 1 and {"encoder", "decoder"} <= {key for key, _ in parts(self.model)}:
-            left, right = [], []
-            for item in items:
-                (left if re.match("enc|source|src", item.name) else right).append(item)
-            items = [[Box(items=left), Box(items=[*right, output])]]
+        unknown_flow = has_unknown_flow(self.model) and len(items) > 1
+        output = Box("logits" if inputs[-1] in ("ids", "target") else "y", "text")
+        if len(inputs) > 1 and {"encoder", "decoder"} <= {key for key, _ in parts(self.model)}:
+            items = [encoder_beside_decoder(items, output)]
         else:
             items.append(output)
         if not isinstance(items[0], list):
-            return Box(items=[Box(", ".join(names), "text"), *items], loose=loose)
-        for n, column in enumerate(items[0]):               # one input each, the last one for the rest
-            column.items.insert(0, Box(names[min(n, len(names) - 1)], "text"))
-            column.loose = loose
+            return Box(items=[Box(", ".join(inputs), "text"), *items], unknown_flow=unknown_flow)
+        for n, column in enumerate(items[0]):               # side by side: an input below each, repeated if there are fewer
+            column.items.insert(0, Box(inputs[min(n, len(inputs) - 1)], "text"))
+            column.unknown_flow = unknown_flow
         return Box(items=items)
 
     def items(self, module, name):
-        """What stands inside a module, from below."""
+        """The contents of a module's box, from bottom to top."""
         inside = [(key, part) for key, part in parts(module) if not is_a(part, "Dropout")]
         if not any(is_module(part) for _, part in inside):
             return []
         boxes = {key: self.box(part, f"{name}.{key}".lstrip("."), key) for key, part in inside}
-        if author(module) in BLOCKS:
+        if forward_class(module) in BLOCKS:
             return residual_items(boxes, module.pre_norm)
-        columns = SIDE_BY_SIDE.get(author(module))
+        columns = SIDE_BY_SIDE.get(forward_class(module))
         if not columns:
-            return once(boxes.values())
+            return merge_equal_neighbors(boxes.values())
         row = [Box(items=[boxes[key] for key in column if key in boxes]) for column in columns]
+        product = [0] if forward_class(module) == "SwiGLU" else []
         rest = [box for key, box in boxes.items() if key not in itertools.chain(*columns)]
-        return [row, *([0] if author(module) == "SwiGLU" else []), *rest]
+        return [row, *product, *rest]
 
     def box(self, part, name, key):
-        """The box of a module or parameter with this dotted name, which the attribute `key` holds."""
-        box, first = Box(key, kind(part), memory=is_a(part, "CrossAttention")), self.first.get(id(part), name)
+        """The box of the module or parameter with the dotted name `name`, held by the attribute `key`."""
+        box = Box(key, color_kind(part), cross_attention=is_a(part, "CrossAttention"))
         box.heading = ", ".join([class_name(part), *options(part)])
+        first = self.first_names.get(id(part), name)
         below = parameters_below(part)
-        own = [p for p in below if not name or f"{self.first[id(p)]}.".startswith(f"{name}.")]
-        box.total = f"{sum(p.data.size for p in own):,}" if own else ""
+        own = [p for p in below if not name or f"{self.first_names[id(p)]}.".startswith(f"{name}.")]
+        if own:
+            box.total = f"{sum(p.data.size for p in own):,}"
+        listed_only = box.kind in ("attention", "feed-forward") or not is_module(part)
         if first != name and below:
-            box.lines = [f"the same as {first or 'the whole'}"]
-        elif first == name != "" and box.kind not in ("attention", "feed-forward") and is_module(part):
-            box.items, box.loose = self.items(part, name), is_loose(part)
+            box.lines = [f"same as {first or 'the model'}"]
+        elif first == name != "" and not listed_only:
+            box.items = self.items(part, name)
+            box.unknown_flow = has_unknown_flow(part)
         if not box.items and not box.lines:
-            box.lines = pack(shapes(part) + [f"shares {self.first[id(p)]}" for p in below if p not in own])
+            box.lines = pack(shapes(part) + [f"shares {self.first_names[id(p)]}" for p in below if p not in own])
         return box
 
 
+def required_inputs(model):
+    """The names of forward's positional arguments without a default, `self` left out; ["x"] if there are none."""
+    signature = inspect.signature(type(model).forward).parameters
+    names = [name for name, p in signature.items() if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+    return names[1:] or ["x"]
+
+
+def encoder_beside_decoder(items, output):
+    """Two columns: what belongs to the encoder by its name, and the rest with the output."""
+    encoder, decoder = Box(), Box()
+    for item in items:
+        column = encoder if re.match("enc|source|src", item.name) else decoder
+        column.items.append(item)
+    decoder.items.append(output)
+    return [encoder, decoder]
+
+
 def parts(module):
-    """(name, module or parameter) of its attributes in their order; items of a list as name.0, name.1."""
+    """(name, module or parameter) of its attributes in their order; items of a list are name.0, name.1, ..."""
     def walk(name, part):
         if isinstance(part, (list, tuple)):
             for n, item in enumerate(part):
@@ -123,69 +149,91 @@ def parts(module):
 
 
 def parameters_below(part):
-    """The parameters of a module and of the modules in it, each once."""
+    """The parameters of a module and of all its submodules, each once."""
     return [inner for _, inner in named_parts(part) if is_parameter(inner)]
 
 
 def is_a(part, name):
-    return any(known.__name__ == name for known in type(part).__mro__)
+    """Returns True if one of the part's classes has this name."""
+    return any(base.__name__ == name for base in type(part).__mro__)
 
 
-def author(part):
-    """The name of the class that wrote its forward: a subclass with a forward of its own joins the parts otherwise."""
-    return getattr(getattr(type(part), "forward", None), "__qualname__", "").split(".")[-2:][0]
+def forward_class(part):
+    """The name of the class that defines the part's forward. A subclass with its own forward may connect its parts
+    differently.
+    """
+    forward = getattr(type(part), "forward", None)
+    return getattr(forward, "__qualname__", "").split(".")[-2:][0]
 
 
-def is_loose(part):
-    return author(part) not in KNOWN or getattr(part, "segments", None) is not None     # which join beside the chain
+def has_unknown_flow(part):
+    """Returns True if the parts may not be applied one after the other, as far as this module can tell."""
+    adds_segments = getattr(part, "segments", None) is not None     # their embedding is added beside the chain
+    return forward_class(part) not in KNOWN_FORWARDS or adds_segments
 
 
 def class_name(part):
-    norm = (", pre-norm" if part.pre_norm else ", post-norm") if author(part) in BLOCKS else ""
     name = type(part).__name__
-    return SHOWN_AS.get(name, name) + norm
+    name = PUBLIC_NAMES.get(name, name)
+    if forward_class(part) not in BLOCKS:
+        return name
+    return f"{name}, {'pre-norm' if part.pre_norm else 'post-norm'}"
 
 
-def kind(part):
-    for known in type(part).__mro__:
-        for names, found in KINDS.items():
-            if re.search(names, known.__name__.lower()):
-                return found
+def color_kind(part):
+    for base in type(part).__mro__:
+        for pattern, kind in COLOR_KINDS.items():
+            if re.search(pattern, base.__name__.lower()):
+                return kind
     return "other"
 
 
 def options(part):
-    """What neither class nor shapes tell."""
-    heads, groups = getattr(part, "num_heads", None), getattr(part, "num_kv_heads", None)
-    notes = [f"{heads} heads"] * bool(heads) + [f"{groups} of keys and values"] * (groups not in (None, heads))
-    return notes + [f"times √{round(part.factor ** 2)}" for _ in "1" if getattr(part, "factor", 1) != 1]
+    """Settings that neither the class nor the shapes show."""
+    heads = getattr(part, "num_heads", None)
+    kv_heads = getattr(part, "num_kv_heads", None)
+    factor = getattr(part, "factor", 1)
+    notes = []
+    if heads:
+        notes.append(f"{heads} heads")
+    if kv_heads not in (None, heads):
+        notes.append(f"{kv_heads} key/value heads")
+    if factor != 1:
+        notes.append(f"scaled by √{round(factor ** 2)}")
+    return notes
 
 
 def shapes(part):
-    """The classes of the parts that have no matrix, then the matrices by name."""
+    """The classes of the parts without a matrix, followed by the matrices with their names."""
     if is_parameter(part):
         return [str(part.data.shape)]
-    matrices, others = {}, [f"fixed {part.table.shape}"] if hasattr(part, "table") else []
+    matrices = {}
+    others = [f"fixed table {part.table.shape}"] if hasattr(part, "table") else []
     for key, inner in parts(part):
         matrix = next((p for p in parameters_below(inner) if p.data.ndim > 1), None)
         if matrix is not None:
-            bare = ", no bias" if getattr(inner, "bias", vars(part).get("bias", 0)) is None else ""
-            matrices.setdefault(f"{matrix.data.shape}{bare}", []).append(key)
-        elif is_module(inner) and type(inner).__name__ not in IMPLIED:
+            without_bias = getattr(inner, "bias", vars(part).get("bias", 0)) is None
+            shape = f"{matrix.data.shape}{', no bias' if without_bias else ''}"
+            matrices.setdefault(shape, []).append(key)
+        elif is_module(inner) and type(inner).__name__ not in UNLISTED:
             others.append(type(inner).__name__)
     return others + [shape if keys == ["weight"] else f"{', '.join(keys)} {shape}" for shape, keys in matrices.items()]
 
 
 def residual_items(boxes, pre_norm):
-    """Attention, cross-attention if there is one, and feed-forward, each in a residual sum with its norm."""
+    """Attention, cross-attention if there is one, and feed-forward, each with its norm and its residual sum."""
     items = []
-    for n, key in enumerate((key for key in ("attention", "cross_attention", "feed_forward") if key in boxes), 1):
-        items += [boxes[f"norm{n}"], boxes[key], 2] if pre_norm else [boxes[key], 1, boxes[f"norm{n}"]]
+    sublayers = [key for key in ("attention", "cross_attention", "feed_forward") if key in boxes]
+    for n, key in enumerate(sublayers, 1):
+        if pre_norm:
+            items += [boxes[f"norm{n}"], boxes[key], 2]
+        else:
+            items += [boxes[key], 1, boxes[f"norm{n}"]]
     return items
 
 
-def once(boxes):
-    """The boxes, equal neighbours of one list drawn once."""
+def merge_equal_neighbors(boxes):
+    """The boxes, where equal neighbors from one list are merged into one box that counts them."""
     merged = []
     for box in boxes:
         stem, _, number = box.name.rpartition(".")

@@ -1,4 +1,4 @@
-"""Nested boxes with text, arrows and sums, measured and painted from below."""
+"""Measures and draws nested boxes with text, arrows and residual sums, from bottom to top."""
 
 import functools
 from dataclasses import dataclass, field
@@ -7,113 +7,137 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Circle, FancyBboxPatch
 from matplotlib.textpath import TextPath
 
-FONT, TITLE = 11, 13                                        # points; the lengths are inches:
-LINE, EDGE, GAP, LANE, SIDE = 0.185, 0.1, 0.18, 0.3, 0.45   # of text, around it, between boxes, for skips, columns
-WIDEST = 3.6                                                # of a line that holds several notes
-COLOURS = {"attention": "#c3dcf4", "norm": "#fdf2a8", "feed-forward": "#c9ead0", "embedding": "#fbd9bd",
-           "linear": "#e2d6f2", "block": "#ffffff", "other": "#f1f1f1"}
+FONT, TITLE = 11, 13                                        # font sizes in points
+LINE = 0.185                                                # all other lengths are inches: the height of a line of text,
+EDGE = 0.1                                                  # the space around text,
+GAP = 0.18                                                  # the space between boxes,
+LANE = 0.3                                                  # the lane of a skip connection,
+SIDE = 0.45                                                 # the space between columns,
+WIDEST = 3.6                                                # and the width that a line of several notes may have
+COLORS = {"attention": "#c3dcf4", "norm": "#fdf2a8", "feed-forward": "#c9ead0", "embedding": "#fbd9bd",
+          "linear": "#e2d6f2", "block": "#ffffff", "other": "#f1f1f1"}
 
 
 @dataclass
 class Box:
-    """What is drawn of a module; of kind "column", several things one above the other; of kind "text", its name.
+    """What is drawn of a module. A box of kind "column" stacks several items; a box of kind "text" shows only its name.
 
-    items, from below: a Box; a list of columns side by side; a number: n the sum of what lies just below and what lay
-    n items lower, 0 a product. Blocks that differ in their names alone are equal, and drawn once.
+    The items run from bottom to top. An item is a Box, a list of columns that stand side by side, or an integer: n > 0 is
+    the sum of the item below and the value n items further down, and 0 is a product. Two boxes that differ only in
+    their names are equal, so that repeated blocks can be drawn once.
     """
 
     name: str = field(default="", compare=False)
     kind: str = "column"
-    heading: str = ""                                       # its class and what else is said beside the name
-    total: str = ""                                         # how many parameters
+    heading: str = ""                                       # the class and its options, written next to the name
+    total: str = ""                                         # the number of parameters
     lines: list = field(default_factory=list)
     items: list = field(default_factory=list)
-    times: int = field(default=1, compare=False)
-    memory: bool = False                                    # cross-attention: an arrow comes from the side
-    loose: bool = False                                     # how its items are joined is not known
+    times: int = field(default=1, compare=False)            # the number of equal neighbors that it stands for
+    cross_attention: bool = False                           # an arrow from the encoder's output enters from the side
+    unknown_flow: bool = False                              # how its items are connected is unknown
 
 
 class Painter:
-    """Boxes on axes whose unit is an inch. An end is the (x, y) from which the next arrow starts."""
+    """Draws boxes on axes whose unit is an inch. A "top" is the point (x, y) at which the next arrow starts."""
 
     def __init__(self, axes):
-        self.axes, self.attending = axes, []                # the left ends of cross-attention
+        self.axes = axes
+        self.cross_attentions = []                          # the middle of the left edge of each
 
-    def stack(self, box, x, y, width, ends=()):
-        """What is in the box upwards from y, joined to the ends of what lies below; the ends above."""
-        floors = []
+    def stack(self, box, x, y, width, tops=()):
+        """Draws the items of a box upwards from y, connected to the tops of what lies below. Returns the new tops."""
+        starts = []                                         # the height just below each item, where a skip can begin
         for item in box.items:
-            floors.append(y - GAP / 2)
+            starts.append(y - GAP / 2)
             height = item_size(item)[1]
             if isinstance(item, int):
-                ends = [self.joint(x, y + height / 2, "+" if item else "×", ends)]
+                tops = [self.joint(x, y + height / 2, "+" if item else "×", tops)]
+                if item:
+                    self.skip(starts[-1 - item], x, y + height / 2, width, height / 2)
             else:
-                ends = self.row(item if isinstance(item, list) else [item], x, y, width, ends, box.loose)
-            if isinstance(item, int) and item:
-                low, far, middle = floors[-1 - item], x + width / 2 + LANE / 2, y + height / 2
-                self.path((x, low), (far, low), (far, middle), (x + height / 2, middle))
+                tops = self.row(item if isinstance(item, list) else [item], x, y, width, tops, box.unknown_flow)
             y += height + GAP
-        return ends
+        return tops
 
-    def row(self, boxes, x, y, width, below, loose):
-        """Boxes side by side, as wide as `width` in all, with an arrow to or from each."""
-        spare, left, ends = (width - item_size(boxes)[0]) / len(boxes), x - width / 2, []
+    def skip(self, start, x, y, width, radius):
+        """Draws a skip connection along the right-hand lane, from the height `start` to the sum at (x, y)."""
+        lane = x + width / 2 + LANE / 2
+        self.path((x, start), (lane, start), (lane, y), (x + radius, y))
+
+    def row(self, boxes, x, y, width, below, unknown_flow):
+        """Draws boxes side by side, `width` wide in total, each with a line from what lies below. Returns their tops."""
+        spare = (width - item_size(boxes)[0]) / len(boxes)
+        left = x - width / 2
+        tops = []
         for box in boxes:
-            wide = measure(box)[0] + spare
-            ends.append((left + wide / 2, self.paint(box, left + wide / 2, y, wide)))
-            left += wide + SIDE
-        framed = boxes[0].items and boxes[0].kind != "column"
+            box_width = measure(box)[0] + spare
+            middle = left + box_width / 2
+            tops.append((middle, self.box(box, middle, y, box_width)))
+            left += box_width + SIDE
+        framed_stack = boxes[0].items and boxes[0].kind != "column"     # its own first item gets the arrowhead
+        if unknown_flow:
+            style = ":"
+        else:
+            style = "-" if framed_stack else "-|>"
         for start in below:
-            self.path(start, (start[0], y), style=":" if loose else "-" if framed else "-|>")
-        return ends
+            self.path(start, (start[0], y), style=style)
+        return tops
 
-    def paint(self, box, x, y, width):
-        """The box upwards from y; the height of its upper end."""
-        height, left = measure(box)[1], x - width / 2
+    def box(self, box, x, y, width):
+        """Draws one box upwards from y. Returns the height of its upper edge."""
+        height = measure(box)[1]
+        left = x - width / 2
         if box.kind == "column":
             return self.stack(box, x, y, width)[-1][1]
         if box.kind == "text":
             self.write(x, y + height / 2, box.name, style="italic")
             return y + height
         self.axes.add_patch(FancyBboxPatch((left, y), width, height, "round,pad=0,rounding_size=0.06", linewidth=1,
-                                           facecolor=COLOURS[box.kind], edgecolor="0.35"))
-        self.attending += [(left, y + height / 2)] * box.memory
+                                           facecolor=COLORS[box.kind], edgecolor="0.35"))
+        if box.cross_attention:
+            self.cross_attentions.append((left, y + height / 2))
         self.write_lines(box, left + EDGE, left + width - EDGE, y + height - EDGE / 2 - LINE / 2)
         if box.items:
-            for end in self.stack(box, x, y + GAP, width - 2 * margin(box), [(x, y)]):
-                self.path(end, (end[0], y + height), style=":" if box.loose else "-")
+            for top in self.stack(box, x, y + GAP, width - 2 * margin(box), [(x, y)]):
+                self.path(top, (top[0], y + height), style=":" if box.unknown_flow else "-")
         return y + height
 
     def write_lines(self, box, left, right, y):
         self.write(left, y, box.name, ha="left", weight="bold")
-        if box.items:                                       # the flow passes between what stands left and right
-            self.write(left, y - LINE, box.heading, ha="left")
-            self.write(right, y, f"× {box.times}" if box.times > 1 else box.total, ha="right",
-                       weight="bold" if box.times > 1 else "normal")
-            self.write(right, y - LINE, f"{box.total} each" if box.times > 1 else "", ha="right")
+        if not box.items:
+            self.write(left + text_width(box.name, "bold") + EDGE * bool(box.name), y, box.heading, ha="left")
+            self.write(right, y, box.total, ha="right")
+            for n, line in enumerate(box.lines, 1):
+                self.write(left, y - n * LINE, line, ha="left")
             return
-        self.write(left + text_width(box.name, "bold") + EDGE * bool(box.name), y, box.heading, ha="left")
-        self.write(right, y, box.total, ha="right")
-        for n, line in enumerate(box.lines, 1):
-            self.write(left, y - n * LINE, line, ha="left")
+        self.write(left, y - LINE, box.heading, ha="left")  # the middle stays free for the outgoing line
+        if box.times > 1:
+            self.write(right, y, f"× {box.times}", ha="right", weight="bold")
+            self.write(right, y - LINE, f"{box.total} each", ha="right")
+        else:
+            self.write(right, y, box.total, ha="right")
 
     def joint(self, x, y, sign, below):
+        """Draws a sum or a product, with an arrow from each top below. Returns its own top."""
         radius = item_size(1)[1] / 2
-        for across, top in below:
-            if abs(across - x) < radius:
-                self.path((x, top), (x, y - radius))
+        for start_x, start_y in below:
+            if abs(start_x - x) < radius:
+                self.path((x, start_y), (x, y - radius))
             else:
-                self.path((across, top), (across, y), (x + (radius if across > x else -radius), y))
+                side = radius if start_x > x else -radius
+                self.path((start_x, start_y), (start_x, y), (x + side, y))
         self.axes.add_patch(Circle((x, y), radius, facecolor="white", edgecolor="0.35", zorder=3))
         self.write(x, y, sign, weight="bold", zorder=4)
         return x, y + radius
 
-    def memory(self, gutter, *way):
-        """An arrow to each cross-attention: along the points of the way, then along x = gutter, then to the right."""
-        for left, y in self.attending:
-            self.path(*way, (gutter, y), (left, y))
-        for x, y in [*way[1:2], *([] if way else [(gutter, y) for _, y in self.attending])]:
-            self.write(x + EDGE / 2, y + LINE * 0.6, "memory", ha="left")
+    def memory(self, x, *way):
+        """Draws an arrow to each cross-attention: through the points of `way`, up the vertical line at x, to the right."""
+        for left, y in self.cross_attentions:
+            self.path(*way, (x, y), (left, y))
+        labels = [way[1]] if way else [(x, y) for _, y in self.cross_attentions]
+        for label_x, label_y in labels:
+            self.write(label_x + EDGE / 2, label_y + LINE * 0.6, "memory", ha="left")
 
     def path(self, *points, style="-|>"):
         self.axes.plot(*zip(*points), ":" if style == ":" else "-", color="0.35", linewidth=1.2, zorder=2)
@@ -127,7 +151,7 @@ class Painter:
 
 
 def pack(notes):
-    """The notes in few lines."""
+    """The notes, joined into as few lines as fit the width WIDEST."""
     lines = []
     for note in notes:
         if lines and text_width(f"{lines[-1]};  {note}") < WIDEST:
@@ -138,24 +162,28 @@ def pack(notes):
 
 
 def margin(box):
+    """The space between the side of a box and its items: wider where skip connections need a lane."""
     return LANE if any(isinstance(item, int) for item in box.items) else 0.12
 
 
 def measure(box):
-    """Width and height of a box with all that is in it."""
-    first = text_width(box.name, "bold") + EDGE + text_width(box.heading)
+    """The width and height of a box with all its contents."""
     if not box.items:
-        widths = [first + 2 * EDGE + text_width(box.total), *map(text_width, box.lines)]
+        first_line = text_width(box.name, "bold") + EDGE + text_width(box.heading) + 2 * EDGE + text_width(box.total)
+        widths = [first_line, *map(text_width, box.lines)]
         return max(widths) + 2 * EDGE, LINE * (1 + len(box.lines)) + EDGE
     sizes = [item_size(item) for item in box.items]
-    width, height = max(w for w, _ in sizes), sum(h for _, h in sizes) + GAP * (len(sizes) - 1)
+    width = max(w for w, _ in sizes)
+    height = sum(h for _, h in sizes) + GAP * (len(sizes) - 1)
     if box.kind == "column":
         return width, height
     half = max(text_width(box.name, "bold"), text_width(box.heading), text_width(f"{box.total} each")) + 2 * EDGE
-    return max(width + 2 * margin(box), 2 * half), height + 2 * GAP + LINE * (1 + bool(box.heading)) + EDGE / 2
+    text_lines = 2 if box.heading else 1
+    return max(width + 2 * margin(box), 2 * half), height + 2 * GAP + LINE * text_lines + EDGE / 2
 
 
 def item_size(item):
+    """The width and height of an item of a box."""
     if isinstance(item, int):
         return 0.24, 0.24
     boxes = [measure(box) for box in (item if isinstance(item, list) else [item])]

@@ -1,17 +1,24 @@
-"""The losses of two runs in one picture."""
+"""Draws the losses of two runs, one without and one with a bug."""
 
 import numpy as np
 from matplotlib.figure import Figure
 
-WINDOW = 10                                     # steps in a mean: batches differ
+WINDOW = 10                                     # steps of the moving average: the losses of single batches vary
 
 
 def bug_curves(right, wrong, title):
-    """Loss by loss of a run without a mistake and of one with it; a run that broke down ends where it did."""
+    """Draws the loss at each step of a correct model and of a model with a bug.
+
+    A curve ends where its loss is no longer finite.
+
+    Parameters:
+        right, wrong : losses of the two runs in nats per character, one per step
+        title : title of the figure
+    """
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
-    for losses, label, style in ((wrong, "with the mistake", {"color": "#d55e00", "linewidth": 3.5}),
-                                 (right, "without it", {"color": "black", "linestyle": ":", "linewidth": 2})):
+    for losses, label, style in ((wrong, "with the bug", {"color": "#d55e00", "linewidth": 3.5}),
+                                 (right, "without the bug", {"color": "black", "linestyle": ":", "linewidth": 2})):
         losses = np.asarray(losses, float)
         width = min(WINDOW, len(losses))
         smooth = np.convolve(losses, np.ones(width) / width, "valid")
@@ -19,10 +26,10 @@ def bug_curves(right, wrong, title):
         broken = np.flatnonzero(~np.isfinite(losses))
         if len(broken):
             axes.axvline(broken[0] + 1, color=style["color"], linewidth=1)
-            axes.annotate("not a number any more", (broken[0] + 1, 0.5), (6, 0), xycoords=("data", "axes fraction"),
-                          textcoords="offset points", fontsize=13)
-    axes.set_xlabel("step", fontsize=14)
-    axes.set_ylabel(f"loss (nats per letter), mean of {width} steps", fontsize=14)
+            axes.annotate("the loss is no longer finite", (broken[0] + 1, 0.5), (6, 0),
+                          xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=13)
+    axes.set_xlabel("training step", fontsize=14)
+    axes.set_ylabel(f"loss (nats per character), mean of {width} steps", fontsize=14)
     axes.set_ylim(bottom=0)
     axes.tick_params(labelsize=13)
     axes.grid(alpha=0.3)

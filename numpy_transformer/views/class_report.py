@@ -1,36 +1,25 @@
-"""What a class got right and wrong."""
+"""Draws the results of a whole class of students."""
 
 from matplotlib.figure import Figure
 
-COLOURS = {"pass": "#4c9f70", "fail": "#c8553d", "todo": "#c9c9c9", "error": "#8d5a97", "timeout": "#e0a030",
-           "memory": "#7a5230", "missing": "#ececec"}
-SHOWN = 30                                      # mistakes at most, the most frequent ones
+COLORS = {"pass": "#4c9f70", "fail": "#c8553d", "todo": "#c9c9c9", "error": "#8d5a97", "timeout": "#e0a030",
+          "memory": "#7a5230", "missing": "#ececec"}
+MOST_SHOWN = 30                                 # only the most frequent mistakes are drawn
 
 
 def class_report(exercises, mistakes):
-    """Two panels of bars: how every exercise went, and the named mistakes from the most frequent on.
+    """Draws two panels of bars: the results of each exercise, and the most frequent known mistakes.
 
-    exercises : {name: {status: count}}
-    mistakes : dicts with the keys mistake, exercise and count, sorted
+    Parameters:
+        exercises : {name: {status: number of students}}
+        mistakes : dicts with the keys mistake, exercise and count, the most frequent first
     """
-    mistakes = mistakes[:SHOWN]
+    mistakes = mistakes[:MOST_SHOWN]
     figure = Figure(figsize=(13, 1.4 + 0.27 * max(len(exercises), len(mistakes), 5)), layout="constrained")
     left, right = figure.subplots(1, 2)
-    names = list(exercises)
-    before = [0] * len(names)
-    for status, colour in COLOURS.items():
-        counts = [exercises[name].get(status, 0) for name in names]
-        if any(counts):
-            left.barh(names, counts, left=before, color=colour, label=status, edgecolor="white", linewidth=0.5)
-        before = [a + b for a, b in zip(before, counts)]
-    left.set(title="Students by exercise", xlabel="students")
+    draw_results(left, exercises)
+    draw_mistakes(right, mistakes)
     figure.legend(loc="outside lower left", ncols=7, fontsize="small")
-    labels = [f"{number(entry['exercise'])}  {entry['mistake']}" for entry in mistakes]
-    bars = right.barh(range(len(mistakes)), [entry["count"] for entry in mistakes], color=COLOURS["fail"])
-    right.bar_label(bars, padding=3, fontsize="small")
-    right.set_yticks(range(len(mistakes)), labels)
-    right.set(title="Known mistakes, most frequent first" if mistakes else "No known mistakes",
-              xlabel="students")
     for axes in (left, right):
         axes.margins(y=0.01)
         axes.invert_yaxis()
@@ -40,6 +29,26 @@ def class_report(exercises, mistakes):
     if not mistakes:
         right.set_axis_off()
     return figure
+
+
+def draw_results(axes, exercises):
+    names = list(exercises)
+    start = [0] * len(names)
+    for status, color in COLORS.items():
+        counts = [exercises[name].get(status, 0) for name in names]
+        if any(counts):
+            axes.barh(names, counts, left=start, color=color, label=status, edgecolor="white", linewidth=0.5)
+        start = [a + b for a, b in zip(start, counts)]
+    axes.set(title="Results by exercise", xlabel="number of students")
+
+
+def draw_mistakes(axes, mistakes):
+    labels = [f"{number(entry['exercise'])}  {entry['mistake']}" for entry in mistakes]
+    bars = axes.barh(range(len(mistakes)), [entry["count"] for entry in mistakes], color=COLORS["fail"])
+    axes.bar_label(bars, padding=3, fontsize="small")
+    axes.set_yticks(range(len(mistakes)), labels)
+    axes.set(title="Known mistakes, most frequent first" if mistakes else "No known mistakes",
+             xlabel="number of students")
 
 
 def number(name):

@@ -1,13 +1,13 @@
-"""Time and memory over a size, on logarithmic axes, where a power law is a straight line."""
+"""Draws time and memory over a size on logarithmic axes, where a power law is a straight line."""
 
 from matplotlib.figure import Figure
 
-LABELS = {"T": "length of the text T", "d_model": "width d_model", "step_ms": "a training step (ms)",
-          "peak_mb": "arrays at the peak (MB)"}
+LABELS = {"T": "sequence length T", "d_model": "model width d_model", "step_ms": "time of a training step (ms)",
+          "peak_mb": "peak memory of the arrays (MB)"}
 
 
 def growth_curves(curves):
-    """curves: [(x, y, [(title, rows)])], a panel each, rows with the keys x and y."""
+    """Draws four panels; `curves` is a list of (x, y, [(title, rows)]), where the rows are dicts with the keys x and y."""
     figure = Figure(figsize=(9, 7), layout="constrained")
     for axes, (x, y, lines) in zip(figure.subplots(2, 2).flat, curves):
         for title, rows in lines:

@@ -1,52 +1,63 @@
-"""Learning curves from the rows that a Trainer keeps."""
+"""Draws learning curves from the rows of a Trainer's history."""
 
 import numpy as np
 from matplotlib.figure import Figure
 
 
-SCORES = {"accuracy": "accuracy, validation", "training_accuracy": "accuracy, training", "f1": "F1, validation"}
+SCORES = {"accuracy": "validation accuracy", "training_accuracy": "training accuracy", "f1": "validation F1"}
 
 
 def learning_curves(histories):
-    """histories {title: rows}: of each the training loss (pale: every step, dark: smoothed) and the validation loss.
+    """Draws the training loss and the validation loss of each history in {title: rows}.
 
-    Where accuracies or F1 were measured, they stand beside the losses.
+    The pale line is the training loss at each step, the dark line its moving average. A history with accuracies or F1
+    scores gets a second panel for them.
     """
-    scored = {title: any(name in row for row in rows for name in SCORES) for title, rows in histories.items()}
-    count = len(histories) + sum(scored.values())
+    count = len(histories) + sum(map(has_scores, histories.values()))
     figure = Figure(figsize=(5.5 * count, 4), layout="constrained")
-    places = iter(figure.subplots(1, count, squeeze=False)[0])
+    panels = iter(figure.subplots(1, count, squeeze=False)[0])
     for title, rows in histories.items():
-        axes = next(places)
+        axes = next(panels)
         draw_loss(axes, rows)
         axes.set_title(title, parse_math=False)
-        if scored[title]:
+        if has_scores(rows):
             axes.set_ylabel("loss (nats per target)")
-            axes = next(places)
+            axes = next(panels)
             draw_scores(axes, rows)
             axes.set_title(title, parse_math=False)
     return figure
 
 
 def run_history(rows, title, training="training"):
-    """A run's loss, learning rate and norm of the gradient before clipping, step by step; `training` names its loss."""
-    scored = any(name in row for row in rows for name in SCORES)
-    figure = Figure(figsize=(4.7 * (3 + scored), 4.2), layout="constrained")
-    loss, rate, norm, *scores = figure.subplots(1, 3 + scored)
+    """Draws the loss, the learning rate and the gradient norm before clipping at each step of a run.
+
+    Parameters:
+        rows : the history of a Trainer
+        title : title of the figure
+        training : label of the training loss in the legend
+    """
+    count = 4 if has_scores(rows) else 3
+    figure = Figure(figsize=(4.7 * count, 4.2), layout="constrained")
+    loss, rate, norm, *scores = figure.subplots(1, count)
     draw_loss(loss, rows, training)
-    for axes in scores:
+    if scores:
         loss.set_ylabel("loss (nats per target)")
-        draw_scores(axes, rows)
+        draw_scores(scores[0], rows)
     steps = [row["step"] for row in rows]
     rate.plot(steps, [row["lr"] for row in rows], color="C2")
     rate.set_ylabel("learning rate")
     norm.plot(steps, [row["norm"] for row in rows], color="C3", linewidth=0.8)
-    norm.set(ylabel="norm of the gradient, before clipping", yscale="log")
+    norm.set(ylabel="gradient norm before clipping", yscale="log")
     for axes in (rate, norm):
-        axes.set_xlabel("step")
+        axes.set_xlabel("training step")
         axes.grid(alpha=0.3)
     figure.suptitle(title, parse_math=False)
     return figure
+
+
+def has_scores(rows):
+    """Returns True if a row has an accuracy or an F1 score."""
+    return any(name in row for row in rows for name in SCORES)
 
 
 def draw_scores(axes, rows):
@@ -54,7 +65,7 @@ def draw_scores(axes, rows):
         measured = [(row["step"], row[name]) for row in rows if name in row]
         if measured:
             axes.plot(*zip(*measured), color=color, marker="o", markersize=4, label=label)
-    axes.set(xlabel="step", ylabel="score", ylim=(None, 1.02))
+    axes.set(xlabel="training step", ylabel="score", ylim=(None, 1.02))
     axes.grid(alpha=0.3)
     axes.legend()
 
@@ -69,8 +80,9 @@ def draw_loss(axes, rows, training="training"):
     measured = [(row["step"], row["validation"]) for row in rows if "validation" in row]
     if measured:
         axes.plot(*zip(*measured), color="C1", marker="o", markersize=4, label="validation")
-    if smooth.max() > 50 * smooth.min() > 0:
+    spans_orders_of_magnitude = smooth.max() > 50 * smooth.min() > 0
+    if spans_orders_of_magnitude:
         axes.set_yscale("log")
-    axes.set(xlabel="step", ylabel="loss (nats per token)")
+    axes.set(xlabel="training step", ylabel="loss (nats per token)")
     axes.grid(alpha=0.3)
     axes.legend()

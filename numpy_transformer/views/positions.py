@@ -1,15 +1,20 @@
-"""Positional encodings, as a heatmap and as waves."""
+"""Draws positional encodings as heatmaps and as waves."""
 
 import itertools
 
 import numpy as np
 from matplotlib.figure import Figure
 
-STYLES = ("-", "--", "-.", ":")                 # beside the colours, for eyes that do not tell these apart
+STYLES = ("-", "--", "-.", ":")                 # in addition to colors, for readers who cannot tell these apart
 
 
 def positional_heatmap(table, transposed=False):
-    """table (positions, d_model) in colours: position down and dimension across, or the reverse."""
+    """Draws an encoding as colors, one row per position and one column per dimension.
+
+    Parameters:
+        table : array (positions, d_model)
+        transposed : if True, one row per dimension and one column per position
+    """
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     limit = float(np.abs(table).max())
@@ -23,7 +28,13 @@ def positional_heatmap(table, transposed=False):
 
 
 def positional_waves(table, dimensions=None, positions=(1, 5, 10, 20)):
-    """Left: chosen dimensions along the positions. Right: chosen positions across the sine dimensions."""
+    """Draws columns and rows of an encoding as curves.
+
+    Parameters:
+        table : array (positions, d_model)
+        dimensions : columns to draw in the left panel, over the positions; None: five even ones
+        positions : rows to draw in the right panel, over the even dimensions
+    """
     length, d_model = table.shape
     if dimensions is None:
         dimensions = list(dict.fromkeys(2 * round(d_model * part / 2) for part in (0, 0.08, 0.16, 0.24, 0.32)))
@@ -33,8 +44,8 @@ def positional_waves(table, dimensions=None, positions=(1, 5, 10, 20)):
         left.plot(table[:, dimension], style, label=f"dimension {dimension} ({'cos' if dimension % 2 else 'sin'})")
     for position, style in zip([p for p in positions if p < length] or [0], itertools.cycle(STYLES)):
         right.plot(range(0, d_model, 2), table[position, 0::2], style, label=f"position {position}")
-    left.set(xlabel="position", ylabel="value", title="One dimension along the positions: a wave")
-    right.set(xlabel="dimension (the even ones, sines)", title="One position across the dimensions: its fingerprint")
+    left.set(xlabel="position", ylabel="value", title="Each dimension is a wave over the positions")
+    right.set(xlabel="dimension (only even ones: sines)", title="Each position has its own pattern of values")
     for axes in (left, right):
         axes.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3, frameon=False)
         axes.grid(alpha=0.3)

@@ -1,4 +1,4 @@
-"""Where pictures go, and how they are written: with the same bytes at every run."""
+"""Writes figures to files. The same figure gives the same bytes in every run."""
 
 import io
 import os
@@ -6,18 +6,19 @@ import tempfile
 from pathlib import Path
 
 import matplotlib
-from PIL import Image                           # matplotlib needs it, so it is there
+from PIL import Image                           # installed with matplotlib, which requires it
 
-KINDS = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}     # no dates inside
+# {file ending: metadata}: no dates or versions, so that the bytes stay the same
+METADATA = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 
 def large_fonts():
-    """Let all text of later figures be readable at half size, on a slide."""
+    """Enlarges the text of later figures, so that it is readable on a slide at half size."""
     matplotlib.rcParams.update({"font.size": 13, "axes.titlesize": 13, "legend.fontsize": 11})
 
 
 def check_folder(folder):
-    """The folder as a Path, made if need be. Raises ValueError if nothing can be written there."""
+    """Returns the folder as a Path and creates it if necessary. Raises ValueError if it is not writable."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -25,41 +26,43 @@ def check_folder(folder):
     except OSError as error:
         file = next((path for path in (folder, *folder.parents) if path.is_file()), None)
         why = f"{str(file)!r} is a file" if file else error.strerror
-        raise ValueError(f"pictures cannot be written to {str(folder)!r} ({why}); "
-                         "name another folder, or give yourself the right to write there") from error
+        raise ValueError(f"pictures cannot be written to {str(folder)!r} ({why}); use another folder, or change its "
+                         "permissions") from error
     return folder
 
 
 def check_file(path):
-    """The Path of a picture to be. Raises ValueError if it is of no known kind or cannot be written."""
+    """Returns the Path of a picture that will be written. Raises ValueError if it has another format or is not writable."""
     path = Path(path)
-    if path.suffix.lower() not in KINDS:
-        raise ValueError(f"{str(path)!r} is not a picture that can be written; name a file that ends in "
-                         f"{', '.join(KINDS)}")
+    if path.suffix.lower() not in METADATA:
+        raise ValueError(f"the format of {str(path)!r} is not supported; use a file name that ends in "
+                         f"{', '.join(METADATA)}")
     if path.is_dir():
-        raise ValueError(f"{str(path)!r} is a folder; name a file in it")
-    there = next(folder for folder in path.absolute().parents if folder.exists())
-    if not (there.is_dir() and os.access(there, os.W_OK)):
-        check_folder(path.parent)               # it says why
+        raise ValueError(f"{str(path)!r} is a folder; give the name of a file in it")
+    existing = next(folder for folder in path.absolute().parents if folder.exists())
+    if not (existing.is_dir() and os.access(existing, os.W_OK)):
+        check_folder(path.parent)               # raises an error that says why
     return path
 
 
 def write(figure, path):
-    """Write the figure as a .png, .svg or .pdf file; its path."""
+    """Writes a figure as a .png, .svg or .pdf file. Returns its path."""
     path = check_file(path)
     check_folder(path.parent)
-    kind, file = path.suffix.lower(), io.BytesIO()
+    kind = path.suffix.lower()
+    file = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "numpy_transformer"}):
-        figure.savefig(file, format=kind[1:], dpi=110, metadata=KINDS[kind])
-    if kind == ".png":                          # with a palette it takes a third of the bytes
-        picture, file = Image.open(file), io.BytesIO()
+        figure.savefig(file, format=kind[1:], dpi=110, metadata=METADATA[kind])
+    if kind == ".png":                          # a palette reduces the size to a third
+        picture = Image.open(file)
+        file = io.BytesIO()
         picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, "png", optimize=True)
     part = path.with_name(f"{path.name}.part")
     part.write_bytes(file.getvalue())
-    part.replace(path)                          # never half a picture
+    part.replace(path)                          # the picture appears only when it is complete
     return path
 
 
 def save(figure, folder, name):
-    """Write the figure as folder/name.png; its path."""
+    """Writes a figure as folder/name.png. Returns its path."""
     return write(figure, Path(folder) / f"{name}.png")

@@ -20,7 +20,9 @@ def runs(tmp_path_factory):
     small = ["--steps", "6", "--validate-every", "3", "--batch-size", "4", "--d-model", "16", "--num-heads", "2",
              "--num-layers", "2", "--d-ff", "24", "--workers", "1"]
     assert main(["train", "lm", *small, "--context", "20", "--out", str(folder / "lm.npz")]) == 0
-    assert main(["train", "seq2seq", "--task", "dates", *small, "--out", str(folder / "dates.npz")]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("numpy_transformer.data.generated_pairs.YEARS", np.arange(1980, 2006))    # fewer dates, to be quick
+        assert main(["train", "seq2seq", "--task", "dates", *small, "--out", str(folder / "dates.npz")]) == 0
     return folder
 
 
@@ -40,9 +42,9 @@ VARIANTS = [
     ("pe", None, []), ("pe", None, ["--transposed"]), ("pe", None, ["--waves", "--positions", "20", "--width", "9"]),
     ("architecture", None, []), ("architecture", None, ["--model", "decoder"]), ("architecture", "lm", []),
     ("steps", None, []), ("memory", None, ["--width", "8"]), ("schedule", None, ["--steps", "90", "--warmup", "9"]),
-    ("attention", "lm", [*LM, "--layer", "1"]), ("attention", "dates", DATES),
+    ("attention", "lm", [*LM, "--block", "1"]), ("attention", "dates", DATES),
     ("attention", "dates", [*DATES, "--side", "encoder", "--target", "1999-03-03"]),
-    ("backward", "dates", [*DATES, "--side", "encoder", "--layer", "0"]), ("gradients", "lm", LM),
+    ("backward", "dates", [*DATES, "--side", "encoder", "--block", "0"]), ("gradients", "lm", LM),
     ("gradients", "dates", DATES), ("xray", "lm", LM), ("xray", "dates", DATES)]
 
 
@@ -64,10 +66,24 @@ def test_other_kinds_of_file_and_the_same_bytes_twice(kind, start, tmp_path, cap
     assert first.read_bytes().startswith(start) and first.read_bytes() == second.read_bytes()
 
 
+def test_an_existing_file_is_replaced_only_on_request(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mask.png").write_text("precious")          # the default name
+    (tmp_path / "other.svg").write_text("precious")
+    monkeypatch.setattr("numpy_transformer.views.mask_pictures", lambda masks: pytest.fail("drawn before it is refused"))
+    for more, name in ([], "mask.png"), (["--out", "other.svg"], "other.svg"):
+        line = refused(capsys, "plot", "mask", *more)
+        assert f"'{name}' exists already; --overwrite replaces it, --out names another file" in line
+        assert (tmp_path / name).read_text() == "precious"
+    monkeypatch.setattr("numpy_transformer.views.mask_pictures", lambda masks: plot_nothing())
+    assert run(capsys, "plot", "mask", "--overwrite")[:2] == (0, "mask.png\n")
+    assert (tmp_path / "mask.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_what_is_drawn_is_what_the_model_attends_to(runs, tmp_path, capsys, monkeypatch):
     seen = {}
-    monkeypatch.setattr("numpy_transformer.views.attention_heads",
-                        lambda weights, *labels: seen.update(weights=weights, labels=labels) or plot_nothing())
+    monkeypatch.setattr("numpy_transformer.views.attention_heads", lambda weights, *labels, **more: seen.update(
+        weights=weights, labels=labels, **more) or plot_nothing())
     run(capsys, "plot", "attention", "--run", runs / "lm.npz", "--text", "The end", "--out", tmp_path / "x.png")
     reading = plot.load_run(runs / "lm.npz")
     reading.model(reading.tokenizers[0].encode("The end")[None])
@@ -78,26 +94,29 @@ def test_what_is_drawn_is_what_the_model_attends_to(runs, tmp_path, capsys, monk
 
 @pytest.mark.parametrize("picture, more, queries, keys, head", [
     ("attention", ["--side", "encoder"], "^3␣March␣1999$", "^3␣March␣1999$", "block 0, head 0"),
-    ("attention", ["--target", "1999", "--layer", "1"], "^1999", "^1999", "block 1, head 0"),
+    ("attention", ["--target", "1999", "--block", "1"], "^1999", "^1999", "block 1, head 0"),
     ("cross-attention", ["--target", "1999"], "1999$", "^3␣March␣1999$", "block 0, head 0")])
 def test_the_axes_have_the_tokens_of_their_side(picture, more, queries, keys, head, runs, tmp_path, capsys,
                                                 monkeypatch):
     seen = {}
-    monkeypatch.setattr("numpy_transformer.views.attention_heads",
-                        lambda weights, *labels: seen.update(weights=weights, labels=labels) or plot_nothing())
+    monkeypatch.setattr("numpy_transformer.views.attention_heads", lambda weights, *labels, **more: seen.update(
+        weights=weights, labels=labels, **more) or plot_nothing())
     run(capsys, "plot", picture, "--run", runs / "dates.npz", *DATES, *more, "--out", tmp_path / "x.png")
     assert seen["labels"][:2] == (list(queries), list(keys)) and seen["labels"][3][0] == head
     assert seen["weights"].shape[1:] == (len(queries), len(keys))
+    label = "token that the query predicts" if picture == "cross-attention" else "query token"
+    assert seen.get("query_label", "query token") == label
 
 
 def test_the_backward_picture_is_that_of_the_last_block_without_dropout(runs, tmp_path, capsys, monkeypatch):
     seen = []
     monkeypatch.setattr("numpy_transformer.views.attention_backward", lambda *all: seen.append(all) or plot_nothing())
-    for more in ([], ["--layer", "0"]):
+    for more in ([], ["--layer", "0", "--overwrite"]):        # the older name of --block
         run(capsys, "plot", "backward", "--run", runs / "lm.npz", *LM, *more, "--out", tmp_path / "x.png")
     assert [(call.name, title) for call, _, _, title in seen] == [
-        (f"decoder.blocks.{n}.attention.attention.softmax", f"Block {n} of the decoder") for n in (1, 0)]
-    model = plot.Reading(argparse.Namespace(file=runs / "lm.npz", text=LM[1], target=None)).model
+        (f"decoder.blocks.{n}.attention.attention.softmax",
+         f"Block {n} of the decoder: attention weights and their gradients") for n in (1, 0)]
+    model = plot.RunExample(argparse.Namespace(file=runs / "lm.npz", text=LM[1], target=None)).model
     assert model.remembering and not any(part.training for _, part in model.named_modules())
 
 
@@ -122,7 +141,7 @@ def test_numbers_that_need_no_run(tmp_path, capsys, monkeypatch):
         monkeypatch.setattr(f"numpy_transformer.views.{name}",
                             lambda curves, name=name, **more: seen.update({name: curves}) or plot_nothing())
     for picture in ("steps", "schedule", "memory"):
-        assert run(capsys, "plot", picture, "--out", tmp_path / "x.png")[0] == 0
+        assert run(capsys, "plot", picture, "--out", tmp_path / f"{picture}.png")[0] == 0
     best = {title: min(errors) for title, (_, errors) in seen["step_sizes"].items()}
     assert best["complex, float64"] < 1e-13 < best["central, float64"] < 1e-8 < best["central, float32"] < 1e-2
     noam, cosine = seen["schedules"].values()
@@ -137,32 +156,32 @@ def plot_nothing():
 
 
 def test_a_text_that_is_too_long_is_cut_and_said(runs, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("numpy_transformer.views.attention_heads", lambda *_: plot_nothing())
+    monkeypatch.setattr("numpy_transformer.views.attention_heads", lambda *_, **__: plot_nothing())
     code, _, err = run(capsys, "plot", "attention", "--run", runs / "lm.npz", "--text", "a text of many letters",
                        "--out", tmp_path / "x.png")
-    assert code == 0 and err == "--text has 22 tokens; the first 20 are drawn, the model reads no more\n"
+    assert code == 0 and err == "--text has 22 tokens; only the first 20 are drawn, because the model reads no more\n"
     code, _, err = run(capsys, "plot", "cross-attention", "--run", runs / "dates.npz", "--text", "3 March 1999 " * 5,
-                       "--target", "1999", "--out", tmp_path / "x.png")
-    assert code == 0 and "--text has 67 tokens; the first 32 are drawn" in err
+                       "--target", "1999", "--out", tmp_path / "x.png", "--overwrite")
+    assert code == 0 and "--text has 67 tokens; only the first 32 are drawn, because the model reads no more\n" in err
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["pe", "--out", "x.jpg"], "'x.jpg' is not a picture that can be written; name a file that ends in .png, .svg, .pdf"),
-    (["pe", "--out", "."], "is not a picture"), (["pe", "--width", "0"], "'0' is not a whole number of at least 1"),
+    (["pe", "--out", "x.jpg"], "the format of 'x.jpg' is not supported; use a file name that ends in .png, .svg, .pdf"),
+    (["pe", "--out", "."], "is not supported"), (["pe", "--width", "0"], "'0' is not a whole number of at least 1"),
     (["mask", "--length", "5000"], "'5000' is not a whole number of at least 2 and at most 1,000"),
-    (["xray", "--text", "a"], "name one with --run RUN.npz"),
+    (["xray", "--text", "a"], "give one with --run RUN.npz"),
     (["architecture", "--run", "LM", "--model", "decoder"], "--run and --model name two models"),
-    (["history", "--run", "TEXT"], "it is no NumPy archive"),
+    (["history", "--run", "TEXT"], "it is not a NumPy archive"),
     (["pe", "--out", "text.txt/x.png"], "'text.txt' is a file"),
-    (["mask", "--padding", "6"], "--padding 6 leaves no token of --length 6"),
-    (["schedule", "--steps", "9"], "--warmup 4000 leaves nothing of --steps 9"),
+    (["mask", "--padding", "6"], "--padding 6 leaves no real token in --length 6"),
+    (["schedule", "--steps", "9"], "--warmup 4000 must be less than --steps 9"),
     (["attention", "--text", "a"], "required: --run"), (["attention", "--run", "LM"], "required: --text"),
     (["attention", "--run", "none.npz", "--text", "a"], "cannot read 'none.npz'"),
-    (["attention", "--run", "LM", "--text", "a", "--layer", "2"], "--layer 2: the decoder has blocks 0 to 1"),
+    (["attention", "--run", "LM", "--text", "a", "--block", "2"], "--block 2: the decoder has blocks 0 to 1"),
     (["attention", "--run", "LM", "--text", "a", "--side", "encoder"], "no attention weights in an encoder"),
     (["attention", "--run", "LM", "--text", ""], "empty"),
     (["attention", "--run", "LM", "--text", "a", "--target", "b"], "has no target"),
-    (["backward", "--run", "LM", "--text", "a"], "a single token has no next one"),
+    (["backward", "--run", "LM", "--text", "a"], "a single token has no next token"),
     (["cross-attention", "--run", "LM", "--text", "a"], "holds a language model"),
     (["cross-attention", "--run", "DATES", "--text", "a∂"], "∂"),
     (["xray", "--run", "LM"], "--text is missing or empty"),
@@ -191,10 +210,10 @@ def test_the_xray_of_small_stacks_shows_right_and_wrong_masks():
     found = plot_examples.small_stacks()
     seen = {title: norms != 0 for title, norms in found.items()}
     padding = np.arange(5) < 3
-    assert np.array_equal(seen["encoder, padding hidden"], np.eye(5, dtype=bool) | padding)
+    assert np.array_equal(seen["encoder, padding mask"], np.eye(5, dtype=bool) | padding)
     assert np.array_equal(seen["decoder, causal mask"], np.tri(6, dtype=bool))
-    assert np.array_equal(seen["cross-attention, padding hidden"], np.broadcast_to(padding, (6, 5)))
-    assert seen["wrong: padding not hidden"].all() and not np.array_equal(
+    assert np.array_equal(seen["cross-attention, padding mask"], np.broadcast_to(padding, (6, 5)))
+    assert seen["wrong: no padding mask"].all() and not np.array_equal(
         seen["wrong: causal mask inverted"], np.tri(6, dtype=bool))
     assert np.array_equal(seen["wrong: causal cross-attention"], np.tri(6, 5, dtype=bool))
 

@@ -4,7 +4,9 @@ A parameter may be added behind those listed here; a listed one is neither renam
 of optimizers, beam search and the base model are those of the papers that the docstrings name.
 """
 
+import ast
 import inspect
+import re
 
 import pytest
 
@@ -75,3 +77,30 @@ def test_a_missing_width_of_the_feed_forward_means_four_times_that_of_the_model(
         model = make(11, 12, 2, 1, max_len=5)
         (block,) = (model.decoder if make is nt.CausalLanguageModel else model.encoder).blocks
         assert block.feed_forward.up.weight.data.shape == (12, 48)
+
+
+LITERAL = r"""("[^"]*"|-?\d[\w.+-]*|True|False)"""
+PARTS = ("numpy_transformer.layers", "numpy_transformer.models", "numpy_transformer.decoding")
+DOCUMENTED = [name for name, value in vars(nt).items()
+              if (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__.startswith(PARTS)]
+
+
+def stated_default(name, text):
+    """The default of a parameter according to a docstring: `name=1`, `name : int (1)` or `name : "a" (default)`."""
+    for pattern in (rf"\b{name}={LITERAL}", rf'\b{name}\b[\w, ]* : [^:;]*?{LITERAL} (?:\(default|by default)',
+                    rf"\b{name}\b[\w, ]* : [^:;]*?\({LITERAL}[;)]"):
+        found = re.search(pattern, text)
+        if found:
+            return ast.literal_eval(found[1])
+    others = [getattr(nt, other) for other in re.findall(r"\bas (?:in )?(\w+)", text) if hasattr(nt, other)]
+    return next((stated_default(name, inspect.getdoc(other)) for other in others), None)
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_the_docstring_states_the_defaults(name):
+    documented = getattr(nt, name)
+    found = {p.name: p.default for p in inspect.signature(documented).parameters.values()
+             if p.default not in (p.empty, None, ())}
+    text = inspect.getdoc(documented)
+    section = re.split(r"\n(?:Shape|Backward|Raises|Source):", text[max(text.find("Parameters"), 0):])[0]
+    assert {name: stated_default(name, section) for name in found} == found

@@ -18,7 +18,7 @@ WEIGHTS = np.random.default_rng(0).dirichlet(np.ones(7), (5, 4))
     lambda: views.attention_heads(WEIGHTS, list("abcd"), list("uvwxyz␣")),
     lambda: views.mask_pictures({"causal": nt.causal_mask(4)[0, 0]}), lambda: views.learning_curves({"a": ROWS}),
 ])
-def test_every_picture_is_labelled_and_can_be_written(draw):
+def test_every_picture_is_labeled_and_can_be_written(draw):
     figure = draw()
     assert all(axes.get_xlabel() or axes.get_ylabel() or axes.get_title() or not axes.axison for axes in figure.axes)
     buffer = io.BytesIO()
@@ -33,6 +33,14 @@ def test_each_head_is_drawn_in_its_own_place():
         assert axes[head].images[0].get_clim() == (0, 1)            # one scale for all heads
     assert [label.get_text() for label in axes[0].get_xticklabels()] == list("uvwxyz␣")
     assert [label.get_text() for label in axes[0].get_yticklabels()] == list("abcd")
+
+
+def test_the_axes_say_what_rows_and_columns_are():
+    named, plain = (views.attention_heads(WEIGHTS, *tokens).axes for tokens in ((list("abcd"), list("uvwxyz␣")), ()))
+    for axes, kind in (named, "token"), (plain, "position"):
+        assert (axes[0].get_ylabel(), axes[4].get_xlabel()) == (f"query {kind}", f"key {kind}")
+    other = views.attention_heads(WEIGHTS, list("abcd"), query_label="predicted token").axes
+    assert (other[0].get_ylabel(), other[4].get_xlabel()) == ("predicted token", "key position")
 
 
 def test_masks_are_drawn_as_they_are():

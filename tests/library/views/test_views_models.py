@@ -125,13 +125,13 @@ def test_switches_of_the_language_model_show():
     shown = texts(language_model(**LLAMA))
     assert [shown.count(text) for text in ("RMSNorm", "LayerNorm", "SwiGLU", "positions")] == [3, 0, 1, 0]
     everything = "\n".join(shown)
-    assert "4 heads, 2 of keys and values" in everything and "RotaryEmbedding" in everything
+    assert "4 heads, 2 key/value heads" in everything and "RotaryEmbedding" in everything
     assert "key, value (24, 12), no bias" in everything and "gate, up (24, 96), no bias" in everything
     plain = "\n".join(texts(language_model(attention="flash")))
     assert "LayerNorm" in plain and "GELU;  up" in plain and "no bias" not in plain and "FlashAttention" in plain
     assert "LearnedPositionalEmbedding" in plain and f"{9 * 24}" in plain
-    assert "fixed (9, 24)" in "\n".join(texts(language_model(positions="sinusoidal")))
-    assert "Embedding, times √24" in texts(language_model(scale_embedding=True)) and "Embedding" in shown
+    assert "fixed table (9, 24)" in "\n".join(texts(language_model(positions="sinusoidal")))
+    assert "Embedding, scaled by √24" in texts(language_model(scale_embedding=True)) and "Embedding" in shown
 
 
 def test_what_is_shared_points_to_its_first_name_and_counts_once():
@@ -139,17 +139,17 @@ def test_what_is_shared_points_to_its_first_name_and_counts_once():
     untied = texts(language_model(tie_weights=False))
     assert "(24, 13), no bias" in untied and not any("shares" in text for text in untied)
     tied = texts(seq2seq(tie_weights=True))
-    assert "the same as target_embedding" in tied and tied.count("176") == 1
+    assert "same as target_embedding" in tied and tied.count("176") == 1
     assert any("shares target_embedding.weight" in text for text in tied)
 
 
-def test_only_equal_neighbours_are_drawn_once():
+def test_only_equal_neighbors_are_drawn_once():
     a, b = (nt.EncoderBlock(12, 3, 20, rng=seed) for seed in range(2))
     assert {"blocks.0-1", "× 2"} <= set(texts(Tower(a, b)))
     other = texts(Tower(a, b, nt.EncoderBlock(12, 2, 20, rng=0)))
     assert {"blocks.0-1", "× 2", "blocks.2"} <= set(other) and other.count("attention") == 2
     again = texts(Tower(a, a, a))
-    assert {"blocks.0", "blocks.1-2", "the same as blocks.0"} <= set(again) and again.count("attention") == 1
+    assert {"blocks.0", "blocks.1-2", "same as blocks.0"} <= set(again) and again.count("attention") == 1
 
 
 def test_an_unknown_forward_gets_no_arrows_and_no_sums():
@@ -200,7 +200,7 @@ def test_the_backward_picture_takes_one_sequence_and_one_head_and_needs_a_backwa
         assert len(figure.axes) == 3 * heads + 3 and "hidden" not in figure.get_suptitle()
         np.testing.assert_array_equal(figure.axes[0].images[0].get_array(), call.output.reshape(-1, 5, 5)[0])
     call.dy = None
-    with pytest.raises(ValueError, match="no backward answered the call of 'softmax'"):
+    with pytest.raises(ValueError, match="the call of 'softmax' had no backward pass"):
         attention_backward(call)
     with pytest.raises(ValueError, match="3 tokens .* for 5 positions"):
         attention_backward(attention(5), "abc")
@@ -229,10 +229,10 @@ def test_gradient_norms_of_blocks_are_those_of_the_tape_in_forward_order():
     np.testing.assert_array_equal([line.get_ydata() for line in axes.lines], np.reshape(norms, (2, 2)))
 
 
-def test_gradient_norms_count_layers_from_one():
+def test_gradient_norms_count_blocks_from_zero():
     axes = gradient_norms({"pre": [3.0, 2.0, 1.0], "post": [1e-3, 1e-1, 4.0]}).axes[0]
-    assert axes.get_yscale() == "log" and [line.get_label() for line in axes.lines] == ["pre", "post"]
-    np.testing.assert_array_equal(axes.lines[1].get_data(), [[1, 2, 3], [1e-3, 1e-1, 4.0]])
+    assert axes.get_yscale() == "log" and axes.get_xlabel() == "block" and [line.get_label() for line in axes.lines] == ["pre", "post"]
+    np.testing.assert_array_equal(axes.lines[1].get_data(), [[0, 1, 2], [1e-3, 1e-1, 4.0]])
 
 
 def test_an_xray_marks_exact_zeros_and_nothing_else():
@@ -246,8 +246,10 @@ def test_an_xray_marks_exact_zeros_and_nothing_else():
         assert axes.images[0].get_clim() == (2e-6, 2.0)             # one scale for all, six powers of ten at most
     assert [axes.get_title() for axes in figure.axes[:2]] == ["causal", "cross"]
     assert "norm of d output / d input" in figure.axes[-1].get_ylabel()
-    assert (figure.get_supxlabel(), figure.get_supylabel()) == ("input", "output")
-    axes = xray({"cross": wide}, ["le", "chat"], "abc").axes[0]
+    assert (figure.get_supxlabel(), figure.get_supylabel()) == ("input position", "output position")
+    figure = xray({"cross": wide}, ["le", "chat"], "abc")
+    assert (figure.get_supxlabel(), figure.get_supylabel()) == ("input token", "output token")
+    axes = figure.axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["le", "chat"]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "b", "c"]
     assert len(marked(xray({"nothing": np.zeros((2, 3))}).axes[0], ".")) == 6
