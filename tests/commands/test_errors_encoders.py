@@ -38,10 +38,10 @@ CLASSIFIER, TAGGER, MLM, TASKS = ([kind, *BASE[kind], "--data"] for kind in BASE
 
 
 @pytest.mark.parametrize("arguments, match", [
-    ([*CLASSIFIER, "none"], "none' is not there.*https://ai.stanford.edu/.*MD5 7c2ac02c03563afcf9b574c7e56c153a"),
-    ([*CLASSIFIER, HALF], r"train/neg/0_9.txt, so it is half unpacked .*3 of 4 folders"),
+    ([*CLASSIFIER, "none"], "none' does not exist or is not readable; download reviews from https://ai.stanford.edu/.*MD5 7c2ac02c03563afcf9b574c7e56c153a"),
+    ([*CLASSIFIER, HALF], r"train/neg/0_9.txt, so it is only partly unpacked .*3 of 4 folders"),
     ([*CLASSIFIER, "empty"], r"no reviews such as test/neg/0_9.txt.*1 of 4 folders"),
-    ([*CLASSIFIER, EVIL], r"refused, as its member 'aclImdb/../../outside.txt' has a path that leads outside"),
+    ([*CLASSIFIER, EVIL], r"refused because its member 'aclImdb/../../outside.txt' has a path that leads outside"),
     ([*CLASSIFIER, "one.csv"], "has 1 different label"),
     ([*CLASSIFIER, "few.csv"], "line 4 of .*few.csv' has 1 column, but the first row has 2"),
     ([*CLASSIFIER, "signs.csv"], "training texts contain no word"),
@@ -91,7 +91,7 @@ def test_bad_input_of_train_gets_one_line_and_replaces_nothing(capsys, bad, tmp_
     (["classify", "{lm}", "good"], "cannot read"), (["classify", "{reviews}", "good"], "is not a checkpoint"),
     (["tag", "{classifier}", "good"], "holds a classifier of texts: .* name a run of `train tagger`"),
     (["tag", "{tagger}", " "], "TEXT 1: the text ' ' is empty"),
-    (["fill", "{mlm}", "the word is"], r"has no \[MASK\]; write it where"), (["fill", "{mlm}", ""], r"has no \[MASK\]"),
+    (["fill", "{mlm}", "the word is"], r"has no \[MASK\]; write it in place of the word"), (["fill", "{mlm}", ""], r"has no \[MASK\]"),
     (["fill", "{mlm}", "[MASK] " * 11], "has 13 tokens, .* but the model reads at most 12; shorten it"),
     (["fill", "{mlm}", "[MASK]", "--top", 0], "'0' is not a whole number of at least 1"),
     (["fill", "{classifier}", "[MASK]"], "name a run of `train mlm`"),
