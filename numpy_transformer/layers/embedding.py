@@ -19,7 +19,7 @@ class Embedding(Module):
         pad_id : int or None; the embedding of this token is zeros, and its row gets no gradient
         rng : generator or seed of the initial weights, N(0, 1/d_model), or None
     Shape: ids (...) integers -> y (..., d_model); `weight` (vocab_size, d_model)
-    Backward: dE[i] = sum of dy over all positions where ids == i (a scatter-add); ids have no gradient, so it returns None
+    Backward: dE[i] = sum of dy over all positions where ids == i (a scatter-add). Returns None: ids have no gradient
     Raises: TypeError if ids are not integers, IndexError if one lies outside the vocabulary.
     Source: Vaswani et al. 2017, section 3.4.
     """

@@ -43,7 +43,7 @@ def mean_over_features(x):
 
 
 def sum_of_products(x, y):
-    """(..., n) and (..., n) or (n,) -> (..., 1): the sum of x y over the last axis, without an array for the products."""
+    """(..., n) and (..., n) or (n,) -> (..., 1): the sum of x y over the last axis, without storing x y."""
     if y.ndim == 1:
         return x @ y[:, None]
     return np.vecdot(x.conj(), y)[..., None]    # vecdot conjugates its first argument; conj() undoes that
