@@ -22,9 +22,9 @@ REMEDY = f"download it again from {URL} (MD5 {MD5})"
 def read_reviews(path, progress=None):
     """Reads ({"training": [(text, "neg" or "pos")], "test": ...}, report) from the folder aclImdb or its .tar.gz.
 
-    The reviews are in the order of their numbers, and line breaks <br /> become spaces. Files that are not labeled reviews
-    are ignored. The result is cached next to the folder or archive, as in aclImdb.cache.npz, so that the next call is fast.
-    The cache is rebuilt when the name, size or time of a file changes.
+    The reviews are in the order of their numbers, and line breaks <br /> become spaces. Files that are not labeled
+    reviews are ignored. The result is cached next to the folder or archive, as in aclImdb.cache.npz, so that the next
+    call is fast. The cache is rebuilt when the name, size or time of a file changes.
 
     Parameters:
         path : str or Path of aclImdb, of the folder that contains it, or of the archive
@@ -95,9 +95,9 @@ def review_number(name):
 def check_groups(path, groups):
     missing = [group for group in GROUPS if not groups.get(group)]
     if missing:
-        raise ValueError(f"{str(path)!r} has no reviews such as {missing[0]}/0_9.txt, so it is only partly unpacked or is "
-                         f"other data ({len(missing)} of {len(GROUPS)} folders are missing or empty); download {URL} "
-                         f"(MD5 {MD5}) and give the archive, or the folder that it unpacks to")
+        raise ValueError(f"{str(path)!r} has no reviews such as {missing[0]}/0_9.txt, so it is only partly unpacked "
+                         f"or is other data ({len(missing)} of {len(GROUPS)} folders are missing or empty); download "
+                         f"{URL} (MD5 {MD5}) and give the archive, or the folder that it unpacks to")
 
 
 def size_and_time(status):
@@ -129,7 +129,8 @@ def read_archive(path, progress=None):
         groups[group][file] = decode_review(data, f"{path}/{name}")
         if progress:
             progress()
-    return {group: [found[file] for file in sorted(found, key=review_number)] for group, found in groups.items()}, report
+    ordered = {group: [texts[file] for file in sorted(texts, key=review_number)] for group, texts in groups.items()}
+    return ordered, report
 
 
 def check_digest(path):

@@ -14,8 +14,8 @@ class BagOfWords:
         logits of text i = sum of weight[w] over its distinct words w, plus weight[vocab_size], the bias
         objective        = - sum_i log softmax(logits of i)[label i] + l2/2 sum of weight², which includes the bias
 
-    The objective is strictly convex, so it has a single minimum for any texts. Newton's method finds the same minimum in
-    every run.
+    The objective is strictly convex, so it has a single minimum for any texts. Newton's method finds the same minimum
+    in every run.
 
     Parameters:
         weight : float array (vocab_size + 1, num_classes), as `train` finds it
@@ -105,16 +105,16 @@ def word_sets(rows, vocab_size):
         raise ValueError("there are no texts to classify; pass at least 1")
     for i, row in enumerate(rows, 1):
         if len(row) and np.asarray(row).dtype.kind not in "iu":
-            raise ValueError(f"text {i:,} has dtype {np.asarray(row).dtype}, but ids are whole numbers; encode the texts "
-                             "with a tokenizer")
+            raise ValueError(f"text {i:,} has dtype {np.asarray(row).dtype}, but ids are whole numbers; encode the "
+                             "texts with a tokenizer")
     ids = np.concatenate([np.asarray(row, np.int64) for row in rows])
     if len(ids) and not 0 <= ids.min() <= ids.max() < vocab_size:
-        raise ValueError(f"the ids of the texts range from {ids.min()} to {ids.max()}, but must be at least 0 and below "
-                         f"vocab_size = {vocab_size}; pass the vocab_size of their tokenizer")
+        raise ValueError(f"the ids of the texts range from {ids.min()} to {ids.max()}, but must be at least 0 and "
+                         f"below vocab_size = {vocab_size}; pass the vocab_size of their tokenizer")
     texts = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
     texts = np.append(texts, np.arange(len(rows)))
     ids = np.append(ids, np.full(len(rows), vocab_size))
-    pairs = np.sort(texts * (vocab_size + 1) + ids)         # then keep each pair once; np.unique takes ten times as long
+    pairs = np.sort(texts * (vocab_size + 1) + ids)         # np.unique would take ten times as long
     return np.divmod(pairs[np.append(True, pairs[1:] != pairs[:-1])], vocab_size + 1)
 
 
@@ -136,7 +136,7 @@ def check_labels(rows, labels, num_classes):
 
 
 def minimize(texts, words, targets, weight, l2):
-    """Returns the weights (num_words, K) that minimize the objective, starting at `weight`; targets (N, K) are one-hot."""
+    """Returns the weights (num_words, K) with the lowest objective, searched from `weight`; targets (N, K) are one-hot."""
     def forward(weight):
         logits = spread(texts, words, weight, len(targets))
         logits -= logits.max(1, keepdims=True)

@@ -24,8 +24,8 @@ class Batches:
     def __init__(self, sides, batch_size, seed, pool=100):
         num_rows = len(sides[0])
         if min(num_rows, batch_size, pool) < 1:
-            raise ValueError(f"the number of rows is {num_rows}, batch_size {batch_size} and pool {pool}; each must be at "
-                             "least 1")
+            raise ValueError(f"the number of rows is {num_rows}, batch_size {batch_size} and pool {pool}; each must "
+                             "be at least 1")
         self.lengths = np.array([list(map(len, side)) for side in sides])
         self.starts = self.lengths.cumsum(1) - self.lengths
         self.ids = [np.concatenate(side) for side in sides]     # end to end: one lookup gathers a batch

@@ -164,8 +164,8 @@ def split_pieces(text):
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"{text[error.start]!r} at position {error.start:,} is half a character (a surrogate), as Python "
-                         "reads bytes that are not UTF-8; leave it out, or convert the text to UTF-8") from error
+        raise ValueError(f"{text[error.start]!r} at position {error.start:,} is half a character (a surrogate), as "
+                         "Python reads bytes that are not UTF-8; leave it out, or convert the text to UTF-8") from error
     return PIECES.findall(text)
 
 
@@ -187,7 +187,7 @@ def check_training(text, name, value, least):
 
 
 def check_ids(ids, size):
-    """Returns the ids as a list of ints. Raises ValueError unless each is in [0, size): a negative one would index too."""
+    """Returns the ids as a list of ints. Raises ValueError unless each is in [0, size), as Python allows negative indices."""
     ids = [operator.index(i) for i in ids]
     for i in ids:
         if not 0 <= i < size:

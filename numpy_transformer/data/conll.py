@@ -14,19 +14,21 @@ DOWNLOAD = ("download W-NUT 2017, a data set in this format, from https://github
 def read_conll(path, word_column=0, tag_column=-1):
     """Reads the sentences of a UTF-8 file as a list of (words, tags), two lists of str of the same length.
 
-    The columns of a line are separated by tabs if it contains one, and by spaces otherwise. A blank line ends a sentence,
-    and so does a line that begins with -DOCSTART-. The tags are returned unchanged; `to_bio` converts them to BIO.
+    The columns of a line are separated by tabs if it contains one, and by spaces otherwise. A blank line ends a
+    sentence, and so does a line that begins with -DOCSTART-. The tags are returned unchanged; `to_bio` converts them to
+    BIO.
 
     Parameters:
         path : str or Path
         word_column, tag_column : int, counted from 0, or from -1 backward
 
     Raises:
-        ValueError if the file cannot be read or has no sentence, and for a line with too few columns, without a word, or
-        with an invalid tag.
+        ValueError if the file cannot be read or has no sentence, and for a line with too few columns, without a word,
+        or with an invalid tag.
     """
     if not Path(path).exists():
-        raise ValueError(f"there is no file {str(path)!r}; give a file with one word and its tag per line, or {DOWNLOAD}")
+        raise ValueError(f"there is no file {str(path)!r}; give a file with one word and its tag per line, or "
+                         f"{DOWNLOAD}")
     sentences = [([], [])]
     for number, line in enumerate(read_text(path).split("\n"), 1):     # splitlines would also split at U+2028
         if line.strip() and not line.startswith("-DOCSTART-"):
@@ -40,8 +42,8 @@ def read_conll(path, word_column=0, tag_column=-1):
             sentences.append(([], []))
     sentences = [sentence for sentence in sentences if sentence[0]]
     if not sentences:
-        raise ValueError(f"{str(path)!r} has no sentence, only separator lines; give a file with one word and its tag per "
-                         "line")
+        raise ValueError(f"{str(path)!r} has no sentence, only separator lines; give a file with one word and its tag "
+                         "per line")
     return sentences
 
 
@@ -53,8 +55,9 @@ def read_line(line, word_column, tag_column):
     count = len(columns)
     different = {column % count for column in (word_column, tag_column) if -count <= column < count}
     if len(different) < 2:
-        raise ValueError(f"expected a word in column {word_column} and its tag in column {tag_column}, counted from 0, but "
-                         f"the line has {counted(count, 'column')}: {line!r:.60}; give the right columns of the file")
+        raise ValueError(f"expected a word in column {word_column} and its tag in column {tag_column}, counted from "
+                         f"0, but the line has {counted(count, 'column')}: {line!r:.60}; give the right columns of "
+                         "the file")
     if not columns[word_column]:
         raise ValueError(f"column {word_column} has no word: {line!r:.60}; leave the line out, or give another column")
     split_tag(columns[tag_column])

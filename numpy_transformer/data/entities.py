@@ -15,8 +15,8 @@ def split_tag(tag):
     Raises ValueError for an invalid tag.
     """
     if not (isinstance(tag, str) and TAG.fullmatch(tag)):
-        raise ValueError(f"{tag!r:.60} is not a valid tag; a tag is O, B-type or I-type (E-, S-, L- and U-type are read "
-                         "too). Check which column has the tags, or correct the tag")
+        raise ValueError(f"{tag!r:.60} is not a valid tag; a tag is O, B-type or I-type (E-, S-, L- and U-type are "
+                         "read too). Check which column has the tags, or correct the tag")
     kind, _, entity = tag.partition("-")
     return kind, entity
 
@@ -126,8 +126,8 @@ def check_same_words(right, found):
                          f"{len(found):,}; give one list of tags per sentence in both")
     for n, (one, other) in enumerate(zip(right, found), 1):
         if len(one) != len(other):
-            raise ValueError(f"sentence {n:,} has {counted(len(one), 'true tag')} but {len(other)} predicted; give one tag "
-                             "per word in both")
+            raise ValueError(f"sentence {n:,} has {counted(len(one), 'true tag')} but {len(other)} predicted; give "
+                             "one tag per word in both")
     if not any(map(len, right)):
         raise ValueError("the sentences contain no words, so there is nothing to score; give at least 1 word")
 

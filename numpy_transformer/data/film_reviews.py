@@ -3,10 +3,11 @@
     review = clause  |  clause and clause  |  losers but winners  |  losers, winners
            | although losers, winners  |  winners, although losers
 
-`losers` and `winners` are one or two clauses joined by "and", at most three in a review. A clause says something good or
-bad about an aspect of the film and has zero, one or two negations, each of which reverses its meaning. All winners have the
-same meaning, all losers have the opposite one, and the meaning of the winners is the label. Every word, good, bad or
-neither, is equally frequent in both classes, because clauses with one negation are as frequent as clauses with zero or two.
+`losers` and `winners` are one or two clauses joined by "and", at most three in a review. A clause says something good
+or bad about an aspect of the film and has zero, one or two negations, each of which reverses its meaning. All winners
+have the same meaning, all losers have the opposite one, and the meaning of the winners is the label. Every word, good,
+bad or neither, is equally frequent in both classes, because clauses with one negation are as frequent as clauses with
+zero or two.
 """
 
 from dataclasses import dataclass
@@ -52,10 +53,10 @@ class Clause:
 def reviews(seed):
     """Returns Labeled reviews, alternately negative and positive; no text occurs twice.
 
-    The contents of a clause (an aspect, a number of negations and a word) are divided into groups. The clauses of a training
-    review come from different groups, and the clauses of a validation or test review all come from one group. So every
-    clause occurs in the training set, but no two clauses of a validation or test review, in any wording, occur together in a
-    review of another set.
+    The contents of a clause (an aspect, a number of negations and a word) are divided into groups. The clauses of a
+    training review come from different groups, and the clauses of a validation or test review all come from one group.
+    So every clause occurs in the training set, but no two clauses of a validation or test review, in any wording, occur
+    together in a review of another set.
     """
     rng = np.random.default_rng([seed, 9])
     clauses = grouped_clauses(rng)
@@ -70,7 +71,8 @@ def grouped_clauses(rng):
     """Returns {(frames, group, meaning): list of Clause}."""
     clauses = {}
     contents = [(aspect, negations, word, (meaning + negations) % 2)
-                for aspect in ASPECTS for negations in range(len(FULL)) for meaning in (0, 1) for word in WORDS[meaning]]
+                for aspect in ASPECTS for negations in range(len(FULL)) for meaning in (0, 1)
+                for word in WORDS[meaning]]
     for group, i in enumerate(rng.permutation(len(contents))):
         aspect, negations, word, meaning = contents[i]
         for frames in (FULL, SHORT):

@@ -58,8 +58,8 @@ def sort(seed):
 def dates(seed):
     """Convert written dates to ISO form: every day of a hundred years in four written forms.
 
-    Ten years are the test set and two are the validation set. The lists are sorted by date, and pair i has form i % 4 of
-    `written_forms`.
+    Ten years are the test set and two are the validation set. The lists are sorted by date, and pair i has form i % 4
+    of `written_forms`.
     """
     years = np.random.default_rng([seed, 4]).permutation(YEARS).tolist()
     test = sorted(years[:10])

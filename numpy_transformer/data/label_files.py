@@ -16,8 +16,8 @@ def read_class_files(paths, progress=None):
     """Reads ({"training": [(text, label)], "test": ...}, report) from files with one text per line, one file per class.
 
     The label is the suffix of the file name, as in rt-polarity.neg and rt-polarity.pos, or the stem if the suffixes are
-    equal. The last tenth of each file is the test set. A file that is not UTF-8 is read as latin-1, in which every byte is
-    a character.
+    equal. The last tenth of each file is the test set. A file that is not UTF-8 is read as latin-1, in which every byte
+    is a character.
 
     Parameters:
         paths : list of str or Path
@@ -57,12 +57,14 @@ def read_utf8_or_latin1(path):
         text = Path(path).read_text(encoding="latin-1")
         report = [f"{str(path)!r} is not UTF-8 and was read as latin-1"]
     except OSError as error:
-        raise ValueError(f"cannot read {str(path)!r}: {error.strerror}; give the path of a readable text file") from error
+        raise ValueError(f"cannot read {str(path)!r}: {error.strerror}; give the path of a readable text "
+                         "file") from error
     if "\0" in text:
         raise ValueError(f"{str(path)!r} has a zero byte at character {text.index(chr(0)):,}, so it is not a text in "
                          "UTF-8 or latin-1; unpack it, or convert it, for instance with iconv -f UTF-16 -t UTF-8")
     if not text.strip():
-        raise ValueError(f"{str(path)!r} is empty, but each class needs at least 1 text; give a file with one text per line")
+        raise ValueError(f"{str(path)!r} is empty, but each class needs at least 1 text; give a file with one text "
+                         "per line")
     return text, report
 
 
@@ -70,8 +72,8 @@ def read_table(path, text_column, label_column, labels=None, progress=None):
     """Reads ({"training": [(text, label)], ...}, report) from a UTF-8 .csv or .tsv whose first row names the columns.
 
     If there is a column "split" (train, validation or test), it is used; otherwise, the last tenth of each class is the
-    test set. Rows without a text or a label, which many published tables have, are dropped and reported. A row whose number
-    of columns differs from the first row is an error, because its text might be mistaken for its label.
+    test set. Rows without a text or a label, which many published tables have, are dropped and reported. A row whose
+    number of columns differs from the first row is an error, because its text might be mistaken for its label.
 
     Parameters:
         path : str or Path
@@ -106,7 +108,7 @@ def read_table(path, text_column, label_column, labels=None, progress=None):
 
 
 def table_rows(path):
-    """Returns ([(line number, row)], report). Quotation marks of a .tsv that are not closed are read as plain characters."""
+    """Returns ([(line number, row)], report). Unclosed quotation marks of a .tsv are read as plain characters."""
     text = read_text(path)
     is_tsv = Path(path).suffix.lower() == ".tsv"
     try:
@@ -147,8 +149,8 @@ def cells(path, line, row, header, columns):
     """Returns the cells of a row in these columns; a blank line gives empty cells."""
     if any(row) and len(row) != len(header):
         raise ValueError(f"line {line:,} of {str(path)!r} has {counted(len(row), 'column')}, but the first row has "
-                         f"{len(header)}; add what is missing, or put quotation marks around a text that contains commas, "
-                         "tabs or line breaks")
+                         f"{len(header)}; add what is missing, or put quotation marks around a text that contains "
+                         "commas, tabs or line breaks")
     return [row[i] if any(row) else "" for i in columns]
 
 

@@ -10,11 +10,11 @@ from .label_files import check_label, read_class_files, read_table
 from .plurals import counted
 
 MOST_LABELS = 1_000
-DOWNLOADS = (f"download reviews from {acl_imdb.URL} (MD5 {acl_imdb.MD5}), or from https://www.cs.cornell.edu/people/pabo/"
-             "movie-review-data/rt-polaritydata.tar.gz (Pang and Lee 2005; 5,331 lines each in rt-polarity.neg and "
+DOWNLOADS = (f"download reviews from {acl_imdb.URL} (MD5 {acl_imdb.MD5}), or from "
+             "https://www.cs.cornell.edu/people/pabo/movie-review-data/rt-polaritydata.tar.gz (Pang and Lee 2005; 5,331 lines each in rt-polarity.neg and "
              "rt-polarity.pos), and give their path")
-FORMS = ("one folder aclImdb, its .tar.gz, one .csv or .tsv with named columns, or two or more files with one class each "
-         "and one text per line")
+FORMS = ("one folder aclImdb, its .tar.gz, one .csv or .tsv with named columns, or two or more files with one class "
+         "each and one text per line")
 
 
 @dataclass
@@ -80,7 +80,7 @@ def read_parts(paths, text_column, label_column, labels, progress):
 
 
 def count_files(paths):
-    """Returns how often read_labeled calls progress, or None for an archive, whose count is unknown before it is read."""
+    """Returns how often read_labeled calls progress; None for an archive, where this is unknown in advance."""
     paths = as_list(paths)
     if [kind_of(path) for path in paths] != ["reviews"]:
         return len(paths)
@@ -106,7 +106,7 @@ def quoted(paths):
 
 
 def check_given_labels(labels):
-    """Returns the labels of a trained model as a list. Raises ValueError unless they are at least two distinct names."""
+    """Returns the labels of a trained model as a list. Raises ValueError unless they are two or more distinct names."""
     names = list(labels)
     are_names = not isinstance(labels, str) and all(isinstance(name, str) for name in names)
     if not are_names or len(set(names)) != len(names):
@@ -118,7 +118,7 @@ def check_given_labels(labels):
 
 
 def make_labeled(parts, labels, report, source):
-    """Makes a Labeled from {"training": [(text, name)], ...}; ids are in the order of `labels`, or of the sorted names."""
+    """Makes a Labeled from {"training": [(text, name)], ...}; ids follow the order of `labels`, or of the sorted names."""
     rows = {part: parts.get(part, []) for part in ("training", "validation", "test")}
     names_in = {part: {name for _, name in rows[part]} for part in rows}
     found = set().union(*names_in.values())
@@ -161,5 +161,6 @@ def report_overlap(rows):
     for part in ("validation", "test"):
         count = sum(text in training_texts for text, _ in rows[part])
         if count:
-            report.append(f"the training set contains {count:,} of the {counted(len(rows[part]), 'text')} of the {part} set")
+            report.append(f"the training set contains {count:,} of the {counted(len(rows[part]), 'text')} of the "
+                          f"{part} set")
     return report

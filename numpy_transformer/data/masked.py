@@ -31,8 +31,8 @@ def corrupt(ids, rng, vocab_size, share=0.15):
     check_share(share)
     ordinary = ids >= SPECIAL
     if not ordinary.any():
-        raise ValueError(f"the ids contain no ordinary token (an id of at least {SPECIAL}), so nothing can be masked; add "
-                         f"{SPECIAL} to the ids of a tokenizer")
+        raise ValueError(f"the ids contain no ordinary token (an id of at least {SPECIAL}), so nothing can be masked; "
+                         f"add {SPECIAL} to the ids of a tokenizer")
     available = ordinary.sum(1)
     count = np.minimum(available, np.maximum(1, np.rint(share * available).astype(int)))
     order = np.where(ordinary, rng.random(ids.shape), 2).argsort(1)         # ordinary tokens first, shuffled
@@ -68,7 +68,7 @@ class MaskedWindows:
         held_out : int array, the validation set; then all ids are the training set
 
     Raises:
-        ValueError if length, batch_size, share or vocab_size is too small, or if the validation set does not fill a row.
+        ValueError if length, batch_size, share or vocab_size is too small, or if the validation set is too short.
     """
 
     def __init__(self, ids, length, batch_size, seed, vocab_size, share=0.15, held_out=None):
@@ -88,8 +88,8 @@ class MaskedWindows:
                              "[CLS] A [SEP] B [SEP], and a batch_size of at least 1")
         check_share(share)
         if len(self.held_out) < length and held_out is not None:
-            raise ValueError(f"a text of {counted(len(held_out), 'token')} is too short: it must fill a row of {length}; "
-                             "use a longer one")
+            raise ValueError(f"a text of {counted(len(held_out), 'token')} is too short: it must fill a row of "
+                             f"{length}; use a longer one")
         if len(self.held_out) < length:
             raise ValueError(f"a text of {counted(len(ids), 'token')} is too short: its last tenth must fill a row of "
                              f"{length}, so {10 * length - 9:,} are needed; use a longer text")
@@ -139,7 +139,7 @@ class MaskedWindows:
 
 
 def masked_accuracy(guess, batches):
-    """Returns the share of masked tokens that guess(ids, mask, segments, positions) -> (B, K) ids predicts correctly."""
+    """Returns the share of masked tokens that guess(ids, mask, segments, positions) -> ids (B, K) gets right."""
     correct = total = 0
     for inputs, targets in batches:
         correct += np.count_nonzero(guess(*inputs) == targets)          # no prediction equals IGNORE

@@ -88,8 +88,8 @@ class TextReader:
         pieces = [first, *(part for other in others for part in ([MASK], other))]
         length = sum(map(len, pieces)) + 2
         if length > self.max_len:
-            raise ValueError(f"the text has {counted(length, 'token')}, including [CLS] and [SEP], but the model reads at "
-                             f"most {self.max_len:,}; shorten it")
+            raise ValueError(f"the text has {counted(length, 'token')}, including [CLS] and [SEP], but the model "
+                             f"reads at most {self.max_len:,}; shorten it")
         return self.frame(pieces)
 
     def name(self, token):

@@ -20,8 +20,8 @@ def members(path, pattern, remedy):
         remedy : str, what the user can do; error messages end with it
 
     Raises:
-        ValueError if the archive cannot be read to its end, its checksum is wrong, or a member is a link or a device, has
-        a path outside the archive, or is too large.
+        ValueError if the archive cannot be read to its end, its checksum is wrong, or a member is a link or a device,
+        has a path outside the archive, or is too large.
     """
     try:
         with gzip.open(path) as file:

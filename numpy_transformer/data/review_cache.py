@@ -10,7 +10,7 @@ FORMAT = "numpy_transformer reviews, version 1"
 
 
 def cache_path(path):
-    """Returns the path of the cache: aclImdb.cache.npz for the folder aclImdb, aclImdb_v1.tar.gz.cache.npz for the archive."""
+    """Returns the path of the cache, such as aclImdb.cache.npz for aclImdb, or aclImdb_v1.tar.gz.cache.npz."""
     return path.with_name(path.name + ".cache.npz")
 
 

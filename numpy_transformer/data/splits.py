@@ -25,8 +25,8 @@ def hold_out_tenth(examples, seed, class_of=lambda example: None):
             left[class_of(examples[i])] -= 1
             held_out.add(i)
     if not held_out:
-        raise ValueError(f"cannot hold out any of {counted(len(examples), 'training example')} for validation; give at least 2 "
-                         "examples of one class")
+        raise ValueError(f"cannot hold out any of {counted(len(examples), 'training example')} for validation; give "
+                         "at least 2 examples of one class")
     training = [example for i, example in enumerate(examples) if i not in held_out]
     return training, [example for i, example in enumerate(examples) if i in held_out]
 
@@ -39,6 +39,6 @@ def hold_out_sources(pairs, seed):
     validation = [pair for pair in pairs if pair[0] in chosen]
     training = [pair for pair in pairs if pair[0] not in chosen]
     if not training:
-        raise ValueError(f"{counted(len(pairs), 'pair')} with {counted(len(chosen), 'distinct source')} cannot be split into a "
-                         "training set and a validation set; use longer files")
+        raise ValueError(f"{counted(len(pairs), 'pair')} with {counted(len(chosen), 'distinct source')} cannot be "
+                         "split into a training set and a validation set; use longer files")
     return training, validation

@@ -88,15 +88,15 @@ class Tagged:
     types: tuple = tuple(ENTITIES.values())
 
     def __repr__(self):
-        return (f"Tagged({len(self.training):,} training, {len(self.validation):,} validation and {len(self.test):,} test "
-                f"sentences, types={self.types})")
+        return (f"Tagged({len(self.training):,} training, {len(self.validation):,} validation and {len(self.test):,} "
+                f"test sentences, types={self.types})")
 
 
 def tagged_sentences(seed):
     """Returns a Tagged with 6,000 training, 500 validation and 1,000 test sentences.
 
-    Entities of all types have the same names, so that only the context of a name determines its type. About a fifth of the
-    names of the validation set, and a third of the names of the test set, never occur in the training set.
+    Entities of all types have the same names, so that only the context of a name determines its type. About a fifth of
+    the names of the validation set, and a third of the names of the test set, never occur in the training set.
     """
     rng = np.random.default_rng([seed, 7])
     names = rng.permutation([first + last for first in FIRST for last in LAST]).tolist()

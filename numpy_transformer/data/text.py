@@ -18,7 +18,8 @@ def read_text(path):
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise ValueError(f"cannot read {str(path)!r}: {error.strerror}; give the path of a readable text file") from error
+        raise ValueError(f"cannot read {str(path)!r}: {error.strerror}; give the path of a readable text "
+                         "file") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"{str(path)!r} is not UTF-8 (byte {error.object[error.start]:#04x} at offset "
                          f"{error.start:,}); convert it, for instance with iconv -t UTF-8") from error
@@ -51,8 +52,8 @@ class TextWindows:
         self.batch_size = batch_size
         self.seed = seed
         if len(self.held_out) < length + 1:
-            raise ValueError(f"a text of {counted(len(ids), 'token')} is too short: its last tenth must hold a window of "
-                             f"{length + 1} tokens, so {10 * (length + 1):,} are needed; use a longer text")
+            raise ValueError(f"a text of {counted(len(ids), 'token')} is too short: its last tenth must hold a window "
+                             f"of {length + 1} tokens, so {10 * (length + 1):,} are needed; use a longer text")
 
     def __repr__(self):
         return (f"TextWindows({len(self.train):,} training tokens, {len(self.held_out):,} validation tokens, "
@@ -75,7 +76,7 @@ def windows(ids, starts, length):
 
 
 def consecutive_windows(ids, length):
-    """Returns batches of windows in which every token but the first is a target once; the last window may be shorter."""
+    """Returns batches of windows in which each token but the first is a target once; the last window can be shorter."""
     if len(ids) < 2:
         raise ValueError(f"a text of {counted(len(ids), 'token')} has no next token to predict; use a longer one")
     starts = np.arange(0, len(ids) - length, length)

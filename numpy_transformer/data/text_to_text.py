@@ -62,18 +62,18 @@ def task_of(source):
     """Returns the task that a source names before a colon, such as "reverse". Raises ValueError if there is none."""
     name, colon, _ = source.partition(":")
     if not colon or not name.strip():
-        raise ValueError(f"the source {source[:40]!r} names no task; begin it with the name of the task and a colon, as in "
-                         "'sort: planet'")
+        raise ValueError(f"the source {source[:40]!r} names no task; begin it with the name of the task and a colon, "
+                         "as in 'sort: planet'")
     return name
 
 
 def summarize(seed):
     """Find the topic sentence among four or five sentences in random order.
 
-    Two sentences are about a whole, such as "The garden is quiet."; the other two or three are about parts of one of them,
-    such as the hedge of the garden, in the same words. The sentence about that whole is the answer. Neither its form nor
-    its position gives it away, only the relation between parts and wholes. A tenth of the sentences about a whole occur
-    only in the test set, and another tenth only in the validation set.
+    Two sentences are about a whole, such as "The garden is quiet."; the other two or three are about parts of one of
+    them, such as the hedge of the garden, in the same words. The sentence about that whole is the answer. Neither its
+    form nor its position gives it away, only the relation between parts and wholes. A tenth of the sentences about a
+    whole occur only in the test set, and another tenth only in the validation set.
     """
     rng = np.random.default_rng([seed, 7])
     topics = [(whole, f"The {whole} {ending}") for whole in PARTS for ending in ENDINGS]

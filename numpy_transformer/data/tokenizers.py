@@ -1,4 +1,4 @@
-"""Tokenizers that turn text into ids and back, by character, by word or both, and their JSON form; bpe.py has byte pairs."""
+"""Tokenizers that turn text into ids and back, by character, by word or both, and their JSON form."""
 
 import re
 import reprlib
@@ -24,7 +24,8 @@ class CharTokenizer:
 
     def __init__(self, text):
         if not text:
-            raise ValueError("the text is empty, but a character tokenizer needs at least 1 character; pass a longer text")
+            raise ValueError("the text is empty, but a character tokenizer needs at least 1 character; pass a longer "
+                             "text")
         self.characters = sorted(set(text))
         self.ids = {character: i for i, character in enumerate(self.characters)}
 
@@ -39,8 +40,8 @@ class CharTokenizer:
         try:
             return np.array([self.ids[character] for character in text], np.int64)
         except KeyError as error:
-            raise ValueError(f"the character {shown(error.args[0])} is not among the {self.vocab_size} that the tokenizer "
-                             "knows from its training text; leave it out, or train on a text that has it") from error
+            raise ValueError(f"the character {shown(error.args[0])} is not among the {self.vocab_size} that the "
+                             "tokenizer knows from its training text; leave it out, or train on a text that has it") from error
 
     def decode(self, ids):
         return "".join(self.characters[i] for i in check_ids(ids, self.vocab_size))
@@ -160,7 +161,7 @@ class MixedTokenizer:
 
 
 def shown(character):
-    """Returns a character for an error message; a combining mark, which would merge with the quote, as its code point."""
+    """Returns a character for an error message; a combining mark, which would merge with the quote, is escaped."""
     return ascii(character) if unicodedata.category(character)[0] == "M" else repr(character)
 
 
@@ -179,6 +180,6 @@ def tokenizer_from_json(data):
     value = data.get(field)
     is_valid = isinstance(value, expected) and (kind != "char" or list(value) == sorted(set(value)))
     if not is_valid:
-        raise ValueError(f"{field!r} of a {kind!r} tokenizer must be a {expected.__name__} as its to_json writes it, got "
-                         f"{reprlib.repr(value)}; pass what the to_json of a tokenizer returned")
+        raise ValueError(f"{field!r} of a {kind!r} tokenizer must be a {expected.__name__} as its to_json writes it, "
+                         f"got {reprlib.repr(value)}; pass what the to_json of a tokenizer returned")
     return make(value)

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from helpers.dates import read_date
 
 from numpy_transformer.data import GENERATED_PAIRS
 from numpy_transformer.data.dates import written_forms
@@ -19,17 +20,6 @@ def tasks():
 
 def lists(task):
     return task.training, task.validation, task.test
-
-
-def read_date(text):
-    """The ISO form of a written date by strptime, which reads the years 50 to 68 as 2050 to 2068; None if it is no date."""
-    text = re.sub(r"the (\d+)(st|nd|rd|th) of", r"\1", text)
-    for form in ("%d %B %Y", "%B %d, %Y", "%d/%m/%y"):
-        try:
-            date = datetime.datetime.strptime(text, form)
-            return date.replace(year=date.year - 100 * (date.year > 2049)).strftime("%Y-%m-%d")
-        except ValueError:                      # another form
-            continue
 
 
 @pytest.mark.parametrize("name, answer", [

@@ -62,7 +62,7 @@ def write(tmp_path, name, content):
     return tmp_path / name
 
 
-def refused(match, paths, **options):
+def assert_refused(match, paths, **options):
     """read_labeled raises a ValueError of one line that matches."""
     with pytest.raises(ValueError, match=match) as caught:
         read_labeled(paths if isinstance(paths, list) else [paths], **options)
@@ -119,18 +119,18 @@ def test_the_error_for_partly_unpacked_data_says_what_to_download(tmp_path, miss
     files = {name: text for name, text in REVIEWS.items() if not name.startswith(missing)}
     match = f"'.*aclImdb.*' has no reviews such as {missing}.*0_9.txt, so it is only partly unpacked .*download {acl_imdb.URL} .MD5 7c"
     root = folder(tmp_path, files)
-    refused(match, root)
+    assert_refused(match, root)
     with pytest.raises(ValueError, match=match):
         count_files([root])
-    refused(match, archive(tmp_path, review_members(files)))
+    assert_refused(match, archive(tmp_path, review_members(files)))
     assert not list(tmp_path.glob("*.npz"))
 
 
 def test_an_empty_folder_of_a_class_is_refused(tmp_path):
     root = folder(tmp_path, REVIEWS | {"train/pos/0_9.txt": " \n"})
-    refused("no reviews such as train/pos/0_9.txt", root)
+    assert_refused("no reviews such as train/pos/0_9.txt", root)
     (root / "train/pos/0_9.txt").unlink()
-    refused(r"no reviews such as train/pos/0_9.txt, .* \(1 of 4 folders", root)
+    assert_refused(r"no reviews such as train/pos/0_9.txt, .* \(1 of 4 folders", root)
 
 
 def test_empty_reviews_are_dropped_and_counted(tmp_path):
@@ -142,8 +142,8 @@ def test_empty_reviews_are_dropped_and_counted(tmp_path):
 def test_the_error_names_a_review_that_is_not_utf_8(tmp_path):
     broken = REVIEWS | {"test/neg/0_2.txt": b"caf\xe9"}
     match = "aclImdb.*/test/neg/0_2.txt' is not UTF-8 .byte 0xe9 at offset 3"
-    refused(match, folder(tmp_path, broken))
-    refused(match, archive(tmp_path, review_members(broken)))
+    assert_refused(match, folder(tmp_path, broken))
+    assert_refused(match, archive(tmp_path, review_members(broken)))
 
 
 def test_the_error_names_a_file_without_read_permission(tmp_path, monkeypatch):
@@ -155,11 +155,11 @@ def test_the_error_names_a_file_without_read_permission(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "scandir", forbidden)
     monkeypatch.setattr("builtins.open", forbidden)
     monkeypatch.setattr(Path, "read_text", forbidden)
-    refused("^cannot read '.*aclImdb/train/neg': Permission denied; make it readable, or download it again from", root)
+    assert_refused("^cannot read '.*aclImdb/train/neg': Permission denied; make it readable, or download it again from", root)
     with pytest.raises(ValueError, match="^cannot read '.*aclImdb/train/neg': Permission denied"):
         count_files([root])
-    refused("^cannot read '.*aclImdb_v1.tar.gz': Permission denied", path)
-    refused("^cannot read '.*rt.neg': Permission denied; give the path of a readable text file", files)
+    assert_refused("^cannot read '.*aclImdb_v1.tar.gz': Permission denied", path)
+    assert_refused("^cannot read '.*rt.neg': Permission denied; give the path of a readable text file", files)
 
 
 @pytest.mark.parametrize("name, fields, match", [
@@ -175,7 +175,7 @@ def test_the_error_names_a_file_without_read_permission(tmp_path, monkeypatch):
 @pytest.mark.parametrize("first", [False, True])
 def test_an_archive_with_an_unsafe_member_is_refused(tmp_path, name, fields, match, first):
     odd, rest = [member(name, **fields)], review_members()
-    refused(f"aclImdb_v1.tar.gz' is refused because its member .*{match}",
+    assert_refused(f"aclImdb_v1.tar.gz' is refused because its member .*{match}",
             archive(tmp_path, odd + rest if first else rest + odd))
     assert [file.name for file in tmp_path.iterdir()] == ["aclImdb_v1.tar.gz"]
 
@@ -184,13 +184,13 @@ def test_an_archive_that_expands_too_much_is_refused(tmp_path, monkeypatch):
     most = archive(tmp_path, [member("aclImdb/x", b"\0" * 10_000_000), *review_members()], "most.tgz")
     assert read_labeled([most]).training == TRAINING
     large = archive(tmp_path, review_members() + [member("aclImdb/x", b"\0" * 10_000_001)])
-    refused("'aclImdb/x' has 10,000,001 bytes, but at most 10,000,000 are read", large)
+    assert_refused("'aclImdb/x' has 10,000,001 bytes, but at most 10,000,000 are read", large)
     header = archive(tmp_path, [member("a" * 10_001_000), *review_members()], "header.tgz")    # a name of 10 MB
-    refused("header.tgz' cannot be read .*to 10,00.,... in a single read", header)
+    assert_refused("header.tgz' cannot be read .*to 10,00.,... in a single read", header)
     monkeypatch.setattr(review_archive, "LARGEST", 30_000_000)
     monkeypatch.setattr(review_archive, "TOTAL", 9_000_000)
     many = archive(tmp_path, review_members() + [member(f"{i}", b"\0" * 10_000_000) for i in range(5)], "many.tgz")
-    refused("many.tgz' cannot be read .*unpacks to more than 9,000,000 bytes", many)
+    assert_refused("many.tgz' cannot be read .*unpacks to more than 9,000,000 bytes", many)
 
 
 def test_a_sparse_member_is_refused(tmp_path):
@@ -203,7 +203,7 @@ def test_a_sparse_member_is_refused(tmp_path):
     (tmp_path / "sparse.tgz").write_bytes(data.getvalue())
     with tarfile.open(tmp_path / "sparse.tgz") as made:
         assert made.next().issparse()
-    refused("9_9.txt' is neither a file nor a folder", tmp_path / "sparse.tgz")
+    assert_refused("9_9.txt' is neither a file nor a folder", tmp_path / "sparse.tgz")
 
 
 def test_a_long_text_of_a_table_is_read_whole(tmp_path):
@@ -219,7 +219,7 @@ def test_a_long_text_of_a_table_is_read_whole(tmp_path):
 def test_the_error_for_a_damaged_archive_is_one_sentence(tmp_path, damage):
     path = archive(tmp_path, review_members())
     path.write_bytes(damage(path.read_bytes()))
-    refused("aclImdb_v1.tar.gz' (cannot be read to its end, so it is truncated, damaged or not a .tar.gz|has no reviews)"
+    assert_refused("aclImdb_v1.tar.gz' (cannot be read to its end, so it is truncated, damaged or not a .tar.gz|has no reviews)"
             ".*download it again from https://ai.stanford|.*download https://ai.stanford", path)
 
 
@@ -378,18 +378,18 @@ def test_texts_in_both_sets_are_reported_and_kept(tmp_path):
     ("rt.csv", "good\n", "rt.neg' and '.*rt.csv' cannot be read as labeled texts; give one folder")])
 def test_files_that_do_not_give_classes_are_refused(tmp_path, name, content, match):
     (tmp_path / "sub").mkdir()
-    refused(match, [write(tmp_path, "rt.neg", "bad\n"), write(tmp_path, name, content)])
+    assert_refused(match, [write(tmp_path, "rt.neg", "bad\n"), write(tmp_path, name, content)])
 
 
 def test_the_error_for_missing_data_says_where_to_download_it(tmp_path):
     one = write(tmp_path, "rt.neg", "bad\n")
     for paths in ([tmp_path / "aclImdb"], [one, tmp_path / "rt.pos"]):
-        refused(r"does not exist or is not readable; download reviews from https://ai\.stanford\.edu/~amaas/data/sentiment/"
+        assert_refused(r"does not exist or is not readable; download reviews from https://ai\.stanford\.edu/~amaas/data/sentiment/"
                 r"aclImdb_v1\.tar\.gz \(MD5 7c2ac02c03563afcf9b574c7e56c153a\), or from https://www\.cs\.cornell\.edu/"
                 r"people/pabo/movie-review-data/rt-polaritydata\.tar\.gz .Pang and Lee 2005; 5,331", paths)
-    refused("^no path of labeled texts was given; give one folder aclImdb", [])
-    refused("rt.neg' cannot be read as labeled texts; give one folder aclImdb, its .tar.gz, one .csv", one)
-    refused("has no reviews such as train/neg/0_9.txt", tmp_path)
+    assert_refused("^no path of labeled texts was given; give one folder aclImdb", [])
+    assert_refused("rt.neg' cannot be read as labeled texts; give one folder aclImdb, its .tar.gz, one .csv", one)
+    assert_refused("has no reviews such as train/neg/0_9.txt", tmp_path)
 
 
 def test_repr(tmp_path):
@@ -465,7 +465,7 @@ def test_unclosed_quotation_marks_of_a_tsv_are_plain_characters(tmp_path):
     ("", "a.csv' is empty"), (b"text,label\ncaf\xe9,x\n", "a.csv' is not UTF-8 .byte 0xe9 at offset 14"),
     ("\ntext,label\na,x\n", "a.csv' must have one column 'text', but its columns are")])
 def test_the_error_says_why_a_table_cannot_be_read(tmp_path, content, match):
-    refused(match, write(tmp_path, "a.csv", content))
+    assert_refused(match, write(tmp_path, "a.csv", content))
 
 
 def test_given_labels_determine_the_ids_in_every_format(tmp_path):
@@ -481,11 +481,11 @@ def test_given_labels_determine_the_ids_in_every_format(tmp_path):
 
 def test_the_error_for_an_unknown_label_says_where_it_is(tmp_path):
     only = "but the model knows only 'pos', 'negative'; correct the label, or train"
-    refused(f"line 3 of '.*a.csv' has the label 'neg', {only}", write(tmp_path, "a.csv", "text,label\na,pos\nb,neg\n"),
+    assert_refused(f"line 3 of '.*a.csv' has the label 'neg', {only}", write(tmp_path, "a.csv", "text,label\na,pos\nb,neg\n"),
             labels=["pos", "negative"])
     files = [write(tmp_path, "rt.neg", "a\n"), write(tmp_path, "rt.pos", "b\n")]
-    refused(f"rt.neg' and '.*rt.pos' has the label 'neg', {only}", files, labels=["pos", "negative"])
-    refused(f"aclImdb' has the label 'neg', {only}", folder(tmp_path, REVIEWS), labels=["pos", "negative"])
+    assert_refused(f"rt.neg' and '.*rt.pos' has the label 'neg', {only}", files, labels=["pos", "negative"])
+    assert_refused(f"aclImdb' has the label 'neg', {only}", folder(tmp_path, REVIEWS), labels=["pos", "negative"])
 
 
 def test_a_trained_model_needs_only_a_test_set(tmp_path):
@@ -498,4 +498,4 @@ def test_a_trained_model_needs_only_a_test_set(tmp_path):
     ("pos", "labels must be a list of distinct names, got 'pos'"), (["a", "a"], r"distinct names, got \['a', 'a'\]"),
     ([0, 1], "distinct names"), (["a"], "labels has 1 name, but at least 2")])
 def test_invalid_labels_of_a_model_are_refused(tmp_path, labels, match):
-    refused(match, write(tmp_path, "a.csv", TABLE), labels=labels)
+    assert_refused(match, write(tmp_path, "a.csv", TABLE), labels=labels)

@@ -1,11 +1,11 @@
 """The mixture of text-to-text tasks, its tokenizer, and the task that a source names."""
 
-import datetime
 import re
 from collections import Counter
 
 import numpy as np
 import pytest
+from helpers.dates import read_date
 
 from numpy_transformer.data import generated_pairs
 from numpy_transformer.data.text_to_text import MixedTokenizer, TextToText, summarize, generate_text_to_text, task_of
@@ -53,16 +53,6 @@ def topic_sentence(text):
     found = [s for s in sentences(text) if subject(s) in wholes]
     assert len(wholes) == len(found) == 1
     return found[0]
-
-
-def read_date(text):
-    text = re.sub(r"the (\d+)(st|nd|rd|th) of", r"\1", text)
-    for form in ("%d %B %Y", "%B %d, %Y", "%d/%m/%y"):
-        try:
-            date = datetime.datetime.strptime(text, form)
-            return date.replace(year=date.year - 100 * (date.year > 2049)).strftime("%Y-%m-%d")
-        except ValueError:                      # another form
-            continue
 
 
 @pytest.mark.parametrize("name, answer", [
