@@ -33,26 +33,16 @@ def runs(tmp_path_factory):
     return folder
 
 
-def pytest_collection_modifyitems(items):
-    """Tests that wait for a lesson come last: the lessons run in the background meanwhile."""
-    items.sort(key=lambda item: "lesson_run" in getattr(item, "fixturenames", ()))
+def pytest_runtestloop(session):
+    """With two cores the tests run in two processes; None leaves them to pytest's own loop."""
+    from helpers import two_processes
 
-
-@pytest.fixture(scope="session", autouse=True)
-def background_lessons(request, tmp_path_factory):
-    """The runs of all lessons that the selected tests ask for."""
-    from helpers.lessons import BackgroundRuns
-
-    wanted = [item for item in request.session.items if "lesson_run" in getattr(item, "fixturenames", ())]
-    runs = BackgroundRuns({
-        item.nodeid: (tmp_path_factory.mktemp("lesson"), item.callspec.params["path"],
-                      item.callspec.params.get("planted", ""))
-        for item in wanted})
-    yield runs
-    runs.close()
+    return two_processes.run(session)
 
 
 @pytest.fixture
-def lesson_run(background_lessons, request):
-    """The finished process of the lesson that the test's parameter `path` names."""
-    return background_lessons.result(request.node.nodeid)
+def lesson_run(request, tmp_path):
+    """The finished process of the lesson that the test's parameter `path` names, with its mistake planted if it has one."""
+    from helpers.lessons import run
+
+    return run(tmp_path, **request.node.callspec.params)

@@ -18,7 +18,7 @@ COMMANDS = (demo, train, generate, predict, evaluate, gradcheck, lesson, exercis
 
 
 def make_parser():
-    parser = Parser(prog="numpy-transformer", description="A Transformer in NumPy to learn from.")
+    parser = Parser(prog="numpy-transformer", description="A Transformer in pure NumPy for learning.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in COMMANDS:

@@ -103,11 +103,11 @@ def read_dates(model, dates, seed, count=4000):
     longest = max(map(len, answers)) + 1        # and the end token
     read = [unframe(target_tokens, row) for row in greedy_decode(model.eval(), ids, BOS, EOS, longest)]
     right = np.array(read) == np.array(answers)
+    print(wrap("one date of each written form, the model's output, and the exact match on dates of that form:"))
     for form in range(4):
         chosen = rows % 4 == form
         example = np.flatnonzero(chosen)[0]
-        line = f"{sources[example]!r:34} -> {read[example]}   exact match of this form: {right[chosen].mean():.2%}"
-        print(wrap(line, indent=" " * 6, first_indent="  "))
+        print(f"  {sources[example]!r:34} -> {read[example]}  {right[chosen].mean():7.2%}")
     print(wrap(f"exact match on {len(rows):,} dates of the held-out years: {right.mean():.2%} (expected: at least 99%)"))
 
 
@@ -137,6 +137,6 @@ def draw(views, model, text, reader, dates, histories):
     keys, predicted = f"^{readable(text)}$", f"{answer}$"               # ^ and $ mark the begin and end tokens
     yield "cross_attention", views.attention_heads(
         reader.decoder.blocks[-1].cross_attention.weights, predicted, keys,
-        title="Cross-attention weights of the encoder-decoder: each target character, and the source characters",
-        query_label="character that the query predicts")
+        title="Cross-attention weights of the encoder-decoder (rows: predicted tokens, columns: source tokens)",
+        query_label="predicted token")
     yield "learning_curves", views.learning_curves(histories)

@@ -19,7 +19,7 @@ MAY_CHANGE_ON_RESUME = ("steps", "epochs", "validate_every", "save_every", "pati
 
 
 def add(commands):
-    parser = commands.add_parser("train", help="train a model: a language model, translation, classes, tags",
+    parser = commands.add_parser("train", help="train a model: language model, translator, classifier, tagger, BERT, T5",
                                  description="Train a model and save it, so that it can be used and resumed.")
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     for task in TASKS.values():

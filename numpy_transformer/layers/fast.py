@@ -1,7 +1,10 @@
-"""Sums over an axis, computed as matrix products. NumPy's own sums are slower where the axis is short.
+"""Tricks for speed that the components share. Elsewhere in layers/ the formula itself is written down.
 
-Plain sums in place of all functions below make a training step slower: see `numpy-transformer bench` for the
-configurations.
+The percentages say by how much a training step gets longer with the plain formula in place of the function. They are
+medians of CPU time on one core of an AMD EPYC with NumPy 2.4, measured in turns, for the configurations of
+`numpy-transformer bench`; they are uncertain by 1 to 2 points. The sums (plain: x.sum and x.mean) together save 8 % of
+"tiny", 5 % of "nanogpt-cpu" and "classifier" and 3.5 % of "seq2seq". What saves less than 3 % in every configuration
+does not belong here, unless a step could not keep its time without it.
 """
 
 import functools
@@ -15,7 +18,10 @@ TINY = 1e-20                                                # a sum above this h
 
 
 def rows(x):
-    """(..., n) -> (N, n), a view where possible: one large matrix product instead of a batch of small ones."""
+    """(..., n) -> (N, n), a view where possible: one large matrix product instead of a batch of small ones.
+
+    In Linear this saves 2.7 % of "nanogpt-cpu".
+    """
     return x.reshape(-1, x.shape[-1])
 
 
@@ -49,7 +55,7 @@ def mean_of_products(x, y):
 
 
 def subtract_max(x):
-    """x minus the maximum of each row, so that exp cannot overflow; a row in which all x are -inf stays so."""
+    """x minus the maximum of each row, so that exp cannot overflow; rows in which all x are -inf stay as they are."""
     dtype = np.result_type(x.dtype, np.float32)
     lowest = float(np.finfo(dtype).min)                     # for a maximum of -inf: -inf - lowest is -inf, not NaN
     maximum = np.maximum(x.real.max(-1, keepdims=True), lowest)
@@ -60,7 +66,8 @@ def exp_and_sum(x):
     """exp(x - c), and its sum over the last axis; the sum is 1 where all x are -inf, so that softmax gives zeros.
 
     The constant c is the maximum of each row, which cancels in softmax. If no entry is large enough to overflow, c = 0
-    is tried first, and kept if the sum of every row has enough digits: this saves two passes over the scores.
+    is tried first, and kept if the sum of every row has enough digits. This saves two passes over the scores: 4 % of
+    "classifier" and 3 % of "nanogpt-cpu".
     """
     if x.size and x.real.max() < LARGE:
         y = np.exp(x, dtype=np.result_type(x.dtype, np.float32))
@@ -74,7 +81,10 @@ def exp_and_sum(x):
 
 
 def in_blocks(function, x):
-    """function(x), a tuple of arrays like x, computed in blocks so small that temporary arrays stay in the cache."""
+    """function(x), a tuple of arrays like x, computed in blocks whose temporary arrays stay in the cache.
+
+    This saves 2.6 % of "mid".
+    """
     if x.size <= BLOCK:
         return function(x)
     flat = x.reshape(-1)
@@ -90,7 +100,7 @@ def in_blocks(function, x):
 
 
 def gelu_tanh(x, cubic, with_slope):
-    """GELU's tanh approximation: (y, dy/dx), or only (y,) without the slope. In place wherever an array is not needed.
+    """GELU's tanh approximation: (y, dy/dx), or only (y,) without the slope. In place: saves 3.4 % of "tiny".
 
         Φ = (1 + tanh(c (x + cubic x³))) / 2,   c = sqrt(2 / π),   y = x Φ
         dy/dx = Φ + y 2 c (1 + 3 cubic x²) (1 - Φ),   because d tanh(u)/du = 1 - tanh(u)² and 1 - tanh(u)² = 4 Φ (1 - Φ)
@@ -112,12 +122,6 @@ def gelu_tanh(x, cubic, with_slope):
     slope *= 1 - phi
     slope += phi
     return y, slope
-
-
-def matmul_like(a, b, like):
-    """a @ b, laid out in memory like the array `like`, which has as many axes: merging heads then needs no copy."""
-    out = np.empty_like(like, np.result_type(a, b), shape=(*a.shape[:-1], b.shape[-1]))
-    return np.matmul(a, b, out=out)
 
 
 @functools.lru_cache

@@ -306,7 +306,7 @@ def test_a_short_run_warms_up_over_a_tenth_but_noam_keeps_its_peak():
 
 
 def test_the_validation_set_is_a_tenth_and_not_in_the_training_set():
-    pairs = [(f"source {n % 150}", f"target {n}") for n in range(200)]          # some sources stand twice
+    pairs = [(f"source {n % 150}", f"target {n}") for n in range(200)]          # some sources occur twice
     training, validation = hold_out_sources(pairs, seed=3)
     assert sorted(training + validation) == sorted(pairs) and len({source for source, _ in validation}) in range(10, 21)
     assert not {source for source, _ in training} & {source for source, _ in validation}
@@ -346,6 +346,7 @@ def test_rates_reach_the_trainer(capsys, folder, tmp_path, monkeypatch, options,
 
 def test_padding_is_ignored_in_the_loss_of_pairs(capsys, tmp_path, monkeypatch):
     trainers = []
+    monkeypatch.setattr("numpy_transformer.data.generated_pairs.TRAINING", 2_000)           # fewer pairs, to be quick
     monkeypatch.setattr(nt.Trainer, "fit", lambda self, *arguments, **named: trainers.append(self))
     run(capsys, *PAIRS[:-2], "--task", "copy", "--max-len", 16, "--out", tmp_path / "run.npz")
     criterion, task = trainers[0].criterion, SequenceToSequenceTask
@@ -370,7 +371,8 @@ def test_a_stop_text_that_is_no_token_stops_nothing(capsys, folder, tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("command", [
-    "info {lm} >/dev/full", "generate {lm} --length 5 >/dev/full", "info <&- >/dev/full"])
+    "info {lm} >/dev/full", pytest.param("generate {lm} --length 5 >/dev/full", marks=pytest.mark.slow),
+    pytest.param("info <&- >/dev/full", marks=pytest.mark.slow)])
 def test_output_that_cannot_be_written_is_one_line(folder, command):
     command = command.format(lm=folder / "lm.npz")
     done = subprocess.run(["bash", "-c", f"{sys.executable} -m numpy_transformer {command}"], capture_output=True,
@@ -386,7 +388,7 @@ def test_closed_streams_are_no_tracebacks(folder, tmp_path):
         assert "Traceback" not in done.stderr and done.returncode in (0, 2)
     command = " ".join(map(str, LM)) + f" --text {folder / 'text.txt'} --out {tmp_path / 'run.npz'} 2>&- | head -1"
     subprocess.run(["bash", "-c", f"{python} {command}"], capture_output=True, env=environment)
-    assert read_checkpoint(tmp_path / "run.npz")[1]["step"] == 6        # nobody read, and the work was done
+    assert read_checkpoint(tmp_path / "run.npz")[1]["step"] == 6        # nothing read the output, and the training finished
 
 
 # bad input

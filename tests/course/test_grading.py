@@ -78,7 +78,7 @@ def test_a_class_is_graded_named_and_drawn(school, tmp_path, capsys):
         exercise = SOFTMAX if "ex01_1" in row["exercise"] else BACKWARD
         assert int(row["max"]) == exercise.points and int(row["points"]) == exercise.points * (row["status"] == "pass")
     assert "3 students, 2 exercises, seed 7" in error and "use --seed 7." in text
-    assert re.search(r"2 x SMB-1 in ex01_2_softmax_backward\n +That is the derivative of the sigmoid", text)
+    assert re.search(r"2 x SMB-1 in ex01_2_softmax_backward\n +This is the derivative of the sigmoid", text)
     found = json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))
     assert found["seed"] == 7 and set(found["versions"]) == {"numpy", "python", "numpy_transformer"}
     assert found["summary"]["mistakes"][0]["count"] == 2 and found["summary"]["exercises"]["ex01_1_softmax"]["todo"] == 1
@@ -265,7 +265,7 @@ def test_an_interrupted_grading_goes_on(school, tmp_path, capsys, monkeypatch):
     assert "timeout 10.0, not 9.0" in refused(capsys, "grade", school, "--out", out, "--allow-root", "--timeout", "9")
     with monkeypatch.context() as patch:
         counted = Counted(patch)
-        rows, _, error = grade(capsys, school, out, "--jobs", "1")              # the seed stands in the journal
+        rows, _, error = grade(capsys, school, out, "--jobs", "1")              # the journal holds the seed
     assert "resuming an interrupted run: " in error and "seed 3" in error and counted.count == 5 - 2
     grade(capsys, school, tmp_path / "whole.csv", *options)
     whole = table(tmp_path / "whole.csv")

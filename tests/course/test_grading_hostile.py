@@ -1,4 +1,4 @@
-"""Hostile and odd submissions: none earns a point, stops the others or leaves anything behind; each gets a line.
+"""Hostile and odd submissions: none earns a point, stops the others or leaves files or processes. Each gets a note.
 
 They aim at files in tmp_path alone, and what they start ends by itself.
 """
@@ -82,7 +82,7 @@ def graded(request, tmp_path_factory):
         (folder / name / EXERCISE.file).write_bytes(source if isinstance(source, bytes) else source.encode())
     odd_files(folder)
     temporary = tempfile.mkdtemp()
-    os.chmod(temporary, 0o711)                  # nobody has to get through
+    os.chmod(temporary, 0o711)                  # the user nobody has to get through
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADER_MARK", "1")
         patch.setattr(tempfile, "tempdir", temporary)

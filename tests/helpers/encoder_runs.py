@@ -1,4 +1,4 @@
-"""Little data of each form, a tiny run of each kind of encoder, and what looks into them."""
+"""Small data files of each form, a tiny run of each kind of encoder, and functions that read them."""
 
 import tarfile
 
@@ -18,7 +18,7 @@ FILES = {"classifier": "reviews.csv", "tagger": "names.conll", "mlm": "text.txt"
 
 
 def write_files(folder):
-    """Little data of each form."""
+    """Write small data files of each form."""
     rng = np.random.default_rng(0)
     words = {"neg": "dull awful boring clumsy".split(), "pos": "great lovely moving charming".split()}
     filler = "the film was a story of some people in town and it went on".split()
@@ -48,7 +48,7 @@ def write_files(folder):
 
 
 def trained(capsys, kind, out, *options):
-    """Standard output of a training that must go well."""
+    """Standard output of a training that must succeed."""
     code, text, err = run(capsys, "train", kind, *options, "--out", out)
     assert code == 0, err
     return text

@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 PREAMBLE = """
 import inspect, runpy, sys, textwrap, numpy as np, numpy_transformer as nt
@@ -31,22 +30,3 @@ def run(folder, path, planted=""):
         env={**os.environ, "PYTHONPATH": str(path.parents[1]), "PYTHONIOENCODING": "utf-8"}, cwd=folder)
     result.folder = folder
     return result
-
-
-class BackgroundRuns:
-    """Runs lessons on a second core while pytest runs other tests on the first.
-
-    The thread starts with the last lesson. A lesson whose turn has not come when its test asks for it is run at once,
-    so that both ends meet in the middle.
-    """
-
-    def __init__(self, arguments):
-        self.arguments = arguments                          # {test: the arguments of `run`}
-        self.pool = ThreadPoolExecutor(1)
-        self.futures = {name: self.pool.submit(run, *given) for name, given in reversed(arguments.items())}
-
-    def result(self, name):
-        return run(*self.arguments[name]) if self.futures[name].cancel() else self.futures[name].result()
-
-    def close(self):
-        self.pool.shutdown(cancel_futures=True)

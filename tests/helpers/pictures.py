@@ -1,4 +1,4 @@
-"""Looking at PNG files."""
+"""Measures of PNG files."""
 
 import numpy as np
 from matplotlib.image import imread

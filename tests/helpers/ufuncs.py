@@ -1,10 +1,10 @@
-"""Every ufunc call of a training step, written down by arrays that know of them."""
+"""Records every ufunc call of a training step."""
 
 import numpy as np
 
 
 class Recorded(np.ndarray):
-    """An array whose ufuncs are written down: (ufunc, method, arrays in, arrays out, whether `out` was given)."""
+    """An array whose ufunc calls are recorded: (ufunc, method, arrays in, arrays out, whether `out` was given)."""
 
     calls = []
 

@@ -124,8 +124,8 @@ EXERCISES = [
             Mistake("ATF-7", {"softmax(scores)": "scores"},
                     "The softmax is missing. You use the scores themselves as weights, including the negative ones."),
             Mistake("ATF-8", {"p @ v": "p @ k"},
-                    "You compute a mean of the keys. The keys only determine the weights; the mean is taken of the "
-                    "values."),
+                    "You return a weighted mean of the keys. The keys only determine the weights; the output is a "
+                    "weighted mean of the values."),
             Mistake("ATF-9", {"p @ v, p": "p, p @ v"}, "You return the two results in the wrong order. y comes first."),
         ),
         alternatives={"einsum": {"q @ k.mT": 'np.einsum("...td,...sd->...ts", q, k)'},

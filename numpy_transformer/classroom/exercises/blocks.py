@@ -1,4 +1,4 @@
-"""The wiring of an encoder block, as a class of given parts."""
+"""An encoder block as a class, assembled from given parts."""
 
 from ...layers import EncoderBlock as PackageBlock
 from ..exercise import Exercise, Mistake
@@ -9,12 +9,15 @@ from .given import Parameter
 class Layer:
     """A layer y = f(x, weight), whose gradients are (dx, dweight) = f_b(x, weight, dy).
 
-    backward belongs to the latest forward that has had no backward yet, returns dx and adds into weight.grad.
+    backward returns dx and adds into weight.grad. Each backward pass belongs to the latest forward pass that has not
+    had one yet.
     """
 
     def __init__(self, weight, f, f_b):
-        self.weight, self.f, self.f_b = Parameter(weight), f, f_b
-        self.saved = []
+        self.weight = Parameter(weight)
+        self.f = f
+        self.f_b = f_b
+        self.saved = []                         # values that forward saves for backward, the latest last
 
     def forward(self, x):
         self.saved.append(x)
@@ -29,15 +32,17 @@ class Layer:
 class EncoderBlock:
     """A pre-norm block: attention, then feed_forward, each in a residual connection with its norm before it.
 
-    norm1 belongs to attention, norm2 to feed_forward. The four parts are given, each a Layer with forward(x) and
-    backward(dy), called once in the block's forward and once in its backward; what they compute is of no matter here.
-    They remember what their backward needs, and add into the gradients of their weights; the block itself has nothing
-    to remember.
+    norm1 belongs to attention, norm2 to feed_forward. The four parts are given. Each is a Layer with forward(x) and
+    backward(dy), to be called once in the block's forward and once in its backward; what it computes does not matter
+    here. The parts save what their backward needs and add into the gradients of their weights. The block itself saves
+    nothing.
     """
 
     def __init__(self, norm1, attention, norm2, feed_forward):
-        self.norm1, self.attention = Layer(*norm1), Layer(*attention)
-        self.norm2, self.feed_forward = Layer(*norm2), Layer(*feed_forward)
+        self.norm1 = Layer(*norm1)
+        self.attention = Layer(*attention)
+        self.norm2 = Layer(*norm2)
+        self.feed_forward = Layer(*feed_forward)
 
     def forward(self, x):
         """x: (B, T, D).  Return y: (B, T, D)."""
@@ -55,7 +60,7 @@ def normal(rng, *shape):
 
 
 def draw_block(rng, n):
-    """Four small layers, one of which mixes tokens; used twice with different batches, the backwards reversed."""
+    """Four small layers, one of which mixes tokens, used twice with different batches."""
     norm = (Function("lambda x, w: w * np.tanh(x)"),
             Function("lambda x, w, dy: (dy * w * (1 - np.tanh(x) ** 2), (dy * np.tanh(x)).sum((0, 1)))"))
     attention = (Function("lambda x, w: w @ x"), Function("lambda x, w, dy: (w.T @ dy, (dy @ x.mT).sum(0))"))
@@ -69,7 +74,7 @@ def draw_block(rng, n):
 
 
 class Part(Layer):
-    """A Layer in the place of one of the package's."""
+    """A Layer that takes the place of one of the package's."""
 
     def __call__(self, x, *mask_and_more):
         return self.forward(x)
@@ -81,10 +86,10 @@ def package_block(*parts):
     return block
 
 
-FIRST, SECOND = ("a = x + self.attention.forward(self.norm1.forward(x))",
-                 "return a + self.feed_forward.forward(self.norm2.forward(a))")
-DA, DX = ("da = dy + self.norm2.backward(self.feed_forward.backward(dy))",
-          "return da + self.norm1.backward(self.attention.backward(da))")
+FIRST = "a = x + self.attention.forward(self.norm1.forward(x))"
+SECOND = "return a + self.feed_forward.forward(self.norm2.forward(a))"
+DA = "da = dy + self.norm2.backward(self.feed_forward.backward(dy))"
+DX = "return da + self.norm1.backward(self.attention.backward(da))"
 
 EXERCISES = [
     Exercise(
@@ -92,63 +97,70 @@ EXERCISES = [
         solution=EncoderBlock, write=("forward", "backward"), given=(Parameter, Layer), inputs=draw_block,
         reference=package_block, outputs=("y", "second y", "second dx", "dx", *(
             f"{part}.weight.grad" for part in ("norm1", "attention", "norm2", "feed_forward"))),
-        hints=("Give the value between the two sublayers a name, such as a. Which of the two does backward meet first?",
-               "forward: a is x plus attention of norm1 of x, y is a plus feed_forward of norm2 of a. backward goes "
-               "from y to a, then from a to x, and each time adds skip and branch.",
-               "da = dy + norm2.backward(feed_forward.backward(dy)), with self. before the parts; in the same way "
+        hints=("Give the value between the two sublayers a name, such as a. Which of the two sublayers does backward "
+               "reach first?",
+               "forward: a is x plus attention of norm1 of x, and y is a plus feed_forward of norm2 of a. backward "
+               "goes from y to a and then from a to x, and each time adds the gradients of the skip connection and the "
+               "branch.",
+               "da = dy + norm2.backward(feed_forward.backward(dy)), with self. before the parts. In the same way, "
                "norm1 and attention lead from da to dx."),
         mistakes=(
             Mistake("RES-1a", {"da = dy + ": "da = ", "return da + ": "return "},
-                    "Both skips are forgotten in backward: the gradient goes past each branch, too."),
-            Mistake("RES-1b", {"da = dy + ": "da = "}, "The skip past feed_forward is forgotten in backward."),
-            Mistake("RES-1c", {"return da + ": "return "}, "The skip past attention is forgotten in backward."),
+                    "Both skip connections are missing in your backward. The gradient also goes around each branch."),
+            Mistake("RES-1b", {"da = dy + ": "da = "},
+                    "The skip connection around feed_forward is missing in your backward."),
+            Mistake("RES-1c", {"return da + ": "return "},
+                    "The skip connection around attention is missing in your backward."),
             Mistake("RES-1d", {"a = x + ": "a = ", "return a + ": "return "},
-                    "forward has no skips: each sublayer adds to its input, it does not replace it."),
+                    "Your forward has no skip connections. Each sublayer adds to its input; it does not replace it."),
             Mistake("RES-3", {"da = dy + ": "da = 2 * dy + ", "return da + ": "return 2 * da + "},
-                    "In backward the skips are added twice."),
+                    "Your backward adds the gradients of the skip connections twice."),
             Mistake("RES-4a", {"a = x + ": "a = x\n        a += "},
-                    "+= changes x, the caller's array, and with it what norm1 has remembered: make a new array."),
+                    "+= changes x, the caller's array, and with it the value that norm1 has saved. Make a new array."),
             Mistake("RES-4b", {SECOND: "a += self.feed_forward.forward(self.norm2.forward(a))\n        return a"},
-                    "The second += changes the array that norm2 has remembered, so its backward starts from wrong "
-                    "values: make a new array."),
+                    "The second += changes the array that norm2 has saved, so its backward uses wrong values. Make a "
+                    "new array."),
             Mistake("RES-4c", {"da = dy + ": "da = dy\n        da += "},
-                    "+= changes dy, the caller's array: make a new one."),
+                    "+= changes dy, the caller's array. Make a new array."),
             Mistake("RES-5a", {FIRST: "n = self.norm1.forward(x)\n        a = n + self.attention.forward(n)",
                                SECOND: "n = self.norm2.forward(a)\n        return n + self.feed_forward.forward(n)"},
-                    "forward adds to the normalized values: in pre-norm the skip keeps its input as it is."),
+                    "Your forward adds to the normalized values. In pre-norm, the skip connection leaves its input "
+                    "unchanged."),
             Mistake("RES-5b", {FIRST: "a = self.norm1.forward(x + self.attention.forward(x))",
                                SECOND: "return self.norm2.forward(a + self.feed_forward.forward(a))"},
-                    "forward is post-norm: here each norm stands before its sublayer, not behind the sum."),
+                    "Your forward is post-norm. In pre-norm, each norm comes before its sublayer, not after the sum."),
             Mistake("RES-5c", {"self.attention.forward(self.norm1": "self.norm1.forward(self.attention",
                                "self.feed_forward.forward(self.norm2": "self.norm2.forward(self.feed_forward"},
-                    "In forward the norms stand behind their sublayers: they belong before them."),
+                    "Your forward applies the norms after their sublayers. In pre-norm, they come before."),
             Mistake("RES-6", {"da = dy + ": "da = 1 + ", "return da + ": "return 1 + "},
-                    "The slope of a skip is 1, but a gradient is the slope times the gradient that arrives: no skip "
-                    "brings the number 1."),
+                    "You add the number 1 for a skip connection. Its derivative is 1, but its gradient is the "
+                    "derivative times the gradient that arrives."),
             Mistake("RES-7", {DA: "da = self.norm2.backward(dy + self.feed_forward.backward(dy))",
                               DX: "return self.norm1.backward(da + self.attention.backward(da))"},
-                    "In backward the skips go through the norms: in pre-norm they go around them."),
+                    "In your backward the skip connections pass through the norms. In pre-norm they go around them."),
             Mistake("RES-8a", {DA: "da = dy + self.norm1.backward(self.attention.backward(dy))",
                                DX: "return da + self.norm2.backward(self.feed_forward.backward(da))"},
-                    "backward begins with attention: feed_forward was the last sublayer, so it is the first one here."),
+                    "Your backward starts with attention. feed_forward was the last sublayer of forward, so it is the "
+                    "first one of backward."),
             Mistake("RES-9", {"self.norm2.backward(self.feed_forward": "self.feed_forward.backward(self.norm2",
                               "self.norm1.backward(self.attention": "self.attention.backward(self.norm1"},
-                    "In the branches the norms are undone before their sublayers: forward took each norm first, so "
-                    "backward comes to it last."),
+                    "You apply the backward of each norm before that of its sublayer. Forward applied the norm first, "
+                    "so backward reaches it last."),
             Mistake("RES-11a", {"self.attention.backward(da)": "self.attention.backward(dy)"},
-                    "In backward, attention is given dy: it needs the gradient of its own sum, to which "
-                    "feed_forward's branch has been added."),
+                    "You pass dy to the backward of attention. It needs the gradient of its own sum, which also "
+                    "contains the contribution of feed_forward's branch."),
             Mistake("RES-11b", {"return da + ": "return dy + "},
-                    "The skip past attention brings dy: what feed_forward's branch has added to it is lost."),
+                    "Your skip connection around attention contributes dy, so the contribution of feed_forward's "
+                    "branch is lost."),
             Mistake("RES-11c", {"self.norm2.forward(a)": "self.norm2.forward(x)"},
-                    "In forward, feed_forward reads the block's input: it has to read the sum of that and attention's "
-                    "branch."),
+                    "In your forward, feed_forward reads the block's input. It must read the sum of that input and the "
+                    "output of attention."),
             Mistake("RES-11d", {"return a + ": "return x + "},
-                    "The second sum of forward begins with x, so what attention has added is lost: begin with the "
+                    "The second sum of your forward starts with x, so the output of attention is lost. Start with the "
                     "first sum."),
             Mistake("RES-14", {"self.norm2.forward": "self.norm1.forward",
                                "self.norm2.backward": "self.norm1.backward"},
-                    "Both sublayers use norm1: each has its own norm."),
+                    "Both of your sublayers use norm1. Each has its own norm."),
         ),
         alternatives={"one name for the stream": {
             "a = x + ": "x = x + ", SECOND: "return x + self.feed_forward.forward(self.norm2.forward(x))"}}),

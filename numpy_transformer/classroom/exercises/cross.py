@@ -117,10 +117,12 @@ EXERCISES = [
                     "You apply a causal mask. The source is complete before the first target token is generated, so "
                     "all of it is visible. The first target token may need the last token of the source."),
             Mistake("XAT-6", {"x @ w_q": "memory @ w_q"},
-                    "You compute the queries from memory, so x has no effect at all. They must come from the decoder's tokens."),
+                    "You compute the queries from memory, so x has no effect at all. They must come from the decoder's "
+                    "tokens."),
             Mistake("XAT-7", {"memory @ w_k": "memory @ w_v", "memory @ w_v": "memory @ w_k"},
                     "You have exchanged the matrices of the keys and the values."),
-            Mistake("ATF-1", {SCALE: ""}, "You do not divide the scores by sqrt(D), so their variance grows with D."),
+            Mistake("ATF-1", {SCALE: ""},
+                    "You do not divide the scores by sqrt(D), so their variance grows with D."),
             Mistake("ATF-2b", {SCALE: " / q.shape[-1]"},
                     "You divide the scores by D instead of its square root. They become too small, and the weights too "
                     "uniform."),
@@ -140,8 +142,8 @@ EXERCISES = [
         solution=cross_attention_backward, reference=by_cross_attention_backward, given=(softmax_backward,),
         inputs=draw_backward, edges=tiny, outputs=("dx", "dmemory"),
         hints=("In which lines of forward does x appear, and in which memory?",
-               "Exercise 05.2 gives dq, dk and dv. Which of them does x contribute to, and which of them does memory? "
-               "If an array is used several times, its gradients add up.",
+               "Exercise 05.2 gives dq, dk and dv. Which of q, k and v are computed from x, and which from memory? If "
+               "an array is used several times, its gradients add up.",
                "dx = dq w_qᵀ. dmemory = dlater + dk w_kᵀ + dv w_vᵀ, as a new array."),
         mistakes=(
             Mistake("XAT-1", {"memory @ w_k": "x @ w_k", "memory @ w_v": "x @ w_v"},

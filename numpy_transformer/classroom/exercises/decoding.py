@@ -102,7 +102,9 @@ def draw_model(rng, max_len, V, eos=0, ending=0.0):
 def draw_greedy(rng, n):
     """Draws a model and an eos that greedy decoding generates at its third step or later, but not at the last."""
     while True:
-        model, bos, max_len = draw_model(rng, n.S, n.V), int(rng.integers(1, n.V)), n.S
+        max_len = n.S
+        model = draw_model(rng, max_len, n.V)
+        bos = int(rng.integers(1, n.V))
         path = greedy_decode(model, bos, -1, max_len).tolist()
         late = [token for token in path[2:-1] if token not in path[:2]]
         if late and bos not in path:
@@ -121,7 +123,8 @@ def other_ends(rng):
 
 def draw_beam(rng, n, max_len=None, beam=2, alpha=2.0, shows=("BEAM-3a", "BEAM-5"), ending=1.0):
     """Draws arguments for which each of the mistakes in `shows` gives a different text; for most models they do not."""
-    exercise, max_len = EXERCISES[-1], max_len or n.T
+    exercise = EXERCISES[-1]
+    max_len = max_len or n.T
     targets = [exercise.target(exercise.edited(wrong.edits)) for wrong in exercise.mistakes if wrong.name in shows]
     while True:
         bos, eos = map(int, rng.choice(n.V, 2, replace=False))
@@ -132,7 +135,8 @@ def draw_beam(rng, n, max_len=None, beam=2, alpha=2.0, shows=("BEAM-3a", "BEAM-5
 
 
 def other_beams(rng):
-    small, n = SimpleNamespace(T=4, V=5), SimpleNamespace(T=7, V=7)       # the small one separates most mistakes
+    small = SimpleNamespace(T=4, V=5)           # separates most mistakes
+    n = SimpleNamespace(T=7, V=7)
     return [("texts end early and late", draw_beam(rng, small, shows=("BEAM-6", "BEAM-7"))),
             ("a search over many tokens", draw_beam(rng, n, shows=("BEAM-4a", "BEAM-10b"))),
             ("unfinished texts at the end", draw_beam(rng, small, shows=("BEAM-4d",), ending=0.0)),

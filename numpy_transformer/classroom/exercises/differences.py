@@ -26,7 +26,7 @@ def finite_difference(f, x, h):
 
 
 def draw(rng, n):
-    """f couples all entries, so an entry that was not restored has an effect, and h is so large that other formulas do."""
+    """f couples all entries, so that an entry that is not restored has an effect; a large h tells formulas apart."""
     f = Function("lambda x: np.sum(w * np.tanh(x)) + np.log(np.sum(np.exp(x)))", w=rng.standard_normal(n.lead))
     return f, rng.standard_normal(n.lead), 0.01 * n.B
 
@@ -38,14 +38,14 @@ def small_step(rng):
 
 def by_gradcheck(f, x, h):
     """Computes the central differences with gradcheck, for a module whose output is f(x)."""
-    class Asked:
+    class ScalarFunction:
         def forward(self, x):
             return f(x)
 
         def backward(self, dy):
             return np.zeros_like(x)
 
-    checker = Checker(Asked(), (x,), 0, randomize=False)
+    checker = Checker(ScalarFunction(), (x,), 0, randomize=False)
     checker.dy = 1.0
     return np.reshape([checker.central(checker.arrays[0], entry, h) for entry in Entries(x.shape)], x.shape)
 

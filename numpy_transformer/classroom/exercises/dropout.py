@@ -7,12 +7,16 @@ from ..exercise import Exercise, Mistake
 
 
 def dropout(x, u, p, training):
-    """Dropout with given random numbers.
+    """Applies dropout with given random numbers.
 
-    x: any shape.  u: the same shape, uniform in [0, 1).  p: a number in [0, 1), the probability of DROPPING an entry.
-    training: True or False.  Return y: the shape and dtype of x.
-    In training an entry with u < p becomes 0, and all others are divided by 1 - p, so that the mean stays. Not in
-    training nothing is dropped or scaled, y = x.
+    In training, an entry with u < p becomes 0, and all others are divided by 1 - p, so that the expected value of each
+    entry stays the same. Outside training nothing is dropped or scaled, and y = x.
+
+    x: any shape.
+    u: the same shape, uniform in [0, 1).
+    p: a number with 0 <= p < 1, the probability of DROPPING an entry.
+    training: True or False.
+    Return y: the shape and dtype of x.
     """
     if not training:
         return x
@@ -21,12 +25,17 @@ def dropout(x, u, p, training):
 
 
 def dropout_backward(x, u, p, training, dy):
-    """The gradient of dropout as in exercise 13.1, for given random numbers.
+    """Computes the gradient of dropout as in exercise 13.1, for given random numbers.
 
-    x: any shape, with exact zeros here and there.  u: the same shape, uniform in [0, 1).  p: a number in [0, 1), the
-    probability of DROPPING an entry.  training: True or False. With these forward was run: in training an entry with
-    u < p became 0, and all others were divided by 1 - p; not in training y = x.
-    dy: the shape of x, dL/dy.  Return dx: the shape and dtype of x, dL/dx.
+    The forward pass used the same x, u, p and training. In training, an entry with u < p became 0, and all others were
+    divided by 1 - p. Outside training it returned y = x.
+
+    x: any shape; some entries are exactly 0.
+    u: the same shape, uniform in [0, 1).
+    p: a number with 0 <= p < 1, the probability of DROPPING an entry.
+    training: True or False.
+    dy: the shape of x, dL/dy.
+    Return dx: the shape and dtype of x, dL/dx.
     """
     if not training:
         return dy
@@ -35,18 +44,18 @@ def dropout_backward(x, u, p, training, dy):
 
 
 def uniform(rng, shape):
-    """Multiples of 2^-16, which is how finely the package draws them."""
+    """Multiples of 2^-16, which is the precision with which the package draws them."""
     return rng.integers(2 ** 16, size=shape) / 2 ** 16
 
 
 def draw(rng, n):
-    """p is a multiple of 1/16 and never 1/2, where p and 1 - p could be confused without a trace."""
+    """p is a multiple of 1/16 and never 1/2, where confusing p and 1 - p would have no effect."""
     x = rng.standard_normal((*n.lead, n.D))
     x[..., ::5] = 0
     return x, uniform(rng, x.shape), float(rng.choice([3, 4, 5])) / 16, True
 
 
-def special(rng):
+def edge_cases(rng):
     x, u = rng.standard_normal((4, 5)), uniform(rng, (4, 5))
     first = u.copy()
     first[1, ::2] = 0                           # u = p = 0: u < p does not hold, so nothing is dropped
@@ -57,7 +66,7 @@ def special(rng):
 
 
 class Given:
-    """In place of a generator: hands out the bits of these uniform numbers."""
+    """Replaces a generator; returns the bits of these uniform numbers."""
 
     def __init__(self, u):
         self.u = u
@@ -68,14 +77,14 @@ class Given:
         return bits.view(dtype)
 
 
-def made(u, p, training):
+def make_layer(u, p, training):
     layer = Dropout(p)
     layer.rng = Given(u)
     return layer.train() if training else layer.eval(remember=True)
 
 
 def by_dropout_backward(x, u, p, training, dy):
-    layer = made(u, p, training)
+    layer = make_layer(u, p, training)
     layer(x)
     return layer.backward(dy)
 
@@ -84,31 +93,34 @@ def with_dy(rng, arguments):
     return *arguments, rng.standard_normal(arguments[0].shape)
 
 
-def both(upstream):
-    """The mistakes that are made forward and backward alike; upstream is what is scaled, x or dy."""
+def shared_mistakes(upstream):
+    """Returns the mistakes that forward and backward share; upstream is the array that is scaled, x or dy."""
     eval_line = f"        return {upstream}\n"
     return (
-        Mistake("DRP-1", {" / (1 - p)": ""}, "The scaling is missing: in training what is kept is divided by 1 - p."),
+        Mistake("DRP-1", {" / (1 - p)": ""},
+                "The scaling is missing. In training, the entries that are kept are divided by 1 - p."),
         Mistake("DRP-2a", {"/ (1 - p)": "/ p"},
-                "Divided by p, the probability of dropping. The scale is 1 / (that of keeping)."),
+                "You divide by p, the probability of dropping an entry. Divide by the probability of keeping it."),
         Mistake("DRP-2b", {"/ (1 - p)": "* (1 - p)"},
-                "Multiplied by 1 - p: dropping lowers the mean, and this lowers it once more. Divide."),
+                "You multiply by 1 - p. Dropping already lowers the mean, and this lowers it further. Divide instead."),
         Mistake("DRP-3a", {"u >= p": "u < p"},
-                "Kept and dropped are reversed: p is the probability of dropping an entry."),
+                "You drop the entries that should be kept, and keep the others. p is the probability of dropping."),
         Mistake("DRP-3b", {"u >= p": "u > p"},
-                "Where u = p an entry is kept: with p = 0 nothing is dropped, not even where u = 0."),
+                "You drop an entry where u = p, but only u < p is dropped. With p = 0, nothing is dropped, not even "
+                "where u = 0."),
         Mistake("DRP-4a", {eval_line: f"        return {upstream} / (1 - p)\n"},
-                "It is scaled when not in training, too: there nothing is dropped, and nothing has to be made up for."),
+                "You also scale outside training. Nothing is dropped there, so there is nothing to compensate for."),
         Mistake("DRP-4b", {eval_line: f"        return {upstream} * (1 - p)\n"},
-                "It is scaled by 1 - p when not in training. That belongs to the form that does not scale in "
+                "You multiply by 1 - p outside training. That belongs to the variant of dropout that does not scale in "
                 "training."),
-        Mistake("DRP-5c", {" * keep": ""}, "The mask is missing: everything is scaled, nothing is dropped."),
+        Mistake("DRP-5c", {" * keep": ""}, "The mask is missing. You scale all entries and drop none."),
         Mistake("DRP-6", {"/ (1 - p)": "/ keep.mean()"},
-                "Divided by the share that happened to be kept. The scale is 1 - p whatever was drawn."),
+                "You divide by the fraction of entries that happened to be kept. The divisor is 1 - p, whatever "
+                "numbers were drawn."),
         Mistake("DRP-9", {f"    if not training:\n{eval_line}": ""},
-                "training is not looked at: random entries are dropped when the model is used, too."),
+                "Your code ignores training, so it drops random entries outside training too."),
         Mistake("DRP-7", {"if not training": "if training"},
-                "training is reversed: nothing is dropped in training, and random entries when the model is used."),
+                "Your code reverses training: it drops nothing in training, and random entries outside training."),
     )
 
 
@@ -120,30 +132,35 @@ def dropped(inputs, outputs):
 EXERCISES = [
     Exercise(
         "13.1", "Dropout", minutes=5, lines=4,
-        solution=dropout, reference=lambda x, u, p, training: made(u, p, training)(x), inputs=draw, edges=special,
+        solution=dropout, reference=lambda x, u, p, training: make_layer(u, p, training)(x),
+        inputs=draw, edges=edge_cases,
         invariants=(("in training y must be 0 where u < p", dropped),),
-        hints=("Which entries stay: those with a small u or those with a large one? p is the probability of dropping.",
-               "A kept entry stays with probability 1 - p. By what must it be divided so that its mean is x?",
-               "Not in training: return x. Else x times (u >= p), divided by 1 - p."),
-        mistakes=both("x"),
+        hints=("Which entries are kept, those with a small u or those with a large u? p is the probability of "
+               "dropping.",
+               "An entry is kept with probability 1 - p. What must a kept entry be divided by so that its expected "
+               "value is x?",
+               "Outside training, return x. In training, return x times (u >= p), divided by 1 - p."),
+        mistakes=shared_mistakes("x"),
         alternatives={"where": {"x * keep / (1 - p)": "np.where(keep, x / (1 - p), 0)"}}),
     Exercise(
         "13.2", "Dropout, backward", minutes=5, lines=4,
         solution=dropout_backward, reference=by_dropout_backward, outputs=("dx",),
         inputs=lambda rng, n: with_dy(rng, draw(rng, n)),
         invariants=(("in training dx must be 0 where u < p", dropped),),
-        edges=lambda rng: [(note, with_dy(rng, arguments)) for note, arguments in special(rng)],
-        hints=("Given u, forward multiplies each entry by a number. What is the slope of that?",
-               "The same entries and the same scale as in forward, and in its other mode too. An x that is 0 by itself "
-               "still has a slope.",
-               "Not in training: return dy. Else dy times (u >= p), divided by 1 - p."),
+        edges=lambda rng: [(note, with_dy(rng, arguments)) for note, arguments in edge_cases(rng)],
+        hints=("For a given u, forward multiplies each entry by a number. What is the derivative of that?",
+               "Use the same entries and the same scale as forward, in training and outside it. An entry of x that "
+               "happens to be 0 still has a gradient.",
+               "Outside training, return dy. In training, return dy times (u >= p), divided by 1 - p."),
         mistakes=(
-            *both("dy"),
+            *shared_mistakes("dy"),
             Mistake("DRP-5a", {"u >= p": "np.random.default_rng(0).random(x.shape) >= p"},
-                    "A new mask is drawn. Backward belongs to the forward that was run, so it reuses that mask."),
+                    "You draw a new mask. Backward belongs to the forward pass before it, so it must use the same "
+                    "mask."),
             Mistake("DRP-5b", {"u >= p": "x * (u >= p) != 0"},
-                    "The mask is read off from y != 0: an x that is 0 by itself was not dropped, and its gradient is "
-                    "lost."),
-            Mistake("DRP-8", {"dy * keep": "x * keep"}, "Forward is repeated: it is dy that goes back, not x."),
+                    "You derive the mask from y != 0. An entry of x that happens to be 0 was not dropped, so you lose "
+                    "its gradient."),
+            Mistake("DRP-8", {"dy * keep": "x * keep"},
+                    "You compute forward again. Backward must mask and scale dy, not x."),
         )),
 ]

@@ -7,41 +7,44 @@ from ..exercise import Exercise, Mistake
 
 
 def entity_spans(kinds, types):
-    """The named entities in the tags of a sentence: from where to where, and of which type.
+    """Reads the named entities from the tags of a sentence: where each starts and stops, and its type.
 
-    kinds: (T,) integers, for each word 0 = O, outside of any entity; 1 = B, begin; 2 = I, inside.
-    types: (T,) integers from 0 on, the type of each word's entity; what stands there for a word with O means nothing.
-    Whatever tags a model writes are read, by these rules of the scorer conlleval: B always begins an entity. I goes on
-    with the entity of the word before it if that has the same type; else it begins one itself.
-    Return entities: (N, 3) integers, in order: start, stop, type of each; its words are start to stop - 1. Without any
-    entity N is 0: the shape is (0, 3).
+    kinds: (T,) integers, one per word: 0 = O, outside of any entity; 1 = B, begin; 2 = I, inside.
+    types: (T,) integers, at least 0: the type of each word's entity. The type of a word with O has no meaning.
+    A model may write any sequence of tags. Read them by the rules of the evaluation script conlleval: a B always begins
+    an entity; an I continues the entity of the previous word if that has the same type, and otherwise begins one.
+    Return entities: (N, 3) integers, in order: start, stop and type of each entity, which consists of the words start
+    to stop - 1. If there is no entity, N is 0 and the shape is (0, 3).
     """
-    found, inside = [], None                    # the type of the entity that may go on
-    for i, (kind, entity) in enumerate(zip(kinds, types)):
+    found = []
+    inside = None                               # type of the entity of the previous word, or None
+    for i, (kind, entity_type) in enumerate(zip(kinds, types)):
         if kind == 0:
             inside = None
-        elif kind == 1 or entity != inside:
-            found.append([i, i + 1, entity])
-            inside = entity
+        elif kind == 1 or entity_type != inside:
+            found.append([i, i + 1, entity_type])
+            inside = entity_type
         else:
             found[-1][1] = i + 1
     return np.array(found, int).reshape(-1, 3)
 
 
 def draw_tags(rng, T):
-    """Tags at random, valid and invalid ones, of two types; the first and the last word belong to an entity."""
-    kinds, types = rng.choice(3, T, p=(0.3, 0.2, 0.5)), rng.integers(0, 2, T)
-    kinds[0], kinds[-1] = rng.integers(1, 3), 2
+    """Draws random tags of two types, valid and invalid; the first and the last word belong to an entity."""
+    kinds = rng.choice(3, T, p=(0.3, 0.2, 0.5))
+    types = rng.integers(0, 2, T)
+    kinds[0] = rng.integers(1, 3)
+    kinds[-1] = 2
     return kinds, types
 
 
 def sentences_by_hand(rng):
     def tags(text, types):
         return np.array(["OBI".index(kind) for kind in text]), np.array(list(map(int, types)))
-    return [("B follows its own type", tags("BIBIO", "11112")), ("I follows O", tags("OIIOI", "12222")),
-            ("I after O, the first type again", tags("BIOIO", "00000")),
-            ("another type follows", tags("BIIIO", "11220")), ("no entity", tags("OOO", "120")),
-            ("one word", tags("I", "0")), ("types change from word to word", tags("OIIIB", "01011"))]
+    return [("a B after an entity of its type", tags("BIBIO", "11112")), ("I after O", tags("OIIOI", "12222")),
+            ("I after O, with the type of the first entity", tags("BIOIO", "00000")),
+            ("I of another type", tags("BIIIO", "11220")), ("no entity", tags("OOO", "120")),
+            ("one word", tags("I", "0")), ("types that change from word to word", tags("OIIIB", "01011"))]
 
 
 def by_conlleval(kinds, types):
@@ -50,55 +53,67 @@ def by_conlleval(kinds, types):
 
 
 SPAN = (
-    Mistake("SPAN-1", {"elif kind == 1 or entity != inside:":
+    Mistake("SPAN-1", {"elif kind == 1 or entity_type != inside:":
                        "elif kind == 2 and inside is None:\n            continue\n        "
-                       "elif kind == 1 or entity != inside:"},
-            "An I without an entity before it is dropped. By conlleval's rules it begins one."),
-    Mistake("SPAN-2a", {"entity != inside": "inside is None"},
-            "The type is not compared: an I of another type goes on with the entity before it. It begins a new one."),
-    Mistake("SPAN-2b", {"entity != inside": "inside is None", "found[-1][1] = i + 1": "found[-1][1:] = i + 1, entity"},
-            "An I of another type changes the type of the entity before it. It begins a new one."),
-    Mistake("SPAN-3", {"kind == 1 or entity": "entity"},
-            "A B behind an entity of its type goes on with it. B always begins a new one: that is what it is for."),
-    Mistake("SPAN-4", {"[i, i + 1, entity]": "[i, i, entity]", "[1] = i + 1": "[1] = i"},
-            "stop is the last word. As in Python it is one behind: the words are start to stop - 1."),
+                       "elif kind == 1 or entity_type != inside:"},
+            "You ignore an I that does not follow an entity. By the rules of conlleval, it begins one."),
+    Mistake("SPAN-2a", {"entity_type != inside": "inside is None"},
+            "You do not compare the types: an I of another type continues the previous entity. It should begin a new "
+            "one."),
+    Mistake("SPAN-2b", {"entity_type != inside": "inside is None",
+                        "found[-1][1] = i + 1": "found[-1][1:] = i + 1, entity_type"},
+            "An I of another type changes the type of the previous entity. It should begin a new one."),
+    Mistake("SPAN-3", {"kind == 1 or entity_type": "entity_type"},
+            "A B after an entity of its type continues that entity. A B always begins a new one; it exists to separate "
+            "such entities."),
+    Mistake("SPAN-4", {"[i, i + 1, entity_type]": "[i, i, entity_type]", "[1] = i + 1": "[1] = i"},
+            "Your stop is the last word of the entity. As in Python's slices, it should be one more: the words are "
+            "start to stop - 1."),
     Mistake("SPAN-5", {"return np.array(found, int)":
                        "return np.array(found[:len(found) - (inside is not None)], int)"},
-            "An entity that reaches the end of the sentence is lost: no tag behind it closes it."),
+            "You lose an entity that reaches the end of the sentence, where no further tag closes it."),
     Mistake("SPAN-6", {"            inside = None\n": "            pass\n"},
-            "O does not end an entity: a later I of the same type goes on with it, across the words between."),
-    Mistake("SPAN-7", {"entity != inside": "kind == 2"},
-            "Every word is an entity of its own. I goes on with the one before, if that has the same type."),
-    Mistake("SPAN-8", {"            inside = None\n": "            inside = entity\n"},
-            "The type of a word with O counts: an I of that type behind it does not begin an entity. O has no type."),
+            "O does not end your entity: a later I of the same type continues it, across the words in between."),
+    Mistake("SPAN-7", {"entity_type != inside": "kind == 2"},
+            "Every word is an entity by itself. An I continues the entity of the previous word if it has the same "
+            "type."),
+    Mistake("SPAN-8", {"            inside = None\n": "            inside = entity_type\n"},
+            "You use the type of a word with O, so an I of that type after it does not begin an entity. O has no "
+            "type."),
     Mistake("SPAN-9", {"            inside = None\n": "            inside = 0\n"},
-            "Outside of entities the type is set to 0, and 0 is a type: an I of it behind O does not begin an entity."),
-    Mistake("SPAN-10", {"[i, i + 1, entity]": "[entity, i, i + 1]", "found[-1][1]": "found[-1][2]"},
-            "The columns stand in another order than asked: start, stop, type."),
-    Mistake("SPAN-11", {"[i, i + 1, entity]": "[i, 1, entity]", "[1] = i + 1": "[1] += 1"},
-            "The second column is the number of words. Asked is where the entity stops."),
+            "You set the type to 0 outside of entities, but 0 is a type, so an I of type 0 after O does not begin an "
+            "entity."),
+    Mistake("SPAN-10", {"[i, i + 1, entity_type]": "[entity_type, i, i + 1]", "found[-1][1]": "found[-1][2]"},
+            "Your columns are in the wrong order. They should be start, stop, type."),
+    Mistake("SPAN-11", {"[i, i + 1, entity_type]": "[i, 1, entity_type]", "[1] = i + 1": "[1] += 1"},
+            "Your second column is the number of words. It should be stop, the index after the last word."),
     Mistake("SPAN-12", {"enumerate(zip(kinds, types))": "enumerate(zip(kinds, types), 1)"},
-            "The words are counted from 1: the first one is word 0."),
+            "You count the words from 1. The first word has index 0."),
     Mistake("SPAN-13", {"np.array(found, int).reshape(-1, 3)": "np.array(found, int)"},
-            "Without an entity the shape is (0,): an empty list has no second axis. (0, 3) is asked for."),
+            "If there is no entity, your shape is (0,), because an empty list has no second axis. It should be (0, "
+            "3)."),
     Mistake("SPAN-14", {"found[-1][1] = i + 1": "pass"},
-            "No entity has more than one word: an I that goes on moves its stop."),
-    Mistake("SPAN-15", {"elif kind == 1 or entity != inside:":
-                        "elif kind == 2 and entity != inside:\n            inside = None\n        elif kind == 1:"},
-            "An I of another type, or behind O, is thrown away. By conlleval's rules it begins an entity."),
-    Mistake("SPAN-16", {"reshape(-1, 3)": "reshape(-1, 3).T"}, "The array is transposed: one row for each entity."),
+            "None of your entities has more than one word. An I that continues an entity must move its stop."),
+    Mistake("SPAN-15", {"elif kind == 1 or entity_type != inside:":
+                        "elif kind == 2 and entity_type != inside:\n            inside = None\n        "
+                        "elif kind == 1:"},
+            "You ignore an I of another type or after O. By the rules of conlleval, it begins an entity."),
+    Mistake("SPAN-16", {"reshape(-1, 3)": "reshape(-1, 3).T"},
+            "Your array is transposed. Each entity is a row."),
 )
 
 EXERCISES = [
     Exercise(
-        "14.4", "Entities of tags", minutes=20, lines=10,
+        "14.4", "Entities from tags", minutes=20, lines=11,
         solution=entity_spans, reference=by_conlleval, inputs=lambda rng, n: draw_tags(rng, 2 * n.S),
         edges=sentences_by_hand, outputs=("entities",), mistakes=SPAN,
-        hints=("Go from word to word. What do you have to know of the words before, to say whether I begins an entity?",
-               "Only the type of the entity that the word before belongs to, or that there is none, after O and at "
-               "the start. 0 is a type: None says that there is none.",
-               "B, or a type other than that: append [i, i + 1, type]; else, if not O, the last one's stop becomes i "
-               "+ 1."),
-        alternatives={"the word before": {
-            "kind == 1 or entity != inside": "kind == 1 or i == 0 or kinds[i - 1] == 0 or entity != types[i - 1]"}}),
+        hints=("Go through the words in order. What must you know about the previous words to decide whether an I "
+               "begins an entity?",
+               "Only the type of the entity to which the previous word belongs, or that there is none: after O and at "
+               "the start. Use None for that, because 0 is a type.",
+               "For a B, or a type that differs from it, append [i, i + 1, type]; otherwise, if the tag is not O, set "
+               "the stop of the last entity to i + 1."),
+        alternatives={"the previous word": {
+            "kind == 1 or entity_type != inside":
+            "kind == 1 or i == 0 or kinds[i - 1] == 0 or entity_type != types[i - 1]"}}),
 ]

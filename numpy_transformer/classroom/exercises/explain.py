@@ -1,4 +1,4 @@
-"""Read a lesson's figure: which statements it bears out, and one number to read off. The truth is computed anew."""
+"""Reading a lesson's figure: which statements it supports, and one number. The answers are computed, not stored."""
 
 import math
 
@@ -12,16 +12,17 @@ OUTPUTS = (*(f"statement {i}" for i in range(1, 7)), "number 7")
 
 
 def activations_in_the_figure():
-    """Look at figures/09_activations.png: values and slopes of three activations for u from -4 to 4, and a difference.
+    """Look at figures/09_activations.png: three activations for u from -4 to 4, their slopes, and a difference.
 
-    Return seven numbers in a tuple: 1 for each statement that the figure bears out, else 0, and the number of 7.
+    Return seven numbers in a tuple: for each of the statements 1 to 6, 1 if the figure supports it and 0 if not; then
+    the number of 7.
     1. GELU takes negative values.
-    2. Of the three, SiLU reaches the lowest value.
-    3. The slope of GELU lies between 0 and 1 everywhere.
-    4. At u = 0 GELU and SiLU have the same slope.
-    5. For every u above 0 the value of SiLU is below that of GELU.
+    2. SiLU has the lowest value of the three.
+    3. The slope of GELU is between 0 and 1 everywhere.
+    4. At u = 0, GELU and SiLU have the same slope.
+    5. For every u above 0, the value of SiLU is below that of GELU.
     6. Somewhere the two forms of GELU differ by more than 0.001.
-    7. At which u is the slope of GELU largest? Rounded to the nearest half, such as -0.5, 0 or 2.5.
+    7. At which u is the slope of GELU largest? Round to the nearest half, such as -0.5, 0 or 2.5.
     """
     negative = 1
     lowest = 1
@@ -45,21 +46,22 @@ def read_activations():
 
 
 def numbers(*answers):
-    """1 for True and 0 for False."""
+    """Returns the answers as floats, 1 for True and 0 for False."""
     return tuple(map(float, answers))
 
 
 def scaling_in_the_figure():
-    """Look at figures/05_scaling.png: attention to 16 random keys, its scores divided by sqrt(d) or not, over d.
+    """Look at figures/05_scaling.png: attention to 16 random keys for several d, with and without division by sqrt(d).
 
-    Return seven numbers in a tuple: 1 for each statement that the figure bears out, else 0, and the number of 7.
-    1. Not divided, the variance of the scores is about d.
-    2. Divided, the variance of the scores grows with d, but more slowly.
-    3. Not divided, at d = 512 one key has more than 0.9 of the weight on average.
-    4. Divided, the largest weight stays below 0.3 for every d of the figure.
-    5. Not divided, the larger d is, the more of the gradient passes through softmax.
-    6. At d = 512 the division lets more than a hundred times as much of the gradient through.
-    7. Of d = 2, 8, 32, 128, 512: the smallest at which, not divided, the largest weight exceeds one half.
+    Return seven numbers in a tuple: for each of the statements 1 to 6, 1 if the figure supports it and 0 if not; then
+    the number of 7.
+    1. Without the division, the variance of the scores is about d.
+    2. With the division, the variance of the scores grows with d, but more slowly.
+    3. Without the division, at d = 512, one key has more than 0.9 of the weight on average.
+    4. With the division, the largest weight stays below 0.3 for every d in the figure.
+    5. Without the division, more of the gradient passes through softmax as d grows.
+    6. At d = 512, the division lets more than a hundred times as much of the gradient through.
+    7. Which is the smallest d of 2, 8, 32, 128 and 512 at which the largest weight without the division exceeds 0.5?
     """
     proportional = 1
     grows = 0
@@ -72,8 +74,10 @@ def scaling_in_the_figure():
 
 
 def read_scaling():
-    rng, layer, widths = np.random.default_rng(70), ScaledDotProductAttention(), np.array([2, 8, 32, 128, 512])
-    rows = {1: [], 0: []}                       # divided, not divided: variance, largest weight, gradient that passes
+    rng = np.random.default_rng(70)
+    layer = ScaledDotProductAttention()
+    widths = np.array([2, 8, 32, 128, 512])
+    rows = {1: [], 0: []}                       # with and without division: variance, largest weight, gradient passed
     for d in widths:
         q, k = rng.standard_normal((400, 1, d)), rng.standard_normal((400, 16, d))
         v, dy = rng.standard_normal((400, 16, 3)), rng.standard_normal((400, 1, 3))
@@ -93,16 +97,17 @@ def read_scaling():
 
 
 def positions_in_the_figure():
-    """Look at figures/04_dot_products.png: dot products PE(t) · PE(s) of the sinusoid's rows, 100 positions, D = 128.
+    """Look at figures/04_dot_products.png: dot products PE(t) · PE(s) of rows of the sinusoid, 100 positions, D = 128.
 
-    Return seven numbers in a tuple: 1 for each statement that the figure bears out, else 0, and the number of 7.
-    1. The dot product depends on the distance of t and s alone.
+    Return seven numbers in a tuple: for each of the statements 1 to 6, 1 if the figure supports it and 0 if not; then
+    the number of 7.
+    1. The dot product depends only on the distance between t and s.
     2. Each position has its largest dot product with itself.
-    3. With every further step of distance the dot product becomes smaller.
-    4. The dot product tells whether s lies before or behind t.
-    5. Positions more than 50 steps apart have dot products near 0, that is between -10 and 10.
-    6. From distance 0 to distance 1 the dot product loses less than a tenth.
-    7. The dot product of a position with itself: a whole number.
+    3. The dot product decreases with every further step of distance.
+    4. The dot product shows whether s is before or after t.
+    5. Positions more than 50 steps apart have dot products near 0, that is, between -10 and 10.
+    6. From distance 0 to distance 1, the dot product falls by less than a tenth.
+    7. What is the dot product of a position with itself? It is an integer.
     """
     distance_alone = 1
     with_itself = 1
@@ -116,7 +121,8 @@ def positions_in_the_figure():
 
 def read_positions():
     table = SinusoidalPositionalEncoding(128, 100).astype(np.float64).table
-    dots, t = table @ table.T, np.arange(100)
+    dots = table @ table.T
+    t = np.arange(100)
     distance = abs(t[:, None] - t)
     return numbers(
         np.allclose(dots, dots[0][distance]), np.all(dots.argmax(1) == t), np.all(np.diff(dots[0]) < 0),
@@ -128,80 +134,82 @@ EXERCISES = [
     Exercise(
         "09.7", "Read a figure: activations", minutes=5, lines=8, kind="explain",
         solution=activations_in_the_figure, reference=read_activations, outputs=OUTPUTS,
-        hints=("Left are values, in the middle slopes, on the right a difference. What is its unit?",
-               "Look for the lowest points on the left, and for the lines above 1 and below 0 in the middle.",
-               "GELU's slope dips below 0, rises above 1 and is largest at sqrt(2); the right panel is in units of "
-               "1e-4."),
+        hints=("The left panel shows values, the middle one slopes, the right one a difference. What is its unit?",
+               "Look for the lowest points in the left panel, and for lines above 1 and below 0 in the middle panel.",
+               "GELU's slope falls below 0, rises above 1, and is largest at u = sqrt(2). The right panel is in units "
+               "of 1e-4."),
         mistakes=(
             Mistake("FIG-09.7a", {"negative = 1": "negative = 0"},
-                    "Statement 1: only ReLU never goes below 0. Look at GELU's line on the left of u = 0."),
+                    "Statement 1: only ReLU is never below 0. Look at the line of GELU to the left of u = 0."),
             Mistake("FIG-09.7b", {"lowest = 1": "lowest = 0"},
                     "Statement 2: compare the lowest points in the left panel."),
             Mistake("FIG-09.7c", {"between = 0": "between = 1"},
-                    "Statement 3 is true of ReLU. In the middle panel GELU leaves the band on both sides."),
+                    "Statement 3: this is true of ReLU. In the middle panel, GELU goes above 1 and below 0."),
             Mistake("FIG-09.7d", {"same_slope = 1": "same_slope = 0"},
-                    "Statement 4: in the middle panel the lines of GELU and SiLU cross at u = 0."),
+                    "Statement 4: in the middle panel, the lines of GELU and SiLU cross at u = 0."),
             Mistake("FIG-09.7e", {"below = 1": "below = 0"},
-                    "Statement 5: on the right of 0, SiLU's line is the lowest one."),
+                    "Statement 5: to the right of 0, the line of SiLU is the lowest one."),
             Mistake("FIG-09.7f", {"far_apart = 0": "far_apart = 1"},
-                    "Statement 6: the right panel shows the difference times ten thousand, as its title says."),
+                    "Statement 6: the right panel shows the difference multiplied by ten thousand, as its title says."),
             Mistake("FIG-09.7g", {"steepest = 1.5": "steepest = 4"},
-                    "Number 7: that is where the value is largest; the slope is in the middle panel."),
-            Mistake("FIG-09.7h", {"steepest = 1.5": "steepest = 2.5"}, "Number 7: that is SiLU's peak, not GELU's."),
+                    "Number 7: this is where the value is largest. The slope is in the middle panel."),
+            Mistake("FIG-09.7h", {"steepest = 1.5": "steepest = 2.5"},
+                    "Number 7: this is the peak of SiLU, not of GELU."),
             Mistake("FIG-09.7i", {"steepest = 1.5": "steepest = 0"},
-                    "Number 7: at 0 the slope of ReLU jumps; that of GELU is one half there, and goes on rising."),
+                    "Number 7: at 0 the slope of ReLU jumps. That of GELU is one half there and continues to rise."),
         )),
     Exercise(
         "05.3", "Read a figure: why sqrt(d)", minutes=5, lines=8, kind="explain",
         solution=scaling_in_the_figure, reference=read_scaling, outputs=OUTPUTS,
-        hints=("Which axes are logarithmic? There equal steps are equal factors.",
-               "Follow one line at a time: orange squares are not divided, blue dots are divided. Which of them are "
+        hints=("Which axes are logarithmic? On those, equal steps are equal factors.",
+               "Follow one line at a time: orange squares are without the division, blue dots with it. Which lines are "
                "level?",
-               "Blue is level in all three panels, at 1, about 0.24 and about 0.07. Orange: d, towards 1, and down to "
-               "1e-4."),
+               "Blue is level in all three panels, at 1, about 0.24 and about 0.07. Orange is d in the left panel, "
+               "rises towards 1 in the middle, and falls to 1e-4 in the right one."),
         mistakes=(
             Mistake("FIG-05.3a", {"proportional = 1": "proportional = 0"},
-                    "Statement 1: read the orange line at d = 8 and at d = 128. Both axes are logarithmic."),
-            Mistake("FIG-05.3b", {"grows = 0": "grows = 1"}, "Statement 2: the blue line of the left panel is level."),
+                    "Statement 1: read the orange line at d = 8 and d = 128. Both axes are logarithmic."),
+            Mistake("FIG-05.3b", {"grows = 0": "grows = 1"},
+                    "Statement 2: the blue line in the left panel is level."),
             Mistake("FIG-05.3c", {"one_key = 1": "one_key = 0"},
-                    "Statement 3: read the last orange square of the middle panel."),
-            Mistake("FIG-05.3d", {"spread = 1": "spread = 0"}, "Statement 4: read the blue line of the middle panel."),
+                    "Statement 3: read the last orange square in the middle panel."),
+            Mistake("FIG-05.3d", {"spread = 1": "spread = 0"}, "Statement 4: read the blue line in the middle panel."),
             Mistake("FIG-05.3e", {"more_passes = 0": "more_passes = 1"},
-                    "Statement 5: the orange line of the right panel falls. A softmax that is sure has a slope near "
-                    "0."),
+                    "Statement 5: the orange line in the right panel falls. Where softmax is nearly one-hot, its "
+                    "derivative is close to 0."),
             Mistake("FIG-05.3f", {"hundredfold = 1": "hundredfold = 0"},
-                    "Statement 6: the right axis is logarithmic; at d = 512 the lines are almost three powers of ten "
-                    "apart."),
+                    "Statement 6: the vertical axis of the right panel is logarithmic. At d = 512 the lines are almost "
+                    "three powers of ten apart."),
             Mistake("FIG-05.3g", {"first = 8": "first = 32"},
-                    "Number 7: at d = 32 it is 0.8 already. Look one mark earlier."),
-            Mistake("FIG-05.3h", {"first = 8": "first = 2"}, "Number 7: at d = 2 it is 0.3."),
+                    "Number 7: at d = 32 the largest weight is already 0.8. Look at the marker before."),
+            Mistake("FIG-05.3h", {"first = 8": "first = 2"}, "Number 7: at d = 2 the largest weight is 0.3."),
         )),
     Exercise(
         "04.2", "Read a figure: dot products of positions", minutes=5, lines=8, kind="explain",
         solution=positions_in_the_figure, reference=read_positions, outputs=OUTPUTS,
-        hints=("Each diagonal of the left panel belongs to one distance. Does the colour change along it?",
-               "On the right: is the dashed line the same on both sides of 0, and does it fall all the way? Mind "
-               "where the axis begins.",
-               "It is a sum of cosines of the distance: even, at its largest at 0 with D / 2 = 64, in waves further "
-               "out, and above 20 throughout."),
+        hints=("Each diagonal of the left panel belongs to one distance. Does the color change along a diagonal?",
+               "In the right panel, is the dashed line symmetric about 0, and does it fall all the way? Check where "
+               "the vertical axis begins.",
+               "The dot product is a sum of cosines of the distance. It is symmetric, has its maximum D / 2 = 64 at "
+               "distance 0, goes in waves further out, and stays above 20."),
         mistakes=(
             Mistake("FIG-04.2a", {"distance_alone = 1": "distance_alone = 0"},
-                    "Statement 1: the left panel has one colour along each diagonal, and the two lines on the right "
-                    "agree."),
+                    "Statement 1: in the left panel, the color is constant along each diagonal, and the two lines in "
+                    "the right panel agree."),
             Mistake("FIG-04.2b", {"with_itself = 1": "with_itself = 0"},
-                    "Statement 2: the brightest place of each row is the diagonal."),
+                    "Statement 2: the brightest cell of each row is on the diagonal."),
             Mistake("FIG-04.2c", {"always_falls = 0": "always_falls = 1"},
-                    "Statement 3: it falls on the whole, but the line on the right has waves."),
+                    "Statement 3: the dot product falls on the whole, but the line in the right panel has waves."),
             Mistake("FIG-04.2d", {"direction = 0": "direction = 1"},
-                    "Statement 4: the dashed line is the same on both sides of 0. Cosines are even."),
+                    "Statement 4: the dashed line is symmetric about 0, because cosine is an even function."),
             Mistake("FIG-04.2e", {"near_zero = 0": "near_zero = 1"},
-                    "Statement 5: the axis on the right does not begin at 0. Read the numbers beside it."),
+                    "Statement 5: the vertical axis of the right panel does not begin at 0. Read its numbers."),
             Mistake("FIG-04.2f", {"less_than_tenth = 1": "less_than_tenth = 0"},
-                    "Statement 6: one step is a hundredth of the left panel's width, and the bright band is wider "
-                    "than that."),
+                    "Statement 6: one step is a hundredth of the left panel's width, and the bright band is wider than "
+                    "that."),
             Mistake("FIG-04.2g", {"itself = 64": "itself = 1"},
-                    "Number 7: the rows are not of length 1. Each of D / 2 pairs of sine and cosine adds 1."),
+                    "Number 7: the rows do not have length 1. Each of the D / 2 pairs of sine and cosine adds 1."),
             Mistake("FIG-04.2h", {"itself = 64": "itself = 128"},
-                    "Number 7: D is 128, but a pair of a sine and a cosine adds 1, not 2. Read the colour bar."),
+                    "Number 7: D is 128, but a pair of sine and cosine adds 1, not 2. Read the color bar."),
         )),
 ]

@@ -79,13 +79,14 @@ def by_self_attention(x, w_q, w_k, w_v, *gradients):
     return dx, layer.query.weight.grad, layer.key.weight.grad, layer.value.weight.grad
 
 
-def in_all(text):
+def for_all_three(text):
     return ", ".join(text.format(gradient) for gradient in ("dq", "dk", "dv"))
 
 
-THREE = in_all("rows.T @ {}")
-LAST, SUM, MERGED = ("reshape(*tokens.shape[:-2], -1)", "dq @ w_q.T + dk @ w_k.T + dv @ w_v.T",
-                     "merge_heads(dheads).reshape(-1, D)")
+THREE = for_all_three("rows.T @ {}")
+LAST = "reshape(*tokens.shape[:-2], -1)"
+SUM = "dq @ w_q.T + dk @ w_k.T + dv @ w_v.T"
+MERGED = "merge_heads(dheads).reshape(-1, D)"
 THREE_WAYS = ("x is used three times, for the queries, the keys and the values, so its gradient is the sum of three "
               "terms.")
 
@@ -165,17 +166,17 @@ EXERCISES = [
             Mistake("HD-3", {MERGED: "dheads.reshape(-1, D)"},
                     "You merge the heads with a reshape only. The shape is right, but the tokens are mixed up. Forward "
                     "swapped two axes, so backward must swap them again."),
-            Mistake("LIN-3a", {THREE: in_all("x.mT @ {}.reshape(x.shape)")}, BATCH_AXIS),
-            Mistake("LIN-3c", {THREE: in_all("x.T @ {}.reshape(x.shape)")}, REVERSED),
-            Mistake("LIN-4", {THREE: in_all("rows.T @ {} / len(rows)")},
+            Mistake("LIN-3a", {THREE: for_all_three("x.mT @ {}.reshape(x.shape)")}, BATCH_AXIS),
+            Mistake("LIN-3c", {THREE: for_all_three("x.T @ {}.reshape(x.shape)")}, REVERSED),
+            Mistake("LIN-4", {THREE: for_all_three("rows.T @ {} / len(rows)")},
                     "You divide the gradients of the weights by the number of rows. They are sums. If the loss is a "
                     "mean, the upstream gradients already contain that factor."),
             Mistake("HD-11", {"for dheads in (dq, dk, dv)": "for dheads in (dq, dq, dq)"},
-                    "You send the gradient of the queries through all three projections. Each projection has its own "
-                    "gradient."),
+                    "You send the gradient of the queries through all three projections. Each projection needs the "
+                    "gradient of its own output."),
             Mistake("ATB-6", {"rows.T @ dq, rows.T @ dk": "rows.T @ dk, rows.T @ dq"},
                     "You return dw_q and dw_k in the wrong order."),
-            Mistake("LIN-1", {THREE: in_all("{}.T @ rows")},
+            Mistake("LIN-1", {THREE: for_all_three("{}.T @ rows")},
                     "Your gradients of the weights are transposed. Entry (i, j) belongs to feature i of x. The "
                     "matrices are square, so the shape does not reveal the mistake."),
             Mistake("LIN-2", {SUM: "dq @ w_q + dk @ w_k + dv @ w_v"},

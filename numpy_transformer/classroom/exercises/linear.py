@@ -38,9 +38,9 @@ def by_linear(x, weight, dy):
 class Linear:
     """A linear layer, y = x weight + bias.
 
-    The layer can be used several times before its first backward. Each backward belongs to the latest forward that has
-    not had one yet, so after two forward calls the first backward belongs to the second of them. backward adds (+=)
-    into weight.grad: (d_in, d_out) and bias.grad: (d_out,).
+    The layer can be used several times before its first backward pass. Each backward pass belongs to the latest forward
+    pass that has not had one yet, so after two forward passes, the first backward pass belongs to the second of them.
+    backward adds (+=) into weight.grad: (d_in, d_out) and bias.grad: (d_out,).
     """
 
     def __init__(self, weight, bias):
@@ -65,7 +65,7 @@ def draw_twice(rng, n, longer=1):
     """Two uses, the second with a longer first axis if there is one, and the backward calls in reverse order."""
     def normal(rows, width):
         return rng.standard_normal((*rows, width))
-    later = tuple(size + longer * (axis == 0) for axis, size in enumerate(n.lead))
+    later = tuple(size + longer if axis == 0 else size for axis, size in enumerate(n.lead))
     weights = normal((n.D,), n.F) / n.D ** 0.5, normal((), n.F)
     return weights, (("forward", (normal(n.lead, n.D),)), ("forward", (normal(later, n.D),)),
                      ("backward", (normal(later, n.F),)), ("backward", (normal(n.lead, n.F),)))
@@ -140,8 +140,8 @@ EXERCISES = [
         outputs=("y", "second y", "second dx", "dx", "weight.grad", "bias.grad"),
         hints=("Which values does backward need that are not among its arguments? forward has seen them, and if it was "
                "called twice, it has seen two of them.",
-               "Each backward belongs to the latest forward, so append in forward and pop in backward. Every use adds "
-               "to the gradients.",
+               "Each backward pass belongs to the latest forward pass, so append in forward and pop in backward. Every "
+               "use adds to the gradients.",
                "Pop x and flatten the leading axes of x and dy to get rows and drows. Then weight.grad += rows.T @ "
                "drows and bias.grad += drows.sum(0). Return dy @ weight.T."),
         mistakes=(
@@ -157,18 +157,18 @@ EXERCISES = [
                     "Your forward saves its output. The weight was multiplied by the input, so the weight gradient "
                     "needs the input."),
             Mistake("LIN-7a", {"self.weight.grad += ": "self.weight.grad = "},
-                    "weight.grad contains only the latest backward, because each backward overwrites the result of the "
-                    "one before. Add with += instead."),
+                    "weight.grad contains only the result of the latest backward pass, because each one overwrites the "
+                    "result of the one before. Add with += instead."),
             Mistake("LIN-7b", {"self.bias.grad += ": "self.bias.grad = "},
-                    "bias.grad contains only the latest backward, because each backward overwrites the result of the "
-                    "one before. Add with += instead."),
+                    "bias.grad contains only the result of the latest backward pass, because each one overwrites the "
+                    "result of the one before. Add with += instead."),
             Mistake("LIN-11a", {"self.saved.pop()": "self.saved.pop(0)"},
-                    "Your first backward uses the input of the first forward. It belongs to the latest forward: last "
-                    "in, first out."),
+                    "Your first backward pass uses the input of the first forward pass. It belongs to the latest one: "
+                    "last in, first out."),
             Mistake("LIN-11b", {"self.saved.pop()": "self.saved[-1]"},
-                    "Both backward calls use the input of the latest forward. Either your layer has room for one input "
-                    "only, or backward never removes it. Save one input for each forward, and remove it in the "
-                    "backward that uses it."),
+                    "Both backward passes use the input of the latest forward pass. Either your layer has room for one "
+                    "input only, or backward never removes it. Save the input of each forward pass, and remove it in "
+                    "the backward pass that uses it."),
             Mistake("LIN-12", {" + self.bias.data": ""},
                     "Your forward leaves out the bias. The output is y = x weight + bias."),
         ),

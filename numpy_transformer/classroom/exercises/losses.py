@@ -10,7 +10,7 @@ from .softmax import MAXIMUM, OVERFLOW
 def cross_entropy(logits, targets, smoothing, ignore_id):
     """Computes the cross-entropy with label smoothing: the mean of -sum_j q_j log p_j over the counted tokens.
 
-    p is the softmax of a token's logits. log is the natural logarithm.
+    p is the softmax of a token's logits, and q is its smoothed target distribution. log is the natural logarithm.
 
     logits: (..., V); they may be in the thousands.
     targets: (...), integers, the correct class of each token.
@@ -59,7 +59,7 @@ def tokens(rng, n):
     return rng.standard_normal((*n.lead, n.V)), targets, round(float(rng.uniform(0.1, 0.4)), 3), 0
 
 
-def sure(rng):
+def edge_cases(rng):
     """Padding that is not one of the classes, no smoothing, and logits of any size."""
     z, y = rng.standard_normal((5, 6)), np.array([3, 0, -1, 3, 4])
     z[np.arange(5), y] += np.array([2, -69, 0, 1, -60])
@@ -95,8 +95,7 @@ ONE_MAXIMUM = ("You subtract one maximum for the whole array, so rows far below 
 UNCOUNTED = "Your code does not use ignore_id, so padding takes part in the loss like any other token."
 PER_ROW = ("The index [:, y] selects the column of every target in every row. You need one entry per row: class y[n] "
            "in row n.")
-TWICE = ("You apply softmax twice. If you compute probabilities first and then treat them as logits, the softmax is "
-         "applied to its own output.")
+TWICE = ("You apply softmax twice. The arguments are logits, which a single softmax turns into probabilities.")
 SPREAD = ("You spread ε over the V - 1 wrong classes. In this exercise all V classes share it, including the correct "
           "one.")
 TOO_MUCH = "You add ε to the classes without taking it from the correct one, so q sums to 1 + ε."
@@ -105,7 +104,7 @@ UNSMOOTHED = "Your code does not use smoothing: q is 1 at the correct class and 
 EXERCISES = [
     Exercise(
         "01.3", "Cross-entropy", minutes=20, lines=7,
-        solution=cross_entropy, reference=by_loss, inputs=tokens, edges=sure, outputs=("loss",),
+        solution=cross_entropy, reference=by_loss, inputs=tokens, edges=edge_cases, outputs=("loss",),
         hints=("The loss is a mean over tokens. Which tokens does it count, and which two numbers does it need from "
                "the log p of each of them?",
                "Subtract the maximum of each row first; then log p_j = z_j - log(sum of exp(z)). You never need p "
@@ -168,12 +167,13 @@ EXERCISES = [
                 "-(1 - smoothing) * right - smoothing * logp.mean(-1)": "-(q * logp).sum(-1)"}}),
     Exercise(
         "01.4", "Cross-entropy, backward", minutes=20, lines=9,
-        solution=cross_entropy_backward, reference=by_loss_backward, inputs=tokens, edges=sure, outputs=("dlogits",),
+        solution=cross_entropy_backward, reference=by_loss_backward, inputs=tokens, edges=edge_cases,
+        outputs=("dlogits",),
         invariants=(("rows of dlogits must sum to 0", lambda inputs, outputs: outputs[0].sum(-1)),
                     ("rows of ignored targets must be 0", at_padding)),
         hints=("Suppose you raise one logit a little. Which probabilities of its row change? For which p would the "
                "gradient be 0?",
-               "Insert dp = -q / p into softmax's backward: the division by p cancels, and little remains. The "
+               "Substitute dp = -q / p into softmax's backward. The division by p cancels, and little remains. The "
                "gradient is 0 where p = q.",
                "For each of the N counted tokens, dz = (p - q) / N; all other rows stay 0."),
         mistakes=(

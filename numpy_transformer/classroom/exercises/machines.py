@@ -1,4 +1,4 @@
-"""Several machines: a batch's gradient from those of its parts, and Adam whose state is sharded over the ranks."""
+"""Training on several machines: the gradient of a batch from its parts, and Adam with its state sharded over ranks."""
 
 import numpy as np
 
@@ -9,14 +9,16 @@ from .optimizers import ADAM, BASIC, after
 
 
 def sharded_adam_step(w, gradients, m, v, t, lr, beta1, beta2, eps):
-    """One step of Adam on n ranks, each of which keeps m and v of its own chunk only (ZeRO-1, Rajbhandari et al. 2020).
+    """One step of Adam on n ranks, each with m and v of its own chunk only (ZeRO stage 1, Rajbhandari et al. 2020).
 
-    w: (N,) the weights, the same on all ranks. They are cut into n equal chunks, one after the other.
-    gradients: (n, N), row r is the gradient that rank r has computed. The gradient of the batch is their sum.
-    m, v: (n, N / n), row r is what rank r keeps: the running means of g and of g² for chunk r.
-    t: the number of this step, 1, 2, 3, ...  lr, beta1, beta2, eps: numbers, as in Adam (exercise 19.1).
-    Your function plays all n ranks: reduce-scatter the gradients, update chunk r on rank r, all-gather the weights.
-    Return w: (N,) after the step, as every rank has it then; m, v: (n, N / n) after the step, not corrected.
+    w: (N,), the weights, the same on all ranks. They are cut into n equal chunks of consecutive entries.
+    gradients: (n, N); row r is the gradient that rank r has computed. The gradient of the batch is the sum of the rows.
+    m, v: (n, N / n); row r is the state of rank r, the running means of g and of g² for chunk r.
+    t, lr, beta1, beta2, eps: numbers, as in Adam (exercise 19.1).
+    Your function computes what all n ranks do: they reduce-scatter the gradients, rank r updates chunk r, and they
+    all-gather the weights.
+    Return w: (N,), the weights that every rank has after the step; and m, v: (n, N / n) after the step, without the
+    bias correction.
     """
     g = gradients.sum(0).reshape(m.shape)
     m = beta1 * m + (1 - beta1) * g
@@ -28,13 +30,13 @@ def sharded_adam_step(w, gradients, m, v, t, lr, beta1, beta2, eps):
 
 
 def combine_gradients(gradients, counts):
-    """The gradient of a batch's mean loss from the gradients of its parts.
+    """Computes the gradient of a batch's mean loss from the gradients of its parts.
 
-    gradients: (n, ...), gradients[k] is the gradient of the mean over the targets of part k that count.
-    counts: (n,) integers, how many targets of part k count; at least one of them is above 0. A part in which all
-        targets are padding has the count 0. Its mean is 0 / 0, so its gradient is NaN; it must not matter.
-    Return gradient: (...), that of the mean over the targets of all parts that count. For float32 gradients it is
-        float32: a NumPy integer such as counts[0] would make float64 of it; multiply and divide by int(...) of them.
+    gradients: (n, ...); gradients[k] is the gradient of the mean loss over the counted targets of part k.
+    counts: (n,) integers, the number of counted targets in each part, at least one of them above 0. The count is 0 for
+        a part with padding only. The mean loss of such a part is 0 / 0 and its gradient NaN; leave it out.
+    Return gradient: (...), the gradient of the mean loss over the counted targets of all parts, float32 if the
+    gradients are. A product with a NumPy integer such as counts[0] is float64; use int(counts[0]).
     """
     total = np.zeros_like(gradients[0])
     for gradient, count in zip(gradients, counts):
@@ -44,7 +46,7 @@ def combine_gradients(gradients, counts):
 
 
 def some_step(rng, ranks, width):
-    """In the middle of training, with an eps that counts."""
+    """Draws a step in the middle of training, with an eps that is large enough to matter."""
     w, gradients = rng.standard_normal(ranks * width), rng.standard_normal((ranks, ranks * width))
     m, v = rng.standard_normal((2, ranks, width))
     numbers = [round(float(rng.uniform(*ends)), 3) for ends in ((0.05, 0.2), (0.6, 0.9), (0.92, 0.99))]
@@ -52,39 +54,40 @@ def some_step(rng, ranks, width):
 
 
 def special_steps(rng):
-    w, gradients, start = rng.standard_normal(12), rng.standard_normal((4, 12)), np.zeros((2, 4, 3))
-    gradients[:, 7] = 0                         # an entry that has never had a gradient
+    w, gradients = rng.standard_normal(12), rng.standard_normal((4, 12))
+    start = np.zeros((2, 4, 3))
+    gradients[:, 7] = 0                         # an entry that has not had a gradient yet
     return [("the first step, one gradient 0", (w, gradients, *start, 1, 0.01, 0.9, 0.999, 1e-8)),
             ("as many ranks as entries in a chunk", some_step(rng, 4, 4)), ("a single rank", some_step(rng, 1, 5))]
 
 
 def by_adam(w, gradients, m, v, t, lr, beta1, beta2, eps):
-    """The one process that has everything."""
+    """Computes the step on one process that has the whole state."""
     optimizer = Adam([Parameter(w)], lr, (beta1, beta2), eps)
     w, m_whole, v_whole = after(optimizer, gradients.sum(0), m.reshape(-1), v.reshape(-1), t)
     return w, m_whole.reshape(m.shape), v_whole.reshape(v.shape)
 
 
 def some_parts(rng, n):
-    """Counts that are all different, as padding makes them."""
+    """Draws parts with different counts, as they occur with padding."""
     return rng.standard_normal((n.B, n.T, n.D)), rng.permutation(np.arange(1, 2 * n.V, 3)[:n.B] + n.H)
 
 
 def special_parts(rng):
     empty = rng.standard_normal((3, 4))
     empty[1] = np.nan
-    return [("a part in which nothing counts", (empty, np.array([5, 0, 2]))),
+    return [("a part without counted targets", (empty, np.array([5, 0, 2]))),
             ("one target in one part, 99 in the other", (rng.standard_normal((2, 3, 2)), np.array([1, 99]))),
             ("a single part", (rng.standard_normal((1, 6)), np.array([7])))]
 
 
 def by_targets(gradients, counts):
-    """Each target that counts stands for the mean of its part."""
+    """Gives each counted target the mean gradient of its part, and averages over all targets."""
     return np.repeat(gradients, counts, axis=0).mean(0)
 
 
 def outside(inputs, outputs):
-    """How far the result lies beyond the largest or the smallest of the parts, entry by entry."""
+    """Returns by how much each entry is above the largest or below the smallest of the parts."""
     parts = inputs[0][inputs[1] > 0]
     return np.maximum(0, np.maximum(outputs[0] - parts.max(0), parts.min(0) - outputs[0]))
 
@@ -98,48 +101,49 @@ EXERCISES = [
         "20.1", "A step of Adam with sharded state", minutes=15, lines=7,
         solution=sharded_adam_step, reference=by_adam, inputs=lambda rng, n: some_step(rng, n.B, n.D),
         edges=special_steps, outputs=("w", "m", "v"),
-        hints=("Which entries of the summed gradient does rank r need, if it keeps only row r of m and v?",
-               "Chunk r of it, and nothing else. As an array (n, N / n), the sum has in row r what rank r receives from "
-               "the reduce-scatter; the weights can be viewed in the same way.",
-               "g = gradients.sum(0).reshape(m.shape); Adam's step as in exercise 19.1 on (n, N / n) arrays, where the "
-               "weights are w.reshape(m.shape); the all-gather is a reshape(-1) of the new weights."),
+        hints=("Which entries of the summed gradient does rank r need, if it has only row r of m and v?",
+               "It needs chunk r only. If you reshape the sum to (n, N / n), row r is what rank r receives from the "
+               "reduce-scatter. The weights can be reshaped in the same way.",
+               "g = gradients.sum(0).reshape(m.shape); Adam's step as in exercise 19.1 on (n, N / n) arrays, with "
+               "w.reshape(m.shape) for the weights; the all-gather is reshape(-1) of the new weights."),
         mistakes=(
             *(mistake for mistake in ADAM if mistake.name in BASIC),
             Mistake("SHD-1", {".sum(0)": ".mean(0)"},
-                    "The gradients of the ranks are averaged. Here each one has its weight already: they are summed."),
+                    "You average the gradients of the ranks. Here they already have the right weights and are summed."),
             Mistake("SHD-2", {SUM: OWN},
-                    "Each rank uses its own gradient: there is no reduce-scatter. Rank r needs the sum over all ranks "
-                    "for its chunk."),
+                    "Each of your ranks uses its own gradient, so the reduce-scatter is missing. Rank r needs the sum "
+                    "over all ranks for its chunk."),
             Mistake("SHD-3", {SUM: "gradients[0].reshape(m.shape)"},
-                    "Only the gradient of rank 0 is used: the gradient of the batch is the sum over all ranks."),
+                    "You use the gradient of rank 0 only. The gradient of the batch is the sum over all ranks."),
             Mistake("SHD-4a", {SUM: "gradients.sum(0).reshape(-1, len(m)).T"},
-                    "Chunk r of the gradient takes every n-th entry: a chunk is N / n entries in a row, like those of "
-                    "the weights."),
+                    "Your chunks of the gradient consist of every n-th entry. A chunk has N / n consecutive entries, "
+                    "as for the weights."),
             Mistake("SHD-4b", {SUM: "gradients.sum(0).reshape(-1, len(m)).T", "w.reshape(m.shape)":
                                "w.reshape(-1, len(m)).T", ".reshape(-1)\n": ".T.reshape(-1)\n"},
-                    "The chunks of weights and gradient take every n-th entry, but row r of m and v belongs to N / n "
-                    "entries in a row."),
+                    "Your chunks of weights and gradient consist of every n-th entry, but row r of m and v belongs to "
+                    "N / n consecutive entries."),
             Mistake("SHD-5a", {SUM: f"np.roll({SUM}, -1, 0)"},
-                    "Rank r updates its weights with the gradient of chunk r + 1: the chunk whose sum it receives, and "
-                    "the one it updates, must be the same."),
+                    "Rank r updates its weights with the gradient of chunk r + 1. The chunk that a rank receives from "
+                    "the reduce-scatter must be the one that it updates."),
             Mistake("SHD-5b", {SUM: f"np.roll({SUM}, 1, 0)"},
-                    "Rank r updates its weights with the gradient of chunk r - 1: the chunk whose sum it receives, and "
-                    "the one it updates, must be the same."),
+                    "Rank r updates its weights with the gradient of chunk r - 1. The chunk that a rank receives from "
+                    "the reduce-scatter must be the one that it updates."),
             Mistake("SHD-6", {"- lr *": "- lr * (np.arange(len(m)) == 0)[:, None] *"},
-                    "The all-gather is missing: rank 0 has only its own new chunk, and old weights everywhere else."),
+                    "The all-gather is missing. Rank 0 has its own new chunk, and the old weights everywhere else."),
             Mistake("SHD-7", {").reshape(-1)\n": ")\n"},
-                    "The chunks are not put together: w has one axis, as it came in."),
+                    "You do not join the chunks. w must have one axis, as before the step."),
             Mistake("SHD-8", {"beta1 * m": "beta1 * m.mean(0)", "beta2 * v": "beta2 * v.mean(0)"},
-                    "m and v are averaged over the ranks. Their rows belong to different weights: they stay where they "
-                    "are."),
+                    "You average m and v over the ranks. Their rows belong to different weights and stay on their "
+                    "ranks."),
             Mistake("SHD-9", {"- lr *": "- lr / len(m) *"},
-                    "The weights are averaged over the ranks, so each step is n times too short: only one rank has moved "
-                    "each chunk. All-gather copies, it does not average."),
+                    "You average the weights over the ranks. Only one rank has moved each chunk, so your step is n "
+                    "times too short. An all-gather copies; it does not average."),
             Mistake("SHD-10", {"w.reshape(m.shape)": "len(m) * w.reshape(m.shape)"},
-                    "The weights are summed over the ranks: all of them have the old ones. All-gather copies, it does "
-                    "not add."),
+                    "You sum the weights over the ranks, but all ranks have the old weights. An all-gather copies; it "
+                    "does not add."),
             Mistake("SHD-11", {"g ** 2": "(gradients ** 2).sum(0).reshape(m.shape)"},
-                    "v takes the sum of the ranks' squares: it is the square of the sum that one process would see."),
+                    "You put the sum of the ranks' squared gradients into v. It needs the square of the summed "
+                    "gradient, as a single process would compute it."),
         ),
         alternatives={
             "rank by rank": {SUM: "np.array([part.sum(0) for part in np.split(gradients, len(m), 1)])",
@@ -151,41 +155,40 @@ EXERCISES = [
         solution=combine_gradients, reference=by_targets, inputs=some_parts, edges=special_parts,
         outputs=("gradient",),
         invariants=(("each entry must lie between those of the parts", outside),),
-        hints=("A part has three targets and the mean gradient 2, another one target and the mean gradient 10. What is "
-               "the mean over the four targets?",
-               "count times mean is the sum over a part. Sums can be added; what is the result to be divided by? And "
-               "0 times NaN is NaN.",
+        hints=("One part has three targets and the mean gradient 2, another has one target and the mean gradient 10. "
+               "What is the mean over the four targets?",
+               "A part's count times its mean is its sum, and sums can be added. By what must you divide the result? "
+               "And 0 times NaN is NaN.",
                "Add int(count) * gradient over the parts whose count is above 0, and divide by int(counts.sum())."),
         mistakes=(
             Mistake("WSG-1", {f"return total / {TOTAL}": "return gradients.mean(0)"},
-                    "That is the plain mean of the parts' means: the targets of a part with few of them weigh more than "
-                    "others. Each target must weigh the same."),
+                    "You return the unweighted mean over the parts, in which the targets of a part with few of them "
+                    "have more weight than others. Each target must have the same weight."),
             Mistake("WSG-2", {TERM: "gradient", TOTAL: "int((counts > 0).sum())"},
-                    "That is the plain mean over the parts that have targets: the targets of a part with few of them "
-                    "weigh more than others. Each target must weigh the same."),
+                    "You return the unweighted mean over the parts that have targets, in which the targets of a part "
+                    "with few of them have more weight than others. Each target must have the same weight."),
             Mistake("WSG-3", {f" / {TOTAL}": ""},
-                    "The sum is not divided by the number of all targets: it is the gradient of the summed loss."),
+                    "You do not divide by the number of all targets. This is the gradient of the summed loss."),
             Mistake("WSG-4", {TOTAL: f"({TOTAL} * len(counts))"},
-                    "It is divided twice, by the number of targets and by the number of parts: the weights no longer "
+                    "You divide twice, by the number of targets and by the number of parts, so the weights no longer "
                     "sum to 1."),
             Mistake("WSG-5", {TERM: "gradient"},
-                    "The counts are missing in the sum: each part has a mean, which must be multiplied by its count "
-                    "first."),
+                    "You add the gradients without their counts. Each of them belongs to a mean, and must be "
+                    "multiplied by its count first."),
             Mistake("WSG-6", {TOTAL: "len(counts)"},
-                    "The weighted sum is divided by the number of parts: the weights are counts, so divide by their "
+                    "You divide the weighted sum by the number of parts. The weights are counts, so divide by their "
                     "sum."),
             Mistake("WSG-7", {TERM: "gradient / int(count)", f" / {TOTAL}": ""},
-                    "Each gradient is divided by its count: it is a mean already. Multiply by the count."),
+                    "You divide each gradient by its count, but it is already that of a mean. Multiply by the count."),
             Mistake("WSG-8", {"if count > 0:": "if True:"},
-                    "A part without targets takes part: its gradient is NaN, and 0 times NaN is NaN. Leave it out."),
+                    "You include a part without targets. Its gradient is NaN, and 0 times NaN is NaN. Leave it out."),
             Mistake("WSG-9", {TOTAL: "int(counts.max())"},
-                    "It is divided by the largest count: divide by the sum of the counts, so that the weights sum to "
-                    "1."),
+                    "You divide by the largest count. Divide by the sum of the counts, so that the weights sum to 1."),
             Mistake("WSG-10", {f"total += {TERM}": "total += np.multiply(gradient, int(count), out=gradient)"},
-                    "The gradients of the parts are multiplied in place: the caller may still need them."),
+                    "You multiply the gradients of the parts in place, but the caller may still need them."),
             Mistake("WSG-11", {f"return total / {TOTAL}": "return gradients.sum(0)"},
-                    "The gradients are added without weights: they are means, and their sum grows with the number of "
-                    "parts."),
+                    "You add the gradients without weights. They are gradients of means, and their sum grows with the "
+                    "number of parts."),
         ),
         alternatives={"as a product": {
             f"return total / {TOTAL}": "used = counts > 0\n    weights = (counts[used] / counts.sum()).astype("

@@ -1,4 +1,4 @@
-"""Masked words: corrupting a text as BERT does, and the gradient of picking the chosen tokens."""
+"""Masked language modeling: BERT's corruption of a text, and the backward pass of picking the chosen tokens."""
 
 import numpy as np
 
@@ -10,13 +10,15 @@ from ..exercise import Exercise, Mistake
 
 
 def corrupt(ids, chosen, fate, anything):
-    """BERT's corruption of texts for training, with given random numbers. The id of [MASK] is 3.
+    """Corrupts texts for training as BERT does, with random numbers that are given. The id of [MASK] is 3.
 
-    ids: (B, T) integers.  chosen: (B, T) boolean, True = this token is to be predicted.  fate: (B, T), uniform in
-    [0, 1).  anything: (B, T) integers, ids of random words.
-    Of the chosen tokens those with a fate below 0.8 become [MASK], those with a fate of at least 0.9 become what stands
-    in `anything`, and those between stay as they are. The model must predict all chosen ones, and no others.
-    Return corrupted: (B, T), what the model reads, and targets: (B, T): the chosen tokens' own ids, -1 elsewhere.
+    ids: (B, T) integers.
+    chosen: (B, T) boolean, True at the tokens that the model has to predict.
+    fate: (B, T), uniform in [0, 1).
+    anything: (B, T) integers, ids of random words.
+    A chosen token with a fate below 0.8 becomes [MASK]; one with a fate of at least 0.9 becomes the word in `anything`;
+    any other chosen token stays as it is. The model has to predict all chosen tokens and no others.
+    Return corrupted: (B, T), the input of the model, and targets: (B, T), the ids of the chosen tokens, -1 elsewhere.
     """
     corrupted = np.where(chosen & (fate < 0.8), 3, ids)
     corrupted = np.where(chosen & (fate >= 0.9), anything, corrupted)
@@ -25,31 +27,32 @@ def corrupt(ids, chosen, fate, anything):
 
 
 def draw_words(rng, shape, V):
-    """Framed texts with padding; some ordinary tokens of each are chosen, and a random word is not the right one."""
+    """Draws texts with [CLS], [SEP] and padding; some words of each are chosen, and a random word is never the same."""
     ids = rng.integers(SPECIAL, V + SPECIAL, shape)
     ids[:, 0], ids[:, -2], ids[:, -1] = CLS, SEP, PAD
     chosen = (ids >= SPECIAL) & (rng.random(shape) < 0.6)
     chosen[:, 1:4] = True
     fate = np.where(rng.random(shape) < 0.5, rng.uniform(0.7, 1, shape), rng.random(shape))
-    fate[:, 1:4] = 0.5, 0.85, 0.95              # each of the three ways occurs
+    fate[:, 1:4] = 0.5, 0.85, 0.95              # each of the three fates occurs
     return ids, chosen, fate, SPECIAL + (ids - SPECIAL + rng.integers(1, V, shape)) % V
 
 
 def borders(rng):
     ids, chosen, fate, anything = draw_words(rng, (2, 9), 20)
     exact, same = fate.copy(), anything.copy()
-    exact[0, 1:4], exact[1, 1:4] = (0.8, 0.9, 0.0), (0.9, 0.8, 0.79)
+    exact[0, 1:4] = 0.8, 0.9, 0.0
+    exact[1, 1:4] = 0.9, 0.8, 0.79
     same[:, 3] = ids[:, 3]
     return [("fates of exactly 0.8 and 0.9", (ids, chosen, exact, anything)),
-            ("a random word is the right one", (ids, chosen, fate, same))]
+            ("a random word equals the original", (ids, chosen, fate, same))]
 
 
 class Given:
-    """In place of a generator: the draws by which the package hides exactly these tokens of one row."""
+    """Replaces the random generator: returns the draws with which the package hides exactly these tokens of a row."""
 
     def __init__(self, chosen, fate, anything):
-        self.draws, self.anything = [np.where(chosen, 0.0, 0.5), fate], anything
-
+        self.draws = [np.where(chosen, 0.0, 0.5), fate]
+        self.anything = anything
     def random(self, shape):
         return self.draws.pop(0).reshape(shape)
 
@@ -62,16 +65,18 @@ def by_masked_words(ids, chosen, fate, anything):
     for i, row in enumerate(ids):
         share = chosen[i].sum() / (row >= SPECIAL).sum()
         read, positions, wanted = masked.corrupt(row[None], Given(chosen[i], fate[i], anything[i]), None, share)
-        corrupted[i], targets[i, positions[0]] = read[0], wanted[0]
+        corrupted[i] = read[0]
+        targets[i, positions[0]] = wanted[0]
     return corrupted, targets
 
 
 def pick_backward(positions, dy, T):
     """The gradient of picking tokens: y[b, k] = x[b, positions[b, k]].
 
-    positions: (B, K) integers from 0 to T - 1. One place may be named twice.  dy: (B, K, D), dL/dy.  T: int, the number of
-    tokens in each sequence of x.
-    Return dx: (B, T, D), dL/dx, of the dtype of dy.
+    positions: (B, K) integers from 0 to T - 1; a position may occur more than once in a row.
+    dy: (B, K, D), dL/dy.
+    T: int, the number of tokens in each sequence of x.
+    Return dx: (B, T, D), dL/dx, in the dtype of dy.
     """
     dx = np.zeros((len(positions), T, dy.shape[-1]), dy.dtype)
     rows = np.arange(len(positions))[:, None]
@@ -80,14 +85,16 @@ def pick_backward(positions, dy, T):
 
 
 def draw_positions(rng, B, T, K, D):
-    """One place is named twice in each sequence, in an order that is not ascending; the last token is never picked."""
+    """Draws positions that are not in order; in each sequence one occurs twice, and the last token is not picked."""
     positions = rng.integers(T - 1, size=(B, K))
-    positions[:, 0], positions[:, 1], positions[:, -1] = T - 2, positions[:, 1] % (T - 2), T - 2
+    positions[:, 0] = T - 2
+    positions[:, 1] %= T - 2
+    positions[:, -1] = T - 2
     return positions, rng.standard_normal((B, K, D)), T
 
 
 def by_embedding(positions, dy, T):
-    """Each sequence is a table, and its positions are the ids that are looked up."""
+    """Computes the gradient with an Embedding per sequence, whose ids are the positions."""
     tables = []
     for ids, dvectors in zip(positions, dy):
         layer = Embedding(T, dy.shape[-1]).astype(np.float64)
@@ -100,57 +107,64 @@ def by_embedding(positions, dy, T):
 HIDE, WANTED = "np.where(chosen & (fate < 0.8), 3, ids)", "np.where(chosen, ids, -1)"
 RANDOM = "np.where(chosen & (fate >= 0.9), anything, corrupted)"
 ADDED = "np.add.at(dx, (rows, positions), dy)"
-REPEATS = ("Of a place that is named twice only the last gradient counts: dx[rows, positions] is a copy of rows, and "
-           "where one repeats, the copies overwrite each other. np.add.at adds them all.")
+REPEATS = ("For a position that occurs twice, only the last gradient is kept. dx[rows, positions] is a copy, so the "
+           "results of repeated positions overwrite each other. np.add.at adds all of them.")
 
 CORRUPT = (
     Mistake("MLM-1", {HIDE: "np.where(chosen, 3, ids)", RANDOM: "corrupted"},
-            "All chosen tokens become [MASK]. A tenth of them stays and a tenth becomes any word, so that the model "
-            "must mind what it reads: in use there is no [MASK]."),
+            "All chosen tokens become [MASK]. One in ten should stay, and one in ten should become a random word, so "
+            "that the model also learns to represent visible words: there is no [MASK] when the model is used."),
     Mistake("MLM-2a", {"chosen & (fate < 0.8)": "fate < 0.8"},
-            "Tokens that were not chosen become [MASK], too: the text is gone, and nothing asks for them."),
+            "Tokens that were not chosen become [MASK] too. Most of the text is lost, and the loss does not count "
+            "these tokens."),
     Mistake("MLM-2b", {"chosen & (fate >= 0.9)": "fate >= 0.9"},
-            "Tokens that were not chosen become random words, too: noise that nothing asks about."),
+            "Tokens that were not chosen become random words too. They damage the context, and the loss does not count "
+            "them."),
     Mistake("MLM-3", {WANTED: "ids"},
-            "Every token is a target. Most of them stand in plain sight, and copying them is what would be learned."),
+            "Every token is a target. Most of them are visible in the input, so the model would learn to copy."),
     Mistake("MLM-4", {WANTED: "np.where(chosen, corrupted, -1)"},
-            "The targets are what the model reads, [MASK] and random words. Wanted is what stood there before."),
+            "Your targets come from the corrupted text, with [MASK] and random words in it. The model has to predict "
+            "the original tokens."),
     Mistake("MLM-5", {WANTED: "np.where(corrupted != ids, ids, -1)"},
-            "Chosen tokens that look as before are no targets. They are predicted as well: else each visible word "
-            "that is asked about would be a wrong one."),
+            "Chosen tokens that stayed unchanged are not among your targets. The model has to predict them too; "
+            "otherwise it would learn that every visible word that it has to predict is wrong."),
     Mistake("MLM-6", {WANTED: "np.where(corrupted == 3, ids, -1)"},
-            "Only [MASK] is asked about. All chosen tokens are targets, those that became another word or stayed, too."
-            ""),
+            "Your targets are the tokens that became [MASK]. All chosen tokens are targets, including those that "
+            "became another word or stayed."),
     Mistake("MLM-7", {WANTED: "np.where(chosen, ids, 0)"},
-            "Where nothing is asked stands 0. That is an id, of the padding here; -1 is none, and says: do not count."),
+            "The other targets are 0, which is the id of the padding token. -1 is not an id, and tells the loss not to "
+            "count this token."),
     Mistake("MLM-8", {HIDE: "np.where(chosen & (fate < 0.8), anything, ids)",
                       RANDOM: "np.where(chosen & (fate >= 0.9), 3, corrupted)"},
-            "[MASK] and random words have changed positions: eight in ten become random words, and one in ten [MASK]."),
+            "You swapped [MASK] and random words: eight in ten chosen tokens become random words, and one in ten "
+            "becomes [MASK]."),
     Mistake("MLM-9", {RANDOM: "np.where(chosen & (fate >= 0.8) & (fate < 0.9), anything, corrupted)"},
-            "The last two tenths have changed positions: fates from 0.8 to 0.9 stay, those above become random words. "
-            "On average that is the same; with these numbers it is not."),
+            "You swapped the last two tenths: a chosen token should stay for a fate from 0.8 to 0.9, and become a "
+            "random word above. The proportions are the same, but for these numbers the result is not."),
     Mistake("MLM-10", {RANDOM: "np.where(chosen & (fate >= 0.8), anything, corrupted)"},
-            "No chosen token stays as it is: all that are not masked become random words, so each visible word that "
-            "is asked about is a wrong one."),
+            "None of your chosen tokens stays as it is. All that are not masked become random words, so the model "
+            "would learn that every visible word that it has to predict is wrong."),
     Mistake("MLM-11", {RANDOM: "corrupted"},
-            "No token becomes a random word: those not masked all stay, and the model learns that a word which is not "
-            "[MASK] is always right."),
+            "None of your tokens becomes a random word. All that are not masked stay, so the model would learn that a "
+            "visible word is always right."),
     Mistake("MLM-12", {HIDE: "np.where(chosen & (fate < 0.8), 0, ids)"},
-            "Hidden tokens become 0, the padding, which nobody attends to. [MASK] is an id of its own, 3."),
+            "You replace the hidden tokens by 0, the id of the padding token, which attention ignores. [MASK] has its "
+            "own id, 3."),
     Mistake("MLM-13", {f"    corrupted = {HIDE}": "    corrupted = ids\n    corrupted[chosen & (fate < 0.8)] = 3"},
-            "corrupted = ids is the same array under two names: the text is overwritten, and the targets are then "
-            "[MASK]. Work on a copy."),
+            "corrupted = ids gives the same array a second name. You overwrite the original text, and the targets are "
+            "then taken from the corrupted one. Work on a copy."),
     Mistake("MLM-14", {"fate < 0.8": "fate <= 0.8"},
-            "A fate of exactly 0.8 hides the token: below 0.8 is asked for."),
+            "You mask a token whose fate is exactly 0.8. Only fates below 0.8 become [MASK]."),
     Mistake("MLM-15", {"fate >= 0.9": "fate > 0.9"},
-            "A fate of exactly 0.9 leaves the token: from 0.9 on it becomes a random word."),
+            "You keep a token whose fate is exactly 0.9. A fate of at least 0.9 becomes a random word."),
     Mistake("MLM-16", {"return corrupted, targets": "return targets, corrupted"},
-            "The two come back in the other order: what the model reads first, then the targets."),
+            "You return the two arrays in the wrong order. The model's input comes first, then the targets."),
     Mistake("MLM-17", {"    corrupted = np.where(chosen & (fate < 0.8)":
                        "    chosen = ~chosen\n    corrupted = np.where(chosen & (fate < 0.8)"},
-            "chosen is turned round: True = this token is to be predicted."),
+            "You use chosen the other way round. True marks a token that the model has to predict."),
     Mistake("MLM-18", {WANTED: "ids[chosen]"},
-            "The targets have lost their positions: one for each token is asked for, -1 where there is none."),
+            "You return the targets of the chosen tokens only, without their positions. Return one target per token, "
+            "-1 where there is none."),
 )
 PICK = (
     Mistake("PICK-1a", {ADDED: "dx[rows, positions] += dy"}, REPEATS, twin="PICK-1b"),
@@ -158,36 +172,37 @@ PICK = (
     Mistake("PICK-2", {"return dx": "times = np.zeros(dx.shape[:2], dy.dtype)\n    "
                                     "np.add.at(times, (rows, positions), 1)\n    "
                                     "return dx / np.maximum(times, 1)[..., None]"},
-            "A token that is picked twice gets the mean of its gradients. Each pick has its own influence on the "
-            "loss, and influences add up."),
+            "A token that is picked twice receives the mean of its gradients. Each pick influences the loss "
+            "separately, so the gradients must be added."),
     Mistake("PICK-3", {ADDED: "np.add.at(dx.reshape(-1, dy.shape[-1]), positions, dy)"},
-            "All gradients arrive in the first sequence. A place counts from the start of its own sequence: b T comes "
-            "on top."),
+            "All gradients end up in the first sequence. A position counts from the start of its own sequence; in the "
+            "flattened array, sequence b starts at b T."),
     Mistake("PICK-4", {ADDED: "np.add.at(dx.reshape(-1, dy.shape[-1]), rows * positions.shape[1] + positions, dy)"},
-            "Sequence b begins at b T in dx, not at b K: the positions lie in x, which has T tokens a sequence."),
+            "In the flattened dx, sequence b starts at b T, not at b K. The positions refer to x, which has T tokens "
+            "per sequence."),
     Mistake("PICK-5", {ADDED: "np.add.at(dx, (rows, positions[0]), dy)"},
-            "Every sequence has the positions of the first one. Each has its own."),
+            "You use the positions of the first sequence for all sequences. Each sequence has its own."),
     Mistake("PICK-6", {"len(positions), T, dy": "len(positions), positions.max() + 1, dy"},
-            "dx ends at the last place that was picked. It must have the shape of x: T tokens."),
+            "Your dx ends at the largest position that was picked. It must have the shape of x, with T tokens."),
     Mistake("PICK-7", {ADDED: "np.add.at(dx, (rows, np.sort(positions)), dy)"},
-            "The positions are sorted, but the rows of dy are not: they belong together, the k-th to the k-th."),
+            "You sort the positions, but not the rows of dy. Row k of dy belongs to entry k of the positions."),
     Mistake("PICK-8", {ADDED: "np.add.at(dx, (rows, positions - 1), dy)"},
-            "Every place is one too small: they count from 0."),
+            "All your positions are too small by one. They count from 0."),
     Mistake("PICK-9", {ADDED: "np.add.at(dx, (rows, np.arange(positions.shape[1])), dy)"},
-            "The gradients stand at the first K tokens, in the order of dy. Each belongs where its row of y came from."
-            ""),
+            "You put the gradients at the first K tokens, in the order of dy. Each gradient belongs to the token from "
+            "which its row of y was taken."),
     Mistake("PICK-10", {"return dx": "return dx / positions.shape[1]"},
-            "dx is divided by K. Picking adds nothing up and averages nothing: if the loss is a mean, dy carries that "
-            "factor already."),
+            "You divide dx by K. Picking does not average; if the loss is a mean, dy already contains that factor."),
     Mistake("PICK-11", {ADDED: "np.add.at(dx, positions, dy)"},
-            "dx[positions] takes the positions for numbers of sequences: the first axis of dx is the batch. Two "
-            "indices are needed, the sequence's and the token's."),
+            "dx[positions] uses the positions as indices of sequences, because the first axis of dx is the batch. You "
+            "need two indices: that of the sequence and that of the token."),
     Mistake("PICK-12", {"return dx": "return np.take_along_axis(dx, positions[..., None], 1)"},
-            "That picks once more: K tokens come back. Backward goes the other way, from K picked ones to T."),
+            "You pick a second time, so you return K tokens. backward goes the other way: from the K picked tokens to "
+            "all T."),
     Mistake("PICK-13", {ADDED: "positions += T * rows\n    np.add.at(dx.reshape(-1, dy.shape[-1]), positions, dy)"},
-            "positions += ... writes into the caller's array: positions + ... makes a new one."),
+            "positions += ... writes into the caller's array. positions + ... makes a new one."),
     Mistake("PICK-14", {"return dx": "return dx.mT"},
-            "dx comes out transposed: it must have the shape of x, (B, T, D)."),
+            "Your dx is transposed. It must have the shape of x, (B, T, D)."),
 )
 
 EXERCISES = [
@@ -195,15 +210,15 @@ EXERCISES = [
         "14.1", "BERT's corruption", minutes=15, lines=4,
         solution=corrupt, reference=by_masked_words, inputs=lambda rng, n: draw_words(rng, (n.B, n.S + n.T), n.V),
         edges=borders, outputs=("corrupted", "targets"), mistakes=CORRUPT,
-        invariants=(("tokens that were not chosen must stay",
+        invariants=(("tokens that were not chosen must stay unchanged",
                      lambda inputs, outputs: (outputs[0] - inputs[0])[~inputs[1]]),
-                    ("exactly the chosen tokens must have a target",
+                    ("the chosen tokens, and no others, must have a target",
                      lambda inputs, outputs: (outputs[1] >= 0).astype(int) - inputs[1])),
-        hints=("A token can go three ways if it is chosen, and one if it is not. Which arrays decide?",
-               "np.where(condition, a, b) takes from a where it is True. The condition of each way is chosen and a "
-               "comparison of fate; the targets ask for chosen alone.",
-               "np.where(chosen & (fate < 0.8), 3, ids); in what comes out, `anything` where chosen & (fate >= 0.9); "
-               "targets np.where(chosen, ids, -1)."),
+        hints=("Three things can happen to a chosen token, and one to any other. Which arrays decide?",
+               "np.where(condition, a, b) takes the entry of a where the condition is True. Each condition combines "
+               "chosen with a comparison of fate; that of the targets is chosen itself.",
+               "np.where(chosen & (fate < 0.8), 3, ids); in the result, the words of anything where chosen & (fate >= "
+               "0.9); and the targets np.where(chosen, ids, -1)."),
         alternatives={
             "on a copy": {f"corrupted = {HIDE}": "hidden = chosen & (fate < 0.8)\n    corrupted = ids.copy()\n    "
                                                  "corrupted[hidden] = 3",
@@ -212,15 +227,16 @@ EXERCISES = [
             "select": {RANDOM: "np.select([chosen & (fate < 0.8), chosen & (fate >= 0.9)], [3, anything], ids)"}}),
     Exercise(
         "14.2", "Picking tokens, backward", minutes=15, lines=4,
-        solution=pick_backward, reference=by_embedding, inputs=lambda rng, n: draw_positions(rng, n.B, n.S, n.H + 2, n.D),
+        solution=pick_backward, reference=by_embedding,
+        inputs=lambda rng, n: draw_positions(rng, n.B, n.S, n.H + 2, n.D),
         edges=lambda rng: [("B = T = K = D", draw_positions(rng, 5, 5, 5, 5)),
-                           ("more positions than tokens", draw_positions(rng, 2, 4, 9, 3))],
+                           ("more picks than tokens", draw_positions(rng, 2, 4, 9, 3))],
         outputs=("dx",), mistakes=PICK,
-        invariants=(("the sum of dx must be that of dy",
+        invariants=(("the sum of dx must equal the sum of dy",
                      lambda inputs, outputs: outputs[0].sum((0, 1)) - inputs[1].sum((0, 1))),),
-        hints=("Where did y[b, k] come from? And what has a token whose vector was taken twice?",
-               "It is a lookup, and each sequence is a table of its own: zeros (B, T, D), into which dy is added at "
-               "(b, positions[b, k]). dx[...] += keeps one of several equal positions.",
+        hints=("Where did y[b, k] come from? And what is the gradient of a token that was picked twice?",
+               "Picking is an embedding lookup in which each sequence is a table. Start with zeros (B, T, D), and add "
+               "dy[b, k] at (b, positions[b, k]). dx[...] += keeps only one of several equal positions.",
                "np.add.at(dx, (np.arange(B)[:, None], positions), dy)."),
         alternatives={
             "loops": {ADDED: "for b, k in np.ndindex(positions.shape):\n        dx[b, positions[b, k]] += dy[b, k]"},

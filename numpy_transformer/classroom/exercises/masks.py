@@ -8,7 +8,7 @@ from ..exercise import Exercise, Mistake
 
 
 def causal_mask(T):
-    """Returns the mask that hides all later tokens from each token.
+    """Returns the causal mask, which hides from each token all later tokens.
 
     T: int, the number of tokens.
     Return mask: (T, T), boolean, with a row for each query and a column for each key; True = may attend. Token t may
@@ -30,7 +30,8 @@ def padding_mask(ids, pad_id):
 
 def sentences(rng, n):
     """Padding also inside a row, and 0 as an ordinary token."""
-    pad_id, ids = int(rng.integers(1, n.V)), rng.integers(0, n.V, (n.B, n.S))
+    pad_id = int(rng.integers(1, n.V))
+    ids = rng.integers(0, n.V, (n.B, n.S))
     return np.where(rng.random(ids.shape) < 0.3, pad_id, ids), pad_id
 
 
@@ -66,8 +67,9 @@ def edges(rng):
             ("scores around 1000", (scores + 1000, padding)), ("query 2 may attend to nothing", (2 * scores, empty))]
 
 
-HIDDEN, SAFE, NORMAL = ("np.where(mask, scores, -np.inf)", "np.where(np.isfinite(top), top, 0)",
-                        "np.where(total > 0, total, 1)")
+HIDDEN = "np.where(mask, scores, -np.inf)"
+SAFE = "np.where(np.isfinite(top), top, 0)"
+NORMAL = "np.where(total > 0, total, 1)"
 
 EXERCISES = [
     Exercise(
@@ -167,7 +169,8 @@ EXERCISES = [
                     "of multiplying."),
             Mistake("MSK-10a", {HIDDEN: "scores + ~mask * -1e9"},
                     "In a row without a visible key, you lower all scores by 1e9. Softmax does not change if all "
-                    "scores move together, so the weights are the same as without a mask. Such a row must be 0."),
+                    "scores of a row change by the same amount, so the weights are the same as without a mask. Such a "
+                    "row must be 0."),
             Mistake("MSK-10b", {HIDDEN: "np.where(mask, scores, -1e9)"},
                     "In a row without a visible key, all scores are -1e9, so the hidden keys share the weight equally. "
                     "Such a row must be 0."),

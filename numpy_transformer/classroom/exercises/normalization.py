@@ -50,15 +50,17 @@ def layer_norm_backward(x, gamma, eps, dy):
 
 
 class LayerNorm:
-    """Layer normalization, a layer that can be used several times before its first backward.
+    """Layer normalization, a layer that can be used several times before its first backward pass.
 
     y = gamma x_hat + beta with x_hat = (x - mean) / sqrt(variance + eps). Each row of x has its own mean and variance
-    over its D features; the variance divides by D. Each backward belongs to the latest forward that has not had one
-    yet, and adds (+=) into gamma.grad and beta.grad, both (D,).
+    over its D features; the variance divides by D. Each backward pass belongs to the latest forward pass that has not
+    had one yet, and adds (+=) into gamma.grad and beta.grad, both (D,).
     """
 
     def __init__(self, gamma, beta, eps):
-        self.gamma, self.beta, self.eps = Parameter(gamma), Parameter(beta), eps
+        self.gamma = Parameter(gamma)
+        self.beta = Parameter(beta)
+        self.eps = eps
         self.saved = []                         # values that forward saves for backward: append there, pop in backward
 
     def forward(self, x):
@@ -85,7 +87,7 @@ def draw(rng, shape):
     return 1 + 2 * x, rng.uniform(0.5, 2, shape[-1]), beta, dy
 
 
-def chosen(pick):
+def inputs_and_edges(pick):
     """Returns `inputs` and `edges` of an exercise whose arguments `pick` chooses from what `draw` returns."""
     def edges(rng):
         x, *others = draw(rng, (3, 6))
@@ -111,18 +113,26 @@ def by_layer_norm(x, gamma, eps, dy):
     return layer.backward(dy), layer.gamma.grad, layer.beta.grad
 
 
-MEAN_OF_G, COUPLING = " - g.mean(-1, keepdims=True)", " - x_hat * (g * x_hat).mean(-1, keepdims=True)"
+MEAN_OF_G = " - g.mean(-1, keepdims=True)"
+COUPLING = " - x_hat * (g * x_hat).mean(-1, keepdims=True)"
 
 
 def in_dx(names, gamma, std, word):
-    """Returns the mistakes in dx that both norms share, under these names; gamma and std are written as in the solution."""
-    whole, term = "True)) / " + std, f"The term of the {word} in your dx"
+    """Returns the mistakes in dx that both norms share.
+
+    Parameters:
+        names : names of the mistakes, in this order
+        gamma, std : how the solution writes gamma and the divisor
+        word : what the divisor is called, such as "standard deviation"
+    """
+    whole = "True)) / " + std
+    term = f"The term of the {word} in your dx"
     explained = (
         ({COUPLING: ""},
          f"Your dx lacks the path through the {word}, which depends on x too."),
         ({f"g = {gamma} * dy": "g = dy"},
-         "gamma is missing in your dx: dy must first be multiplied by gamma. Before training, gamma is 1, so this "
-         "mistake is invisible then."),
+         "gamma is missing in your dx: dy must first be multiplied by gamma. The initial value of gamma is 1, so this "
+         "mistake has no effect before training."),
         ({f"g = {gamma} * dy": "g = dy", whole: f"True)) * {gamma} / {std}"},
          "You multiply by gamma outside the mean. It belongs inside, because each feature has its own gamma. Outside "
          "is correct only while all entries of gamma are equal, as before training."),
@@ -180,7 +190,7 @@ SUMMED = "All rows share gamma and beta, so their gradients are sums over every 
 EXERCISES = [
     Exercise(
         "08.1", "LayerNorm, forward", minutes=10, lines=4,
-        solution=layer_norm, **chosen(lambda x, gamma, beta, dy: (x, gamma, beta, EPS)),
+        solution=layer_norm, **inputs_and_edges(lambda x, gamma, beta, dy: (x, gamma, beta, EPS)),
         reference=lambda x, gamma, beta, eps: package_layer_norm(gamma, beta, eps)(x),
         invariants=(("in each row the mean of (y - beta) / gamma must be 0",
                      lambda inputs, outputs: ((outputs[0] - inputs[2]) / inputs[1]).mean(-1)),),
@@ -218,9 +228,9 @@ EXERCISES = [
             Mistake("LN-17c", {"gamma * x_hat + beta": "x_hat"},
                     "gamma and beta are missing. They give each feature a new scale and a new offset."),
             Mistake("LN-17d", {"gamma * x_hat": "x_hat"},
-                    "gamma is missing. It is 1 before training, so this mistake is invisible then."),
+                    "gamma is missing. Its initial value is 1, so this mistake has no effect before training."),
             Mistake("LN-17e", {"gamma * x_hat + beta": "gamma * x_hat"},
-                    "beta is missing. It is 0 before training, so this mistake is invisible then."),
+                    "beta is missing. Its initial value is 0, so this mistake has no effect before training."),
             Mistake("LN-17f", {"gamma * x_hat + beta": "beta * x_hat + gamma"},
                     "You have swapped gamma and beta. gamma scales, beta shifts."),
             Mistake("LN-16i", {"x.var(-1, keepdims=True)": "((x - mean) ** 2).sum(-1, keepdims=True)"},
@@ -236,7 +246,7 @@ EXERCISES = [
     Exercise(
         "08.2", "LayerNorm, backward", minutes=30, lines=9,
         solution=layer_norm_backward, reference=by_layer_norm, outputs=("dx", "dgamma", "dbeta"),
-        **chosen(lambda x, gamma, beta, dy: (x, gamma, EPS, dy)),
+        **inputs_and_edges(lambda x, gamma, beta, dy: (x, gamma, EPS, dy)),
         invariants=(("rows of dx must sum to 0", lambda inputs, outputs: outputs[0].sum(-1)),),
         hints=("x affects y on three paths: directly, through the mean, and through the standard deviation. How many "
                "of them are in your dx? And how many rows share gamma and beta?",
@@ -306,21 +316,23 @@ EXERCISES = [
             Mistake("LN-13", {"self.gamma.grad +=": "self.beta.grad +=", "self.beta.grad +=": "self.gamma.grad +="},
                     "You have swapped gamma.grad and beta.grad."),
             Mistake("LN-20a", {"self.gamma.grad +=": "self.gamma.grad =", "self.beta.grad +=": "self.beta.grad ="},
-                    "The second backward overwrites the gradients of the first. Add with +=."),
+                    "Your second backward pass overwrites the gradients of the first. Add with +=."),
             Mistake("LN-20b", {"self.saved.append((x_hat, std))": "self.saved = [(x_hat, std)]"},
-                    "Your layer keeps the values of one forward only. A layer that is used twice needs both.",
+                    "Your layer keeps the values of one forward pass only. A layer that is used twice needs those of "
+                    "both.",
                     twin="LN-20f"),
             Mistake("LN-20f", {"self.saved.append((x_hat, std))": "pass"},
                     "Your forward saves nothing, so backward has no values to use.", twin="LN-20b"),
             Mistake("LN-20c", {"self.saved.pop()": "self.saved.pop(0)"},
-                    "Your backward uses the values of the oldest forward. It belongs to the latest forward that has "
-                    "not had a backward yet."),
+                    "Your backward uses the values of the oldest forward pass. It belongs to the latest one that has "
+                    "not had a backward pass yet."),
             Mistake("LN-20e", {"self.saved.pop()": "self.saved[-1]"},
-                    "Both backward calls use the values of the latest forward. Either your layer has room for one "
-                    "forward only, or backward never removes the values. Save them for each forward, and remove them "
-                    "in the backward that uses them."),
+                    "Both backward passes use the values of the latest forward pass. Either your layer has room for "
+                    "one forward pass only, or backward never removes the values. Save them in each forward pass, and "
+                    "remove them in the backward pass that uses them."),
             Mistake("LN-17e", {" + self.beta.data": ""},
-                    "Your forward leaves out beta. It is 0 before training, so this mistake is invisible then."),
+                    "Your forward leaves out beta. Its initial value is 0, so this mistake has no effect before "
+                    "training."),
             Mistake("LN-20d", {"return self.gamma.data * x_hat + self.beta.data": "x_hat *= self.gamma.data\n"
                                "        x_hat += self.beta.data\n        return x_hat"},
                     "You change x_hat in place after saving it. The saved array is the same one, so backward finds y "

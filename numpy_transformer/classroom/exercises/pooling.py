@@ -121,8 +121,10 @@ def special_heads(rng):
 
 class PackageHead:
     def __init__(self, weight, bias):
-        self.mean, self.linear = MaskedMean(), loaded(PackageLinear(*weight.shape), {"weight": weight, "bias": bias})
-        self.weight, self.bias = self.linear.weight, self.linear.bias
+        self.mean = MaskedMean()
+        self.linear = loaded(PackageLinear(*weight.shape), {"weight": weight, "bias": bias})
+        self.weight = self.linear.weight
+        self.bias = self.linear.bias
 
     def forward(self, x, token_mask):
         return self.linear(self.mean(x, token_mask))
@@ -151,7 +153,7 @@ def judge_mean(x, token_mask):
     if not complaint and token_mask.dtype != bool:
         complaint = f"token_mask has dtype {token_mask.dtype}; it must be boolean, True at real tokens"
     if not complaint and not token_mask.any(1).all():
-        complaint = f"text {token_mask.any(1).argmin()} has no real token; each text needs at least one"
+        complaint = f"Text {token_mask.any(1).argmin()} has no real token; each text needs at least one"
     if complaint:
         return complaint
     x = x.astype(float)

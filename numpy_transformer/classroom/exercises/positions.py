@@ -89,7 +89,8 @@ def circles(inputs, outputs):
 
 
 EXPONENT = "np.arange(0, D, 2) / D"
-SINES, COSINES = "table[:, 0::2]", "table[:, 1::2]"
+SINES = "table[:, 0::2]"
+COSINES = "table[:, 1::2]"
 HALVES = ("You pair each feature of the first half with one of the second half. That is another convention. Here "
           "neighboring features form a pair: 0 and 1, 2 and 3.")
 ONE_SIGN = ("Both of your sines have the same sign, so the lengths change. In a rotation, the two have opposite signs.")

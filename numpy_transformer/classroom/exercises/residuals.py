@@ -7,22 +7,25 @@ from .blocks import Part, normal
 
 
 def residual_backward(dy, f_b):
-    """The gradient of x in a residual connection, y = x + f(x).
+    """Computes the gradient of x in a residual connection, y = x + f(x).
 
-    dy: (..., D), dL/dy.  f_b: the backward of f, a function: given the gradient of what f returned, it returns the
-    gradient of what f was given, both (..., D).
+    dy: (..., D), dL/dy.
+    f_b: a function, the backward of f. It takes the gradient of f's output and returns the gradient of f's input, both
+        (..., D).
     Return dx: (..., D).
     """
     return dy + f_b(dy)
 
 
 def pre_norm(x, norms, sublayers, final_norm):
-    """A stack of sublayers (attention, feed-forward layer, attention, ...) in the pre-norm order.
+    """Computes a stack of sublayers (attention, feed-forward layer, attention, ...) in the pre-norm order.
 
-    x is a stream that runs past all sublayers. Each of them reads the stream through a norm of its own, and what it
-    returns is added to the stream. The stream itself goes through one norm only, final_norm, at the end of the stack.
-    x: (..., D).  norms, sublayers: lists of equally many functions; norms[i] belongs to sublayers[i].  final_norm: a
-    function. All these functions map (..., D) to (..., D).
+    x is a residual stream that runs past all sublayers. Each sublayer reads the stream through its own norm, and its
+    output is added to the stream. The stream itself passes through one norm only, final_norm, at the end of the stack.
+
+    x: (..., D).
+    norms, sublayers: lists of functions of the same length; norms[i] belongs to sublayers[i].
+    final_norm: a function. All these functions map (..., D) to (..., D).
     Return y: (..., D).
     """
     for norm, sublayer in zip(norms, sublayers):
@@ -31,12 +34,15 @@ def pre_norm(x, norms, sublayers, final_norm):
 
 
 def pre_norm_backward(dy, norms_b, sublayers_b, final_norm_b):
-    """The gradient of x in a pre-norm stack: x = x + f(norm(x)) for each norm and sublayer f, then y = final_norm(x).
+    """Computes the gradient of x in a pre-norm stack.
 
-    dy: (..., D), dL/dy.  norms_b, sublayers_b: lists of the backwards of norms and sublayers, in the order of forward.
-    final_norm_b: that of final_norm. Each of them is a function: given the gradient of what its part returned, it
-    returns the gradient of what its part was given, both (..., D).
-    Return dx: (..., D), the gradient of the x that went into the stack.
+    The forward pass was x = x + f(norm(x)) for each norm and sublayer f, then y = final_norm(x). The backward of a part
+    is a function that takes the gradient of the part's output and returns the gradient of its input, both (..., D).
+
+    dy: (..., D), dL/dy.
+    norms_b, sublayers_b: lists with the backward of each norm and of each sublayer, in the order of forward.
+    final_norm_b: the backward of final_norm.
+    Return dx: (..., D), the gradient of the input of the stack.
     """
     dx = final_norm_b(dy)
     for norm_b, f_b in zip(reversed(norms_b), reversed(sublayers_b)):
@@ -45,12 +51,14 @@ def pre_norm_backward(dy, norms_b, sublayers_b, final_norm_b):
 
 
 def post_norm_backward(dy, norms_b, sublayers_b):
-    """The gradient of x in a post-norm stack: x = norm(x + f(x)) for each norm and sublayer f; the last x is y.
+    """Computes the gradient of x in a post-norm stack.
 
-    dy: (..., D), dL/dy.  norms_b, sublayers_b: lists of the backwards of norms and sublayers, in the order of forward.
-    Each of them is a function: given the gradient of what its part returned, it returns the gradient of what its part
-    was given, both (..., D).
-    Return dx: (..., D), the gradient of the x that went into the stack.
+    The forward pass was x = norm(x + f(x)) for each norm and sublayer f, and the last x is y. The backward of a part
+    is a function that takes the gradient of the part's output and returns the gradient of its input, both (..., D).
+
+    dy: (..., D), dL/dy.
+    norms_b, sublayers_b: lists with the backward of each norm and of each sublayer, in the order of forward.
+    Return dx: (..., D), the gradient of the input of the stack.
     """
     dx = dy
     for norm_b, f_b in zip(reversed(norms_b), reversed(sublayers_b)):
@@ -63,7 +71,7 @@ SUBLAYERS = 4
 
 
 def linear_maps(rng, n, count):
-    """Backwards of parts: each is linear in the gradient that it is given."""
+    """Backward functions of parts, each of them linear in the gradient that it takes."""
     return [Function("lambda dy: dy @ w", w=normal(rng, n.D, n.D) / n.D ** 0.5) for _ in range(count)]
 
 
@@ -87,200 +95,212 @@ def draw_post_norm(rng, n):
     return normal(rng, *n.lead, n.D), linear_maps(rng, n, SUBLAYERS), linear_maps(rng, n, SUBLAYERS)
 
 
-def ahead(function):
+def forward_part(function):
+    """A part that computes the function in forward."""
     return Part(0.0, lambda x, weight: function(x), None)
 
 
-def back(function):
+def backward_part(function):
+    """A part whose forward is the identity and whose backward is the function."""
     return Part(0.0, lambda x, weight: x, lambda x, weight, dy: (function(dy), 0.0))
 
 
 def encoder(order, norms, sublayers, final_norm=None):
-    """The package's encoder of these parts, two sublayers to a block."""
-    made = Encoder(len(sublayers) // 2, 1, 1, 1, 0.0, order)
-    for i, block in enumerate(made.blocks):
+    """The package's encoder with these parts, two sublayers to a block."""
+    model = Encoder(len(sublayers) // 2, 1, 1, 1, 0.0, order)
+    for i, block in enumerate(model.blocks):
         block.norm1, block.norm2 = norms[2 * i:2 * i + 2]
         block.attention, block.feed_forward = sublayers[2 * i:2 * i + 2]
-    made.norm = final_norm
-    return made
+    model.norm = final_norm
+    return model
 
 
 def by_pre_norm(x, norms, sublayers, final_norm):
-    return encoder("pre", list(map(ahead, norms)), list(map(ahead, sublayers)), ahead(final_norm))(x)
+    model = encoder("pre", list(map(forward_part, norms)), list(map(forward_part, sublayers)), forward_part(final_norm))
+    return model(x)
 
 
 def by_backward(order, dy, norms_b, sublayers_b, final_norm_b=lambda dy: dy):
-    made = encoder(order, list(map(back, norms_b)), list(map(back, sublayers_b)), back(final_norm_b))
-    made(dy)                                    # backward needs a forward; what it returns does not matter
-    return made.backward(dy)
+    norms, sublayers = list(map(backward_part, norms_b)), list(map(backward_part, sublayers_b))
+    model = encoder(order, norms, sublayers, backward_part(final_norm_b))
+    model(dy)                                   # backward needs a forward; its output does not matter
+    return model.backward(dy)
 
 
 def by_residual(dy, f_b):
-    """One sublayer is f; the norms change nothing, and the other sublayer returns zeros."""
+    """One sublayer is f, the norms are identities, and the other sublayer returns zeros."""
     return by_backward("pre", dy, [lambda dy: dy] * 2, [f_b, lambda dy: 0 * dy])
 
 
-PRE_B, POST_B = "dx = dx + norm_b(f_b(dx))", "dx = du + f_b(du)"
-PLUS_ONE = ("The slope of the skip is 1, but a gradient is the slope times the gradient that arrives: the skip does "
-            "not bring the number 1.")
+PRE_B = "dx = dx + norm_b(f_b(dx))"
+POST_B = "dx = du + f_b(du)"
+PLUS_ONE = ("You add the number 1 for the skip connection. Its derivative is 1, but its gradient is the derivative "
+            "times the gradient that arrives.")
 REVERSED = (
     Mistake("RES-8a", {"zip(reversed(norms_b), reversed(sublayers_b))": "zip(norms_b, sublayers_b)"},
-            "The stack is walked in the order of forward. The gradient comes from the other end, and meets the last "
-            "sublayer first."),
+            "You go through the stack in the order of forward. The gradient arrives at the other end, so it reaches "
+            "the last sublayer first."),
     Mistake("RES-8b", {"zip(reversed(norms_b),": "zip(norms_b,"},
-            "The sublayers are reversed, but not the norms: each sublayer meets the norm of another one."),
+            "You reverse the sublayers but not the norms, so each sublayer is combined with the norm of another one."),
     Mistake("RES-8c", {"reversed(sublayers_b))": "sublayers_b)"},
-            "The norms are reversed, but not the sublayers: each norm meets the sublayer of another one."),
+            "You reverse the norms but not the sublayers, so each norm is combined with the sublayer of another one."),
     Mistake("RES-18", {"    return dx": "        return dx"},
-            "return stands inside the loop, so only the last sublayer is undone."),
+            "Your return is inside the loop, so the gradient passes back through the last sublayer only."),
 )
 
 EXERCISES = [
     Exercise(
         "10.1", "A residual connection, backward", minutes=5, lines=1,
         solution=residual_backward, reference=by_residual, inputs=draw_residual, outputs=("dx",),
-        hints=("x occurs twice in y = x + f(x). What does each of the two places bring?",
-               "Where a value is used twice, the gradients of both uses are added. The slope of the first use is 1, "
-               "and a slope is multiplied by dy.",
-               "The skip brings dy, the branch f_b(dy); dx is their sum."),
+        hints=("x appears twice in y = x + f(x). What does each of the two uses contribute to the gradient?",
+               "If a value is used twice, the gradients of both uses are added. The derivative of the first use is 1, "
+               "and it is multiplied by dy.",
+               "The skip connection contributes dy, and the branch contributes f_b(dy). dx is their sum."),
         mistakes=(
             Mistake("RES-1", {"dy + f_b(dy)": "f_b(dy)"},
-                    "The skip is forgotten: x reaches y by two paths, through f and around it."),
+                    "The skip connection is missing. x affects y on two paths, through f and around it."),
             Mistake("RES-2", {"dy + f_b(dy)": "dy"},
-                    "The branch is forgotten: x reaches y by two paths, around f and through it."),
+                    "The branch is missing. x affects y on two paths, around f and through it."),
             Mistake("RES-3", {"dy + f_b(dy)": "2 * dy + f_b(dy)"},
-                    "The skip is added twice: x stands beside f(x) only once."),
+                    "You add the gradient of the skip connection twice. x is added to f(x) only once."),
             Mistake("RES-4", {"return dy + f_b(dy)": "dy += f_b(dy)\n    return dy"},
-                    "dy += changes the caller's array: make a new one."),
+                    "dy += ... changes the caller's array. Make a new array."),
             Mistake("RES-6", {"dy + f_b(dy)": "1 + f_b(dy)"}, PLUS_ONE),
             Mistake("RES-13a", {"dy + f_b(dy)": "dy * (1 + f_b(np.ones_like(dy)))"},
-                    "That is dy (1 + f') with f' from a gradient of ones: it holds only where each output of f depends "
-                    "on the input in its place alone. f_b has to be given dy itself."),
+                    "You compute dy (1 + f') and obtain f' from a gradient of ones. That holds only if each output of "
+                    "f depends on the input at its own position alone. Pass dy itself to f_b."),
             Mistake("RES-13b", {"dy + f_b(dy)": "dy * f_b(dy)"},
-                    "The two paths are multiplied: paths side by side are added, only steps along one path are "
-                    "multiplied."),
+                    "You multiply the gradients of the two paths. Parallel paths are added; only the steps along one "
+                    "path are multiplied."),
             Mistake("RES-13c", {"dy + f_b(dy)": "dy + f_b(np.ones_like(dy))"},
-                    "f_b is given ones: it takes the gradient of what f returned, and that is not 1."),
+                    "You pass ones to f_b. It takes the gradient of f's output, which is dy."),
             Mistake("RES-15", {"dy + f_b(dy)": "(dy + f_b(dy)) / 2"},
-                    "The two gradients are averaged: they are added."),
-            Mistake("RES-16", {"dy + f_b(dy)": "dy - f_b(dy)"}, "The branch is subtracted, though forward adds it."),
+                    "You average the two gradients. They must be added."),
+            Mistake("RES-16", {"dy + f_b(dy)": "dy - f_b(dy)"},
+                    "You subtract the gradient of the branch, although forward adds the branch."),
         ),
         alternatives={
-            "in its own array": {"return dy + f_b(dy)": "dx = dy.copy()\n    dx += f_b(dy)\n    return dx"}}),
+            "into its own array": {"return dy + f_b(dy)": "dx = dy.copy()\n    dx += f_b(dy)\n    return dx"}}),
     Exercise(
         "10.2", "A pre-norm stack, forward", minutes=10, lines=3,
         solution=pre_norm, reference=by_pre_norm, inputs=draw_forward,
-        hints=("What does each sublayer read, and to what is its result added?",
-               "The norm stands inside the branch: the sublayer gets the normalized x, the sum gets x as it is.",
-               "for norm, sublayer in zip(norms, sublayers): x = x + sublayer(norm(x)). After the loop, final_norm."),
+        hints=("What does each sublayer read, and to what is its output added?",
+               "The norm is inside the branch: the sublayer gets the normalized x, and its output is added to the "
+               "unchanged x.",
+               "for norm, sublayer in zip(norms, sublayers): x = x + sublayer(norm(x)). After the loop, apply "
+               "final_norm."),
         mistakes=(
             Mistake("RES-1", {"x = x + sublayer(norm(x))": "x = sublayer(norm(x))"},
-                    "The skip is missing: each sublayer adds to the stream, it does not replace it."),
+                    "The skip connection is missing. Each sublayer adds to the stream; it does not replace it."),
             Mistake("RES-4", {"x = x + sublayer": "x += sublayer"},
-                    "x += changes the caller's array, and whatever a layer has remembered of it: make a new one."),
+                    "x += ... changes the caller's array, and with it the values that a layer has saved. Make a new "
+                    "array."),
             Mistake("RES-5a", {"x = x + sublayer(norm(x))": "x = norm(x)\n        x = x + sublayer(x)"},
-                    "The stream itself is normalized: in pre-norm the skip keeps x as it is, and only the sublayer "
-                    "reads norm(x)."),
+                    "You normalize the stream itself. In pre-norm, the skip connection leaves x unchanged, and only "
+                    "the sublayer reads norm(x)."),
             Mistake("RES-5b", {"x = x + sublayer(norm(x))": "x = norm(x + sublayer(x))"},
-                    "That is post-norm: here the norm stands before the sublayer, not behind the sum."),
+                    "This is post-norm. In pre-norm, the norm comes before the sublayer, not after the sum."),
             Mistake("RES-5c", {"x = x + sublayer(norm(x))": "x = x + norm(sublayer(x))"},
-                    "The norm stands behind the sublayer: it belongs before it."),
+                    "You apply the norm after the sublayer. In pre-norm, it comes before."),
             Mistake("RES-10", {"final_norm(x)": "x"},
-                    "The final norm is missing: nothing else normalizes the stream that leaves the stack."),
+                    "The final norm is missing. Without it, the output of the stack is not normalized."),
             Mistake("RES-11a", {"    for norm": "    y = x\n    for norm",
                                "x = x + sublayer": "y = y + sublayer",
                                "final_norm(x)": "final_norm(y)"},
-                    "Every sublayer reads the x that went into the stack: each reads the stream to which the ones "
-                    "before it have added."),
+                    "All your sublayers read the input of the stack. Each must read the stream, which contains the "
+                    "outputs of the sublayers before it."),
             Mistake("RES-11b", {"    for norm": "    start = x\n    for norm",
                                "x = x + sublayer": "x = start + sublayer"},
-                    "Every sum begins with the x that went into the stack, so what the earlier sublayers have added is "
-                    "lost: add to the stream."),
+                    "Each of your sums starts with the input of the stack, so the outputs of the earlier sublayers are "
+                    "lost. Add to the stream instead."),
             Mistake("RES-14", {"sublayer(norm(x))": "sublayer(norms[0](x))"},
-                    "All sublayers share the first norm: each has its own."),
+                    "All your sublayers share the first norm. Each has its own."),
             Mistake("RES-18a", {"    return final_norm(x)": "        x = final_norm(x)\n    return x"},
-                    "final_norm stands inside the loop: it comes once, behind the last sublayer."),
+                    "You apply final_norm inside the loop. It is applied once, after the last sublayer."),
             Mistake("RES-18b", {"    return final_norm(x)": "        return final_norm(x)"},
-                    "return stands inside the loop, so only the first sublayer is used."),
+                    "Your return is inside the loop, so only the first sublayer is used."),
             Mistake("RES-19", {"sublayer(norm(x))": "sublayer(x)"},
-                    "The norms are not used: each sublayer reads the stream through its norm."),
+                    "You do not use the norms. Each sublayer reads the stream through its norm."),
         ),
         alternatives={
-            "in its own array": {"    for norm": "    x = x.copy()\n    for norm",
-                                 "x = x + sublayer": "x += sublayer"}}),
+            "into its own array": {"    for norm": "    x = x.copy()\n    for norm",
+                                   "x = x + sublayer": "x += sublayer"}}),
     Exercise(
         "10.3", "A pre-norm stack, backward", minutes=15, lines=4,
         solution=pre_norm_backward, outputs=("dx",), inputs=draw_pre_norm,
         reference=lambda *arguments: by_backward("pre", *arguments),
         hints=("Which step of forward was the last one? Start there.",
-               "For x = x + f(norm(x)) the gradient takes two paths: past the branch unchanged, and into the branch, "
-               "where the last function is the first to be undone. The two are added.",
-               "dx = final_norm_b(dy); then for each norm_b and f_b, from the last to the first, "
-               "dx = dx + norm_b(f_b(dx))."),
+               "For x = x + f(norm(x)), the gradient takes two paths. One goes around the branch, unchanged. The other "
+               "goes back through the branch, starting with its last function. The two are added.",
+               "dx = final_norm_b(dy). Then for each norm_b and f_b, from the last to the first, dx = dx + "
+               "norm_b(f_b(dx))."),
         mistakes=(
             Mistake("RES-1", {PRE_B: "dx = norm_b(f_b(dx))"},
-                    "The skip is forgotten: the gradient goes past each branch, too."),
+                    "The skip connection is missing. The gradient also goes around each branch."),
             Mistake("RES-2", {PRE_B: "dx = dx + norm_b(dx)"},
-                    "The sublayer is left out: the branch is f(norm(x)), and both are undone on the way back."),
+                    "You leave out the sublayer. The branch is f(norm(x)), so the gradient must pass through both."),
             Mistake("RES-3", {PRE_B: "dx = 2 * dx + norm_b(f_b(dx))"},
-                    "The skip is added twice: x stands beside its branch only once."),
+                    "You add the gradient of the skip connection twice. x is added to its branch only once."),
             Mistake("RES-5", {PRE_B: "dx = norm_b(dx)\n        dx = dx + f_b(dx)"},
-                    "That is the backward of post-norm, norm(x + f(x)): here the norm stands inside the branch."),
+                    "This is the backward of post-norm, norm(x + f(x)). In pre-norm, the norm is inside the branch."),
             Mistake("RES-6", {PRE_B: "dx = 1 + norm_b(f_b(dx))"}, PLUS_ONE),
             Mistake("RES-7", {PRE_B: "dx = norm_b(dx + f_b(dx))"},
-                    "The skip goes through the norm: in pre-norm it goes around it, and only the branch went through."),
+                    "Your gradient of the skip connection passes through the norm. In pre-norm the skip connection "
+                    "goes around the norm, and only the branch passes through it."),
             *REVERSED,
             Mistake("RES-9", {PRE_B: "dx = dx + f_b(norm_b(dx))"},
-                    "In the branch the norm is undone before the sublayer: forward took the norm first, so backward "
-                    "comes to it last."),
+                    "You apply the backward of the norm before that of the sublayer. Forward applied the norm first, "
+                    "so backward reaches it last."),
             Mistake("RES-10a", {"final_norm_b(dy)": "dy"},
-                    "The final norm is forgotten: it was the last step of forward, so it is the first one here."),
+                    "The final norm is missing. It was the last step of forward, so it is the first step of backward."),
             Mistake("RES-10b", {"dx = final_norm_b(dy)": "dx = dy", "return dx": "return final_norm_b(dx)"},
-                    "The final norm comes last: it was the last step of forward, so it is the first one here."),
+                    "You apply the backward of the final norm last. It was the last step of forward, so it is the "
+                    "first step of backward."),
             Mistake("RES-11a", {"f_b(dx)": "f_b(dy)"},
-                    "Every branch is given the gradient of the stack's output: each needs that of its own sum, to "
-                    "which all later branches have brought something."),
+                    "You pass the gradient of the stack's output to every branch. Each branch needs the gradient of "
+                    "its own sum, which contains the contributions of all later branches."),
             Mistake("RES-11b", {"dx = dx +": "dx = dy +"},
-                    "Every step starts from dy again, so what the later branches have brought is lost: add to what has "
-                    "come so far."),
+                    "Every step of your loop starts from dy again, so the contributions of the later branches are "
+                    "lost. Add to the gradient of the step before."),
             Mistake("RES-19", {PRE_B: "dx = dx + f_b(dx)"},
-                    "The norm is left out: the branch is f(norm(x)), and both are undone on the way back."),
+                    "You leave out the norm. The branch is f(norm(x)), so the gradient must pass through both."),
         ),
-        alternatives={"by index": {
+        alternatives={"with an index": {
             "norm_b, f_b in zip(reversed(norms_b), reversed(sublayers_b))": "i in reversed(range(len(norms_b)))",
             "norm_b(f_b(dx))": "norms_b[i](sublayers_b[i](dx))"}}),
     Exercise(
         "10.4", "A post-norm stack, backward", minutes=15, lines=5,
         solution=post_norm_backward, outputs=("dx",), inputs=draw_post_norm,
         reference=lambda *arguments: by_backward("post", *arguments),
-        hints=("Give the sum a name: u = x + f(x), then norm(u). Which of the two steps was the last one?",
-               "The norm comes first, since everything goes through it; at the sum, the gradient of u goes both to x "
-               "and into f, and what comes back is added.",
+        hints=("Name the sum: u = x + f(x), followed by norm(u). Which of the two steps was the last one?",
+               "The norm comes first, because everything passed through it. At the sum, the gradient of u goes both to "
+               "x directly and into f, and the two results are added.",
                "For each norm_b and f_b, from the last to the first: du = norm_b(dx), then dx = du + f_b(du)."),
         mistakes=(
             Mistake("RES-1", {POST_B: "dx = f_b(du)"},
-                    "The skip is forgotten: x reaches the sum through f and around it."),
+                    "The skip connection is missing. x affects the sum through f and around it."),
             Mistake("RES-2", {POST_B: "dx = du"},
-                    "The branch is forgotten: x reaches the sum around f and through it."),
+                    "The branch is missing. x affects the sum around f and through it."),
             Mistake("RES-3", {POST_B: "dx = 2 * du + f_b(du)"},
-                    "The skip is added twice: x stands beside f(x) only once."),
+                    "You add the gradient of the skip connection twice. x is added to f(x) only once."),
             Mistake("RES-5", {"du = norm_b(dx)": "du = f_b(dx)", POST_B: "dx = dx + norm_b(du)"},
-                    "That is the backward of pre-norm, x + f(norm(x)): here the norm stands behind the sum."),
+                    "This is the backward of pre-norm, x + f(norm(x)). In post-norm, the norm comes after the sum."),
             Mistake("RES-6", {POST_B: "dx = 1 + f_b(du)"}, PLUS_ONE),
             Mistake("RES-7a", {POST_B: "dx = dx + f_b(du)"},
-                    "The skip goes around the norm: in post-norm the sum goes through the norm, and so do both of its "
-                    "terms."),
+                    "Your gradient of the skip connection goes around the norm. In post-norm the sum passes through "
+                    "the norm, and so do both of its terms."),
             Mistake("RES-7b", {"f_b(du)": "f_b(dx)"},
-                    "The branch is given the gradient of what the norm returned: it needs that of the sum, which went "
-                    "into the norm."),
+                    "You pass the gradient of the norm's output to the branch. It needs the gradient of the sum, which "
+                    "was the input of the norm."),
             *REVERSED,
             Mistake("RES-9", {"du = norm_b(dx)": "du = dx + f_b(dx)", POST_B: "dx = norm_b(du)"},
-                    "The norm is undone after the sum: it was the last step of forward, so it is the first one here."),
+                    "You apply the backward of the norm after that of the sum. The norm was the last step of forward, "
+                    "so it is the first step of backward."),
             Mistake("RES-11", {"norm_b(dx)": "norm_b(dy)"},
-                    "Every step starts from dy again, so the later sublayers are lost: go on from what has come so "
-                    "far."),
+                    "Every step of your loop starts from dy again, so the later sublayers are lost. Continue from the "
+                    "gradient of the step before."),
             Mistake("RES-19", {"du = norm_b(dx)": "du = dx"},
-                    "The norms are left out: both terms of the sum went through one."),
+                    "You leave out the norms. Both terms of each sum passed through one."),
         ),
-        alternatives={"in its own array": {POST_B: "du += f_b(du)\n        dx = du"}}),
+        alternatives={"into its own array": {POST_B: "du += f_b(du)\n        dx = du"}}),
 ]

@@ -5,7 +5,7 @@ import numpy as np
 from ...layers import RMSNorm
 from ..exercise import Exercise, Mistake
 from .given import loaded
-from .normalization import EPS, KEEPDIMS, chosen, in_dx
+from .normalization import EPS, KEEPDIMS, in_dx, inputs_and_edges
 
 
 def rms_norm(x, gamma, eps):
@@ -55,7 +55,7 @@ EXERCISES = [
     Exercise(
         "16.1", "RMSNorm, forward", minutes=5, lines=2,
         solution=rms_norm, reference=lambda x, gamma, eps: package_rms_norm(gamma, eps)(x),
-        **chosen(lambda x, gamma, beta, dy: (x, gamma, EPS)),
+        **inputs_and_edges(lambda x, gamma, beta, dy: (x, gamma, EPS)),
         hints=("Which steps of LayerNorm remain, and over which axis?",
                "Square x, take the mean over the last axis with keepdims=True, add eps, and then take the root.",
                "Divide gamma * x by np.sqrt((x ** 2).mean(-1, keepdims=True) + eps)."),
@@ -86,7 +86,7 @@ EXERCISES = [
                     "Your mean runs over the rows. Each row has its own mean, over its features."),
             Mistake("RMS-10d", {"mean(-1, keepdims=True)": "mean(-1)"}, KEEPDIMS),
             Mistake("RMS-11a", {"gamma * x": "x"},
-                    "gamma is missing. It is 1 before training, so this mistake is invisible then."),
+                    "gamma is missing. Its initial value is 1, so this mistake has no effect before training."),
             Mistake("RMS-11b", {"gamma * x": "(1 + gamma) * x"},
                     "Your factor is 1 + gamma, as in some models. Here it is gamma itself."),
         ),
@@ -96,7 +96,7 @@ EXERCISES = [
     Exercise(
         "16.2", "RMSNorm, backward", minutes=20, lines=6,
         solution=rms_norm_backward, reference=by_rms_norm, outputs=("dx", "dgamma"),
-        **chosen(lambda x, gamma, beta, dy: (x, gamma, EPS, dy)),
+        **inputs_and_edges(lambda x, gamma, beta, dy: (x, gamma, EPS, dy)),
         hints=("x affects y on two paths. Which of LayerNorm's three paths is missing?",
                "Let g = gamma dy. Scaling a row of x leaves y unchanged, apart from eps. So dx is g without its "
                "component along x_hat, divided by the root mean square.",

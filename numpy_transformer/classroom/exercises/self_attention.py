@@ -14,17 +14,21 @@ from .softmax import softmax, softmax_backward
 
 
 class SelfAttention:
-    """Multi-head self-attention, a layer that can be used several times before its first backward.
+    """Multi-head self-attention, a layer that can be used several times before its first backward pass.
 
-    q, k, v are the heads of query(x), key(x), value(x), p = softmax(q kᵀ / sqrt(d)) over the visible keys, and
-    y = output(merged heads of p v).  Each backward belongs to the latest forward that has not had one yet.
-    For float32 arguments y and dx are float32: math.sqrt(d) keeps it, while np.sqrt(d) would convert to float64.
+    With q, k, v the heads of query(x), key(x), value(x), the weights are p = softmax(q kᵀ / sqrt(d)) over the visible
+    keys, and y = output(merged heads of p v). Each backward pass belongs to the latest forward pass that has not had
+    one yet. For float32 arguments, y and dx are float32: math.sqrt(d) keeps it, while np.sqrt(d) would convert it to
+    float64.
     """
 
     def __init__(self, num_heads, query, key, value, output):
         """num_heads: int, H.  query, key, value, output: weight (D, D) and bias (D,) of each Linear; d = D / H."""
         self.num_heads = num_heads
-        self.query, self.key, self.value, self.output = Linear(*query), Linear(*key), Linear(*value), Linear(*output)
+        self.query = Linear(*query)
+        self.key = Linear(*key)
+        self.value = Linear(*value)
+        self.output = Linear(*output)
         self.saved = []                         # values that forward saves for backward, the latest last
 
     def forward(self, x, mask):
@@ -70,8 +74,9 @@ def by_package(num_heads, *linears):
                           for part, array in zip(("weight", "bias"), arrays)})
 
 
-SPLIT, HIDDEN, BACK = ("split_heads(part.forward(x), self.num_heads)", "np.where(mask, scores, -np.inf)",
-                       "split_heads(self.output.backward(dy), self.num_heads)")
+SPLIT = "split_heads(part.forward(x), self.num_heads)"
+HIDDEN = "np.where(mask, scores, -np.inf)"
+BACK = "split_heads(self.output.backward(dy), self.num_heads)"
 
 EXERCISES = [
     Exercise(
@@ -147,8 +152,8 @@ EXERCISES = [
                     "Your backward leaves out the output layer. dy must first pass through the backward of output, "
                     "which also computes the gradients of its weight and bias."),
             Mistake("HD-12", {"self.saved.pop()": "self.saved.pop(0)"},
-                    "Your backward uses the values of the oldest forward. It belongs to the latest forward that has "
-                    "not had a backward yet: last in, first out."),
+                    "Your backward uses the values of the oldest forward pass. It belongs to the latest one that has "
+                    "not had a backward pass yet: last in, first out."),
         ),
         alternatives={"einsum": {"p.mT @ dheads": 'np.einsum("...ts,...td->...sd", p, dheads)'},
                       "scaled queries": {"q @ k.mT / math.sqrt(q.shape[-1])": "(q / math.sqrt(q.shape[-1])) @ k.mT"},

@@ -1,4 +1,4 @@
-"""Comparing sentences by the cosine of their vectors."""
+"""Comparing sentences by the cosine similarity of their vectors."""
 
 import numpy as np
 
@@ -7,12 +7,12 @@ from ..exercise import Exercise, Mistake
 
 
 def nearest_sentences(vectors, others):
-    """How similar sentences are, by the cosine of the angle between their vectors, a b / (|a| |b|).
+    """Compares sentences by the cosine similarity of their vectors, a·b / (|a| |b|).
 
-    vectors: (N, D), a vector for each sentence.  others: (M, D), those of the sentences to compare with. No vector
-    is 0.
-    Return similarity: (N, M), the cosine of each of the N with each of the M, and nearest: (N,) integers, for each of
-    the N which of the M, counted from 0, is most similar to it (cosine 1 = the same direction, -1 = the opposite one).
+    vectors: (N, D), one vector per sentence.
+    others: (M, D), the vectors of the sentences to compare with. No vector is 0.
+    Return similarity: (N, M), the cosine of each of the N vectors with each of the M others (1 = the same direction,
+    -1 = the opposite direction); and nearest: (N,) integers, the index of the most similar other for each vector.
     """
     left = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     right = others / np.linalg.norm(others, axis=1, keepdims=True)
@@ -22,7 +22,7 @@ def nearest_sentences(vectors, others):
 
 
 def draw_sentences(rng, N, M, D):
-    """Vectors of different lengths, about a common mean, some of them opposite to each other."""
+    """Draws vectors of different lengths around a common mean, two of which have nearly opposite directions."""
     vectors, others = 0.3 + rng.standard_normal((N, D)), 0.3 + rng.standard_normal((M, D))
     others[0] = -vectors[0] + 0.3 * others[0]
     return vectors * rng.uniform(0.2, 3, (N, 1)), others * rng.uniform(0.2, 3, (M, 1))
@@ -36,60 +36,61 @@ def by_cosine(vectors, others):
 LEFT, RIGHT = "np.linalg.norm(vectors, axis=1, keepdims=True)", "np.linalg.norm(others, axis=1, keepdims=True)"
 COSINE = (
     Mistake("COS-1", {f"vectors / {LEFT}": "vectors", f"others / {RIGHT}": "others"},
-            "That is the plain product, which grows with the lengths of the vectors. Divide by both."),
+            "You return the dot products, which grow with the lengths of the vectors. Divide by both lengths."),
     Mistake("COS-2", {f"others / {RIGHT}": "others"},
-            "The lengths of the others are missing: a longer one counts for more."),
+            "You do not divide by the lengths of the others, so longer vectors seem more similar."),
     Mistake("COS-3", {f"vectors / {LEFT}": "vectors"},
-            "The lengths of the vectors are missing. The nearest ones are right, since a row has one such length; the "
-            "cosines are not."),
+            "You do not divide by the lengths of the vectors. Your nearest sentences are right, because this length is "
+            "the same for a whole row, but the cosines are not."),
     Mistake("COS-4", {f"vectors / {LEFT}": "vectors / (vectors ** 2).sum(1, keepdims=True)",
                       f"others / {RIGHT}": "others / (others ** 2).sum(1, keepdims=True)"},
-            "They are divided by the squares of their lengths: the root is missing."),
+            "You divide by the squared lengths. The square root is missing."),
     Mistake("COS-5", {f"vectors / {LEFT}": "vectors / np.linalg.norm(vectors)",
                       f"others / {RIGHT}": "others / np.linalg.norm(others)"},
-            "One length for the whole array. Each vector has its own: a norm along the features."),
+            "You divide by one norm of the whole array. Each vector has its own length, a norm over its features."),
     Mistake("COS-6", {LEFT: "np.linalg.norm(vectors, axis=0, keepdims=True)",
                       RIGHT: "np.linalg.norm(others, axis=0, keepdims=True)"},
-            "The norms go along the sentences: each feature is scaled, and the vectors do not get length 1."),
+            "Your norms are taken over the sentences. They scale each feature, but do not give the vectors length 1."),
     Mistake("COS-7", {"similarity.argmax(1)": "similarity.argmin(1)"},
-            "That is the farthest: a cosine of 1 is the same direction, so the largest is wanted."),
+            "You return the least similar sentence. A cosine of 1 means the same direction, so look for the maximum."),
     Mistake("COS-8", {"similarity.argmax(1)": "similarity.argmax(0)"},
-            "That is the nearest vector of each of the others. Asked is the nearest other of each vector: along the "
-            "row."),
+            "You look for the nearest vector of each other sentence. The exercise asks for the nearest other sentence "
+            "of each vector, which is found along a row."),
     Mistake("COS-9", {"left @ right.T": "right @ left.T", "similarity.argmax(1)": "similarity.argmax(0)"},
-            "similarity comes out transposed: rows are the vectors, columns the others."),
+            "Your similarity is transposed. Its rows are the vectors, its columns the others."),
     Mistake("COS-10", {LEFT: "np.abs(vectors).sum(1, keepdims=True)", RIGHT: "np.abs(others).sum(1, keepdims=True)"},
-            "They are divided by the sums of their absolute entries. The length is the root of the sum of squares."),
+            "You divide by the sum of absolute values. The length is the square root of the sum of squares."),
     Mistake("COS-11", {"left @ right.T": "-np.linalg.norm(vectors[:, None] - others, axis=-1)"},
-            "That is the distance, with a minus. The cosine asks for the direction alone."),
+            "You return negative distances. The cosine depends on the directions only, not on the lengths."),
     Mistake("COS-12", {"vectors / np": "(vectors - vectors.mean(1, keepdims=True)) / np",
                        "others / np": "(others - others.mean(1, keepdims=True)) / np",
                        "norm(vectors, axis": "norm(vectors - vectors.mean(1, keepdims=True), axis",
                        "norm(others, axis": "norm(others - others.mean(1, keepdims=True), axis"},
-            "The mean of each vector is subtracted first: that is the correlation. The cosine takes them as they are."),
+            "You subtract the mean of each vector first, which gives the correlation. The cosine uses the vectors as "
+            "they are."),
     Mistake("COS-13", {"similarity.argmax(1)": "np.abs(similarity).argmax(1)"},
-            "The nearest is sought among absolute values: then the opposite counts as near."),
+            "You compare absolute values, so vectors with opposite directions count as similar."),
     Mistake("COS-14", {"similarity.argmax(1)": "similarity.max(1)"},
-            "That is the largest cosine. Asked is the number of the sentence that has it."),
+            "You return the largest cosine. The exercise asks for the index of the sentence that has it."),
     Mistake("COS-15", {"similarity.argmax(1)": "similarity.argmax()"},
-            "One number for the whole array: the nearest is sought in each row."),
+            "You look for one maximum in the whole array. Find the nearest sentence in each row."),
     Mistake("COS-16", {"similarity, nearest\n": "nearest, similarity\n"},
-            "They come back in the other order: the similarities first."),
+            "You return the two arrays in the wrong order. The similarities come first."),
     Mistake("COS-17", {f"    left = vectors / {LEFT}": f"    vectors /= {LEFT}\n    left = vectors"},
-            "vectors /= ... writes into the caller's array: vectors / ... makes a new one."),
+            "vectors /= ... writes into the caller's array. vectors / ... makes a new one."),
 )
 
 EXERCISES = [
     Exercise(
         "14.3", "The nearest sentence", minutes=10, lines=5,
         solution=nearest_sentences, reference=by_cosine, inputs=lambda rng, n: draw_sentences(rng, n.S, n.T, n.D),
-        edges=lambda rng: [("N = M = D", draw_sentences(rng, 6, 6, 6)), ("one other", draw_sentences(rng, 4, 1, 3))],
+        edges=lambda rng: [("N = M = D", draw_sentences(rng, 6, 6, 6)), ("M = 1", draw_sentences(rng, 4, 1, 3))],
         outputs=("similarity", "nearest"), mistakes=COSINE,
-        invariants=(("a cosine lies between -1 and 1",
+        invariants=(("a cosine must be between -1 and 1",
                      lambda inputs, outputs: np.maximum(abs(outputs[0]) - 1, 0)),),
-        hints=("What is the product of two vectors of length 1?",
-               "The cosine. So make each row one of length 1 first; then one matmul gives all pairs.",
-               "vectors / np.linalg.norm(vectors, axis=1, keepdims=True), the others likewise, left @ right.T, and "
+        hints=("What is the dot product of two vectors of length 1?",
+               "It is their cosine. So divide each row by its length first; one matrix product then gives all pairs.",
+               "vectors / np.linalg.norm(vectors, axis=1, keepdims=True), and the same for the others; left @ right.T; "
                "argmax along each row."),
         alternatives={"divided afterwards": {
             f"vectors / {LEFT}": "vectors", f"others / {RIGHT}": "others",

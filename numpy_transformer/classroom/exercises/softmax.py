@@ -18,7 +18,7 @@ def softmax(z):
     return p / p.sum(-1, keepdims=True)
 
 
-def large(rng):
+def large_logits(rng):
     far = rng.standard_normal((4, 5))
     return [("logits around 1000", (far + 1000,)),
             ("rows far apart", (far + np.array([[0], [-1000], [2000], [-3000]]),)),
@@ -49,9 +49,9 @@ def by_softmax_backward(p, dp):
 class Softmax:
     """Softmax with a temperature, p = softmax(z / temperature) for each row.
 
-    The layer can be used several times before its first backward. Each backward belongs to the latest forward that has
-    not had one yet, so after two forward calls the first backward belongs to the second of them. backward may use only
-    what its forward has saved.
+    The layer can be used several times before its first backward pass. Each backward pass belongs to the latest forward
+    pass that has not had one yet, so after two forward passes, the first backward pass belongs to the second of them.
+    A backward pass may use only what its forward pass has saved.
 
     temperature: a number greater than 0.
     """
@@ -75,7 +75,8 @@ class Softmax:
 
 class Tempered:
     def __init__(self, temperature):
-        self.softmax, self.temperature = PackageSoftmax(), temperature
+        self.softmax = PackageSoftmax()
+        self.temperature = temperature
 
     def forward(self, z):
         return self.softmax(z / self.temperature)
@@ -93,12 +94,13 @@ def twice(temperature, z, z2, dp2, dp):
     return (temperature,), (("forward", (z,)), ("forward", (z2,)), ("backward", (dp2,)), ("backward", (dp,)))
 
 
-def cold(rng):
+def edge_cases(rng):
     z, z2, dp2, dp = rng.standard_normal((4, 3, 5))
     return [("logits around 1000 and -1000", twice(0.5, z + 1000, z2 - 1000, dp2, dp))]
 
 
-MAXIMUM, SUM = "z.max(-1, keepdims=True)", "p.sum(-1, keepdims=True)"
+MAXIMUM = "z.max(-1, keepdims=True)"
+SUM = "p.sum(-1, keepdims=True)"
 ROW_SUM = "(p * dp).sum(-1, keepdims=True)"
 OVERFLOW = ("Your code does not subtract the row's maximum. exp overflows for logits above about 709 in float64 and "
             "above 88 in float32.")
@@ -121,7 +123,7 @@ SOFTMAX_BACKWARD = (
             "The factor p in front must multiply both terms of the difference. Your code multiplies only the second."),
     Mistake("SMB-8", {f"(dp - {ROW_SUM})": f"({ROW_SUM} - dp)"}, "Your gradient has the wrong sign."),
     Mistake("SMB-10", {ROW_SUM: "p * dp.sum(-1, keepdims=True)"},
-            "Your p stands outside the sum. Each output has its own p, which must weight its dp before they are "
+            "Your p stands outside the sum. Each output has its own p, which must weight its dp before the terms are "
             "added."),
     Mistake("SMB-11", {"(dp - (": "(dp + ("},
             "The second term has the wrong sign: raising a logit lowers the other outputs of its row."),
@@ -132,7 +134,7 @@ SOFTMAX_BACKWARD = (
 EXERCISES = [
     Exercise(
         "01.1", "Softmax", minutes=10, lines=2,
-        solution=softmax, reference=lambda z: PackageSoftmax()(z), outputs=("p",), edges=large,
+        solution=softmax, reference=lambda z: PackageSoftmax()(z), outputs=("p",), edges=large_logits,
         inputs=lambda rng, n: (rng.standard_normal((*n.lead, n.V)),),
         invariants=(("rows of p must sum to 1", lambda inputs, outputs: outputs[0].sum(-1) - 1),),
         hints=("Each row is normalized separately. Which axis is that, and which axis does keepdims=True keep?",
@@ -162,7 +164,7 @@ EXERCISES = [
                     "shift does not cancel."),
             Mistake("SMF-7", {MAXIMUM: "z.mean(-1, keepdims=True)"},
                     "You subtract something other than the row's maximum, such as its mean. A logit far above that "
-                    "number still overflows, because after the shift it is not 0 or less."),
+                    "number still overflows. After the shift, no logit may exceed 0."),
             Mistake("SMF-8", {f"p = np.exp(z - {MAXIMUM})": f"z -= {MAXIMUM}\n    p = np.exp(z)"},
                     "z -= ... changes the caller's array. Compute the difference into a new array."),
             Mistake("SMF-9", {f"np.exp(z - {MAXIMUM})": f"z - {MAXIMUM}"},
@@ -194,7 +196,7 @@ EXERCISES = [
                       "by einsum": {ROW_SUM: "np.einsum('...i,...i->...', p, dp)[..., None]"}}),
     Exercise(
         "01.5", "Softmax with a temperature, a class", minutes=15, lines=6,
-        solution=Softmax, write=("forward", "backward"), reference=Tempered, inputs=draw_twice, edges=cold,
+        solution=Softmax, write=("forward", "backward"), reference=Tempered, inputs=draw_twice, edges=edge_cases,
         outputs=("p", "second p", "second dz", "dz"),
         invariants=(("rows of p must sum to 1", lambda inputs, outputs: outputs[0].sum(-1) - 1),
                     ("rows of dz must sum to 0", lambda inputs, outputs: outputs[3].sum(-1))),
@@ -208,11 +210,11 @@ EXERCISES = [
             Mistake("SMB-7", {"append(p)": "append(z)"},
                     "Your backward computes with the logits. Save the probabilities that forward returns."),
             Mistake("SMB-14", {"self.saved.append(p)": "self.p = p", "self.saved.pop()": "self.p"},
-                    "Your layer saves only one p, and the second forward overwrites the first, so both backward calls "
-                    "use the latest p. Keep a list."),
+                    "Your layer saves only one p, and the second forward pass overwrites the first, so both backward "
+                    "passes use the latest p. Keep a list."),
             Mistake("SMB-15", {"pop()": "pop(0)"},
-                    "Your first backward uses the values of the first forward, but it belongs to the latest one: last "
-                    "in, first out."),
+                    "Your first backward pass uses the values of the first forward pass, but it belongs to the latest "
+                    "one: last in, first out."),
             Mistake("SMB-16", {f"{ROW_SUM}) / self.temperature": f"{ROW_SUM})"},
                     "Your backward ignores the temperature. forward divides z by it, so the gradient is divided by it "
                     "too."),

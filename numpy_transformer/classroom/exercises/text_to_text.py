@@ -1,4 +1,4 @@
-"""Text to text: what a decoder reads and what it should say, and how many answers of each task are right."""
+"""Text to text: the inputs and targets of a decoder in training, and the accuracy of whole answers per task."""
 
 import numpy as np
 
@@ -10,22 +10,25 @@ FIRST = EOS + 1                                 # the smallest id of a text
 
 
 def teacher_forcing(target):
-    """What a decoder reads in training, what it should say there, and what of it counts.
+    """Splits target sequences into the decoder's inputs and the ids that it has to predict (teacher forcing).
 
-    target: (B, T) integers, in each row 1 = BOS, the ids of a text (from 3 on), 2 = EOS, and then 0 = PAD, up to the
-    longest row's length. In training the decoder reads the right tokens, whatever it would have said itself, and at
-    each one is asked for the one that follows.
-    Return three arrays (B, T - 1): decoder_input: the ids read; wanted: the id asked for at each of them; counted:
-    boolean, True where wanted is not PAD. The first two are parts of target as they stand there, with the EOS and PAD
-    of shorter rows: no id is replaced.
+    In training, the decoder reads the correct tokens, whatever it would have predicted itself, and has to predict the
+    next token at each position.
+
+    target: (B, T) integers. Each row is 1 = BOS, the ids of a text (at least 3), 2 = EOS, and then 0 = PAD up to the
+        length of the longest row.
+    Return three arrays (B, T - 1). decoder_input: the ids that the decoder reads. wanted: the id to predict at each
+    position. counted: boolean, True where wanted is not PAD. The first two are unchanged parts of target, with the EOS
+    and PAD of shorter rows in them.
     """
-    decoder_input, wanted = target[:, :-1], target[:, 1:]
+    decoder_input = target[:, :-1]
+    wanted = target[:, 1:]
     counted = wanted != 0
     return decoder_input, wanted, counted
 
 
 class Ids:
-    """In place of a tokenizer: texts are tuples of ids."""
+    """Replaces the tokenizer: a text is a tuple of ids."""
 
     def encode(self, text):
         return np.array(text, int)
@@ -35,7 +38,7 @@ class Ids:
 
 
 def draw_targets(rng, lengths, V):
-    """Framed texts of these lengths; V is larger than any id."""
+    """Draws texts of these lengths with BOS, EOS and PAD; V is larger than any id."""
     target = np.full((len(lengths), max(lengths) + 2), PAD)
     for row, length in zip(target, lengths):
         row[:length + 2] = 1, *rng.integers(FIRST, V, length), EOS
@@ -51,14 +54,15 @@ def by_pairs(target):
 
 
 def exact_match(predictions, targets, tasks, count):
-    """The share of answers of each task that are exactly right, from the first token to the last.
+    """Computes the share of exactly right answers for each task (exact match).
 
-    predictions: (N, P) and targets: (N, T) integers, a row of ids each; P and T may differ. A row is a text up to its
-    first EOS, 2; neither EOS nor what stands behind it, which may be anything, is a part of the text. A row without EOS
-    is a text to its end, where the decoder had to stop. In a text there is neither PAD, 0, nor BOS, 1.
-    tasks: (N,) integers from 0 to count - 1, the task of each row.  count: int, the number of tasks.
-    Return shares: (count,), for each task the share of its rows in which both texts are the same; 0 for a task that has
-    no rows.
+    predictions: (N, P) and targets: (N, T) integers, one row of ids per text; P and T may differ. The text of a row
+        ends before its first EOS, 2. What follows EOS is arbitrary and not part of the text. A row without EOS is a
+        text that fills the row, because the decoder had to stop. PAD, 0, and BOS, 1, do not occur in a text.
+    tasks: (N,) integers from 0 to count - 1, the task of each row.
+    count: int, the number of tasks.
+    Return shares: (count,), for each task the share of its rows in which both texts are the same, and 0 for a task
+    without rows.
     """
     right = []
     for prediction, target in zip(predictions.tolist(), targets.tolist()):
@@ -69,28 +73,31 @@ def exact_match(predictions, targets, tasks, count):
 
 
 def answers(rng, text, V, room):
-    """Right and wrong answers to a text, and what stands behind them; the first three are right."""
+    """Returns right and wrong answers to a text, each with what follows it in the row; the first three are right."""
     other = (text + 1 - FIRST) % (V - FIRST) + FIRST
-    padding, noise, more = [EOS, *[PAD] * room], [EOS, *rng.integers(V, size=room)], [EOS, *text, EOS, *[PAD] * room]
+    padding = [EOS, *[PAD] * room]
+    noise = [EOS, *rng.integers(V, size=room)]
+    more = [EOS, *text, EOS, *[PAD] * room]
     return [(text, padding), (text, noise), (text, more), (text[:-1], noise), ([*text, other[0]], noise),
             (text[::-1], padding), ([*text[:-1], other[-1]], padding), (other, noise)]
 
 
 def draw_answers(rng, N, T, P, count, V, kinds=8):
-    """Texts that fill the smaller of both widths, and shorter ones; row 0 is such a full one, and right."""
+    """Draws texts of various lengths; that of row 0 fills the narrower array and has a right answer."""
     predictions, targets = np.full((N, P), PAD), np.full((N, T), PAD)
     for i in range(N):
         length = min(T, P) - rng.integers(min(T, P) - 1) * (i > 0)
         text = rng.permutation(np.arange(FIRST, V))[:length]
-        answer, behind = answers(rng, text, V, P)[i % kinds]
-        predictions[i], targets[i] = [*answer, *behind][:P], [*text, EOS, *[PAD] * T][:T]
+        answer, rest = answers(rng, text, V, P)[i % kinds]
+        predictions[i] = [*answer, *rest][:P]
+        targets[i] = [*text, EOS, *[PAD] * T][:T]
     return predictions, targets, np.append(np.arange(count), rng.integers(count, size=N - count)), count
 
 
 def special_answers(rng):
     predictions, targets, tasks, count = draw_answers(rng, 17, 6, 6, 3, 30)
     return [("tasks 1 and 4 have no rows", (predictions, targets, np.where(tasks == 1, 3, tasks), count + 2)),
-            ("all are right", draw_answers(rng, 12, 5, 8, 2, 30, kinds=3))]
+            ("all answers are right", draw_answers(rng, 12, 5, 8, 2, 30, kinds=3))]
 
 
 def by_unframe(predictions, targets, tasks, count):
@@ -102,100 +109,103 @@ def by_unframe(predictions, targets, tasks, count):
 
 
 CUT, NEXT, COUNTED = "target[:, :-1]", "target[:, 1:]", "wanted != 0"
-SAME, SHARES = "prediction[:ends[0]] == target[:ends[1]]", "np.bincount(tasks, right, count) / np.maximum(rows, 1)"
+SAME = "prediction[:ends[0]] == target[:ends[1]]"
+SHARES = "np.bincount(tasks, right, count) / np.maximum(rows, 1)"
 
 FORCING = (
     Mistake("TF-1", {NEXT: CUT},
-            "wanted is what is read: nothing is shifted, and copying the token is all that would be learned. Wanted is "
-            "the one that follows."),
-    Mistake("TF-2", {"decoder_input, wanted = target": "wanted, decoder_input = target"},
-            "The two are swapped: the decoder would read a token and be asked for the one before it."),
+            "Your wanted is the decoder's input, without a shift, so the model would learn to copy. It has to predict "
+            "the next token."),
+    Mistake("TF-2", {"decoder_input = target": "wanted = target", "wanted = target": "decoder_input = target"},
+            "You swapped the two: the decoder would read a token and predict the one before it."),
     Mistake("TF-3", {CUT: "target"},
-            "decoder_input keeps the last column. Nothing follows there, so nothing could be asked."),
+            "Your decoder_input includes the last column. No token follows there, so there is nothing to predict."),
     Mistake("TF-4", {NEXT: "np.roll(target, -2, 1)[:, :-1]"},
-            "wanted is shifted by two: the decoder would be asked for the token after the next."),
+            "Your wanted is shifted by two: the decoder would predict the token after the next one."),
     Mistake("TF-5", {COUNTED: "decoder_input != 0"},
-            "It is counted where something is read. At the EOS of a shorter row PAD is wanted, and that would be "
-            "learned, too. Look at what is wanted."),
+            "You count the positions at which decoder_input is not PAD. At the EOS of a shorter row, the decoder would "
+            "then learn to predict PAD. What counts depends on wanted."),
     Mistake("TF-6", {COUNTED: "wanted > 2"},
-            "EOS does not count, so the decoder never learns to stop."),
+            "You do not count EOS, so the decoder never learns to stop."),
     Mistake("TF-7", {COUNTED: "np.ones_like(wanted, dtype=bool)"},
-            "Everything counts, PAD too: in short rows that is most of what would be learned."),
-    Mistake("TF-8", {COUNTED: "wanted == 0"}, "counted is turned round: only PAD counts."),
+            "You count everything, including PAD. In short rows, PAD would be most of what the decoder learns."),
+    Mistake("TF-8", {COUNTED: "wanted == 0"}, "Your counted is the other way round: only PAD counts."),
     Mistake("TF-9", {COUNTED: "target != 0"},
-            "counted has a column for each token of target. It belongs to wanted, which has one less."),
+            "Your counted has one column for each token of target. It belongs to wanted, which has one column less."),
     Mistake("TF-10", {CUT: "target", NEXT: "np.roll(target, -1, 1)"},
-            "np.roll brings BOS back at the end, where it would be asked for. Cut instead: the first column off one, "
-            "the last off the other."),
+            "np.roll moves BOS to the end, where the decoder would have to predict it. Cut instead: the first column "
+            "off one array, the last column off the other."),
     Mistake("TF-11", {CUT: "np.where(target[:, :-1] == 2, 0, target[:, :-1])"},
-            "The EOS in decoder_input became PAD. That does no harm, since nothing is wanted there, but no id was to "
-            "be replaced."),
+            "You replaced the EOS in decoder_input by PAD. It does no harm, because nothing counts there, but the ids "
+            "must stay unchanged."),
     Mistake("TF-12", {CUT: "target[:, 1:-1]", NEXT: "target[:, 2:]"},
-            "BOS is cut off. The decoder begins with it: at BOS it is asked for the first token."),
+            "You cut off BOS. The decoder begins with it: at BOS it has to predict the first token."),
     Mistake("TF-13", {COUNTED: "(wanted != 0) & (decoder_input != 1)"},
-            "At BOS nothing counts, so the first token is never learned."),
+            "You do not count the position of BOS, so the decoder never learns to predict the first token."),
     Mistake("TF-14", {CUT: "target[:-1]", NEXT: "target[1:]"},
-            "The shift goes along the batch: each row would be asked for the next row. Time is the second axis."),
-    Mistake("TF-15", {f"decoder_input, wanted = {CUT}, {NEXT}":
-                      f"decoder_input, wanted = {CUT}, {NEXT}\n    decoder_input[decoder_input == 2] = 0"},
-            "A slice is a view: what is written into decoder_input stands in target and in wanted, too, and there EOS "
-            "is gone."),
+            "You shift along the batch, so each row would have to predict the next row. The tokens are along axis 1."),
+    Mistake("TF-15", {NEXT: f"{NEXT}\n    decoder_input[decoder_input == 2] = 0"},
+            "A slice is a view: if you write into decoder_input, you also change target and wanted, and EOS is lost "
+            "there."),
     Mistake("TF-16", {NEXT: "np.where(target[:, 1:] == 0, -1, target[:, 1:])", COUNTED: "wanted != -1"},
-            "wanted has -1 for PAD. Some losses ignore that, but no id was to be replaced: counted tells what counts."),
+            "You replaced PAD by -1 in wanted. Some losses ignore -1, but here the ids must stay unchanged; counted "
+            "shows what counts."),
     Mistake("TF-17", {"return decoder_input, wanted, counted": "return decoder_input, counted, wanted"},
-            "The three come back in another order: decoder_input, wanted, counted."),
+            "You return the three arrays in the wrong order. It should be decoder_input, wanted, counted."),
 )
 EXACT = (
     Mistake("EXM-1", {SAME: "prediction == target"},
-            "The rows are compared to their ends. What a decoder writes behind EOS is no part of its answer."),
+            "You compare the whole rows. What a decoder writes after EOS is not part of its answer."),
     Mistake("EXM-2", {SAME: "np.mean([p == t for p, t in zip(prediction, target[:ends[1]])])"},
-            "That is the share of right tokens. An answer with one wrong token is wrong here."),
+            "You return the share of right tokens. Here an answer with one wrong token is wrong."),
     Mistake("EXM-3", {"np.maximum(rows, 1)": "len(tasks)"},
-            "Divided by all rows: the share is that of a task's own rows."),
+            "You divide by the number of all rows. The share is among the rows of each task."),
     Mistake("EXM-4", {"row.index(2)": "len(row) - 1 - row[::-1].index(2)"},
-            "A row is read to its last EOS. The first one ends the text."),
+            "You read each row up to its last EOS. The first EOS ends the text."),
     Mistake("EXM-5", {"prediction[:ends[0]]": "prediction[:ends[1]]"},
-            "The answer is cut to the length of the right text, so one that goes on behind it counts as right."),
+            "You cut the answer to the length of the right text, so an answer that continues after it counts as "
+            "right."),
     Mistake("EXM-6", {SAME: "all(p == t for p, t in zip(prediction[:ends[0]], target[:ends[1]]))"},
-            "zip ends with the shorter text, so one that breaks off, or goes on, counts as right."),
+            "zip stops at the end of the shorter text, so an answer that is too short or too long counts as right."),
     Mistake("EXM-7", {"row.index(2) if 2 in row else len(row)": "row.index(2)"},
-            "There is no EOS in some rows, where the decoder had to stop: they end with the row."),
+            "Some rows have no EOS, because the decoder had to stop. Their text ends with the row."),
     Mistake("EXM-8", {SHARES: "np.full(count, np.mean(right))"},
-            "One share for all tasks. Each has its own, or an easy task hides a hard one."),
+            "You return one share for all tasks. Each task needs its own; otherwise an easy task hides a hard one."),
     Mistake("EXM-9", {" / np.maximum(rows, 1)": ""},
-            "Those are numbers of right answers: divide by the rows of each task."),
+            "You return the number of right answers. Divide it by the number of rows of each task."),
     Mistake("EXM-10", {"np.maximum(rows, 1)": "max(1, sum(right))"},
-            "Divided by all right answers: that tells how these are spread over the tasks. The share is that of a "
-            "task's own rows."),
+            "You divide by the number of all right answers, which shows how they are distributed over the tasks. The "
+            "share is among the rows of each task."),
     Mistake("EXM-11", {"np.maximum(rows, 1)": "rows"},
-            "A task without rows gives 0 / 0, NaN. 0 is asked for there."),
+            "A task without rows gives 0 / 0, which is NaN. Its share should be 0."),
     Mistake("EXM-12", {SHARES: "np.array([np.mean(np.array(right)[tasks == task]) for task in np.unique(tasks)])"},
-            "Tasks without rows are left out, and those behind them move up. There is one share for each task, from 0 "
-            "to count - 1."),
+            "You leave out tasks without rows, so the following shares have the wrong index. There is one share for "
+            "each task from 0 to count - 1."),
     Mistake("EXM-13", {SAME: "sorted(prediction[:ends[0]]) == sorted(target[:ends[1]])"},
-            "The order is lost: the same tokens in another order are another text."),
+            "You ignore the order. The same tokens in another order are another text."),
     Mistake("EXM-14", {"row.index(2) if": "row.index(2) + 1 if"},
-            "EOS is compared, too: a right text that fills its row, without EOS, would be wrong."),
+            "You also compare EOS. A right answer that fills its row has no EOS and would count as wrong."),
     Mistake("EXM-15", {f"return {SHARES}": f"return 100 * {SHARES}"},
-            "Those are per cent: a share lies between 0 and 1."),
+            "You return percentages. A share is between 0 and 1."),
     Mistake("EXM-16", {"2 in row": "0 in row", "row.index(2)": "row.index(0)"},
-            "The texts are cut at PAD. It is EOS that ends a text; behind it anything may stand."),
-    Mistake("EXM-17", {SAME: "prediction[:ends[0]] != target[:ends[1]]"}, "Those are the shares of wrong answers."),
+            "You cut the texts at PAD. A text ends at EOS, and anything may follow it."),
+    Mistake("EXM-17", {SAME: "prediction[:ends[0]] != target[:ends[1]]"}, "You return the shares of wrong answers."),
 )
 
 EXERCISES = [
     Exercise(
-        "15.1", "Teacher forcing", minutes=10, lines=3,
+        "15.1", "Teacher forcing", minutes=10, lines=4,
         solution=teacher_forcing, reference=by_pairs,
         inputs=lambda rng, n: draw_targets(rng, [n.T, 1, *rng.integers(1, n.T + 1, n.B - 2)], n.V + FIRST),
-        edges=lambda rng: [("one text is empty", draw_targets(rng, [3, 0, 1], 9)),
+        edges=lambda rng: [("an empty text", draw_targets(rng, [3, 0, 1], 9)),
                            ("no padding", draw_targets(rng, [4, 4], 9)),
                            ("as many rows as columns", draw_targets(rng, [4, 1, 3, 2, 4, 2], 9))],
         outputs=("decoder_input", "wanted", "counted"), mistakes=FORCING,
-        invariants=(("each row must count its text and EOS",
+        invariants=(("the positions that count in a row must be as many as the tokens of its text and EOS",
                      lambda inputs, outputs: outputs[2].sum(1) - (inputs[0] != PAD).sum(1) + 1),),
-        hints=("Write a row, BOS a b EOS PAD, and below each token what is asked for there. Which columns do you have?",
-               "Both are the same row, one of them one token later. What is wanted tells what counts.",
+        hints=("Write down a row, BOS a b EOS PAD, and below each token the one to predict there. Which columns are "
+               "these?",
+               "Both arrays are the same row, one of them shifted by one token. What counts depends on wanted.",
                "target[:, :-1], target[:, 1:], and where the latter is not 0."),
         alternatives={"above 0": {COUNTED: "wanted > 0"},
                       "copies": {CUT: "target[:, :-1].copy()", NEXT: "target[:, 1:].copy()"}}),
@@ -203,14 +213,14 @@ EXERCISES = [
         "15.2", "Exact match", minutes=15, lines=6,
         solution=exact_match, reference=by_unframe, edges=special_answers, outputs=("shares",), mistakes=EXACT,
         inputs=lambda rng, n: draw_answers(rng, n.D + n.F, n.T, n.S, n.H + 1, n.V + n.D),
-        invariants=(("a share lies between 0 and 1",
+        invariants=(("a share must be between 0 and 1",
                      lambda inputs, outputs: np.maximum(outputs[0] - 1, 0) + np.maximum(-outputs[0], 0)),),
         hints=("When are two texts the same? Where does each of them end?",
                "Each ends at its own first EOS, or with its row: row.index(2) if 2 in row else len(row), for lists. "
-               "Then the two pieces must be equal, and so their lengths.",
-               "Collect prediction[:end] == target[:end], each with its own end; np.bincount(tasks, right, count) "
-               "counts the right ones of each task, np.bincount(tasks, minlength=count) all of them."),
-        alternatives={"means": {SHARES: "np.array([np.mean(np.array(right)[tasks == task]) if task in tasks else 0.0 "
-                                        "for task in range(count)])"},
+               "Then the two pieces must be equal, which includes their lengths.",
+               "Collect prediction[:end] == target[:end], each with its own end. np.bincount(tasks, right, count) "
+               "counts the right answers of each task, np.bincount(tasks, minlength=count) all of its rows."),
+        alternatives={"with means": {SHARES: "np.array([np.mean(np.array(right)[tasks == task]) if task in tasks else "
+                                             "0.0 for task in range(count)])"},
                       "strings": {SAME: "str(prediction[:ends[0]]) == str(target[:ends[1]])"}}),
 ]

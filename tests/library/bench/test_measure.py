@@ -31,7 +31,7 @@ def test_each_configuration_makes_its_model_and_batch():
 
 
 def test_turns_are_taken_side_by_side(monkeypatch):
-    """D C B A A B C D: as many rounds as asked for, behind the three steps that warm each side up."""
+    """D C B A A B C D: the given number of rounds, after three steps that warm each side up."""
     turns = []
 
     class Side:
@@ -92,7 +92,7 @@ def test_slopes_of_a_power_law_are_its_exponent():
 
 
 def test_pytorch_may_use_its_threads(monkeypatch):
-    """Whatever this process was told to use; the two sides get the same number."""
+    """Whatever the environment sets for this process, both sides get the same number of threads."""
     seen = {}
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setattr(subprocess, "Popen", lambda command, **named: seen.update(named, command=command))

@@ -1,4 +1,4 @@
-"""A second opinion: PyTorch computes every output and every gradient again, in float64.
+"""PyTorch as an independent reference: it computes every output and every gradient in float64.
 
 `compare` draws all parameters of our module anew and hands them to PyTorch as leaves under our names. What torch.nn
 names and stores otherwise is converted on the way in, so autograd brings each gradient back in our names and shapes.
@@ -75,7 +75,7 @@ def run(module, p, *inputs, **named):
     """A module of torch.nn computes with our parameters, and has no others."""
     state = {}
     for name in p:
-        if "key." not in name and "value." not in name:         # these two stand below their query, in one matrix
+        if "key." not in name and "value." not in name:         # these two are below their query, in one matrix
             packed = ("query", "key", "value") if "query." in name else ("query",)
             tensors = [p[name.replace("query", other)] for other in packed]
             for ours, theirs in NAMES:
@@ -265,7 +265,7 @@ def transformer(norm, shared, learned=False):
 
 
 class Chain(nt.Module):
-    """Modules one after another; the last one takes `more` behind its input, such as the targets of a loss."""
+    """Modules one after another; the last one takes `more` after its input, such as the targets of a loss."""
 
     def __init__(self, *parts, more=()):
         self.parts, self._more = parts, more

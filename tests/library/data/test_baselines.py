@@ -13,7 +13,7 @@ def texts(seed, count=40, vocab_size=7, num_classes=2):
 
 
 def dense(rows, vocab_size):
-    """1 where a word stands in a text, and a last column of ones."""
+    """1 where a text contains a word, and a last column of ones."""
     x = np.zeros((len(rows), vocab_size + 1))
     for line, row in zip(x, rows):
         for word in row:

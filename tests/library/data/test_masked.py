@@ -10,7 +10,7 @@ VOCAB = 50
 
 
 def some_rows(count=400, length=20, seed=0):
-    """Rows of ordinary tokens with [CLS] in front, [SEP] and padding behind, of 1 to length - 2 tokens."""
+    """Rows of 1 to length - 2 ordinary tokens, after [CLS] and before [SEP] and padding."""
     rng = np.random.default_rng(seed)
     ids = rng.integers(SPECIAL, VOCAB, (count, length))
     for row, stop in zip(ids, rng.integers(2, length, count)):
@@ -221,9 +221,9 @@ A, B, C, D = range(4)
 
 
 @pytest.mark.parametrize("row, place, left, both", [
-    ([CLS, 4 + A, MASK, 4 + B, SEP], 2, B, C),      # behind A: B twice, C once; but only A and C stand before B
+    ([CLS, 4 + A, MASK, 4 + B, SEP], 2, B, C),      # after A: B twice, C once; but only A and C come before B
     ([CLS, 4 + A, MASK, MASK, SEP], 2, B, B),       # the right neighbour is hidden
-    ([CLS, MASK, 4 + D, SEP], 1, A, B),             # [CLS]: A, the most frequent; only B stands before D
+    ([CLS, MASK, 4 + D, SEP], 1, A, B),             # [CLS]: A, the most frequent; only B comes before D
     ([CLS, MASK, SEP], 1, A, A),                    # neither is known
     ([CLS, 9, MASK, 9, SEP], 2, A, A),              # nor is an id that the text does not have
     ([4 + B, MASK], 1, D, D), ([MASK, 4 + D], 0, A, B)])

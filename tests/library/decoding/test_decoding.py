@@ -1,4 +1,4 @@
-"""Greedy decoding, sampling, beam search, and the key-value cache behind all three."""
+"""Greedy decoding, sampling, beam search, and the key-value cache that all three use."""
 
 import itertools
 

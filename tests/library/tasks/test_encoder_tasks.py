@@ -48,7 +48,7 @@ def test_each_class_has_training_texts_even_one_with_a_single_text(runs, tmp_pat
 
 
 def test_the_training_accuracy_is_that_of_all_classes(tmp_path):
-    """Although they stand one behind the other in a table that says what validates."""
+    """Even if a table with a column for the split lists one class after the other."""
     (tmp_path / "t.csv").write_text("text,label,split\n" + "".join(
         f"{mood} film {n},{mood},{part}\n" for part, count in (("train", 40), ("dev", 10))
         for mood in ("bad", "good", "so") for n in range(count)))

@@ -39,7 +39,7 @@ def trainer(optimizer="AdamW", schedule="cosine", d_model=12, tie=True, accumula
 
 
 def snapshot(run):
-    """All that can be told apart from outside."""
+    """Everything about a run that can be compared from outside."""
     arrays = [p.data.copy() for p in run.model.parameters()]
     arrays += [a.copy() for group in run.optimizer.state().values() for a in group]
     return arrays, (run.steps, run.optimizer.t, run.optimizer.lr, run.best, run.history,
@@ -368,7 +368,7 @@ def test_a_link_is_followed_and_not_replaced(tmp_path):
 
 
 def test_a_full_disk_leaves_the_previous_checkpoint_whole(tmp_path):
-    """A limit on the size of files stands for the full disk: the write fails in the middle."""
+    """A limit on file sizes takes the place of a full disk: the write fails in the middle."""
     code = f"""
 import resource, sys
 import numpy as np
@@ -393,7 +393,8 @@ TINY = ["--d-model", "8", "--num-heads", "2", "--num-layers", "1", "--d-ff", "8"
         "4"]
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [1, 3])
 def test_a_run_that_is_killed_and_resumed_ends_bit_for_bit_like_an_uninterrupted_one(tmp_path, kills):
     """kill -9 at random moments, between and inside saves, then --resume."""
     (tmp_path / "text.txt").write_text("the quick brown fox jumps over the lazy dog. " * 40)

@@ -153,7 +153,7 @@ def test_a_trainer_step_equals_the_five_lines_of_a_training_step():
     trainer = nt.Trainer(model, nt.CrossEntropyLoss(), optimizer, schedule, clip=0.1)
     twin, _ = model_and_batches(dropout=0.0)
     criterion, velocities = nt.CrossEntropyLoss(), [np.zeros_like(p.data) for p in twin.parameters()]
-    model(*batches(5)[0])                                   # a forward that nobody answers
+    model(*batches(5)[0])                                   # a forward pass without a backward pass
     trainer.fit(batches, 6)
     for n in range(1, 7):
         inputs, targets = batches(n - 1)
