@@ -63,11 +63,11 @@ def check_ids(ids, max_len, segments=None):
     """
     ids = np.asarray(ids)
     if ids.ndim not in (1, 2) or ids.size == 0 or ids.shape[-1] > max_len:
-        raise ValueError(f"ids have shape {ids.shape}: wanted (B, T) or (T,) with T from 1 to max_len = {max_len}; shorten "
-                         "the text, or build the model with a larger max_len")
+        raise ValueError(f"ids have shape {ids.shape}: wanted (B, T) or (T,) with T from 1 to max_len = {max_len}; "
+                         "shorten the text, or build the model with a larger max_len")
     if segments is not None and np.shape(segments) != ids.shape:
-        raise ValueError(f"segments have shape {np.shape(segments)}: wanted the shape of the ids, {ids.shape}, with one "
-                         "segment for each token")
+        raise ValueError(f"segments have shape {np.shape(segments)}: wanted the shape of the ids, {ids.shape}, with "
+                         "one segment for each token")
     return ids
 
 
@@ -75,6 +75,6 @@ def check_token_mask(mask, shape):
     """Returns a mask of tokens as a boolean array of this shape; True marks a real token."""
     mask = np.asarray(mask)
     if mask.dtype != bool or mask.shape != shape:
-        raise ValueError(f"mask has dtype {mask.dtype} and shape {mask.shape}: wanted booleans, True = real token, of shape "
-                         f"{shape}, one for each token")
+        raise ValueError(f"mask has dtype {mask.dtype} and shape {mask.shape}: wanted booleans, True = real token, of "
+                         f"shape {shape}, one for each token")
     return mask

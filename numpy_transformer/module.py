@@ -158,8 +158,8 @@ class Module:
         Raises: RuntimeError if no saved values are left.
         """
         if not self.__dict__.get("_saved"):
-            raise RuntimeError(f"{type(self).__name__}.backward has nothing to recall: each backward needs a forward of "
-                               "its own, in train() or eval(remember=True); call forward first")
+            raise RuntimeError(f"{type(self).__name__}.backward has nothing to recall: each backward needs a forward "
+                               "of its own, in train() or eval(remember=True); call forward first")
         values = self._saved.pop()
         return values[0] if len(values) == 1 else values
 
@@ -238,7 +238,8 @@ class Module:
         own = dict(self.named_parameters())
         problems = _problems_of_state(own, state)
         if problems:
-            raise ValueError(f"state_dict does not fit {type(self).__name__}, nothing was loaded; " + "; ".join(problems))
+            raise ValueError(f"state_dict does not fit {type(self).__name__}, nothing was loaded; "
+                             + "; ".join(problems))
         for name, parameter in own.items():
             parameter.data = state[name]
         return self
@@ -259,7 +260,7 @@ class Module:
         return f"{type(self).__name__}({', '.join(filter(None, parts))})"
 
     def extra_repr(self):
-        """Returns what repr shows between the parentheses: by default the public numbers, booleans and short strings."""
+        """Returns what repr shows between the parentheses: by default public numbers, booleans and short strings."""
         shown = []
         for name, value in vars(self).items():
             simple = isinstance(value, (bool, int, float)) or (isinstance(value, str) and len(value) <= 20)

@@ -1,4 +1,4 @@
-"""Texts, tokenizers, pairs, labels and tags, generated tasks, batches. Knows nothing of models."""
+"""Data for training: texts, tokenizers, pairs, labels and tags, generated tasks, and batches; independent of the models."""
 
 from .baselines import BagOfWords
 from .batches import LabeledTexts, TaggedTexts

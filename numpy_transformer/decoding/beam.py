@@ -14,7 +14,7 @@ def beam_search(model, source, bos, eos, max_len, beam=4, length_penalty=0.6, n_
 
     At each step the `beam` most likely unfinished hypotheses of each source are kept. A hypothesis is finished when eos
     makes it one of the `beam` most likely, or when it has max_len tokens. The search for a source ends with `beam`
-    finished hypotheses, or when no unfinished one can still enter the n_best found. With beam=1 this is greedy decoding.
+    finished hypotheses, or when no unfinished one can still enter the n_best. With beam=1 this is greedy decoding.
 
     Parameters:
         model : an EncoderDecoder in eval()

@@ -26,7 +26,7 @@ class EncoderBlock(Module):
         d_model : int
         num_heads : int, divides d_model
         d_ff : int, the width of the hidden layer of the feed-forward part
-        dropout : float (0.1), applied to the output of each sublayer, the attention weights and FeedForward's hidden layer
+        dropout : float (0.1), on the output of each sublayer, the attention weights and FeedForward's hidden layer
         norm : "pre" (default) or "post"
         activation : "relu" (default), "gelu", "gelu_tanh" or "silu", as in FeedForward; or "swiglu"
         eps : float (1e-5), of the norms
@@ -36,7 +36,7 @@ class EncoderBlock(Module):
         rotary : RotaryEmbedding or None, as in MultiHeadAttention
         attention : ScaledDotProductAttention, FlashAttention or None, as in MultiHeadAttention
         rng : generator or seed of initial weights and dropout, or None
-        ff_dropout : float or None (the value of dropout), for FeedForward's hidden layer; BERT and Keras's examples use 0
+        ff_dropout : float or None (the value of dropout), on FeedForward's hidden layer; BERT and Keras use 0
     Shape: x (B, T, d_model), mask=None (nothing is hidden) -> y (B, T, d_model); B may be absent. `positions` and
         `cache` as in MultiHeadAttention.
     Backward: forward in reverse; at each residual connection the gradients of both branches are added
@@ -96,7 +96,7 @@ def become_subclass(module, base, subclass):
 class DecoderBlock(EncoderBlock):
     """An EncoderBlock for decoders. The block itself hides nothing: pass causal_mask(T), as the models do.
 
-    With cross_attention=True it becomes a CrossAttentionBlock, a subclass whose forward also takes the encoder's output.
+    With cross_attention=True it becomes a CrossAttentionBlock: its forward also takes the encoder's output.
 
     Parameters:
         d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5 : as in EncoderBlock

@@ -2,11 +2,9 @@
 
 import math
 
-import numpy as np
-
 from ..argument_checks import check_integers, check_last_dim, check_positive
 from ..module import Module, Parameter
-from .fast import rows
+from .fast import rows, sum_by_id
 from .initial_weights import normal
 
 
@@ -19,7 +17,7 @@ class Embedding(Module):
         pad_id : int or None; the embedding of this token is zeros, and its row gets no gradient
         rng : generator or seed of the initial weights, N(0, 1/d_model), or None
     Shape: ids (...) integers -> y (..., d_model); `weight` (vocab_size, d_model)
-    Backward: dE[i] = sum of dy over all positions where ids == i (a scatter-add); ids have no gradient, so it returns None
+    Backward: dE[i] = sum of dy over all positions where ids == i (a scatter-add). Returns None: ids have no gradient
     Raises: TypeError if ids are not integers, IndexError if one lies outside the vocabulary.
     Source: Vaswani et al. 2017, section 3.4.
     """
@@ -45,12 +43,9 @@ class Embedding(Module):
         return y
 
     def backward(self, dy):
-        ids = self.recall().ravel()
-        order = np.argsort(ids, kind="stable")              # brings equal ids together, so that each gets one sum
-        sorted_ids = ids[order]
-        starts = np.flatnonzero(np.diff(sorted_ids, prepend=-1))
-        tokens = sorted_ids[starts]                         # each id once
-        sums = np.add.reduceat(rows(dy)[order], starts, axis=0) * self.factor
+        ids = self.recall()
+        tokens, sums = sum_by_id(ids, dy)
+        sums *= self.factor
         if self.pad_id is not None:
             sums[tokens == self.pad_id] = 0
         self.weight.grad[tokens] += sums

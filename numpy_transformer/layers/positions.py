@@ -43,8 +43,8 @@ class SinusoidalPositionalEncoding(Module):
         max_len : int (5000), the number of rows of the table
         dropout : float (0.0), on the sum
         rng : generator or seed of the dropout, or None
-    Shape: x (B, T, d_model) or (T, d_model) -> y (the same); `table` (max_len, d_model). `offset` is the position of the
-        first token; `positions` (T,) or (B, T) give each token's position where they are not consecutive.
+    Shape: x (B, T, d_model) or (T, d_model) -> y (the same); `table` (max_len, d_model). `offset` is the position of
+        the first token; `positions` (T,) or (B, T) give each token's position where they are not consecutive.
     Backward: dx = dropout backward of dy, because the table is constant
     Raises: ValueError if the sequence is longer than max_len or the last dimension is not d_model.
     Source: Vaswani et al. 2017, section 3.5.
@@ -72,8 +72,8 @@ class LearnedPositionalEmbedding(Module):
     """y = x + W[position], where W is learned.
 
     Parameters: max_len, d_model : int; rng : generator or seed of the initial weights, N(0, 0.02²), or None
-    Shape: x (B, T, d_model) or (T, d_model) -> y (the same); `weight` (max_len, d_model); `offset` and `positions` as in
-        SinusoidalPositionalEncoding
+    Shape: x (B, T, d_model) or (T, d_model) -> y (the same); `weight` (max_len, d_model); `offset` and `positions` as
+        in SinusoidalPositionalEncoding
     Backward: dW[t] = sum of dy over all tokens at position t,   dx = dy
     Raises: ValueError if the sequence is longer than max_len or the last dimension is not d_model.
     Source: Gehring et al. 2017, section 3.1; GPT (Radford et al. 2018).

@@ -16,8 +16,8 @@ class RotaryEmbedding(Module):
     Parameters:
         d_head : int, even
         base : float (10000.0)
-        interleaved : bool (True); the pairs are (x0, x1), (x2, x3), ... as in the paper and in Meta's LLaMA weights, or,
-            if False, (x_i, x_{i + d_head/2}), as in the same weights converted for Hugging Face
+        interleaved : bool (True); the pairs are (x0, x1), (x2, x3), ... as in the paper and in Meta's LLaMA weights,
+            or, if False, (x_i, x_{i + d_head/2}), as in the same weights converted for Hugging Face
     Shape: x (..., T, d_head) -> y (the same). `offset` is the position of the first token; `positions` (T,) or (B, T)
         give each token's position where they are not consecutive, B being the first axis of x.
     Backward: dx = dy rotated by -t θ_i, because the inverse of a rotation is its transpose

@@ -6,5 +6,5 @@ from .encoder_decoder import EncoderDecoder, make_model
 from .initialization import INITS
 from .text_encoder import MaskedLanguageModel, SequenceClassifier, TextEncoder, TokenClassifier
 
-__all__ = ["CausalLanguageModel", "CrossAttentionDecoder", "Decoder", "Encoder", "EncoderDecoder", "MaskedLanguageModel",
-           "SequenceClassifier", "TextEncoder", "TokenClassifier", "make_model"]
+__all__ = ["CausalLanguageModel", "CrossAttentionDecoder", "Decoder", "Encoder", "EncoderDecoder",
+           "MaskedLanguageModel", "SequenceClassifier", "TextEncoder", "TokenClassifier", "make_model"]

@@ -19,7 +19,7 @@ from .parts import make_positions
 class Decoder(Encoder):
     """num_layers DecoderBlocks in sequence, followed by a norm. It hides nothing by itself: pass causal_mask(T).
 
-    With cross_attention=True it becomes a CrossAttentionDecoder, a subclass whose forward also takes the encoder's output.
+    With cross_attention=True it becomes a CrossAttentionDecoder: its forward also takes the encoder's output.
 
     Parameters:
         num_layers, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5 : as in Encoder
@@ -88,7 +88,7 @@ class CausalLanguageModel(Module):
         scale_embedding : bool (False); the embedding is multiplied by sqrt(d_model)
         attention : "plain" (default) or "flash": FlashAttention, for long texts, without dropout
         rng : generator or seed of initial weights and dropout, or None
-        init : "gpt2" (default), "xavier", "keras" or "bert": how initial weights are drawn; see models/initialization.py
+        init : "gpt2" (default), "xavier", "keras" or "bert", the initial weights; see models/initialization.py
     Shape: ids (B, T), mask=None (B, T; True marks a real token), cache=None -> logits (B, T, vocab_size); B may be
         absent. With a KeyValueCache the ids are the new tokens. Positions count real tokens, so padding tokens do not
         change the logits of real tokens.

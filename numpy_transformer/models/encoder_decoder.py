@@ -29,10 +29,10 @@ class EncoderDecoder(Module):
             source embedding if src_vocab == tgt_vocab (section 3.4 of the paper)
         pad_id : int or None (0); tokens with this id are hidden in source and target
         rng : generator or seed of initial weights and dropout, or None
-        init : "xavier" (default), "keras", "gpt2" or "bert": how initial weights are drawn; see models/initialization.py
-    Shape: source (B, S), target (B, T) -> logits (B, T, tgt_vocab); B may be absent. `encode(source)` returns the memory
-        (B, S, d_model), and `decode(target, memory, source, cache=None)` the logits; with a KeyValueCache, target holds
-        the new tokens.
+        init : "xavier" (default), "keras", "gpt2" or "bert", the initial weights; see models/initialization.py
+    Shape: source (B, S), target (B, T) -> logits (B, T, tgt_vocab); B may be absent. `encode(source)` returns the
+        memory (B, S, d_model), and `decode(target, memory, source, cache=None)` the logits; with a KeyValueCache,
+        target holds the new tokens.
     Backward: dlogits -> None; the decoder's dmemory is the gradient of the encoder's output
     Source: Vaswani et al. 2017, section 3 and figure 1.
     """

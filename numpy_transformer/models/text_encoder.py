@@ -35,10 +35,10 @@ class TextEncoder(Module):
         pad_id : int or None (0); tokens with this id are hidden, unless mask_padding is False
         mask_padding : bool (True); False treats padding tokens like real ones
         rng : generator or seed of initial weights and dropout, or None
-        init : "xavier" (default), "keras", "gpt2" or "bert": how initial weights are drawn; see models/initialization.py
+        init : "xavier" (default), "keras", "gpt2" or "bert", the initial weights; see models/initialization.py
         options : further options of Encoder
-    Shape: ids (B, T), mask=None (B, T; True marks a real token; None: all but pad_id), segments=None (B, T; None: all 0)
-        -> x (B, T, d_model); B may be absent. Padding tokens at the end change nothing for the real tokens.
+    Shape: ids (B, T), mask=None (B, T; True marks a real token; None: all but pad_id), segments=None (B, T; None: all
+        0) -> x (B, T, d_model); B may be absent. Padding tokens at the end change nothing for the real tokens.
     Backward: dx -> None: ids have no gradient
     Raises: ValueError for more than max_len tokens, or a mask that is not boolean or of another shape.
     Source: Vaswani et al. 2017, sections 3.1, 3.4 and 3.5; segments: Devlin et al. 2019, figure 2; rotary: lesson 16.
@@ -115,7 +115,7 @@ class SequenceClassifier(TextEncoder):
 
     Parameters:
         vocab_size, d_model, num_heads, num_layers, d_ff=None : as in TextEncoder
-        num_classes : int (1); 1 gives one logit, for BinaryCrossEntropyLoss, otherwise there is one logit for each class
+        num_classes : int (1); 1 gives one logit, for BinaryCrossEntropyLoss, otherwise one logit for each class
         hidden : int (64), the width of the hidden layer
         dropout=0.1, rng=None, init="xavier", options : as in TextEncoder; mask_padding=False attends to padding tokens
             and includes them in the mean, as note 001 of the course does
