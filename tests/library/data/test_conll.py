@@ -55,7 +55,8 @@ def test_tags_are_returned_unchanged(tmp_path):
     ("a O\nb\n", {}, ["line 2", "has 1 column: 'b'"]), ("a\tO\n\nb c O\n", {"word_column": 3}, ["line 1", "has 2"]),
     ("a x O\nb O\n", {"tag_column": 2}, ["line 2", "column 2", "has 2"]),
     ("a O\n", {"tag_column": -3}, ["line 1", "column -3"]), ("a O\n", {"word_column": 1}, ["line 1", "has 2 columns"]),
-    ("a\tO\n\nb\tB-x\nc\tnoun\n", {}, ["line 4", "'noun' is not a valid tag"]), ("a\t\n", {}, ["line 1", "'' is not a valid tag"]),
+    ("a\tO\n\nb\tB-x\nc\tnoun\n", {}, ["line 4", "'noun' is not a valid tag"]),
+    ("a\t\n", {}, ["line 1", "'' is not a valid tag"]),
     ("a\tb-x\n", {}, ["'b-x' is not a valid tag"]), ("a\tB-\n", {}, ["'B-' is not a valid tag"]),
     ("a\tO\n\tO\n", {}, ["line 2", "column 0 has no word"]), ("Just some prose.\n", {}, ["line 1", "'prose.'"]),
     ("", {}, ["is empty"]), ("\n \n", {}, ["has only blank lines"]), ("-DOCSTART- O\n\n", {}, ["has no sentence"]),
@@ -74,7 +75,8 @@ def test_an_error_shows_only_the_beginning_of_a_long_line(tmp_path, line):
 def test_the_error_for_a_missing_file_says_where_to_download_data(tmp_path):
     with pytest.raises(ValueError) as error:
         read_conll(tmp_path / "none.conll")
-    for part in ("none.conll", "download", "https://github.com/leondz/emerging_entities_17", "3,394 sentences", "66,124 lines"):
+    for part in ("none.conll", "download", "https://github.com/leondz/emerging_entities_17",
+                 "3,394 sentences", "66,124 lines"):
         assert part in str(error.value)
 
 

@@ -111,7 +111,8 @@ def test_scores_are_those_of_the_two_tables_on_random_tags():
     rng = np.random.default_rng(3)
     right = [random_tags(rng, types="xyz") for _ in range(300)]
     found = [[tag if rng.random() < 0.8 else "I-x" for tag in tags] for tags in right]
-    ours, pairs = entity_scores(right, found), [(spans_by_tables(one), spans_by_tables(other)) for one, other in zip(right, found)]
+    ours = entity_scores(right, found)
+    pairs = [(spans_by_tables(one), spans_by_tables(other)) for one, other in zip(right, found)]
     for name in "xyz":
         one, other, both = (sum(name == span[2] for pair in pairs for span in pick(*pair))
                             for pick in (lambda a, b: a, lambda a, b: b, set.intersection))

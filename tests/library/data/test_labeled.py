@@ -117,7 +117,8 @@ def test_progress_is_called_once_per_review_with_and_without_the_cache(tmp_path)
 @pytest.mark.parametrize("missing", ["train/neg/", "train/pos/", "test/neg/", "test/pos/", "test/"])
 def test_the_error_for_partly_unpacked_data_says_what_to_download(tmp_path, missing):
     files = {name: text for name, text in REVIEWS.items() if not name.startswith(missing)}
-    match = f"'.*aclImdb.*' has no reviews such as {missing}.*0_9.txt, so it is only partly unpacked .*download {acl_imdb.URL} .MD5 7c"
+    match = (f"'.*aclImdb.*' has no reviews such as {missing}.*0_9.txt, so it is only partly unpacked "
+             f".*download {acl_imdb.URL} .MD5 7c")
     root = folder(tmp_path, files)
     assert_refused(match, root)
     with pytest.raises(ValueError, match=match):
@@ -155,7 +156,8 @@ def test_the_error_names_a_file_without_read_permission(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "scandir", forbidden)
     monkeypatch.setattr("builtins.open", forbidden)
     monkeypatch.setattr(Path, "read_text", forbidden)
-    assert_refused("^cannot read '.*aclImdb/train/neg': Permission denied; make it readable, or download it again from", root)
+    assert_refused("^cannot read '.*aclImdb/train/neg': Permission denied; make it readable, or download it again from",
+                   root)
     with pytest.raises(ValueError, match="^cannot read '.*aclImdb/train/neg': Permission denied"):
         count_files([root])
     assert_refused("^cannot read '.*aclImdb_v1.tar.gz': Permission denied", path)
@@ -176,7 +178,7 @@ def test_the_error_names_a_file_without_read_permission(tmp_path, monkeypatch):
 def test_an_archive_with_an_unsafe_member_is_refused(tmp_path, name, fields, match, first):
     odd, rest = [member(name, **fields)], review_members()
     assert_refused(f"aclImdb_v1.tar.gz' is refused because its member .*{match}",
-            archive(tmp_path, odd + rest if first else rest + odd))
+                   archive(tmp_path, odd + rest if first else rest + odd))
     assert [file.name for file in tmp_path.iterdir()] == ["aclImdb_v1.tar.gz"]
 
 
@@ -219,8 +221,8 @@ def test_a_long_text_of_a_table_is_read_whole(tmp_path):
 def test_the_error_for_a_damaged_archive_is_one_sentence(tmp_path, damage):
     path = archive(tmp_path, review_members())
     path.write_bytes(damage(path.read_bytes()))
-    assert_refused("aclImdb_v1.tar.gz' (cannot be read to its end, so it is truncated, damaged or not a .tar.gz|has no reviews)"
-            ".*download it again from https://ai.stanford|.*download https://ai.stanford", path)
+    assert_refused("aclImdb_v1.tar.gz' (cannot be read to its end, so it is truncated, damaged or not a .tar.gz|"
+                   "has no reviews).*download it again from https://ai.stanford|.*download https://ai.stanford", path)
 
 
 def test_the_cache_gives_the_same_data_without_reading_a_review(tmp_path, monkeypatch):
@@ -318,8 +320,8 @@ def test_data_is_read_even_if_the_cache_cannot_be_written(tmp_path, monkeypatch)
     for _ in range(2):
         data = read_labeled([root])
         assert data.training == TRAINING and data.test == TEST and len(data.report) == 6
-        assert re.match("the cache '.*aclImdb.cache.npz' could not be written, so the next run reads all reviews again: [A-Z]",
-                        data.report[4])
+        assert re.match("the cache '.*aclImdb.cache.npz' could not be written, so the next run reads all reviews "
+                        "again: [A-Z]", data.report[4])
     assert sorted(file.name for file in tmp_path.iterdir()) == ["aclImdb", "aclImdb.cache.npz"]
 
 
@@ -384,9 +386,10 @@ def test_files_that_do_not_give_classes_are_refused(tmp_path, name, content, mat
 def test_the_error_for_missing_data_says_where_to_download_it(tmp_path):
     one = write(tmp_path, "rt.neg", "bad\n")
     for paths in ([tmp_path / "aclImdb"], [one, tmp_path / "rt.pos"]):
-        assert_refused(r"does not exist or is not readable; download reviews from https://ai\.stanford\.edu/~amaas/data/sentiment/"
-                r"aclImdb_v1\.tar\.gz \(MD5 7c2ac02c03563afcf9b574c7e56c153a\), or from https://www\.cs\.cornell\.edu/"
-                r"people/pabo/movie-review-data/rt-polaritydata\.tar\.gz .Pang and Lee 2005; 5,331", paths)
+        assert_refused(r"does not exist or is not readable; download reviews from https://ai\.stanford\.edu/~amaas/data/"
+                       r"sentiment/aclImdb_v1\.tar\.gz \(MD5 7c2ac02c03563afcf9b574c7e56c153a\), or from "
+                       r"https://www\.cs\.cornell\.edu/people/pabo/movie-review-data/rt-polaritydata\.tar\.gz .Pang and "
+                       "Lee 2005; 5,331", paths)
     assert_refused("^no path of labeled texts was given; give one folder aclImdb", [])
     assert_refused("rt.neg' cannot be read as labeled texts; give one folder aclImdb, its .tar.gz, one .csv", one)
     assert_refused("has no reviews such as train/neg/0_9.txt", tmp_path)
@@ -481,8 +484,8 @@ def test_given_labels_determine_the_ids_in_every_format(tmp_path):
 
 def test_the_error_for_an_unknown_label_says_where_it_is(tmp_path):
     only = "but the model knows only 'pos', 'negative'; correct the label, or train"
-    assert_refused(f"line 3 of '.*a.csv' has the label 'neg', {only}", write(tmp_path, "a.csv", "text,label\na,pos\nb,neg\n"),
-            labels=["pos", "negative"])
+    table = write(tmp_path, "a.csv", "text,label\na,pos\nb,neg\n")
+    assert_refused(f"line 3 of '.*a.csv' has the label 'neg', {only}", table, labels=["pos", "negative"])
     files = [write(tmp_path, "rt.neg", "a\n"), write(tmp_path, "rt.pos", "b\n")]
     assert_refused(f"rt.neg' and '.*rt.pos' has the label 'neg', {only}", files, labels=["pos", "negative"])
     assert_refused(f"aclImdb' has the label 'neg', {only}", folder(tmp_path, REVIEWS), labels=["pos", "negative"])

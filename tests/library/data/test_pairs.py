@@ -98,10 +98,11 @@ def test_short_and_long_batches_come_mixed():
 
 
 def test_bucketing_makes_padding_small():
-    """Lengths are 1 to 40: random batches pad nearly all of 64 sentences to 42 ids; their mean is 22.5, so 46 % is padding.
+    """Lengths are 1 to 40: random batches pad nearly all of 64 sentences to 42 ids. Their mean is 22.5, so 46 % is
+    padding.
 
-    In a pool of 6,400, about 160 sentences have the same source length. So 64 of them differ by one in the source and by
-    three in the target, and at most 2 of 47 ids are padding on average.
+    In a pool of 6,400, about 160 sentences have the same source length. So 64 of them differ by one in the source and
+    by three in the target, and at most 2 of 47 ids are padding on average.
     """
     given = similar_pairs(6400)
     shares = [Pairs(given, TOKENS, TOKENS, 64, seed=0, pool=pool).padding for pool in (1, 100)]
@@ -127,7 +128,8 @@ def test_batches_are_all_pairs_once_in_order_of_length():
 
 @pytest.mark.parametrize("given, size, pool", [([], 4, 100), ([("a", "b")], 0, 100), ([("a", "b")], 4, 0)])
 def test_sizes_below_1_are_refused(given, size, pool):
-    with pytest.raises(ValueError, match=f"the number of rows is {len(given)}, batch_size {size} and pool {pool}; .* at least 1"):
+    match = f"the number of rows is {len(given)}, batch_size {size} and pool {pool}; .* at least 1"
+    with pytest.raises(ValueError, match=match):
         Pairs(given, TOKENS, TOKENS, size, seed=0, pool=pool)
 
 

@@ -75,7 +75,8 @@ def test_no_source_occurs_twice(mixture):
     assert len(set(sources)) == len(sources) == 168_500
 
 
-@pytest.mark.parametrize("name, make", [("reverse", generated_pairs.reverse), ("sort", generated_pairs.sort), ("date", generated_pairs.dates)])
+@pytest.mark.parametrize("name, make", [
+    ("reverse", generated_pairs.reverse), ("sort", generated_pairs.sort), ("date", generated_pairs.dates)])
 def test_pairs_are_drawn_from_the_same_set_of_the_task_and_seed(mixture, name, make):
     for mixed, pairs in zip(lists(mixture), lists(make(5))):
         assert set(of(name, mixed)) <= set(pairs)
@@ -180,7 +181,8 @@ def test_a_tokenizer_survives_json(tokens):
 
 @pytest.mark.parametrize("pieces, error", [
     (["a", 1], r"piece 1 is 1, but it must be a str"), (["a", ""], "piece 1 is '', but it must be a str of at least 1"),
-    (["a", "b", "a"], "piece 2 is 'a', but .* does not occur before; pass"), ([], "there are no pieces, .* at least 1; pass")])
+    (["a", "b", "a"], "piece 2 is 'a', but .* does not occur before; pass"),
+    ([], "there are no pieces, .* at least 1; pass")])
 def test_an_invalid_piece_is_named(pieces, error):
     with pytest.raises(ValueError, match=error):
         MixedTokenizer(pieces)
@@ -188,7 +190,8 @@ def test_an_invalid_piece_is_named(pieces, error):
 
 @pytest.mark.parametrize("text, named", [("sort: é", "'é'"), ("sort: a\nb", r"'\\n'"), ("sort: Z", "'Z'")])
 def test_an_unknown_character_is_named(tokens, text, named):
-    with pytest.raises(ValueError, match=f"at the character {named}, none of the {tokens.vocab_size} known pieces matches; "):
+    match = f"at the character {named}, none of the {tokens.vocab_size} known pieces matches; "
+    with pytest.raises(ValueError, match=match):
         tokens.encode(text)
 
 
@@ -204,7 +207,8 @@ def test_an_unknown_id_is_named(tokens):
 
 @pytest.mark.parametrize("source", ["", "planet", "reverse planet", ": planet", " : planet"])
 def test_a_source_without_a_task_is_refused(source):
-    with pytest.raises(ValueError, match=re.escape(f"the source {source!r} names no task; begin it with the name of the task and a colon")):
+    match = re.escape(f"the source {source!r} names no task; begin it with the name of the task and a colon")
+    with pytest.raises(ValueError, match=match):
         task_of(source)
 
 

@@ -204,7 +204,8 @@ def test_json_brings_back_the_tokenizer(tokens):
     ({}, "None is not a kind"), ({"kind": "gpt2"}, "'gpt2' is not a kind"), ({"kind": ["bpe"]}, r"\['bpe'\] is not a kind"),
     ({"kind": "char"}, "'characters' of a 'char' tokenizer must be a str .* got None; pass"),
     ({"kind": "char", "characters": ["a", "b"]}, "must be a str"), ({"kind": "char", "characters": "ba"}, "got 'ba'"),
-    ({"kind": "char", "characters": "aab"}, "got 'aab'"), ({"kind": "char", "characters": ""}, "the text is empty, but a character tokenizer"),
+    ({"kind": "char", "characters": "aab"}, "got 'aab'"),
+    ({"kind": "char", "characters": ""}, "the text is empty, but a character tokenizer"),
     ({"kind": "word", "words": "ab"}, "'words' of a 'word' tokenizer must be a list .* got 'ab'"),
     ({"kind": "word", "words": ["a", 7]}, "word 2 is 7, but"), ({"kind": "word", "words": ["", "b"]}, "word 1 is ''"),
     ({"kind": "word", "words": ["b", "a", "b"]}, "word 3 is 'b', .* does not occur before; pass"),
@@ -227,9 +228,11 @@ def test_invalid_json_is_refused(data, match):
     (lambda: BytePairTokenizer.train("ab", merges=2.5), "merges must be a whole number .* got 2.5"),
     (lambda: BytePairTokenizer.train("ab", merges=True), "merges must be a whole number .* got True"),
     (lambda: WordTokenizer.train("ab", vocab_size=1), "vocab_size must be a whole number of at least 2, got 1; 1000"),
-    (lambda: BytePairTokenizer.train(""), "the training text is empty, but at least 1 character is needed; pass a longer text"),
+    (lambda: BytePairTokenizer.train(""),
+     "the training text is empty, but at least 1 character is needed; pass a longer text"),
     (lambda: WordTokenizer.train("", 100), "the training text is empty, but at least 1 character is needed; pass"),
-    (lambda: CharTokenizer(""), "the text is empty, but a character tokenizer needs at least 1 character; pass a longer text"),
+    (lambda: CharTokenizer(""),
+     "the text is empty, but a character tokenizer needs at least 1 character; pass a longer text"),
     (lambda: BytePairTokenizer([]).encode("abc\udcff"), r"'\\udcff' at position 3 is half a character.* convert"),
     (lambda: BytePairTokenizer.train("\ud800"), r"'\\ud800' at position 0 is half a character")])
 def test_errors_describe_bad_arguments(call, match):
@@ -241,7 +244,8 @@ def test_errors_describe_bad_arguments(call, match):
     ("z", "'z'"), ("\u200b", r"'\\u200b'"), ("\u0301", r"'\\u0301'"), ("\ufe0f", r"'\\ufe0f'"), ("\xa0", r"'\\xa0'"),
     ("日", "'日'"), ("\udcff", r"'\\udcff'")])
 def test_an_unknown_character_is_shown_visibly(stranger, named):
-    with pytest.raises(ValueError, match=f"the character {named} is not among the 4 that the tokenizer knows .* leave it out"):
+    match = f"the character {named} is not among the 4 that the tokenizer knows .* leave it out"
+    with pytest.raises(ValueError, match=match):
         CharTokenizer("cab ").encode("ab" + stranger)
 
 
