@@ -88,7 +88,7 @@ def test_batches_differ_between_epochs_and_seeds():
     epochs = [{tuple(sorted(texts(pairs(start + i)))) for i in range(25)} for pairs, start in ((one, 0), (one, 25),
                                                                                                (other, 0))]
     for first, second in ((0, 1), (0, 2), (1, 2)):
-        assert len(epochs[first] & epochs[second]) < 3          # not even the same sentences together
+        assert len(epochs[first] & epochs[second]) < 3          # nor do they group the same sentences
 
 
 def test_short_and_long_batches_come_mixed():
@@ -228,7 +228,7 @@ CROSSING = BytePairTokenizer([(98, 0xC3), (97, 256)])           # "ab" and the f
 
 @pytest.mark.parametrize("tokens, text, max_tokens, expected", [
     (LowerCase("abcd"), "ABCD", 2, "AB"), (EIGHT, "abcdefgh🙂", 2, "abcdefgh"), (CROSSING, "abé", 1, "a")])
-def test_a_truncated_text_is_a_beginning_of_the_text_whatever_its_tokens_decode_to(tokens, text, max_tokens, expected):
+def test_truncation_returns_a_beginning_of_the_text_even_if_decoding_does_not(tokens, text, max_tokens, expected):
     [(start, _)], _ = limit_length([(text, "x")], tokens, TOKENS, max_tokens + 2, too_long="cut")
     assert start == expected and len(tokens.encode(start)) <= max_tokens
 

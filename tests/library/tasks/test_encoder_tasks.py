@@ -103,7 +103,7 @@ def test_a_tagger_learns_the_first_piece_of_each_word_as_bio(tmp_path):
         assert max(map(len, pieces)) > 2
 
 
-def test_validation_is_masked_alike_whatever_is_masked_in_training(runs):
+def test_the_masks_of_the_validation_set_do_not_depend_on_the_training_share(runs):
     settings = load_run(runs / "mlm.npz").settings
     few, many = (TASKS["mlm"](settings | {"masked": share}) for share in (0.15, 0.5))
     for (one, wanted), (other, same) in zip(few.validation, many.validation):
