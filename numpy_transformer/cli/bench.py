@@ -9,11 +9,12 @@ from ..bench.configs import CONFIGS
 from ..bench.decoding import LENGTHS, measure_decoding
 from ..bench.growth import LENGTHS as GROWN_LENGTHS, WIDTHS, curves, growth, slope
 from ..bench.measure import ROUNDS, find_mpiexec, measure
+from ..data.plurals import counted
 from ..training.checkpoint import check_writable
 from ..training.progress import Progress
 from ..training.process import cores
 from .parser import add_command, whole_number
-from .terminal import columns, counted, wrap
+from .terminal import columns, wrap
 
 MODES_OF_OPTIONS = {"config": ["steps"], "vs": ["steps", "decoding"], "threads": ["steps", "decoding"],
                     "rounds": ["steps", "decoding"], "mpi": ["steps"], "tokens": ["decoding"], "figures": ["growth"]}

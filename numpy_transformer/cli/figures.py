@@ -8,11 +8,12 @@ import tempfile
 from multiprocessing.dummy import Pool
 from pathlib import Path
 
+from ..data.plurals import counted
 from ..training.process import cores
 from ..training.progress import Progress
 from .lesson import choose_lessons
 from .parser import add_command
-from .terminal import counted, wrap
+from .terminal import wrap
 
 
 def add(commands):

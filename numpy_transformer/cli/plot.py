@@ -66,7 +66,7 @@ def add_pictures_of_attention(pictures):
     attention = add_picture(pictures, "attention", draw_attention, "the attention weights of a run, by block and head")
     cross = add_picture(pictures, "cross-attention", draw_cross_attention,
                         "the source tokens that each target token of an encoder-decoder attends to")
-    backward = add_picture(pictures, "backward", draw_backward, "attention weights beside dL/dweights and dL/dscores")
+    backward = add_picture(pictures, "backward", draw_backward, "attention weights and their gradients, dL/dweights and dL/dscores")
     for parser, default in ((attention, "all"), (cross, "all"), (backward, "the last")):
         add_run(parser)
         add_text(parser)

@@ -132,7 +132,7 @@ def xray(matrices, outputs=None, inputs=None):
         rows = outputs[title] if isinstance(outputs, dict) else outputs
         columns = inputs[title] if isinstance(inputs, dict) else inputs
         label_tokens([axes], array.shape, rows, columns)
-        axes.set_title(textwrap.fill(title, 23), fontsize=12)
+        axes.set_title(textwrap.fill(title, 23, break_on_hyphens=False), fontsize=12)
     for axes in grid.flat[len(arrays):]:
         axes.axis("off")
     figure.supxlabel("input position" if inputs is None else "input token", fontsize=12)

@@ -1,9 +1,10 @@
-"""The built-in text, text files, and windows of a text."""
+"""The built-in text, text files, windows of a text, and numbers with their nouns."""
 
 import numpy as np
 import pytest
 
 from numpy_transformer.data import CharTokenizer, TextWindows, builtin_text, read_text
+from numpy_transformer.data.plurals import counted
 from numpy_transformer.data.text import consecutive_windows
 
 
@@ -79,3 +80,7 @@ def test_a_text_is_evaluated_to_its_last_token():
     np.testing.assert_array_equal(np.sort(targets), np.arange(1, 24))
     for (x,), y in batches:
         np.testing.assert_array_equal(y, x + 1)
+
+
+def test_numbers_take_the_singular_or_the_plural():
+    assert [counted(n, "thread") for n in (0, 1, 2, 1200)] == ["0 threads", "1 thread", "2 threads", "1,200 threads"]
