@@ -1,4 +1,4 @@
-"""The models whose training step is timed, and one batch of random ids for each."""
+"""The configurations of the benchmark: a model and a batch of random ids for each."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from ..models import CausalLanguageModel, EncoderDecoder, SequenceClassifier
 
 @dataclass(frozen=True)
 class Config:
-    """Sizes of one model. `layers` stand in each stack; two stacks make an encoder-decoder."""
+    """The sizes of one model. `layers` is the number of blocks in each stack; an encoder-decoder has two stacks."""
 
     name: str
     kind: str                                   # "lm", "seq2seq" or "classifier"
@@ -40,12 +40,14 @@ class Config:
         return SequenceClassifier(self.vocab, num_classes=2, max_len=self.length, pad_id=None, **sizes)
 
     def batch_of_ids(self, rng=0):
-        """(inputs, targets) as a Trainer takes them."""
+        """Returns (inputs, targets) as a Trainer takes them."""
         rng = np.random.default_rng(rng)
         ids = rng.integers(0, self.vocab, (3, self.batch, self.length))
         if self.kind == "classifier":
             return (ids[0],), rng.integers(0, 2, self.batch)
-        return tuple(ids[:2] if self.kind == "seq2seq" else ids[:1]), ids[2]
+        if self.kind == "seq2seq":
+            return (ids[0], ids[1]), ids[2]
+        return (ids[0],), ids[2]
 
     def criterion(self):
         return CrossEntropyLoss()

@@ -1,4 +1,4 @@
-"""How the time and memory of a training step grow with the length of the text and with the width of the model."""
+"""Measures how the time and memory of a training step grow with the sequence length and with the width of the model."""
 
 import statistics
 
@@ -10,12 +10,13 @@ from ..training import AdamW, Trainer
 from ..training.process import keep_freed_memory, set_blas_threads
 from .measure import peak_memory, timer
 
-LENGTHS, WIDTHS = (128, 256, 512, 1024, 2048), (64, 128, 256, 512, 1024)
-WIDTH, LENGTH, LAYERS, HEADS = 64, 64, 2, 4     # what stays while the other one grows
+LENGTHS = (128, 256, 512, 1024, 2048)           # measured at the width WIDTH
+WIDTHS = (64, 128, 256, 512, 1024)              # measured at the length LENGTH
+WIDTH, LENGTH, LAYERS, HEADS = 64, 64, 2, 4
 
 
 def growth(lengths=LENGTHS, widths=WIDTHS, advance=lambda: None):
-    """Rows of step_ms and peak_mb: over T with both kinds of attention, then over d_model."""
+    """Returns rows with step_ms and peak_mb: over T with both kinds of attention, then over d_model."""
     keep_freed_memory()
     set_blas_threads(1)
     rows = []
@@ -37,7 +38,7 @@ def growth(lengths=LENGTHS, widths=WIDTHS, advance=lambda: None):
 
 
 def curves(rows):
-    """{(what grows, attention): rows}, in the order of the rows."""
+    """Returns {("T" or "d_model", attention): rows}, in the order of the rows."""
     found = {}
     for row in rows:
         found.setdefault((row["over"], row["attention"]), []).append(row)
@@ -45,6 +46,6 @@ def curves(rows):
 
 
 def slope(rows, x, y):
-    """The exponent p of y ~ x^p over the larger half of the rows, at least two, by least squares in logarithms."""
+    """Returns the exponent p of y ~ x^p, fitted to the logarithms of the larger half of the rows (at least two)."""
     rows = rows[min(len(rows) // 2, len(rows) - 2):]
     return float(np.polyfit(np.log([row[x] for row in rows]), np.log([row[y] for row in rows]), 1)[0])

@@ -1,4 +1,4 @@
-"""The floor of a training step: its matmuls alone, in its own sizes and memory layouts."""
+"""The matmuls of a training step alone, in the same sizes and memory layouts: a lower bound for the time of the step."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,7 +8,7 @@ from ..training.process import set_blas_threads
 
 
 def matmuls(config, batch):
-    """(a, b, out) of every matmul in one forward and backward of `batch` sequences, each with arrays of its own."""
+    """Returns (a, b, out) of every matmul in the forward and backward of `batch` sequences. No two share an array."""
     rng = np.random.default_rng(0)
     T, D, H = config.length, config.d_model, config.heads
     found = []
@@ -17,9 +17,14 @@ def matmuls(config, batch):
         return rng.standard_normal(shape, np.float32)
 
     def linear(rows, d_in, d_out, tied=False):
-        x, w, dy = draw(rows, d_in), draw(d_out, d_in).T if tied else draw(d_in, d_out), draw(rows, d_out)
-        dw = (dy.T, x, draw(d_out, d_in)) if tied else (x.T, dy, draw(d_in, d_out))
-        found.extend([(x, w, draw(rows, d_out)), dw, (dy, w.T, draw(rows, d_in))])
+        x, dy = draw(rows, d_in), draw(rows, d_out)
+        if tied:                                # the weight is the transpose of an embedding (d_out, d_in)
+            w = draw(d_out, d_in).T
+            weight_gradient = (dy.T, x, draw(d_out, d_in))
+        else:
+            w = draw(d_in, d_out)
+            weight_gradient = (x.T, dy, draw(d_in, d_out))
+        found.extend([(x, w, draw(rows, d_out)), weight_gradient, (dy, w.T, draw(rows, d_in))])
 
     def attention():
         for _ in range(4):
@@ -35,7 +40,8 @@ def matmuls(config, batch):
 
     for stack in range(2 if config.kind == "seq2seq" else 1):
         for _ in range(config.layers):
-            for _ in range(1 + stack):          # the second stack attends to the first one too
+            attention()
+            if stack == 1:                      # the decoder of a seq2seq model also attends to the encoder's output
                 attention()
             linear(batch * T, D, config.d_ff)
             linear(batch * T, config.d_ff, D)
@@ -53,10 +59,13 @@ def multiply(operations):
 
 
 def matmul_baselines(config, threads):
-    """Two functions that do all matmuls of a step: with BLAS threads, and with the batch split over Python threads."""
+    """Returns two functions that compute all matmuls of a step: with BLAS threads, or with the batch split over threads."""
     whole = matmuls(config, config.batch)
-    parts = [whole] if threads == 1 else [
-        matmuls(config, config.batch * (n + 1) // threads - config.batch * n // threads) for n in range(threads)]
+    if threads == 1:
+        parts = [whole]
+    else:
+        ends = [config.batch * n // threads for n in range(threads + 1)]
+        parts = [matmuls(config, end - start) for start, end in zip(ends, ends[1:])]
     pool = ThreadPoolExecutor(threads)
 
     def with_blas_threads():

@@ -1,4 +1,7 @@
-"""Whole training steps, ours, the floor and PyTorch's, timed in turns: a drifting machine then meets all alike."""
+"""Times whole training steps of ours, the matmuls alone, PyTorch and MPI ranks.
+
+The candidates take turns, so that a machine whose speed changes affects all of them alike.
+"""
 
 import contextlib
 import importlib.util
@@ -17,13 +20,13 @@ from ..training.process import keep_freed_memory, limited_blas_threads, set_blas
 from ..training.data_parallel import workers_for
 from .matmul_baseline import matmul_baselines
 
-TURN = 0.25                                     # seconds of each, in turns
-REST = 0.15                                     # between them: idle threads of BLAS and OpenMP spin for so long
-ROUNDS = 10
+TURN = 0.25                                     # seconds of a turn
+REST = 0.15                                     # seconds between turns: idle threads of BLAS and OpenMP spin for that long
+ROUNDS = 10                                     # turns of each candidate
 
 
 def trainer_of(config, threads, comm=None):
-    """(Trainer, batch) of one configuration: AdamW, clipping, and as many workers as the batch is worth."""
+    """Returns (Trainer, batch) of a configuration: AdamW, gradient clipping, and as many workers as the batch justifies."""
     model, batch = config.model(), config.batch_of_ids()
     optimizer = AdamW(model.parameters(), lr=1e-3)
     workers = min(threads, workers_for(batch, model.parameters()))
@@ -31,7 +34,17 @@ def trainer_of(config, threads, comm=None):
 
 
 def measure(config, threads, with_torch=False, turn=TURN, rounds=ROUNDS, advance=lambda: None, ranks=None):
-    """A row of figures for one configuration; `with_torch` adds PyTorch, `ranks` adds that many MPI ranks."""
+    """Returns a row of results for one configuration.
+
+    Parameters:
+        config : Config
+        threads : number of threads that each candidate may use
+        with_torch : also time PyTorch
+        turn : seconds of a turn
+        rounds : number of turns of each candidate
+        advance : function called after each round
+        ranks : also time this number of MPI ranks; None: no MPI
+    """
     keep_freed_memory()
     trainer, batch = trainer_of(config, threads)
     step = timer(lambda: trainer.step([batch]))
@@ -42,7 +55,9 @@ def measure(config, threads, with_torch=False, turn=TURN, rounds=ROUNDS, advance
         with limited_blas_threads(blas_threads):
             return step(count)
 
-    candidates = {"ours": ours} | dict(zip(("blas", "split"), map(timer, matmul_baselines(config, threads))))
+    candidates = {"ours": ours}
+    for name, multiply_all in zip(("blas", "split"), matmul_baselines(config, threads)):
+        candidates[name] = timer(multiply_all)
     children = {}
     try:
         if with_torch:
@@ -55,32 +70,36 @@ def measure(config, threads, with_torch=False, turn=TURN, rounds=ROUNDS, advance
         for child in children.values():
             child.close()
     medians = {name: statistics.median(found) for name, found in times.items()}
-    our_ms, torch, mpi = medians["ours"], medians.get("torch"), medians.get("mpi")
+    our_ms = medians["ours"]
     matmul_ms = min(medians["blas"], medians["split"])
-    return {"config": config.name, "ours_ms": our_ms, "torch_ms": torch, "floor_ms": matmul_ms, "mpi_ms": mpi,
-            "ratio_torch": torch and our_ms / torch, "ratio_floor": our_ms / matmul_ms, "ratio_mpi": mpi and mpi / our_ms,
+    torch_ms = medians.get("torch")
+    mpi_ms = medians.get("mpi")
+    return {"config": config.name, "ours_ms": our_ms, "torch_ms": torch_ms, "floor_ms": matmul_ms, "mpi_ms": mpi_ms,
+            "ratio_torch": our_ms / torch_ms if with_torch else None, "ratio_floor": our_ms / matmul_ms,
+            "ratio_mpi": mpi_ms / our_ms if ranks else None,
             "threads": threads, "workers": trainer.workers, "blas_threads": blas_threads, "ranks": ranks,
             "torch_threads": children["torch"].size if with_torch else None,
             "ours_quartiles_ms": quartiles(times["ours"]),
             "torch_quartiles_ms": quartiles(times["torch"]) if with_torch else None,
             "tokens_per_second": 1e3 * config.tokens / our_ms, "parameters": trainer.model.num_parameters(),
-            "peak_mb": peak_memory(lambda: step_of(config)), "shares": shares(config)}
+            "peak_mb": peak_memory(lambda: step_of(config)), "shares": time_shares(config)}
 
 
 def in_turns(candidates, turn, rounds, advance):
-    """{name: milliseconds of each step}: the candidates take turns, in reverse order in every second round."""
+    """Returns {name: milliseconds of each step}. The candidates take turns, in reverse order in every second round."""
     times = {name: [] for name in candidates}
     counts = {name: max(1, round(turn * 1e3 / min(run(3)[1:]))) for name, run in candidates.items()}
     for n in range(rounds):
-        for name in list(candidates)[::1 if n % 2 else -1]:
+        order = list(candidates) if n % 2 else list(candidates)[::-1]
+        for name in order:
             time.sleep(min(REST, turn))
-            times[name] += candidates[name](1 + counts[name])[1:]      # the first one finds others' numbers in the caches
+            times[name] += candidates[name](1 + counts[name])[1:]       # the first step finds the caches full of other data
         advance()
     return times
 
 
 def best_threads(run, set_threads, threads, seconds=1.0, turns=3):
-    """1 or `threads`, whichever gives the smaller median of the milliseconds that run(count) returns; they take turns."""
+    """Returns 1 or `threads`, whichever gives the smaller median of the milliseconds that run(count) returns."""
     times = {1: [], threads: []}
     count = max(2, round(seconds * 1e3 / min(run(3)[1:])))
     for _ in range(turns):
@@ -91,13 +110,13 @@ def best_threads(run, set_threads, threads, seconds=1.0, turns=3):
 
 
 def step_of(config):
-    """A function that does a step of a new model on one thread."""
+    """Returns a function that runs a training step of a new model on one thread."""
     trainer, batch = trainer_of(config, 1)
     return lambda: trainer.step([batch])
 
 
 def timer(step):
-    """A function that does so many steps and returns the milliseconds of each."""
+    """Returns a function of a count, which runs `step` that often and returns the milliseconds of each run."""
     def run(count):
         times = []
         for _ in range(count):
@@ -109,15 +128,20 @@ def timer(step):
 
 
 def quartiles(times):
-    return [statistics.quantiles(times, n=4)[i] for i in (0, 2)] if len(times) > 1 else times * 2
+    """Returns the first and the third quartile; a single value is both."""
+    if len(times) == 1:
+        return times * 2
+    first, _, third = statistics.quantiles(times, n=4)
+    return [first, third]
 
 
 def python_process(module, *arguments, launcher=()):
+    """Starts a module of this package in another process, with `launcher` (such as mpiexec) before the command."""
     return BenchmarkProcess([*launcher, sys.executable, "-m", f"{__package__}.{module}", *map(str, arguments)])
 
 
 def find_mpiexec():
-    """mpiexec, first that of the environment that this Python belongs to. Raises ValueError if there is none."""
+    """Returns the path of mpiexec, preferably of this Python's environment. Raises ValueError if MPI is not installed."""
     own = Path(sys.executable).with_name("mpiexec")
     found = str(own) if own.exists() else shutil.which("mpiexec")
     if found is None or importlib.util.find_spec("mpi4py") is None:
@@ -126,21 +150,21 @@ def find_mpiexec():
 
 
 class BenchmarkProcess:
-    """A process of its own that trains only when it is asked to: PyTorch, or MPI ranks. `size` is its threads or ranks."""
+    """A child process that runs steps on request, in PyTorch or on MPI ranks. `size` is its number of threads or ranks."""
 
     def __init__(self, command):
-        free = {name: value for name, value in os.environ.items()      # it may use all the threads that it is given
-                if name not in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=free,
-                                        start_new_session=True)             # a Ctrl-C is for us to answer
-
+        limits = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")    # the child sets its own number
+        environment = {name: value for name, value in os.environ.items() if name not in limits}
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=environment, start_new_session=True)    # Ctrl-C reaches only the parent
         try:
             self.size = self.read()
-        except BaseException:                   # also for a Ctrl-C, as the caller does not have the process yet
+        except BaseException:                   # also after Ctrl-C, because the caller cannot close the process yet
             self.close()
             raise
 
     def times(self, count):
+        """Runs `count` steps in the child and returns the milliseconds of each."""
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(f"{count}\n")
             self.process.stdin.flush()
@@ -149,19 +173,19 @@ class BenchmarkProcess:
     def read(self):
         line = self.process.stdout.readline()
         if not line:
-            raise OSError("the process of PyTorch or of MPI has ended; see its message above, or leave out --vs torch or "
-                          "--mpi")
+            raise OSError("the child process of PyTorch or MPI has ended; see its message above, or leave out --vs torch "
+                          "or --mpi")
         return json.loads(line)
 
     def close(self):
-        self.process.terminate()                # it has nothing to save; mpiexec ends its ranks
-        self.process.communicate()              # closes the pipes, and waits
+        self.process.terminate()                # it has nothing to save, and mpiexec stops its ranks
+        self.process.communicate()              # closes the pipes and waits for the end
 
 
 def peak_memory(step_of_new):
-    """Megabytes (10^6) of arrays at the peak of two steps: weights, gradients, optimizer and activations.
+    """Returns the peak memory of the arrays in two steps, in MB (10^6 bytes): weights, gradients, optimizer, activations.
 
-    step_of_new() makes a model and returns the function that does a step of it.
+    step_of_new() makes a model and returns a function that runs a training step of it.
     """
     tracemalloc.start()
     step = step_of_new()
@@ -172,31 +196,32 @@ def peak_memory(step_of_new):
     return peak / 1e6
 
 
-def shares(config, steps=3):
-    """{class: share of the time of a step by one worker}, each without the parts that it calls, the largest first."""
+def time_shares(config, steps=3):
+    """Returns {class: share of the time of a step with one worker}, each without its submodules, the largest first."""
     trainer, batch = trainer_of(config, 1)
     trainer.step([batch])
-    spent, stack = {}, []
+    spent = {}
+    stack = []                                  # seconds of the submodules of each call that is running
 
     def timed(name, function):
         def wrapper(*arguments, **named):
             stack.append(0.0)
             started = time.perf_counter()
             result = function(*arguments, **named)
-            lasted = time.perf_counter() - started
-            spent[name] = spent.get(name, 0) + lasted - stack.pop()
+            seconds = time.perf_counter() - started
+            spent[name] = spent.get(name, 0) + seconds - stack.pop()
             if stack:
-                stack[-1] += lasted
+                stack[-1] += seconds
             return result
         return wrapper
 
     for part in (trainer.model, trainer.criterion):
         for _, module in part.named_modules():
-            for verb in ("forward", "backward"):
-                setattr(module, verb, timed(type(module).__name__, getattr(module, verb)))
+            module.forward = timed(type(module).__name__, module.forward)
+            module.backward = timed(type(module).__name__, module.backward)
     trainer.optimizer.step = timed(type(trainer.optimizer).__name__, trainer.optimizer.step)
     step = timed("the loop", trainer.step)
     for _ in range(steps):
         step([batch])
     total = sum(spent.values())
-    return {name: lasted / total for name, lasted in sorted(spent.items(), key=lambda item: -item[1])}
+    return {name: seconds / total for name, seconds in sorted(spent.items(), key=lambda item: -item[1])}

@@ -1,7 +1,9 @@
-"""The same training step on MPI ranks: `mpiexec -n N python -m numpy_transformer.bench.mpi_steps NAME`.
+"""Times the training step of a configuration on MPI ranks.
 
-The first line of output is the number of ranks. Then each line on the first rank's standard input asks for that many
-steps; the answer is a line with the milliseconds of each, as JSON.
+    mpiexec -n N python -m numpy_transformer.bench.mpi_steps NAME
+
+The first line of output is the number of ranks. After that, each line on the standard input of the first rank is a number
+of steps to run, and the answer is a line with the milliseconds of each step, as JSON.
 """
 
 import json
@@ -18,7 +20,10 @@ COMM = MPI.COMM_WORLD
 
 
 def next_count():
-    """The number of steps to do, None at the end. The other ranks sleep meanwhile: MPI's own wait would keep a core busy."""
+    """Returns the number of steps to run, or None at the end of the input.
+
+    The other ranks sleep until then, because MPI's own wait would keep a core busy.
+    """
     if COMM.rank == 0:
         line = sys.stdin.readline()
         count = int(line) if line.strip() else None

@@ -1,7 +1,9 @@
-"""The same models in eager PyTorch, in a process of their own: `python -m numpy_transformer.bench.torch_baseline NAME THREADS`.
+"""Times the same models in eager PyTorch, in a separate process.
 
-The first line of output is the number of threads, 1 or THREADS, with which PyTorch was faster here. Then each line on
-standard input asks for that many steps; the answer is a line with the milliseconds of each, as JSON.
+    python -m numpy_transformer.bench.torch_baseline NAME THREADS
+
+The first line of output is the number of threads, 1 or THREADS, with which PyTorch is faster. After that, each line on
+standard input is a number of steps to run, and the answer is a line with the milliseconds of each step, as JSON.
 """
 
 import json
@@ -18,7 +20,7 @@ from .measure import best_threads, timer
 
 
 class Attention(nn.Module):
-    """Multi-head attention by PyTorch's own function; queries, keys and values of one sequence are one matmul."""
+    """Multi-head attention with PyTorch's fused function. Queries, keys and values of one sequence come from one matmul."""
 
     def __init__(self, config, bias, causal, cross=False):
         super().__init__()
@@ -70,7 +72,7 @@ class PostNormBlock(Block):
 
 
 class Stack(nn.Module):
-    """Pre-norm blocks and a norm."""
+    """A stack of pre-norm blocks with a final norm."""
 
     def __init__(self, config, bias, activation, **kinds):
         super().__init__()
@@ -103,7 +105,7 @@ class LanguageModel(nn.Module):
 
 
 class Cache:
-    """Room for the keys and values of `size` tokens in each attention layer."""
+    """A key-value cache with space for `size` tokens in each attention layer."""
 
     def __init__(self, size):
         self.size, self.length, self.layers = size, 0, {}
@@ -112,13 +114,13 @@ class Cache:
         if layer not in self.layers:
             self.layers[layer] = [x.new_empty(*x.shape[:2], self.size, x.shape[-1]) for x in new]
         stop = self.length + new[0].shape[2]
-        for room, x in zip(self.layers[layer], new):
-            room[:, :, self.length:stop] = x
-        return [room[:, :, :stop] for room in self.layers[layer]]
+        for buffer, x in zip(self.layers[layer], new):
+            buffer[:, :, self.length:stop] = x
+        return [buffer[:, :, :stop] for buffer in self.layers[layer]]
 
 
 class Embedded(nn.Module):
-    """Scaled embedding, sinusoidal positions, dropout."""
+    """A scaled embedding with sinusoidal positions and dropout."""
 
     def __init__(self, config):
         super().__init__()
@@ -159,7 +161,7 @@ MODELS = {"lm": LanguageModel, "seq2seq": SequenceToSequence, "classifier": Clas
 
 
 def timed_training(config):
-    """A function that does so many training steps and returns the milliseconds of each."""
+    """Returns a function of a count, which runs that many training steps and returns the milliseconds of each."""
     model = MODELS[config.kind](config)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
     inputs, targets = config.batch_of_ids()
@@ -178,15 +180,15 @@ def timed_training(config):
 
 
 def timed_decoding(length):
-    """A function that puts tokens behind a text of this length, the same text at each call."""
-    def write(count):
+    """Returns a function of a count, which generates that many tokens after a text of `length` tokens."""
+    def generate(count):
         model = LanguageModel(replace(CONFIGS["nanogpt-cpu"], length=length + count)).eval()
         ids, cache = torch.randint(0, 65, (1, length + count)), Cache(length + count)
         with torch.inference_mode():
             model(ids[:, :length], cache)
             return timer(lambda: model(ids[:, cache.length:cache.length + 1], cache))(count)
 
-    return write
+    return generate
 
 
 def main(name, threads):

@@ -1,4 +1,4 @@
-"""numpy-transformer bench: whole training steps, decoding, and growth, timed."""
+"""numpy-transformer bench: times training steps and decoding, and measures how time and memory grow with the sizes."""
 
 import importlib.util
 import json
@@ -13,51 +13,48 @@ from ..training.checkpoint import check_writable
 from ..training.progress import Progress
 from ..training.process import cores
 from .parser import add_command, whole_number
+from .terminal import columns, counted, wrap
+
+MODES_OF_OPTIONS = {"config": ["steps"], "vs": ["steps", "decoding"], "threads": ["steps", "decoding"],
+                    "rounds": ["steps", "decoding"], "mpi": ["steps"], "tokens": ["decoding"], "figures": ["growth"]}
 
 
 def add(commands):
     parser = add_command(
-        commands, "bench", run, help="how fast it trains and writes, beside the matmuls alone and beside PyTorch",
-        description="Time whole training steps (forward, loss, backward, clipping, AdamW) in turns with the floor, the "
-                    "same matmuls alone; with --vs torch in turns with eager PyTorch too. Times are medians.")
+        commands, "bench", run, help="measure the speed of training and decoding, and compare it with PyTorch",
+        description="Times whole training steps (forward, loss, backward, gradient clipping, AdamW) and compares them with a "
+                    "baseline, the matrix multiplications of the same step alone; --vs torch adds eager PyTorch. The "
+                    "candidates take turns, and all times are medians.")
     parser.add_argument("--config", nargs="+", choices=CONFIGS, metavar="NAME",
-                        help=f"among {', '.join(CONFIGS)} (default: all)")
-    parser.add_argument("--vs", choices=["torch"], help="also time the same models in PyTorch, if it is installed")
+                        help=f"models to time, among {', '.join(CONFIGS)} (default: all)")
+    parser.add_argument("--vs", choices=["torch"], help="also time the same models in PyTorch, which must be installed")
     parser.add_argument("--mpi", type=whole_number(2), nargs="?", const=2, metavar="RANKS",
-                        help="also time the same models on this many MPI ranks of this machine (2 if no number is given)")
+                        help="also time the same models on this number of MPI ranks of this machine (2 if no number is given)")
     parser.add_argument("--threads", type=whole_number(1), metavar="N",
-                        help="number of threads that each side may use, ours as workers if the batch is large enough "
-                             "(default: all cores)")
-    parser.add_argument("--rounds", type=whole_number(1), metavar="N", help=f"turns of each side (default: {ROUNDS})")
+                        help="number of threads that each candidate may use; ours uses them as workers if the batch is "
+                             "large enough (default: all cores)")
+    parser.add_argument("--rounds", type=whole_number(1), metavar="N",
+                        help=f"number of turns of each candidate (default: {ROUNDS})")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--decoding", action="store_true",
-                      help=f"time new tokens behind {', '.join(map(str, LENGTHS))} others instead")
+                      help="instead of training steps, time the generation of a token after "
+                           f"{', '.join(map(str, LENGTHS[:-1]))} and {LENGTHS[-1]} tokens")
     mode.add_argument("--growth", action="store_true",
-                      help="time steps of growing length and width instead, on one thread, and draw them")
-    parser.add_argument("--tokens", type=whole_number(1), metavar="N", help="of a round of --decoding (default: 64)")
-    parser.add_argument("--figures", metavar="FOLDER", help="where --growth draws growth.png (default: figures)")
-    parser.add_argument("--json", metavar="FILE", help="also write the rows as JSON, - for standard output")
+                      help="instead, measure time and memory of training steps of growing length and width on one thread, "
+                           "and draw them")
+    parser.add_argument("--tokens", type=whole_number(1), metavar="N",
+                        help="number of tokens in a round of --decoding (default: 64)")
+    parser.add_argument("--figures", metavar="FOLDER",
+                        help="folder for the picture growth.png of --growth, which is replaced if it exists (default: "
+                             "figures)")
+    parser.add_argument("--json", metavar="FILE",
+                        help="also write the results as JSON rows, to standard output if FILE is -; floor_ms and ratio_floor "
+                             "refer to the matrix multiplications alone")
 
 
 def run(arguments):
-    mode = "decoding" if arguments.decoding else "growth" if arguments.growth else "steps"
-    for name, modes in (("config", ["steps"]), ("vs", ["steps", "decoding"]), ("threads", ["steps", "decoding"]),
-                        ("rounds", ["steps", "decoding"]), ("mpi", ["steps"]), ("tokens", ["decoding"]), ("figures", ["growth"])):
-        if getattr(arguments, name) is not None and mode not in modes:
-            raise ValueError(f"--{name} would have no effect {'with --' + mode if mode != 'steps' else 'here'}; leave it "
-                             f"out{'' if 'steps' in modes else f', or add --{modes[0]}'}")
-    if arguments.json not in (None, "-"):
-        check_writable(arguments.json)
-    if arguments.vs and importlib.util.find_spec("torch") is None:
-        raise ValueError("--vs torch: PyTorch is not installed here; pip install torch, or leave --vs out")
-    if arguments.mpi:
-        if arguments.mpi > cores():
-            raise ValueError(f"--mpi {arguments.mpi} is more than the {cores()} cores that this process may use; give "
-                             f"{cores()} or fewer ranks")
-        find_mpiexec()
-    if arguments.threads is not None and arguments.threads > cores():
-        raise ValueError(f"--threads {arguments.threads} is more than the {cores()} cores that this process may use; "
-                         f"give {cores()} or fewer")
+    mode = chosen_mode(arguments)
+    check_options(arguments, mode)
     arguments.threads = arguments.threads or cores()
     arguments.rounds = arguments.rounds or ROUNDS
     out = sys.stderr if arguments.json == "-" else sys.stdout
@@ -68,9 +65,41 @@ def run(arguments):
         Path(arguments.json).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
+def chosen_mode(arguments):
+    if arguments.decoding:
+        return "decoding"
+    return "growth" if arguments.growth else "steps"
+
+
+def check_options(arguments, mode):
+    """Raises ValueError for an option without effect, and for what is missing or exceeds this machine."""
+    for name, modes in MODES_OF_OPTIONS.items():
+        if getattr(arguments, name) is not None and mode not in modes:
+            where = "here" if mode == "steps" else f"with --{mode}"
+            remedy = "leave it out" if "steps" in modes else f"leave it out, or add --{modes[0]}"
+            raise ValueError(f"--{name} would have no effect {where}; {remedy}")
+    if arguments.json not in (None, "-"):
+        check_writable(arguments.json)
+    if arguments.vs and importlib.util.find_spec("torch") is None:
+        raise ValueError("--vs torch: PyTorch is not installed here; pip install torch, or leave --vs out")
+    if arguments.mpi:
+        check_cores("--mpi", arguments.mpi)
+        find_mpiexec()
+    if arguments.threads is not None:
+        check_cores("--threads", arguments.threads)
+
+
+def check_cores(option, number):
+    """Raises ValueError if there are fewer cores than the number given with an option."""
+    if number > cores():
+        remedy = f"give {cores()} or fewer" if cores() > 1 else f"leave {option} out"
+        raise ValueError(f"{option} {number} is more than the {counted(cores(), 'core')} available to this process; {remedy}")
+
+
 def run_steps(arguments, out):
-    names, rows = arguments.config or list(CONFIGS), []
-    print(f"A training step on {arguments.threads} threads: medians (quartiles) of turns taken side by side", file=out)
+    names = arguments.config or list(CONFIGS)
+    rows = []
+    print(wrap(f"Time of a training step with up to {counted(arguments.threads, 'thread')}: median (quartiles)"), file=out)
     with Progress(len(names) * arguments.rounds, "bench", "round") as progress:
         for name in names:
             rows.append(measure(CONFIGS[name], arguments.threads, arguments.vs, rounds=arguments.rounds,
@@ -80,46 +109,71 @@ def run_steps(arguments, out):
 
 
 def description(row):
+    """The results of one configuration, one line for each candidate, wrapped to the terminal."""
     low, high = row["ours_quartiles_ms"]
-    lines = [f"\n{row['config']}: {row['parameters']:,} parameters, {row['tokens_per_second']:,.0f} tokens/s, peak "
-             f"{row['peak_mb']:,.0f} MB of arrays",
-             f"  ours   {row['ours_ms']:9.2f} ms  ({low:.2f} to {high:.2f}), workers: {row['workers']}, BLAS threads of each: "
-             f"{row['blas_threads']}",
-             f"  floor  {row['floor_ms']:9.2f} ms  the matmuls alone; ours / floor {row['ratio_floor']:.2f}"]
+    if row["workers"] > 1:
+        parallelism = f"{counted(row['workers'], 'worker')} with {counted(row['blas_threads'], 'BLAS thread')} each"
+    else:
+        parallelism = counted(row["blas_threads"], "BLAS thread")
+    lines = [candidate("ours", row["ours_ms"], f"({low:.2f} to {high:.2f}), {parallelism}"),
+             candidate("matmuls", row["floor_ms"], f"alone, without the rest of the step; ours / matmuls "
+                                                   f"{row['ratio_floor']:.2f}")]
     if row["torch_ms"]:
         low, high = row["torch_quartiles_ms"]
-        lines.append(f"  torch  {row['torch_ms']:9.2f} ms  ({low:.2f} to {high:.2f}), threads: "
-                     f"{row['torch_threads']}; ours / torch {row['ratio_torch']:.2f}")
+        lines.append(candidate("torch", row["torch_ms"], f"({low:.2f} to {high:.2f}), "
+                               f"{counted(row['torch_threads'], 'thread')}; ours / torch {row['ratio_torch']:.2f}"))
     if row["mpi_ms"]:
-        lines.append(f"  MPI    {row['mpi_ms']:9.2f} ms  on {row['ranks']} ranks; MPI / ours {row['ratio_mpi']:.2f}")
+        lines.append(candidate("MPI", row["mpi_ms"], f"on {row['ranks']} ranks; MPI / ours {row['ratio_mpi']:.2f}"))
     shares = ", ".join(f"{part} {share:.0%}" for part, share in row["shares"].items() if share >= 0.02)
-    return "\n".join([*lines, f"  where, on one thread: {shares}"])
+    title = wrap(f"{row['config']}: {counted(row['parameters'], 'parameter')}, {row['tokens_per_second']:,.0f} tokens/s, "
+                 f"peak memory of the arrays {row['peak_mb']:,.0f} MB", indent="    ", first_indent="")
+    return "\n".join(["", title, *lines, wrap(f"share of the time on one thread: {shares}", "    ", "  ")])
+
+
+def candidate(name, milliseconds, text):
+    return wrap(f"{name:<7} {milliseconds:9.2f} ms  {text}", indent=" " * 23, first_indent="  ")
 
 
 def run_decoding(arguments, out):
-    rows, tokens = [], arguments.tokens or 64
+    tokens = arguments.tokens or 64
+    rows = []
     with Progress(len(LENGTHS), "bench", "length") as progress:
         for length in LENGTHS:
             rows.append(measure_decoding(length, tokens, arguments.threads, arguments.vs, arguments.rounds))
             progress.advance()
-    print(f"A new token of the nanogpt-cpu model: median of {arguments.rounds} times {tokens}\n"
-          "  length   cached ms   tokens/s   uncached ms   tokens/s" + "   torch ms   its threads   our rate / its" * bool(arguments.vs),
-          file=out)
-    for row in rows:
-        line = (f"  {row['length']:6}   {row['cached_ms']:9.2f}   {1e3 / row['cached_ms']:8.0f}   "
-                f"{row['uncached_ms']:11.2f}   {1e3 / row['uncached_ms']:8.0f}")
-        if row["torch_ms"]:
-            line += f"   {row['torch_ms']:8.2f}   {row['torch_threads']:11}   {row['rate_over_torch']:14.2f}"
-        print(line, file=out)
+    print(wrap(f"Time to generate a token with the nanogpt-cpu model: median of {counted(arguments.rounds, 'round')} of "
+               f"{counted(tokens, 'token')}"), file=out)
+    headings = ["length", "cached ms", "tokens/s", "uncached ms", "tokens/s"]
+    cells = [[f"{row['length']}", f"{row['cached_ms']:.2f}", f"{1e3 / row['cached_ms']:.0f}",
+              f"{row['uncached_ms']:.2f}", f"{1e3 / row['uncached_ms']:.0f}"] for row in rows]
+    if arguments.vs:
+        headings += ["torch ms", "torch threads", "our rate / torch"]
+        for line, row in zip(cells, rows):
+            line += [f"{row['torch_ms']:.2f}", f"{row['torch_threads']}", f"{row['rate_over_torch']:.2f}"]
+    print(table(headings, cells), file=out)
     first, last = rows[0], rows[-1]
     grown, linear = last["cached_ms"] / first["cached_ms"], last["length"] / first["length"]
-    print(f"with the cache a token at length {last['length']} takes {grown:.1f} times as long as one at "
-          f"{first['length']}; linear growth would be {linear:.0f} times", file=out)
+    print(wrap(f"With the cache, a token at length {last['length']} takes {grown:.1f} times as long as one at length "
+               f"{first['length']}; linear growth would be {linear:.0f} times."), file=out)
     return rows
 
 
+def table(headings, rows):
+    """A right-aligned table. Columns beyond the terminal's width follow in another table that repeats the first column."""
+    widths = [max(map(len, column)) + 2 for column in zip(headings, *rows)]
+    tables = [[0]]
+    for n in range(1, len(headings)):
+        if sum(widths[column] for column in tables[-1]) + widths[n] > columns():
+            tables.append([0])
+        tables[-1].append(n)
+    blocks = []
+    for chosen in tables:
+        blocks.append("\n".join("".join(f"{row[n]:>{widths[n]}}" for n in chosen) for row in (headings, *rows)))
+    return "\n\n".join(blocks)
+
+
 def run_growth(arguments, out):
-    from .. import views                        # matplotlib takes long to import
+    from .. import views                        # matplotlib is slow to import
 
     folder = views.check_folder(arguments.figures or "figures")
     with Progress(2 * len(GROWN_LENGTHS) + len(WIDTHS), "bench", "size") as progress:
@@ -130,10 +184,10 @@ def run_growth(arguments, out):
             panels.append((x, y, [(f"{attention} attention: slope {slope(line, x, y):.2f}", line)
                                   for (over, attention), line in curves(rows).items() if over == x]))
     for (over, attention), line in curves(rows).items():
-        print(f"\n{attention} attention, {over} grows\n{over:>8}   {'step ms':>8}   {'peak MB':>8}", file=out)
-        for row in line:
-            print(f"{row[over]:8}   {row['step_ms']:8.2f}   {row['peak_mb']:8.2f}", file=out)
-        print(f"log-log slope of the larger half: time {slope(line, over, 'step_ms'):.2f}, "
-              f"memory {slope(line, over, 'peak_mb'):.2f}", file=out)
-    print(f"\ndrew {views.save(views.growth_curves(panels), folder, 'growth')}", file=out)
+        print(f"\n{attention} attention, growing {over}", file=out)
+        print(table([over, "step ms", "peak MB"],
+                    [[f"{row[over]}", f"{row['step_ms']:.2f}", f"{row['peak_mb']:.2f}"] for row in line]), file=out)
+        print(wrap(f"log-log slope of the larger half: time {slope(line, over, 'step_ms'):.2f}, "
+                   f"memory {slope(line, over, 'peak_mb'):.2f}"), file=out)
+    print("\n" + wrap(f"Figure saved to {views.save(views.growth_curves(panels), folder, 'growth')}"), file=out)
     return rows

@@ -1,4 +1,4 @@
-"""numpy-transformer demo: the gradients proven, two models trained, the pictures drawn."""
+"""numpy-transformer demo: checks the gradients, trains two models and draws pictures of them."""
 
 import math
 import time
@@ -14,26 +14,28 @@ from .gradcheck import check_components, table
 from .parser import add_command, whole_number
 from .plot import readable
 from .plot_examples import masks
+from .terminal import wrap
 
 
 def add(commands):
     parser = add_command(
-        commands, "demo", run, help="check the gradients, train two models, draw the pictures (about two minutes)",
-        description="Gradient-check every component, train a small language model on English prose and a small "
-                    "encoder-decoder that reads dates, and draw what they attend to.")
-    parser.add_argument("--text", metavar="FILE", help="UTF-8 text for the language model instead of the "
-                                                       "language reference that Python carries")
-    parser.add_argument("--figures", metavar="FOLDER", default="figures", help="where the pictures go")
-    parser.add_argument("--seed", type=whole_number(0), default=1, help="of everything random")
+        commands, "demo", run, help="check the gradients, train two models and draw pictures (about two minutes)",
+        description="Checks the gradients of every component, trains a small language model on English prose and a small "
+                    "encoder-decoder that converts dates, and draws their attention weights and learning curves.")
+    parser.add_argument("--text", metavar="FILE", help="UTF-8 text for the language model (default: the language "
+                                                       "reference that is included in Python)")
+    parser.add_argument("--figures", metavar="FOLDER", default="figures",
+                        help="folder for the pictures; the demo replaces pictures of earlier runs there")
+    parser.add_argument("--seed", type=whole_number(0), default=1, help="seed of the weights, the data and the samples")
     parser.add_argument("--lm-steps", type=whole_number(1), default=800, metavar="N",
                         help="training steps of the language model")
     parser.add_argument("--date-steps", type=whole_number(1), default=1200, metavar="N",
-                        help="training steps of the date reader")
+                        help="training steps of the encoder-decoder")
 
 
 def run(arguments):
     started = time.perf_counter()
-    from .. import views                        # matplotlib takes long to import, and only the demo needs it
+    from .. import views                        # matplotlib is slow to import
 
     folder = views.check_folder(arguments.figures)
     text = LanguageModelTask(LanguageModelTask.default_settings(
@@ -41,7 +43,7 @@ def run(arguments):
     dates = SequenceToSequenceTask(SequenceToSequenceTask.default_settings(
         "dates", task="dates", steps=arguments.date_steps, seed=arguments.seed))
 
-    print(f"1. The gradients of {len(samples.SAMPLES)} components and variants, against numbers")
+    print(wrap(f"1. Gradient checks of {len(samples.SAMPLES)} components and variants"))
     reports = check_components([], arguments.seed)
     print(table(reports))
 
@@ -49,14 +51,14 @@ def run(arguments):
     model, history = train(text, "language model")
     sample(model, text, arguments.seed)
 
-    print("\n3. An encoder-decoder that reads dates")
-    print("years held out:", *dates.pairs.held_out_years)
+    print("\n3. An encoder-decoder that converts dates")
+    print(wrap(f"held-out years: {' '.join(map(str, dates.pairs.held_out_years))}"))
     describe_smoothing(dates)
     reader, date_history = train(dates, "dates")
     read_dates(reader, dates.pairs, arguments.seed)
 
     print("\n4. Pictures")
-    histories = {"Language model": history, "Date reader": date_history}
+    histories = {"Language model": history, "Encoder-decoder for dates": date_history}
     for name, picture in draw(views, model, text, reader, dates.pairs, histories):
         print(f"  {views.save(picture, folder, name)}")
     print(f"\nDone in {time.perf_counter() - started:.0f} seconds.")
@@ -64,16 +66,19 @@ def run(arguments):
 
 
 def describe_smoothing(task):
-    size, smoothing = task.model_config()["tgt_vocab"], task.settings["label_smoothing"]
+    """Prints the lowest loss that label smoothing allows: the entropy of the smoothed target."""
+    size = task.model_config()["tgt_vocab"]
+    smoothing = task.settings["label_smoothing"]
     other = smoothing / size
     right = 1 - smoothing + other
     lowest = -right * math.log(right) - (size - 1) * other * math.log(other)
-    print(f"label smoothing {smoothing}: the best possible loss is the entropy of the smoothed target, {lowest:.3f}")
+    print(wrap(f"With label smoothing {smoothing}, the lowest possible loss is {lowest:.3f}, the entropy of the smoothed "
+               "target."))
 
 
 def train(task, title):
-    """(trained model, history) of a task."""
-    print(task.description)
+    """Returns the trained model of a task and the history of its training."""
+    print(wrap(task.description))
     model, steps = task.make_model(), task.settings["steps"]
     print(f"{model.num_parameters():,} parameters, {steps:,} steps")
     trainer = task.make_trainer(model)
@@ -81,38 +86,40 @@ def train(task, title):
 
 
 def sample(model, text, seed):
+    """Prints how the language model continues a piece of held-out text."""
     tokens = text.tokenizers[0]
     start = sentence(text, model.max_len // 2)
     ids = generate(model.eval(), start, 300, temperature=0.8, rng=np.random.default_rng([seed, 3]))
-    print(f"Given {tokens.decode(start)!r} it goes on:")
-    print("\n".join("    " + line for line in tokens.decode(ids[len(start):]).splitlines()))
+    print(wrap(f"The model continues the prompt {tokens.decode(start)!r}:"))
+    print(wrap(tokens.decode(ids[len(start):]), indent="    "))
 
 
 def read_dates(model, dates, seed, count=4000):
-    """Print the exact match on dates of the held-out years, by written form, with examples."""
+    """Prints the exact match on dates of the held-out years, for each written form, with an example."""
     source_tokens, target_tokens = dates.tokenizers()
     rows = np.random.default_rng([seed, 4]).choice(len(dates.test), min(count, len(dates.test)), replace=False)
     sources, answers = zip(*[dates.test[row] for row in rows])
     ids = pad([frame(source_tokens, source) for source in sources])
-    longest = max(map(len, answers)) + 1        # with its end
+    longest = max(map(len, answers)) + 1        # and the end token
     read = [unframe(target_tokens, row) for row in greedy_decode(model.eval(), ids, BOS, EOS, longest)]
     right = np.array(read) == np.array(answers)
+    print(wrap("one date of each written form, the model's output, and the exact match on dates of that form:"))
     for form in range(4):
         chosen = rows % 4 == form
         example = np.flatnonzero(chosen)[0]
-        print(f"  {sources[example]!r:34} -> {read[example]}   exact match of this form {right[chosen].mean():.2%}")
-    print(f"exact match on {len(rows):,} dates of the held-out years: {right.mean():.2%} (wanted: 99 % or better)")
+        print(f"  {sources[example]!r:34} -> {read[example]}  {right[chosen].mean():7.2%}")
+    print(wrap(f"exact match on {len(rows):,} dates of the held-out years: {right.mean():.2%} (expected: at least 99%)"))
 
 
 def sentence(text, length):
-    """The ids of a piece of held-out text that begins with a word, if there is one."""
+    """The ids of a piece of held-out text that begins with "The ", if this occurs there."""
     held_out = text.windows.held_out
     start = max(text.tokenizers[0].decode(held_out[:-length]).find("The "), 0)
     return held_out[start:start + length]
 
 
 def draw(views, model, text, reader, dates, histories):
-    """(name, Figure) of every picture."""
+    """Yields (name, Figure) of every picture."""
     table = SinusoidalPositionalEncoding(128, max_len=50).table
     yield "positional_encoding_heatmap", views.positional_heatmap(table)
     yield "positional_encoding_waves", views.positional_waves(table)
@@ -123,12 +130,13 @@ def draw(views, model, text, reader, dates, histories):
     weights = [block.attention.weights for block in model.decoder.blocks]
     names = [f"block {block}, head {head}" for block, heads in enumerate(weights) for head in range(len(heads))]
     yield "attention_heads", views.attention_heads(np.concatenate(weights), letters, letters, names=names,
-                                                   title="Self-attention of the language model")
+                                                   title="Self-attention weights of the language model")
     text, answer = dates.test[3]                # "the ... of ...", the longest form
     source_tokens, target_tokens = dates.tokenizers()
     reader.eval()(frame(source_tokens, text), frame(target_tokens, answer)[:-1])
-    keys, queries = f"^{readable(text)}$", f"{answer}$"                         # begin and end
+    keys, predicted = f"^{readable(text)}$", f"{answer}$"               # ^ and $ mark the begin and end tokens
     yield "cross_attention", views.attention_heads(
-        reader.decoder.blocks[-1].cross_attention.weights, queries, keys,
-        title="Cross-attention of the date reader: each character written (rows) and where it looks (columns)")
+        reader.decoder.blocks[-1].cross_attention.weights, predicted, keys,
+        title="Cross-attention weights of the encoder-decoder (rows: predicted tokens, columns: source tokens)",
+        query_label="predicted token")
     yield "learning_curves", views.learning_curves(histories)

@@ -1,4 +1,4 @@
-"""numpy-transformer figures: draw all pictures of the lessons anew."""
+"""numpy-transformer figures: runs the lessons and draws all their pictures again."""
 
 import os
 import shutil
@@ -12,20 +12,23 @@ from ..training.process import cores
 from ..training.progress import Progress
 from .lesson import choose_lessons
 from .parser import add_command
+from .terminal import counted, wrap
 
 
 def add(commands):
-    parser = add_command(commands, "figures", run, help="run the lessons and draw all their pictures anew",
-                         description="Run the lessons, two side by side where there are two cores, and put their "
-                                     "pictures into a folder: the same versions draw the same bytes.")
-    parser.add_argument("numbers", nargs="*", metavar="NN", help="only these lessons (default: all)")
-    parser.add_argument("--out", metavar="FOLDER", default="figures", help="where the pictures go")
+    parser = add_command(commands, "figures", run, help="run the lessons and draw all their pictures again",
+                         description="Runs the lessons, two at a time if there are two cores, and writes their pictures to "
+                                     "a folder. Pictures of earlier runs are replaced. The same versions of Python and "
+                                     "its packages draw exactly the same files.")
+    parser.add_argument("numbers", nargs="*", metavar="NN", help="numbers of the lessons (default: all)")
+    parser.add_argument("--out", metavar="FOLDER", default="figures", help="folder for the pictures")
 
 
 def run(arguments):
     from ..views import check_folder            # matplotlib is slow to import
 
-    folder, lessons = check_folder(arguments.out), choose_lessons(arguments.numbers)
+    folder = check_folder(arguments.out)
+    lessons = choose_lessons(arguments.numbers)
     failed, drawn = [], []
     with tempfile.TemporaryDirectory() as scratch, Pool(min(2, cores())) as pool:
         (Path(scratch) / "lessons").mkdir()
@@ -36,16 +39,16 @@ def run(arguments):
                 for picture in sorted((Path(scratch) / "figures").glob(f"{path.name[:3]}*")):
                     drawn.append(Path(shutil.copy(picture, folder)))
                 if result.returncode:
-                    failed.append((path.stem, (result.stderr.strip().splitlines() or ["no reason given"])[-1]))
+                    failed.append((path.stem, (result.stderr.strip().splitlines() or ["no error message"])[-1]))
     size = sum(path.stat().st_size for path in drawn)
-    print(f"{len(drawn)} pictures of {len(lessons)} lessons in {folder}, {size / 1e6:.2f} MB")
+    print(wrap(f"{counted(len(drawn), 'picture')} of {counted(len(lessons), 'lesson')} in {folder}, {size / 1e6:.2f} MB"))
     for name, reason in sorted(failed):
         print(f"lesson {name} failed: {reason}", file=sys.stderr)
     return 1 if failed else 0
 
 
 def draw(path):
-    """Run a lesson; its pictures are then in figures/ beside its folder."""
+    """Runs a lesson, which draws its pictures into figures/ beside its folder. Returns the path and the finished process."""
     path = Path(path)
     search = [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     return path, subprocess.run([sys.executable, str(path)], capture_output=True, text=True, encoding="utf-8",

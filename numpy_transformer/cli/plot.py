@@ -249,8 +249,8 @@ def draw_cross_attention(views, arguments):
     example = RunExample(arguments, *PAIRS)
     calls = example.softmaxes(example.tape(backward=False), "decoder", "cross_attention", arguments.block)
     return draw_heads(views, calls, example.predicted, example.keys,
-                      "Cross-attention weights: each target token as it is predicted, and the source tokens",
-                      query_label="token that the query predicts")
+                      "Cross-attention weights (rows: predicted tokens, columns: source tokens)",
+                      query_label="predicted token")
 
 
 def draw_heads(views, calls, queries, keys, title, **more):

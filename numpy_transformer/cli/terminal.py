@@ -29,3 +29,8 @@ def wrap(text, indent="", first_indent=None):
                                      break_long_words=False, break_on_hyphens=False))
         start = indent
     return "\n".join(wrapped)
+
+
+def counted(number, noun):
+    """Returns a number with its noun in the singular or plural, such as "1 thread" or "1,200 threads"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

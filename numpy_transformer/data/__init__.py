@@ -1,4 +1,4 @@
-"""Texts, tokenizers, pairs, labels and tags, generated tasks, batches. Knows nothing of models."""
+"""Data for training: texts, tokenizers, pairs, labels and tags, generated tasks, and batches."""
 
 from .baselines import BagOfWords
 from .batches import LabeledTexts, TaggedTexts
@@ -21,5 +21,5 @@ __all__ = ["BOS", "BagOfWords", "Bigrams", "BytePairTokenizer", "CharTokenizer",
            "LabeledTexts", "MaskedWindows", "MixedTokenizer", "PAD", "Pairs", "SpacedTokenizer", "GENERATED_PAIRS",
            "TaggedTexts", "GeneratedPairs", "TextReader", "TextWindows", "WordTokenizer", "builtin_text", "corrupt",
            "entity_scores", "frame", "limit_length", "pad", "read_conll", "read_labeled", "read_pairs", "read_text",
-           "reviews", "scores_table", "spans", "tagged_sentences", "generate_text_to_text", "to_bio", "tokenizer_from_json",
-           "unframe"]
+           "reviews", "scores_table", "spans", "tagged_sentences", "generate_text_to_text", "to_bio",
+           "tokenizer_from_json", "unframe"]

@@ -1,4 +1,4 @@
-"""The Large Movie Review Dataset (Maas et al. 2011): 50,000 reviews, read from its folder or from its archive."""
+"""The Large Movie Review Dataset (Maas et al. 2011): 50,000 reviews, read from the folder or from the archive."""
 
 import hashlib
 import os
@@ -6,6 +6,7 @@ import re
 from contextlib import contextmanager
 from pathlib import Path
 
+from .plurals import counted
 from .review_archive import members
 from .review_cache import load_cache, save_cache
 
@@ -15,27 +16,35 @@ GROUPS = {"train/neg": "training", "train/pos": "training", "test/neg": "test", 
 PUBLISHED = 12_500                              # reviews in each group
 REVIEW = re.compile(r"[0-9]{1,9}_[0-9]{1,9}\.txt")
 MEMBER = re.compile(rf"(?:\./)?(?:[^/]+/)?({'|'.join(GROUPS)})/({REVIEW.pattern})")
-REMEDY = f"get it again from {URL} (MD5 {MD5})"
+REMEDY = f"download it again from {URL} (MD5 {MD5})"
 
 
 def read_reviews(path, progress=None):
-    """({"training": [(text, "neg" or "pos")], "test": ...}, report) of the folder aclImdb or its .tar.gz.
+    """Reads ({"training": [(text, "neg" or "pos")], "test": ...}, report) from the folder aclImdb or its .tar.gz.
 
-    The folder may also be the one that aclImdb lies in. Files that are no labeled reviews are left out, the line
-    breaks <br /> become spaces, and reviews are in the order of their numbers. A cache beside the folder or archive,
-    such as aclImdb.cache.npz, makes the next load quick; it is remade when a name, a size or a time has changed.
+    The reviews are in the order of their numbers, and line breaks <br /> become spaces. Files that are not labeled
+    reviews are ignored. The result is cached next to the folder or archive, as in aclImdb.cache.npz, so that the next
+    call is fast. The cache is rebuilt when the name, size or time of a file changes.
 
-    Raises ValueError if a group of reviews is missing, a review is not UTF-8, or the archive is damaged or refused.
+    Parameters:
+        path : str or Path of aclImdb, of the folder that contains it, or of the archive
+        progress : function without arguments, called after each review
+
+    Raises:
+        ValueError if a group of reviews is missing, a review is not UTF-8, or the archive is damaged or refused.
     """
     path = Path(os.path.abspath(path))
-    with readable(path):
+    with explain_os_errors(path):
         if path.is_dir():
-            path = root_of(path)
+            path = find_root(path)
             files = review_files(path)
-            mark, read = folder_mark(files), lambda: read_files(files, progress)
+            fingerprint = folder_fingerprint(files)
+            groups, report = load_cache(path, fingerprint, progress) or read_and_save(
+                path, fingerprint, lambda: read_files(files, progress))
         else:
-            mark, read = stamp(path.stat()), lambda: read_archive(path, progress)
-        groups, report = load_cache(path, mark, progress) or read_and_save(path, mark, read)
+            fingerprint = size_and_time(path.stat())
+            groups, report = load_cache(path, fingerprint, progress) or read_and_save(
+                path, fingerprint, lambda: read_archive(path, progress))
     parts = {"training": [], "test": []}
     for group, texts in groups.items():
         parts[GROUPS[group]] += [(text, group[-3:]) for text in texts]
@@ -43,14 +52,16 @@ def read_reviews(path, progress=None):
 
 
 def count_reviews(path):
-    """How many reviews are in a folder; None for an archive, as only reading it would tell."""
-    with readable(path):
-        return sum(map(len, review_files(root_of(Path(path))).values())) if os.path.isdir(path) else None
+    """Returns the number of reviews in a folder; None for an archive, which would have to be read for this."""
+    if not os.path.isdir(path):
+        return None
+    with explain_os_errors(path):
+        return sum(map(len, review_files(find_root(Path(path))).values()))
 
 
 @contextmanager
-def readable(path):
-    """Tells in a sentence what may not be read."""
+def explain_os_errors(path):
+    """Turns an OSError into a ValueError that names the file and what to do."""
     try:
         yield
     except OSError as error:
@@ -58,40 +69,44 @@ def readable(path):
                          f"{REMEDY}") from error
 
 
-def root_of(folder):
-    """The folder with the parts train and test: the given one, or aclImdb in it."""
-    return folder / "aclImdb" if not (folder / "train").is_dir() and (folder / "aclImdb").is_dir() else folder
+def find_root(folder):
+    """Returns the folder that contains train and test: the given one, or aclImdb inside it."""
+    if not (folder / "train").is_dir() and (folder / "aclImdb").is_dir():
+        return folder / "aclImdb"
+    return folder
 
 
 def review_files(root):
-    """{group: its reviews as os.DirEntry, in the order of their numbers}. Raises ValueError where there are none."""
+    """Returns {group: os.DirEntry of each review, by number}. Raises ValueError if a group has none."""
     files = {}
     for group in GROUPS:
         entries = os.scandir(root / group) if (root / group).is_dir() else []
         files[group] = sorted((entry for entry in entries if REVIEW.fullmatch(entry.name) and entry.is_file()),
-                              key=lambda entry: in_order(entry.name))
+                              key=lambda entry: review_number(entry.name))
     check_groups(root, files)
     return files
 
 
-def in_order(name):
+def review_number(name):
+    """Sort key of a file name such as 10_3.txt."""
     return int(name.split("_")[0]), name
 
 
 def check_groups(path, groups):
-    if lost := [group for group in GROUPS if not groups.get(group)]:
-        raise ValueError(f"{str(path)!r} has no reviews such as {lost[0]}/0_9.txt, so it is half unpacked or something "
-                         f"else ({len(lost)} of {len(GROUPS)} folders are missing or empty); get {URL} (MD5 {MD5}) and "
-                         "unpack it again, or name it as it is")
+    missing = [group for group in GROUPS if not groups.get(group)]
+    if missing:
+        raise ValueError(f"{str(path)!r} has no reviews such as {missing[0]}/0_9.txt, so it is only partly unpacked "
+                         f"or is other data ({len(missing)} of {len(GROUPS)} folders are missing or empty); download "
+                         f"{URL} (MD5 {MD5}) and give the archive, or the folder that it unpacks to")
 
 
-def stamp(status):
+def size_and_time(status):
     return f"{status.st_size} {status.st_mtime_ns}"
 
 
-def folder_mark(files):
-    """A fingerprint of the names, sizes and times of all files."""
-    lines = [f"{group}/{entry.name} {stamp(entry.stat())}\n" for group in files for entry in files[group]]
+def folder_fingerprint(files):
+    """Returns a hash of the names, sizes and times of all files."""
+    lines = [f"{group}/{entry.name} {size_and_time(entry.stat())}\n" for group in files for entry in files[group]]
     return hashlib.blake2b("".join(lines).encode(), digest_size=16).hexdigest()
 
 
@@ -100,46 +115,48 @@ def read_files(files, progress=None):
     for group, entries in files.items():
         for entry in entries:
             with open(entry.path, "rb") as file:
-                groups[group].append(cleaned(file.read(), entry.path))
+                groups[group].append(decode_review(file.read(), entry.path))
             if progress:
                 progress()
     return groups, []
 
 
 def read_archive(path, progress=None):
-    report = other_digest(path)
-    groups = {group: {} for group in GROUPS}    # a name that comes twice counts once, as if it were unpacked
+    report = check_digest(path)
+    groups = {group: {} for group in GROUPS}    # a repeated name replaces the earlier one, as when unpacking
     for name, data in members(path, MEMBER, REMEDY):
         group, file = MEMBER.fullmatch(name).groups()
-        groups[group][file] = cleaned(data, f"{path}/{name}")
+        groups[group][file] = decode_review(data, f"{path}/{name}")
         if progress:
             progress()
-    return {group: [found[file] for file in sorted(found, key=in_order)] for group, found in groups.items()}, report
+    ordered = {group: [texts[file] for file in sorted(texts, key=review_number)] for group, texts in groups.items()}
+    return ordered, report
 
 
-def other_digest(path):
-    """A sentence if the archive is not the published one."""
+def check_digest(path):
+    """Returns a list with a sentence if the archive differs from the published one, else an empty list."""
     digest = hashlib.md5(usedforsecurity=False)
     with open(path, "rb") as file:
         while block := file.read(1 << 20):
             digest.update(block)
     found = digest.hexdigest()
-    return [f"{path.name!r} has the MD5 {found}, the published archive {MD5}"] if found != MD5 else []
+    return [f"{path.name!r} has the MD5 {found}, but the published archive has {MD5}"] if found != MD5 else []
 
 
-def read_and_save(path, mark, read):
+def read_and_save(path, fingerprint, read):
+    """Reads the groups, drops empty reviews and writes the cache; returns (groups, report)."""
     groups, report = read()
     for group, texts in groups.items():
         if len(texts) != PUBLISHED:
-            report.append(f"{group} has {len(texts):,} reviews, the published data {PUBLISHED:,}")
+            report.append(f"{group} has {counted(len(texts), 'review')}, but the published data has {PUBLISHED:,}")
         groups[group] = [text for text in texts if text.strip()]
         if len(groups[group]) < len(texts):
             report.append(f"dropped {len(texts) - len(groups[group]):,} of {len(texts):,} reviews in {group}: empty")
     check_groups(path, groups)
-    return groups, report + save_cache(path, mark, groups, report)
+    return groups, report + save_cache(path, fingerprint, groups, report)
 
 
-def cleaned(data, name):
+def decode_review(data, name):
     try:
         return data.decode().replace("<br />", " ")
     except UnicodeDecodeError as error:

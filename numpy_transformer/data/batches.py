@@ -1,30 +1,42 @@
-"""Rows of ids as batches: rows of similar length side by side, in an order that depends on the seed alone."""
+"""Rows of ids as padded batches of similar length, in an order that depends only on the seed."""
 
 import numpy as np
 
-PAD = 0                                 # the id that fills up a row
-IGNORE = -1                             # a target that no loss counts
+from .plurals import counted
+
+PAD = 0                                 # the id of padding tokens
+IGNORE = -1                             # a target that the loss ignores
 
 
 class Batches:
-    """`batches(step)` is the batch of a training step. Each epoch of `len(batches)` steps has every row once, rows of
-    similar length side by side; one batch may be smaller. It depends on seed and step alone.
+    """Batches of rows; `batches(step)` returns the batch of a training step.
+
+    An epoch of `len(batches)` steps contains every row once. Each batch has rows of similar length, so that it needs
+    little padding, and one batch may be smaller than the others. A batch depends only on the seed and the step.
 
     Parameters:
-        sides : lists of N int arrays each; what belongs together has the same place in its list
-        batch_size, seed : int
-        pool : int, how many batches are sorted by length together; 1 is better where length tells the kind of text
+        sides : lists of N int arrays each, such as the sources and the targets; item i of each list belongs to row i
+        batch_size : int, rows in a batch
+        seed : int
+        pool : int, number of batches that are sorted by length at a time; choose 1 if length is related to the label
     """
 
     def __init__(self, sides, batch_size, seed, pool=100):
-        if min(len(sides[0]), batch_size, pool) < 1:
-            raise ValueError(f"{len(sides[0])} rows, batch_size {batch_size} and pool {pool}; each must be at least 1")
+        num_rows = len(sides[0])
+        if min(num_rows, batch_size, pool) < 1:
+            raise ValueError(f"the number of rows is {num_rows}, batch_size {batch_size} and pool {pool}; each must "
+                             "be at least 1")
         self.lengths = np.array([list(map(len, side)) for side in sides])
         self.starts = self.lengths.cumsum(1) - self.lengths
-        self.ids = [np.concatenate(side) for side in sides]     # end to end: one look-up gathers a batch
-        self.rows, self.batch_size = np.arange(len(sides[0])), batch_size
-        self.seed, self.pool = seed, pool * batch_size
-        self.drawn = None, None                                 # the latest epoch and its batches
+        self.ids = [np.concatenate(side) for side in sides]     # end to end: one lookup gathers a batch
+        self.rows = np.arange(num_rows)
+        self.batch_size = batch_size
+        self.seed = seed
+        self.pool_size = pool * batch_size                      # rows
+        self.cached_epoch = None, None                          # the number and the batches of the latest epoch
+
+    def __repr__(self):
+        return f"{type(self).__name__}({counted(len(self.rows), 'row')}, batch_size={self.batch_size})"
 
     def __len__(self):
         return -(-len(self.rows) // self.batch_size)
@@ -34,38 +46,49 @@ class Batches:
         return self.assemble(self.epoch(epoch)[number])
 
     def batches(self):
-        """All batches once, in order of length, for validation."""
+        """Returns all batches once, sorted by length, for validation."""
         return [self.assemble(rows) for rows in self.by_length(self.rows)]
 
     @property
     def padding(self):
-        """The share of PAD among all ids of an epoch."""
-        return float(1 - self.lengths.sum() / sum(len(rows) * self.lengths[:, rows].max(1).sum()
-                                                  for rows in self.epoch(0)))
+        """The share of padding tokens among all ids of an epoch, 0 to 1."""
+        padded = sum(len(rows) * self.lengths[:, rows].max(1).sum() for rows in self.epoch(0))
+        return float(1 - self.lengths.sum() / padded)
 
     def epoch(self, number):
-        """The rows of each batch of an epoch: shuffled, sorted in pools, cut, and the batches shuffled."""
-        if self.drawn[0] != number:
+        """Returns the rows of each batch of an epoch: shuffled rows, sorted within pools, in shuffled batches."""
+        if self.cached_epoch[0] != number:
             rng = np.random.default_rng([self.seed, number])
-            rows, starts = rng.permutation(self.rows), range(0, len(self.rows), self.pool)
-            batches = [batch for i in starts for batch in self.by_length(rows[i:i + self.pool])]
-            self.drawn = number, [batches[i] for i in rng.permutation(len(batches))]
-        return self.drawn[1]
+            rows = rng.permutation(self.rows)
+            pools = [rows[i:i + self.pool_size] for i in range(0, len(rows), self.pool_size)]
+            batches = [batch for pool in pools for batch in self.by_length(pool)]
+            self.cached_epoch = number, [batches[i] for i in rng.permutation(len(batches))]
+        return self.cached_epoch[1]
 
     def by_length(self, rows):
-        """Batches of rows, the short ones first."""
-        rows = rows[np.lexsort(self.lengths[::-1, rows])]       # by source, then target; equals stay shuffled
+        """Returns batches of these rows, the shortest rows first."""
+        rows = rows[np.lexsort(self.lengths[::-1, rows])]       # by source, then target; ties stay shuffled
         return [rows[i:i + self.batch_size] for i in range(0, len(rows), self.batch_size)]
 
     def padded(self, side, rows, fill=PAD, width=None):
-        """(B, longest or width) ids of a side, with `fill` behind them."""
-        lengths, starts = self.lengths[side, rows, None], self.starts[side, rows, None]
+        """Returns the ids of a side, padded on the right with `fill`; (B, longest row), or (B, width) if given."""
+        lengths = self.lengths[side, rows, None]
+        starts = self.starts[side, rows, None]
         columns = np.arange(lengths.max() if width is None else width)
         return np.where(columns < lengths, self.ids[side].take(starts + columns, mode="clip"), fill)
 
 
 class LabeledTexts(Batches):
-    """Batches ((ids,), labels): ids (B, T), labels (B,); T is the longest text of the batch, or `width`."""
+    """Batches ((ids,), labels) of texts with a label each.
+
+    Parameters:
+        rows : list of N int arrays, the texts as ids
+        labels : N ints
+        batch_size, seed, pool : as for Batches
+        width : int or None, pad to this length; None pads to the longest text of the batch
+
+    Shape: ids (B, T), labels (B,).
+    """
 
     def __init__(self, rows, labels, batch_size, seed, pool=100, width=None):
         super().__init__([rows], batch_size, seed, pool)
@@ -76,7 +99,15 @@ class LabeledTexts(Batches):
 
 
 class TaggedTexts(Batches):
-    """Batches ((ids,), tags): ids and tags (B, T); tags are IGNORE where no word begins, and behind the text."""
+    """Batches ((ids,), tags) of texts with a tag for each id.
+
+    Parameters:
+        rows : list of N int arrays, the texts as ids
+        tags : list of N int arrays; IGNORE where no word begins
+        batch_size, seed, pool : as for Batches
+
+    Shape: ids and tags (B, T); ids are padded with PAD, tags with IGNORE.
+    """
 
     def __init__(self, rows, tags, batch_size, seed, pool=100):
         super().__init__([rows, tags], batch_size, seed, pool)

@@ -1,4 +1,4 @@
-"""Byte-pair encoding: tokens that grow out of the bytes of a text, the most frequent neighbours first."""
+"""Byte-pair encoding: builds tokens from the bytes of a text by merging the most frequent pair of neighbors."""
 
 import heapq
 import operator
@@ -7,28 +7,29 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
-# Letters, digits or punctuation after an optional space; whitespace, which leaves its last space to what follows.
+# Letters, digits or punctuation after an optional space; or whitespace, without a last space that precedes a word.
 PIECES = re.compile(r" ?[^\W\d_]{1,63}| ?\d{1,63}| ?(?:[^\w\s]|_){1,63}|\s{1,64}(?!\S)|\s")
 LONGEST = 256                                   # bytes: a piece has at most 64 characters of at most 4
 
 
 class BytePairTokenizer:
-    """Ids 0 to 255 are the bytes of UTF-8, id 256 + i is merge i: two smaller ids. No text is unknown to it.
+    """Byte-pair tokenizer: ids 0 to 255 are the bytes of UTF-8, and id 256 + i is merge i, a pair of smaller ids.
 
-    A text is first cut into pieces, which no merge crosses; they have at most 64 characters, so that
-    a text without spaces is quick too.
+    It can encode every text. A text is first split into pieces, and merges never cross the boundary of a piece. A piece
+    has at most 64 characters, so that encoding is fast for texts without spaces too.
 
     Parameters:
         merges : list of (left id, right id)
 
     Raises:
-        ValueError if a merge is not a new pair of the ids before it.
+        ValueError if a merge is not a new pair of smaller ids.
 
     Source: Sennrich, Haddow and Birch 2016, algorithm 1; on bytes: Radford et al. 2019, section 2.2.
     """
 
     def __init__(self, merges):
-        self.ranks, self.cache = {}, {}         # pair -> its place among the merges; piece -> ids
+        self.ranks = {}                         # pair -> its index in the merges
+        self.cache = {}                         # piece -> ids
         self.tokens = [bytes([i]) for i in range(256)]
         for pair in merges:
             check_merge(pair, self.ranks)
@@ -39,15 +40,27 @@ class BytePairTokenizer:
                 raise ValueError(f"merge {len(self.ranks) - 1} makes a token of {len(self.tokens[-1])} bytes, but a "
                                  f"piece has at most {LONGEST}; pass the merges of a trained tokenizer")
 
+    def __repr__(self):
+        return f"BytePairTokenizer(vocab_size={self.vocab_size})"
+
     @classmethod
     def train(cls, text, merges=1000, progress=None):
-        """Merges the most frequent pair again and again, the smallest among equals, as long as one occurs twice.
+        """Returns a tokenizer trained on a text: the most frequent pair of ids is merged repeatedly.
 
-        There may thus be fewer merges than asked for. `progress()` is called after each.
+        Ties go to the smallest pair. Training stops early when no pair occurs twice.
+
+        Parameters:
+            text : str
+            merges : int, the largest number of merges; the vocabulary has 256 more tokens
+            progress : function without arguments, called after each merge
         """
         check_training(text, "merges", merges, 0)
-        counts, found = PairCounts(cut(text)), []
-        while len(found) < merges and (pair := counts.pop()):
+        counts = PairCounts(split_pieces(text))
+        found = []
+        while len(found) < merges:
+            pair = counts.pop()
+            if pair is None:
+                break
             counts.merge(pair, 256 + len(found))
             found.append(pair)
             if progress:
@@ -63,13 +76,13 @@ class BytePairTokenizer:
         return list(self.ranks)
 
     def encode(self, text):
-        pieces = cut(text)
+        pieces = split_pieces(text)
         for piece in set(pieces).difference(self.cache):
             self.cache[piece] = self.apply_merges(list(piece.encode()))
         return np.array([i for piece in pieces for i in self.cache[piece]], np.int64)
 
     def apply_merges(self, ids):
-        """Merges the pair of the lowest rank, the leftmost among equals, until none is left."""
+        """Merges the pair of the lowest rank, the leftmost one first, until no known pair is left."""
         none = len(self.ranks)
         ranks = [self.ranks.get(pair, none) for pair in zip(ids, ids[1:])]
         while (rank := min(ranks, default=none)) < none:
@@ -80,7 +93,7 @@ class BytePairTokenizer:
         return ids
 
     def decode(self, ids):
-        """The text. Bytes that are no whole character, as where a generation was cut inside one, become U+FFFD."""
+        """Returns the text of ids. Bytes that do not form a character, as after a truncation, become U+FFFD."""
         return b"".join(self.tokens[i] for i in check_ids(ids, self.vocab_size)).decode(errors="replace")
 
     def to_json(self):
@@ -88,86 +101,93 @@ class BytePairTokenizer:
 
 
 class PairCounts:
-    """How often each pair of neighbouring ids occurs in the pieces of a text, kept right while pairs are merged."""
+    """Counts of each pair of neighboring ids in the pieces of a text, updated as pairs are merged."""
 
     def __init__(self, pieces):
         repeats = Counter(pieces)
-        self.pieces, self.repeats = [list(piece.encode()) for piece in repeats], list(repeats.values())
+        self.pieces = [list(piece.encode()) for piece in repeats]
+        self.repeats = list(repeats.values())
         self.counts = defaultdict(int)
-        self.places = defaultdict(set)          # pair -> the pieces that hold it or once held it
-        for place, ids in enumerate(self.pieces):
-            self.add(ids, place)
+        self.pieces_with = defaultdict(set)     # pair -> indices of the pieces that contain it or once contained it
+        for index, ids in enumerate(self.pieces):
+            self.add(ids, index)
         self.heap = [(-count, pair) for pair, count in self.counts.items()]
         heapq.heapify(self.heap)
 
     def pop(self):
-        """Takes out the most frequent pair, the smallest among equals; None if no pair occurs twice."""
-        heap = self.heap        # each pair once, its count up to date or too high: later merges can only lower it
+        """Removes and returns the most frequent pair, the smallest one in a tie; None if no pair occurs twice."""
+        heap = self.heap        # each pair once, with its count or a higher one, because later merges only lower it
         while heap and -heap[0][0] != self.counts[heap[0][1]]:
             heapq.heapreplace(heap, (-self.counts[heap[0][1]], heap[0][1]))
-        return heapq.heappop(heap)[1] if heap and heap[0][0] <= -2 else None
+        occurs_twice = heap and heap[0][0] <= -2
+        return heapq.heappop(heap)[1] if occurs_twice else None
 
     def merge(self, pair, new):
-        """Puts the id `new` wherever the pair stands; only the pairs around those places are counted again."""
-        made = set()
-        for place in self.places.pop(pair):
-            ids, i = self.pieces[place], -1
-            while (i := find(ids, pair, i + 1)) is not None:
+        """Replaces the pair by the id `new` everywhere, and updates the counts of the pairs around it."""
+        new_pairs = set()
+        for index in self.pieces_with.pop(pair):
+            ids = self.pieces[index]
+            i = find(ids, pair, 0)
+            while i is not None:
                 start = max(i - 1, 0)
                 for old in zip(ids[start:i + 2], ids[start + 1:i + 3]):
-                    self.counts[old] -= self.repeats[place]
+                    self.counts[old] -= self.repeats[index]
                 ids[i:i + 2] = [new]
-                made.update(self.add(ids[start:i + 2], place))
-        for pair in made:
-            heapq.heappush(self.heap, (-self.counts[pair], pair))
+                new_pairs.update(self.add(ids[start:i + 2], index))
+                i = find(ids, pair, i + 1)
+        for new_pair in new_pairs:
+            heapq.heappush(self.heap, (-self.counts[new_pair], new_pair))
 
-    def add(self, ids, place):
+    def add(self, ids, index):
+        """Counts the pairs of ids, part of the piece with this index, and returns them."""
         pairs = list(zip(ids, ids[1:]))
         for pair in pairs:
-            self.counts[pair] += self.repeats[place]
-            self.places[pair].add(place)
+            self.counts[pair] += self.repeats[index]
+            self.pieces_with[pair].add(index)
         return pairs
 
 
 def find(ids, pair, start):
-    """The first place of a pair at or after start, or None; list.index is several times quicker than a loop."""
+    """Returns the index of the first occurrence of a pair from start on, or None; list.index is faster than a loop."""
     left, right = pair
     try:
         i = ids.index(left, start, -1)
         while ids[i + 1] != right:
             i = ids.index(left, i + 1, -1)
         return i
-    except ValueError:
+    except ValueError:                          # list.index found no further left id
         return None
 
 
-def cut(text):
-    """The pieces of a text that can be written as UTF-8."""
+def split_pieces(text):
+    """Returns the pieces of a text. Raises ValueError if it cannot be encoded as UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"{text[error.start]!r} at position {error.start:,} is half a character, as Python makes them "
-                         "of bytes that are not UTF-8; leave it out, or convert the text to UTF-8") from error
+        raise ValueError(f"{text[error.start]!r} at position {error.start:,} is half a character (a surrogate), as "
+                         "Python reads bytes that are not UTF-8; leave it out, or convert the text to UTF-8") from error
     return PIECES.findall(text)
 
 
 def check_merge(pair, known):
     ids = 256 + len(known)
-    if not (isinstance(pair, (list, tuple)) and len(pair) == 2
-            and all(type(part) is int and 0 <= part < ids for part in pair) and tuple(pair) not in known):
-        raise ValueError(f"merge {len(known)} is {pair!r}, but it must be a new pair of the ids before it, 0 to "
+    is_pair = isinstance(pair, (list, tuple)) and len(pair) == 2
+    has_smaller_ids = is_pair and all(type(part) is int and 0 <= part < ids for part in pair)
+    if not has_smaller_ids or tuple(pair) in known:
+        raise ValueError(f"merge {len(known)} is {pair!r}, but it must be a new pair of smaller ids, 0 to "
                          f"{ids - 1}; pass the merges of a trained tokenizer in their order")
 
 
 def check_training(text, name, value, least):
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+    is_int = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not is_int or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}; 1000 is a good start")
     if not text:
-        raise ValueError("the text to train on has 0 characters, but at least 1 is needed; pass a longer text")
+        raise ValueError("the training text is empty, but at least 1 character is needed; pass a longer text")
 
 
 def check_ids(ids, size):
-    """The ids as a list of ints, each in [0, size): Python would take negative ones from the end."""
+    """Returns the ids as a list of ints. Raises ValueError unless each is in [0, size), as Python allows negative indices."""
     ids = [operator.index(i) for i in ids]
     for i in ids:
         if not 0 <= i < size:

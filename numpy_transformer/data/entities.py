@@ -1,44 +1,48 @@
-"""Named entities as tags of words: O outside, B-type at the begin, I-type inside; and how tags are scored."""
+"""Named entities as tags of words (O outside, B-type at the beginning, I-type inside), and scores for the tags."""
 
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
-TAG = re.compile("O|[BIELSU](-.+)?")            # IOB1, BIO; E and L end an entity, S and U are one alone: IOBES, BILOU
+from .plurals import counted
+
+TAG = re.compile("O|[BIELSU](-.+)?")            # IOB1, BIO; also IOBES and BILOU: E and L end, S and U are one word
 
 
 def split_tag(tag):
-    """("B", "person") of B-person, ("I", "") of I; the type is all behind the first dash.
+    """Splits a tag: ("B", "person") for B-person, ("I", "") for I; the type is everything after the first hyphen.
 
-    Raises ValueError for what is no tag.
+    Raises ValueError for an invalid tag.
     """
     if not (isinstance(tag, str) and TAG.fullmatch(tag)):
-        raise ValueError(f"{tag!r:.60} is no tag of a word, but it must be O, B-type or I-type (E-, S-, L- and U-type "
-                         "are read as well); name the column of the tags, or mend the tag")
+        raise ValueError(f"{tag!r:.60} is not a valid tag; a tag is O, B-type or I-type (E-, S-, L- and U-type are "
+                         "read too). Check which column has the tags, or correct the tag")
     kind, _, entity = tag.partition("-")
     return kind, entity
 
 
 def spans(tags):
-    """The entities of a sentence as a list of (start, stop, type): words start to stop - 1.
+    """Returns the entities of a sentence as a list of (start, stop, type), which are the words start to stop - 1.
 
-    B-x begins one always, I-x behind O and behind another type: so IOB1 and BIO are both read, and whatever a model
-    writes is read in the one way that counts.
+    B-x always begins an entity. I-x begins one after O and after another type. So IOB1 and BIO are both read, and any
+    sequence of tags that a model predicts is scored as conlleval scores it.
 
     Source: the rules of conlleval, the scorer of CoNLL-2000 (Tjong Kim Sang and Buchholz 2000).
     """
-    found, last, inside = [], "O", ""
+    found = []
+    last_kind, last_entity = split_tag("O")
     for i, (kind, entity) in enumerate(map(split_tag, tags)):
-        if kind != "O" and (kind in "BSU" or last in "OELSU" or entity != inside):
+        begins = kind in "BSU" or last_kind in "OELSU" or entity != last_entity
+        if kind != "O" and begins:
             found.append((i, i + 1, entity))
         elif kind != "O":
             found[-1] = found[-1][0], i + 1, entity
-        last, inside = kind, entity
+        last_kind, last_entity = kind, entity
     return found
 
 
 def to_bio(tags):
-    """The same entities in BIO: each begins with B, whatever scheme they had; invalid tags become valid ones."""
+    """Converts tags of any scheme to BIO, in which each entity begins with B; invalid sequences become valid."""
     bio = ["O"] * len(tags)
     for start, stop, entity in spans(tags):
         ending = f"-{entity}" if entity else ""
@@ -48,29 +52,42 @@ def to_bio(tags):
 
 @dataclass
 class Score:
-    """How many entities were found, how many are wanted, and how many found ones are right, borders and type."""
+    """Counts of entities, with their precision, recall and F1.
 
-    right: int
-    found: int
-    wanted: int
+    Parameters:
+        correct : predicted entities whose boundaries and type are both right
+        predicted : entities in the predicted tags
+        actual : entities in the true tags
+    """
+
+    correct: int
+    predicted: int
+    actual: int
 
     @property
     def precision(self):
-        return self.right / self.found if self.found else 0.0
+        return self.correct / self.predicted if self.predicted else 0.0
 
     @property
     def recall(self):
-        return self.right / self.wanted if self.wanted else 0.0
+        return self.correct / self.actual if self.actual else 0.0
 
     @property
     def f1(self):
-        """2 P R / (P + R) = 2 right / (found + wanted); 0 where nothing is right."""
-        return 2 * self.right / (self.found + self.wanted) if self.right else 0.0
+        """2 P R / (P + R) = 2 correct / (predicted + actual); 0 if no entity is correct."""
+        return 2 * self.correct / (self.predicted + self.actual) if self.correct else 0.0
 
 
 @dataclass
 class EntityScores:
-    """`all`: the Score over all types; `types`: {type: Score}; `accuracy`: the share of right tags among `tokens`."""
+    """Scores of predicted tags.
+
+    Parameters:
+        all : Score over all types
+        types : {type: Score}
+        accuracy : the share of correct tags, 0 to 1
+        tokens : the number of tags
+    """
 
     all: Score
     types: dict
@@ -79,47 +96,62 @@ class EntityScores:
 
 
 def entity_scores(right, found):
-    """EntityScores of the tags found, a list of tags for each sentence, against the right ones, as conlleval counts.
+    """Returns the EntityScores of predicted tags, counted as conlleval counts them.
 
-    Raises ValueError if the sentences or their lengths differ, or if there are no words.
+    Parameters:
+        right : list of the true tags of each sentence
+        found : list of the predicted tags of each sentence
+
+    Raises:
+        ValueError if the numbers of sentences or of tags differ, or if there are no words.
     """
     check_same_words(right, found)
-    right_spans, found_spans = ([(n, *span) for n, tags in enumerate(side) for span in spans(tags)]
-                                for side in (right, found))
-    both = set(right_spans) & set(found_spans)
-    counts = [Counter(entity for *_, entity in side) for side in (both, found_spans, right_spans)]
+    actual, predicted = all_spans(right), all_spans(found)
+    sides = set(actual) & set(predicted), predicted, actual
+    counts = [Counter(entity for *_, entity in side) for side in sides]
     types = {entity: Score(*(count[entity] for count in counts)) for entity in sorted(counts[1] | counts[2])}
     tokens = sum(map(len, right))
-    same = sum(one == other for pair in zip(right, found) for one, other in zip(*pair))
-    return EntityScores(Score(len(both), len(found_spans), len(right_spans)), types, same / tokens, tokens)
+    correct_tags = sum(one == other for pair in zip(right, found) for one, other in zip(*pair))
+    return EntityScores(Score(*map(len, sides)), types, correct_tags / tokens, tokens)
+
+
+def all_spans(sentences):
+    """Returns the entities of all sentences as a list of (sentence number, start, stop, type)."""
+    return [(n, *span) for n, tags in enumerate(sentences) for span in spans(tags)]
 
 
 def check_same_words(right, found):
     if len(right) != len(found):
-        raise ValueError(f"{len(right):,} sentences of right tags and {len(found):,} of found ones must be equally "
-                         "many; give one list of tags for each sentence on both sides")
+        raise ValueError(f"there are true tags of {counted(len(right), 'sentence')} but predicted tags of "
+                         f"{len(found):,}; give one list of tags per sentence in both")
     for n, (one, other) in enumerate(zip(right, found), 1):
         if len(one) != len(other):
-            raise ValueError(f"sentence {n:,} has {len(one)} right tags but {len(other)} found ones; give one tag for "
-                             "each word on both sides")
+            raise ValueError(f"sentence {n:,} has {counted(len(one), 'true tag')} but {len(other)} predicted; give "
+                             "one tag per word in both")
     if not any(map(len, right)):
-        raise ValueError(f"{len(right)} sentences without a word have no score; give at least 1 word")
+        raise ValueError("the sentences contain no words, so there is nothing to score; give at least 1 word")
 
 
 def scores_table(scores):
-    """EntityScores as text: a line for all, one for each type in order, and the share of right tags."""
+    """Returns EntityScores as a text table: a line for all types, one for each type, and the share of correct tags."""
     rows = [("all", scores.all), *((entity or "(no type)", score) for entity, score in sorted(scores.types.items()))]
     width = max(len(name) for name, _ in rows)
-    lines = [f"{'':{width}}  precision    recall        F1   right   found  wanted"]
+    lines = [f"{'':{width}}  precision    recall        F1   correct  predicted  actual"]
     lines += [f"{name:{width}}  {100 * s.precision:7.2f} % {100 * s.recall:7.2f} % {100 * s.f1:7.2f} % "
-              f"{s.right:7,} {s.found:7,} {s.wanted:7,}" for name, s in rows]
-    return "\n".join([*lines, f"right tags: {100 * scores.accuracy:.2f} % of {scores.tokens:,}"])
+              f"{s.correct:9,} {s.predicted:10,} {s.actual:7,}" for name, s in rows]
+    return "\n".join([*lines, f"correct tags: {100 * scores.accuracy:.2f} % of {scores.tokens:,}"])
 
 
 def tag_baseline(training, texts):
-    """Tags for lists of words: a word's most frequent tag in `training`, a list of (words, tags); O for a new word.
+    """Tags each word with its most frequent tag in the training set: a baseline that ignores the context.
 
-    Among equals the tag that was seen first. It knows no context: what a model reaches above it, context has taught.
+    Ties go to the tag that occurs first, and a word that is not in the training set gets O.
+
+    Parameters:
+        training : list of (words, tags)
+        texts : list of lists of words
+
+    Returns a list of tags for each text.
     """
     counts = defaultdict(Counter)
     for words, tags in training:

@@ -1,12 +1,13 @@
-"""Short film reviews, all made from a seed, whose label no counting of words can tell.
+"""Short film reviews, generated from a seed, that word counts cannot classify.
 
     review = clause  |  clause and clause  |  losers but winners  |  losers, winners
            | although losers, winners  |  winners, although losers
 
-Losers and winners are one or two clauses with "and" between them, at most three in a review. A clause says a good or a
-bad word of an aspect, and holds none, one or two negations; each of them turns its meaning round. All winners mean
-the same, all losers the opposite, and what the winners mean is the label. Good and bad words, and all others, stand
-as often in one class as in the other: one negation is as frequent as none and two together.
+`losers` and `winners` are one or two clauses joined by "and", at most three in a review. A clause says something good
+or bad about an aspect of the film and has zero, one or two negations, each of which reverses its meaning. All winners
+have the same meaning, all losers have the opposite one, and the meaning of the winners is the label. Every word, good,
+bad or neither, is equally frequent in both classes, because clauses with one negation are as frequent as clauses with
+zero or two.
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from .labeled import Labeled
 TRAINING, VALIDATION, TEST = 20_000, 1_000, 2_000        # reviews
 
 ASPECTS = "cast film finale hero plot score script story style villain".split()
-WORDS = ("bad boring clumsy dull poor stale tired weak".split(),                        # by what they mean
+WORDS = ("bad boring clumsy dull poor stale tired weak".split(),                        # by meaning: negative, positive
          "brilliant charming clever fresh good great gripping lovely".split())
 FULL = (                                                                                # by the number of negations
     ("the {aspect} is {word}", "the {aspect} is always {word}", "everything about the {aspect} is {word}",
@@ -39,38 +40,41 @@ SHAPES = [(form, frames, *sizes) for form, frames in CONTRASTS for sizes in ((1,
 SHAPES += [("{winners}", FULL, 0, 1)] + 3 * [("{winners}", FULL, 0, 2), ("{winners}", SHORT, 0, 2)]
 
 GROUPS = 9
-HELD_OUT = range(3), range(3, GROUPS)                    # groups of the validation and of the test
+HELD_OUT = range(3), range(3, GROUPS)                    # groups of the validation set and of the test set
 
 
 @dataclass(frozen=True)
 class Clause:
     text: str
     aspect: str
-    meaning: int                                         # as a label
+    meaning: int                                         # a label
 
 
 def reviews(seed):
-    """Labeled reviews, negative and positive in turn; no text occurs twice.
+    """Returns Labeled reviews, alternately negative and positive; no text occurs twice.
 
-    What a clause can say, an aspect, a number of negations and a word, is dealt into groups. The clauses of a review
-    for training come from different groups, the clauses of any other review from one: so each clause is learned, and
-    no two of a validation or test review, in whatever wording, stand together in training or in the other list.
+    The contents of a clause (an aspect, a number of negations and a word) are divided into groups. The clauses of a
+    training review come from different groups, and the clauses of a validation or test review all come from one group.
+    So every clause occurs in the training set, but no two clauses of a validation or test review, in any wording, occur
+    together in a review of another set.
     """
     rng = np.random.default_rng([seed, 9])
-    clauses, taken = grouped_clauses(rng), set()
-    validation, test = (write(rng, clauses, taken, count, lambda: [rng.choice(groups)] * 3)
+    clauses = grouped_clauses(rng)
+    used = set()
+    validation, test = (write(rng, clauses, used, count, lambda: [rng.choice(groups)] * 3)
                         for count, groups in zip((VALIDATION, TEST), HELD_OUT))
-    training = write(rng, clauses, taken, TRAINING, lambda: rng.permutation(GROUPS))
+    training = write(rng, clauses, used, TRAINING, lambda: rng.permutation(GROUPS))
     return Labeled(["negative", "positive"], training, validation, test, [])
 
 
 def grouped_clauses(rng):
-    """{(frames, group, meaning): list of Clause}"""
+    """Returns {(frames, group, meaning): list of Clause}."""
     clauses = {}
-    says = [(aspect, negations, word, (meaning + negations) % 2)
-            for aspect in ASPECTS for negations in range(len(FULL)) for meaning in (0, 1) for word in WORDS[meaning]]
-    for group, i in enumerate(rng.permutation(len(says))):
-        aspect, negations, word, meaning = says[i]
+    contents = [(aspect, negations, word, (meaning + negations) % 2)
+                for aspect in ASPECTS for negations in range(len(FULL)) for meaning in (0, 1)
+                for word in WORDS[meaning]]
+    for group, i in enumerate(rng.permutation(len(contents))):
+        aspect, negations, word, meaning = contents[i]
         for frames in (FULL, SHORT):
             clauses.setdefault((frames, group % GROUPS, meaning), []).extend(
                 Clause(frame.format(aspect=aspect, word=word), aspect, meaning)
@@ -78,8 +82,8 @@ def grouped_clauses(rng):
     return clauses
 
 
-def write(rng, clauses, taken, count, draw_groups):
-    """So many (text, label) that are not taken yet."""
+def write(rng, clauses, used, count, draw_groups):
+    """Returns `count` reviews (text, label) that are not in `used`, and adds their texts to it."""
     rows = []
     while len(rows) < count:
         label = len(rows) % 2
@@ -87,9 +91,10 @@ def write(rng, clauses, taken, count, draw_groups):
         pools = [clauses[frames, group, label if i < winners else 1 - label]
                  for i, group in enumerate(draw_groups()[:winners + losers])]
         chosen = [pool[rng.integers(len(pool))] for pool in pools]
-        won, lost = (" and ".join(clause.text for clause in side) for side in (chosen[:winners], chosen[winners:]))
-        text = form.format(winners=won, losers=lost)
-        if text not in taken and len({clause.aspect for clause in chosen}) == len(chosen):
-            taken.add(text)
+        text = form.format(winners=" and ".join(clause.text for clause in chosen[:winners]),
+                           losers=" and ".join(clause.text for clause in chosen[winners:]))
+        has_distinct_aspects = len({clause.aspect for clause in chosen}) == len(chosen)
+        if text not in used and has_distinct_aspects:
+            used.add(text)
             rows.append((text, label))
     return rows

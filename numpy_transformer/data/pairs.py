@@ -5,25 +5,26 @@ from bisect import bisect
 import numpy as np
 
 from .batches import PAD, Batches
+from .plurals import counted
 from .text import read_text
 
-BOS, EOS = 1, 2                         # behind PAD = 0; text ids are the tokenizer's ids + 3
+BOS, EOS = 1, 2                         # after PAD = 0; text ids are the tokenizer's ids + 3
 
 
 def frame(tokens, text):
-    """The ids of a text between begin and end: [BOS, *ids + 3, EOS]."""
+    """Returns the ids of a text between BOS and EOS: [BOS, *ids + 3, EOS]."""
     return np.concatenate(([BOS], tokens.encode(text) + 3, [EOS]))
 
 
 def unframe(tokens, ids):
-    """The text of ids up to the first EOS; PAD and BOS are left out."""
+    """Returns the text of the ids before the first EOS, without PAD and BOS."""
     ids = np.asarray(ids, np.int64)
     ids = ids[:np.append(np.flatnonzero(ids == EOS), len(ids))[0]]
     return tokens.decode(ids[ids > EOS] - 3)
 
 
 def pad(rows):
-    """(B, longest) ids from B arrays of ids, padded with PAD on the right."""
+    """Returns B arrays of ids as one array (B, longest row), padded with PAD on the right."""
     padded = np.full((len(rows), max(map(len, rows))), PAD)
     for line, row in zip(padded, rows):
         line[:len(row)] = row
@@ -31,18 +32,20 @@ def pad(rows):
 
 
 class Pairs(Batches):
-    """Batches ((source, target_in), target_out) of framed, padded ids; target_out is target_in one token later.
+    """Batches ((source, target_in), target_out) of padded ids; target_out is target_in shifted by one token.
 
     Parameters:
         pairs : list of (source text, target text)
         source_tokens, target_tokens : tokenizers with encode(text) -> int array
-        batch_size, seed, pool : as Batches
+        batch_size, seed, pool : as for Batches
+
+    Shape: source (B, S), target_in and target_out (B, T).
     """
 
     def __init__(self, pairs, source_tokens, target_tokens, batch_size, seed, pool=100):
-        sources, targets = zip(*pairs) if pairs else ((), ())
-        sides = [[frame(source_tokens, text) for text in sources], [frame(target_tokens, text) for text in targets]]
-        super().__init__(sides, batch_size, seed, pool)
+        sources = [frame(source_tokens, source) for source, _ in pairs]
+        targets = [frame(target_tokens, target) for _, target in pairs]
+        super().__init__([sources, targets], batch_size, seed, pool)
 
     def assemble(self, rows):
         source, target = self.padded(0, rows), self.padded(1, rows)
@@ -50,55 +53,69 @@ class Pairs(Batches):
 
 
 def read_pairs(source_path, target_path):
-    """(pairs, report) of two UTF-8 files in which line n of one belongs to line n of the other.
+    """Reads (pairs, report) from two UTF-8 files; line n of one is the translation of line n of the other.
 
-    Pairs with an empty side are dropped; the report is a list of sentences that say so. Raises ValueError if a file
-    cannot be read, the line counts differ, or no pair is left.
+    Pairs with an empty side are dropped. The report is a list of sentences about what was dropped.
+
+    Raises:
+        ValueError if a file cannot be read, if the files differ in their number of lines, or if no pair is left.
     """
+    # str.splitlines would also split inside a line, at U+2028 and similar characters
     sources, targets = [read_text(path).removesuffix("\n").split("\n") for path in (source_path, target_path)]
-    if len(sources) != len(targets):    # split("\n"), as splitlines would also split inside a line, at U+2028 and such
-        raise ValueError(f"{str(source_path)!r} has {len(sources):,} lines but {str(target_path)!r} has "
+    if len(sources) != len(targets):
+        raise ValueError(f"{str(source_path)!r} has {counted(len(sources), 'line')} but {str(target_path)!r} has "
                          f"{len(targets):,}; line n of one must belong to line n of the other")
     pairs = list(zip(sources, targets))
     empty = [line for line, pair in enumerate(pairs, 1) if not all(map(str.strip, pair))]
     if not empty:
         return pairs, []
     if len(empty) == len(pairs):
-        raise ValueError(f"each of the {len(pairs):,} lines is empty in {str(source_path)!r} or in "
-                         f"{str(target_path)!r}; name files in which the same line has text on both sides")
+        raise ValueError(f"no line has text in both {str(source_path)!r} and {str(target_path)!r}; give files in which "
+                         "line n of one belongs to line n of the other")
     report = f"dropped {len(empty):,} of {len(pairs):,} pairs: one side is empty (first: line {empty[0]:,})"
     return [pair for pair in pairs if all(map(str.strip, pair))], [report]
 
 
 def limit_length(pairs, source_tokens, target_tokens, max_len, too_long="drop"):
-    """(pairs, report) with at most max_len tokens on each side, begin and end included.
+    """Limits each side of the pairs to max_len tokens, BOS and EOS included; returns (pairs, report).
 
-    A pair that has more is dropped, or with too_long="cut" its long sides are cut at the end of a token; the report
-    is a list of sentences that say so. Raises ValueError if nothing is left.
+    Parameters:
+        pairs : list of (source text, target text)
+        source_tokens, target_tokens : tokenizers
+        max_len : int, at least 3
+        too_long : "drop" drops a pair with a longer side; "cut" truncates its long sides at the end of a token
+
+    The report is a list of sentences about what was dropped or truncated.
+
+    Raises:
+        ValueError if max_len or too_long is invalid, or if no pair is left.
     """
     if max_len < 3 or too_long not in ("drop", "cut"):
-        raise ValueError(f"max_len is {max_len}, too_long {too_long!r}; give at least 3 and either 'drop' or 'cut'")
+        raise ValueError(f"max_len is {max_len} and too_long {too_long!r}; give at least 3 and either 'drop' or 'cut'")
     tokens = source_tokens, target_tokens
     lengths = [max(len(side.encode(text)) + 2 for side, text in zip(tokens, pair)) for pair in pairs]
     kept = [pair for pair, length in zip(pairs, lengths) if length <= max_len]
     if len(kept) == len(pairs):
         return kept, []
-    report = (f"{len(pairs) - len(kept):,} of {len(pairs):,} pairs: one side has more than {max_len} tokens, begin and "
-              f"end included (longest: {max(lengths):,})")
+    report = (f"{len(pairs) - len(kept):,} of {len(pairs):,} pairs: one side has more than {max_len} tokens, including "
+              f"begin and end (longest: {max(lengths):,})")
     if too_long == "cut":
-        return [tuple(map(cut, tokens, pair, [max_len - 2] * 2)) for pair in pairs], [f"cut {report}"]
+        return [tuple(truncate(side, text, max_len - 2) for side, text in zip(tokens, pair)) for pair in pairs], [
+            f"cut {report}"]
     if not kept:
-        raise ValueError(f"none of the {len(pairs):,} pairs has at most {max_len} tokens on each side, begin and end "
-                         f"included; the shortest has {min(lengths):,}: raise max_len, or cut instead of dropping")
+        raise ValueError(f"no pair has at most {max_len} tokens on each side, including begin and end; the shortest of "
+                         f"{len(pairs):,} has {min(lengths):,}: raise max_len, or cut instead of dropping")
     return kept, [f"dropped {report}"]
 
 
-def cut(tokens, text, room):
-    """The beginning of a text, of at most `room` tokens."""
+def truncate(tokens, text, max_tokens):
+    """Returns the longest beginning of a text with at most max_tokens tokens that ends at the end of a token."""
     ids = tokens.encode(text)
-    if len(ids) <= room:
+    if len(ids) <= max_tokens:
         return text
-    start = tokens.decode(ids[:room]).rstrip("\ufffd")      # a token may end inside a character
-    if text.startswith(start) and len(tokens.encode(start)) <= room:
+    start = tokens.decode(ids[:max_tokens]).rstrip("\ufffd")    # a token may end inside a character
+    if text.startswith(start) and len(tokens.encode(start)) <= max_tokens:
         return start
-    return text[:bisect(range(len(text)), room, key=lambda n: len(tokens.encode(text[:n]))) - 1]    # <unk> is in it
+    # the decoded text differs from the original, as with <unk>: search for the longest beginning that fits
+    fits = bisect(range(len(text)), max_tokens, key=lambda n: len(tokens.encode(text[:n])))
+    return text[:fits - 1]

@@ -1,28 +1,30 @@
-"""Texts as ids for encoder-only models: [CLS] text [SEP], or [CLS] and the words alone as Keras reads them."""
+"""Readers that turn texts into ids for encoder-only models: [CLS] text [SEP], or the form of keras.datasets.imdb."""
 
 import re
 
 import numpy as np
 
 from .batches import PAD
+from .plurals import counted
 
-CLS, SEP, MASK, SPECIAL = 1, 2, 3, 4    # behind PAD = 0; text ids are the tokenizer's ids + SPECIAL
-SPECIALS = dict(zip((PAD, CLS, SEP, MASK), ("[PAD]", "[CLS]", "[SEP]", "[MASK]")))
+CLS, SEP, MASK = 1, 2, 3                # after PAD = 0
+SPECIAL = 4                             # number of special ids; text ids are the tokenizer's ids + SPECIAL
+SPECIALS = {PAD: "[PAD]", CLS: "[CLS]", SEP: "[SEP]", MASK: "[MASK]"}
 WORDS = re.compile(r"\w+(?:'\w+)*|[.,;:?!]+|[()]")
-FILTERED = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~', " "))       # Keras's filters
+FILTERED = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~', " "))       # Keras's default filters
 
 
 class TextReader:
-    """Texts as ids for an encoder: [CLS] text [SEP].
+    """Turns texts into ids for an encoder: [CLS] text [SEP].
 
-    Each word has a space before it, the first one too, so that it is the same token wherever it stands.
+    A space is put before each word, including the first, so that a word has the same token wherever it occurs.
 
     Parameters:
         tokens : tokenizer
-        max_len : int, ids in all; longer texts lose their end
-        lower : bool; True reads words in lower case and the punctuation of sentences, False everything as it is
+        max_len : int, the largest number of ids, special ids included; longer texts are truncated at the end
+        lower : bool; True lower-cases the text and keeps only words and sentence punctuation, False keeps everything
 
-    `num_truncated` counts the texts that were too long for `read`.
+    `num_truncated` counts the texts that `read` truncated.
     """
 
     end = (SEP,)
@@ -30,56 +32,68 @@ class TextReader:
     def __init__(self, tokens, max_len, lower=True):
         if max_len < 3:
             raise ValueError(f"max_len = {max_len} leaves no room for a text between [CLS] and [SEP]; give at least 3")
-        self.tokens, self.max_len, self.lower, self.num_truncated = tokens, max_len, lower, 0
+        self.tokens = tokens
+        self.max_len = max_len
+        self.lower = lower
+        self.num_truncated = 0
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.tokens!r}, max_len={self.max_len}, lower={self.lower})"
 
     @property
     def vocab_size(self):
+        """The number of ids, special ids included."""
         return self.tokens.vocab_size + SPECIAL
 
     @property
     def max_text_tokens(self):
-        """The number of tokens that a text may have."""
+        """The largest number of tokens that a text may have, without the special ids."""
         return self.max_len - 1 - len(self.end)
 
     def normalize(self, text):
-        """The text as the tokenizer sees it: a space before each word; empty if there is nothing to read."""
+        """Returns the text as the tokenizer sees it, with a space before each word; empty if no word is left."""
         return plain_words(text) if self.lower else spaced(text.split())
 
     def pieces(self, text):
+        """Returns the ids of a text without [CLS] and [SEP], whatever its length."""
         return self.tokens.encode(self.normalize(text)) + SPECIAL
 
     def read(self, text):
-        """The ids of a text. Raises ValueError if there is no word in it."""
+        """Returns the ids of a text. Raises ValueError if it contains no word."""
         pieces = self.pieces(text)
+        if not text.strip():
+            raise ValueError(f"the text {text[:40]!r} is empty; give at least one word")
         if not len(pieces):
-            raise ValueError(f"the text {text[:40]!r} is empty; give at least one word" if not text.strip() else
-                             f"there is no word in {text[:40]!r}; give at least one")
+            raise ValueError(f"there is no word in {text[:40]!r}; give at least one")
         self.num_truncated += len(pieces) > self.max_text_tokens
         return self.frame([pieces])
 
     def read_words(self, words):
-        """(ids, places): where among the ids the first piece of each word stands; 0 for a word that was cut off, or in
-        which there is nothing to read.
+        """Returns (ids, positions) of a list of words.
+
+        positions[i] is the position in ids of the first piece of word i. It is 0 if the word was truncated or has no
+        piece, which is unambiguous because [CLS] is at position 0.
         """
         pieces = [self.pieces(word) for word in words]
-        ids, lengths = self.frame(pieces), np.array([len(word) for word in pieces])
-        places = 1 + lengths.cumsum() - lengths
-        return ids, np.where((places <= self.max_text_tokens) & (lengths > 0), places, 0)
+        lengths = np.array([len(word) for word in pieces])
+        positions = 1 + lengths.cumsum() - lengths
+        return self.frame(pieces), np.where((positions <= self.max_text_tokens) & (lengths > 0), positions, 0)
 
     def read_masked(self, text):
-        """The ids of a text in which [MASK] stands for a word. Raises ValueError if none does, or it is too long."""
+        """Returns the ids of a text with [MASK] in place of a word. Raises ValueError without [MASK] or if too long."""
         first, *others = [self.pieces(part) for part in re.split(r"\[mask\]", text, flags=re.IGNORECASE)]
         if not others:
-            raise ValueError(f"{text[:40]!r} has no [MASK]; write it where a word is to be filled in, as in "
+            raise ValueError(f"{text[:40]!r} has no [MASK]; write it in place of the word to fill in, as in "
                              "'The [MASK] is a name.'")
         pieces = [first, *(part for other in others for part in ([MASK], other))]
-        if (length := sum(map(len, pieces)) + 2) > self.max_len:
-            raise ValueError(f"the text has {length:,} tokens, [CLS] and [SEP] included, but the model reads at most "
-                             f"{self.max_len:,}; shorten it")
+        length = sum(map(len, pieces)) + 2
+        if length > self.max_len:
+            raise ValueError(f"the text has {counted(length, 'token')}, including [CLS] and [SEP], but the model "
+                             f"reads at most {self.max_len:,}; shorten it")
         return self.frame(pieces)
 
     def name(self, token):
-        """What an id stands for, without the space before it."""
+        """Returns the special name or the text of an id, without the space before it."""
         name = SPECIALS[token] if token < SPECIAL else self.tokens.decode([token - SPECIAL])
         return name.removeprefix(" ") or name
 
@@ -89,9 +103,11 @@ class TextReader:
 
 
 class KerasReader(TextReader):
-    """[CLS] and the words in lower case without punctuation, as keras.datasets.imdb has them; there is no [SEP].
+    """Turns texts into ids as keras.datasets.imdb does: [CLS] and the words in lower case, without [SEP].
 
-    Keras's filters and `<br />` become spaces, apostrophes stay: "I don't!" is the words "i" and "don't".
+    Punctuation (Keras's default filters) and `<br />` become spaces, and apostrophes are kept: "I don't!" is the words
+    "i" and "don't".
+
     Source: Tokenizer of keras.preprocessing.text, and keras.datasets.imdb, whose texts begin with the id 1.
     """
 
@@ -102,9 +118,10 @@ class KerasReader(TextReader):
 
 
 def spaced(words):
+    """Returns the words joined, with a space before each."""
     return "".join(f" {word}" for word in words)
 
 
 def plain_words(text):
-    """The words in lower case and the punctuation of sentences, a space before each; tables and quotes fall away."""
+    """Returns the lower-cased words and sentence punctuation, with a space before each; all other characters go."""
     return spaced(WORDS.findall(text.lower().replace("\u2019", "'")))

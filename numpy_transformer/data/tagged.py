@@ -1,4 +1,4 @@
-"""Sentences with tagged names, made from a seed: the same name may be a person, a place or an organisation."""
+"""Sentences with tagged names, generated from a seed: the same name can be a person, a location or an organization."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ PARTS = (6_000, 340), (500, 420), (1_000, 500)      # training, validation, test
 FIRST = "Ash Bel Bran Cal Cor Dra Dun El Fen Gar Hel Jor Kel Lan Mar Nor Os Pel Quen Ral Sel Tor Ul Ver Wex".split()
 LAST = "bury combe dane dor field ford gan hurst ick lan mere mond noth rick ross stead tan vane wyn zan".split()
 
-SLOTS = {                                           # N is a name; what stands before a bar is no part of the entity
+SLOTS = {                                           # N is a name; words before a bar are not part of the entity
     "PERSON": ["N", "N", "N", "N N", "N N", "Dr | N"],
     "LOCATION": ["N", "N", "N", "New N", "Port N", "N Bay"],
     "ORGANIZATION": ["N", "N", "N", "N N", "N & N", "N Bank", "the | Bank of N", "the | University of N"],
@@ -75,19 +75,28 @@ the farmers near LOCATION met PERSON in MONTH .
 
 @dataclass
 class Tagged:
-    """Lists of (words, tags) in BIO; no sentence occurs twice, nor a template with the same entities in its slots."""
+    """Tagged sentences; no sentence occurs twice, and no template occurs twice with the same entities.
+
+    Parameters:
+        training, validation, test : lists of (words, tags), with tags in BIO
+        types : the types of entities
+    """
 
     training: list
     validation: list
     test: list
     types: tuple = tuple(ENTITIES.values())
 
+    def __repr__(self):
+        return (f"Tagged({len(self.training):,} training, {len(self.validation):,} validation and {len(self.test):,} "
+                f"test sentences, types={self.types})")
+
 
 def tagged_sentences(seed):
-    """6,000 sentences to train on, 500 to validate and 1,000 to test.
+    """Returns a Tagged with 6,000 training, 500 validation and 1,000 test sentences.
 
-    All types draw from the same names, so that the words around a name tell its type. Training never has a fifth of
-    the names that validation draws from, and a third of those of the test.
+    Entities of all types have the same names, so that only the context of a name determines its type. About a fifth of
+    the names of the validation set, and a third of the names of the test set, never occur in the training set.
     """
     rng = np.random.default_rng([seed, 7])
     names = rng.permutation([first + last for first in FIRST for last in LAST]).tolist()
@@ -96,7 +105,7 @@ def tagged_sentences(seed):
 
 
 def distinct_sentences(rng, count, names, seen):
-    """So many (words, tags) whose template and entities are not in `seen`, which grows."""
+    """Returns `count` sentences (words, tags) whose template and entities are not in `seen`, and adds them to it."""
     sentences = []
     while len(sentences) < count:
         template = pick(rng, TEMPLATES)
@@ -108,15 +117,21 @@ def distinct_sentences(rng, count, names, seen):
 
 
 def fill(rng, template, names):
-    """(words, tags, entities) of a template with its slots filled and its first letter made a capital."""
+    """Returns (words, tags, entities) of a template with its slots filled and its first letter capitalized."""
     words, tags, entities = [], [], []
     for slot in template.split():
-        before, _, form = (pick(rng, SLOTS[slot]) if slot in SLOTS else slot).rpartition("|")
-        before, form = before.split(), [pick(rng, names) if word == "N" else word for word in form.split()]
-        words += before + form
-        entity = ENTITIES.get(slot)
-        tags += ["O"] * len(before) + ([f"B-{entity}"] + [f"I-{entity}"] * (len(form) - 1) if entity else ["O"])
-        entities += [" ".join(form)] if entity else []
+        pattern = pick(rng, SLOTS[slot]) if slot in SLOTS else slot
+        before, _, form = pattern.rpartition("|")
+        words += before.split()
+        tags += ["O"] * len(before.split())
+        filled = [pick(rng, names) if word == "N" else word for word in form.split()]
+        words += filled
+        if slot in ENTITIES:
+            entity = ENTITIES[slot]
+            tags += [f"B-{entity}"] + [f"I-{entity}"] * (len(filled) - 1)
+            entities.append(" ".join(filled))
+        else:
+            tags.append("O")
     words[0] = words[0][0].upper() + words[0][1:]
     return words, tags, entities
 

@@ -1,4 +1,4 @@
-"""Text as ids and back: by character, by word and by both here, by byte pairs in bpe.py; and tokenizers as JSON."""
+"""Tokenizers that turn text into ids and back, by character, by word or both, and their JSON form."""
 
 import re
 import reprlib
@@ -13,17 +13,24 @@ PIECES = re.compile(r" ?\w+| ?[^\w\s]+|\s")
 
 
 class CharTokenizer:
-    """One id for each distinct character of a text, in the characters' order.
+    """Character tokenizer: one id for each distinct character of a text, in sorted order.
+
+    Parameters:
+        text : str, a text that contains every character of the vocabulary
 
     Raises:
-        ValueError if the text is empty, and in encode for a character that is not in it.
+        ValueError if the text is empty; in `encode`, for a character that is not in the vocabulary.
     """
 
     def __init__(self, text):
         if not text:
-            raise ValueError("the text has 0 characters, but an alphabet needs at least 1; pass a longer text")
+            raise ValueError("the text is empty, but a character tokenizer needs at least 1 character; pass a longer "
+                             "text")
         self.characters = sorted(set(text))
         self.ids = {character: i for i, character in enumerate(self.characters)}
+
+    def __repr__(self):
+        return f"CharTokenizer(vocab_size={self.vocab_size})"
 
     @property
     def vocab_size(self):
@@ -33,8 +40,8 @@ class CharTokenizer:
         try:
             return np.array([self.ids[character] for character in text], np.int64)
         except KeyError as error:
-            raise ValueError(f"the character {shown(error.args[0])} is not among the {self.vocab_size} of the text "
-                             "the tokenizer was made from; leave it out, or train on a text that has it") from error
+            raise ValueError(f"the character {shown(error.args[0])} is not among the {self.vocab_size} that the "
+                             "tokenizer knows from its training text; leave it out, or train on a text that has it") from error
 
     def decode(self, ids):
         return "".join(self.characters[i] for i in check_ids(ids, self.vocab_size))
@@ -44,36 +51,43 @@ class CharTokenizer:
 
 
 class WordTokenizer:
-    """One id for each known piece of a text; id 0, <unk>, stands for all others.
+    """Word tokenizer: one id for each known piece of a text; id 0, <unk>, represents all other pieces.
 
-    A piece is a word or a run of punctuation with the space before it, or else one whitespace character; for a
-    SpacedTokenizer, whatever stands between spaces is one piece.
+    A piece is a word or a run of punctuation with the space before it, or a single whitespace character.
 
     Parameters:
         words : list of the known pieces, such as ["The", " cat", "\\n"]; their ids count from 1
 
     Raises:
-        ValueError if a word is not a str, is empty or stands there twice.
+        ValueError if a word is not a str, is empty or occurs twice.
 
-    Source: Radford et al. 2019 for the space that belongs to the word behind it.
+    Source: Radford et al. 2019, for attaching the space to the word that follows it.
     """
 
-    kind, pattern = "word", PIECES
+    kind = "word"
+    pattern = PIECES
 
     def __init__(self, words):
-        self.words, self.ids = list(words), {}
+        self.words = list(words)
+        self.ids = {}
         for i, word in enumerate(self.words, 1):
             if not isinstance(word, str) or not word or word in self.ids:
-                raise ValueError(f"word {i} is {word!r}, but it must be a str of at least 1 character that is not "
-                                 "there before; pass the words of a trained tokenizer")
+                raise ValueError(f"word {i} is {word!r}, but it must be a str of at least 1 character that does not "
+                                 "occur before; pass the words of a trained tokenizer")
             self.ids[word] = i
 
     @classmethod
     def train(cls, text, vocab_size):
-        """Knows the vocab_size - 1 most frequent pieces, equals in their order as str, or all if there are fewer."""
+        """Returns a tokenizer of the vocab_size - 1 most frequent pieces of a text, or of all if there are fewer.
+
+        Ties in frequency are broken by the order of the pieces as strings.
+        """
         check_training(text, "vocab_size", vocab_size, 2)
         counts = Counter(cls.pattern.findall(text))
         return cls(sorted(counts, key=lambda piece: (-counts[piece], piece))[:vocab_size - 1])
+
+    def __repr__(self):
+        return f"{type(self).__name__}(vocab_size={self.vocab_size})"
 
     @property
     def vocab_size(self):
@@ -92,35 +106,41 @@ class WordTokenizer:
 
 
 class SpacedTokenizer(WordTokenizer):
-    """A WordTokenizer whose pieces are separated by spaces alone: " don't" is one piece, not three."""
+    """Word tokenizer that splits at whitespace only: " don't" is one piece, not three."""
 
-    kind, pattern = "spaced", re.compile(r" ?\S+|\s")
+    kind = "spaced"
+    pattern = re.compile(r" ?\S+|\s")
 
 
 class MixedTokenizer:
-    """One id for each known piece of a text, a word or a single character; where several fit, the longest counts.
+    """Word and character tokenizer: one id for each known piece; where several pieces match, the longest is used.
 
-    A small language is so read word by word and everything else letter by letter.
+    With words and single characters as pieces, known words are one token each and all other text is read character by
+    character.
 
     Parameters:
         pieces : list of the known pieces, such as ["reverse: ", " garden", "a", "b"]; their ids count from 0
 
     Raises:
-        ValueError if a piece is not a str, is empty or stands there twice, if there is none, and in encode where no
-        piece fits.
+        ValueError if a piece is not a str, is empty or occurs twice, or if there is none; in `encode`, where no piece
+        matches.
     """
 
     def __init__(self, pieces):
-        self.pieces, self.ids = list(pieces), {}
+        self.pieces = list(pieces)
+        self.ids = {}
         for i, piece in enumerate(self.pieces):
             if not isinstance(piece, str) or not piece or piece in self.ids:
-                raise ValueError(f"piece {i} is {piece!r}, but it must be a str of at least 1 character that is not "
-                                 "there before; pass the pieces of a tokenizer that was made before")
+                raise ValueError(f"piece {i} is {piece!r}, but it must be a str of at least 1 character that does not "
+                                 "occur before; pass the pieces of an existing tokenizer")
             self.ids[piece] = i
         if not self.pieces:
-            raise ValueError("there are 0 pieces, but a tokenizer needs at least 1; pass words or characters")
+            raise ValueError("there are no pieces, but a tokenizer needs at least 1; pass words or characters")
         longest_first = sorted(self.pieces, key=len, reverse=True)
-        self.pattern = re.compile("|".join(map(re.escape, longest_first)) + "|.", re.DOTALL)    # ".": what is unknown
+        self.pattern = re.compile("|".join(map(re.escape, longest_first)) + "|.", re.DOTALL)    # ".": unknown
+
+    def __repr__(self):
+        return f"MixedTokenizer(vocab_size={self.vocab_size})"
 
     @property
     def vocab_size(self):
@@ -130,8 +150,8 @@ class MixedTokenizer:
         try:
             return np.array([self.ids[piece] for piece in self.pattern.findall(text)], np.int64)
         except KeyError as error:
-            raise ValueError(f"the character {shown(error.args[0])} begins none of the {self.vocab_size} pieces that "
-                             "fit there; leave it out, or train on texts that have it") from error
+            raise ValueError(f"at the character {shown(error.args[0])}, none of the {self.vocab_size} known pieces "
+                             "matches; leave it out, or train on texts that have it") from error
 
     def decode(self, ids):
         return "".join(self.pieces[i] for i in check_ids(ids, self.vocab_size))
@@ -141,7 +161,7 @@ class MixedTokenizer:
 
 
 def shown(character):
-    """A character as an error names it; marks, which repr would draw on the quote, by their number."""
+    """Returns a character for an error message; a combining mark, which would merge with the quote, is escaped."""
     return ascii(character) if unicodedata.category(character)[0] == "M" else repr(character)
 
 
@@ -151,14 +171,15 @@ KINDS = {"char": (CharTokenizer, "characters", str), "word": (WordTokenizer, "wo
 
 
 def tokenizer_from_json(data):
-    """The tokenizer whose to_json gave this dict. Raises ValueError if none did."""
+    """Returns the tokenizer that `to_json` turned into this dict. Raises ValueError if the dict is of another form."""
     kind = data.get("kind") if isinstance(data, dict) else None
-    if kind not in list(KINDS):                 # a list: what is foreign may have no hash
-        raise ValueError(f"{kind!r} is no kind of tokenizer, only {', '.join(map(repr, KINDS))} are; "
-                         "pass what the to_json of a tokenizer returned")
-    make, field, wanted = KINDS[kind]
+    if kind not in list(KINDS):                 # a list, because kind may be unhashable
+        raise ValueError(f"{kind!r} is not a kind of tokenizer; the kinds are {', '.join(map(repr, KINDS))}. "
+                         "Pass what the to_json of a tokenizer returned")
+    make, field, expected = KINDS[kind]
     value = data.get(field)
-    if not isinstance(value, wanted) or kind == "char" and list(value) != sorted(set(value)):
-        raise ValueError(f"{field!r} of a {kind!r} tokenizer must be a {wanted.__name__} as its to_json writes it, got "
-                         f"{reprlib.repr(value)}; pass what the to_json of a tokenizer returned")
+    is_valid = isinstance(value, expected) and (kind != "char" or list(value) == sorted(set(value)))
+    if not is_valid:
+        raise ValueError(f"{field!r} of a {kind!r} tokenizer must be a {expected.__name__} as its to_json writes it, "
+                         f"got {reprlib.repr(value)}; pass what the to_json of a tokenizer returned")
     return make(value)

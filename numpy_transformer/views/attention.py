@@ -42,7 +42,7 @@ def attention_heads(weights, queries=None, keys=None, title="Attention weights",
     for axes in grid[max(count - columns, 0):count]:
         axes.set_xlabel("key position" if keys is None else "key token", fontsize=12)
     figure.suptitle(title, fontsize=14)
-    bar = figure.colorbar(image, ax=list(grid), label="attention weight (square-root color scale)", fraction=0.02,
+    bar = figure.colorbar(image, ax=list(grid), label="attention weight\n(square-root color scale)", fraction=0.02,
                           pad=0.01, aspect=25, ticks=(0, 0.01, 0.1, 0.3, 0.6, 1))
     bar.ax.tick_params(labelsize=10)
     return figure

@@ -16,6 +16,7 @@ from helpers.small_configs import SMALL
 
 from numpy_transformer.bench import decoding, growth, measure
 from numpy_transformer.bench.configs import CONFIGS
+from numpy_transformer.cli import bench
 
 TORCH = importlib.util.find_spec("torch") is not None
 KEYS = {"config", "ours_ms", "torch_ms", "floor_ms", "ratio_torch", "ratio_floor", "threads"}
@@ -30,7 +31,7 @@ def small(monkeypatch):
 
 @pytest.fixture
 def children(monkeypatch):
-    """Every child process that the benchmark starts; in the end none may be left, alive or as a zombie."""
+    """Every child process that the benchmark starts. None may be left at the end, neither alive nor as a zombie."""
     found = []
     monkeypatch.setattr(subprocess, "Popen", lambda *given, popen=subprocess.Popen, **named: found.append(
         popen(*given, **named)) or found[-1])
@@ -60,7 +61,7 @@ def test_rows_of_all_configurations(capsys, small, tmp_path):
         check_row(row, config)
         assert row["threads"] == 2 and row["torch_ms"] is row["ratio_torch"] is row["torch_quartiles_ms"] is None
         assert f"\n{config.name}: {row['parameters']:,} parameters" in out
-        assert f"ours / floor {row['ratio_floor']:.2f}" in out
+        assert f"ours / matmuls {row['ratio_floor']:.2f}" in out
     assert "torch" not in out and "bench: 10/10" in err
 
 
@@ -99,11 +100,11 @@ def test_decoding_rows(capsys, monkeypatch):
     assert code == 0 and [row["length"] for row in rows] == [4, 8] and "torch" not in err
     assert all(row["cached_ms"] > 0 and row["uncached_ms"] > 0 for row in rows)
     assert all(row["torch_ms"] is row["rate_over_torch"] is None for row in rows)
-    assert "linear growth would be 2 times" in err
+    assert "linear growth would be 2 times" in " ".join(err.split())
     if TORCH:
         _, out, err = run(capsys, *arguments, "--vs", "torch")
         assert all(row["rate_over_torch"] == 0.5 / row["cached_ms"] for row in json.loads(out))
-        assert "our rate / its" in err
+        assert "our rate / torch" in err
 
 
 def test_growth_rows_and_picture(capsys, monkeypatch, tmp_path):
@@ -117,6 +118,33 @@ def test_growth_rows_and_picture(capsys, monkeypatch, tmp_path):
         *(("d_model", "plain", growth.LENGTH, d) for d in (8, 16, 32))]
     assert all(row["step_ms"] > 0 and row["peak_mb"] > 0 for row in rows)
     assert (tmp_path / "figures" / "growth.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_results_fit_the_terminal_and_count_in_the_singular(monkeypatch):
+    row = {"config": "nanogpt-cpu", "parameters": 804_096, "tokens_per_second": 12_345.6, "peak_mb": 48.1, "workers": 1,
+           "blas_threads": 1, "torch_threads": 1, "ranks": 2, "ours_ms": 293.891, "floor_ms": 197.96, "torch_ms": 283.38,
+           "mpi_ms": 250.0, "ours_quartiles_ms": [288.641, 299.14], "torch_quartiles_ms": [227.29, 339.48],
+           "ratio_floor": 1.4846, "ratio_torch": 1.0371, "ratio_mpi": 0.8507,
+           "shares": {"Linear": 0.69, "ScaledDotProductAttention": 0.17, "LayerNorm": 0.13, "Dropout": 0.01}}
+    for width in ("60", "100"):
+        monkeypatch.setenv("COLUMNS", width)
+        text = bench.description(row)
+        assert max(map(len, text.splitlines())) <= int(width) and "1 threads" not in text and "Dropout" not in text
+        words = " ".join(text.split())
+        assert "ours 293.89 ms (288.64 to 299.14), 1 BLAS thread matmuls 197.96 ms" in words
+        assert "1 thread; ours / torch 1.04" in words and "on 2 ranks; MPI / ours 0.85" in words
+    assert "2 workers with 1 BLAS thread each" in bench.description(row | {"workers": 2})
+
+
+def test_a_table_that_is_too_wide_repeats_its_first_column(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    headings, rows = ["length", *"abcdefg"], [["64", *["x" * 10] * 7], ["1024", *["y" * 10] * 7]]
+    whole = bench.table(headings[:5], [row[:5] for row in rows]).splitlines()
+    assert len(whole) == 3 and [len(line) for line in whole] == [56] * 3
+    first, second = bench.table(headings, rows).split("\n\n")
+    assert first.splitlines() == whole
+    assert [line.split()[0] for line in second.splitlines()] == ["length", "64", "1024"]
+    assert [line.split()[1:] for line in second.splitlines()] == [["e", "f", "g"], ["x" * 10] * 3, ["y" * 10] * 3]
 
 
 @pytest.mark.parametrize("options, match", [
@@ -160,7 +188,7 @@ def broken(monkeypatch):
 def test_a_process_that_cannot_start_is_one_line_and_leaves_no_zombie(capsys, broken, children, small, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: True)
     line = refused(capsys, "bench", "--config", "tiny", "--vs", "torch")
-    assert "the process of PyTorch or of MPI has ended" in line and "leave out --vs torch" in line
+    assert "the child process of PyTorch or MPI has ended" in line and "leave out --vs torch" in line
 
 
 def test_a_process_that_ends_between_two_turns_is_an_error_too(children):
@@ -169,7 +197,7 @@ def test_a_process_that_ends_between_two_turns_is_an_error_too(children):
     children[0].stdin.write("\n")
     children[0].stdin.flush()
     children[0].wait()                          # its pipe is broken before it is asked
-    with pytest.raises(OSError, match="the process of PyTorch or of MPI has ended"):
+    with pytest.raises(OSError, match="the child process of PyTorch or MPI has ended"):
         process.times(1)
     process.close()
 

@@ -380,6 +380,7 @@ def test_output_that_cannot_be_written_is_one_line(folder, command):
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
 
 
+@pytest.mark.slow
 def test_closed_streams_are_no_tracebacks(folder, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     python = f"{sys.executable} -m numpy_transformer"

@@ -82,7 +82,7 @@ def test_scores_of_each_type(capsys, runs, tmp_path, monkeypatch):
     assert rows["all"] == ["60.00", "75.00", "66.67", "3", "5", "4"]
     assert rows["loc"] == ["100.00", "100.00", "100.00", "2", "2", "2"]
     assert rows["per"] == ["33.33", "50.00", "40.00", "1", "3", "2"]
-    assert "right tags: 75.00 % of 8" in out
+    assert "correct tags: 75.00 % of 8" in out
 
 
 def drawn(loaded):

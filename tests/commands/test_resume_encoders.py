@@ -116,8 +116,8 @@ def figures(monkeypatch):
     return figures
 
 
-CURVES = {"classifier": {"accuracy": "accuracy, validation", "training_accuracy": "accuracy, training"},
-          "tagger": {"f1": "F1, validation"}, "mlm": {"accuracy": "accuracy, validation"}}
+CURVES = {"classifier": {"accuracy": "validation accuracy", "training_accuracy": "training accuracy"},
+          "tagger": {"f1": "validation F1"}, "mlm": {"accuracy": "validation accuracy"}}
 
 
 @pytest.mark.parametrize("command, kind", [("train", "classifier"), ("plot", "tagger"), *(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from numpy_transformer.cli.terminal import columns, wrap
+from numpy_transformer.cli.terminal import columns, counted, wrap
 
 
 @pytest.mark.parametrize("terminal, used", [("40", 60), ("60", 60), ("93", 93), ("300", 120), (None, 100)])
@@ -22,3 +22,7 @@ def test_wrap_indents_every_line_and_splits_no_word(monkeypatch):
         "  * a model of width 64 may be too narrow, so raise\n"
         "    --d-model together with --num-heads and train again\n"
         f"    {'x' * 70}")
+
+
+def test_numbers_take_the_singular_or_the_plural():
+    assert [counted(n, "thread") for n in (0, 1, 2, 1200)] == ["0 threads", "1 thread", "2 threads", "1,200 threads"]

@@ -35,8 +35,9 @@ def test_each_kind_says_what_it_reads_and_what_it_reaches(runs, kind, lines):
 
 
 @pytest.mark.parametrize("kind, lines", [
-    ("classifier", "texts of generated film reviews, .* labels: neg, pos|texts of generated film reviews"),
-    ("tagger", "sentences of a generated language"), ("mlm", "characters of the Python language reference")])
+    ("tagger", "sentences of a generated language"),
+    pytest.param("classifier", "texts of generated film reviews", marks=pytest.mark.slow),
+    pytest.param("mlm", "characters of the Python language reference", marks=pytest.mark.slow)])
 def test_each_kind_has_something_to_learn_without_files(capsys, tmp_path, kind, lines):
     text = trained(capsys, kind, tmp_path / "run.npz", *SIZES, "--steps", 1, "--batch-size", 4)
     assert re.search(lines, text) and "saved" in text

@@ -53,9 +53,8 @@ def written():
 
 HOSTILE = {**written(), **ODD}
 SAMPLE = {name: HOSTILE[name] for name in (                 # one of each kind; the slow run grades all of them
-    "loop", "sleep at exit", "fork", "kill", "exit at once", "memory", "flood", "fills the disk", "forged score",
-    "pickle", "patched worker", "writes elsewhere", "reads the others", "imports the answer", "loads a library",
-    "nothing returned", "other name", "=2+5+cmd", "line\nbreak\x1b[2J")}
+    "loop", "fork", "kill", "exit at once", "memory", "flood", "fills the disk", "forged score", "patched worker", "writes elsewhere", "reads the others", "imports the answer", "loads a library",
+    "other name", "=2+5+cmd", "line\nbreak\x1b[2J")}
 
 
 def grade(folder, out, *options):

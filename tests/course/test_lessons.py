@@ -11,7 +11,8 @@ from helpers.pictures import count_colors
 from numpy_transformer.classroom.steps import cells
 
 LESSONS = sorted((ROOT / "lessons").glob("[0-9][0-9]_*.py"))
-LONG = "00", "10", "11", "12", "13", "14", "15", "16", "18"      # five to fifteen seconds each: only the slow run has them
+# Four to fifteen seconds each: only the slow run has them.
+LONG = "00", "07", "09", "10", "11", "12", "13", "14", "15", "16", "18", "20"
 every_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 MISTAKES = {                                # at least two for each lesson, in the component it is about
     "00": ["nt.Softmax.forward = lambda self, x: (lambda y: (self.remember(y), y)[1])("

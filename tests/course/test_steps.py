@@ -114,6 +114,7 @@ def test_the_end_of_input_at_a_question_stops_too(tiny):
     assert ended == 0 and output.rstrip().endswith("stopped at cell 3 of 5")
 
 
+@pytest.mark.slow
 def test_an_error_in_a_cell_shows_the_cell_and_not_the_stepper(tiny):
     path = tiny()
     path.write_text(path.read_text(encoding="utf-8").replace("show(x=x)", "x / y"), encoding="utf-8")
@@ -245,6 +246,7 @@ def test_straight_through_the_first_error_ends_it(tiny):
 
 @pytest.mark.parametrize("before", [
     "builtins.get_ipython = print", pytest.param("sys.argv = ['kernel', '-f', 'x.json']", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_in_an_editor_whose_cells_know_their_file_start_runs_nothing(tiny, before):
     code = (f"import builtins, sys\n__file__ = {str(tiny())!r}\nsys.argv = [__file__]\n{before}\n"
             "exec(compile(open(__file__, encoding='utf-8').read(), __file__, 'exec'))\nprint('x' in vars())")

@@ -164,7 +164,7 @@ def test_what_does_not_fit_is_refused(name, thing, sentence):
         nt.zoo.apply(name, thing)
 
 
-@every_bug
+@pytest.mark.parametrize("bug", covering(BUGS))
 def test_a_race_trains_both_and_the_losses_are_the_same_where_that_is_said(bug):
     right, wrong = zip(*nt.zoo.race(bug.name, 4, seed=5))
     assert all(map(math.isfinite, right + wrong)) and 2 < right[0] < 4 and right[3] < right[0]

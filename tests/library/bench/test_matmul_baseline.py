@@ -1,4 +1,4 @@
-"""The floor of the benchmark holds exactly the matrix products of a training step."""
+"""The matmul baseline of the benchmark consists of exactly the matrix products of a training step."""
 
 import math
 from collections import Counter
@@ -23,7 +23,7 @@ def flops(products):
 
 
 @every_config
-def test_the_floor_holds_exactly_the_matmuls_of_a_step(config):
+def test_the_baseline_consists_of_exactly_the_matmuls_of_a_step(config):
     config = replace(config, d_model=12, length=7)
     calls, _, _ = record(config.model(), *config.batch_of_ids(), config.criterion())
     real = [product(*inputs) for ufunc, _, inputs, *_ in calls if ufunc is np.matmul]
@@ -34,7 +34,7 @@ def test_the_floor_holds_exactly_the_matmuls_of_a_step(config):
 
 @every_config
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_the_parts_of_the_floor_are_the_whole_batch(config, threads, monkeypatch):
+def test_the_parts_of_the_baseline_are_the_whole_batch(config, threads, monkeypatch):
     config, made = replace(config, batch=7), []
 
     def spy(config, batch, matmuls=matmul_baseline.matmuls):

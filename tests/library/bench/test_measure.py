@@ -91,7 +91,7 @@ def test_slopes_of_a_power_law_are_its_exponent():
     assert growth.slope(rows, "T", "peak_mb") == pytest.approx(-1, abs=1e-12)
 
 
-def test_the_rival_may_use_its_threads(monkeypatch):
+def test_pytorch_may_use_its_threads(monkeypatch):
     """Whatever the environment sets for this process, both sides get the same number of threads."""
     seen = {}
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

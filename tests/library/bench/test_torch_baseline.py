@@ -20,7 +20,7 @@ NAMES = (("source_embedding", "source.embedding"), ("target_embedding", "target.
 
 
 def in_torch(config, arrays):
-    """Arrays by our names, under the rival's, in its shapes: matrices turned, q, k and v of one sequence in one."""
+    """Our arrays under PyTorch's names and in its shapes: matrices are transposed, q, k and v of one sequence joined."""
     found = {}
     for name, x in arrays.items():
         rank = next((i for i, part in enumerate(("query", "key", "value")) if part in name), None)
@@ -64,7 +64,7 @@ float64 = pytest.mark.parametrize("dtype", ["float64"])
 
 
 def twins(torch, config, dtype="float64"):
-    """Our model and the rival's, with the same weights."""
+    """Our model and PyTorch's, with the same weights."""
     from numpy_transformer.bench import torch_baseline
 
     ours, theirs = drawn(config.model(), dtype), torch_baseline.MODELS[config.kind](config)
@@ -88,7 +88,7 @@ def same(ours, theirs, tolerance, name=""):
 
 
 @every_config
-def test_the_rival_computes_our_logits_loss_and_gradients(torch, config, dtype):
+def test_pytorch_computes_our_logits_loss_and_gradients(torch, config, dtype):
     config, tolerance = replace(config, dropout=0.0), {"float32": 1e-4, "float64": 1e-10}[dtype]
     ours, theirs = twins(torch, config, dtype)
     assert ours.num_parameters() == sum(p.numel() for p in theirs.parameters())
@@ -186,7 +186,7 @@ def test_both_sides_use_the_same_gelu():
 
 
 @float64
-def test_the_rival_writes_with_a_cache_as_we_do(torch):
+def test_pytorch_decodes_with_a_cache_as_we_do(torch):
     from numpy_transformer.bench import torch_baseline
 
     ours, theirs = twins(torch, SMALL["nanogpt-cpu"])
@@ -197,7 +197,7 @@ def test_the_rival_writes_with_a_cache_as_we_do(torch):
     assert len(torch_baseline.timed_decoding(4)(3)) == 3
 
 
-def test_the_rival_answers_each_line(monkeypatch, capsys):
+def test_the_pytorch_process_answers_each_line(monkeypatch, capsys):
     torch = pytest.importorskip("torch")
     from numpy_transformer.bench import torch_baseline
 

@@ -1,3 +1,5 @@
+"""The bag-of-words baseline, compared with dense Newton steps and with scikit-learn."""
+
 import numpy as np
 import pytest
 
@@ -5,7 +7,7 @@ from numpy_transformer.data.baselines import PENALTIES, BagOfWords
 
 
 def texts(seed, count=40, vocab_size=7, num_classes=2):
-    """Random texts, some of them empty and most with repeated words, and labels that hang on the words in part."""
+    """Random texts, some of them empty and most with repeated words, and labels that partly depend on the words."""
     rng = np.random.default_rng(seed)
     rows = [rng.integers(0, vocab_size, rng.integers(0, 12)) for _ in range(count)]
     labels = [int(len(set(row.tolist()) & {0, 3}) + rng.integers(2)) % num_classes for row in rows]
@@ -30,7 +32,7 @@ def objective(weight, x, labels, l2):
 
 
 def dense_newton(x, labels, num_classes, l2):
-    """The minimum with the whole Hessian, entry by entry."""
+    """Finds the minimum with Newton steps on the full Hessian, built entry by entry."""
     n, k = x.shape[1], num_classes
     weight = np.zeros((n, k))
     for _ in range(30):
@@ -85,15 +87,15 @@ def test_order_and_repetition_of_words_do_not_count():
     np.testing.assert_array_equal(one.predict(rows), one.predict(shuffled))
 
 
-def test_training_is_the_same_again_and_changes_no_argument():
+def test_training_is_deterministic_and_leaves_its_arguments_unchanged():
     rows, labels = texts(6, num_classes=3)
     before = [row.copy() for row in rows]
-    one, again = [BagOfWords.train(rows, labels, 7, 3).weight for _ in range(2)]
-    np.testing.assert_array_equal(one, again)
+    first, second = [BagOfWords.train(rows, labels, 7, 3).weight for _ in range(2)]
+    np.testing.assert_array_equal(first, second)
     assert all(np.array_equal(row, old) for row, old in zip(rows, before))
 
 
-def test_empty_texts_get_the_most_frequent_class_and_a_strange_word_has_no_weight():
+def test_empty_texts_get_the_most_frequent_class_and_unseen_words_have_zero_weights():
     model = BagOfWords.train([[], [], [], [0], [0]], [2, 2, 1, 0, 0], 4, 3)
     assert model.predict([[], [3], [0, 0]]).tolist() == [2, 2, 0]
     assert not model.weight[1:4].any() and model.weight[4].argmax() == 2
@@ -101,13 +103,13 @@ def test_empty_texts_get_the_most_frequent_class_and_a_strange_word_has_no_weigh
 
 @pytest.mark.parametrize("labels", [[0, 1] * 20, [1] * 40])         # separable; a class without a text
 @pytest.mark.parametrize("l2", [1.0, 1e-6])
-def test_what_can_be_separated_stays_finite(labels, l2):
+def test_weights_of_separable_texts_are_finite(labels, l2):
     rows = [[label, 2 + i % 3] for i, label in enumerate(labels)]
     model = BagOfWords.train(rows, labels, 5, 2, l2)
     assert np.isfinite(model.weight).all() and model.accuracy(rows, labels) == 1
 
 
-def test_a_word_in_every_text_and_one_in_a_single_text_converge():
+def test_training_converges_with_a_word_in_every_text_and_words_in_a_single_text():
     rng = np.random.default_rng(7)
     rows = [[0, 1 + i, *rng.integers(300, 320, 30)] for i in range(300)]
     labels = rng.integers(2, size=300)
@@ -118,31 +120,31 @@ def test_a_word_in_every_text_and_one_in_a_single_text_converge():
 
 
 @pytest.mark.parametrize("rows, labels, sizes, match", [
-    ([], [], (3, 2), "0 texts have no classes to tell; pass at least 1"),
-    ([[0], [3]], [0, 1], (3, 2), "from 0 to 3, but must be .* below vocab_size = 3"),
-    ([[0], [-1]], [0, 1], (3, 2), "from -1 to 0, but must be at least 0"),
-    ([[0], [1]], [0], (3, 2), r"2 texts and labels of shape \(1,\) must be equally many"),
+    ([], [], (3, 2), "there are no texts to classify; pass at least 1"),
+    ([[0], [3]], [0, 1], (3, 2), "range from 0 to 3, but must be .* below vocab_size = 3"),
+    ([[0], [-1]], [0, 1], (3, 2), "range from -1 to 0, but must be at least 0"),
+    ([[0], [1]], [0], (3, 2), r"there are 2 texts but labels of shape \(1,\); give .* one label for each"),
     ([[0], [1]], [0, 2], (3, 2), "from 0 to 2, must be whole numbers .* below num_classes = 2"),
     ([[0], [1]], [0, -1], (3, 2), "from -1 to 0, must be whole numbers"),
     ([[0], [1]], [0.0, 1.0], (3, 2), "the labels, float64 from 0.0 to 1.0, must be whole numbers"),
     ([[0], [1]], ["neg", "pos"], (3, 2), "must be whole numbers .* number the classes from 0"),
-    ([[0.5], [1]], [0, 1], (3, 2), "text 1 holds float64, but .* encode"),
-    ([["dull"], [1]], [0, 1], (3, 2), "text 1 holds <U4, but .* encode"),
-    ([[0], [1]], [0, 1], (3, 1), "num_classes = 1 at least 2"),
+    ([[0.5], [1]], [0, 1], (3, 2), "text 1 has dtype float64, but .* encode"),
+    ([["dull"], [1]], [0, 1], (3, 2), "text 1 has dtype <U4, but .* encode"),
+    ([[0], [1]], [0, 1], (3, 1), "num_classes = 1 must be at least 2"),
     ([[0], [1]], [0, 1], (3, 2, 0.0), "l2 = 0.0 must be above 0"),
     ([[0], [1]], [0, 1], (3, 2, float("nan")), "l2 = nan must be above 0"),
     ([[0], [1]], [0, 1], (3, 2, float("inf")), "l2 = inf must be above 0"),
 ])
-def test_what_cannot_be_learnt_from_is_named(rows, labels, sizes, match):
+def test_bad_training_data_raises_an_error_that_describes_it(rows, labels, sizes, match):
     with pytest.raises(ValueError, match=match):
         BagOfWords.train(rows, labels, *sizes)
 
 
-def test_a_trained_model_names_foreign_texts_and_labels():
+def test_a_trained_model_refuses_bad_texts_and_labels():
     model = BagOfWords.train([[0], [1]], [0, 1], 2, 2)
     with pytest.raises(ValueError, match="below vocab_size = 2"):
         model.predict([[2]])
-    with pytest.raises(ValueError, match="0 texts"):
+    with pytest.raises(ValueError, match="no texts to classify"):
         model.predict([])
     with pytest.raises(ValueError, match="below num_classes = 2"):
         model.accuracy([[0]], [2])
@@ -155,6 +157,11 @@ def noisy_texts(seed, count):
     return rows, [int((row < 15).sum() - (row > 284).sum() + rng.standard_normal() > 0) for row in rows]
 
 
+def test_repr():
+    model = BagOfWords.train([[0], [1]], [0, 1], 5, 2, l2=0.5)
+    assert repr(model) == "BagOfWords(vocab_size=5, num_classes=2, l2=0.5)"
+
+
 def test_the_penalty_is_chosen_on_the_held_out_texts():
     known, held_out = noisy_texts(1, 200), noisy_texts(2, 300)
     chosen = BagOfWords.choose(*known, held_out, 300, 2)
@@ -165,7 +172,7 @@ def test_the_penalty_is_chosen_on_the_held_out_texts():
 
 
 def test_a_chosen_model_is_the_minimum_of_its_objective():
-    """A search that begins at the minimum of another penalty ends where one from 0 does: the gradient is zero."""
+    """A search that starts at the minimum of another penalty still ends at a zero gradient."""
     known, held_out = texts(3), texts(4, count=30)
     for penalties in ([50.0, 2.0], [0.3, 20.0, 2.0]):
         chosen = BagOfWords.choose(*known, held_out, 7, 2, penalties)
@@ -183,7 +190,7 @@ def test_the_loss_is_the_mean_cross_entropy():
     assert model.loss(*others) == pytest.approx(-np.mean(np.log(right)))
 
 
-def test_the_surest_model_is_chosen_only_while_it_is_right():
+def test_a_small_penalty_is_chosen_only_if_confident_predictions_are_correct():
     known, wrong = ([[0], [1]] * 5, [0, 1] * 5), ([[0], [1], [0]], [0, 1, 1])
     assert BagOfWords.choose(*known, known, 2, 2, [0.1, 1.0, 10.0]).l2 == 0.1
     assert BagOfWords.choose(*known, wrong, 2, 2, [0.001, 1.0, 10.0]).l2 == 10.0

@@ -1,3 +1,5 @@
+"""Tagged sentences from files in columns."""
+
 import pytest
 
 from numpy_transformer.data.conll import read_conll
@@ -37,45 +39,47 @@ def test_columns_are_chosen_from_either_end(tmp_path):
     assert read(tmp_path, text, word_column=-4, tag_column=3) == [(["U.N.", "official"], ["I-NP", "I-NP"])]
 
 
-def test_words_keep_what_is_no_separator(tmp_path):
+def test_only_separators_split_a_line(tmp_path):
     words = ["a b", "x\u2028y", "n\xa0m", "z\u200bz", "\x85", "#1", '"', "😂", "-DOC-"]
     found = read(tmp_path, "\n".join(f"{word}\tO" for word in words))
     assert found == [(words, ["O"] * len(words))]
     assert read(tmp_path, "n\xa0m O\nx\u2028y O\n") == [(["n\xa0m", "x\u2028y"], ["O", "O"])]
 
 
-def test_tags_stay_as_they_are(tmp_path):
+def test_tags_are_returned_unchanged(tmp_path):
     tags = ["I-x", "B-x", "I-creative-work", "O", "B", "I", "S-x", "E-x", "L-x", "U-x", "I-\u00e9"]
     assert read(tmp_path, "\n".join(f"w\t{tag}" for tag in tags)) == [(["w"] * len(tags), tags)]
 
 
 @pytest.mark.parametrize("text, columns, parts", [
-    ("a O\nb\n", {}, ["line 2", "has 1 of them: 'b'"]), ("a\tO\n\nb c O\n", {"word_column": 3}, ["line 1", "has 2"]),
+    ("a O\nb\n", {}, ["line 2", "has 1 column: 'b'"]), ("a\tO\n\nb c O\n", {"word_column": 3}, ["line 1", "has 2"]),
     ("a x O\nb O\n", {"tag_column": 2}, ["line 2", "column 2", "has 2"]),
-    ("a O\n", {"tag_column": -3}, ["line 1", "column -3"]), ("a O\n", {"word_column": 1}, ["line 1", "has 2 of them"]),
-    ("a\tO\n\nb\tB-x\nc\tnoun\n", {}, ["line 4", "'noun' is no tag"]), ("a\t\n", {}, ["line 1", "'' is no tag"]),
-    ("a\tb-x\n", {}, ["'b-x' is no tag"]), ("a\tB-\n", {}, ["'B-' is no tag"]),
+    ("a O\n", {"tag_column": -3}, ["line 1", "column -3"]), ("a O\n", {"word_column": 1}, ["line 1", "has 2 columns"]),
+    ("a\tO\n\nb\tB-x\nc\tnoun\n", {}, ["line 4", "'noun' is not a valid tag"]),
+    ("a\t\n", {}, ["line 1", "'' is not a valid tag"]),
+    ("a\tb-x\n", {}, ["'b-x' is not a valid tag"]), ("a\tB-\n", {}, ["'B-' is not a valid tag"]),
     ("a\tO\n\tO\n", {}, ["line 2", "column 0 has no word"]), ("Just some prose.\n", {}, ["line 1", "'prose.'"]),
     ("", {}, ["is empty"]), ("\n \n", {}, ["has only blank lines"]), ("-DOCSTART- O\n\n", {}, ["has no sentence"]),
     (b"a\xff\tO\n", {}, ["is not UTF-8"])])
-def test_bad_files_are_named_with_the_line(tmp_path, text, columns, parts):
+def test_errors_name_the_file_and_the_line(tmp_path, text, columns, parts):
     sentence = refused(tmp_path, text, **columns)
     assert all(part in sentence for part in parts) and "tagged.conll" in sentence
     assert "\n" not in sentence and len(sentence) < 400
 
 
 @pytest.mark.parametrize("line", ["x" * 100_000, "a\t" + "x" * 100_000, "\t" + "x" * 100_000])
-def test_a_long_line_is_shown_cut(tmp_path, line):
+def test_an_error_shows_only_the_beginning_of_a_long_line(tmp_path, line):
     assert len(refused(tmp_path, line)) < 400
 
 
-def test_a_missing_file_says_what_there_is_to_get(tmp_path):
+def test_the_error_for_a_missing_file_says_where_to_download_data(tmp_path):
     with pytest.raises(ValueError) as error:
         read_conll(tmp_path / "none.conll")
-    for part in ("none.conll", "https://github.com/leondz/emerging_entities_17", "3,394 sentences", "66,124 lines"):
+    for part in ("none.conll", "download", "https://github.com/leondz/emerging_entities_17",
+                 "3,394 sentences", "66,124 lines"):
         assert part in str(error.value)
 
 
-def test_a_folder_is_no_file(tmp_path):
+def test_a_folder_is_refused(tmp_path):
     with pytest.raises(ValueError, match="cannot read"):
         read_conll(tmp_path)

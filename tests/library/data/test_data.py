@@ -1,3 +1,5 @@
+"""The built-in text, text files, and windows of a text."""
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ def test_the_built_in_text_is_long_english():
     assert len(text) > 300_000 and text.count(" the ") > 2000
 
 
-def test_characters_round_trip_and_strangers_are_named():
+def test_characters_round_trip_and_unknown_ones_are_named():
     text = "ein Käse, 日本\n"
     tokens = CharTokenizer(text)
     assert tokens.decode(tokens.encode(text)) == text and tokens.vocab_size == len(set(text))
@@ -18,7 +20,7 @@ def test_characters_round_trip_and_strangers_are_named():
         tokens.encode("zebra")
 
 
-def test_windows_are_the_text_and_the_text_one_later():
+def test_targets_are_the_inputs_shifted_by_one_token():
     ids = np.arange(1000)
     windows = TextWindows(ids, length=7, batch_size=5, seed=3)
     (x,), y = windows.batch(0)
@@ -28,7 +30,7 @@ def test_windows_are_the_text_and_the_text_one_later():
     assert all(windows.batch(step)[1].max() < 900 for step in range(200))
 
 
-def test_a_batch_depends_on_seed_and_step_alone():
+def test_a_batch_depends_only_on_seed_and_step():
     ids = np.arange(1000)
     first, second = TextWindows(ids, 7, 5, seed=3), TextWindows(ids, 7, 5, seed=3)
     for step in range(4):
@@ -47,18 +49,28 @@ def test_validation_covers_the_last_tenth_once():
 
 @pytest.mark.parametrize("content, match", [
     (b"", "is empty"), (b" \n\n", "has only blank lines"), (b"caf\xe9", r"not UTF-8 \(byte 0xe9 at offset 3\)")])
-def test_texts_that_cannot_be_used_are_named(tmp_path, content, match):
+def test_errors_name_texts_that_cannot_be_used(tmp_path, content, match):
     path = tmp_path / "text.txt"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=match):
         read_text(path)
 
 
-def test_missing_and_short_texts_are_named(tmp_path):
+def test_errors_name_missing_and_short_texts(tmp_path):
     with pytest.raises(ValueError, match="cannot read .*no-such-file"):
         read_text(tmp_path / "no-such-file")
     with pytest.raises(ValueError, match="too short.*650 are needed"):
         TextWindows(np.arange(600), 64, 4, 0)
+
+
+def test_a_text_of_one_token_has_nothing_to_predict():
+    with pytest.raises(ValueError, match="^a text of 1 token has no next token to predict; use a longer one$"):
+        consecutive_windows(np.arange(1), 5)
+
+
+def test_repr():
+    assert repr(TextWindows(np.arange(12_345), length=7, batch_size=5, seed=3)) == (
+        "TextWindows(11,110 training tokens, 1,235 validation tokens, length=7, batch_size=5)")
 
 
 def test_a_text_is_evaluated_to_its_last_token():

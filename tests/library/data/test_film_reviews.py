@@ -1,3 +1,5 @@
+"""The generated film reviews: labels that follow from the rules, and that word counts cannot predict."""
+
 import re
 from collections import Counter
 from itertools import combinations
@@ -63,7 +65,7 @@ def data():
     ("dull film but a great cast", 1), ("the film is not bad at all", 1), ("nothing about the plot is not weak", 0),
     ("a film that is hardly ever dull, not a weak cast", 1),
     ("the hero is dull, although the plot is fresh and the style is never weak", 0)])
-def test_the_reading_of_these_tests_on_examples_by_hand(text, label):
+def test_the_reader_of_these_tests_on_examples_by_hand(text, label):
     winners, losers = sides(text)
     assert {meaning(clause) for clause in winners} == {label}
 
@@ -80,7 +82,7 @@ def test_no_text_occurs_twice(data):
     assert len(set(texts)) == len(texts)
 
 
-def test_each_label_is_what_the_rules_say(data):
+def test_each_label_follows_from_the_rules(data):
     for rows in lists(data):
         for text, label in rows:
             winners, losers = sides(text)
@@ -97,8 +99,8 @@ def test_no_clause_pair_of_one_list_occurs_in_another(data):
 
 
 def test_each_clause_occurs_in_training(data):
-    says = [{one for text, _ in rows for one in contents(text)} for rows in lists(data)]
-    assert len(says[0]) == len(ASPECTS) * 3 * len(GOOD | BAD) and says[1] | says[2] <= says[0]
+    found = [{one for text, _ in rows for one in contents(text)} for rows in lists(data)]
+    assert len(found[0]) == len(ASPECTS) * 3 * len(GOOD | BAD) and found[1] | found[2] <= found[0]
 
 
 def test_every_list_has_every_shape_and_half_the_clauses_negate_once(data):
@@ -113,13 +115,13 @@ def test_every_list_has_every_shape_and_half_the_clauses_negate_once(data):
         assert min(joints) > len(rows) / 20
 
 
-def test_they_are_plain_lower_case_english(data):
+def test_reviews_are_plain_lower_case_english(data):
     for rows in lists(data):
         assert all(re.fullmatch(r"[a-z]+(,? [a-z]+)*", text) for text, _ in rows)
         assert 10 < np.mean([len(text.split()) for text, _ in rows]) < 16
 
 
-def test_no_word_tells_the_label(data):
+def test_every_word_is_equally_frequent_in_both_classes(data):
     rows = data.training
     counts = [Counter(word for text, label in rows if label == side for word in set(text.split())) for side in (0, 1)]
     for word in counts[0] | counts[1]:
@@ -127,7 +129,7 @@ def test_no_word_tells_the_label(data):
         assert abs(counts[1][word] / total - 1 / 2) < 0.05 + 2 / total ** 0.5, word
 
 
-def test_counting_words_fails(data):
+def test_a_bag_of_words_cannot_classify_the_reviews(data):
     tokens = WordTokenizer.train("\n".join(text for text, _ in data.training), 1_000)
     sets, labels = zip(*[([tokens.encode(text) for text, _ in rows], [label for _, label in rows])
                          for rows in (data.training, data.test)])
@@ -135,7 +137,7 @@ def test_counting_words_fails(data):
     assert 0.4 < model.accuracy(sets[1], labels[1]) < 0.6
 
 
-def test_reviews_depend_on_the_seed_alone(monkeypatch):
+def test_reviews_depend_only_on_the_seed(monkeypatch):
     monkeypatch.setattr("numpy_transformer.data.film_reviews.TRAINING", 2_000)           # fewer, to be quick
     one, again, other = reviews(5), reviews(5), reviews(6)
     assert one == again

@@ -1,8 +1,11 @@
+"""The generated sequence-to-sequence tasks, compared with independent solutions."""
+
 import datetime
 import re
 
 import numpy as np
 import pytest
+from helpers.dates import read_date
 
 from numpy_transformer.data import GENERATED_PAIRS
 from numpy_transformer.data.dates import written_forms
@@ -19,21 +22,10 @@ def lists(task):
     return task.training, task.validation, task.test
 
 
-def read_date(text):
-    """The date of a written form, as strptime reads it; it takes 50 to 68 for the years 2050 to 2068."""
-    text = re.sub(r"the (\d+)(st|nd|rd|th) of", r"\1", text)
-    for form in ("%d %B %Y", "%B %d, %Y", "%d/%m/%y"):
-        try:
-            date = datetime.datetime.strptime(text, form)
-            return date.replace(year=date.year - 100 * (date.year > 2049)).strftime("%Y-%m-%d")
-        except ValueError:
-            pass
-
-
 @pytest.mark.parametrize("name, answer", [
     ("copy", str), ("reverse", lambda text: "".join(reversed(text))),
     ("sort", lambda text: "".join(letter * text.count(letter) for letter in ALPHABET)), ("dates", read_date)])
-def test_each_target_is_what_the_task_says(tasks, name, answer):
+def test_each_target_is_correct(tasks, name, answer):
     for pairs in lists(tasks[name]):
         assert all(answer(source) == target for source, target in pairs[::23])
 
@@ -50,14 +42,14 @@ def test_symbols_and_lengths(tasks, name, letters, lengths):
 
 
 @pytest.mark.parametrize("name", GENERATED_PAIRS)
-def test_no_source_occurs_twice_in_a_list_or_in_two(tasks, name):
+def test_no_source_occurs_twice(tasks, name):
     sources = [source for pairs in lists(tasks[name]) for source, _ in pairs]
     assert len(set(sources)) == len(sources)
     assert tasks[name].name == name
 
 
 @pytest.mark.parametrize("name", GENERATED_PAIRS)
-def test_a_task_depends_on_the_seed_alone(name, monkeypatch):
+def test_a_task_depends_only_on_the_seed(name, monkeypatch):
     monkeypatch.setattr("numpy_transformer.data.generated_pairs.TRAINING", 2_000)             # fewer pairs, to be quick
     monkeypatch.setattr("numpy_transformer.data.generated_pairs.YEARS", range(1990, 2010))
     one, again, other = GENERATED_PAIRS[name](5), GENERATED_PAIRS[name](5), GENERATED_PAIRS[name](6)
@@ -65,7 +57,7 @@ def test_a_task_depends_on_the_seed_alone(name, monkeypatch):
     assert all(pairs != others for pairs, others in zip(lists(one), lists(other)))
 
 
-def test_the_tasks_do_not_share_their_words(tasks):
+def test_two_tasks_have_different_words(tasks):
     assert len({source for name in ("reverse", "sort") for source, _ in tasks[name].training[:100]}) > 190
 
 
@@ -81,6 +73,10 @@ def test_the_tokenizers_know_every_text(tasks, name, source, target):
     assert ["".join(side.characters) for side in tokens] == [source, target]
 
 
+def test_repr(tasks):
+    assert repr(tasks["copy"]) == "GeneratedPairs('copy', 100,000 training, 500 validation and 2,000 test pairs)"
+
+
 def test_dates_are_written_in_four_forms():
     assert written_forms(datetime.date(1999, 3, 3)) == (
         "3 March 1999", "March 3, 1999", "3/3/99", "the 3rd of March 1999")
@@ -89,7 +85,7 @@ def test_dates_are_written_in_four_forms():
     assert endings == ["1st", "2nd", "11th", "12th", "13th", "22nd", "31st"]
 
 
-def test_years_of_the_test_and_of_validation_are_held_out(tasks):
+def test_years_of_the_validation_and_test_sets_are_held_out(tasks):
     task = tasks["dates"]
     years = [{int(target[:4]) for _, target in pairs} for pairs in lists(task)]
     assert years[2] == set(task.held_out_years) and [len(found) for found in years] == [88, 2, 10]

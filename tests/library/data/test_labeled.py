@@ -1,9 +1,10 @@
-"""Texts with labels: what a student or teacher may name as data, whole and broken."""
+"""Labeled texts in every format, valid and broken."""
 
 import gzip
 import hashlib
 import io
 import os
+import re
 import tarfile
 from pathlib import Path
 
@@ -20,9 +21,9 @@ OTHERS = {"train/unsup/0_0.txt": "?", "train/labeledBow.feat": "9 0:9", "test/po
           "train/neg/0_3.txt.bak": "x", "README": "Maas"}
 TRAINING = [("dull", 0), ("caf\u00e9", 0), ("bad  end", 0), ("fine", 1)]        # 0, 2, 10: by number
 TEST = [("poor", 0), ("great", 1), ("fine", 1)]
-COUNTS = [f"{group} has {count} reviews, the published data 12,500"
-          for group, count in (("train/neg", 3), ("train/pos", 1), ("test/neg", 1), ("test/pos", 2))]
-SHARED = "1 of the 3 texts of the test stand in the training too"
+COUNTS = [f"{group} has {count}, but the published data has 12,500" for group, count in (
+    ("train/neg", "3 reviews"), ("train/pos", "1 review"), ("test/neg", "1 review"), ("test/pos", "2 reviews"))]
+OVERLAP = "the training set contains 1 of the 3 texts of the test set"
 
 
 def as_bytes(content):
@@ -61,8 +62,8 @@ def write(tmp_path, name, content):
     return tmp_path / name
 
 
-def refused(match, paths, **options):
-    """The one sentence that comes."""
+def assert_refused(match, paths, **options):
+    """read_labeled raises a ValueError of one line that matches."""
     with pytest.raises(ValueError, match=match) as caught:
         read_labeled(paths if isinstance(paths, list) else [paths], **options)
     assert "\n" not in str(caught.value)
@@ -76,21 +77,21 @@ def contents(data):
 def test_the_folder_is_read_by_number_and_the_other_files_are_left_out(tmp_path, above):
     root = folder(tmp_path, REVIEWS | OTHERS)
     data = read_labeled([tmp_path if above else root])
-    assert contents(data) == (["neg", "pos"], TRAINING, [], TEST, COUNTS + [SHARED])
+    assert contents(data) == (["neg", "pos"], TRAINING, [], TEST, COUNTS + [OVERLAP])
 
 
 @pytest.mark.parametrize("prefix", ["aclImdb/", "./aclImdb/", ""])
-def test_the_archive_holds_the_same_as_the_folder(tmp_path, prefix):
+def test_the_archive_gives_the_same_as_the_folder(tmp_path, prefix):
     path = archive(tmp_path, review_members(REVIEWS | OTHERS, prefix))
     data = read_labeled([str(path)])
     assert contents(data)[:4] == (["neg", "pos"], TRAINING, [], TEST)
     digest = hashlib.md5(path.read_bytes()).hexdigest()
-    assert data.report == [f"'aclImdb_v1.tar.gz' has the MD5 {digest}, the published archive "
-                           "7c2ac02c03563afcf9b574c7e56c153a", *COUNTS, SHARED]
+    assert data.report == [f"'aclImdb_v1.tar.gz' has the MD5 {digest}, but the published archive has "
+                           "7c2ac02c03563afcf9b574c7e56c153a", *COUNTS, OVERLAP]
     assert sorted(file.name for file in tmp_path.iterdir()) == ["aclImdb_v1.tar.gz", "aclImdb_v1.tar.gz.cache.npz"]
 
 
-def test_what_is_as_published_is_not_reported(tmp_path, monkeypatch):
+def test_data_as_published_gives_an_empty_report(tmp_path, monkeypatch):
     files = {name.replace("2_4", "7_8"): text for name, text in REVIEWS.items() if name not in
              ("train/neg/0_3.txt", "train/neg/10_1.txt", "test/pos/1_7.txt")}
     path = archive(tmp_path, review_members(files))
@@ -99,12 +100,12 @@ def test_what_is_as_published_is_not_reported(tmp_path, monkeypatch):
     assert read_labeled([path]).report == []
 
 
-def test_a_member_that_comes_twice_counts_once_as_if_it_were_unpacked(tmp_path):
+def test_the_last_of_two_members_with_the_same_name_is_read(tmp_path):
     path = archive(tmp_path, review_members() + review_members({"train/pos/0_9.txt": "finer"}))
     assert read_labeled([path]).training == TRAINING[:3] + [("finer", 1)]
 
 
-def test_progress_is_told_once_per_review_also_from_the_cache(tmp_path):
+def test_progress_is_called_once_per_review_with_and_without_the_cache(tmp_path):
     root, path = folder(tmp_path, REVIEWS | OTHERS), archive(tmp_path, review_members(REVIEWS | OTHERS))
     for source, total in ((root, 7), (path, None)):
         for _ in range(2):
@@ -113,39 +114,40 @@ def test_progress_is_told_once_per_review_also_from_the_cache(tmp_path):
             assert len(calls) == 7 and count_files([source]) == total
 
 
-@pytest.mark.parametrize("lost", ["train/neg/", "train/pos/", "test/neg/", "test/pos/", "test/"])
-def test_half_unpacked_data_is_told_with_what_to_get(tmp_path, lost):
-    files = {name: text for name, text in REVIEWS.items() if not name.startswith(lost)}
-    match = f"'.*aclImdb.*' has no reviews such as {lost}.*0_9.txt, so it is half unpacked .*{acl_imdb.URL} .MD5 7c"
+@pytest.mark.parametrize("missing", ["train/neg/", "train/pos/", "test/neg/", "test/pos/", "test/"])
+def test_the_error_for_partly_unpacked_data_says_what_to_download(tmp_path, missing):
+    files = {name: text for name, text in REVIEWS.items() if not name.startswith(missing)}
+    match = (f"'.*aclImdb.*' has no reviews such as {missing}.*0_9.txt, so it is only partly unpacked "
+             f".*download {acl_imdb.URL} .MD5 7c")
     root = folder(tmp_path, files)
-    refused(match, root)
+    assert_refused(match, root)
     with pytest.raises(ValueError, match=match):
         count_files([root])
-    refused(match, archive(tmp_path, review_members(files)))
+    assert_refused(match, archive(tmp_path, review_members(files)))
     assert not list(tmp_path.glob("*.npz"))
 
 
-def test_a_class_whose_folder_is_empty_is_told(tmp_path):
+def test_an_empty_folder_of_a_class_is_refused(tmp_path):
     root = folder(tmp_path, REVIEWS | {"train/pos/0_9.txt": " \n"})
-    refused("no reviews such as train/pos/0_9.txt", root)
+    assert_refused("no reviews such as train/pos/0_9.txt", root)
     (root / "train/pos/0_9.txt").unlink()
-    refused(r"no reviews such as train/pos/0_9.txt, .* \(1 of 4 folders", root)
+    assert_refused(r"no reviews such as train/pos/0_9.txt, .* \(1 of 4 folders", root)
 
 
 def test_empty_reviews_are_dropped_and_counted(tmp_path):
     data = read_labeled([folder(tmp_path, REVIEWS | {"train/pos/7_9.txt": "", "train/pos/8_9.txt": "\n"})])
     assert data.training == TRAINING and "dropped 2 of 3 reviews in train/pos: empty" in data.report
-    assert "train/pos has 3 reviews, the published data 12,500" in data.report
+    assert "train/pos has 3 reviews, but the published data has 12,500" in data.report
 
 
-def test_a_review_that_is_not_utf_8_is_named(tmp_path):
+def test_the_error_names_a_review_that_is_not_utf_8(tmp_path):
     broken = REVIEWS | {"test/neg/0_2.txt": b"caf\xe9"}
     match = "aclImdb.*/test/neg/0_2.txt' is not UTF-8 .byte 0xe9 at offset 3"
-    refused(match, folder(tmp_path, broken))
-    refused(match, archive(tmp_path, review_members(broken)))
+    assert_refused(match, folder(tmp_path, broken))
+    assert_refused(match, archive(tmp_path, review_members(broken)))
 
 
-def test_what_may_not_be_read_is_named(tmp_path, monkeypatch):
+def test_the_error_names_a_file_without_read_permission(tmp_path, monkeypatch):
     def forbidden(path, *_, **__):
         raise PermissionError(13, "Permission denied", str(path))
 
@@ -154,11 +156,12 @@ def test_what_may_not_be_read_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "scandir", forbidden)
     monkeypatch.setattr("builtins.open", forbidden)
     monkeypatch.setattr(Path, "read_text", forbidden)
-    refused("^cannot read '.*aclImdb/train/neg': Permission denied; make it readable, or get it again from", root)
+    assert_refused("^cannot read '.*aclImdb/train/neg': Permission denied; make it readable, or download it again from",
+                   root)
     with pytest.raises(ValueError, match="^cannot read '.*aclImdb/train/neg': Permission denied"):
         count_files([root])
-    refused("^cannot read '.*aclImdb_v1.tar.gz': Permission denied", path)
-    refused("^cannot read '.*rt.neg': Permission denied; name a readable text file", files)
+    assert_refused("^cannot read '.*aclImdb_v1.tar.gz': Permission denied", path)
+    assert_refused("^cannot read '.*rt.neg': Permission denied; give the path of a readable text file", files)
 
 
 @pytest.mark.parametrize("name, fields, match", [
@@ -172,28 +175,28 @@ def test_what_may_not_be_read_is_named(tmp_path, monkeypatch):
     ("aclImdb/d", {"type": tarfile.CHRTYPE}, "is neither a file nor a folder"),
     ("aclImdb/d", {"type": tarfile.BLKTYPE}, "is neither a file nor a folder")])
 @pytest.mark.parametrize("first", [False, True])
-def test_an_archive_with_a_member_that_has_no_place_there_is_refused(tmp_path, name, fields, match, first):
+def test_an_archive_with_an_unsafe_member_is_refused(tmp_path, name, fields, match, first):
     odd, rest = [member(name, **fields)], review_members()
-    refused(f"aclImdb_v1.tar.gz' is refused, as its member .*{match}",
-            archive(tmp_path, odd + rest if first else rest + odd))
+    assert_refused(f"aclImdb_v1.tar.gz' is refused because its member .*{match}",
+                   archive(tmp_path, odd + rest if first else rest + odd))
     assert [file.name for file in tmp_path.iterdir()] == ["aclImdb_v1.tar.gz"]
 
 
-def test_bombs_are_refused(tmp_path, monkeypatch):
+def test_an_archive_that_expands_too_much_is_refused(tmp_path, monkeypatch):
     most = archive(tmp_path, [member("aclImdb/x", b"\0" * 10_000_000), *review_members()], "most.tgz")
     assert read_labeled([most]).training == TRAINING
     large = archive(tmp_path, review_members() + [member("aclImdb/x", b"\0" * 10_000_001)])
-    refused("'aclImdb/x' has 10,000,001 bytes, but at most 10,000,000 are read", large)
+    assert_refused("'aclImdb/x' has 10,000,001 bytes, but at most 10,000,000 are read", large)
     header = archive(tmp_path, [member("a" * 10_001_000), *review_members()], "header.tgz")    # a name of 10 MB
-    refused("header.tgz' cannot be read .*10,00.,... of them in one piece", header)
+    assert_refused("header.tgz' cannot be read .*to 10,00.,... in a single read", header)
     monkeypatch.setattr(review_archive, "LARGEST", 30_000_000)
     monkeypatch.setattr(review_archive, "TOTAL", 9_000_000)
     many = archive(tmp_path, review_members() + [member(f"{i}", b"\0" * 10_000_000) for i in range(5)], "many.tgz")
-    refused("many.tgz' cannot be read .*unpacks to more than 9,000,000 bytes", many)
+    assert_refused("many.tgz' cannot be read .*unpacks to more than 9,000,000 bytes", many)
 
 
-def test_a_sparse_member_whose_bytes_are_not_in_the_archive_is_refused(tmp_path):
-    """A few hundred bytes would else become as many as its header says, for each member."""
+def test_a_sparse_member_is_refused(tmp_path):
+    """Or a few hundred bytes could expand to any size that its header gives."""
     sparse = tarfile.TarInfo("aclImdb/train/pos/9_9.txt")
     sparse.size, sparse.pax_headers = 3, {"GNU.sparse.map": "0,3", "GNU.sparse.size": "9000000"}
     data = io.BytesIO()
@@ -202,7 +205,7 @@ def test_a_sparse_member_whose_bytes_are_not_in_the_archive_is_refused(tmp_path)
     (tmp_path / "sparse.tgz").write_bytes(data.getvalue())
     with tarfile.open(tmp_path / "sparse.tgz") as made:
         assert made.next().issparse()
-    refused("9_9.txt' is neither a file nor a folder", tmp_path / "sparse.tgz")
+    assert_refused("9_9.txt' is neither a file nor a folder", tmp_path / "sparse.tgz")
 
 
 def test_a_long_text_of_a_table_is_read_whole(tmp_path):
@@ -215,14 +218,14 @@ def test_a_long_text_of_a_table_is_read_whole(tmp_path):
     lambda data: data[:-8] + bytes([data[-8] ^ 1]) + data[-7:], lambda data: gzip.decompress(data),
     lambda data: gzip.compress(b"plain text" * 99), lambda data: gzip.compress(gzip.decompress(data)[:700]),
     lambda data: gzip.compress(gzip.decompress(data)[:6144] + b"x" * 512 + gzip.decompress(data)[6656:])])
-def test_a_damaged_archive_is_one_sentence(tmp_path, damage):
+def test_the_error_for_a_damaged_archive_is_one_sentence(tmp_path, damage):
     path = archive(tmp_path, review_members())
     path.write_bytes(damage(path.read_bytes()))
-    refused("aclImdb_v1.tar.gz' (cannot be read to its end, so it is truncated, damaged or no .tar.gz|has no reviews)"
-            ".*get it again from https://ai.stanford|.*get https://ai.stanford", path)
+    assert_refused("aclImdb_v1.tar.gz' (cannot be read to its end, so it is truncated, damaged or not a .tar.gz|"
+                   "has no reviews).*download it again from https://ai.stanford|.*download https://ai.stanford", path)
 
 
-def test_the_cache_gives_the_same_again_without_reading_a_review(tmp_path, monkeypatch):
+def test_the_cache_gives_the_same_data_without_reading_a_review(tmp_path, monkeypatch):
     root = folder(tmp_path, REVIEWS | {"train/neg/3_3.txt": ""})
     first = read_labeled([root])
     assert (tmp_path / "aclImdb.cache.npz").exists()
@@ -242,7 +245,7 @@ def test_the_cache_gives_the_same_again_without_reading_a_review(tmp_path, monke
     lambda root: flip(root.with_name("aclImdb.cache.npz"), b"dull"),
     lambda root: np.savez(root.with_name("aclImdb.cache.npz"), meta=np.array("{}")),
     lambda root: np.savez(root.with_name("aclImdb.cache.npz"), meta=np.array([{}], dtype=object))])
-def test_the_cache_is_remade_when_it_no_longer_fits(tmp_path, monkeypatch, change):
+def test_the_cache_is_rebuilt_when_the_files_change_or_it_is_damaged(tmp_path, monkeypatch, change):
     root, read = folder(tmp_path, REVIEWS), []
     read_labeled([root])
     change(root)
@@ -254,7 +257,7 @@ def test_the_cache_is_remade_when_it_no_longer_fits(tmp_path, monkeypatch, chang
 
 
 def longer(path):
-    """Another size at the same time."""
+    """Changes the size of a file but not its time."""
     time = path.stat().st_mtime_ns
     path.write_text("dull and long")
     os.utime(path, ns=(time, time))
@@ -267,7 +270,7 @@ def flip(path, where):
 
 
 class Trap:
-    """What a pickle could do."""
+    """An object whose pickle creates a folder when it is loaded."""
 
     def __init__(self, path):
         self.path = path
@@ -276,13 +279,13 @@ class Trap:
         return os.mkdir, (str(self.path),)
 
 
-def test_a_cache_can_not_run_code(tmp_path):
+def test_a_cache_cannot_run_code(tmp_path):
     root = folder(tmp_path, REVIEWS)
     np.savez(tmp_path / "aclImdb.cache.npz", meta=np.array([Trap(tmp_path / "trap")], dtype=object))
     assert read_labeled([root]).training == TRAINING and not (tmp_path / "trap").exists()
 
 
-def test_a_cache_of_another_version_or_archive_is_remade(tmp_path, monkeypatch):
+def test_a_cache_of_another_version_or_archive_is_rebuilt(tmp_path, monkeypatch):
     path = archive(tmp_path, review_members())
     read_labeled([path])
     archive(tmp_path, review_members(REVIEWS | {"train/pos/0_9.txt": "finest of all, indeed"}))
@@ -297,7 +300,7 @@ def test_a_cache_of_another_version_or_archive_is_remade(tmp_path, monkeypatch):
     assert read == [1]
 
 
-def test_the_cache_is_moved_into_place_whole(tmp_path, monkeypatch):
+def test_the_cache_is_complete_when_it_is_moved_into_place(tmp_path, monkeypatch):
     root, moved = folder(tmp_path, REVIEWS), []
 
     def replace(part, target, real=os.replace):
@@ -311,17 +314,18 @@ def test_the_cache_is_moved_into_place_whole(tmp_path, monkeypatch):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["aclImdb", "aclImdb.cache.npz"]
 
 
-def test_without_a_place_for_the_cache_the_loading_goes_on(tmp_path, monkeypatch):
+def test_data_is_read_even_if_the_cache_cannot_be_written(tmp_path, monkeypatch):
     root = folder(tmp_path, REVIEWS)
     (tmp_path / "aclImdb.cache.npz").mkdir()                # root may write anywhere, but not a file over a folder
     for _ in range(2):
         data = read_labeled([root])
         assert data.training == TRAINING and data.test == TEST and len(data.report) == 6
-        assert data.report[4].startswith("no cache was written, so that the next load takes as long: ")
+        assert re.match("the cache '.*aclImdb.cache.npz' could not be written, so the next run reads all reviews "
+                        "again: [A-Z]", data.report[4])
     assert sorted(file.name for file in tmp_path.iterdir()) == ["aclImdb", "aclImdb.cache.npz"]
 
 
-def test_an_interrupted_cache_leaves_nothing(tmp_path, monkeypatch):
+def test_an_interrupted_cache_leaves_no_file(tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
@@ -335,7 +339,7 @@ def lines(word, count):
     return "".join(f"{word} {i} \n" for i in range(count))
 
 
-def test_a_file_for_each_class_is_named_by_its_suffix_and_its_last_tenth_is_the_test(tmp_path):
+def test_the_suffix_of_a_file_is_its_class_and_its_last_tenth_the_test_set(tmp_path):
     pos, neg = write(tmp_path, "rt.pos", lines("good", 29)), write(tmp_path, "rt.neg", lines("bad", 10))
     calls = []
     data = read_labeled([pos, neg], progress=lambda: calls.append(1))
@@ -347,13 +351,13 @@ def test_a_file_for_each_class_is_named_by_its_suffix_and_its_last_tenth_is_the_
 @pytest.mark.parametrize("names, labels", [
     (["b.txt", "a.txt", "c.txt"], ["a", "b", "c"]), (["x.b", "x.a"], ["a", "b"]), (["spam", "ham"], ["ham", "spam"]),
     (["spam", "ham.x"], ["ham", "spam"])])
-def test_the_class_is_the_suffix_or_else_the_stem(tmp_path, names, labels):
+def test_the_class_is_the_suffix_or_the_stem_of_the_file(tmp_path, names, labels):
     data = read_labeled([write(tmp_path, name, f"text of {name}\n") for name in names])
     assert data.labels == labels and len(data.training) == len(names) and not data.test
     assert all(text.endswith(name) for (text, _), name in zip(data.training, sorted(names)))
 
 
-def test_lines_are_those_of_the_file_and_latin_1_is_told(tmp_path):
+def test_texts_are_the_lines_of_the_file_and_latin_1_is_reported(tmp_path):
     one = write(tmp_path, "rt.neg", b"caf\xe9 \x85 bar\n\n \t\nthe end")
     other = write(tmp_path, "rt.pos", "\ufeffcaf\u00e9\r\nol\u00e9\u2028!\r\n")
     data = read_labeled([one, other])
@@ -362,32 +366,38 @@ def test_lines_are_those_of_the_file_and_latin_1_is_told(tmp_path):
                            f"dropped 2 of 4 lines: empty in '{one}' (first: line 2)"]
 
 
-def test_texts_of_the_test_that_stand_in_the_training_are_counted_and_stay(tmp_path):
+def test_texts_in_both_sets_are_reported_and_kept(tmp_path):
     one = write(tmp_path, "rt.neg", "same\n" * 20)
     other = write(tmp_path, "rt.pos", lines("good", 9) + "same\n")
     data = read_labeled([one, other])
-    assert data.report == ["3 of the 3 texts of the test stand in the training too"] and len(data.training) == 27
+    assert data.report == ["the training set contains 3 of the 3 texts of the test set"] and len(data.training) == 27
 
 
 @pytest.mark.parametrize("name, content, match", [
     ("rt.pos", "", "rt.pos' is empty, but each class needs at least 1 text"), ("rt.pos", " \n\n", "rt.pos' is empty"),
     ("rt.pos", "good\n".encode("utf-16"), "rt.pos' has a zero byte at character 3, .*iconv -f UTF-16"),
-    ("sub/rt.neg", "good\n", r"'rt', 'rt' must differ in their suffixes or their stems"),
-    ("rt.csv", "good\n", "rt.neg' and '.*rt.csv' cannot be read as texts with labels; name one folder")])
-def test_files_that_make_no_classes_are_told(tmp_path, name, content, match):
+    ("sub/rt.neg", "good\n", r"'rt', 'rt' must have different suffixes or different stems"),
+    ("rt.csv", "good\n", "rt.neg' and '.*rt.csv' cannot be read as labeled texts; give one folder")])
+def test_files_that_do_not_give_classes_are_refused(tmp_path, name, content, match):
     (tmp_path / "sub").mkdir()
-    refused(match, [write(tmp_path, "rt.neg", "bad\n"), write(tmp_path, name, content)])
+    assert_refused(match, [write(tmp_path, "rt.neg", "bad\n"), write(tmp_path, name, content)])
 
 
-def test_data_that_is_not_there_is_told_with_what_to_get(tmp_path):
+def test_the_error_for_missing_data_says_where_to_download_it(tmp_path):
     one = write(tmp_path, "rt.neg", "bad\n")
     for paths in ([tmp_path / "aclImdb"], [one, tmp_path / "rt.pos"]):
-        refused(r"is not there, or may not be read; get the reviews of https://ai\.stanford\.edu/~amaas/data/sentiment/"
-                r"aclImdb_v1\.tar\.gz \(MD5 7c2ac02c03563afcf9b574c7e56c153a\), or https://www\.cs\.cornell\.edu/"
-                r"people/pabo/movie-review-data/rt-polaritydata\.tar\.gz .Pang and Lee 2005; 5,331", paths)
-    refused("nothing cannot be read as texts with labels", [])
-    refused("rt.neg' cannot be read as texts with labels; name one folder aclImdb, its .tar.gz, one .csv", one)
-    refused("has no reviews such as train/neg/0_9.txt", tmp_path)
+        assert_refused(r"does not exist or is not readable; download reviews from https://ai\.stanford\.edu/~amaas/data/"
+                       r"sentiment/aclImdb_v1\.tar\.gz \(MD5 7c2ac02c03563afcf9b574c7e56c153a\), or from "
+                       r"https://www\.cs\.cornell\.edu/people/pabo/movie-review-data/rt-polaritydata\.tar\.gz .Pang and "
+                       "Lee 2005; 5,331", paths)
+    assert_refused("^no path of labeled texts was given; give one folder aclImdb", [])
+    assert_refused("rt.neg' cannot be read as labeled texts; give one folder aclImdb, its .tar.gz, one .csv", one)
+    assert_refused("has no reviews such as train/neg/0_9.txt", tmp_path)
+
+
+def test_repr(tmp_path):
+    data = read_labeled([folder(tmp_path, REVIEWS)])
+    assert repr(data) == "Labeled(2 labels, 4 training, 0 validation and 3 test texts)"
 
 
 TABLE = 'id,text,label\n1,"good, very ""good""",pos\n2,"two\nlines",neg\n3,caf\u00e9,pos\n'
@@ -410,19 +420,19 @@ def test_the_last_tenth_of_each_class_of_a_table_is_the_test(tmp_path):
     assert data.training == [(f"text {i}", int(i % 3 == 0)) for i in range(60) if i not in held_out]
 
 
-def test_a_class_too_small_for_the_test_is_told(tmp_path):
+def test_a_class_too_small_for_the_test_set_is_reported(tmp_path):
     content = "text,label\n" + "".join(f"text {i},a\n" for i in range(10)) + "other,b\n"
     data = read_labeled([write(tmp_path, "a.csv", content)])
-    assert data.test == [("text 9", 0)] and data.report == ["no text of the test has the label 'b'"]
+    assert data.test == [("text 9", 0)] and data.report == ["no text of the test set has the label 'b'"]
 
 
-def test_a_column_split_is_honoured(tmp_path):
+def test_a_column_split_gives_the_sets(tmp_path):
     data = read_labeled([write(tmp_path, "a.csv", "split,text,label\ntest,t,a\ntrain,x,b\nvalidation,v,b\n"
                                 "Training,y,a\ndev,w,a\ntest,x,a\n")])
     assert data.training == [("x", 1), ("y", 0)] and data.validation == [("v", 1), ("w", 0)]
     assert data.test == [("t", 0), ("x", 0)]
-    assert data.report == ["no text of the test has the label 'b'",
-                           "1 of the 2 texts of the test stand in the training too"]
+    assert data.report == ["no text of the test set has the label 'b'",
+                           "the training set contains 1 of the 2 texts of the test set"]
 
 
 def test_rows_without_text_or_label_are_dropped_and_counted(tmp_path):
@@ -432,15 +442,15 @@ def test_rows_without_text_or_label_are_dropped_and_counted(tmp_path):
     assert data.report == [f"dropped 3 of 5 rows: no text or no label in '{path}' (first: line 3)"]
 
 
-def test_a_tsv_whose_quotation_marks_do_not_close_has_none(tmp_path):
+def test_unclosed_quotation_marks_of_a_tsv_are_plain_characters(tmp_path):
     path = write(tmp_path, "a.tsv", 'text\tlabel\n"good" film\tpos\nbad\tneg\n"so so\tneg\n')
     data = read_labeled([path])
     assert data.training == [('"good" film', 1), ("bad", 0), ('"so so', 0)]
-    assert data.report == [f"the quotation marks of '{path}' do not close and were read as they stand"]
+    assert data.report == [f"the quotation marks of '{path}' are not closed and were read as plain characters"]
 
 
 @pytest.mark.parametrize("content, match", [
-    ("review,label\na,b\n", "a.csv' must have one column 'text', but its columns are 'review', 'label'; name one"),
+    ("review,label\na,b\n", "a.csv' must have one column 'text', but its columns are 'review', 'label'; give one"),
     ("text;label\na;b\n", "one column 'text', but its columns are 'text;label'; .*commas"),
     ("text,text,label\na,b,c\n", "one column 'text', but its columns are 'text', 'text', 'label'"),
     ('text,label\n"a\nb",x\nonly\nd,y\n', "line 4 of '.*a.csv' has 1 column, but the first row has 2"),
@@ -449,19 +459,19 @@ def test_a_tsv_whose_quotation_marks_do_not_close_has_none(tmp_path):
     ('text,label\na,x\n"b" c,y\n', "the row at line 3 of"),
     ("text,label,split\na,x,train\nb,y,tset\n", "line 3 of '.*a.csv' has the split 'tset'; write train, validation or"),
     ("text,label,split\na,x,train\nb,y,\n", "line 3 of '.*a.csv' has the split ''"),
-    ("text,label,split\na,x,train\nb,y,train\nc,z,test\n", "no text for training has the label 'z' in '.*a.csv'"),
-    ("text,label\na,x\nb,x\n", "a.csv' has 1 different label .the first: 'x'., but 2 to 1,000 can be"),
+    ("text,label,split\na,x,train\nb,y,train\nc,z,test\n", "no training text in '.*a.csv' has the label 'z'"),
+    ("text,label\na,x\nb,x\n", "a.csv' has 1 different label .first: 'x'., but a classifier needs 2 to 1,000;"),
     ("text,label\n" + "".join(f"t,{i}\n" for i in range(1001)),
-     "has 1,001 different labels .the first: '0'., but 2 to 1,000"),
+     "has 1,001 different labels .first: '0'., but a classifier needs 2 to 1,000;"),
     ("text,label\n", "a.csv' has no row with both a text and a label"),
     ("text,label\na,\n,b\n", "has no row with both"),
     ("", "a.csv' is empty"), (b"text,label\ncaf\xe9,x\n", "a.csv' is not UTF-8 .byte 0xe9 at offset 14"),
     ("\ntext,label\na,x\n", "a.csv' must have one column 'text', but its columns are")])
-def test_a_table_that_cannot_be_read_is_told(tmp_path, content, match):
-    refused(match, write(tmp_path, "a.csv", content))
+def test_the_error_says_why_a_table_cannot_be_read(tmp_path, content, match):
+    assert_refused(match, write(tmp_path, "a.csv", content))
 
 
-def test_known_labels_fix_the_ids_for_every_reader(tmp_path):
+def test_given_labels_determine_the_ids_in_every_format(tmp_path):
     table = write(tmp_path, "a.csv", "text,label\na,neg\nb,pos\n")
     files = [write(tmp_path, "rt.neg", "a\n"), write(tmp_path, "rt.pos", "b\n")]
     root = folder(tmp_path, REVIEWS)
@@ -469,26 +479,26 @@ def test_known_labels_fix_the_ids_for_every_reader(tmp_path):
                             ([root], [(text, 2 - 2 * i) for text, i in TRAINING])):
         data = read_labeled(paths, labels=("pos", "so-so", "neg"))
         assert data.labels == ["pos", "so-so", "neg"] and data.training == training
-        assert "no text of the training has the label 'so-so'" in data.report
+        assert "no text of the training set has the label 'so-so'" in data.report
 
 
-def test_a_label_outside_the_known_ones_is_told_with_its_place(tmp_path):
-    only = "but only 'pos', 'negative' are known; correct it, or train"
-    refused(f"line 3 of '.*a.csv' has the label 'neg', {only}", write(tmp_path, "a.csv", "text,label\na,pos\nb,neg\n"),
-            labels=["pos", "negative"])
+def test_the_error_for_an_unknown_label_says_where_it_is(tmp_path):
+    only = "but the model knows only 'pos', 'negative'; correct the label, or train"
+    table = write(tmp_path, "a.csv", "text,label\na,pos\nb,neg\n")
+    assert_refused(f"line 3 of '.*a.csv' has the label 'neg', {only}", table, labels=["pos", "negative"])
     files = [write(tmp_path, "rt.neg", "a\n"), write(tmp_path, "rt.pos", "b\n")]
-    refused(f"rt.neg' and '.*rt.pos' has the label 'neg', {only}", files, labels=["pos", "negative"])
-    refused(f"aclImdb' has the label 'neg', {only}", folder(tmp_path, REVIEWS), labels=["pos", "negative"])
+    assert_refused(f"rt.neg' and '.*rt.pos' has the label 'neg', {only}", files, labels=["pos", "negative"])
+    assert_refused(f"aclImdb' has the label 'neg', {only}", folder(tmp_path, REVIEWS), labels=["pos", "negative"])
 
 
-def test_a_test_set_alone_is_enough_for_a_trained_model(tmp_path):
+def test_a_trained_model_needs_only_a_test_set(tmp_path):
     data = read_labeled([write(tmp_path, "a.csv", "text,label,split\na,neg,test\n")], labels=["neg", "pos"])
     assert data.training == [] and data.test == [("a", 0)]
-    assert data.report == ["no text of the test has the label 'pos'"]
+    assert data.report == ["no text of the test set has the label 'pos'"]
 
 
 @pytest.mark.parametrize("labels, match", [
-    ("pos", "labels must be a list of different names, got 'pos'"), (["a", "a"], r"different names, got \['a', 'a'\]"),
-    ([0, 1], "different names"), (["a"], "labels has 1 name, but at least 2")])
-def test_labels_that_are_none_are_told(tmp_path, labels, match):
-    refused(match, write(tmp_path, "a.csv", TABLE), labels=labels)
+    ("pos", "labels must be a list of distinct names, got 'pos'"), (["a", "a"], r"distinct names, got \['a', 'a'\]"),
+    ([0, 1], "distinct names"), (["a"], "labels has 1 name, but at least 2")])
+def test_invalid_labels_of_a_model_are_refused(tmp_path, labels, match):
+    assert_refused(match, write(tmp_path, "a.csv", TABLE), labels=labels)

@@ -1,3 +1,5 @@
+"""Masked language modeling: the corruption of tokens, windows, and the bigram baseline."""
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ VOCAB = 50
 
 
 def some_rows(count=400, length=20, seed=0):
-    """Rows of 1 to length - 2 ordinary tokens, after [CLS] and before [SEP] and padding."""
+    """Rows of 1 to length - 2 ordinary tokens between [CLS] and [SEP], then padding."""
     rng = np.random.default_rng(seed)
     ids = rng.integers(SPECIAL, VOCAB, (count, length))
     for row, stop in zip(ids, rng.integers(2, length, count)):
@@ -24,19 +26,19 @@ def counting(length=9, batch_size=6, seed=3, count=1000, **options):
 
 
 def originals(batch):
-    """The rows as they were before the masking, from the places and the targets."""
-    (corrupted, _, _, places), targets = batch
+    """The rows before they were masked, restored from the positions and the targets."""
+    (corrupted, _, _, positions), targets = batch
     rows = corrupted.copy()
-    for row, where, wanted in zip(rows, places, targets):
-        for place, target in zip(where, wanted):
+    for row, where, wanted in zip(rows, positions, targets):
+        for position, target in zip(where, wanted):
             if target != IGNORE:
-                row[place] = target
+                row[position] = target
     return rows
 
 
 def contents(batch):
-    (corrupted, mask, segments, places), targets = batch
-    return mask, *(array.tolist() for array in (corrupted, segments, places, targets))
+    (corrupted, mask, segments, positions), targets = batch
+    return mask, *(array.tolist() for array in (corrupted, segments, positions, targets))
 
 
 def test_the_special_ids():
@@ -47,11 +49,11 @@ def test_the_special_ids():
 def test_a_share_of_each_rows_ordinary_tokens_is_chosen_in_order(share):
     ids = some_rows()
     before = ids.copy()
-    corrupted, places, targets = corrupt(ids, np.random.default_rng(1), VOCAB, share)
+    corrupted, positions, targets = corrupt(ids, np.random.default_rng(1), VOCAB, share)
     np.testing.assert_array_equal(ids, before)
     wanted = [max(1, round(share * sum(int(i) >= 4 for i in row))) for row in ids]
-    assert places.shape == targets.shape == (len(ids), max(wanted)) and corrupted.shape == ids.shape
-    for row, now, where, originally, count in zip(ids, corrupted, places, targets, wanted):
+    assert positions.shape == targets.shape == (len(ids), max(wanted)) and corrupted.shape == ids.shape
+    for row, now, where, originally, count in zip(ids, corrupted, positions, targets, wanted):
         chosen = where[:count].tolist()
         assert chosen == sorted(set(chosen)) and min(row[chosen]) >= SPECIAL
         assert originally[:count].tolist() == row[chosen].tolist()
@@ -63,9 +65,9 @@ def test_a_share_of_each_rows_ordinary_tokens_is_chosen_in_order(share):
 
 def test_eighty_ten_ten():
     ids = np.full((1000, 100), 7)                                           # 15,000 chosen tokens
-    corrupted, places, targets = corrupt(ids, np.random.default_rng(0), VOCAB)
-    assert places.shape == (1000, 15) and (targets == 7).all()
-    found = np.take_along_axis(corrupted, places, 1).ravel()
+    corrupted, positions, targets = corrupt(ids, np.random.default_rng(0), VOCAB)
+    assert positions.shape == (1000, 15) and (targets == 7).all()
+    found = np.take_along_axis(corrupted, positions, 1).ravel()
     masked, kept = np.mean(found == MASK), np.mean(found == 7)
     assert abs(masked - 0.8) < 0.013 and abs(kept - 0.1 - 0.1 / 46) < 0.01  # four standard deviations
     random = found[(found != MASK) & (found != 7)]
@@ -76,32 +78,32 @@ def test_eighty_ten_ten():
     assert len({int(n) for n in (corrupted == MASK).sum(1)}) > 3
 
 
-def test_every_place_is_as_likely():
+def test_every_position_is_equally_likely():
     ids = np.full((4000, 10), 9)
-    places = corrupt(ids, np.random.default_rng(2), VOCAB, 0.2)[1]
-    np.testing.assert_allclose(np.bincount(places.ravel()), 800, atol=120)
+    positions = corrupt(ids, np.random.default_rng(2), VOCAB, 0.2)[1]
+    np.testing.assert_allclose(np.bincount(positions.ravel()), 800, atol=120)
 
 
-def test_a_filled_up_place_does_not_undo_a_mask_at_place_0():
+def test_filled_up_positions_leave_a_mask_at_position_0_unchanged():
     ids = np.array([[9] + [PAD] * 19, [9] * 20])
     for seed in range(20):
-        corrupted, places, targets = corrupt(ids, np.random.default_rng(seed), VOCAB)
-        assert places[0].tolist() == [0, 0, 0] and targets[0].tolist() == [9, IGNORE, IGNORE]
+        corrupted, positions, targets = corrupt(ids, np.random.default_rng(seed), VOCAB)
+        assert positions[0].tolist() == [0, 0, 0] and targets[0].tolist() == [9, IGNORE, IGNORE]
         if corrupted[0, 0] == MASK:
             return
-    pytest.fail("place 0 was never masked")
+    pytest.fail("position 0 was never masked")
 
 
 def test_a_row_without_ordinary_tokens_has_no_target():
-    _, places, targets = corrupt(np.array([[CLS, SEP], [9, 9]]), np.random.default_rng(0), VOCAB)
-    assert places[0].tolist() == [0] and targets[0].tolist() == [IGNORE] and targets[1].tolist() == [9]
+    _, positions, targets = corrupt(np.array([[CLS, SEP], [9, 9]]), np.random.default_rng(0), VOCAB)
+    assert positions[0].tolist() == [0] and targets[0].tolist() == [IGNORE] and targets[1].tolist() == [9]
 
 
 @pytest.mark.parametrize("ids, share, match", [
     ([[9]], 0, "tokens is 0, but.*0.15"), ([[9]], 1.5, "tokens is 1.5"), ([[9]], float("nan"), "tokens is nan"),
-    ([[CLS, SEP, PAD]], 0.15, "none of the 3 ids is an ordinary token.*add 4"),
-    (np.zeros((0, 5)), 0.15, "none of the 0")])
-def test_what_cannot_be_corrupted_is_named(ids, share, match):
+    ([[CLS, SEP, PAD]], 0.15, "no ordinary token .an id of at least 4., so nothing can be masked; add 4"),
+    (np.zeros((0, 5)), 0.15, "no ordinary token")])
+def test_errors_describe_what_cannot_be_corrupted(ids, share, match):
     with pytest.raises(ValueError, match=match):
         corrupt(np.array(ids), np.random.default_rng(0), VOCAB, share)
 
@@ -119,14 +121,14 @@ def parse(row, segments):
     return first, len(b[0].split()) if b else None
 
 
-def test_rows_are_running_text_cut_anywhere_and_half_have_one_segment():
+def test_rows_are_running_text_split_at_any_token_and_half_have_one_segment():
     windows = counting(length=9, batch_size=200)
     seen = {}
     for step in range(5):
         batch = windows.batch(step)
-        (corrupted, mask, segments, places), targets = batch
+        (corrupted, mask, segments, positions), targets = batch
         assert mask is None and corrupted.shape == segments.shape == (200, 9)
-        assert places.shape == targets.shape == (200, 1)
+        assert positions.shape == targets.shape == (200, 1)
         for row, kinds in zip(originals(batch), segments):
             form = parse(row, kinds)
             seen[form] = seen.get(form, 0) + 1
@@ -134,14 +136,14 @@ def test_rows_are_running_text_cut_anywhere_and_half_have_one_segment():
     assert abs(seen.pop((7, None)) - 500) < 64 and min(seen.values()) > 65
 
 
-def test_training_rows_begin_anywhere_in_the_first_nine_tenths_and_never_leave_it():
+def test_training_rows_cover_exactly_the_first_nine_tenths():
     windows = counting(length=9, batch_size=50, count=100)
     rows = np.concatenate([originals(windows.batch(step)) for step in range(60)])
     text = rows[rows >= SPECIAL] - SPECIAL
     assert set(text.tolist()) == set(range(90)) and set((rows[:, 1] - SPECIAL).tolist()) == set(range(84))
 
 
-def test_a_batch_depends_on_seed_and_step_alone():
+def test_a_batch_depends_only_on_seed_and_step():
     first, second = counting(), counting()
     for step in range(4):
         first.batch(step)
@@ -175,22 +177,22 @@ def test_validation_is_fixed_by_the_seed_and_masks_the_share():
 
 
 @pytest.mark.parametrize("options, match", [
-    (dict(length=4), "length is 4, .*at least 5"), (dict(batch_size=0), "batch_size 0"),
+    (dict(length=4), "length is 4 and batch_size 6; give a length of at least 5"), (dict(batch_size=0), "batch_size 0"),
     (dict(count=80), "80 tokens is too short.*row of 9, so 81 are needed"), (dict(count=0), "0 tokens is too short")])
-def test_windows_that_cannot_be_made_are_named(options, match):
+def test_errors_describe_windows_that_cannot_be_made(options, match):
     with pytest.raises(ValueError, match=match):
         counting(**options)
     assert counting(length=5, count=41).batch(0)[1].shape == (6, 1)
 
 
-def test_a_vocabulary_without_the_special_ids_is_named():
+def test_a_vocabulary_without_the_special_ids_is_refused():
     with pytest.raises(ValueError, match="vocab_size is 103, .*the id 99, which becomes 103; .* 4"):
         MaskedWindows(np.arange(100), 5, 2, 0, 103)
     MaskedWindows(np.arange(100), 5, 2, 0, 104)
 
 
 def plain_guess(ids, left, right, both):
-    """Bigrams by the formula in the docstring, with loops and dicts of nothing but counts."""
+    """Bigrams by the formula in the docstring, with loops and dicts of counts."""
     ids = (np.asarray(ids) + SPECIAL).tolist()
     pairs, single = list(zip(ids, ids[1:])), {w: ids.count(w) for w in sorted(set(ids))}
     best, chosen = -1.0, None
@@ -210,39 +212,49 @@ def test_guesses_are_those_of_plain_counting(both):
     rng = np.random.default_rng(5)
     text = rng.choice(12, 300, p=np.arange(12, 0, -1) / 78)                 # id 11 is rare, 12 to 15 never occur
     inputs = rng.integers(0, 16 + SPECIAL, (30, 8))
-    places = np.sort(rng.permuted(np.tile(np.arange(8), (30, 1)), axis=1)[:, :3], 1)
-    found = Bigrams(text, 16 + SPECIAL).guess(inputs, places, both)
-    for row, where, guesses in zip(inputs.tolist(), places.tolist(), found.tolist()):
+    positions = np.sort(rng.permuted(np.tile(np.arange(8), (30, 1)), axis=1)[:, :3], 1)
+    found = Bigrams(text, 16 + SPECIAL).guess(inputs, positions, both)
+    for row, where, guesses in zip(inputs.tolist(), positions.tolist(), found.tolist()):
         padded = [PAD, *row, PAD]
         assert guesses == [plain_guess(text, padded[p], padded[p + 2], both) for p in where]
+
+
+def test_repr():
+    assert repr(counting(length=9, batch_size=6, count=12_345)) == (
+        "MaskedWindows(11,110 training tokens, 1,235 validation tokens, length=9, batch_size=6, share=0.15)")
+    assert repr(Bigrams(np.arange(1_000), 1_004)) == "Bigrams(1,000 tokens, vocab_size=1004)"
 
 
 A, B, C, D = range(4)
 
 
-@pytest.mark.parametrize("row, place, left, both", [
-    ([CLS, 4 + A, MASK, 4 + B, SEP], 2, B, C),      # after A: B twice, C once; but only A and C come before B
-    ([CLS, 4 + A, MASK, MASK, SEP], 2, B, B),       # the right neighbour is hidden
-    ([CLS, MASK, 4 + D, SEP], 1, A, B),             # [CLS]: A, the most frequent; only B comes before D
-    ([CLS, MASK, SEP], 1, A, A),                    # neither is known
-    ([CLS, 9, MASK, 9, SEP], 2, A, A),              # nor is an id that the text does not have
+@pytest.mark.parametrize("row, position, left, both", [
+    ([CLS, 4 + A, MASK, 4 + B, SEP], 2, B, C),      # after A: B twice, C once; but only A and C occur before B
+    ([CLS, 4 + A, MASK, MASK, SEP], 2, B, B),       # the right neighbor is masked
+    ([CLS, MASK, 4 + D, SEP], 1, A, B),             # [CLS]: A, the most frequent; only B occurs before D
+    ([CLS, MASK, SEP], 1, A, A),                    # both neighbors are special
+    ([CLS, 9, MASK, 9, SEP], 2, A, A),              # an id that is not in the text
     ([4 + B, MASK], 1, D, D), ([MASK, 4 + D], 0, A, B)])
-def test_guesses_by_hand(row, place, left, both):
+def test_guesses_by_hand(row, position, left, both):
     counts = Bigrams([A, B, D, A, B, D, A, C, B, A], 10)
-    inputs, places = np.array([row]), np.array([[place]])
-    assert counts.guess(inputs, places).tolist() == [[4 + left]]
-    assert counts.guess(inputs, places, both=True).tolist() == [[4 + both]]
+    inputs, positions = np.array([row]), np.array([[position]])
+    assert counts.guess(inputs, positions).tolist() == [[4 + left]]
+    assert counts.guess(inputs, positions, both=True).tolist() == [[4 + both]]
 
 
 def test_accuracy_counts_the_targets_of_all_batches():
     batches = [((np.array([[7, 8]]), None, None, np.array([[0, 1]])), np.array([[7, 9]])),
                ((np.array([[5, 0], [6, 7]]), None, None, np.array([[0, 0], [0, 1]])), np.array([[5, IGNORE], [6, 7]]))]
-    assert masked_accuracy(lambda ids, mask, segments, places: np.take_along_axis(ids, places, 1), batches) == 4 / 5
+
+    def copy(ids, mask, segments, positions):
+        return np.take_along_axis(ids, positions, 1)
+
+    assert masked_accuracy(copy, batches) == 4 / 5
 
 
-def test_ten_thousand_places_and_a_large_vocabulary():
+def test_ten_thousand_positions_and_a_large_vocabulary():
     rng = np.random.default_rng(0)
     text = rng.zipf(1.3, 100_000) % 5000
-    inputs, places = rng.permutation(text).reshape(1000, 100) + SPECIAL, np.tile(np.arange(10, 90, 8), (1000, 1))
-    found = Bigrams(text, 5004).guess(inputs, places, both=True)
-    assert found.shape == places.shape and found.min() >= SPECIAL
+    inputs, positions = rng.permutation(text).reshape(1000, 100) + SPECIAL, np.tile(np.arange(10, 90, 8), (1000, 1))
+    found = Bigrams(text, 5004).guess(inputs, positions, both=True)
+    assert found.shape == positions.shape and found.min() >= SPECIAL

@@ -1,3 +1,5 @@
+"""Pairs of texts: batches, files, and limits of their length."""
+
 import numpy as np
 import pytest
 
@@ -29,7 +31,7 @@ def contents(batch):
     return [array.tolist() for array in (*batch[0], batch[1])]
 
 
-def test_a_frame_is_begin_the_ids_from_3_on_and_end():
+def test_a_frame_is_bos_the_ids_plus_3_and_eos():
     assert (PAD, BOS, EOS) == (0, 1, 2)
     ids = frame(TOKENS, "abz")
     assert ids.tolist() == [1, 3, 4, 28, 2] and ids.dtype.kind == "i"
@@ -39,7 +41,7 @@ def test_a_frame_is_begin_the_ids_from_3_on_and_end():
 @pytest.mark.parametrize("ids, text", [
     ([1, 3, 4, 28, 2], "abz"), ([3, 4, 2, 5, 2, 0], "ab"), ([1, 3, 1, 0, 4], "ab"), ([3, 4], "ab"), ([2, 3], ""),
     ([], ""), (np.array([0, 0, 3]), "a")])
-def test_unframe_reads_up_to_the_first_end_and_leaves_specials_out(ids, text):
+def test_unframe_stops_at_the_first_eos_and_skips_special_ids(ids, text):
     assert unframe(TOKENS, ids) == text
 
 
@@ -48,7 +50,7 @@ def test_pad_fills_on_the_right():
     assert padded.tolist() == [[1, 2, 0, 0], [1, 5, 6, 2], [1, 0, 0, 0]] and padded.dtype.kind == "i"
 
 
-def test_a_batch_is_framed_and_padded_and_the_target_out_is_one_later():
+def test_a_batch_is_framed_and_padded_and_target_out_is_shifted_by_one():
     tokens = CharTokenizer("abc")
     (source, target_in), target_out = Pairs([("ab", "c"), ("a", "bac")], tokens, tokens, 2, seed=0)(0)
     assert source.tolist() == [[1, 3, 2, 0], [1, 3, 4, 2]]
@@ -72,7 +74,7 @@ def test_each_epoch_has_every_pair_once(count, size, pool):
         assert sorted(map(len, batches)) == sorted([size] * (count // size) + [count % size] * (count % size > 0))
 
 
-def test_a_batch_does_not_depend_on_what_was_drawn_before():
+def test_a_batch_does_not_depend_on_earlier_batches():
     steps = np.random.default_rng(0).permutation(3 * 13)
     one, other = (Pairs(similar_pairs(100), TOKENS, TOKENS, 8, seed=3, pool=4) for _ in range(2))
     found = {step: contents(one(step)) for step in steps}
@@ -86,7 +88,7 @@ def test_batches_differ_between_epochs_and_seeds():
     epochs = [{tuple(sorted(texts(pairs(start + i)))) for i in range(25)} for pairs, start in ((one, 0), (one, 25),
                                                                                                (other, 0))]
     for first, second in ((0, 1), (0, 2), (1, 2)):
-        assert len(epochs[first] & epochs[second]) < 3          # not even the same sentences together
+        assert len(epochs[first] & epochs[second]) < 3          # nor do they group the same sentences
 
 
 def test_short_and_long_batches_come_mixed():
@@ -96,10 +98,11 @@ def test_short_and_long_batches_come_mixed():
 
 
 def test_bucketing_makes_padding_small():
-    """Lengths 1 to 40: random batches pad nearly all of 64 sentences to 42 of a mean of 22.5, a share of 46 %.
+    """Lengths are 1 to 40: random batches pad nearly all of 64 sentences to 42 ids. Their mean is 22.5, so 46 % is
+    padding.
 
-    In a pool of 6,400 about 160 share a source length, so that 64 of them differ by one in the source and three in
-    the target: at most 2 of 47 ids on the average.
+    In a pool of 6,400, about 160 sentences have the same source length. So 64 of them differ by one in the source and
+    by three in the target, and at most 2 of 47 ids are padding on average.
     """
     given = similar_pairs(6400)
     shares = [Pairs(given, TOKENS, TOKENS, 64, seed=0, pool=pool).padding for pool in (1, 100)]
@@ -124,9 +127,15 @@ def test_batches_are_all_pairs_once_in_order_of_length():
 
 
 @pytest.mark.parametrize("given, size, pool", [([], 4, 100), ([("a", "b")], 0, 100), ([("a", "b")], 4, 0)])
-def test_nothing_to_make_a_batch_of_is_told(given, size, pool):
-    with pytest.raises(ValueError, match=f"{len(given)} rows, batch_size {size} and pool {pool}; .* at least 1"):
+def test_sizes_below_1_are_refused(given, size, pool):
+    match = f"the number of rows is {len(given)}, batch_size {size} and pool {pool}; .* at least 1"
+    with pytest.raises(ValueError, match=match):
         Pairs(given, TOKENS, TOKENS, size, seed=0, pool=pool)
+
+
+def test_repr():
+    assert repr(Pairs(similar_pairs(1_250), TOKENS, TOKENS, 8, seed=0)) == "Pairs(1,250 rows, batch_size=8)"
+    assert repr(Pairs([("a", "b")], TOKENS, TOKENS, 8, seed=0)) == "Pairs(1 row, batch_size=8)"
 
 
 def files(folder, source, target):
@@ -137,7 +146,7 @@ def files(folder, source, target):
 
 @pytest.mark.parametrize("source, target, expected", [
     ("a b\nc\n", "A B\nC\n", [("a b", "A B"), ("c", "C")]),
-    ("a\nb", "A\nB\n", [("a", "A"), ("b", "B")]),                           # a last line without its end
+    ("a\nb", "A\nB\n", [("a", "A"), ("b", "B")]),                           # no line feed at the end
     ("a\r\nb\r\n", "A\nB\n", [("a", "A"), ("b", "B")]),
     (b"\xef\xbb\xbfa\nb\n", "A\nB\n", [("a", "A"), ("b", "B")]),            # a byte order mark
     ("a\u2028x\nb\x0cy\x85\n", "A\nB\x1c\n", [("a\u2028x", "A"), ("b\x0cy\x85", "B\x1c")])])
@@ -156,15 +165,15 @@ def test_pairs_with_an_empty_side_are_dropped_and_counted(tmp_path):
 @pytest.mark.parametrize("source, target, match", [
     ("a\nb\nc\n", "A\nB\n", "'.*source' has 3 lines but '.*target' has 2; line n"),
     ("a\n\n", "A\n", "'.*source' has 2 lines but '.*target' has 1;"),
-    ("a\n\n", "\nB\n", "each of the 2 lines is empty in '.*source' or in '.*target'; name"),
+    ("a\n\n", "\nB\n", "no line has text in both '.*source' and '.*target'; give"),
     ("", "A\n", "'.*source' is empty"), ("a\n", "\n \n", "'.*target' has only blank lines"),
     ("a\n", b"caf\xe9\n", "'.*target' is not UTF-8")])
-def test_files_that_make_no_pairs_are_named(tmp_path, source, target, match):
+def test_errors_name_files_that_give_no_pairs(tmp_path, source, target, match):
     with pytest.raises(ValueError, match=match):
         read_pairs(*files(tmp_path, source, target))
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_errors_name_a_missing_file(tmp_path):
     source, target = files(tmp_path, "a\n", "A\n")
     with pytest.raises(ValueError, match="cannot read '.*nowhere'"):
         read_pairs(source, tmp_path / "nowhere")
@@ -178,7 +187,7 @@ LONG = [("abc", "xyz"), ("abcd", "x"), ("a", "uvwxyz"), ("abc", "xy")]
 def test_long_pairs_are_dropped():
     pairs, report = limit_length(LONG, TOKENS, TOKENS, 5)
     assert pairs == [LONG[0], LONG[3]]
-    assert report == ["dropped 2 of 4 pairs: one side has more than 5 tokens, begin and end included (longest: 8)"]
+    assert report == ["dropped 2 of 4 pairs: one side has more than 5 tokens, including begin and end (longest: 8)"]
     assert max(frame(TOKENS, text).size for pair in pairs for text in pair) == 5
     assert limit_length(LONG, TOKENS, TOKENS, 8) == (LONG, [])
 
@@ -186,22 +195,22 @@ def test_long_pairs_are_dropped():
 def test_long_sides_are_cut():
     pairs, report = limit_length(LONG, TOKENS, TOKENS, 5, too_long="cut")
     assert pairs == [("abc", "xyz"), ("abc", "x"), ("a", "uvw"), ("abc", "xy")]
-    assert report == ["cut 2 of 4 pairs: one side has more than 5 tokens, begin and end included (longest: 8)"]
+    assert report == ["cut 2 of 4 pairs: one side has more than 5 tokens, including begin and end (longest: 8)"]
     assert limit_length(LONG, TOKENS, TOKENS, 8, too_long="cut") == (LONG, [])
 
 
 @pytest.mark.parametrize("text", ["the lower, the lowest", "the lowest 🙂🙂 of é", "🙂🙂🙂", "  the   low "])
-def test_a_cut_stands_at_the_end_of_a_token_and_never_inside_a_character(text):
+def test_a_text_is_truncated_at_the_end_of_a_token_and_never_inside_a_character(text):
     tokens = BytePairTokenizer.train("the lower the lowest the low " * 9, merges=12)
     ids = tokens.encode(text)
-    for room in range(1, len(ids)):
-        [(start, _)], _ = limit_length([(text, "x")], tokens, TOKENS, room + 2, too_long="cut")
-        expected = tokens.decode(ids[:room])
+    for max_tokens in range(1, len(ids)):
+        [(start, _)], _ = limit_length([(text, "x")], tokens, TOKENS, max_tokens + 2, too_long="cut")
+        expected = tokens.decode(ids[:max_tokens])
         assert start == (expected if "\ufffd" not in expected else expected.split("\ufffd")[0])
-        assert text.startswith(start) and len(frame(tokens, start)) <= room + 2
+        assert text.startswith(start) and len(frame(tokens, start)) <= max_tokens + 2
 
 
-def test_a_cut_keeps_unknown_words():
+def test_truncation_keeps_unknown_words():
     tokens = WordTokenizer(["one", " two", " three"])
     cut = limit_length([("strange two words three two", "strange"), ("one two three one", "weird one two two two")],
                        tokens, tokens, 5, too_long="cut")[0]
@@ -217,16 +226,16 @@ EIGHT = BytePairTokenizer([(97, 98), (99, 100), (101, 102), (103, 104), (256, 25
 CROSSING = BytePairTokenizer([(98, 0xC3), (97, 256)])           # "ab" and the first byte of "é"; "ab" alone is two
 
 
-@pytest.mark.parametrize("tokens, text, room, expected", [
+@pytest.mark.parametrize("tokens, text, max_tokens, expected", [
     (LowerCase("abcd"), "ABCD", 2, "AB"), (EIGHT, "abcdefgh🙂", 2, "abcdefgh"), (CROSSING, "abé", 1, "a")])
-def test_a_cut_is_a_beginning_of_the_text_whatever_its_tokens_decode_to(tokens, text, room, expected):
-    [(start, _)], _ = limit_length([(text, "x")], tokens, TOKENS, room + 2, too_long="cut")
-    assert start == expected and len(tokens.encode(start)) <= room
+def test_truncation_returns_a_beginning_of_the_text_even_if_decoding_does_not(tokens, text, max_tokens, expected):
+    [(start, _)], _ = limit_length([(text, "x")], tokens, TOKENS, max_tokens + 2, too_long="cut")
+    assert start == expected and len(tokens.encode(start)) <= max_tokens
 
 
 @pytest.mark.parametrize("max_len, too_long, match", [
-    (4, "drop", "none of the 3 pairs has at most 4 tokens .* shortest has 5: raise max_len, or cut"),
-    (2, "cut", "max_len is 2, .* at least 3"), (9, "skip", "'skip'; .* 'drop' or 'cut'")])
-def test_limits_that_leave_nothing_are_told(max_len, too_long, match):
+    (4, "drop", "no pair has at most 4 tokens .* the shortest of 3 has 5: raise max_len, or cut"),
+    (2, "cut", "max_len is 2 and .* at least 3"), (9, "skip", "'skip'; .* 'drop' or 'cut'")])
+def test_limits_that_leave_no_pair_are_refused(max_len, too_long, match):
     with pytest.raises(ValueError, match=match):
         limit_length(LONG[:3], TOKENS, TOKENS, max_len, too_long)

@@ -1,4 +1,4 @@
-"""Texts as ids for encoders, and batches of them with labels or tags."""
+"""Readers that turn texts into ids for encoders, and batches of texts with labels or tags."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def masked_text(tokens, text, max_len=99):
     return TextReader(tokens, max_len).read_masked(text)
 
 
-def test_a_text_is_framed_and_cut_at_its_end():
+def test_a_text_is_framed_and_truncated_at_its_end():
     reader = TextReader(TOKENS, 6)
     assert reader.vocab_size == 9 and reader.read("The  CAT\nsat.").tolist() == [CLS, 5, 6, 7, 8, SEP]
     assert reader.num_truncated == 0
@@ -24,30 +24,38 @@ def test_a_text_is_framed_and_cut_at_its_end():
     assert " ".join(map(reader.name, range(9))) == "[PAD] [CLS] [SEP] [MASK] <unk> the cat sat ."
 
 
-def test_of_each_word_the_first_piece_has_a_place():
+def test_the_position_of_a_word_is_that_of_its_first_piece():
     tokens = BytePairTokenizer.train(" New New Haven Haven", 6)
     for max_len in range(3, 14):
         reader = TextReader(tokens, max_len, lower=False)
-        ids, places = reader.read_words(["New", "Haven", "New", "Haves"])
+        ids, positions = reader.read_words(["New", "Haven", "New", "Haves"])
         assert len(ids) <= max_len and ids[0] == CLS and ids[-1] == SEP
         pieces = [tokens.encode(f" {word}") + SPECIAL for word in ("New", "Haven", "New", "Haves")]
         start = 1
-        for piece, place in zip(pieces, places):
-            assert place == (start if start < max_len - 1 else 0)
-            if place:
-                assert ids[place] == piece[0]
+        for piece, position in zip(pieces, positions):
+            assert position == (start if start < max_len - 1 else 0)
+            if position:
+                assert ids[position] == piece[0]
             start += len(piece)
 
 
 @pytest.mark.parametrize("text, words", [("", "is empty"), (" \n", "is empty"), ("+-+ \u2605", "no word in")])
-def test_a_text_without_a_word_is_told(text, words):
+def test_a_text_without_a_word_is_refused(text, words):
     with pytest.raises(ValueError, match=words):
         TextReader(TOKENS, 9).read(text)
     with pytest.raises(ValueError, match="max_len = 2"):
         TextReader(TOKENS, 2)
 
 
-def test_batches_of_labelled_and_of_tagged_texts():
+def test_repr():
+    assert repr(TextReader(TOKENS, 6)) == "TextReader(WordTokenizer(vocab_size=5), max_len=6, lower=True)"
+    assert repr(KerasReader(SpacedTokenizer([" it"]), 9)) == (
+        "KerasReader(SpacedTokenizer(vocab_size=2), max_len=9, lower=True)")
+    assert repr(LabeledTexts([[1], [2, 3]], [0, 1], 8, seed=0)) == "LabeledTexts(2 rows, batch_size=8)"
+    assert repr(TaggedTexts([[1]], [[0]], 8, seed=0)) == "TaggedTexts(1 row, batch_size=8)"
+
+
+def test_batches_of_labeled_and_of_tagged_texts():
     rng = np.random.default_rng(0)
     rows = [rng.integers(SPECIAL, 99, n) for n in rng.integers(2, 9, 50)]
     labels, tags = rng.integers(0, 3, 50), [rng.integers(0, 5, len(row)) for row in rows]
@@ -81,7 +89,7 @@ def test_a_masked_text_as_ids():
     assert ids.tolist() == [CLS, MASK, SEP] and ids.dtype.kind == "i"
 
 
-def test_the_piece_beside_a_mask_is_that_of_the_running_text():
+def test_pieces_next_to_a_mask_are_the_same_as_in_running_text():
     text = plain_words("The value is a name.")
     tokens = WordTokenizer.train(text, 100)
     whole = tokens.encode(text) + SPECIAL
@@ -92,10 +100,10 @@ def test_the_piece_beside_a_mask_is_that_of_the_running_text():
 
 
 @pytest.mark.parametrize("text, max_len, match", [
-    ("The cat", 99, r"'The cat' has no \[MASK\]; write it where"), ("", 99, r"'' has no \[MASK\]"),
+    ("The cat", 99, r"'The cat' has no \[MASK\]; write it in place of the word"), ("", 99, r"'' has no \[MASK\]"),
     ("MASK [ MASK ]", 99, "has no"), ("the cat " * 99, 99, r"^.{,42} has no \[MASK\]"),
     ("the [MASK] sat", 4, r"the text has 5 tokens, .*reads at most 4; shorten")])
-def test_masked_texts_that_cannot_be_used_are_named(text, max_len, match):
+def test_errors_name_masked_texts_that_cannot_be_used(text, max_len, match):
     with pytest.raises(ValueError, match=match):
         masked_text(WordTokenizer([" the"]), text, max_len)
 
@@ -104,14 +112,14 @@ KERAS_FILTERS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n'          # the default of
 
 
 def keras_words(text):
-    """text_to_word_sequence of Keras, sign by sign."""
+    """text_to_word_sequence of Keras, character by character."""
     word, words = "", []
-    for sign in text.lower() + " ":
-        if sign in KERAS_FILTERS + " ":
+    for character in text.lower() + " ":
+        if character in KERAS_FILTERS + " ":
             words += [word] if word else []
             word = ""
         else:
-            word += sign
+            word += character
     return words
 
 
@@ -119,13 +127,13 @@ def keras_words(text):
     "I don't LIKE it!", 'A "B-movie" (1994): 8/10, isn\'t it?<br /><br />Well... yes_no',
     "a@b [c] {d} ~e|f`g^h#i$j%k&l*m+n=o>p<q\\r;s", "caf\u00e9 na\u00efve \u2013 \u00a3 100",
     "tabs\tand\nlines\n", " ", KERAS_FILTERS, "'quoted' 'tis o'clock"])
-def test_the_words_of_keras(text):
+def test_words_are_those_of_keras(text):
     reader = KerasReader(None, 9)
     assert reader.normalize(text).split() == keras_words(text.replace("<br />", " "))
     assert reader.normalize(text) == "".join(f" {word}" for word in reader.normalize(text).split())
 
 
-def test_keras_texts_begin_with_a_start_sign_and_have_no_end():
+def test_keras_texts_begin_with_cls_and_have_no_sep():
     reader = KerasReader(SpacedTokenizer([" don't", " like", " it"]), 4)
     assert reader.read("I don't like!").tolist() == [CLS, 4, 5, 6] and reader.num_truncated == 0
     assert reader.read("I don't like it").tolist() == [CLS, 4, 5, 6] and reader.num_truncated == 1         # [CLS] counts
@@ -142,7 +150,7 @@ def test_the_vocabulary_of_note_001_has_10_000_ids_with_the_reserved_ones():
     assert set(tokens.words) == {f" w{n}" for n in range(9996)}
 
 
-def test_a_spaced_tokenizer_keeps_what_stands_between_spaces_together():
+def test_a_spaced_tokenizer_splits_only_at_spaces():
     text = " i don't like the b\u2013movie of '94"
     tokens = SpacedTokenizer.train(text, 100)
     assert sorted(tokens.words) == sorted(f" {word}" for word in text.split())

@@ -1,3 +1,5 @@
+"""The generated tagged sentences: the context of a name determines its type, and the name alone does not."""
+
 from collections import Counter
 
 import pytest
@@ -24,7 +26,7 @@ def entities(sentence):
 
 
 def frame(sentence):
-    """The words around the entities, each of which becomes a gap; of a month and such only that it is one."""
+    """The sentence with a gap for each entity; a month or another drawn word becomes the name of its slot."""
     words, tags = sentence
     return tuple("_" if tag[0] == "B" else DRAWN.get(word, word.lower()) for word, tag in zip(words, tags)
                  if tag[0] != "I" and not (tag == "O" and word in ("the", "The", "Dr")))
@@ -41,13 +43,13 @@ def test_sizes_and_tags(tagged):
         assert set(counts) == set(tagged.types) and max(counts.values()) < 1.4 * min(counts.values())
 
 
-def test_no_sentence_and_no_template_with_its_names_occurs_twice(tagged):
+def test_no_sentence_and_no_template_with_the_same_entities_occurs_twice(tagged):
     everything = [sentence for part in lists(tagged) for sentence in part]
     assert len({tuple(words) for words, _ in everything}) == len(everything)
     assert len({(frame(sentence), *entities(sentence)) for sentence in everything}) == len(everything)
 
 
-def test_the_words_around_an_entity_tell_its_type(tagged):
+def test_the_context_of_an_entity_determines_its_type(tagged):
     types = {}
     for part in lists(tagged):
         for sentence in part:
@@ -55,7 +57,7 @@ def test_the_words_around_an_entity_tell_its_type(tagged):
             assert types.setdefault(frame(sentence), wanted) == wanted
 
 
-def test_the_word_alone_does_not(tagged):
+def test_the_name_alone_does_not_determine_its_type(tagged):
     seen = {}
     for name, entity in (pair for sentence in tagged.training for pair in entities(sentence)):
         seen.setdefault(name, set()).add(entity)
@@ -63,7 +65,7 @@ def test_the_word_alone_does_not(tagged):
     assert len(single) == 340 and sum(len(types) == 3 for types in single) > 300
 
 
-def test_validation_has_names_that_training_never_has_and_the_test_more(tagged):
+def test_the_validation_set_has_names_unseen_in_training_and_the_test_set_has_more(tagged):
     names = [set(), set(), set()]
     for found, part in zip(names, lists(tagged)):
         for word, tag in (pair for sentence in part for pair in zip(*sentence)):
@@ -74,7 +76,7 @@ def test_validation_has_names_that_training_never_has_and_the_test_more(tagged):
     assert 60 < len(names[2] - names[0] - names[1]) and all(part <= NAMES for part in names)
 
 
-def test_entities_have_one_word_or_several_and_some_begin_a_sentence(tagged):
+def test_entities_have_one_or_more_words_and_some_begin_a_sentence(tagged):
     found = [pair for sentence in tagged.test for pair in entities(sentence)]
     several = sum(" " in name for name, _ in found) / len(found)
     assert 0.35 < several < 0.6
@@ -84,12 +86,17 @@ def test_entities_have_one_word_or_several_and_some_begin_a_sentence(tagged):
     assert not {"Dr", "the", "The"} & set(text.split())
 
 
-def test_the_baseline_without_context_is_poor(tagged):
+def test_the_baseline_without_context_scores_low(tagged):
     words, tags = zip(*tagged.test)
     assert 0.05 < entity_scores(tags, tag_baseline(tagged.training, words)).all.f1 < 0.3
 
 
-def test_sentences_depend_on_the_seed_alone(tagged):
+def test_repr(tagged):
+    assert repr(tagged) == ("Tagged(6,000 training, 500 validation and 1,000 test sentences, "
+                            "types=('person', 'location', 'organization'))")
+
+
+def test_sentences_depend_only_on_the_seed(tagged):
     again, other = tagged_sentences(1), tagged_sentences(2)
     assert again == tagged
     assert all(len({tuple(words) for words, _ in one} & {tuple(words) for words, _ in two}) < 0.1 * len(one)

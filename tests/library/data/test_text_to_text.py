@@ -1,9 +1,11 @@
-import datetime
+"""The mixture of text-to-text tasks, its tokenizer, and the task that a source names."""
+
 import re
 from collections import Counter
 
 import numpy as np
 import pytest
+from helpers.dates import read_date
 
 from numpy_transformer.data import generated_pairs
 from numpy_transformer.data.text_to_text import MixedTokenizer, TextToText, summarize, generate_text_to_text, task_of
@@ -33,7 +35,7 @@ def lists(task):
 
 
 def of(name, pairs):
-    """The pairs of one task, without its name in front."""
+    """The pairs of one task, without the prefix."""
     return [(source[len(name) + 2:], target) for source, target in pairs if source.startswith(f"{name}: ")]
 
 
@@ -53,43 +55,34 @@ def topic_sentence(text):
     return found[0]
 
 
-def read_date(text):
-    text = re.sub(r"the (\d+)(st|nd|rd|th) of", r"\1", text)
-    for form in ("%d %B %Y", "%B %d, %Y", "%d/%m/%y"):
-        try:
-            date = datetime.datetime.strptime(text, form)
-            return date.replace(year=date.year - 100 * (date.year > 2049)).strftime("%Y-%m-%d")
-        except ValueError:
-            pass
-
-
 @pytest.mark.parametrize("name, answer", [
     ("reverse", lambda text: "".join(reversed(text))), ("sort", lambda text: "".join(sorted(text))),
     ("date", read_date), ("summarize", topic_sentence)])
-def test_each_target_is_what_the_task_says(mixture, name, answer):
+def test_each_target_is_correct(mixture, name, answer):
     for pairs in lists(mixture):
-        assert all(answer(source) == target for source, target in of(name, pairs)[::10])
+        assert all(answer(source) == target for source, target in of(name, pairs)[::50])
 
 
-def test_each_list_holds_its_share_of_every_task(mixture):
+def test_each_set_has_its_number_of_pairs_of_every_task(mixture):
     assert isinstance(mixture, TextToText) and mixture.name == "text to text"
     counts = [Counter(task_of(source) for source, _ in pairs) for pairs in lists(mixture)]
     assert counts == [{"reverse": 30_000, "sort": 50_000, "date": 40_000, "summarize": 40_000},
                       dict.fromkeys(NAMES, 125), dict.fromkeys(NAMES, 2_000)]
 
 
-def test_no_source_occurs_twice_in_a_list_or_in_two(mixture):
+def test_no_source_occurs_twice(mixture):
     sources = [source for pairs in lists(mixture) for source, _ in pairs]
     assert len(set(sources)) == len(sources) == 168_500
 
 
-@pytest.mark.parametrize("name, make", [("reverse", generated_pairs.reverse), ("sort", generated_pairs.sort), ("date", generated_pairs.dates)])
-def test_pairs_are_drawn_from_the_same_list_of_the_task_and_seed(mixture, name, make):
+@pytest.mark.parametrize("name, make", [
+    ("reverse", generated_pairs.reverse), ("sort", generated_pairs.sort), ("date", generated_pairs.dates)])
+def test_pairs_are_drawn_from_the_same_set_of_the_task_and_seed(mixture, name, make):
     for mixed, pairs in zip(lists(mixture), lists(make(5))):
         assert set(of(name, mixed)) <= set(pairs)
 
 
-def test_dates_come_in_all_forms_and_their_years_are_held_out(mixture):
+def test_dates_have_all_forms_and_their_years_are_held_out(mixture):
     years = [{int(target[:4]) for _, target in of("date", pairs)} for pairs in lists(mixture)]
     assert years[2] == set(mixture.held_out_years) and list(map(len, years)) == [88, 2, 10]
     assert set.union(*years) == set(range(1950, 2050))
@@ -99,7 +92,7 @@ def test_dates_come_in_all_forms_and_their_years_are_held_out(mixture):
             assert 0.1 < np.mean([bool(re.match(form, source)) for source in sources]) < 0.4
 
 
-def test_topic_sentences_of_the_test_are_nowhere_else(mixture):
+def test_topic_sentences_of_the_test_set_occur_in_no_other_set(mixture):
     wholes = set(WHOLE_OF.values())
     about = [{s for source, _ in of("summarize", pairs) for s in sentences(source) if subject(s) in wholes}
              for pairs in lists(mixture)]
@@ -107,35 +100,35 @@ def test_topic_sentences_of_the_test_are_nowhere_else(mixture):
     assert len(about[1]) <= 64 and len(set.union(*about)) == sum(map(len, about))
 
 
-def test_neither_place_nor_form_tells_the_topic_sentence(mixture):
+def test_neither_position_nor_form_reveals_the_topic_sentence(mixture):
     texts = of("summarize", mixture.test)
     assert Counter(len(sentences(text)) for text, _ in texts).keys() == {4, 5}
     assert all(" ".join(sentences(text)) == text for text, _ in texts)
     for text, target in texts:
         subjects = Counter(map(subject, sentences(text)))
-        assert set(subjects.values()) == {1}                            # no part twice, and two different wholes
+        assert set(subjects.values()) == {1}                            # no part occurs twice, and the two wholes differ
         assert sum(word in WHOLE_OF for word in subjects) == len(subjects) - 2
     for length in (4, 5):
-        places = [sentences(text).index(target) for text, target in texts if len(sentences(text)) == length]
-        assert (abs(np.bincount(places) / len(places) - 1 / length) < 0.05).all()
+        positions = [sentences(text).index(target) for text, target in texts if len(sentences(text)) == length]
+        assert (abs(np.bincount(positions) / len(positions) - 1 / length) < 0.05).all()
         wholes = [[s for s in sentences(text) if subject(s) not in WHOLE_OF].index(target)
                   for text, target in texts if len(sentences(text)) == length]
         assert 0.45 < np.mean(wholes) < 0.55                            # the first of the two half of the time
 
 
 @pytest.mark.parametrize("word, count", [(2, 4), (3, 20)], ids=["verb", "adjective"])
-def test_all_sentences_are_told_in_the_same_words(mixture, word, count):
-    told = {kind: Counter() for kind in ("answer", "decoy", "part")}
+def test_all_sentences_use_the_same_words(mixture, word, count):
+    counts_of = {kind: Counter() for kind in ("answer", "decoy", "part")}
     for text, target in of("summarize", mixture.training)[::10]:
         for s in sentences(text):
             kind = "part" if subject(s) in WHOLE_OF else "answer" if s == target else "decoy"
-            told[kind][s.split()[word]] += 1
-    for counts in told.values():
+            counts_of[kind][s.split()[word]] += 1
+    for counts in counts_of.values():
         assert len(counts) == count and all(0.5 < n * count / counts.total() < 2 for n in counts.values())
 
 
 @pytest.mark.parametrize("make", [summarize, generate_text_to_text])
-def test_a_list_depends_on_the_seed_alone(make, monkeypatch):
+def test_a_set_depends_only_on_the_seed(make, monkeypatch):
     monkeypatch.setattr("numpy_transformer.data.generated_pairs.TRAINING", 2_000)                 # fewer pairs, to be quick
     monkeypatch.setattr("numpy_transformer.data.generated_pairs.YEARS", range(1990, 2010))
     monkeypatch.setattr("numpy_transformer.data.text_to_text.SHARES", dict.fromkeys(NAMES, 1_000))
@@ -148,7 +141,7 @@ def test_one_tokenizer_reads_every_text_of_both_sides(mixture, tokens):
     assert mixture.tokenizers()[0].pieces == tokens.pieces and tokens.vocab_size < 150
     for pairs in lists(mixture):
         assert set("".join(text for pair in pairs for text in pair)) <= set(tokens.pieces)
-        for text in [text for pair in pairs[::25] for text in pair]:
+        for text in [text for pair in pairs[::100] for text in pair]:
             assert tokens.decode(tokens.encode(text)) == text
 
 
@@ -159,18 +152,18 @@ def test_one_tokenizer_reads_every_text_of_both_sides(mixture, tokens):
     ("summarize: The owl is old. The sand seems wet.",
      ["summarize: ", "The", " owl", " is", " old", ".", " The", " sand", " seems", " wet", "."]),
     ("The zebra is old.", ["The", *" zebra", " is", " old", "."])])
-def test_known_words_are_pieces_and_all_else_is_by_character(tokens, text, pieces):
+def test_known_words_are_pieces_and_other_text_is_split_into_characters(tokens, text, pieces):
     assert [tokens.decode([i]) for i in tokens.encode(text)] == pieces
 
 
 def test_letters_and_dates_are_never_read_as_words(mixture, tokens):
     for name in NAMES[:3]:
-        for source, target in of(name, mixture.training)[::25]:
+        for source, target in of(name, mixture.training)[::100]:
             assert len(tokens.encode(f"{name}: {source}")) == len(source) + 1
             assert len(tokens.encode(target)) == len(target)
 
 
-def test_the_longest_piece_counts_wherever_it_stands_in_the_list():
+def test_the_longest_piece_is_used_in_any_order_of_the_list():
     for pieces in (["a", "ab", "abc", "+", "."], ["abc", ".", "+", "ab", "a"]):
         tokens = MixedTokenizer(pieces)
         assert [pieces[i] for i in tokens.encode("aabcab+.a")] == ["a", "abc", "ab", "+", ".", "a"]
@@ -188,16 +181,23 @@ def test_a_tokenizer_survives_json(tokens):
 
 @pytest.mark.parametrize("pieces, error", [
     (["a", 1], r"piece 1 is 1, but it must be a str"), (["a", ""], "piece 1 is '', but it must be a str of at least 1"),
-    (["a", "b", "a"], "piece 2 is 'a', but .* not there before; pass"), ([], "0 pieces, .* at least 1; pass")])
-def test_what_is_no_piece_is_named(pieces, error):
+    (["a", "b", "a"], "piece 2 is 'a', but .* does not occur before; pass"),
+    ([], "there are no pieces, .* at least 1; pass")])
+def test_an_invalid_piece_is_named(pieces, error):
     with pytest.raises(ValueError, match=error):
         MixedTokenizer(pieces)
 
 
 @pytest.mark.parametrize("text, named", [("sort: é", "'é'"), ("sort: a\nb", r"'\\n'"), ("sort: Z", "'Z'")])
 def test_an_unknown_character_is_named(tokens, text, named):
-    with pytest.raises(ValueError, match=f"the character {named} begins none of the {tokens.vocab_size} pieces .*; "):
+    match = f"at the character {named}, none of the {tokens.vocab_size} known pieces matches; "
+    with pytest.raises(ValueError, match=match):
         tokens.encode(text)
+
+
+def test_repr(mixture):
+    assert repr(MixedTokenizer(["a", "bc"])) == "MixedTokenizer(vocab_size=2)"
+    assert repr(mixture) == "TextToText('text to text', 160,000 training, 500 validation and 8,000 test pairs)"
 
 
 def test_an_unknown_id_is_named(tokens):
@@ -206,8 +206,9 @@ def test_an_unknown_id_is_named(tokens):
 
 
 @pytest.mark.parametrize("source", ["", "planet", "reverse planet", ": planet", " : planet"])
-def test_a_source_without_a_task_is_named(source):
-    with pytest.raises(ValueError, match=re.escape(f"the source {source!r} names no task; put its name and a colon")):
+def test_a_source_without_a_task_is_refused(source):
+    match = re.escape(f"the source {source!r} names no task; begin it with the name of the task and a colon")
+    with pytest.raises(ValueError, match=match):
         task_of(source)
 
 

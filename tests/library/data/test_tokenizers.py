@@ -1,3 +1,5 @@
+"""Tokenizers: byte pairs, characters and words, compared with plain loops; and their JSON form."""
+
 import json
 from collections import Counter
 
@@ -21,7 +23,7 @@ def trained():
 
 
 def random_text(rng, length):
-    """Code points of all planes, mixed with those of everyday; no surrogates."""
+    """Code points of all planes, half of them common ones; no surrogates."""
     points = np.where(rng.random(length) < 0.5, rng.integers(0, 0x110000, length), rng.integers(0, 0x180, length))
     return "".join(chr(point) if not 0xD800 <= point < 0xE000 else " \n" for point in points)
 
@@ -37,7 +39,7 @@ def merged(ids, pair, new):
 
 
 def plain_merges(text, merges):
-    """Algorithm 1 of the paper: everything is counted anew for each merge."""
+    """Algorithm 1 of the paper, which counts all pairs again for each merge."""
     pieces, found = [list(piece.encode()) for piece in bpe.PIECES.findall(text)], []
     while len(found) < merges:
         counts = Counter(pair for ids in pieces for pair in zip(ids, ids[1:]))
@@ -88,7 +90,7 @@ def test_ids_are_those_of_a_plain_loop():
         assert tokens.encode(text).tolist() == plain_ids(text, tokens.merges)
 
 
-def test_byte_pairs_bring_back_every_text(trained):
+def test_byte_pairs_round_trip_every_text(trained):
     rng = np.random.default_rng(2)
     for text in [*AWKWARD, *(random_text(rng, 50) for _ in range(200)), random_text(rng, 3000)]:
         for tokens in (trained, BytePairTokenizer([])):
@@ -98,9 +100,9 @@ def test_byte_pairs_bring_back_every_text(trained):
     assert len(trained.encode(VERSE)) < 0.7 * len(VERSE.encode())
 
 
-def test_byte_pairs_cut_text_into_short_pieces_of_one_sort():
-    cut = bpe.PIECES.findall("He said:  \"it's 42.5\" to me_2\n\n  4x4 \n")
-    assert cut == ["He", " said", ":", " ", " \"", "it", "'", "s", " 42", ".", "5", "\"", " to", " me", "_", "2",
+def test_byte_pairs_split_text_into_short_pieces_of_one_kind():
+    pieces = bpe.PIECES.findall("He said:  \"it's 42.5\" to me_2\n\n  4x4 \n")
+    assert pieces == ["He", " said", ":", " ", " \"", "it", "'", "s", " 42", ".", "5", "\"", " to", " me", "_", "2",
                    "\n\n ", " 4", "x", "4", " \n"]
     rng = np.random.default_rng(3)
     for text in [*AWKWARD, *(random_text(rng, 400) for _ in range(50))]:
@@ -126,7 +128,7 @@ def test_half_a_character_decodes_to_the_replacement_character(trained):
     assert trained.decode(ids[:5]) == "aé\ufffd"
 
 
-def test_characters_bring_back_their_text():
+def test_characters_round_trip_their_text():
     rng = np.random.default_rng(4)
     for text in [*filter(None, AWKWARD), random_text(rng, 500)]:
         tokens = CharTokenizer(text)
@@ -134,7 +136,7 @@ def test_characters_bring_back_their_text():
     assert CharTokenizer("banana").encode("nab").tolist() == [2, 0, 1]
 
 
-def test_words_bring_back_a_known_text():
+def test_words_round_trip_a_known_text():
     rng = np.random.default_rng(5)
     for text in [*filter(None, AWKWARD), random_text(rng, 2000)]:
         tokens = WordTokenizer.train(text, vocab_size=5000)
@@ -142,7 +144,7 @@ def test_words_bring_back_a_known_text():
         assert tokens.decode(ids) == text and tokens.vocab_size == len(set(ids.tolist())) + 1 and 0 not in ids
 
 
-def test_words_are_the_most_frequent_pieces_and_the_rest_is_unknown():
+def test_words_are_the_most_frequent_pieces_and_other_pieces_are_unknown():
     text = "a cat, a dog, a cat, the_2 dogs!?\n\n b  c --"
     assert tokenizers.PIECES.findall(text) == ["a", " cat", ",", " a", " dog", ",", " a", " cat", ",", " the_2",
                                                " dogs", "!?", "\n", "\n", " b", " ", " c", " --"]
@@ -153,7 +155,7 @@ def test_words_are_the_most_frequent_pieces_and_the_rest_is_unknown():
     assert tokens.decode([3, 0]) == " a <unk>" and tokens.decode([3]) == " a" and tokens.decode([]) == ""
 
 
-def test_what_looks_like_unk_in_a_text_is_no_unknown_word():
+def test_the_text_unk_is_not_the_unknown_word():
     for text in (" <unk>", "<unk> a"):
         tokens = WordTokenizer.train(text, vocab_size=9)
         assert tokens.decode(tokens.encode(text)) == text and 0 not in tokens.encode(text)
@@ -197,15 +199,16 @@ def test_json_brings_back_the_tokenizer(tokens):
 
 
 @pytest.mark.parametrize("data, match", [
-    (None, "None is no kind of tokenizer, only 'char', 'word', 'bpe', 'mixed', 'spaced' are; pass"),
-    ([], "None is no kind"),
-    ({}, "None is no kind"), ({"kind": "gpt2"}, "'gpt2' is no kind"), ({"kind": ["bpe"]}, r"\['bpe'\] is no kind"),
+    (None, "None is not a kind of tokenizer; the kinds are 'char', 'word', 'bpe', 'mixed', 'spaced'. Pass"),
+    ([], "None is not a kind"),
+    ({}, "None is not a kind"), ({"kind": "gpt2"}, "'gpt2' is not a kind"), ({"kind": ["bpe"]}, r"\['bpe'\] is not a kind"),
     ({"kind": "char"}, "'characters' of a 'char' tokenizer must be a str .* got None; pass"),
     ({"kind": "char", "characters": ["a", "b"]}, "must be a str"), ({"kind": "char", "characters": "ba"}, "got 'ba'"),
-    ({"kind": "char", "characters": "aab"}, "got 'aab'"), ({"kind": "char", "characters": ""}, "0 characters"),
+    ({"kind": "char", "characters": "aab"}, "got 'aab'"),
+    ({"kind": "char", "characters": ""}, "the text is empty, but a character tokenizer"),
     ({"kind": "word", "words": "ab"}, "'words' of a 'word' tokenizer must be a list .* got 'ab'"),
     ({"kind": "word", "words": ["a", 7]}, "word 2 is 7, but"), ({"kind": "word", "words": ["", "b"]}, "word 1 is ''"),
-    ({"kind": "word", "words": ["b", "a", "b"]}, "word 3 is 'b', .* not there before; pass"),
+    ({"kind": "word", "words": ["b", "a", "b"]}, "word 3 is 'b', .* does not occur before; pass"),
     ({"kind": "bpe", "words": []}, "'merges' of a 'bpe' tokenizer must be a list .* got None"),
     ({"kind": "bpe", "merges": {"a": 1}}, "must be a list"),
     ({"kind": "bpe", "merges": [[97, 256]]}, r"merge 0 is \[97, 256\], .* 0 to 255; pass the merges"),
@@ -215,7 +218,7 @@ def test_json_brings_back_the_tokenizer(tokens):
     ({"kind": "bpe", "merges": [[97, 98, 99]]}, "merge 0 is"), ({"kind": "bpe", "merges": ["ab"]}, "merge 0 is 'ab'"),
     ({"kind": "bpe", "merges": [[97, 98], [98, 97], [97, 98]]}, "merge 2 is .* must be a new pair"),
     ({"kind": "bpe", "merges": [[97, 97], *([i, i] for i in range(256, 300))]}, "merge 8 makes a token of 512 bytes")])
-def test_foreign_json_is_refused(data, match):
+def test_invalid_json_is_refused(data, match):
     with pytest.raises(ValueError, match=match):
         tokenizer_from_json(data)
 
@@ -225,12 +228,14 @@ def test_foreign_json_is_refused(data, match):
     (lambda: BytePairTokenizer.train("ab", merges=2.5), "merges must be a whole number .* got 2.5"),
     (lambda: BytePairTokenizer.train("ab", merges=True), "merges must be a whole number .* got True"),
     (lambda: WordTokenizer.train("ab", vocab_size=1), "vocab_size must be a whole number of at least 2, got 1; 1000"),
-    (lambda: BytePairTokenizer.train(""), "to train on has 0 characters, but at least 1 is needed; pass a longer text"),
-    (lambda: WordTokenizer.train("", 100), "to train on has 0 characters, but at least 1 is needed; pass"),
-    (lambda: CharTokenizer(""), "has 0 characters, but an alphabet needs at least 1; pass a longer text"),
+    (lambda: BytePairTokenizer.train(""),
+     "the training text is empty, but at least 1 character is needed; pass a longer text"),
+    (lambda: WordTokenizer.train("", 100), "the training text is empty, but at least 1 character is needed; pass"),
+    (lambda: CharTokenizer(""),
+     "the text is empty, but a character tokenizer needs at least 1 character; pass a longer text"),
     (lambda: BytePairTokenizer([]).encode("abc\udcff"), r"'\\udcff' at position 3 is half a character.* convert"),
     (lambda: BytePairTokenizer.train("\ud800"), r"'\\ud800' at position 0 is half a character")])
-def test_bad_arguments_are_named(call, match):
+def test_errors_describe_bad_arguments(call, match):
     with pytest.raises(ValueError, match=match):
         call()
 
@@ -238,6 +243,13 @@ def test_bad_arguments_are_named(call, match):
 @pytest.mark.parametrize("stranger, named", [
     ("z", "'z'"), ("\u200b", r"'\\u200b'"), ("\u0301", r"'\\u0301'"), ("\ufe0f", r"'\\ufe0f'"), ("\xa0", r"'\\xa0'"),
     ("日", "'日'"), ("\udcff", r"'\\udcff'")])
-def test_strange_characters_are_named_visibly(stranger, named):
-    with pytest.raises(ValueError, match=f"the character {named} is not among the 4 of the text .* leave it out"):
+def test_an_unknown_character_is_shown_visibly(stranger, named):
+    match = f"the character {named} is not among the 4 that the tokenizer knows .* leave it out"
+    with pytest.raises(ValueError, match=match):
         CharTokenizer("cab ").encode("ab" + stranger)
+
+
+def test_repr():
+    assert repr(CharTokenizer("banana")) == "CharTokenizer(vocab_size=3)"
+    assert repr(WordTokenizer(["a", " b"])) == "WordTokenizer(vocab_size=3)"
+    assert repr(BytePairTokenizer([(97, 98)])) == "BytePairTokenizer(vocab_size=257)"

@@ -33,9 +33,9 @@ def test_the_validation_set_is_a_tenth_and_not_in_the_training_set():
     for seed in range(30):
         training, validation = hold_out_tenth(rare, seed, lambda example: example[1])
         assert ("one", "a") in training and len(validation) == 1
-    with pytest.raises(ValueError, match="can be held out for validation"):
+    with pytest.raises(ValueError, match="cannot hold out any of 1 training example for validation"):
         hold_out_tenth(examples[:1], 0)
-    with pytest.raises(ValueError, match="of the 2 .* at least 2 of one class"):
+    with pytest.raises(ValueError, match="any of 2 training examples .* at least 2 examples of one class"):
         hold_out_tenth(examples[:2], 0, lambda example: example[1])
 
 
@@ -95,15 +95,15 @@ def test_a_tagger_learns_the_first_piece_of_each_word_as_bio(tmp_path):
         text = task.reader.tokens.decode(row[row >= SPECIAL] - SPECIAL)
         pieces = [task.reader.pieces(word) for word in text.split()]
         wanted = np.full(len(line), -1)
-        place = 1
+        position = 1
         for word, tag in zip(pieces, ["B-per", "O", "B-loc", "I-loc"]):
-            wanted[place] = task.labels.index(tag)
-            place += len(word)
+            wanted[position] = task.labels.index(tag)
+            position += len(word)
         np.testing.assert_array_equal(line, wanted)
         assert max(map(len, pieces)) > 2
 
 
-def test_validation_is_masked_alike_whatever_is_masked_in_training(runs):
+def test_the_masks_of_the_validation_set_do_not_depend_on_the_training_share(runs):
     settings = load_run(runs / "mlm.npz").settings
     few, many = (TASKS["mlm"](settings | {"masked": share}) for share in (0.15, 0.5))
     for (one, wanted), (other, same) in zip(few.validation, many.validation):
@@ -116,13 +116,13 @@ def test_the_loss_and_accuracy_of_masked_words(runs):
     loaded = load_run(runs / "mlm.npz")
     task = TASKS["mlm"](loaded.settings, loaded.tokenizers)
     loss, right, count = 0.0, 0, 0
-    for (ids, _, segments, places), targets in task.validation:
+    for (ids, _, segments, positions), targets in task.validation:
         for n in range(len(ids)):
             logits = loaded.model(ids[n], None, segments[n]).astype(float)
-            for place, target in zip(places[n], targets[n]):
+            for position, target in zip(positions[n], targets[n]):
                 if target >= 0:
-                    loss, count = loss - np.log(softmax(logits[place])[target]), count + 1
-                    right += logits[place].argmax() == target
+                    loss, count = loss - np.log(softmax(logits[position])[target]), count + 1
+                    right += logits[position].argmax() == target
     measured = task.make_validation(loaded.model)()
     assert measured["validation"] == pytest.approx(loss / count, rel=1e-5)
     assert measured["accuracy"] == pytest.approx(right / count)

@@ -34,7 +34,7 @@ def test_the_settings_of_note_001(runs):
 
 
 def test_note_001_draws_its_batches_from_all_lengths(tmp_path):
-    """Every text once an epoch, the last batch smaller, and no text of similar length sought beside another."""
+    """Every text occurs once per epoch, only one batch is smaller, and batches are not grouped by length."""
     rng = np.random.default_rng(0)
     lengths = rng.integers(1, 150, 640)
     texts = [" ".join(f"w{word}" for word in rng.integers(0, 50, length)) for length in lengths]

@@ -282,8 +282,9 @@ def test_memory_is_in_megabytes_and_shows_its_slope():
 @pytest.mark.parametrize("draw", [
     lambda: architecture(seq2seq()), lambda: attention_backward(attention(6, mask=np.tri(6, dtype=bool))),
     lambda: gradient_norms({"pre": [1, 2]}), lambda: xray({"a": np.tri(6)}),
-    lambda: step_sizes({"a": ([1, 2], [3, 4])}), lambda: schedules({"a": [1, 2]}),
-    lambda: memory_growth({"a": ([1, 2], [3, 4])})])
+    *(pytest.param(draw, marks=pytest.mark.slow) for draw in (
+        lambda: step_sizes({"a": ([1, 2], [3, 4])}), lambda: schedules({"a": [1, 2]}),
+        lambda: memory_growth({"a": ([1, 2], [3, 4])})))])
 def test_every_picture_can_be_written_and_fits_a_slide(draw, tmp_path):
     figure = draw()
     assert 3000 < save(figure, tmp_path, "picture").stat().st_size < 150_000

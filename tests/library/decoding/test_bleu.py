@@ -1,3 +1,5 @@
+"""BLEU and exact match: worked examples, invariances, and sacrebleu as a second opinion."""
+
 import math
 import random
 
@@ -11,7 +13,7 @@ def close(expected):
 
 
 def random_pairs(rng, pieces, count):
-    """Hypotheses, and references that are the same pieces but for a few that were changed, dropped or added."""
+    """Hypotheses, and references that differ from them in a few replaced, dropped or added pieces."""
     hypotheses, references = [], []
     for _ in range(count):
         one = rng.choices(pieces, k=rng.choice([0, 3, 8, 25]))
@@ -35,7 +37,7 @@ WORDS = ["a ", "b ", "c ", "d ", "e ", "f "]
     ("the the the the the the the", "the cat is on the mat", 1, [2 / 7, 1 / (2 * 6), 1 / (4 * 5), 1 / (8 * 4)]),
     # clipped the other way: 1 the, though the reference has 2; 4 words against 6
     ("the cat is on", "the cat is on the mat", math.exp(1 - 6 / 4), [1, 1, 1, 1]),
-    # one word more than the reference: no penalty, the precisions have paid for it
+    # one word more than the reference: no brevity penalty, but lower precisions
     ("a b c d e", "a b c d", 1, [4 / 5, 3 / 4, 2 / 3, 1 / 2]),
     # every word but no pair, and 5 words against 6
     ("e d c b a", "a b c d e e", math.exp(1 - 6 / 5), [1, 1 / (2 * 4), 1 / (4 * 3), 1 / (8 * 2)]),
@@ -56,7 +58,7 @@ def test_a_corpus_worked_out_by_hand_is_not_the_mean_of_its_sentences():
 
 
 def test_an_ngram_is_matched_in_its_own_reference_and_within_its_own_text():
-    # 1 of 8 words, x, is in its own reference; b c and f g would be pairs across the border of two texts
+    # 1 of 8 words, x, is in its own reference; b c and f g would be pairs across the boundary between two texts
     hypotheses, references = ["a x c d", "e f g h"], ["x e f g h", "a c d"]
     assert corpus_bleu(hypotheses, references) == close(
         100 * (1 / 8 * 1 / (2 * 6) * 1 / (4 * 4) * 1 / (8 * 2)) ** (1 / 4))
@@ -74,11 +76,11 @@ def test_texts_under_4_words_count_only_in_a_longer_corpus():
     ("", "a b c d e"), ("", ""), (" \n", "a b c d"), ("a b c d e", ""), ("a b c d e", "f g h i j"), ("a", "a"),
     ("A B C D E", "a b c d e"),                                     # case counts
 ])
-def test_nothing_that_matches_or_no_quadruple_gives_0(hypothesis, reference):
+def test_no_match_or_no_4_gram_gives_0(hypothesis, reference):
     assert corpus_bleu([hypothesis], [reference]) == 0.0
 
 
-def test_an_empty_hypothesis_still_owes_the_words_of_its_reference():
+def test_an_empty_hypothesis_counts_the_words_of_its_reference():
     assert corpus_bleu(["a b c d", ""], ["a b c d", "e f"]) == close(100 * math.exp(1 - 6 / 4))
     assert corpus_bleu(["a b c d", ""], ["a b c d", "e " * 4000]) == 0.0          # exp(-1000) is 0 in float64
 
@@ -104,7 +106,7 @@ def test_invariances(seed):
 @pytest.mark.parametrize("text, words", [
     ("", ""),
     (" two  words\t", "two words"),
-    ("one\ntwo\u00a0three\u3000four", "one two three four"),        # any white space, also beyond ASCII
+    ("one\ntwo\u00a0three\u3000four", "one two three four"),        # any whitespace, including non-ASCII
     ("Ab aB", "Ab aB"),                                             # case is kept
     ("a!b\"c#d$e%f&g", "a ! b \" c # d $ e % f & g"),               # ASCII symbols stand alone ...
     ("a(b)c*d+e/f:g;h<i=j>k?l@m", "a ( b ) c * d + e / f : g ; h < i = j > k ? l @ m"),
@@ -131,7 +133,7 @@ def test_invariances(seed):
     ("hyphen-\nated", "hyphenated"),                                # a word broken over two lines is joined
     ("a-<skipped>\nb", "ab"),
     ("a-\r\nb", "a- b"),
-    ("a-\n \t", "a-"),                                              # trailing white space goes first
+    ("a-\n \t", "a-"),                                              # trailing whitespace is removed first
 ])
 def test_words_are_those_of_13a(text, words):
     assert tokenize(text) == words.split(" ") * bool(words)
