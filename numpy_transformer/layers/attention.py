@@ -7,6 +7,7 @@ import numpy as np
 from ..argument_checks import check_array
 from ..module import Module
 from .dropout import Dropout
+from .fast import matmul_like
 from .masks import fit_mask, mask_scores
 from .softmax import Softmax
 
@@ -53,19 +54,18 @@ class ScaledDotProductAttention(Module):
         self.weights.flags.writeable = False    # read-only, because backward needs these values unchanged
         p = self.dropout(weights)
         self.remember(q, k, v, p)
-        y = group_query_heads(p, v) @ v
-        return y.reshape(*q.shape[:-1], -1)
+        return matmul_like(group_query_heads(p, v), v, like=q).reshape(*q.shape[:-1], -1)
 
     def backward(self, dy):
         q, k, v, p = self.recall()              # q is already divided by sqrt(d)
         dy = group_query_heads(dy, v)
-        dv = group_query_heads(p, v).mT @ dy
+        dv = matmul_like(group_query_heads(p, v).mT, dy, like=v)
         dp = (dy @ v.mT).reshape(p.shape)
         dscores = self.softmax.backward(self.dropout.backward(dp))          # 0 where p is 0, so also at masked scores
         dscores = group_query_heads(dscores, k)
-        dk = dscores.mT @ group_query_heads(q, k)
-        dq = (dscores @ k).reshape(q.shape) / math.sqrt(q.shape[-1])
-        return dq, dk, dv
+        dk = matmul_like(dscores.mT, group_query_heads(q, k), like=k)
+        dq = matmul_like(dscores, k, like=q).reshape(q.shape)
+        return dq / math.sqrt(q.shape[-1]), dk, dv
 
 
 def check_shapes(q, k, v):

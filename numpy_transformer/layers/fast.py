@@ -136,6 +136,15 @@ def gelu_tanh(x, cubic, with_slope):
     return y, slope
 
 
+def matmul_like(a, b, like):
+    """a @ b, laid out in memory like the array `like`, which has as many axes.
+
+    Merging heads then needs no copy, which saves 2 to 3 % of "classifier" and "nanogpt-cpu".
+    """
+    out = np.empty_like(like, np.result_type(a, b), shape=(*a.shape[:-1], b.shape[-1]))
+    return np.matmul(a, b, out=out)
+
+
 @functools.lru_cache
 def _constant(n, value, dtype):
     array = np.full(n, value, np.result_type(dtype, np.float32))
