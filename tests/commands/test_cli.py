@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -219,6 +220,23 @@ def test_a_json_file_is_replaced_only_by_rows(capsys, tmp_path):
 def test_the_traceback_is_shown_on_request(capsys):
     with pytest.raises(ValueError):
         main(["lesson", "99", "--traceback"])
+
+
+@pytest.mark.parametrize("right, code", [(True, 0), (False, 1)])
+def test_the_demo_exits_1_when_a_gradient_is_wrong(capsys, tmp_path, monkeypatch, right, code):
+    """Only its gradient checks are real here: nothing is trained or drawn."""
+    monkeypatch.setattr(samples, "SAMPLES", samples.find(["RMSNorm", "SiLU"]))
+    if not right:
+        monkeypatch.setattr("numpy_transformer.layers.RMSNorm.backward", lambda self, dy: dy * self.recall()[1])
+    for task in ("LanguageModelTask", "SequenceToSequenceTask"):
+        monkeypatch.setattr(demo, task, MagicMock())
+    for part in ("sample", "describe_smoothing", "read_dates"):
+        monkeypatch.setattr(demo, part, lambda *_: None)
+    monkeypatch.setattr(demo, "train", lambda *_: (None, []))
+    monkeypatch.setattr(demo, "draw", lambda *_: ())
+    found, out, err = run(capsys, "demo", "--figures", tmp_path / "figures")
+    assert found == code, err
+    assert f"{1 + right} of 2 components agree" in out
 
 
 @pytest.mark.slow                               # .ci/run does the whole demo, too

@@ -93,6 +93,29 @@ def test_alternative_solutions_pass(exercise):
         assert verdict.status == "pass", (name, verdict.stage, verdict.note)
 
 
+@pytest.mark.parametrize("exercise", [e for e in EXERCISES if e.invariants], ids=lambda e: f"{e.number}-{e.name}")
+def test_the_expected_answers_keep_every_invariant_and_others_do_not(exercise):
+    """The answers of the package's own components; without this, a student would read a sentence that is wrong."""
+    key = answer_key(exercise)
+    for sentence, measure in exercise.invariants:
+        def size(case, outputs):
+            return np.max(abs(np.asarray(measure(case.inputs, outputs))), initial=0)
+
+        answered = list(zip(key.main_cases, key.expected, strict=True))
+        for case, expected in answered:
+            assert size(case, expected.outputs) < 1e-9, (sentence, case.note)
+        assert any(size(case, [change(y) for y in expected.outputs]) > 1e-6
+                   for case, expected in answered for change in (larger, smaller)), sentence
+
+
+def larger(y):
+    return ~y if y.dtype == bool else y + 5
+
+
+def smaller(y):
+    return ~y if y.dtype == bool else -5 - y
+
+
 @every_exercise
 def test_float32_answers_pass(exercise):
     def single(y):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -391,6 +392,30 @@ def test_names_of_feedback_files_are_safe_and_differ():
     assert len({name.casefold() for name in names}) == len(names)
     assert all(re.fullmatch(r"[\w.-]{1,84}", name) and not name.startswith(".") for name in names)
     assert not {"con", "con.x"} & {name.casefold() for name in names} and names[:2] == ["kim", "a_b"]
+
+
+def test_a_student_passes_only_with_all_exercises():
+    rows = [row("kim", status="pass"), row("kim"), row("lee", status="pass"), row("lee", status="pass"), row("max")]
+    students = report.document(rows, {}, {})["students"]
+    assert {student["student"]: student["status"] for student in students} == {"kim": "fail", "lee": "pass", "max": "fail"}
+
+
+def test_the_journal_is_kept_until_every_output_is_written(tmp_path, monkeypatch, capsys):
+    """A disk that is full at the last output, the picture, costs no row: the same command resumes from the journal."""
+    def full(figure, path):
+        raise OSError("no space left on device")
+
+    arguments = SimpleNamespace(out=tmp_path / "scores.csv", json=tmp_path / "scores.json",
+                                feedback=None, picture=tmp_path / "scores.png")
+    journal = tmp_path / "scores.csv.part"
+    journal.write_text("every row", encoding="utf-8")
+    monkeypatch.setattr(views, "write", full)
+    with pytest.raises(OSError, match="no space left"):
+        command.publish(arguments, {"seed": 1}, [row("kim")], [BACKWARD])
+    assert journal.read_text(encoding="utf-8") == "every row"
+    monkeypatch.setattr(views, "write", lambda figure, path: path)
+    command.publish(arguments, {"seed": 1}, [row("kim")], [BACKWARD])
+    assert not journal.exists() and "0 of 1 passed" in capsys.readouterr().out
 
 
 def test_mistakes_are_counted_by_name():

@@ -262,6 +262,36 @@ def test_results_are_not_read_through_links_and_pipes(tmp_path):
     assert [reading.read_bytes(tmp_path / name) for name in ("link", "pipe", "folder", "none")] == [None] * 4
 
 
+HOOKED = """
+import sys
+sys.path.insert(0, {classroom!r})
+from limits import install_audit_hook
+install_audit_hook([{readable!r}], {secret!r})
+for path in {paths!r}:
+    try:
+        print(open(path).read())
+    except PermissionError as error:
+        print(f"refused: {{error}}")
+"""
+
+
+@posix
+def test_a_package_among_the_readable_files_stays_closed(tmp_path):
+    """An installed package lies in the folder from which a student's program may load NumPy."""
+    packages, here = tmp_path / "site-packages", tmp_path / "here"
+    for folder in (packages / "numpy", packages / "numpy_transformer", here):
+        folder.mkdir(parents=True)
+        (folder / "file.py").write_text(f"text of {folder.name}", encoding="utf-8")
+    paths = [str(folder / "file.py") for folder in (packages / "numpy", packages / "numpy_transformer", here)]
+    paths.append(str(packages / "numpy" / ".." / "numpy_transformer" / "file.py"))
+    program = HOOKED.format(classroom=os.path.dirname(isolation.__file__), readable=str(packages),
+                            secret=str(packages / "numpy_transformer"), paths=paths)
+    child = subprocess.run([sys.executable, "-I", "-c", program], cwd=here, capture_output=True, text=True, check=True)
+    numpy, package, own, detour = child.stdout.splitlines()
+    assert (numpy, own) == ("text of numpy", "text of here")
+    assert package == detour and package.startswith("refused: open of 'file.py' is refused")
+
+
 @posix
 def test_a_folder_is_removed_in_whatever_state_it_was_left(tmp_path):
     folder = tmp_path / "left"

@@ -196,6 +196,15 @@ def test_the_command_lists_them(capsys):
     assert "Seen in harvardnlp/annotated-transformer, commit debc9fd" in " ".join(out.split())
 
 
+def test_the_list_says_what_the_gradient_check_says_of_each_bug(capsys):
+    """Beside each name stands whether the gradient check fails, and the number of checks that do."""
+    _, out, _ = run(capsys, "zoo")
+    rows = {words[0]: words[1:] for words in map(str.split, out.splitlines()) if words and words[0] in {b.name for b in BUGS}}
+    assert rows == {bug.name: ["fails" if "gradient check" in bug.caught_by else "passes", str(len(bug.caught_by))]
+                    for bug in BUGS}
+    assert {gradcheck for gradcheck, _ in rows.values()} == {"fails", "passes"}
+
+
 @pytest.mark.parametrize("width", [60, 100])
 def test_the_list_fits_the_terminal(capsys, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))

@@ -85,6 +85,21 @@ def test_tokens_that_are_timed_are_those_of_the_whole_text(monkeypatch):
         np.testing.assert_allclose(logits[-1], whole[6 + n % 2], atol=1e-5)
 
 
+def test_the_first_step_of_each_turn_does_not_count():
+    """It finds the caches full of another candidate's data."""
+    def run(count):
+        return [100.0] + [1.0] * (count - 1)
+
+    times = measure.in_turns({"ours": run, "theirs": run}, 0.003, 4, lambda: None)
+    assert times == {"ours": [1.0] * 12, "theirs": [1.0] * 12}      # 4 turns of 3 ms each
+
+
+def test_a_slope_is_that_of_the_larger_half():
+    rows = [{"T": n, "step_ms": n if n <= 8 else n ** 2 / 8} for n in (1, 2, 4, 8, 16, 32, 64)]
+    assert growth.slope(rows, "T", "step_ms") == pytest.approx(2, abs=1e-12)
+    assert growth.slope(rows[2:4], "T", "step_ms") == pytest.approx(1, abs=1e-12)       # at least two points
+
+
 def test_slopes_of_a_power_law_are_its_exponent():
     rows = [{"T": n, "step_ms": (3 if n > 4 else 90) * n ** 1.5, "peak_mb": 7 / n} for n in (1, 2, 4, 8, 16, 32, 64)]
     assert growth.slope(rows, "T", "step_ms") == pytest.approx(1.5, abs=1e-12)      # of the larger half

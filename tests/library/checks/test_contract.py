@@ -90,6 +90,18 @@ def test_the_peak_of_a_schedule_is_that_of_its_formula():
     assert CHECKS["peak after warmup"].failure(Higher(optimizer, 512, 8), ())
 
 
+def test_saved_values_that_are_recalled_oldest_first_fail_the_check_of_two_uses():
+    class OldestFirst(nt.Linear):
+        def recall(self):
+            self._saved.insert(len(self._saved), self._saved.pop(0))
+            return super().recall()
+
+    x = np.random.default_rng(0).standard_normal((2, 3, 4))
+    check = CHECKS["used twice in one forward"]
+    assert check.failure(nt.Linear(4, 5, rng=0), (x,)) is None
+    assert "gradient of weight, used twice" in check.failure(OldestFirst(4, 5, rng=0), (x,))
+
+
 def test_every_public_component_is_in_the_table():
     tested = {type(sample.make()[0]).__name__ for sample in SAMPLES}
     public = {name for name, value in vars(nt).items()

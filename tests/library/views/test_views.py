@@ -82,3 +82,23 @@ def test_pictures_are_saved_and_a_bad_folder_is_named(tmp_path):
     with pytest.raises(ValueError, match="pictures cannot be written to .*file"):
         views.check_folder(tmp_path / "file")
     assert list((tmp_path / "new" / "folder").iterdir()) == [path]
+
+
+def test_the_curve_with_the_bug_is_labeled_as_such():
+    axes = views.bug_curves(np.full(30, 1.0), np.full(30, 4.0), "a bug").axes[0]
+    handles, labels = axes.get_legend_handles_labels()
+    assert sorted(labels) == ["with the bug", "without the bug"]
+    levels = {label: np.unique(np.round(line.get_ydata(), 12)) for line, label in zip(handles, labels)}
+    assert levels == {"with the bug": [4.0], "without the bug": [1.0]}
+    legend = axes.get_legend()
+    for line, text in zip(legend.get_lines(), legend.get_texts(), strict=True):
+        assert line.get_color() == dict(zip(labels, handles))[text.get_text()].get_color()
+
+
+def test_the_bars_of_an_exercise_follow_each_other():
+    """Two students passed, one failed, three handed in the skeleton: the bars cover 0 to 2, 2 to 3 and 3 to 6."""
+    axes = views.class_report({"ex01_1_softmax": {"todo": 3, "pass": 2, "fail": 1}, "ex01_2_backward": {"fail": 4}},
+                              []).axes[0]
+    spans = {group.get_label(): [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in group]
+             for group in axes.containers}
+    assert spans == {"pass": [(0, 2), (0, 0)], "fail": [(2, 3), (0, 4)], "todo": [(3, 6), (4, 4)]}

@@ -148,6 +148,8 @@ def test_only_equal_neighbors_are_drawn_once():
     assert {"blocks.0-1", "× 2"} <= set(texts(Tower(a, b)))
     other = texts(Tower(a, b, nt.EncoderBlock(12, 2, 20, rng=0)))
     assert {"blocks.0-1", "× 2", "blocks.2"} <= set(other) and other.count("attention") == 2
+    more = texts(Tower(a, b, nt.EncoderBlock(12, 3, 20, rng=2), nt.EncoderBlock(12, 3, 20, rng=3)))
+    assert {"blocks.0-3", "× 4"} <= set(more) and more.count("attention") == 1
     again = texts(Tower(a, a, a))
     assert {"blocks.0", "blocks.1-2", "same as blocks.0"} <= set(again) and again.count("attention") == 1
 
@@ -271,6 +273,8 @@ def test_curves_of_numbers_are_what_was_given():
 
 def test_memory_is_in_megabytes_and_shows_its_slope():
     T = [64, 128, 256]
+    bent = memory_growth({"bent": (T, [1e6, 2e6, 8e6])}).axes[0]            # slope 1, and then 2
+    assert [text.get_text() for text in bent.get_legend().get_texts()] == ["bent: slope 2.00"]
     axes = memory_growth({"plain": (T, [3 * t ** 2 for t in T]), "flash": (T, [500 * t for t in T])}).axes[0]
     np.testing.assert_allclose(axes.lines[0].get_data(), [T, [3e-6 * t ** 2 for t in T]])
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["plain: slope 2.00", "flash: slope 1.00"]
