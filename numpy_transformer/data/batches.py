@@ -42,6 +42,7 @@ class Batches:
         return -(-len(self.rows) // self.batch_size)
 
     def __call__(self, step):
+        """Returns the batch of a training step."""
         epoch, number = divmod(step, len(self))
         return self.assemble(self.epoch(epoch)[number])
 
