@@ -21,6 +21,9 @@ LARGER_STEP = 1e-3                      # for derivatives so small that rounding
 ZERO = 1e-9                             # relative norm below which a gradient counts as zero
 DISAGREEMENT = 1e-3                     # the numeric methods differ by more only if one of them misses a dependency
 TINY = 1e-5                             # relative norm below which a mismatch may be rounding
+NEARLY = 100                            # times the tolerance: an error that rounding may have caused
+LOCALIZED_TENSORS = 2                   # after a check along random directions: wrong tensors of which an entry is named,
+LOCALIZED_ENTRIES = 200                 # and the number of entries that are checked for it
 
 
 class Tolerances(NamedTuple):
@@ -44,7 +47,7 @@ def gradcheck(module, *inputs, seed=0, directions=None, randomize=True, central_
         inputs : arguments of forward; gradients of float arrays are checked, anything else is passed on
         seed : seed of the parameters, dy and the directions
         directions : None checks every entry. An integer k checks k random normal directions per tensor, which is
-            faster for a whole model; a tensor that disagrees is then checked entry by entry.
+            faster for a whole model; of the first tensors that disagree, some entries are then checked, to name one.
         randomize : whether to draw new parameters, so that for instance gamma is not 1 and biases are not 0
         central_tolerance : largest error against central differences
         complex_tolerance : largest error against the complex-step derivative
@@ -170,20 +173,39 @@ class Checker:
 
     def run(self, name, count, tolerances):
         """Returns the report for every entry (count None) or for `count` random directions per tensor."""
-        measured = [self.measure(i, self.directions(i, count), tolerances.central) for i in range(len(self.arrays))]
+        directions = [self.directions(i, count) for i in range(len(self.arrays))]
+        measured = [self.measure(i, directions[i], tolerances.central) for i in range(len(self.arrays))]
         largest = max(np.linalg.norm(values) for a, n, *_ in measured for values in (a, n))
-        rows = [self.row(i, result, largest, tolerances, count) for i, result in enumerate(measured)]
-        for i, row in enumerate(rows):
-            if count and not row.ok:                        # check every entry, to name the worst one
-                result = self.measure(i, self.directions(i, None), tolerances.central)
-                rows[i] = self.row(i, result, largest, tolerances, None)
+        rows = [self.row(i, result, largest, tolerances, directions[i]) for i, result in enumerate(measured)]
+        if count:
+            self.check_entries(rows, largest, tolerances)
         return GradcheckReport(name, rows)
+
+    def check_entries(self, rows, largest, tolerances):
+        """Checks tensors that disagree along random directions entry by entry.
+
+        A tensor that is nearly right is checked whole, since only rounding may be in the way. Of the others the first
+        ones are checked at some entries, to name the worst of these: whole models would take too long.
+        """
+        localized = 0
+        for i, row in enumerate(rows):
+            if row.ok:
+                continue
+            nearly_right = row.central <= NEARLY * tolerances.central and (row.complex or 0) <= NEARLY * tolerances.complex
+            if not nearly_right:
+                localized += 1
+                if localized > LOCALIZED_TENSORS:
+                    continue
+            entries = Entries(self.arrays[i].shape, None if nearly_right else LOCALIZED_ENTRIES)
+            checked = self.row(i, self.measure(i, entries, tolerances.central), largest, tolerances, entries)
+            if nearly_right or not checked.ok:
+                rows[i] = checked
 
     def directions(self, tensor, count):
         shape = self.arrays[tensor].shape
         return [self.rng.standard_normal(shape) for _ in range(count)] if count else Entries(shape)
 
-    def row(self, tensor, result, largest, tolerances, count):
+    def row(self, tensor, result, largest, tolerances, directions):
         a, n, z, note = result
         shape = self.arrays[tensor].shape
         if z is not None and disagree(n, z, largest):
@@ -205,26 +227,35 @@ class Checker:
             note = (f"tiny: {scale / largest:.0e} of the largest gradient, so this may be rounding; "
                     "try other inputs")
         worst = int(np.argmax(np.nan_to_num(abs(a - best), nan=np.inf)))
-        index = ("direction", worst) if count else tuple(map(int, np.unravel_index(worst, shape)))
+        index = directions.index(worst) if isinstance(directions, Entries) else ("direction", worst)
         return GradcheckRow(self.names[tensor], shape, central, exact, ok=ok, zero=is_zero, index=index,
                             backward=float(a[worst]), numeric=float(best[worst]), cosine=cosine(a, best), note=note)
 
 
 class Entries:
-    """The directions of a complete check: for each entry, an array that is 1 there and 0 elsewhere."""
+    """The directions of a check entry by entry: for each entry, an array that is 1 there and 0 elsewhere.
 
-    def __init__(self, shape):
+    With `most`, a larger array is represented by that many of its entries, evenly spaced.
+    """
+
+    def __init__(self, shape, most=None):
         self.shape = shape
+        size = math.prod(shape)
+        self.entries = range(size) if most is None else np.unique(np.linspace(0, size - 1, most, dtype=int))
 
     def __len__(self):
-        return math.prod(self.shape)
+        return len(self.entries)
 
-    def __getitem__(self, index):
-        if index >= len(self):
-            raise IndexError(index)
+    def __getitem__(self, n):
+        if n >= len(self):
+            raise IndexError(n)
         direction = np.zeros(self.shape)
-        direction.flat[index] = 1
+        direction.flat[self.entries[n]] = 1
         return direction
+
+    def index(self, n):
+        """Returns the index of the n-th entry in the array."""
+        return tuple(map(int, np.unravel_index(self.entries[n], self.shape)))
 
 
 class GeneratorStates:

@@ -26,10 +26,12 @@ def bug_curves(right, wrong, title):
         broken = np.flatnonzero(~np.isfinite(losses))
         if len(broken):
             axes.axvline(broken[0] + 1, color=style["color"], linewidth=1)
-            axes.annotate("the loss is no longer finite", (broken[0] + 1, 0.5), (6, 0),
-                          xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=13)
+            early = broken[0] < len(losses) / 2         # the text stands where there is more space
+            axes.annotate("the loss is no longer finite", (broken[0] + 1, 0.5), (6 if early else -6, 0),
+                          xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=13,
+                          ha="left" if early else "right")
     axes.set_xlabel("training step", fontsize=14)
-    axes.set_ylabel(f"loss (nats per character), mean of {width} steps", fontsize=14)
+    axes.set_ylabel(f"loss (nats per character),\nmean of {width} steps", fontsize=14)
     axes.set_ylim(bottom=0)
     axes.tick_params(labelsize=13)
     axes.grid(alpha=0.3)

@@ -231,7 +231,7 @@ def test_the_command_without_training_draws_nothing(capsys, tmp_path, monkeypatc
 
 def test_the_command_refuses_in_one_line(capsys, tmp_path):
     assert "there is no bug 'residual'" in refused(capsys, "zoo", "residual")
-    assert "is not a picture" in refused(capsys, "zoo", "no-eps", "--out", tmp_path / "a.txt")
+    assert "a.txt' is not supported; use" in refused(capsys, "zoo", "no-eps", "--out", tmp_path / "a.txt")
     assert "at least 1" in refused(capsys, "zoo", "no-eps", "--steps", 0)
 
 
