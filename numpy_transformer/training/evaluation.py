@@ -19,11 +19,15 @@ def evaluate_accuracy(model, criterion, batches):
 
     Logits of the shape of the targets are those of class 1 of two; otherwise their last axis has one logit per class.
     """
+    ignore_id = getattr(criterion, "ignore_id", None)
     total = right = counted = 0
     for loss, count, logits, targets in predictions(model, criterion, batches):
         found = logits > 0 if logits.ndim == targets.ndim else logits.argmax(-1)
+        is_right = found == targets
+        if ignore_id is not None:
+            is_right &= targets != ignore_id
         total += loss * count
-        right += np.count_nonzero(found == targets)
+        right += np.count_nonzero(is_right)
         counted += count
     return {"validation": total / counted, "accuracy": right / counted}
 

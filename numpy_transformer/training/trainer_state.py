@@ -112,5 +112,4 @@ def read_history(arrays):
     others = [name.removeprefix("history/") for name in arrays if name.startswith("history/")]
     columns = list(dict.fromkeys([*COLUMNS, *others]))
     rows = zip(*(arrays[f"history/{column}"].tolist() for column in columns))
-    return [{column: int(value) if column in ("step", "tokens") else value for column, value in zip(columns, row)
-             if not math.isnan(value)} for row in rows]
+    return [{column: value for column, value in zip(columns, row) if not math.isnan(value)} for row in rows]

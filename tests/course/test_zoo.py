@@ -199,7 +199,8 @@ def test_the_command_lists_them(capsys):
 def test_the_list_says_what_the_gradient_check_says_of_each_bug(capsys):
     """Beside each name stands whether the gradient check fails, and the number of checks that do."""
     _, out, _ = run(capsys, "zoo")
-    rows = {words[0]: words[1:] for words in map(str.split, out.splitlines()) if words and words[0] in {b.name for b in BUGS}}
+    names = {bug.name for bug in BUGS}
+    rows = {words[0]: words[1:] for words in map(str.split, out.splitlines()) if words and words[0] in names}
     assert rows == {bug.name: ["fails" if "gradient check" in bug.caught_by else "passes", str(len(bug.caught_by))]
                     for bug in BUGS}
     assert {gradcheck for gradcheck, _ in rows.values()} == {"fails", "passes"}

@@ -1,9 +1,74 @@
-"""What all tasks have in common: the check of the memory, and the end of decoding in text2text."""
+"""What all tasks have in common: their settings, the check of the memory, and the end of decoding in text2text."""
 
 import pytest
 
 from numpy_transformer.data import CharTokenizer, frame
 from numpy_transformer.tasks import TASKS, TextToTextTask, task
+
+# The settings with which the published results were obtained, and on which the commands in the READMEs rely.
+EVERYWHERE = dict(
+    num_heads=4, norm="pre", batch_size=64, accumulate=1, schedule="cosine", factor=1.0, beta1=0.9, beta2=0.98,
+    eps=1e-8, clip=1.0, label_smoothing=0.0, patience=0, watch="loss", average=0, validate_every=200, save_every=100,
+    workers=None, seed=1)
+LANGUAGE_MODEL = EVERYWHERE | dict(
+    text=None, tokenizer="char", vocab_size=1256, d_model=96, num_layers=3, d_ff=256, context=64, num_kv_heads=None,
+    dropout=0.0, norm_layer="rms", activation="swiglu", positions="rotary", bias=False, tie=True, init="gpt2",
+    steps=800, batch_size=8, lr=5e-3, min_lr=2.5e-4, warmup=80, weight_decay=0.1)
+PAPER_2017 = EVERYWHERE | dict(
+    tokenizer="bpe", vocab_size=4000, too_long="drop", d_model=128, num_layers=3, d_ff=512, dropout=0.1,
+    activation="relu", positions="sinusoidal", tie=False, init="xavier", steps=4000, schedule="noam", lr=1e-3,
+    min_lr=1e-4, warmup=1000, eps=1e-9, weight_decay=0.0, label_smoothing=0.1)
+SEQ2SEQ = PAPER_2017 | dict(task=None, source=None, target=None, max_len=100)
+GENERATED = dict(
+    tokenizer="char", max_len=32, d_model=64, num_layers=1, d_ff=256, dropout=0.0, steps=2000, schedule="cosine",
+    lr=3e-3, min_lr=1.5e-4, warmup=100, eps=1e-8, weight_decay=1.0)
+TEXT2TEXT = PAPER_2017 | dict(data=None, max_len=40)
+ENCODER = EVERYWHERE | dict(
+    data=None, lower=True, max_len=64, d_model=64, num_layers=2, d_ff=256, dropout=0.0, activation="relu",
+    positions="rotary", init="xavier", steps=1500, lr=2e-3, weight_decay=0.01)
+CLASSIFIER = ENCODER | dict(
+    text_column="text", label_column="label", tokenizer="word", vocab_size=2000, reading="bert", hidden=64,
+    mask_padding=True, ff_dropout=None, pretrained=None, min_lr=1e-5, warmup=100, epochs=None)
+TAGGER = ENCODER | dict(
+    tokenizer="bpe", vocab_size=800, lower=False, dropout=0.1, positions="sinusoidal", pretrained=None, batch_size=32,
+    min_lr=1e-4, warmup=150, epochs=None)
+SETTINGS = {
+    ("lm", "small"): LANGUAGE_MODEL,
+    ("lm", "nanogpt-cpu"): LANGUAGE_MODEL | dict(
+        d_model=128, num_layers=4, d_ff=512, norm_layer="layer", activation="gelu", positions="learned", steps=2000,
+        batch_size=12, lr=1e-3, min_lr=1e-4, warmup=100, beta2=0.99, validate_every=500),
+    ("seq2seq", "2017"): SEQ2SEQ,
+    ("seq2seq", "2017-base"): SEQ2SEQ | dict(
+        d_model=512, num_heads=8, num_layers=6, d_ff=2048, steps=100_000, warmup=4000),
+    ("seq2seq", "copy"): SEQ2SEQ | GENERATED | dict(max_len=16, steps=1000),
+    ("seq2seq", "dates"): SEQ2SEQ | GENERATED,
+    ("seq2seq", "reverse"): SEQ2SEQ | GENERATED,
+    ("seq2seq", "sort"): SEQ2SEQ | GENERATED | dict(num_layers=2, steps=3000, weight_decay=0.1),
+    ("text2text", "2017"): TEXT2TEXT,
+    ("text2text", "small"): TEXT2TEXT | GENERATED | dict(max_len=40, num_layers=2, steps=4000, weight_decay=0.3),
+    ("classifier", "small"): CLASSIFIER,
+    ("classifier", "rt-polarity"): CLASSIFIER | dict(
+        vocab_size=10_000, num_layers=1, dropout=0.3, weight_decay=0.1, patience=2, epochs=6, validate_every=None),
+    ("classifier", "note-001"): CLASSIFIER | dict(
+        vocab_size=10_000, max_len=200, reading="keras", dropout=0.1, norm="post", positions="sinusoidal", init="keras",
+        mask_padding=False, ff_dropout=0.0, schedule="constant", lr=1e-4, warmup=0, beta2=0.999, eps=1e-7,
+        weight_decay=0.0, clip=0.0, patience=2, epochs=5, validate_every=None),
+    ("tagger", "small"): TAGGER,
+    ("tagger", "wnut-17"): TAGGER | dict(
+        vocab_size=4003, max_len=256, d_model=128, d_ff=512, steps=600, warmup=60, patience=12, watch="f1",
+        validate_every=50),
+    ("mlm", "small"): ENCODER | dict(
+        tokenizer="word", vocab_size=2000, max_len=32, masked=0.15, d_model=128, d_ff=512, dropout=0.1,
+        activation="gelu", steps=2500, batch_size=32, lr=3e-3, min_lr=1.5e-4, warmup=250, weight_decay=0.1)}
+
+
+def test_every_task_has_its_named_configurations():
+    assert set(SETTINGS) == {(name, preset) for name, kind in TASKS.items() for preset in kind.presets}
+
+
+@pytest.mark.parametrize("name, preset", SETTINGS)
+def test_the_settings_of_each_named_configuration(name, preset):
+    assert TASKS[name].default_settings(preset) == SETTINGS[name, preset]
 
 
 @pytest.mark.parametrize("kind", ["lm", "seq2seq", "mlm"])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import numpy_transformer as nt
-from numpy_transformer.training.evaluation import evaluate
+from numpy_transformer.training.evaluation import evaluate, evaluate_accuracy
 from numpy_transformer.training.progress import Progress
 
 V, T, PAD = 7, 6, 0
@@ -94,13 +94,18 @@ def test_evaluation_weights_by_the_targets_that_count_and_leaves_the_model_as_it
 
 
 def test_evaluation_is_the_mean_over_the_targets_that_count():
-    network, parts = model(), [batch(0, 2, 0.5), batch(1, 5, 0.9)]
-    losses = []
+    ids, _ = batch(2, 2)
+    network, parts = model(), [batch(0, 2, 0.5), batch(1, 5, 0.9), (ids, ids)]      # untrained, it repeats many ids
+    losses, right = [], []
     for ids, targets in parts:
         z = network.eval()(ids).astype(float)
         log_p = z - np.log(np.exp(z).sum(-1, keepdims=True))
         losses += [-log_p[b, t, targets[b, t]] for b, t in np.argwhere(targets != PAD)]
+        right += [log_p[b, t].argmax() == targets[b, t] for b, t in np.argwhere(targets != PAD)]
     assert evaluate(network, nt.CrossEntropyLoss(ignore_id=PAD), parts) == pytest.approx(np.mean(losses), rel=1e-5)
+    measures = evaluate_accuracy(network, nt.CrossEntropyLoss(ignore_id=PAD), parts)
+    assert 0 < np.mean(right) < 1
+    assert measures == pytest.approx({"validation": np.mean(losses), "accuracy": np.mean(right)}, rel=1e-5)
 
 
 def test_validation_takes_place_every_100_steps_and_at_the_end_unless_told_otherwise():
