@@ -240,7 +240,7 @@ claim("gradcheck confirms the backward pass, here with two query heads for each 
 #
 # We measure one causal head with d = e = 64 in float64. Python's tracemalloc counts every byte that NumPy allocates.
 # The peak is the largest number of bytes in use at any time between the start of forward and the end of backward. The
-# arrays q, k, v, dy and the mask already exist before, so they do not count. Plain attention reaches its peak at the end
+# arrays q, k, v, dy and the mask exist before and do not count. Plain attention reaches its peak at the end
 # of backward, where the T x T arrays P, dP and dS exist at the same time. With them exist five arrays of T x d: the
 # scaled q, dv, dk, and dq before and after its division by sqrt(d).
 

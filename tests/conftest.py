@@ -33,13 +33,6 @@ def runs(tmp_path_factory):
     return folder
 
 
-def pytest_runtestloop(session):
-    """With two cores the tests run in two processes; None leaves them to pytest's own loop."""
-    from helpers import two_processes
-
-    return two_processes.run(session)
-
-
 @pytest.fixture
 def lesson_run(request, tmp_path):
     """The finished process of the lesson that the test's parameter `path` names, with its mistake planted if it has one."""

@@ -79,6 +79,7 @@ def test_rows_on_standard_output_beside_torch(capsys, monkeypatch, request):
     assert row["workers"] == 1 and f"ours / torch {row['ratio_torch']:.2f}" in err
 
 
+@pytest.mark.slow
 def test_decoding_rows(capsys, monkeypatch):
     class Quick:
         size = 1
@@ -107,6 +108,7 @@ def test_decoding_rows(capsys, monkeypatch):
         assert "our rate / torch" in err
 
 
+@pytest.mark.slow
 def test_growth_rows_and_picture(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr("numpy_transformer.cli.bench.GROWN_LENGTHS", (4, 8, 16))
     monkeypatch.setattr("numpy_transformer.cli.bench.WIDTHS", (8, 16, 32))

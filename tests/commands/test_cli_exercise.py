@@ -121,6 +121,7 @@ def test_each_exercise_has_at_most_one_former_number():
     assert choose("05.2").former_file == "ex12_attention_backward.py"
 
 
+@pytest.mark.slow
 def test_the_number_of_a_lesson_means_all_of_its_exercises(tmp_path, capsys):
     assert run(capsys, "exercise", "start", tmp_path, "05", "17")[1].startswith("4 files written")
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -165,6 +166,7 @@ def test_the_folder_is_found(folder, capsys, monkeypatch):
     assert "exercise start FOLDER" in refused(capsys, "exercise", "check", "01.2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text, words", [
     ("def softmax_backward(p, dp:\n", "SyntaxError"),
     ("def softmax_backwards(p, dp):\n    return p\n", "did you mean softmax_backwards?"),
@@ -293,6 +295,7 @@ def test_a_file_is_no_folder(folder, capsys):
     assert "exercise start" in refused(capsys, "exercise", "check", "01.2", "--folder", folder / "absent")
 
 
+@pytest.mark.slow
 def test_unreadable_progress_counts_as_no_progress(folder, capsys):
     for text in ("{", "[1]", '{"01.2": 3}', '{"01.2": {"hints": "x", "status": [1]}}', '{"01.2": {"hints": -7}}'):
         (folder / ".progress.json").write_text(text, encoding="utf-8")
@@ -326,6 +329,7 @@ def test_the_folder_is_found_below(tmp_path, capsys, monkeypatch, place):
     assert run(capsys, "exercise", "check", "01.2")[0] == 1
 
 
+@pytest.mark.slow
 def test_watch_checks_a_file_that_is_saved(folder):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     child = subprocess.Popen([sys.executable, "-m", "numpy_transformer", "exercise", "watch", "--folder", str(folder),

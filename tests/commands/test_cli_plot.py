@@ -57,6 +57,7 @@ def test_each_picture_is_drawn(picture, run_file, more, runs, tmp_path, capsys):
     assert code == 0 and out.strip() == str(tmp_path / "new" / "x.png") and drawn(tmp_path / "new" / "x.png")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind, start", [
     ("svg", b"<?xml"), pytest.param("pdf", b"%PDF", marks=pytest.mark.slow),
     pytest.param("PNG", b"\x89PNG", marks=pytest.mark.slow)])
@@ -229,6 +230,7 @@ claim("it holds", NUMBER > 0)
 """
 
 
+@pytest.mark.slow
 def test_figures_draws_those_of_the_lessons_and_names_one_that_fails(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lessons").mkdir()

@@ -109,11 +109,13 @@ def test_the_same_seed_gives_the_same_bytes_and_the_old_table_is_kept(school, tm
     assert b"\r" not in (tmp_path / "scores.csv").read_bytes()
 
 
+@pytest.mark.slow
 def test_without_a_seed_a_random_one_is_drawn_and_printed(school, tmp_path, capsys):
     errors = [grade(capsys, school, tmp_path / "scores.csv", "--only", "1.1")[2] for _ in range(2)]
     assert len({re.search(r"seed (\d+)", error)[1] for error in errors}) == 2
 
 
+@pytest.mark.slow
 def test_single_files_and_names_of_learning_platforms(tmp_path, capsys):
     folder = tmp_path / "files"
     hand_in(folder, BACKWARD, name="Kim_12345_assignsubmission_file_ex01_2_softmax_backward.py")
@@ -252,6 +254,7 @@ class Counted:
         return self.run(*arguments)
 
 
+@pytest.mark.slow
 def test_an_interrupted_grading_goes_on(school, tmp_path, capsys, monkeypatch):
     out, options = tmp_path / "scores.csv", ("--jobs", "1", "--seed", "3")
     with monkeypatch.context() as patch:
@@ -319,6 +322,7 @@ def lines_of(path):
     return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_a_signal_keeps_what_is_graded_and_leaves_nothing_behind(number, tmp_path):

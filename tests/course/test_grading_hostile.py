@@ -184,6 +184,7 @@ def test_the_note_says_what_stopped_a_program(graded):
         assert words in graded[1][name]["note"], graded[1][name]
 
 
+@pytest.mark.slow
 @posix
 def test_killing_a_child_kills_its_grandchildren(tmp_path):
     """Also those that are started by others while the first are killed; each would end by itself in five seconds."""

@@ -101,6 +101,7 @@ def test_the_keys(tiny):
     assert first == again                       # run again, the same numbers are drawn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key, code", [
     ("\x03", 130), pytest.param("q\n", 0, marks=pytest.mark.slow), pytest.param("\x04", 0, marks=pytest.mark.slow)])
 def test_stopping_is_one_line_and_no_traceback(tiny, key, code):
@@ -129,6 +130,7 @@ def test_answers_are_shown_with_their_questions_also_after_c(tiny):
     assert "  ? shape of x.T?  (3, 2)\n" in output
 
 
+@pytest.mark.slow
 def test_a_false_claim_is_shown_and_the_variables_can_be_inspected(tiny):
     output, code = step(tiny(7), "c\n", "p x.shape\n", "\n")
     assert code == 1 and "claim does not hold: x has six numbers. 6 (07_tiny.py, line 22)" in output
@@ -145,6 +147,7 @@ def test_an_interrupted_cell_can_be_run_again(tiny):
     assert code == 0 and "interrupted; r runs the cell again" in output and "✓ x has six numbers" in output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments, six, code", [
     (["--step"], 6, 0), ([], 7, 1), pytest.param([], 6, 0, marks=pytest.mark.slow),
     pytest.param(["--stop"], 6, 2, marks=pytest.mark.slow)])

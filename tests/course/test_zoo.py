@@ -37,6 +37,7 @@ def test_each_bug_fails_exactly_the_checks_that_it_names(bug):
     assert red and sorted(red) == sorted(bug.caught_by), found
 
 
+@pytest.mark.slow
 def test_the_models_and_samples_of_the_zoo_are_right_without_a_bug():
     """The other samples are those of the contract test."""
     own = {id(sample): sample for bug in BUGS for sample in samples_of(bug)}

@@ -61,6 +61,7 @@ def test_two_tasks_have_different_words(tasks):
     assert len({source for name in ("reverse", "sort") for source, _ in tasks[name].training[:100]}) > 190
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, source, target", [
     ("copy", "0123456789", "0123456789"), ("reverse", ALPHABET, ALPHABET), ("sort", ALPHABET, ALPHABET),
     ("dates", " ,/0123456789ADFJMNOSabcdefghilmnoprstuvy", "-0123456789")])

@@ -75,6 +75,7 @@ def test_no_source_occurs_twice(mixture):
     assert len(set(sources)) == len(sources) == 168_500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, make", [
     ("reverse", generated_pairs.reverse), ("sort", generated_pairs.sort), ("date", generated_pairs.dates)])
 def test_pairs_are_drawn_from_the_same_set_of_the_task_and_seed(mixture, name, make):

@@ -95,6 +95,7 @@ def test_in_a_narrow_terminal_the_columns_stand_below_each_other():
     assert sorted(wide.replace("|", " ").split()) == sorted(narrow.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [60, pytest.param(100, marks=pytest.mark.slow)])
 def test_the_command_fits_the_terminal(capsys, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))

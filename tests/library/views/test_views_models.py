@@ -60,6 +60,7 @@ MODELS = {"paper": lambda: seq2seq(norm="post", tie_weights=True), "llama": lamb
           "Linear": lambda: nt.Linear(3, 4, rng=0), "own": lambda: Tower(Parallel(12, 3, 20, rng=0))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_texts_of_an_architecture_overlap_neither_each_other_nor_an_edge(name):
     figure = architecture(MODELS[name]())
@@ -283,6 +284,7 @@ def test_memory_is_in_megabytes_and_shows_its_slope():
     np.testing.assert_allclose(ratios, [4, 16])                     # the grey lines: as T and as T²
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", [
     lambda: architecture(seq2seq()), lambda: attention_backward(attention(6, mask=np.tri(6, dtype=bool))),
     lambda: gradient_norms({"pre": [1, 2]}), lambda: xray({"a": np.tri(6)}),
