@@ -83,6 +83,7 @@ def test_gradcheck_of_named_components_prints_every_tensor(capsys):
     assert "gradcheck: 3/3" in err and "\x1b" not in err
 
 
+@pytest.mark.slow
 def test_the_table_of_gradcheck_fits_the_terminal(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     _, out, _ = run(capsys, "gradcheck", "SequenceClassifier")
@@ -91,6 +92,7 @@ def test_the_table_of_gradcheck_fits_the_terminal(capsys, monkeypatch):
         line[:23] for line in out.splitlines()).replace(" ", "")
 
 
+@pytest.mark.slow
 def test_gradcheck_writes_json(capsys, tmp_path):
     path = tmp_path / "rows.json"
     code, _, _ = run(capsys, "gradcheck", "Linear", "CrossAttention", "--json", path)
@@ -312,6 +314,7 @@ def test_ctrl_c_is_a_line_and_exit_code_130(capsys, monkeypatch):
     assert code == 130 and "gradcheck: interrupted" in err
 
 
+@pytest.mark.slow
 def test_all_prints_every_tensor_and_another_seed_other_figures(capsys, monkeypatch):
     monkeypatch.setattr(samples, "SAMPLES", samples.find(["Linear"]))
     short = run(capsys, "gradcheck")[1]

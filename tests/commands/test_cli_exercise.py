@@ -66,6 +66,7 @@ def test_from_todo_over_a_named_mistake_to_a_pass(folder, capsys):
     assert code == 0 and "All 2 exercises" in out
 
 
+@pytest.mark.slow
 def test_hints_come_one_after_the_other(folder, capsys):
     exercise, seen = choose("01.2"), []
     for _ in range(4):
@@ -81,6 +82,7 @@ def test_a_hint_needs_no_folder(tmp_path, capsys, monkeypatch):
     assert run(capsys, "exercise", "hint", "01.2")[1].startswith("1. ")
 
 
+@pytest.mark.slow
 def test_reset_keeps_what_was_there(folder, capsys):
     write(folder, "01.2")
     check(capsys, folder, "01.2")
@@ -140,6 +142,7 @@ def test_a_folder_from_before_exercises_were_numbered_by_lesson_still_works(tmp_
     assert "3. " in hints and "PASS" in check(capsys, tmp_path)[1]
 
 
+@pytest.mark.slow
 def test_start_replaces_nothing(folder, capsys):
     write(folder, "01.2")
     code, out, _ = run(capsys, "exercise", "start", folder)
@@ -199,12 +202,14 @@ def test_what_a_file_prints_is_shown_up_to_twelve_lines(folder, capsys):
     assert code == 0 and out.count("  | line ") == 12 and "  | ...\n" in out
 
 
+@pytest.mark.slow
 def test_an_endless_loop_ends(folder, capsys):
     (folder / BACKWARD).write_text("def softmax_backward(p, dp):\n    while True: pass\n", encoding="utf-8")
     code, out = check(capsys, folder, "01.2", "--timeout", "0.5")
     assert code == 1 and "TIMEOUT" in out and "stopped after 0.5 seconds" in out
 
 
+@pytest.mark.slow
 def test_another_seed_draws_other_cases(folder, capsys):
     write(folder, "01.2", "SMB-1")
     outs = [check(capsys, folder, "01.2", "--seed", seed)[1] for seed in (0, 0, 7)]
@@ -268,6 +273,7 @@ def test_a_number_is_not_taken_for_a_folder(tmp_path, capsys, monkeypatch, argum
     assert run(capsys, "exercise", "start", "80", "05.1")[0] == 0 and len(list((tmp_path / "80").iterdir())) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [60, 120])
 def test_output_fits_the_terminal(folder, capsys, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))

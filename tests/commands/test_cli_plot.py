@@ -198,6 +198,7 @@ def test_bad_input_is_one_line(arguments, message, runs, tmp_path, capsys, monke
     assert not list(tmp_path.glob("*.png"))
 
 
+@pytest.mark.slow
 def test_a_run_without_steps_has_no_history(runs, tmp_path, capsys):
     assert run(capsys, "train", "lm", "--steps", "1", "--out", tmp_path / "x.npz", "--d-model", "8", "--num-heads", "2",
                "--num-layers", "1", "--context", "8", "--batch-size", "2")[0] == 0
@@ -208,6 +209,7 @@ def test_a_run_without_steps_has_no_history(runs, tmp_path, capsys):
     assert "before its first step" in refused(capsys, "plot", "history", "--run", tmp_path / "x.npz")
 
 
+@pytest.mark.slow
 def test_the_xray_of_small_stacks_shows_right_and_wrong_masks():
     found = plot_examples.small_stacks()
     seen = {title: norms != 0 for title, norms in found.items()}

@@ -109,6 +109,7 @@ def test_prompts_come_through_a_pipe(capsys, folder, monkeypatch):
     assert code == 0 and out.startswith("the fox") and len(out) == 13
 
 
+@pytest.mark.slow
 def test_translations_keep_the_order_of_the_lines(capsys, folder, monkeypatch):
     lines = [*(folder / "a.txt").read_text().splitlines()[:40], "", "ten"]
     code, alone, _ = run(capsys, "translate", folder / "pairs.npz", *lines)

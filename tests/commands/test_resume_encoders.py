@@ -85,6 +85,7 @@ def test_early_stopping_keeps_the_best_weights(capsys, runs, tmp_path, monkeypat
     assert_same(state(out), state(tmp_path / "two.npz"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind, watch", [("classifier", "accuracy"), ("tagger", "f1"), ("mlm", "accuracy")])
 def test_early_stopping_watches_a_score_also_when_resumed(capsys, runs, tmp_path, monkeypatch, kind, watch):
     base = [*SIZES, "--data", runs / FILES[kind], "--schedule", "constant", "--warmup", 0, "--batch-size", 8]
@@ -120,6 +121,7 @@ CURVES = {"classifier": {"accuracy": "validation accuracy", "training_accuracy":
           "tagger": {"f1": "validation F1"}, "mlm": {"accuracy": "validation accuracy"}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command, kind", [("train", "classifier"), ("plot", "tagger"), *(
     pytest.param(*pair, marks=pytest.mark.slow) for pair in
     (("train", "tagger"), ("train", "mlm"), ("plot", "classifier"), ("plot", "mlm")))])

@@ -34,6 +34,7 @@ def test_each_kind_says_what_it_reads_and_what_it_reaches(runs, kind, lines):
     assert meta["kind"] == kind and meta["step"] == 6 and meta["settings"]["d_model"] == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind, lines", [
     ("tagger", "sentences of a generated language"),
     pytest.param("classifier", "texts of generated film reviews", marks=pytest.mark.slow),

@@ -192,6 +192,7 @@ def test_predict_without_a_terminal_prints_question_and_answer(capsys, monkeypat
     assert capsys.readouterr().out == "  ? how many?  3\n"
 
 
+@pytest.mark.slow
 def test_a_lesson_whose_output_is_cut_ends_without_a_traceback(tiny):
     """As in `lesson 05 | head -1`: the reader closes the pipe while the lesson still prints."""
     path = tiny()

@@ -68,6 +68,7 @@ def test_turns_are_taken_side_by_side(monkeypatch):
     assert row["ratio_mpi"] == 1 / row["ours_ms"]
 
 
+@pytest.mark.slow
 def test_tokens_that_are_timed_are_those_of_the_whole_text(monkeypatch):
     """Each round goes on from the same text: the cache that is copied for it is used, and the prompt's is not."""
     seen = []

@@ -70,6 +70,7 @@ def test_the_reader_of_these_tests_on_examples_by_hand(text, label):
     assert {meaning(clause) for clause in winners} == {label}
 
 
+@pytest.mark.slow
 def test_sizes_and_labels(data):
     assert data.labels == ["negative", "positive"] and data.report == []
     assert [len(rows) for rows in lists(data)] == [20_000, 1_000, 2_000]
@@ -129,6 +130,7 @@ def test_every_word_is_equally_frequent_in_both_classes(data):
         assert abs(counts[1][word] / total - 1 / 2) < 0.05 + 2 / total ** 0.5, word
 
 
+@pytest.mark.slow
 def test_a_bag_of_words_cannot_classify_the_reviews(data):
     tokens = WordTokenizer.train("\n".join(text for text, _ in data.training), 1_000)
     sets, labels = zip(*[([tokens.encode(text) for text, _ in rows], [label for _, label in rows])

@@ -22,6 +22,7 @@ def lists(task):
     return task.training, task.validation, task.test
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, answer", [
     ("copy", str), ("reverse", lambda text: "".join(reversed(text))),
     ("sort", lambda text: "".join(letter * text.count(letter) for letter in ALPHABET)), ("dates", read_date)])

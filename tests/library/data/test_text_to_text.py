@@ -55,6 +55,7 @@ def topic_sentence(text):
     return found[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, answer", [
     ("reverse", lambda text: "".join(reversed(text))), ("sort", lambda text: "".join(sorted(text))),
     ("date", read_date), ("summarize", topic_sentence)])

@@ -13,8 +13,9 @@ def calls(kind, only="", width=120):
     return list(trace(model, inputs, only, width))
 
 
-@pytest.mark.parametrize("kind, only, count", [("encoder", "", 21), ("decoder", "", 21),
-                                               ("encoder-decoder", "cross_", 7)])
+@pytest.mark.parametrize("kind, only, count", [
+    pytest.param("encoder", "", 21, marks=pytest.mark.slow), pytest.param("decoder", "", 21, marks=pytest.mark.slow),
+    ("encoder-decoder", "cross_", 7)])
 def test_backward_agrees_with_the_differences_in_every_call(kind, only, count):
     found = calls(kind, only)
     assert len(found) == count and all(error < 1e-7 for _, error in found)
@@ -80,6 +81,7 @@ def test_no_line_of_a_table_is_longer_than_the_width():
         assert max(map(len, lines)) <= width
 
 
+@pytest.mark.slow
 def test_the_command_prints_all_and_says_that_they_agree(capsys):
     code, out, err = run(capsys, "trace", "--model", "encoder")
     assert code == 0 and "Backward and finite differences agree" in out and "(calls shown: 21)" in out

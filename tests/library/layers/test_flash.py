@@ -232,6 +232,7 @@ def peak(module, T, mask=None, backward=True):
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_causal, padded", [(True, False), (False, True)])
 def test_memory_grows_with_the_length_and_not_with_its_square(is_causal, padded):
     one, two = (peak(FlashAttention(causal=is_causal), n, np.arange(n)[None, None, None] > 3 if padded else None)

@@ -156,6 +156,7 @@ def test_final_norms(norm, final_norm, expected):
     assert (nt.Decoder(1, D, H, 16, norm=norm, final_norm=final_norm).norm is not None) == expected
 
 
+@pytest.mark.slow
 def test_the_base_model_has_the_size_of_the_paper():
     """Counted by hand from table 3 of the paper: d 512, d_ff 2048, 6 + 6 layers, with biases and final norms."""
     d, f, v = 512, 2048, 1000

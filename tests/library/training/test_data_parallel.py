@@ -445,7 +445,8 @@ def test_blas_has_one_thread_while_several_workers_compute(two_threads):
 
 
 @pytest.mark.parametrize("kind", [Trouble, KeyboardInterrupt, SystemExit])
-@pytest.mark.parametrize("rows", [[0], [2], [5], [2, 5], [0, 2, 5]])
+@pytest.mark.parametrize("rows", [[0], [2, 5], *(pytest.param(rows, marks=pytest.mark.slow)
+                                                 for rows in ([2], [5], [0, 2, 5]))])
 def test_an_error_in_any_part_is_raised_unchanged_and_the_next_step_works(two_threads, rows, kind):
     """The other workers are still busy when it is raised."""
     run = make(Troubled({20: lambda: fail(kind), 21: lambda: time.sleep(0.05)}), 3)

@@ -13,6 +13,7 @@ ROWS = [{"step": n, "loss": 3 / n, **({"validation": 4 / n} if n % 20 == 0 else 
 WEIGHTS = np.random.default_rng(0).dirichlet(np.ones(7), (5, 4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", [
     lambda: views.positional_heatmap(TABLE), lambda: views.positional_waves(TABLE),
     lambda: views.attention_heads(WEIGHTS, list("abcd"), list("uvwxyz␣")),

@@ -122,6 +122,7 @@ def test_each_skip_leads_from_below_its_branch_to_its_sum():
         assert sums[0] < skips[1][0] < places["norm2" if norm == "pre" else "feed_forward"]
 
 
+@pytest.mark.slow
 def test_switches_of_the_language_model_show():
     shown = texts(language_model(**LLAMA))
     assert [shown.count(text) for text in ("RMSNorm", "LayerNorm", "SwiGLU", "positions")] == [3, 0, 1, 0]
