@@ -223,6 +223,7 @@ def wrong_bias(folder, wrong):
     (folder / choose("02.2").file).write_text(right.replace("self.bias.grad += drows.sum(0)", wrong), encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_an_unknown_mistake_in_a_class_is_shown_by_differences(tmp_path, capsys):
     run(capsys, "exercise", "start", tmp_path, "02.2")
     wrong_bias(tmp_path, "self.bias.grad += dy.max() + drows.sum(0)")
@@ -233,6 +234,7 @@ def test_an_unknown_mistake_in_a_class_is_shown_by_differences(tmp_path, capsys)
     assert {path.suffix for path in tmp_path.iterdir()} == {".py", ".json"}     # no byte code
 
 
+@pytest.mark.slow
 def test_differences_are_shown_where_nothing_else_explains(tmp_path, capsys):
     run(capsys, "exercise", "start", tmp_path, "02.2")
     wrong_bias(tmp_path, "self.bias.grad += -drows.sum(0)")

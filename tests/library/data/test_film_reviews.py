@@ -78,6 +78,7 @@ def test_sizes_and_labels(data):
         assert sum(label for _, label in rows) == len(rows) / 2 and {type(label) for _, label in rows} == {int}
 
 
+@pytest.mark.slow
 def test_no_text_occurs_twice(data):
     texts = [text for rows in lists(data) for text, _ in rows]
     assert len(set(texts)) == len(texts)

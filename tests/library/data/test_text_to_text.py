@@ -19,6 +19,8 @@ WHOLE_OF = {part: whole for whole, parts in {
     "bicycle": ("pedal", "saddle", "handlebar", "chain", "spoke"),
     "orchestra": ("violin", "flute", "drum", "trumpet", "cello")}.items() for part in parts}
 
+pytestmark = pytest.mark.slow           # it takes seconds to generate the pairs that most of these tests need
+
 
 @pytest.fixture(scope="module")
 def mixture():
@@ -139,6 +141,7 @@ def test_a_set_depends_only_on_the_seed(make, monkeypatch):
     assert all(set(pairs) != set(others) for pairs, others in zip(lists(one), lists(other)))
 
 
+@pytest.mark.slow
 def test_one_tokenizer_reads_every_text_of_both_sides(mixture, tokens):
     assert mixture.tokenizers()[0].pieces == tokens.pieces and tokens.vocab_size < 150
     for pairs in lists(mixture):

@@ -62,6 +62,7 @@ def test_a_wrong_backward_is_seen_in_its_own_call(component, only, monkeypatch, 
     assert code == 1 and "Backward is WRONG: they differ by at most nan" in out
 
 
+@pytest.mark.slow
 def test_a_wrong_backward_anywhere_makes_the_whole_trace_wrong(monkeypatch, capsys):
     right = nt.Embedding.backward               # the first one shown
     monkeypatch.setattr(nt.Embedding, "backward", lambda self, dy: right(self, 1.5 * dy))
