@@ -14,117 +14,6 @@ gradients of the earlier uses would be silently wrong.
 import numpy as np
 
 
-class Parameter:
-    """A trainable array and its gradient.
-
-    Assigning to `.data` or `.grad` copies into the existing array. Whatever else holds that array (an optimizer, a
-    tied layer, a replica) therefore sees the new values. Only `astype` and `move` replace the arrays.
-
-    Parameters: data : array_like; it is copied, and integers become float64
-    Attributes: `data`; `grad`, zeros of the same shape and dtype at first; `held`, True once an optimizer holds state
-        of this dtype for the parameter
-    Raises: ValueError if an assigned array has another shape; TypeError if its dtype cannot be cast.
-    """
-
-    def __init__(self, data):
-        data = np.asarray(data)
-        dtype = data.dtype if data.dtype.kind in "fc" else np.float64
-        self._data = data.astype(dtype)         # a copy, even if the dtype stays
-        self._grad = np.zeros_like(self._data)
-        self.held = False
-
-    @property
-    def data(self):
-        return self._data
-
-    @data.setter
-    def data(self, value):
-        _copy_into(self._data, value)
-
-    @property
-    def grad(self):
-        return self._grad
-
-    @grad.setter
-    def grad(self, value):              # Python also calls this for `p.grad += g`, with the array itself as the value
-        _copy_into(self._grad, value)
-
-    def astype(self, dtype):
-        """Converts the data and the gradient to `dtype`."""
-        self._data = self._data.astype(dtype)
-        self._grad = self._grad.astype(dtype)
-
-    def move(self, data, grad):
-        """Replaces both arrays by others of the same shape, such as views of an optimizer's flat buffer."""
-        self._data = data
-        self._grad = grad
-
-    def twin(self):
-        """Returns a Parameter that shares `.data` with this one and has its own gradient."""
-        twin = Parameter(())
-        twin.move(self._data, np.zeros_like(self._grad))
-        return twin
-
-    def __deepcopy__(self, memo):       # no optimizer holds the copy, so `held` starts as False again
-        copy = Parameter(self._data)
-        copy.grad = self._grad
-        return copy
-
-    def __repr__(self):
-        return f"Parameter(shape={self._data.shape}, dtype={self._data.dtype})"
-
-
-def _copy_into(array, value):
-    if value is array:
-        return
-    if np.ndim(value) and np.shape(value) != array.shape:
-        raise ValueError(f"cannot assign an array of shape {np.shape(value)} to a parameter of "
-                         f"shape {array.shape}; reshape it, or build the layer with other sizes")
-    np.copyto(array, value, casting="same_kind")
-
-
-def named_parts(root):
-    """Yields (dotted name, part) for root and for each module and parameter below it, each once.
-
-    Attributes and lists are visited in the order in which they were set. Any object with `forward` and `backward`
-    counts as a module, and any object with `.data` and `.grad` as a parameter, so classes that do not use this package
-    work too. Attributes whose names begin with an underscore are skipped.
-    """
-    seen = set()
-
-    def walk(name, part):
-        if isinstance(part, (list, tuple)):
-            for index, item in enumerate(part):
-                yield from walk(f"{name}.{index}" if name else str(index), item)
-        elif id(part) not in seen and (is_parameter(part) or is_module(part)):
-            seen.add(id(part))
-            yield name, part
-            if not is_parameter(part):
-                for key, value in vars(part).items():
-                    if not key.startswith("_"):
-                        yield from walk(f"{name}.{key}" if name else key, value)
-
-    return walk("", root)
-
-
-def is_module(part):
-    """Returns True for a Module, and for any other object that has the methods forward and backward."""
-    if isinstance(part, Module):
-        return True
-    if isinstance(part, type) or not hasattr(part, "__dict__"):
-        return False
-    return callable(getattr(part, "forward", None)) and callable(getattr(part, "backward", None))
-
-
-def is_parameter(part):
-    """Returns True for a Parameter, and for any other object that has .data and .grad."""
-    if isinstance(part, Parameter):
-        return True
-    if isinstance(part, (Module, type)):
-        return False
-    return hasattr(part, "grad") and hasattr(part, "data")
-
-
 class Module:
     """Base class of every component: a tree of modules and parameters, with a stack of saved values.
 
@@ -284,3 +173,114 @@ def _problems_of_state(own, state):
                 wrong_dtype.append(f"{name} {given.dtype} instead of {wanted.dtype}")
     lists = {"missing": missing, "unknown": unknown, "wrong shape": wrong_shape, "wrong dtype": wrong_dtype}
     return [f"{title}: {', '.join(names)}" for title, names in lists.items() if names]
+
+
+class Parameter:
+    """A trainable array and its gradient.
+
+    Assigning to `.data` or `.grad` copies into the existing array. Whatever else holds that array (an optimizer, a
+    tied layer, a replica) therefore sees the new values. Only `astype` and `move` replace the arrays.
+
+    Parameters: data : array_like; it is copied, and integers become float64
+    Attributes: `data`; `grad`, zeros of the same shape and dtype at first; `held`, True once an optimizer holds state
+        of this dtype for the parameter
+    Raises: ValueError if an assigned array has another shape; TypeError if its dtype cannot be cast.
+    """
+
+    def __init__(self, data):
+        data = np.asarray(data)
+        dtype = data.dtype if data.dtype.kind in "fc" else np.float64
+        self._data = data.astype(dtype)         # a copy, even if the dtype stays
+        self._grad = np.zeros_like(self._data)
+        self.held = False
+
+    @property
+    def data(self):
+        return self._data
+
+    @data.setter
+    def data(self, value):
+        _copy_into(self._data, value)
+
+    @property
+    def grad(self):
+        return self._grad
+
+    @grad.setter
+    def grad(self, value):              # Python also calls this for `p.grad += g`, with the array itself as the value
+        _copy_into(self._grad, value)
+
+    def astype(self, dtype):
+        """Converts the data and the gradient to `dtype`."""
+        self._data = self._data.astype(dtype)
+        self._grad = self._grad.astype(dtype)
+
+    def move(self, data, grad):
+        """Replaces both arrays by others of the same shape, such as views of an optimizer's flat buffer."""
+        self._data = data
+        self._grad = grad
+
+    def twin(self):
+        """Returns a Parameter that shares `.data` with this one and has its own gradient."""
+        twin = Parameter(())
+        twin.move(self._data, np.zeros_like(self._grad))
+        return twin
+
+    def __deepcopy__(self, memo):       # no optimizer holds the copy, so `held` starts as False again
+        copy = Parameter(self._data)
+        copy.grad = self._grad
+        return copy
+
+    def __repr__(self):
+        return f"Parameter(shape={self._data.shape}, dtype={self._data.dtype})"
+
+
+def _copy_into(array, value):
+    if value is array:
+        return
+    if np.ndim(value) and np.shape(value) != array.shape:
+        raise ValueError(f"cannot assign an array of shape {np.shape(value)} to a parameter of "
+                         f"shape {array.shape}; reshape it, or build the layer with other sizes")
+    np.copyto(array, value, casting="same_kind")
+
+
+def named_parts(root):
+    """Yields (dotted name, part) for root and for each module and parameter below it, each once.
+
+    Attributes and lists are visited in the order in which they were set. Any object with `forward` and `backward`
+    counts as a module, and any object with `.data` and `.grad` as a parameter, so classes that do not use this package
+    work too. Attributes whose names begin with an underscore are skipped.
+    """
+    seen = set()
+
+    def walk(name, part):
+        if isinstance(part, (list, tuple)):
+            for index, item in enumerate(part):
+                yield from walk(f"{name}.{index}" if name else str(index), item)
+        elif id(part) not in seen and (is_parameter(part) or is_module(part)):
+            seen.add(id(part))
+            yield name, part
+            if not is_parameter(part):
+                for key, value in vars(part).items():
+                    if not key.startswith("_"):
+                        yield from walk(f"{name}.{key}" if name else key, value)
+
+    return walk("", root)
+
+
+def is_module(part):
+    """Returns True for a Module, and for any other object that has the methods forward and backward."""
+    if isinstance(part, Module):
+        return True
+    if isinstance(part, type) or not hasattr(part, "__dict__"):
+        return False
+    return callable(getattr(part, "forward", None)) and callable(getattr(part, "backward", None))
+
+
+def is_parameter(part):
+    """Returns True for a Parameter, and for any other object that has .data and .grad."""
+    if isinstance(part, Parameter):
+        return True
+    if isinstance(part, (Module, type)):
+        return False
+    return hasattr(part, "grad") and hasattr(part, "data")

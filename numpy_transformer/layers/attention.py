@@ -26,6 +26,8 @@ def group_query_heads(x, k):
 class ScaledDotProductAttention(Module):
     """y = P v,   P = softmax(q kᵀ / sqrt(d)), where masked scores are -inf.
 
+    In the code, `k.mT` is NumPy's transpose of the last two axes, and matmul_like is @ with a faster memory layout.
+
     A masked key has weight exactly 0, and the output of a query that may attend to nothing is 0. With fewer heads in k
     and v than in q (grouped queries), H/G neighboring query heads share one key and value head.
 
@@ -46,7 +48,7 @@ class ScaledDotProductAttention(Module):
         check_array(self, q, k, v)
         check_shapes(q, k, v)
         q = q / math.sqrt(q.shape[-1])          # scaling q is cheaper than scaling all scores
-        scores = (group_query_heads(q, k) @ k.mT).reshape(*q.shape[:-1], -1)
+        scores = (group_query_heads(q, k) @ k.mT).reshape(*q.shape[:-1], -1)                     # q kᵀ / sqrt(d)
         if mask is not None:
             mask_scores(scores, fit_mask(mask, scores.shape))
         weights = self.softmax(scores)
@@ -54,17 +56,17 @@ class ScaledDotProductAttention(Module):
         self.weights.flags.writeable = False    # read-only, because backward needs these values unchanged
         p = self.dropout(weights)
         self.remember(q, k, v, p)
-        return matmul_like(group_query_heads(p, v), v, like=q).reshape(*q.shape[:-1], -1)
+        return matmul_like(group_query_heads(p, v), v, like=q).reshape(*q.shape[:-1], -1)        # p v
 
     def backward(self, dy):
         q, k, v, p = self.recall()              # q is already divided by sqrt(d)
         dy = group_query_heads(dy, v)
-        dv = matmul_like(group_query_heads(p, v).mT, dy, like=v)
+        dv = matmul_like(group_query_heads(p, v).mT, dy, like=v)                                 # pᵀ dy
         dp = (dy @ v.mT).reshape(p.shape)
         dscores = self.softmax.backward(self.dropout.backward(dp))          # 0 where p is 0, so also at masked scores
         dscores = group_query_heads(dscores, k)
-        dk = matmul_like(dscores.mT, group_query_heads(q, k), like=k)
-        dq = matmul_like(dscores, k, like=q).reshape(q.shape)
+        dk = matmul_like(dscores.mT, group_query_heads(q, k), like=k)                            # dscoresᵀ q
+        dq = matmul_like(dscores, k, like=q).reshape(q.shape)                                    # dscores k
         return dq / math.sqrt(q.shape[-1]), dk, dv
 
 

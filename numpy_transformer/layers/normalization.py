@@ -17,7 +17,7 @@ class LayerNorm(Module):
     Backward:
         dγ = sum over rows of dy x̂,   dβ = sum over rows of dy,   and with g = γ dy
         dx = (g - mean(g) - x̂ mean(g x̂)) / sqrt(σ² + eps)
-        The two means are the paths through μ and through σ. They make dx orthogonal to 1 and, up to eps, to x̂.
+        The two means are the paths through μ and through σ. They make dx orthogonal to the all-ones vector and, up to eps, to x̂.
     Raises: ValueError if the last dimension of x is not d_model.
     Source: Ba, Kiros and Hinton 2016, equations 3 and 4; σ² divides by n.
     """
@@ -48,7 +48,7 @@ class LayerNorm(Module):
             self.beta.grad += sum_over_rows(dy)
         self.gamma.grad += sum_over_rows(dy_x_hat)
         g = gamma * dy
-        mean_g_x_hat = mean_of_products(dy_x_hat, gamma)
+        mean_g_x_hat = mean_of_products(dy_x_hat, gamma)        # g x̂ = γ (dy x̂)
         return (g - mean(g) - x_hat * mean_g_x_hat) * inverse_std
 
     def extra_repr(self):

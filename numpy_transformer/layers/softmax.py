@@ -10,14 +10,16 @@ from .fast import exp_and_sum, subtract_max, sum_of_products, sum_over_features
 class Softmax(Module):
     """y_i = exp(x_i) / sum_j exp(x_j) over the last axis. A row in which all x are -inf gives zeros.
 
+    The maximum of each row is subtracted before exp wherever exp could overflow; it cancels in the quotient.
+
     Shape: x (..., n) -> y (..., n); each row sums to 1
     Backward: dx = y * (dy - sum_j dy_j y_j), because every output depends on every input of its row
-    Source: Bridle 1990. To avoid overflow, exp is taken of x minus the row maximum, which cancels.
+    Source: Bridle 1990.
     """
 
     def forward(self, x):
         check_array(self, x)
-        y, total = exp_and_sum(x)
+        y, total = exp_and_sum(x)               # of x minus a constant that prevents overflow
         y /= total
         self.remember(y)
         return y
