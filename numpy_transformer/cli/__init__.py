@@ -58,14 +58,14 @@ def main(argv=None):
                      "with iconv -t UTF-8")
         if isinstance(error, MemoryError):
             error = f"not enough memory ({error}); use smaller sizes, a smaller batch or shorter sequences"
-        print(f"numpy-transformer {arguments.command}: {' '.join(str(error).splitlines())}", file=sys.stderr)
+        print(f"{arguments.parser.prog}: {' '.join(str(error).splitlines())}", file=sys.stderr)
         with contextlib.suppress(OSError):
             sys.stdout.flush()
             return 2
         drop_output()
         return 2
     except KeyboardInterrupt as stop:
-        print(f"\nnumpy-transformer {arguments.command}: {str(stop) or 'interrupted'}", file=sys.stderr)
+        print(f"\n{arguments.parser.prog}: {str(stop) or 'interrupted'}", file=sys.stderr)
         return 130
 
 
