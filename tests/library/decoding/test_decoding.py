@@ -182,6 +182,7 @@ def every_target(model, source, bos, eos, max_len, vocab_size, length_penalty):
     return sorted(scored, reverse=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.5])
 def test_a_beam_as_wide_as_all_continuations_is_exhaustive_search(source, length_penalty):
     model = encoder_decoder()
@@ -218,6 +219,7 @@ def plain_beam_search(model, source, bos, eos, max_len, beam, length_penalty, n_
     return sorted(finished, key=lambda target: -target[1])[:n_best]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam, n_best", [(2, 1), (3, 1), (3, 2), (5, 5)])
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 4.0])         # 4: an unfinished target may still win later
 def test_a_beam_search_is_what_its_docstring_says(source, beam, n_best, length_penalty):
