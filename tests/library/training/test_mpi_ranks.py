@@ -187,7 +187,7 @@ def test_the_command_trains_and_resumes_and_prints_each_line_once(mpiexec, text,
 
 
 @pytest.mark.parametrize("words, sentence", [
-    (["--out", "text.txt"], "'text.txt' is there already"),
+    (["--out", "text.txt"], "'text.txt' exists already"),
     (["--d-model", "15"], "d_model = 15 is not divisible by num_heads = 2"),
     (["--lr", "1e30", "--clip", "0"], "not a finite number"),
     (["--steps", "none"], "'none' is not a whole number")])
