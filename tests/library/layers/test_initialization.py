@@ -163,3 +163,9 @@ def test_a_tied_matrix_is_drawn_once():
     for parameter, (b, shape) in ((model.output.weight, (0.05, (V, D))),
                                   (model.encoder.blocks[0].attention.query.weight, (bound, (D, D)))):
         np.testing.assert_array_equal(parameter.data, again.uniform(-b, b, shape).astype(np.float32))
+
+
+def test_make_model_draws_every_matrix_from_xaviers_uniform_distribution():
+    model = nt.make_model(40, 40, N=1, d_model=32, d_ff=64, h=4, max_len=10, rng=0)
+    for name, x in matrices(model).items():
+        assert looks_uniform(x, math.sqrt(6 / sum(x.shape))), name
