@@ -27,7 +27,8 @@ MAY_IMPORT = {
     "checks": {"module", "layers", "models", "training", "decoding"},
     "zoo": {"module", "layers", "models", "training", "checks"},
     "tasks": {"layers", "models", "module", "training", "decoding", "data"},
-    "cli": {"__version__", "module", "layers", "models", "training", "decoding", "data", "views", "checks",
+    "explorer": {"module", "argument_checks", "layers", "models", "inspection", "training", "data", "tasks", "zoo"},
+    "cli": {"__version__", "explorer", "module", "layers", "models", "training", "decoding", "data", "views", "checks",
             "inspection", "classroom", "bench", "tasks", "zoo"},
     "classroom": {"module", "layers", "models", "training", "decoding", "data", "views", "checks", "inspection"},
 }
