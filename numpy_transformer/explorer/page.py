@@ -1,8 +1,8 @@
 """The page as one file that needs nothing else, and as the files that the server sends.
 
-`page/` holds index.html, its style sheets and the modules, which import each other as "explorer/NAME". The server sends them as
-they are, with an import map. A saved page holds all of them: the modules in one inline script, because a page without a server
-may not load modules, and a page in a notebook even less.
+`page/` holds index.html, style sheets and the modules, which import each other as "explorer/NAME". The server sends them as they
+are, with an import map. A saved page holds all of them, with the modules in one inline script: a page without a server may not
+load modules. Four comments in index.html mark what is filled in: policy, style, document and modules.
 """
 
 import base64
@@ -15,16 +15,9 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "page"
 PREFIX = "explorer/"
+START = 'import "explorer/main";'
 MARK = '<meta name="generator" content="numpy-transformer explore">'
-
-# what index.html contains, each exactly once
-CHARSET = '<meta charset="utf-8">'
-TITLE = re.compile(r"<title>.*?</title>", re.S)
-BODY = re.compile(r"<body(?=[\s>])")
-IMPORT_MAP = re.compile(r'<script type="importmap">(.*?)</script>', re.S)
-DOCUMENT = re.compile(r'<script type="application/json" id="document">.*?</script>', re.S)
-START = re.compile(r'<script type="module">(.*?)</script>', re.S)
-STYLE_SHEET = re.compile(r'<link rel="stylesheet" href="([^"]+)">')     # this one as often as needed
+ICON = '<link rel="icon" href="data:,">'        # or browsers would ask for /favicon.ico
 
 IMPORT = re.compile(r'^import\s+(?:(\{[^}]*\}|\*\s+as\s+\w+)\s+from\s+)?"([^"]+)";?', re.M)
 EXPORT = re.compile(r"^export\s+(async\s+function\*?|function\*?|const|class)\s+(\w+)", re.M)
@@ -43,35 +36,34 @@ def render(document, start="", in_frame=False):
     script = bundle(read_modules())
     policy = (f"default-src 'none'; script-src '{hash_of(script)}'; style-src 'unsafe-inline'; img-src data: blob:; "
               "form-action 'none'")
-    head = f'{MARK}\n<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    head = [MARK, f'<meta http-equiv="Content-Security-Policy" content="{policy}">', ICON]
     if in_frame:
-        head += '<base href="about:srcdoc">'    # without it, #links would lead to the page around the frame
-    text = index_page(head, document["title"], start)
-    text = STYLE_SHEET.sub(lambda found: f"<style>\n{read(found[1])}</style>", text)
-    text = replace_once(IMPORT_MAP, text, "")
-    text = replace_once(START, text, f'<script type="module">{script}</script>')
-    data = f'<script type="application/json" id="document">{json_for_html(document)}</script>'
-    return replace_once(DOCUMENT, text, data)
+        head.append('<base href="about:srcdoc">')           # without it, #links would lead to the page around the frame
+    return fill(document["title"], start, {
+        "policy": "\n".join(head),
+        "style": "\n".join(f"<style>\n{read(name)}</style>" for name in style_sheets()),
+        "document": f'<script type="application/json" id="document">{json_for_html(document)}</script>',
+        "modules": f'<script type="module">{script}</script>'})
 
 
 def live_page(title):
     """Returns (HTML, Content-Security-Policy) of the page that asks the server for its document."""
     import_map = json.dumps({"imports": {PREFIX + name: f"./{name}.js" for name in read_modules()}}, indent=1)
-    text = replace_once(IMPORT_MAP, index_page("", title), f'<script type="importmap">{import_map}</script>')
-    start = START.search(text)[1]
-    policy = (f"default-src 'none'; script-src 'self' '{hash_of(import_map)}' '{hash_of(start)}'; "
+    policy = (f"default-src 'none'; script-src 'self' '{hash_of(import_map)}' '{hash_of(START)}'; "
               "style-src 'self' 'unsafe-inline'; img-src data: blob:; connect-src 'self'; base-uri 'none'; "
               "form-action 'none'; frame-ancestors 'none'")
-    return text, policy
+    return fill(title, "", {
+        "policy": ICON,
+        "style": "\n".join(f'<link rel="stylesheet" href="{name}">' for name in style_sheets()),
+        "document": "",
+        "modules": f'<script type="importmap">{import_map}</script>\n<script type="module">{START}</script>'}), policy
 
 
 def live_files():
     """Returns {name: (content type, bytes)} of the files that the live page loads."""
-    files = {}
-    for path in FOLDER.iterdir():
-        if path.suffix in (".css", ".js"):
-            kind = "text/css" if path.suffix == ".css" else "text/javascript"
-            files[path.name] = (f"{kind}; charset=utf-8", path.read_bytes())
+    files = {name: ("text/css; charset=utf-8", read(name).encode()) for name in style_sheets()}
+    for name, source in read_modules().items():
+        files[f"{name}.js"] = ("text/javascript; charset=utf-8", source.encode())
     return files
 
 
@@ -81,23 +73,25 @@ def read(name):
 
 def read_modules():
     """Returns {name: source} of the page's modules."""
-    return {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.js"))}
+    return {path.stem: read(path.name) for path in sorted(FOLDER.glob("*.js"))}
 
 
-def index_page(head, title, start=""):
-    """Returns index.html with more tags in its head, its title, and the address at which it opens."""
-    icon = '<link rel="icon" href="data:,">'    # or browsers would ask for /favicon.ico
-    text = read("index.html").replace(CHARSET, f"{CHARSET}\n{head}\n{icon}", 1)
-    text = replace_once(TITLE, text, f"<title>{html.escape(title)}</title>")
-    return replace_once(BODY, text, f'<body data-start="{html.escape(start)}"')
+def style_sheets():
+    """Returns the names of the style sheets; the others may override style.css."""
+    return sorted((path.name for path in FOLDER.glob("*.css")), key=lambda name: (name != "style.css", name))
 
 
-def replace_once(pattern, text, replacement):
-    """Returns text with the only match of a pattern replaced."""
-    found = pattern.findall(text)
-    if len(found) != 1:
-        raise ValueError(f"index.html must contain {pattern.pattern} exactly once, not {len(found)} times")
-    return pattern.sub(lambda _: replacement, text)
+def fill(title, start, parts):
+    """Returns index.html with its title, the address at which it opens, and its four comments filled in."""
+    text = read("index.html")
+    text = re.sub(r"<title>.*?</title>", lambda _: f"<title>{html.escape(title)}</title>", text, count=1)
+    text = re.sub(r"<body(?=[\s>])", lambda _: f'<body data-start="{html.escape(start)}"', text, count=1)
+    for name, part in parts.items():
+        before, comment, after = text.partition(f"<!-- explorer:{name} -->")
+        if not comment:
+            raise ValueError(f"index.html lacks the comment <!-- explorer:{name} -->")
+        text = before + part + after
+    return text
 
 
 def hash_of(script):
