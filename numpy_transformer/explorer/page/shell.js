@@ -21,9 +21,9 @@ export function start(body, app) {
   startTabs(app);
   startAreas(app);
   state.subscribe((now, before) => {
+    drawTheme(now);
     drawStatus(now, app);
     drawTrail(now, app);
-    drawTheme(now);
     if (now.view !== before.view) {
       drawTabs(now);
     }

@@ -18,7 +18,8 @@ const START = {
 };
 
 export function createState() {
-  let current = { ...START, ...readAddress(window.location.hash) };
+  const address = window.location.hash.length > 1 ? window.location.hash : (document.body.dataset.start ?? "");
+  let current = { ...START, ...readAddress(address) };
   const listeners = new Set();
   const waiting = [];
   let places = [placeOf(current)];

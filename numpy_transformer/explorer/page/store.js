@@ -4,13 +4,15 @@
 //   store.live                           whether there is a server
 //   store.info(ref)                      {shape, dtype, min, max, zeros} at once, or null if the document has no such array
 //   store.array(ref)                     {shape, dtype, data} with a typed array
-//   store.array(ref, index)              a part: for each axis a number (drops the axis) or [start, stop]; store.slice is the same
+//   store.array(ref, index)              a part: for each axis a number (drops the axis) or [start, stop]; store.slice is the same.
+//                                        Another document, such as state.base, may follow as the last argument.
 //   store.spell(ref, index)              the evaluated formula of one entry, or null if its component brings no formula
 //   store.nudge(value, index, number)    {loss} with one entry of a value set to `number`
 //   store.edit(edits)                    a new document; sets state.doc, state.base and state.edits
 //
 // A rejected promise carries an Error whose message is one sentence for the reader; the status bar shows it too.
 
+import { spellIn } from "explorer/evaluate";
 import { lookup, parseRef } from "explorer/lookup";
 import { t } from "explorer/strings";
 
@@ -18,32 +20,30 @@ const TYPES = { float32: Float32Array, float64: Float64Array, int32: Int32Array,
                 uint8: Uint8Array, bool: Uint8Array };
 
 export function createStore(state) {
-  const embedded = JSON.parse(document.getElementById("document").textContent);
+  const embedded = document.getElementById("document");
   const live = embedded === null;
   const decoded = new WeakMap();         // entry of doc.arrays -> {shape, dtype, data}
   let latest = 0;
 
   async function start() {
-    const doc = live ? await ask("api/document", { edits: [] }) : embedded;
+    const doc = live ? await ask("api/document", { edits: [] }) : JSON.parse(embedded.textContent);
     state.update({ doc, base: doc, edits: doc.hands_on?.edits ?? [] }, { replace: true });
     return doc;
   }
 
-  function entry(ref) {
-    const arrays = state.get().doc?.arrays ?? {};
-    let found = arrays[ref];
+  function info(ref, doc = state.get().doc) {
+    let found = doc?.arrays?.[ref];
     while (found?.same) {
-      found = arrays[found.same];
+      found = doc.arrays[found.same];
     }
     return found ?? null;
   }
 
-  function info(ref) {
-    return entry(ref);
-  }
-
   async function array(ref, index = null, doc = state.get().doc) {
-    const found = entryOf(doc, ref);
+    if (index !== null && !Array.isArray(index)) {
+      return array(ref, null, index);          // array(ref, doc)
+    }
+    const found = info(ref, doc);
     if (!found) {
       throw new Error(t("store.unknown", { ref }));
     }
@@ -65,14 +65,6 @@ export function createStore(state) {
     return answer;
   }
 
-  function entryOf(doc, ref) {
-    let found = doc?.arrays?.[ref];
-    while (found?.same) {
-      found = doc.arrays[found.same];
-    }
-    return found ?? null;
-  }
-
   function decode(found) {
     if (!decoded.has(found)) {
       const { shape, dtype, min, max, zeros } = found;
@@ -88,7 +80,6 @@ export function createStore(state) {
     if (live) {
       return ask("api/spell", { document: doc.id, ref, index });
     }
-    const { spellIn } = await import("explorer/evaluate");
     return spellIn(doc, ref, index, array);
   }
 
