@@ -1,0 +1,1 @@
+// Places the boxes of the map.
