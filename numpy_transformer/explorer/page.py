@@ -15,6 +15,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "page"
 PREFIX = "explorer/"
+STYLE_SHEETS = ["style.css", "map.css", "component.css", "views.css"]       # others follow
 START = 'import "explorer/main";'
 MARK = '<meta name="generator" content="numpy-transformer explore">'
 ICON = '<link rel="icon" href="data:,">'        # or browsers would ask for /favicon.ico
@@ -77,8 +78,9 @@ def read_modules():
 
 
 def style_sheets():
-    """Returns the names of the style sheets; the others may override style.css."""
-    return sorted((path.name for path in FOLDER.glob("*.css")), key=lambda name: (name != "style.css", name))
+    """Returns the names of the style sheets in their order, in which a later one may override an earlier one."""
+    found = sorted(path.name for path in FOLDER.glob("*.css"))
+    return [name for name in STYLE_SHEETS if name in found] + [name for name in found if name not in STYLE_SHEETS]
 
 
 def fill(title, start, parts):
