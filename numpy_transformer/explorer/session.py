@@ -96,8 +96,12 @@ class Session:
         return encode_array(np.asarray(array))
 
     def spell(self, document, ref, index):
-        """Returns the evaluated formula of one entry, or {"formula": None} if its class brings none."""
-        raise ValueError("numbers cannot be spelled out yet")
+        """Returns the evaluated formula of one entry (FORMAT.md), or None if there is no formula for it."""
+        step = self.step(document)
+        index = checked_index(index, find_array(step, ref).shape)
+        op, target = formula_of(step, ref)
+        formula = formulas_of(op).get(target) if op else None
+        return spell(formula, op.arrays(), index) if formula else None
 
     def nudge(self, document, value, index, number):
         """Returns what becomes of the loss if one entry of a value is changed by +-number."""
@@ -117,6 +121,24 @@ def size_limit(step, most):
         if total > most:
             return size - 1
     return None
+
+
+def formula_of(step, ref):
+    """Returns (op, target): the op whose formula gives the numbers of a ref, or None, and what the formula computes."""
+    if not ref.startswith("grad "):
+        value = step.values.get(ref)
+        if value is None or value.producer is None:
+            return None, None
+        return value.producer, next(slot for slot, output in value.producer.outputs.items() if output is value)
+    name, via, consumer = ref.removeprefix("grad ").partition(" via ")
+    if via:
+        op, _, slot = consumer.rpartition(" ")
+        return step.ops[op], f"d{slot}"
+    consumers = step.values[name].consumers
+    if len(consumers) != 1:                     # a sum over the consumers, or the beginning of backward
+        return None, None
+    op, slot = consumers[0]
+    return op, f"d{slot}"
 
 
 def find_array(step, ref):
