@@ -86,6 +86,7 @@ def style_sheets():
 def fill(title, start, parts):
     """Returns index.html with its title, the address at which it opens, and its four comments filled in."""
     text = read("index.html")
+    title = title.encode("utf-8", "replace").decode()           # a lone surrogate cannot be written to a file
     text = re.sub(r"<title>.*?</title>", lambda _: f"<title>{html.escape(title)}</title>", text, count=1)
     text = re.sub(r"<body(?=[\s>])", lambda _: f'<body data-start="{html.escape(start)}"', text, count=1)
     for name, part in parts.items():
