@@ -17,7 +17,7 @@ def add(commands):
         description="Opens a page that shows one training step of a model: every array, its gradient, and how each of "
                     "their numbers is computed. The page comes from a server on this machine, which recomputes what you "
                     "change there. Without --run, a tiny model is trained first, which takes a few seconds.")
-    parser.add_argument("--run", metavar="RUN.npz", help="explore a model that `train` has saved")
+    parser.add_argument("--run", dest="file", metavar="RUN.npz", help="explore a model that `train` has saved")
     parser.add_argument("--text", metavar="TEXT", help="the text that the model reads (default: an example)")
     parser.add_argument("--target", metavar="TEXT",
                         help="what the model should answer: the next tokens, the translation, the class, the tags or the "
@@ -37,10 +37,10 @@ def run(arguments):
     from ..explorer.session import Session
 
     check_unused(arguments)
-    if arguments.out:
+    if arguments.out is not None:
         check_page(arguments.out)               # before the training
     explorer = Explorer(Session(make_example(arguments)))
-    if arguments.out:
+    if arguments.out is not None:
         save(explorer, arguments.out)
     else:
         explorer.serve(arguments.port or 0, browser=not arguments.no_browser)
@@ -48,11 +48,11 @@ def run(arguments):
 
 def check_unused(arguments):
     """Raises ValueError for an option that this call would not use."""
-    for other, reasons in (("run", WITH_RUN), ("out", WITH_OUT)):
+    for option, value, reasons in (("--run", arguments.file, WITH_RUN), ("--out", arguments.out, WITH_OUT)):
         for name, reason in reasons.items():
             given = getattr(arguments, name)
-            if getattr(arguments, other) and given is not None and given is not False:
-                raise ValueError(f"--{name.replace('_', '-')} would have no effect with --{other}: {reason}; leave it out")
+            if value is not None and given is not None and given is not False:
+                raise ValueError(f"--{name.replace('_', '-')} would have no effect with {option}: {reason}; leave it out")
 
 
 def make_example(arguments):
@@ -60,8 +60,8 @@ def make_example(arguments):
     from ..explorer.examples import from_run
     from ..explorer.tiny import STEPS, tiny
 
-    if arguments.run:
-        return from_run(arguments.run, arguments.text, arguments.target)
+    if arguments.file is not None:
+        return from_run(arguments.file, arguments.text, arguments.target)
     kind, seed = arguments.model or "decoder", 1 if arguments.seed is None else arguments.seed
     untrained = tiny(kind, seed, train=False)
     untrained.read(arguments.text, arguments.target)        # a text that the model cannot read is reported at once
