@@ -130,8 +130,8 @@ class PairsExample(Example):
         source = frame(self.tokenizers[0], text)
         check_length(source, self.longest(), ", including begin and end")
         note = GIVEN
-        if target is None:
-            target = self.answer(text)
+        if target is None and self.answer(text.strip()):
+            target = self.clean(self.answer(text.strip()), "target")
             note = RIGHT
         if target is None:
             target_ids = self.translate(source)
@@ -196,7 +196,7 @@ class ClassifierExample(EncoderExample):
         ids = self.read_ids(text)
         note = GIVEN
         if target is None:
-            target = self.answer(text)
+            target = self.answer(text.strip())
             note = RIGHT
         if target is None:
             logits = self.logits(ids)

@@ -7,7 +7,8 @@
 """
 
 SUBJECTS = {"cat": "sleep", "dog": "bark", "bird": "sing"}              # each kind of animal has its own verb
-ARTICLES, FRONT, RELATIONS = ["the"], "today", ["near", "behind"]
+RELATIONS = ["near", "behind"]
+NUMBERS_OF_RELATIONS = [0, 0, 1, 1, 1, 1, 1, 2]              # a second one is rare
 AGREEMENT_WORDS = ["the", "cat", "cats", "dog", "dogs", "bird", "birds", "near", "behind", "sleep", "sleeps", "bark",
                    "barks", "sing", "sings", "today", "."]
 
@@ -21,9 +22,13 @@ THINGS = ["film", "plot", "music"]
 OPINION_WORDS = ["the", *THINGS, "was", "not", *GOOD, *BAD, "but"]
 
 
+def pick(rng, words):
+    return words[rng.integers(len(words))]
+
+
 def noun_phrase(rng):
     """Draws (noun, its verb); a plural noun has the plural verb."""
-    noun = rng.choice(list(SUBJECTS))
+    noun = pick(rng, list(SUBJECTS))
     if rng.random() < 0.5:
         return f"{noun}s", SUBJECTS[noun]
     return noun, f"{SUBJECTS[noun]}s"
@@ -34,15 +39,16 @@ def agreement(rng):
     subject, verb = noun_phrase(rng)
     front = "today " if rng.random() < 0.3 else ""
     between = ""
-    while rng.random() < 0.7 and len(between) < 20:
-        between += f" {rng.choice(RELATIONS)} the {noun_phrase(rng)[0]}"
+    count = pick(rng, NUMBERS_OF_RELATIONS)
+    for _ in range(count):
+        between += f" {pick(rng, RELATIONS)} the {noun_phrase(rng)[0]}"
     return f"{front}the {subject}{between} {verb} ."
 
 
 def translation(rng):
     """Draws an English sentence."""
-    adjective = f"{rng.choice(list(ADJECTIVES))} " if rng.random() < 0.8 else ""
-    return f"the {adjective}{rng.choice(list(NOUNS))} {rng.choice(list(VERBS))}"
+    adjective = f"{pick(rng, list(ADJECTIVES))} " if rng.random() < 0.8 else ""
+    return f"the {adjective}{pick(rng, list(NOUNS))} {pick(rng, list(VERBS))}"
 
 
 def translate(text):
@@ -68,8 +74,8 @@ FRENCH_WORDS = ["le", "la", *(word for pair in ADJECTIVES.values() for word in p
 
 def opinion(rng):
     """Draws an opinion such as "the film was good but not funny"."""
-    start = f"the {rng.choice(THINGS)} was " if rng.random() < 0.7 else ""
-    parts = [("not " if rng.random() < 0.5 else "") + rng.choice([*GOOD, *BAD]) for _ in range(1 + (rng.random() < 0.5))]
+    start = f"the {pick(rng, THINGS)} was " if rng.random() < 0.7 else ""
+    parts = [("not " if rng.random() < 0.5 else "") + pick(rng, GOOD + BAD) for _ in range(1 + (rng.random() < 0.5))]
     return start + " but ".join(parts)
 
 
