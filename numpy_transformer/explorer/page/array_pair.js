@@ -64,9 +64,9 @@ class ArrayPair {
 
   heading() {
     const { value, doc, axes, shape } = this;
-    const words = axes.map((axis, i) => `${shape[i]} ${axis.name}`).join(" × ");
+    const words = shape.length ? `${shape.join(" × ")} (${axes.map((axis) => axis.name).join(", ")})` : t("pair.scalar");
     return h("h4", {}, h("span", { class: "array-name mono" }, this.name), " ",
-      h("span", { class: "array-shape" }, words || t("pair.scalar")), " ",
+      h("span", { class: "array-shape" }, words), " ",
       h("span", { class: "array-title" }, value.title), this.agreement(doc));
   }
 

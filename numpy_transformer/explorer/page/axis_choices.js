@@ -24,12 +24,12 @@ function entryChoice({ axis, axes, titles, shape, view, doc, onHold }) {
   if (shape[axis] > BUTTONS_UP_TO) {
     const field = h("input", { type: "number", min: 0, max: shape[axis] - 1, value: chosen, "aria-label": titles[axis],
       onchange: () => onHold(axis, Math.max(0, Math.min(shape[axis] - 1, Math.round(Number(field.value)) || 0))) });
-    return h("label", { class: "choice" }, `${titles[axis]} `, field, ` ${t("axes.of", { last: shape[axis] - 1 })}`);
+    return h("label", { class: "axis-choice" }, `${titles[axis]} `, field, ` ${t("axes.of", { last: shape[axis] - 1 })}`);
   }
   const choices = Array.from({ length: shape[axis] }, (_, i) => button((tokens && tokens[i]) || String(i), () => onHold(axis, i), {
     "aria-pressed": String(i === chosen), "aria-label": `${titles[axis]} ${i}`, class: "segment", "data-axis": axis, "data-entry": i,
   }));
-  return h("span", { class: "choice segments", role: "group", "aria-label": titles[axis] }, h("span", {}, titles[axis]), choices);
+  return h("span", { class: "axis-choice segments", role: "group", "aria-label": titles[axis] }, h("span", {}, titles[axis]), choices);
 }
 
 // Every ordered pair of axes that are longer than 1: "rows: token, columns: feature".
@@ -43,5 +43,5 @@ function orderChoice({ drawable, titles, view, onView }) {
     const [rows, columns] = list.value.split(",").map((axis) => (axis === "null" ? null : Number(axis)));
     onView({ ...view, rows, columns });
   } }, options);
-  return h("span", { class: "choice" }, list);
+  return h("span", { class: "axis-choice" }, list);
 }

@@ -11,8 +11,14 @@ export function componentHead(app, item, isGroup) {
   const { doc } = app.state.get();
   const description = (doc.classes || {})[item.class] || {};
   return h("header", { class: "component-head" }, place(app, item),
-    h("h2", {}, item.label || item.id, h("span", { class: "class-name" }, item.class || t(`kind.${item.kind}`))),
+    h("h2", {}, item.label || item.id, nameOfKind(item)),
     numbers(item), isGroup ? words(description) : formulas(doc, item, description));
+}
+
+// Code between components has no class: what it computes stands in its place.
+function nameOfKind(item) {
+  if (item.class) return h("span", { class: "class-name mono" }, item.class);
+  return h("span", { class: "class-name" }, t(`kind.${item.kind}`));
 }
 
 // The groups around it, from the outermost inward.

@@ -4,7 +4,7 @@
 import { colorOf, inkOn } from "explorer/colors";
 import { formatNumber } from "explorer/format";
 
-const NUMBERS_FROM = 36;   // width in pixels from which a cell has room for its number
+const NUMBERS_FROM = 26;   // width in pixels from which a cell may have room for its number
 const DOTS_FROM = 5;
 const LABEL_LENGTH = 9;
 
@@ -80,7 +80,7 @@ function drawCell(context, box, number, { kind, limit, style, text }) {
   if (number === 0) {
     if (box.width >= DOTS_FROM) dot(context, inner, style.muted);
   } else if (box.width >= NUMBERS_FROM && box.height >= 14) {
-    write(context, inner, formatNumber(number, 2), css(inkOn(color)), style.font);
+    writeIfItFits(context, inner, formatNumber(number, 2), css(inkOn(color)), style.font);
   }
 }
 
@@ -136,6 +136,12 @@ function write(context, box, text, color, font) {
   context.textAlign = "center";
   context.textBaseline = "middle";
   context.fillText(shorten(text), box.x + box.width / 2, box.y + box.height / 2 + 0.5, box.width - 2);
+}
+
+// A squeezed number is worse than none: the color says its size, the readout its digits.
+function writeIfItFits(context, box, text, color, font) {
+  context.font = font;
+  if (context.measureText(text).width <= box.width - 3) write(context, box, text, color, font);
 }
 
 export function shorten(label) {

@@ -92,7 +92,7 @@ function live({ app, doc, value, index, name, gradient }) {
     replace(result, curve(await errorsOf({ app, doc, value, index, gradient })));
   });
   return h("div", { class: "proof-live" }, h("p", {}, t("proof.live", { name })),
-    h("label", { class: "choice" }, step, shown), h("p", { class: "buttons" },
+    h("label", { class: "nudge-size" }, step, shown), h("p", { class: "buttons" },
       button(t("proof.nudge"), nudge, { id: "nudge" }), button(t("proof.curve.draw"), draw, { id: "nudge-curve" })), result);
 }
 

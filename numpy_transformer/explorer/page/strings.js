@@ -74,6 +74,14 @@ const en = {
   "terms.max": { one: "The only number of the maximum", other: "The {n} numbers whose maximum is {total}" },
   "terms.more": { one: "and 1 more = {total}", other: "and {n} more = {total}" },
 
+  "kind.add": "a sum",
+  "kind.multiply": "a product",
+  "kind.reshape": "the same numbers in another shape",
+  "kind.scores": "q · k, scaled and masked",
+  "kind.weighted sum": "a weighted sum of the values v",
+  "kind.select": "a choice of entries",
+  "kind.own code": "code of the component around it",
+
   "component.inputs": "Inputs",
   "component.parameters": "Parameters",
   "component.outputs": "Outputs",
