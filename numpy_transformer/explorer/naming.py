@@ -1,0 +1,130 @@
+"""Titles, labels and axes of what the graph consists of."""
+
+import re
+
+STACKS = ("encoder", "decoder")
+
+
+def title_of(graph, name):
+    """Returns a title for a dotted name: "decoder.blocks.0.norm1.gamma" -> "block 0, norm1, gamma"."""
+    name = name.replace(":", ".")
+    both = all(hasattr(graph.recording.model, stack) for stack in STACKS)
+    words = []
+    for word in words_of(name):
+        if words and word == words[-1] or word in STACKS and not both and word != name:
+            continue
+        words.append(word)
+    return ", ".join(words)
+
+
+def words_of(name):
+    """"decoder.blocks.0.feed_forward" -> ["decoder", "block 0", "feed forward"]."""
+    name = re.sub(r"(\w+?)s?\.(\d+)(?=\.|@|$)", r"\1 \2", name)
+    name = re.sub(r"@(\d+)", r" (\1)", name)
+    return name.replace("_", " ").split(".")
+
+
+def label_of(graph, name):
+    return words_of(name)[-1]
+
+
+def label_of_computation(found):
+    signs = {"add": "+", "multiply": "×"}
+    return signs.get(found.kind, found.name.replace("_", " "))
+
+
+def axes_of_inputs(values):
+    """Sets the axes of the model's inputs. Tokens of the first sequence are "source", of another one "target"."""
+    for value in values:
+        array = value.array
+        tokens = "target" if value.title in ("target", "targets") else "source"
+        if array.dtype.kind == "f":
+            value.axes = float_axes(array.ndim)
+        elif value.title == "positions":
+            value.axes = [{"name": "batch"}, {"name": "position"}][-array.ndim:]
+        elif "mask" in value.title and array.ndim == 4 or "mask" in value.title and value.array.shape[0] != 1:
+            value.axes = mask_axes(array.ndim)
+        else:
+            value.axes = [{"name": "batch"}, {"name": "token", "tokens": tokens}][-array.ndim:]
+        value.axes = complete(value.axes, array.ndim)
+
+
+def float_axes(ndim):
+    names = ["batch", "head", "token", "feature"]
+    if ndim == 3:
+        names.remove("head")
+    return [{"name": name} for name in names[-ndim:]] if ndim else []
+
+
+def mask_axes(ndim):
+    return [{"name": name} for name in ("batch", "head", "query", "key")[-ndim:]]
+
+
+def complete(axes, ndim):
+    """Returns the axes with others in front, so that there are ndim of them."""
+    return [{"name": f"axis {axis}"} for axis in range(ndim - len(axes))] + list(axes[-ndim:] if ndim else [])
+
+
+def axes_of_output(op, value):
+    """Returns the axes of an output, from those of the op's inputs."""
+    floats = [x for x in op.inputs.values() if x.array.dtype.kind == "f"]
+    x = (floats or list(op.inputs.values()) or [None])[0]
+    if x is None:
+        return complete(float_axes(value.array.ndim), value.array.ndim)
+    shape = value.array.shape
+    if op.kind == "scores":
+        q, k = op.inputs["q"], op.inputs["k"]
+        axes = [*q.axes[:-2], dict(q.axes[-2], name="query"), dict(k.axes[-2], name="key")]
+    elif op.kind == "weighted sum":
+        axes = [*op.inputs["p"].axes[:-2], dict(op.inputs["p"].axes[-2], name="token"), {"name": "feature"}]
+    elif op.label == "split heads":
+        axes = [*x.axes[:-2], {"name": "head"}, x.axes[-2], {"name": "feature"}]
+    elif op.label == "merge heads":
+        axes = [*x.axes[:-3], x.axes[-2], {"name": "feature"}]
+    elif op.kind == "select" and "positions" in op.inputs:
+        axes = [*op.inputs["positions"].axes, x.axes[-1]]
+    elif shape in [other.array.shape for other in floats]:
+        axes = next(other.axes for other in floats if other.array.shape == shape)
+    elif not floats:
+        axes = [*x.axes, {"name": "feature"}]                           # an embedding of ids
+    elif shape[:-1] == x.array.shape[:-1]:
+        axes = [*x.axes[:-1], {"name": "feature"}]
+    elif shape == x.array.shape[:-2] + x.array.shape[-1:]:
+        axes = [*x.axes[:-2], x.axes[-1]]                               # a mean over tokens
+    elif shape == x.array.shape[:-1]:
+        axes = x.axes[:-1]
+    else:
+        axes = float_axes(len(shape)) if len(shape) < 5 else []
+    return complete(list(axes), len(shape)) if len(axes) != len(shape) else list(axes)
+
+
+def finish_axes(graph, logits):
+    """Names the last axis of the logits "vocabulary" or "class"."""
+    if not logits.axes or logits.axes[-1].get("name") != "feature":
+        return
+    sizes = [value.array.shape[0] for value in graph.values.values() if value.parameter is not None
+             and any(op.class_name == "Embedding" for op, _ in value.consumers)]
+    last = {"name": "vocabulary"} if logits.array.shape[-1] in sizes else {"name": "class"}
+    values = [logits]
+    while values:
+        value = values.pop()
+        value.axes = [*value.axes[:-1], last]
+        if value.producer is not None and value.producer.kind == "add":
+            values.extend(value.producer.inputs.values())
+
+
+def axes_of_parameter(value):
+    """Returns the axes of a parameter, from the first op that uses it."""
+    names = []
+    op, slot = value.consumers[0] if value.consumers else (None, "")
+    if op is not None and value.array.ndim == 2:
+        last = op.outputs["y"].axes[-1]["name"]
+        if op.class_name in ("Embedding", "Unembedding"):
+            names = ["vocabulary", "feature"]
+        elif op.class_name == "LearnedPositionalEmbedding":
+            names = ["position", "feature"]
+        else:
+            names = ["input feature", "output feature" if last == "feature" else last]
+    elif op is not None and value.array.ndim == 1:
+        names = [op.outputs["y"].axes[-1]["name"]]
+    return complete([{"name": name} for name in names], value.array.ndim)
