@@ -1,12 +1,11 @@
 """The explorer in Python: `nt.explore(model, inputs, targets, criterion)` shows a training step as a page."""
 
+import functools
 import html
 import os
 import tempfile
 import webbrowser
 from pathlib import Path
-
-import numpy as np
 
 from ..training.checkpoint import check_writable
 from .arrays import ArrayExample
@@ -47,7 +46,7 @@ class Explorer:
         return (f"Explorer({document['title']!r}, loss={document['loss']:.4g}, ops={len(document['ops'])}, "
                 f"arrays={len(document['arrays'])}); use .open(), .save('page.html') or .serve()")
 
-    @property
+    @functools.cached_property
     def document(self):
         """The document that a saved page contains, with all arrays that fit into it."""
         return self.session.saved_document()

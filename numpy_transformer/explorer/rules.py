@@ -36,7 +36,7 @@ def attention(graph, call, scope, inputs):
     scale = getattr(call.module, "scale", 1 / math.sqrt(call.inputs["q"].shape[-1]))
     array = softmax.inputs["x"]
     used = {name: inputs[name] for name in ("q", "k")}
-    if "mask" in inputs and hides(inputs["mask"].array, array):
+    if "mask" in inputs and not getattr(call.module, "mask_off", False) and hides(inputs["mask"].array, array):
         used["mask"] = inputs["mask"]
     scores = Found("scores", used, lambda dy: {name: gradients.get(name) for name in ("q", "k")},
                    numbers={"scale": float(scale)})
