@@ -1,12 +1,11 @@
 """The explorer in Python: `nt.explore(model, inputs, targets, criterion)` shows a training step as a page."""
 
+import functools
 import html
 import os
 import tempfile
 import webbrowser
 from pathlib import Path
-
-import numpy as np
 
 from ..training.checkpoint import check_writable
 from .arrays import ArrayExample
@@ -41,13 +40,14 @@ class Explorer:
 
     def __init__(self, session):
         self.session = session
+        session.document()                      # errors are raised here, where the model and its inputs were given
 
     def __repr__(self):
         document = self.session.document()
         return (f"Explorer({document['title']!r}, loss={document['loss']:.4g}, ops={len(document['ops'])}, "
                 f"arrays={len(document['arrays'])}); use .open(), .save('page.html') or .serve()")
 
-    @property
+    @functools.cached_property
     def document(self):
         """The document that a saved page contains, with all arrays that fit into it."""
         return self.session.saved_document()
@@ -86,7 +86,6 @@ class Explorer:
             port : int, 0 for a free one
             browser : whether to open the page in the browser
         """
-        self.session.document()                 # reports errors before there is a page
         with Server(self.session, port, self.session.example.title) as server:
             print(f"{server.address}  (Ctrl-C ends it)", flush=True)
             if browser and not open_in_browser(server.address):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "page"
 PREFIX = "explorer/"
+STYLE_SHEETS = ["style.css", "map.css", "component.css", "views.css"]       # others follow
 START = 'import "explorer/main";'
 MARK = '<meta name="generator" content="numpy-transformer explore">'
 ICON = '<link rel="icon" href="data:,">'        # or browsers would ask for /favicon.ico
@@ -77,13 +78,15 @@ def read_modules():
 
 
 def style_sheets():
-    """Returns the names of the style sheets; the others may override style.css."""
-    return sorted((path.name for path in FOLDER.glob("*.css")), key=lambda name: (name != "style.css", name))
+    """Returns the names of the style sheets in their order, in which a later one may override an earlier one."""
+    found = sorted(path.name for path in FOLDER.glob("*.css"))
+    return [name for name in STYLE_SHEETS if name in found] + [name for name in found if name not in STYLE_SHEETS]
 
 
 def fill(title, start, parts):
     """Returns index.html with its title, the address at which it opens, and its four comments filled in."""
     text = read("index.html")
+    title = title.encode("utf-8", "replace").decode()           # a lone surrogate cannot be written to a file
     text = re.sub(r"<title>.*?</title>", lambda _: f"<title>{html.escape(title)}</title>", text, count=1)
     text = re.sub(r"<body(?=[\s>])", lambda _: f'<body data-start="{html.escape(start)}"', text, count=1)
     for name, part in parts.items():

@@ -5,9 +5,11 @@ the headers Host and Origin, so that pages of other sites cannot ask it even if 
 start: no request names a path on the disk. Bodies are JSON of bounded size, and one request computes at a time.
 """
 
+import contextlib
 import json
 import os
 import secrets
+import socket
 import socketserver
 import sys
 import threading
@@ -152,7 +154,6 @@ class Handler(BaseHTTPRequestHandler):
         if not (length.isascii() and length.isdigit()) or "Transfer-Encoding" in self.headers:
             raise Refused(411, "the request must state its Content-Length")
         if int(length) > LARGEST_BODY:
-            self.rfile.read(min(int(length), 16 * LARGEST_BODY))        # or the browser may not see the answer
             raise Refused(413, f"the request has {int(length):,} bytes, but at most {LARGEST_BODY:,} are allowed")
         try:
             question = json.loads(self.rfile.read(int(length)), parse_constant=refuse_constant)
@@ -166,6 +167,20 @@ class Handler(BaseHTTPRequestHandler):
         body = to_json({"error": message or self.responses.get(code, ("", ""))[0]}).encode()
         self.close_connection = True            # part of the request may not have been read
         self.send(code, "application/json", body, NOTHING_ALLOWED)
+        if self.command == "POST":
+            self.drain()
+
+    def drain(self):
+        """Reads what is still being sent: to close now would reset the connection, and the browser would lose the answer."""
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+            self.connection.settimeout(1)
+            left = 16 * LARGEST_BODY
+            while left > 0:
+                piece = self.rfile.read1(65536)
+                if not piece:
+                    break
+                left -= len(piece)
 
     def send(self, status, kind, body, policy):
         self.send_response(status)

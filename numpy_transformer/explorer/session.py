@@ -5,17 +5,21 @@ from collections import OrderedDict
 
 import numpy as np
 
-try:                                            # while the rooms beside this one are being built
+from .document import encode_array, make_step
+from .formulas import formulas_of, spell
+
+try:                                            # while these are being written
     from . import edits as edit
+except ImportError:
+    edit = None
+try:
     from . import nudge as nudges
+except ImportError:
+    nudges = None
+try:
     from . import predictions
 except ImportError:
-    edit = nudges = predictions = None
-try:
-    from .document import encode_array, make_step
-    from .formulas import formulas_of, spell
-except ImportError:
-    pass
+    predictions = None
 
 KEPT = 4                                        # documents whose arrays can still be asked for
 MOST_EDITS = 200
@@ -53,11 +57,20 @@ class Session:
 
     def compute(self, edits):
         """Returns (step, document) of the edited model."""
-        edited = edit.apply(self.example, edits)
+        if edit is None:
+            from types import SimpleNamespace
+
+            text = next((one for one in reversed(edits) if one.get("kind") == "text"), {})
+            inputs, targets, tokens = self.example.read(text.get("text"), text.get("target"))
+            edited = SimpleNamespace(model=self.example.model, criterion=self.example.criterion, inputs=inputs, targets=targets,
+                                     tokens=tokens, hands_on={"edits": list(edits), "can": {}, "bugs": [], "moved": [],
+                                                              "loss_before": None})
+        else:
+            edited = edit.apply(self.example, edits)
         step = make_step(edited.model, edited.inputs, edited.targets, edited.criterion, tokens=edited.tokens,
                          title=self.example.title, id=f"step-{self.made}")
         self.made += 1
-        shown, arrays = predictions.add(step, self.example)
+        shown, arrays = predictions.add(step, self.example) if predictions else ({}, {})
         step.arrays.update(arrays)
         return step, step.document(size_limit(step, LARGEST_LIVE)) | shown | {"hands_on": edited.hands_on}
 
@@ -69,7 +82,7 @@ class Session:
         document = self.document()
         step = self.step(document["id"])
         proof = {}
-        if total_size(step) <= LARGEST_PROOF:
+        if nudges and total_size(step) <= LARGEST_PROOF:
             proof, arrays = nudges.proof(step, progress)
             step.arrays.update(arrays)
         added = {name: document[name] for name in ("attention", "predictions")}
@@ -96,8 +109,12 @@ class Session:
         return encode_array(np.asarray(array))
 
     def spell(self, document, ref, index):
-        """Returns the evaluated formula of one entry, or {"formula": None} if its class brings none."""
-        raise ValueError("numbers cannot be spelled out yet")
+        """Returns the evaluated formula of one entry (FORMAT.md), or None if there is no formula for it."""
+        step = self.step(document)
+        index = checked_index(index, find_array(step, ref).shape)
+        op, target = formula_of(step, ref)
+        formula = formulas_of(op).get(target) if op else None
+        return spell(formula, op.arrays(), index) if formula else None
 
     def nudge(self, document, value, index, number):
         """Returns what becomes of the loss if one entry of a value is changed by +-number."""
@@ -117,6 +134,24 @@ def size_limit(step, most):
         if total > most:
             return size - 1
     return None
+
+
+def formula_of(step, ref):
+    """Returns (op, target): the op whose formula gives the numbers of a ref, or None, and what the formula computes."""
+    if not ref.startswith("grad "):
+        value = step.values.get(ref)
+        if value is None or value.producer is None:
+            return None, None
+        return value.producer, next(slot for slot, output in value.producer.outputs.items() if output is value)
+    name, via, consumer = ref.removeprefix("grad ").partition(" via ")
+    if via:
+        op, _, slot = consumer.rpartition(" ")
+        return step.ops[op], f"d{slot}"
+    consumers = step.values[name].consumers
+    if len(consumers) != 1:                     # a sum over the consumers, or the beginning of backward
+        return None, None
+    op, slot = consumers[0]
+    return op, f"d{slot}"
 
 
 def find_array(step, ref):

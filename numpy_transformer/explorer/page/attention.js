@@ -7,7 +7,7 @@ import { attentionLines } from "explorer/attention_lines";
 import { smallMatrix } from "explorer/small_matrix";
 import { saveButton } from "explorer/svg_export";
 import { drawWhen, problem, redrawer, selectField } from "explorer/panel";
-import { ARRAYS, WINDOW, cellSentence, findRef, loadLayer, sentences } from "explorer/attention_data";
+import { ARRAYS, WINDOW, cellSentence, findRef, headSentences, loadLayer, maskSentences } from "explorer/attention_data";
 import { scaleLegend } from "explorer/scale_legend";
 
 const KIND = { weights: "value", dweights: "gradient", dscores: "gradient" };
@@ -93,7 +93,7 @@ function linesFigure(scene) {
     name: t("attention.lines_name", { layer: layer.entry.title }), titles: [t("attention.queries"), t("attention.keys")],
     queries: layer.queries, keys: layer.keys, heads, large, chosen, kind: KIND[shown], limit: layer.limit(shown),
     value: (head, i, j) => layer.number(shown, head, i, j), masked: layer.masked,
-    sentence: (side, i) => heads.slice(0, 4).map((head) => sentencesOfHead(layer, heads, side, i, head)).join(" "),
+    sentence: (side, i) => spoken(layer, heads, side, i),
     hover: (side, i) => (side ? say(side, i) : say(chosen && chosen.side, chosen && chosen.at)),
     choose: (side, i) => {
       const again = chosen && chosen.side === side && chosen.at === i;
@@ -126,17 +126,22 @@ function goToToken({ layer, goTo, draw, app }, head, side, at, shown) {
   draw();
 }
 
-function sentencesOfHead(layer, heads, side, at, head) {
-  const text = sentences(layer, side, at, head).join(" ");
-  return heads.length > 1 ? t("attention.of_head", { head, text }) : text;
+/** All sentences about a token as one text, for screen readers. */
+function spoken(layer, heads, side, at) {
+  const parts = heads.slice(0, 4).map((head) => {
+    const text = headSentences(layer, side, at, head).join(" ");
+    return heads.length > 1 ? t("attention.of_head", { head, text }) : text;
+  });
+  return [...parts, ...maskSentences(layer, side, at, heads[0])].join(" ");
 }
 
 function readoutOf({ layer }, heads, side, at) {
   if (!side) return [h("p", { class: "hint" }, t("attention.hint"))];
-  return heads.slice(0, 8).map((head) => {
-    const title = heads.length > 1 ? [h("strong", {}, t("attention.head", { n: head })), " "] : [];
-    return h("p", {}, ...title, sentences(layer, side, at, head).join(" "));
+  const lines = heads.slice(0, 8).map((head) => {
+    const title = heads.length > 1 && [h("strong", {}, t("attention.head_title", { n: head })), " "];
+    return h("p", {}, title, headSentences(layer, side, at, head).join(" "));
   });
+  return [...lines, ...maskSentences(layer, side, at, heads[0]).map((text) => h("p", { class: "hint" }, text))];
 }
 
 /** One card for each head, with its weights and their two gradients, each kind on one scale for all heads. */

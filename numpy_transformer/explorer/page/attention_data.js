@@ -84,19 +84,28 @@ export function tokenName(labels, i, start) {
   return twice ? t("attention.repeated", { token: labels[i], position: i + start }) : labels[i];
 }
 
-/** "cat attends to the 0.61, cat 0.39.", and the same for its gradient, for one head. */
-export function sentences(layer, side, at, head) {
+/** "cat attends to the 0.61, cat 0.39.", and the gradients of these scores, for one head. */
+export function headSentences(layer, side, at, head) {
+  const visible = pairsOf(layer, side, at, head).filter(({ hidden }) => !hidden);
+  const own = side === "query" ? tokenName(layer.queries, at, layer.start[0]) : tokenName(layer.keys, at, layer.start[1]);
+  const forward = t(`attention.${side}.forward`, { token: own, list: listed(visible, "weights", (x) => x.toFixed(2)) });
+  if (!layer.has("dscores") || !visible.length) return [forward];
+  return [forward, t("attention.backward", { list: listed(visible, "dscores", withSign) })];
+}
+
+/** What the mask hides, and what that means for the gradients; said once, for one head's mask. */
+export function maskSentences(layer, side, at, head) {
   const pairs = pairsOf(layer, side, at, head);
   const visible = pairs.filter(({ hidden }) => !hidden);
-  const hidden = pairs.filter((pair) => pair.hidden);
-  const own = side === "query" ? tokenName(layer.queries, at, layer.start[0]) : tokenName(layer.keys, at, layer.start[1]);
-  const list = (name, signed) => listed(visible, name, signed);
-  const all = [t(`attention.${side}.forward`, { token: own, list: list("weights", false) })];
-  if (hidden.length) all.push(t(`attention.${side}.masked`, { list: hidden.map(({ label }) => label).join(", ") }));
-  if (layer.has("dscores") && visible.length) {
-    all.push(t(`attention.${side}.backward`, { list: list("dscores", true) }));
-    if (side === "query" && visible.length === 1) all.push(t("attention.single", { key: visible[0].label }));
-    else if (side === "query") all.push(t("attention.row_sum"));
+  const all = [];
+  if (visible.length < pairs.length) {
+    const names = pairs.filter(({ hidden }) => hidden).map(({ label }) => label);
+    const more = names.length > 8 ? [t("attention.more", { n: names.length - 8 })] : [];
+    all.push(t(`attention.${side}.masked`, { list: [...names.slice(0, 8), ...more].join(", ") }));
+  }
+  if (side === "query" && layer.has("dscores")) {
+    if (visible.length === 1) all.push(t("attention.single", { key: visible[0].label }));
+    else if (visible.length) all.push(t("attention.row_sum"));
   }
   return all;
 }
@@ -111,9 +120,8 @@ function pairsOf(layer, side, at, head) {
   });
 }
 
-function listed(pairs, name, signed) {
+function listed(pairs, name, text) {
   const sorted = [...pairs].sort((a, b) => Math.abs(b[name]) - Math.abs(a[name]));
-  const text = (x) => (signed ? withSign(x) : x.toFixed(2));
   const shown = sorted.slice(0, 6).map((pair) => `${pair.label} ${text(pair[name])}`);
   if (sorted.length > 6) shown.push(t("attention.more", { n: sorted.length - 6 }));
   return shown.join(", ") || t("attention.nothing");
