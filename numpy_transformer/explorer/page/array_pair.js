@@ -4,7 +4,7 @@
 import { button, h, replace } from "explorer/dom";
 import { formatNumber, fullNumber } from "explorer/format";
 import { t } from "explorer/strings";
-import { defaultView, viewShowing } from "explorer/array_view";
+import { defaultView, heldAxes, viewShowing } from "explorer/array_view";
 import { axisChoices } from "explorer/axis_choices";
 import { colorBar } from "explorer/color_bar";
 import { contributors } from "explorer/derivation";
@@ -25,7 +25,7 @@ class ArrayPair {
     this.shape = value.shape;
     this.axes = axesOf(this.doc, value.id, this.shape);
     this.view = defaultView(this.shape, this.heldByName());
-    this.readout = h("p", { class: "readout", "aria-live": "polite" });
+    this.readout = h("p", { class: "cell-readout", "aria-live": "polite" });
     this.tables = h("div", { class: "array-tables" });
     this.choices = h("div", { class: "axis-choices" });
     this.maps = this.refs().map(({ ref, title }) => this.figureOf(ref, title));
@@ -54,6 +54,7 @@ class ArrayPair {
     const map = heatmap({
       app, ref, title: `${this.name}, ${title}`, view: this.view,
       onPoint: (index) => this.point(index), onChoose: (index, byKey) => this.choose(ref, index, byKey),
+      onDrawn: () => this.say(null),
     });
     const bar = colorBar(map.info, map.kind);
     const save = saveButton(`${this.name} ${title}`, () => map.cells);
@@ -164,15 +165,21 @@ class ArrayPair {
   mark(ref, index) {
     const mine = this.maps.find((map) => map.ref === ref);
     this.chosen = mine && index && index.length === this.shape.length ? index : null;
-    if (this.chosen) {
-      const view = viewShowing(this.view, this.shape, index);
-      if (JSON.stringify(view.fixed) !== JSON.stringify(this.view.fixed)) this.show(view);
-    }
+    if (this.chosen) this.showEntry(index);
     this.maps.forEach(({ ref: own, map, figure }) => {
       map.mark(own === ref ? this.chosen : null);
       figure.classList.toggle("has-chosen", own === ref && Boolean(this.chosen));
     });
     this.say(null);
+  }
+
+  // The slice in which an entry lies. The other arrays of the panel follow: to the same head, to the same batch row.
+  showEntry(index) {
+    const view = viewShowing(this.view, this.shape, index);
+    heldAxes(view, this.shape).filter((axis) => (this.view.fixed[axis] || 0) !== index[axis]).forEach((axis) => {
+      if (this.onHold) this.onHold(this.axes[axis].name, index[axis]);
+      else this.hold(this.axes[axis].name, index[axis]);
+    });
   }
 
   light() {

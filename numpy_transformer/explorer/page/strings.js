@@ -64,6 +64,7 @@ const en = {
   "number.origin.unused": "No op sends a gradient back to this value.",
   "number.origin.unknown": "The page has no formula for this array.",
   "number.origin.no_formula": "{op} brings no formula, so this number cannot be spelled out. The panel shows the inputs and outputs of the op.",
+  "number.into": "into dL/d({title}), the sum over all of its consumers:",
   "number.onward.value": "Where it goes on to",
   "number.onward.gradient": "Where it flows back to",
 
@@ -90,8 +91,9 @@ const en = {
   "component.backward": "Backward",
   "component.formulas": "Entry by entry",
   "component.no_formula": "This class brings no formulas, so its numbers cannot be spelled out.",
-  "source.forward": "Source of forward",
-  "source.backward": "Source of backward",
+  "source.forward": "{class}.forward",
+  "source.backward": "{class}.backward",
+  "source.called": "Line {line} of {class} calls it:",
   "source.none": "The source of this class is not available.",
 
   "heatmap.label": "{title}, a heatmap of shape {shape}. Arrow keys move from cell to cell, Enter spells out the number.",
@@ -110,8 +112,8 @@ const en = {
 
   "pair.value": "value",
   "pair.gradient": "gradient d{name}",
-  "pair.all": { one: "gradient d{name}", other: "gradient, all {n} consumers together" },
-  "pair.part": "d{name} that this op sends back",
+  "pair.all": { one: "gradient d{name}", other: "d{name}, all {n} consumers" },
+  "pair.part": "d{name} from this op alone",
   "pair.scalar": "a single number",
   "pair.hint": "Point at a cell to read its number. Click it, or press Enter, to spell it out.",
   "pair.table": "Show as table",
