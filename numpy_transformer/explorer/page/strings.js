@@ -29,6 +29,9 @@ const en = {
   "status.broken": "This part of the page could not be drawn: {reason}",
   "status.no_document": "The training step could not be loaded: {reason}",
 
+  "formula.if": "if",
+  "formula.otherwise": "otherwise",
+
   "areas.name": "Parts of the page",
   "areas.map": "Map",
   "areas.panel": "Component",
