@@ -31,7 +31,7 @@ class Step:
     def __init__(self, recording, tokens=None, title="", id="step-0"):
         self.id = id
         self.title = title or type(recording.model).__name__
-        self.tokens = tokens or {}
+        self.tokens = dict(tokens or {})
         self.recording = recording
         self.graph = Graph(recording)
         self.values = self.graph.values
@@ -39,6 +39,8 @@ class Step:
         self.groups = self.graph.groups
         self.loss = recording.loss
         self.rerun = Rerun(recording)
+        if "target" in self.tokens and "input:target" not in self.values:
+            self.tokens.setdefault("targets", self.tokens["target"])
         self.arrays = {}
         for value in self.values.values():
             self.arrays[value.id] = value.array

@@ -156,7 +156,7 @@ class Graph:
             outer.values.extend(outputs)
             for name, array in list(self.arrays(step.criterion_call))[1:]:
                 value = self.add_value(f"loss:{name}", name, "input", array)
-                value.axes = axes_of_targets(outputs[0].axes[:array.ndim], self.values)
+                value.axes = axes_of_targets(outputs[0].axes[:array.ndim])
                 outer.values.append(value)
             outputs = self.visit(step.criterion_call, outer, "loss")
         elif outputs[0].array.ndim:

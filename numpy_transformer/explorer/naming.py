@@ -68,11 +68,9 @@ def axes_of_inputs(values):
         value.axes = complete(value.axes, array.ndim)
 
 
-def axes_of_targets(axes, values):
-    """Returns the axes of the targets: their tokens are "target", or "expected" if an input has that name."""
-    taken = any(axis.get("tokens") == "target" for value in values.values() for axis in value.axes)
-    tokens = "expected" if taken else "target"
-    return [dict(axis, tokens=tokens) if "tokens" in axis else axis for axis in axes]
+def axes_of_targets(axes):
+    """Returns the axes of the targets, whose tokens are labeled by "targets"."""
+    return [dict(axis, tokens="targets") if "tokens" in axis else axis for axis in axes]
 
 
 def float_axes(ndim):
@@ -164,7 +162,7 @@ def axes_of_parameter(value):
     if op is not None and value.array.ndim == 2:
         last = op.outputs["y"].axes[-1]["name"]
         if op.class_name in ("Embedding", "Unembedding"):
-            names = ["vocabulary", "feature"]
+            names = [vocabulary_of(value), "feature"]
         elif op.class_name == "LearnedPositionalEmbedding":
             names = ["position", "feature"]
         else:
@@ -172,3 +170,14 @@ def axes_of_parameter(value):
     elif op is not None and value.array.ndim == 1:
         names = [op.outputs["y"].axes[-1]["name"]]
     return complete([{"name": name} for name in names], value.array.ndim)
+
+
+def vocabulary_of(parameter):
+    """Returns the name of an embedding's first axis; the source of an encoder-decoder has a vocabulary of its own."""
+    uses = [op.inputs["ids"] for op, _ in parameter.consumers if "ids" in op.inputs]
+    tokens = [axis.get("tokens") for value in uses for axis in value.axes if "tokens" in axis]
+    is_shared = len(parameter.consumers) > 1
+    names = [value.title for value in uses]
+    if is_shared or names != ["source"] or tokens != ["source"]:
+        return "vocabulary"
+    return "source vocabulary"

@@ -29,6 +29,9 @@ const en = {
   "status.broken": "This part of the page could not be drawn: {reason}",
   "status.no_document": "The training step could not be loaded: {reason}",
 
+  "formula.if": "if",
+  "formula.otherwise": "otherwise",
+
   "areas.name": "Parts of the page",
   "areas.map": "Map",
   "areas.panel": "Component",
@@ -158,7 +161,7 @@ const en = {
   "map.adds_some": "{count} of {of} gradients have arrived",
   "map.legend.forward": "values computed",
   "map.legend.backward": "gradients computed",
-  "map.legend.parameter": "parameter, filled once it has its gradient",
+  "map.legend.parameter": "parameter, filled when it has its gradient",
 
   "timeline.name": "Time line",
   "timeline.track": "Step of the training step",
