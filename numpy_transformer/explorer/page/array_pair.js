@@ -12,6 +12,7 @@ import { heatmap } from "explorer/heatmap";
 import { litIn } from "explorer/lit";
 import { axesOf, contributionRef, gradientRef, indexText } from "explorer/refs";
 import { saveButton } from "explorer/svg_export";
+import { symbolText } from "explorer/symbols";
 
 export function arrayPair(options) {
   return new ArrayPair(options);
@@ -25,7 +26,7 @@ class ArrayPair {
     this.shape = value.shape;
     this.axes = axesOf(this.doc, value.id, this.shape);
     this.view = defaultView(this.shape, this.heldByName());
-    this.readout = h("p", { class: "cell-readout", "aria-live": "polite" });
+    this.readout = h("p", { class: "pair-readout", "aria-live": "polite" });
     this.tables = h("div", { class: "array-tables" });
     this.choices = h("div", { class: "axis-choices" });
     this.maps = this.refs().map(({ ref, title }) => this.figureOf(ref, title));
@@ -66,7 +67,9 @@ class ArrayPair {
   heading() {
     const { value, doc, axes, shape } = this;
     const words = shape.length ? `${shape.join(" × ")} (${axes.map((axis) => axis.name).join(", ")})` : t("pair.scalar");
+    const letter = symbolText(this.name);
     return h("h4", {}, h("span", { class: "array-name mono" }, this.name), " ",
+      letter !== this.name && [h("span", { class: "array-letter" }, letter), " "],
       h("span", { class: "array-shape" }, words), " ",
       h("span", { class: "array-title" }, value.title), this.agreement(doc));
   }

@@ -121,7 +121,7 @@ class Heatmap {
     const axes = axesOf(this.doc, this.ref, this.shape);
     const batch = batchOf(axes, cellIndex(this.view, this.shape, 0, 0));
     const names = (axis, start, count) => {
-      if (axis === null) return [];
+      if (axis === null || (axes[axis].name === "batch" && this.shape[axis] === 1)) return [];
       const tokens = tokensOfAxis(this.doc, axes[axis], batch);
       return Array.from({ length: count }, (_, i) => (tokens && tokens[start + i]) || String(start + i));
     };

@@ -5,6 +5,7 @@
 import { h } from "explorer/dom";
 import { formatNumber, fullNumber } from "explorer/format";
 import { t } from "explorer/strings";
+import { symbolText } from "explorer/symbols";
 import { termList } from "explorer/terms";
 
 const LOOSE = 1;       // a sum or difference
@@ -94,7 +95,7 @@ function writer(context) {
   function namedLine(term, withTerms = true) {
     const tree = (context.spelled.named || {})[term.key];
     if (!tree) return h("p", { class: "spelled-line muted" }, t("spelled.not_sent"));
-    const name = `${symbol(term.array)}[${term.index.join(", ")}] = `;
+    const name = `${symbolText(term.array)}[${term.index.join(", ")}] = `;
     const quiet = writer({ ...context, inlineTerms: 0 });
     const line = h("div", { class: "spelled-line" }, name, ...quiet.inside(tree), " = ", h("b", {}, formatNumber(term.value)));
     const lists = withTerms ? outerSums(tree).map((sum) => termList(sum, { ...context, write: quiet })) : [];
@@ -125,14 +126,7 @@ function sumSign(term) {
 }
 
 function symbolNode(label) {
-  return typeof label === "string" ? symbol(label) : label;
-}
-
-const SYMBOLS = { gamma: "γ", beta: "β", x_hat: "x̂", mu: "μ", sigma: "σ", dgamma: "dγ", dbeta: "dβ" };
-
-// Greek letters where a name is one, spaces for underscores.
-export function symbol(name) {
-  return SYMBOLS[name] || name.replace(/_/g, " ").replace(/\b(mu|sigma|gamma|beta)\b/g, (word) => SYMBOLS[word]);
+  return typeof label === "string" ? symbolText(label) : label;
 }
 
 function plainNumber(term) {

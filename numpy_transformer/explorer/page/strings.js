@@ -129,7 +129,6 @@ const en = {
   "proof.live": "Change {name} by ±h and see how the loss L moves.",
   "proof.step": "Size of the nudge",
   "proof.nudge": "Nudge",
-  "proof.curve.draw": "Draw the error for all h",
   "proof.computing": "Computing …",
   "proof.quotient": "(L(x + h) − L(x − h)) / 2h",
   "proof.gradient": "gradient from backward",
