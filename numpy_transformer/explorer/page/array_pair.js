@@ -39,14 +39,15 @@ class ArrayPair {
   // The value, its gradient and, if several ops use the value, what this op sends back.
   refs() {
     const { store } = this.app;
+    const name = symbolText(`d${this.name}`);
     const gradient = gradientRef(this.value.id);
     const list = [{ ref: this.value.id, title: t("pair.value") }];
-    if (store.info(gradient)) list.push({ ref: gradient, title: t("pair.gradient", { name: this.name }) });
+    if (store.info(gradient)) list.push({ ref: gradient, title: t("pair.gradient", { name }) });
     const part = this.op && this.role !== "output" ? contributionRef(this.value.id, this.op.id, this.name) : null;
     if (!part || !store.info(part)) return list;
     const count = contributors(this.doc, this.value).length;
-    list[1].title = t("pair.all", { name: this.name, n: count });
-    list.push({ ref: part, title: t("pair.part", { name: this.name }) });
+    list[1].title = t("pair.all", { name, n: count });
+    list.push({ ref: part, title: t("pair.part", { name }) });
     return list;
   }
 

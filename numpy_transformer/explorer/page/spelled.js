@@ -130,7 +130,8 @@ function symbolNode(label) {
 }
 
 function plainNumber(term) {
-  const text = formatNumber(term.value);
+  const exact = fullNumber(term.value);
+  const text = exact.length <= 8 ? exact : formatNumber(term.value);
   return term.name && term.kind === "number" ? h("span", { class: "constant", title: term.name }, text) : text;
 }
 

@@ -114,9 +114,9 @@ const en = {
   "axes.of": "of 0 to {last}",
 
   "pair.value": "value",
-  "pair.gradient": "gradient d{name}",
-  "pair.all": { one: "gradient d{name}", other: "d{name}, all {n} consumers" },
-  "pair.part": "d{name} from this op alone",
+  "pair.gradient": "gradient {name}",
+  "pair.all": { one: "gradient {name}", other: "{name}, all {n} consumers" },
+  "pair.part": "{name} from this op alone",
   "pair.scalar": "a single number",
   "pair.hint": "Point at a cell to read its number. Click it, or press Enter, to spell it out.",
   "pair.table": "Show as table",
