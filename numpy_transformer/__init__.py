@@ -14,7 +14,9 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name):
-    """Imports the zoo on first use, because it takes a quarter of the time of importing the package."""
+    """Imports the zoo and the explorer on first use, because they take a good part of the time of importing the package."""
     if name == "zoo":
         return importlib.import_module(".zoo", __name__)
+    if name == "explore":
+        return importlib.import_module(".explorer", __name__).explore
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

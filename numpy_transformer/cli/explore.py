@@ -1,0 +1,86 @@
+"""numpy-transformer explore: one training step in the browser, forward and backward, down to every number."""
+
+from ..data.plurals import counted
+from ..training.progress import Progress
+from .parser import add_command, whole_number
+from .terminal import wrap
+
+MODELS = ("decoder", "encoder", "encoder-decoder", "classifier")
+WITH_RUN = {"model": "the run holds a model already", "random": "the run's model is trained already",
+            "seed": "nothing is drawn at random"}
+WITH_OUT = {"port": "a saved page needs no server", "no_browser": "a saved page is not opened"}
+
+
+def add(commands):
+    parser = add_command(
+        commands, "explore", run, help="walk through a training step in the browser, forward and backward",
+        description="Opens a page that shows one training step of a model: every array, its gradient, and how each of "
+                    "their numbers is computed. The page comes from a server on this machine, which recomputes what you "
+                    "change there. Without --run, a tiny model is trained first, which takes a few seconds.")
+    parser.add_argument("--run", dest="file", metavar="RUN.npz", help="explore a model that `train` has saved")
+    parser.add_argument("--text", metavar="TEXT", help="the text that the model reads (default: an example)")
+    parser.add_argument("--target", metavar="TEXT",
+                        help="what the model should answer: the next tokens, the translation, the class, the tags or the "
+                             "masked words (default: the right answer if it is known, otherwise the model's own)")
+    parser.add_argument("--model", choices=MODELS, help="kind of the tiny model (default: decoder)")
+    parser.add_argument("--random", action="store_true", help="leave the tiny model untrained")
+    parser.add_argument("--seed", type=whole_number(0), metavar="N",
+                        help="seed of the tiny model's weights and training (default: 1)")
+    parser.add_argument("--out", metavar="PAGE.html",
+                        help="save the page as one file that works offline, with everything but recomputation")
+    parser.add_argument("--port", type=whole_number(0, 65535), metavar="N", help="port of the server (default: a free one)")
+    parser.add_argument("--no-browser", action="store_true", help="print the address of the page and do not open it")
+
+
+def run(arguments):
+    from ..explorer.explorer import Explorer, check_page    # not needed by other commands
+    from ..explorer.session import Session
+
+    check_unused(arguments)
+    if arguments.out is not None:
+        check_page(arguments.out)               # before the training
+    explorer = Explorer(Session(make_example(arguments)))
+    if arguments.out is not None:
+        save(explorer, arguments.out)
+    else:
+        explorer.serve(arguments.port or 0, browser=not arguments.no_browser)
+
+
+def check_unused(arguments):
+    """Raises ValueError for an option that this call would not use."""
+    for option, value, reasons in (("--run", arguments.file, WITH_RUN), ("--out", arguments.out, WITH_OUT)):
+        for name, reason in reasons.items():
+            given = getattr(arguments, name)
+            if value is not None and given is not None and given is not False:
+                raise ValueError(f"--{name.replace('_', '-')} would have no effect with {option}: {reason}; leave it out")
+
+
+def make_example(arguments):
+    """Returns the Example with the chosen model, text and target, which can be read."""
+    from ..explorer.examples import from_run
+    from ..explorer.tiny import STEPS, tiny
+
+    if arguments.file is not None:
+        return from_run(arguments.file, arguments.text, arguments.target)
+    kind, seed = arguments.model or "decoder", 1 if arguments.seed is None else arguments.seed
+    untrained = tiny(kind, seed, train=False)
+    untrained.read(arguments.text, arguments.target)        # a text that the model cannot read is reported at once
+    example = untrained
+    if not arguments.random:
+        with Progress(STEPS[kind], untrained.title, "step") as progress:
+            example = tiny(kind, seed, progress=progress)
+    if arguments.text is not None:
+        example.text, example.target = arguments.text, arguments.target
+    elif arguments.target is not None:
+        example.target = arguments.target
+    return example
+
+
+def save(explorer, out):
+    """Saves the page and says what it lacks."""
+    path = explorer.save(out)
+    print(f"saved the page as {str(path)!r} ({path.stat().st_size / 1e6:.2f} MB): open it in a browser")
+    missing = [ref for ref, array in explorer.document["arrays"].items() if "data" not in array and "same" not in array]
+    if missing:
+        print(wrap(f"It leaves out {counted(len(missing), 'array')} that are large, such as {missing[0]!r}. The same command "
+                   "without --out shows all of them."))

@@ -1,0 +1,137 @@
+"""The explorer in Python: `nt.explore(model, inputs, targets, criterion)` shows a training step as a page."""
+
+import functools
+import html
+import os
+import tempfile
+import webbrowser
+from pathlib import Path
+
+from ..training.checkpoint import check_writable
+from .arrays import ArrayExample
+from .page import MARK, render
+from .server import Server
+from .session import Session
+
+TRUST = "If this stays empty, the notebook is not trusted: choose “Trust Notebook”, or run the cell again."
+
+
+def explore(model, inputs, targets=None, criterion=None, *, tokens=None, title=None):
+    """Records one training step of a model and returns it as a page to explore: an `Explorer`.
+
+    The step is computed by a float64 copy of the model with dropout off; the model itself stays unchanged. In a notebook,
+    the page stands in the cell's output. Elsewhere, use `.open()` or `.save("page.html")`.
+
+    Parameters:
+        model : Module, or any object with forward and backward and with components in its attributes
+        inputs : array, or tuple of arrays if forward takes several
+        targets : array, the second argument of the criterion; None if the criterion takes the output alone
+        criterion : a loss with forward and backward; None means CrossEntropyLoss() if there are targets, and otherwise
+            the sum of the output
+        tokens : names of the ids, for the labels of rows and columns: a list of strings for each sequence of the batch, or
+            a dict as in explorer/FORMAT.md, such as {"source": [["the", "cat"]], "vocabulary": ["the", "cat", "sat"]}
+        title : str, the title of the page; None means the class of the model
+    """
+    return Explorer(Session(ArrayExample(model, inputs, targets, criterion, tokens, title)))
+
+
+class Explorer:
+    """One training step as a page: `document` (FORMAT.md), `save(path)`, `open()`, `serve()`; a notebook shows it."""
+
+    def __init__(self, session):
+        self.session = session
+        session.document()                      # errors are raised here, where the model and its inputs were given
+
+    def __repr__(self):
+        document = self.session.document()
+        return (f"Explorer({document['title']!r}, loss={document['loss']:.4g}, ops={len(document['ops'])}, "
+                f"arrays={len(document['arrays'])}); use .open(), .save('page.html') or .serve()")
+
+    @functools.cached_property
+    def document(self):
+        """The document that a saved page contains, with all arrays that fit into it."""
+        return self.session.saved_document()
+
+    def save(self, path, start=""):
+        """Writes the page as one HTML file that works offline. Returns its path.
+
+        An earlier page of the explorer is replaced; any other file is not. Large arrays are left out of a large model's
+        page, which then says so.
+
+        Parameters:
+            path : str or Path that ends in .html
+            start : the address at which the page opens, what stands after # in its address
+        """
+        path = check_page(path)
+        write_page(path, render(self.document, start))
+        return path
+
+    def open(self):
+        """Saves the page to a temporary file and opens it in the browser. Returns its path.
+
+        The file stays until the system empties its folder of temporary files, so the page outlives the program.
+        """
+        handle, name = tempfile.mkstemp(prefix="explorer-", suffix=".html")
+        os.close(handle)
+        path = Path(name)
+        write_page(path, render(self.document))
+        if not open_in_browser(path.as_uri()):
+            print(f"No browser was found here. Open {name} in one.")
+        return path
+
+    def serve(self, port=0, browser=True):
+        """Serves the page on this machine, with everything that needs recomputation, until Ctrl-C.
+
+        Parameters:
+            port : int, 0 for a free one
+            browser : whether to open the page in the browser
+        """
+        with Server(self.session, port, self.session.example.title) as server:
+            print(f"{server.address}  (Ctrl-C ends it)", flush=True)
+            if browser and not open_in_browser(server.address):
+                print("No browser was found here. Open this address in one.", flush=True)
+            try:
+                server.serve_forever(poll_interval=0.2)
+            except KeyboardInterrupt:
+                print("\nThe explorer has ended.", flush=True)
+
+    def _repr_html_(self):
+        page = html.escape(render(self.document, in_frame=True))
+        return (f'<iframe srcdoc="{page}" title="{html.escape(self.session.example.title)}" '
+                f'style="width: 100%; height: 800px; border: 1px solid #8888">{TRUST}</iframe>')
+
+
+def check_page(path):
+    """Returns the Path of a page that will be written. Raises ValueError if it cannot, or would replace another file."""
+    path = Path(path)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"the page {str(path)!r} must end in .html")
+    check_writable(path)
+    if path.exists():
+        with open(path, "rb") as file:
+            if MARK.encode() not in file.read(4096):
+                raise ValueError(f"{str(path)!r} exists already and is not a page of the explorer; name another file")
+    return path
+
+
+def write_page(path, text):
+    """Writes a page, which appears only when it is complete."""
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise ValueError(f"cannot write {str(path)!r}: {error.strerror}; name a file in a folder with free space") \
+            from error
+
+
+def open_in_browser(address):
+    """Opens an address in the reader's browser. Returns whether there is one with a window."""
+    try:
+        browser = webbrowser.get()
+    except webbrowser.Error:
+        return False
+    if type(browser) is webbrowser.GenericBrowser:          # one that runs in the terminal, and without scripts
+        return False
+    return browser.open(address)

@@ -1,0 +1,117 @@
+"""Formulas of attention: the mask, the two products of plain attention, and FlashAttention, which is one component.
+
+With fewer key heads than query heads (grouped queries), n neighboring query heads share one key head: query head h
+reads key head h // n, and key head g collects the gradients of the query heads g n to g n + n - 1.
+"""
+
+import math
+
+import numpy as np
+
+from ...layers import AttentionMask, FlashAttention
+from .normalization import LARGE
+from .room import lines, spells
+
+
+@spells(AttentionMask)
+def attention_mask(op):
+    if not op.has("mask"):
+        yield "y[...] = scores[...]"
+        yield "dscores[...] = dy[...]"
+        return
+    yield "y[..., t, j] = scores[..., t, j] if mask[..., t, j] else -inf"
+    yield "dscores[..., t, j] = dy[..., t, j] if mask[..., t, j] else 0"
+
+
+class Heads:
+    """The indices of query heads and key heads, and the sums over all query heads of a key head.
+
+    Attributes:
+        q, k : beginning of an index of an array with query heads, or with key heads, where h is the query head
+        collected : beginning of an index of an array with key heads, where g is the key head
+        sender : beginning of an index of an array with query heads, of the query heads of key head g
+        group : the range of the sum over those heads, or ""
+    """
+
+    def __init__(self, op, query="q", key="k"):
+        grouped = op.shape(query)[:-2] != op.shape(key)[:-2]
+        self.q = self.k = self.collected = self.sender = "..."
+        self.group = ""
+        if grouped:
+            op.name(n=op.shape(query)[-3] // op.shape(key)[-3])
+            self.q, self.k = "..., h", "..., h // n"
+            self.collected, self.sender, self.group = "..., g", "..., g * n + r", "r < n, "
+
+
+@spells("scores")
+def scores(op):
+    heads = Heads(op)
+    scale = scale_of(op)
+    visible = f"mask[{heads.q}, t, j]" if op.has("mask") else ""
+    product = f"sum(c, q[{heads.q}, t, c] * k[{heads.k}, j, c]){scale}"
+    yield f"y[{heads.q}, t, j] = {product}" + (f" if {visible} else -inf" if visible else "")
+    visible = f", where={visible}" if visible else ""
+    yield f"dq[{heads.q}, t, c] = sum(j, dy[{heads.q}, t, j] * k[{heads.k}, j, c]{visible}){scale}"
+    if visible:
+        visible = f", where=mask[{heads.sender}, t, j]"
+    yield (f"dk[{heads.collected}, j, c] = "
+           f"sum({heads.group}t, dy[{heads.sender}, t, j] * q[{heads.sender}, t, c]{visible}){scale}")
+
+
+def scale_of(op):
+    """Returns the text of the factor 1 / sqrt(d), or of another one that the call used."""
+    d = op.shape("q")[-1]
+    scale = op.numbers.get("scale", 1 / math.sqrt(d))
+    if scale == 1:
+        return ""
+    if math.isclose(scale, 1 / math.sqrt(d)):
+        op.name(d=d)
+        return " / sqrt(d)"
+    return " * scale"
+
+
+@spells("weighted sum")
+def weighted_sum(op):
+    heads = Heads(op, "p", "v")
+    yield f"y[{heads.q}, t, e] = sum(j, p[{heads.q}, t, j] * v[{heads.k}, j, e])"
+    yield f"dp[{heads.q}, t, j] = sum(e, dy[{heads.q}, t, e] * v[{heads.k}, j, e])"
+    yield f"dv[{heads.collected}, j, e] = sum({heads.group}t, p[{heads.sender}, t, j] * dy[{heads.sender}, t, e])"
+
+
+@spells(FlashAttention)
+def flash_attention(op):
+    """The formulas of plain attention in one piece: the blocks only change the order of the computation."""
+    heads = Heads(op)
+    q, k, sender = heads.q, heads.k, heads.sender
+    op.name(d=op.shape("q")[-1], ahead=op.shape("k")[-2] - op.shape("q")[-2])
+    conditions = []
+    if op.has("mask"):
+        conditions.append(f"mask[{q}, t, j]")
+    if op.module.causal:
+        conditions.append("j <= t + ahead" if op.numbers["ahead"] else "j <= t")
+    masked = f" if {' and '.join(conditions)} else -inf" if conditions else ""
+    top = f"top[{q}, t] = max(j, s[{q}, t, j])" if largest_score(op) > LARGE else ""
+    minus_top = f" - top[{q}, t]" if top else ""
+    no_keys = f" if total[{q}, t] > 0 else 0" if conditions else ""
+    if top and conditions:
+        no_keys = f" if top[{q}, t] > -inf else 0"
+    weights = lines(
+        f"s[{q}, t, j] = sum(c, q[{q}, t, c] * k[{k}, j, c]) / sqrt(d){masked}", top,
+        f"total[{q}, t] = sum(j, exp(s[{q}, t, j]{minus_top}))",
+        f"p[{q}, t, j] = exp(s[{q}, t, j]{minus_top}) / total[{q}, t]{no_keys}")
+    dscores = lines(
+        weights, f"dp[{q}, t, j] = sum(e, dy[{q}, t, e] * v[{k}, j, e])",
+        f"dot[{q}, t] = sum(e, dy[{q}, t, e] * y[{q}, t, e])",
+        f"ds[{q}, t, j] = p[{q}, t, j] * (dp[{q}, t, j] - dot[{q}, t])")
+    yield lines(weights, f"y[{q}, t, e] = sum(j, p[{q}, t, j] * v[{k}, j, e])")
+    yield lines(dscores, f"dq[{q}, t, c] = sum(j, ds[{q}, t, j] * k[{k}, j, c]) / sqrt(d)")
+    yield lines(dscores, f"dk[{heads.collected}, j, c] = "
+                         f"sum({heads.group}t, ds[{sender}, t, j] * q[{sender}, t, c]) / sqrt(d)")
+    yield lines(weights, f"dv[{heads.collected}, j, e] = "
+                         f"sum({heads.group}t, p[{sender}, t, j] * dy[{sender}, t, e])")
+
+
+def largest_score(op):
+    """Returns a bound of all scores: no product is larger than the product of the lengths."""
+    q, k = op.arrays["q"], op.arrays["k"]
+    return np.linalg.norm(q, axis=-1).max() * np.linalg.norm(k, axis=-1).max() / math.sqrt(q.shape[-1])

@@ -1,0 +1,123 @@
+"""Formulas of the layers with a weight, of positions, dropout and activations."""
+
+from ...layers import (GELU, Dropout, Embedding, LearnedPositionalEmbedding, Linear, ReLU, RotaryEmbedding, SiLU,
+                       SinusoidalPositionalEncoding, Unembedding)
+from .room import lines, spells
+
+
+@spells(Linear)
+def linear(op):
+    bias = " + bias[o]" if op.has("bias") else ""
+    yield f"y[..., o] = sum(i, x[..., i] * weight[i, o]){bias}"
+    yield "dx[..., i] = sum(o, dy[..., o] * weight[i, o])"
+    yield "dweight[i, o] = sum(..., x[..., i] * dy[..., o])"
+    yield "dbias[o] = sum(..., dy[..., o])"
+
+
+@spells(Unembedding)
+def unembedding(op):
+    yield "y[..., v] = sum(c, x[..., c] * weight[v, c])"
+    yield "dx[..., c] = sum(v, dy[..., v] * weight[v, c])"
+    yield "dweight[v, c] = sum(..., dy[..., v] * x[..., c])"
+
+
+@spells(Embedding)
+def embedding(op):
+    scale = ""
+    if op.module.factor != 1:
+        op.name(d_model=op.module.d_model)
+        scale = "sqrt(d_model) * "
+    y = f"{scale}weight[ids[...], c]"
+    dweight = f"{scale}sum(..., dy[..., c], where=ids[...] == v)"
+    if op.module.pad_id is not None:
+        op.name(pad_id=op.module.pad_id)
+        y += " if ids[...] != pad_id else 0"
+        dweight += " if v != pad_id else 0"
+    yield f"y[..., c] = {y}"
+    yield f"dweight[v, c] = {dweight}"
+
+
+@spells(LearnedPositionalEmbedding)
+def learned_positions(op):
+    position = position_of_token(op)
+    yield f"y[..., t, c] = x[..., t, c] + weight[{position}, c]"
+    yield "dx[..., t, c] = dy[..., t, c]"
+    yield f"dweight[p, c] = sum(..., t, dy[..., t, c], where={position} == p)"
+
+
+@spells(SinusoidalPositionalEncoding)
+def sinusoids(op):
+    op.name(D=op.module.d_model)
+    position = position_of_token(op)
+    yield f"""
+        angle[..., t, i] = {position} / 10000 ** (2 * i / D)
+        y[..., t, c] = x[..., t, c] + (sin(angle[..., t, c // 2]) if c % 2 == 0 else cos(angle[..., t, c // 2]))
+    """
+    yield "dx[..., t, c] = dy[..., t, c]"
+
+
+def position_of_token(op):
+    """Returns the text for the position of token t."""
+    if op.has("positions"):
+        return "positions[..., t]"
+    return plus_offset(op)
+
+
+def plus_offset(op):
+    return "(t + offset)" if op.numbers.get("offset") else "t"
+
+
+@spells(RotaryEmbedding)
+def rotary(op):
+    """The first feature a of a pair becomes a cos - b sin, the second one, b, becomes a sin + b cos."""
+    op.name(base=op.module.base, d=op.module.d_head, half=op.module.d_head // 2)
+    row, token, position = "..., t", "t", plus_offset(op)
+    if op.has("positions"):
+        position = "positions[t]"
+        if op.arrays["positions"].ndim > 1:         # the batch is the first axis of x, heads may come after it
+            row, token, position = "b, ..., t", "b, t", "positions[b, t]"
+    pair, is_first, step = "c % half", "c < half", "half"           # features c and c + half are a pair
+    if op.module.interleaved:
+        pair, is_first, step = "c // 2", "c % 2 == 0", "1"          # features c and c + 1
+    angle = f"angle[{token}, i] = {position} / base ** (2 * i / d)"
+    cos, sin = f"cos(angle[{token}, {pair}])", f"sin(angle[{token}, {pair}])"
+    for result, x, first_sign, second_sign in (("y", "x", "-", "+"), ("dx", "dy", "+", "-")):
+        first = f"{x}[{row}, c] * {cos} {first_sign} {x}[{row}, c + {step}] * {sin}"
+        second = f"{x}[{row}, c] * {cos} {second_sign} {x}[{row}, c - {step}] * {sin}"
+        yield lines(angle, f"{result}[{row}, c] = {first} if {is_first} else {second}")
+
+
+@spells(Dropout)
+def dropout(op):
+    scale = " * scale[...]" if op.has("scale") else ""      # m / (1 - p), drawn in training
+    yield f"y[...] = x[...]{scale}"
+    yield f"dx[...] = dy[...]{scale}"
+
+
+@spells(ReLU)
+def relu(op):
+    yield "y[...] = x[...] if x[...] > 0 else 0"
+    yield "dx[...] = dy[...] if x[...] > 0 else 0"
+
+
+@spells(GELU)
+def gelu(op):
+    if op.module.approximate == "tanh":
+        op.name(cubic=op.module.CUBIC)
+        phi = """
+            a = sqrt(2 / pi)
+            Phi[...] = (1 + tanh(a * (x[...] + cubic * x[...] ** 3))) / 2
+        """
+        x_slope = "2 * x[...] * Phi[...] * (1 - Phi[...]) * a * (1 + 3 * cubic * x[...] ** 2)"
+    else:
+        phi = "Phi[...] = (1 + erf(x[...] / sqrt(2))) / 2"
+        x_slope = "x[...] * exp(-x[...] ** 2 / 2) / sqrt(2 * pi)"
+    yield lines(phi, "y[...] = x[...] * Phi[...]")
+    yield lines(phi, f"dx[...] = dy[...] * (Phi[...] + {x_slope})")
+
+
+@spells(SiLU)
+def silu(op):
+    sigma = "sigma[...] = 1 / (1 + exp(-x[...]))"
+    yield lines(sigma, "y[...] = x[...] * sigma[...]")
+    yield lines(sigma, "dx[...] = dy[...] * sigma[...] * (1 + x[...] * (1 - sigma[...]))")

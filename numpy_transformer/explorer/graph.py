@@ -1,0 +1,346 @@
+"""The computation graph of a recorded step: values, the operations between them, and the groups they stand in.
+
+Components are told by their calls. How the code of a composite component computes its parts' inputs, a residual sum for
+example, is inferred from the arrays: see matching.py, and rules.py for components whose inside cannot be inferred.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..layers import Dropout
+from ..module import is_parameter, named_parts
+from .gradients import flow
+from .matching import Found, find
+from .naming import (axes_of_constant, axes_of_inputs, axes_of_output, axes_of_parameter, axes_of_targets,
+                     finish_axes, label_of, label_of_computation, title_of, title_of_computation)
+from .rerun import handle_of
+from .rules import rule_of
+from .sources import line_of
+
+
+@dataclass(eq=False)
+class Value:
+    """An array that flows through the step, or a parameter. See FORMAT.md.
+
+    Attributes:
+        id, title, kind, array, axes : as in FORMAT.md; axes is a list of dicts
+        producer : the Op that computed it, or None
+        consumers : list of (Op, slot)
+        gradient : dL/d(value) as backward computed it, or None
+        contributions : {(op id, slot): what this consumer adds to the gradient}
+        mismatch : difference between the gradient and the sum of the contributions, relative to the largest entry
+        parameter : the parameter object, or None
+        handle : how the value can be changed in another run of the model, see rerun.py; None: not at all
+    """
+
+    id: str
+    title: str
+    kind: str
+    array: np.ndarray
+    axes: list = field(default_factory=list)
+    producer: object = None
+    consumers: list = field(default_factory=list)
+    gradient: np.ndarray = None
+    contributions: dict = field(default_factory=dict)
+    mismatch: float = 0.0
+    parameter: object = None
+    handle: tuple = None
+
+
+@dataclass(eq=False)
+class Op:
+    """One operation. See FORMAT.md.
+
+    Attributes:
+        id, name, label, kind, parent : as in FORMAT.md; parent is the id of the group
+        class_name, module : of the component; "" and None for a computation in the code of a composite component
+        inputs, parameters, outputs : {name: Value}
+        numbers : {name: number} of the call
+        call : the recorded Call, or None
+        enclosing : for other computations, the Call of the component in whose code they stand
+        found : for other computations, the Found that knows its backward
+        lines : {"forward": (file, line, first line of the function), "backward": ...}, what called the component
+    """
+
+    id: str
+    name: str
+    label: str
+    kind: str
+    parent: str
+    class_name: str = ""
+    module: object = None
+    inputs: dict = field(default_factory=dict)
+    parameters: dict = field(default_factory=dict)
+    outputs: dict = field(default_factory=dict)
+    numbers: dict = field(default_factory=dict)
+    call: object = None
+    enclosing: object = None
+    found: object = None
+    lines: dict = field(default_factory=dict)
+
+    def arrays(self):
+        """Returns the arrays of this op by the names that formulas use: x, gamma, y, and dx, dgamma, dy.
+
+        dx is what this op contributes to the gradient of x; dy is the whole gradient of y.
+        """
+        arrays = {}
+        for name, value in {**self.inputs, **self.parameters}.items():
+            arrays[name] = value.array
+            if (self.id, name) in value.contributions:
+                arrays[f"d{name}"] = value.contributions[self.id, name]
+        for name, value in self.outputs.items():
+            arrays[name] = value.array
+            if value.gradient is not None:
+                arrays[f"d{name}"] = value.gradient
+        return arrays
+
+
+@dataclass(eq=False)
+class Group:
+    """The call of a composite component. See FORMAT.md."""
+
+    id: str
+    name: str
+    label: str
+    class_name: str
+    parent: str
+    call: object
+    inputs: dict = field(default_factory=dict)
+    outputs: dict = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Scope:
+    """What the code of a composite component can use: `values` in the order in which they came to be."""
+
+    group: str                                  # its id
+    call: object
+    outer: object                               # the enclosing Scope, or None
+    values: list = field(default_factory=list)
+    parameters: list = field(default_factory=list)
+
+
+class Graph:
+    """The graph of a recording.
+
+    Attributes: values, ops, groups : dicts by id, in the order of forward; outputs : those of
+        the model, a list of Values; loss : the Value of the loss; recording
+    """
+
+    def __init__(self, recording):
+        self.recording = recording
+        self.values = {}
+        self.ops = {}
+        self.groups = {}
+        self.names = {}                         # id of a parameter object -> its Value
+        self.latest = {}                        # id of a copy -> its latest Value
+        self.taken = set()                      # ids of ops and groups
+        self.position = 0                       # number of the call before which a computation stands
+        self.outputs = []
+        self.loss = None
+        self.build()
+
+    def build(self):
+
+        step = self.recording
+        self.add_parameters(step.model, "")
+        self.add_parameters(step.criterion, "loss.")
+        outer = Scope("", None, None)
+        for name, array in self.arrays(step.root):
+            outer.values.append(self.add_value(f"input:{name}", name, "input", array))
+        axes_of_inputs(outer.values)
+        outputs = self.outputs = self.visit(step.root, outer, "")
+        if step.criterion_call is not None:
+            finish_axes(self, outputs[0])
+            outer.values.extend(outputs)
+            for name, array in list(self.arrays(step.criterion_call))[1:]:
+                value = self.add_value(f"loss:{name}", name, "input", array)
+                value.axes = axes_of_targets(outputs[0].axes[:array.ndim])
+                outer.values.append(value)
+            outputs = self.visit(step.criterion_call, outer, "loss")
+        elif outputs[0].array.ndim:
+            total = Found("sum", {"x": outputs[0]}, lambda dy: {"x": np.full(outputs[0].array.shape, dy)})
+            outputs = [self.add_computation(total, np.asarray(step.loss), Scope("", step.root, outer))]
+        self.loss = outputs[0]
+        self.loss.kind = "loss"
+        flow(self)
+        for value in self.values.values():
+            value.handle = handle_of(value, self)
+            if value.parameter is not None:
+                value.axes = axes_of_parameter(value)
+            elif value.kind == "constant":
+                value.axes = axes_of_constant(value)
+
+    def arrays(self, call):
+        """Yields (name, array) of the inputs of a call that are arrays."""
+        return ((name, value) for name, value in call.inputs.items() if isinstance(value, np.ndarray))
+
+    def add_parameters(self, root, prefix):
+
+        if root is None:
+            return
+        for name, part in named_parts(root):
+            if is_parameter(part):
+                value = self.add_value(prefix + name, title_of(self, prefix + name), "parameter", np.array(part.data))
+                value.parameter = part
+                self.names[id(part)] = value
+
+    def add_value(self, name, title, kind, array):
+        value = Value(self.unused(name, self.values), title, kind, array)
+        self.values[value.id] = value
+        self.latest[id(array)] = value
+        return value
+
+    @staticmethod
+    def unused(name, taken):
+        """Returns the name, with @2, @3, ... if it is taken."""
+        repeat = 1
+        unused = name
+        while unused in taken:
+            repeat += 1
+            unused = f"{name}@{repeat}"
+        return unused
+
+    def visit(self, call, scope, path):
+        """Adds the ops and groups of a call; returns its outputs as a list of Values."""
+
+        inputs = {}
+        for name, array in self.arrays(call):
+            inputs[name] = self.resolve(array, scope, f"{path or 'constant'}:{name}")
+        if drops_nothing(call):
+            return [next(iter(inputs.values()))]
+        if all(drops_nothing(child) for child in call.children):
+            return self.add_component(call, scope, path, inputs)
+        return self.add_group(call, scope, path, inputs, rule_of(call))
+
+    def add_component(self, call, scope, path, inputs):
+        """Adds the op of a component without parts."""
+
+        name = path or "model"
+        op = Op(self.unused(name, self.taken), name, label_of(name), "component", scope.group,
+                type(call.module).__name__, call.module, inputs, call=call, enclosing=scope.call)
+        op.parameters = {key: self.names[id(part)] for key, part in vars(call.module).items()
+                         if is_parameter(part) and id(part) in self.names}
+        op.numbers = {key: value for key, value in call.inputs.items() if isinstance(value, (int, float))}
+        op.lines = call.lines
+        return self.add_op(op, call.outputs)
+
+    def add_computation(self, found, array, scope):
+        """Adds the op of a computation in the code of a composite component; returns its output."""
+        prefix = f"{scope.group}." if scope.group else ""
+        name = prefix + found.name
+        number = 1
+        while name in self.taken:               # add, add2, add3
+            number += 1
+            name = f"{prefix}{found.name}{number}"
+        op = Op(name, name, label_of_computation(found), found.kind, scope.group, enclosing=scope.call, found=found,
+                numbers=dict(found.numbers))
+        op.inputs = {slot: value for slot, value in found.inputs.items() if value.kind != "parameter"}
+        op.parameters = {slot: value for slot, value in found.inputs.items() if value.kind == "parameter"}
+        sources = {slot: source_call(value, scope) for slot, value in found.inputs.items()}
+        calls = [call for call in sources.values() if call is not None]
+        calls = calls or [call for call in scope.call.children if call.number < self.position]
+        if calls:
+            op.lines = max(calls, key=lambda call: call.number).lines
+        labels = {slot: label_of(self.path_of(call, "")) if call else "" for slot, call in sources.items()}
+        return self.add_op(op, [array], title_of_computation(self, op, found, labels))[0]
+
+    def add_op(self, op, arrays, title=None):
+        """Enters an op with its outputs; returns them as a list of Values."""
+        title = title_of(self, op.id) if title is None else title
+
+        self.taken.add(op.id)
+        self.ops[op.id] = op
+        for slot, value in {**op.inputs, **op.parameters}.items():
+            value.consumers.append((op, slot))
+        outputs = []
+        for index, array in enumerate(arrays):
+            if isinstance(array, np.ndarray):
+                slot = f"y{index + 1}" if index else "y"
+                value = self.add_value(f"{op.id}:{slot}", f"{title}: {slot}", "activation", array)
+                value.producer = op
+                op.outputs[slot] = value
+                value.axes = axes_of_output(op, value)
+                outputs.append(value)
+        return outputs
+
+    def add_group(self, call, scope, path, inputs, rule):
+        """Adds the call of a composite component with everything in it; the model itself is no group."""
+
+        group = path
+        if path:
+            group = self.unused(path, self.taken)
+            self.taken.add(group)
+            self.groups[group] = Group(group, path, label_of(path), type(call.module).__name__, scope.group, call,
+                                       inputs)
+        inner = Scope(group, call, scope, list(dict.fromkeys(inputs.values())))
+        inner.parameters = [self.names[id(part)] for part in vars(call.module).values()
+                            if is_parameter(part) and id(part) in self.names]
+        if rule is not None:
+            outputs = rule(self, call, inner, inputs)
+        else:
+            for child in call.children:
+                self.visit_child(child, inner)
+            outputs = [self.resolve(array, inner, f"{group or 'constant'}:y") for array in call.outputs
+                       if isinstance(array, np.ndarray)]
+        if path:
+            self.groups[group].outputs = {f"y{index + 1}" if index else "y": value
+                                          for index, value in enumerate(outputs)}
+        return outputs
+
+    def visit_child(self, call, scope):
+        """Visits a call that the code of a scope makes, and lets the scope use its outputs."""
+        self.position = call.number
+        outputs = self.visit(call, scope, self.path_of(call, scope.group))
+        self.position = call.number + 1
+        scope.values.extend(outputs)
+        return outputs
+
+    def path_of(self, call, group):
+        """Returns the name of a component inside a group: the attribute in which the parent holds it."""
+        names = []
+        for key, value in vars(call.parent.module).items():
+            if value is call.module:
+                names.append(key)
+            elif isinstance(value, (list, tuple)):
+                names.extend(f"{key}.{index}" for index, item in enumerate(value) if item is call.module)
+        if not names:                           # held more deeply, in a list of lists for example
+            names = [name for name, part in named_parts(call.parent.module) if part is call.module]
+        if len(names) > 1:                      # one component under several names: the one in the calling line
+            line = line_of(call.lines.get("forward"))
+            names = [name for name in names if f".{name}" in line] or names
+        name = names[0] if names else type(call.module).__name__.lower()
+        return f"{group}.{name}" if group else name
+
+    def resolve(self, array, scope, name):
+        """Returns the Value of an array that the code of a scope uses; computations that it finds become ops.
+
+        An array of unknown origin, such as a causal mask, becomes a constant of this name.
+        """
+        value = self.latest.get(id(array))
+        if value is None and scope.call is not None:
+            found = find(array, scope, self.recording.copies)
+            if isinstance(found, Found):
+                value = self.add_computation(found, array, scope)
+            else:
+                value = found
+        if value is None:
+            value = self.add_value(name, title_of(self, name.removeprefix("constant:")), "constant", array)
+        if value not in scope.values:
+            scope.values.append(value)
+        return value
+
+
+def source_call(value, scope):
+    """Returns the call made by the code of this scope that returned a value, or None."""
+    for call in scope.call.children:
+        if any(array is value.array for array in call.outputs):
+            return call
+    return None
+
+
+def drops_nothing(call):
+    """Returns True for a Dropout that is switched off, which passes its input through and is left out of the map."""
+    inputs = list(call.inputs.values())
+    return isinstance(call.module, Dropout) and bool(call.outputs) and call.outputs[0] is inputs[0]

@@ -1,0 +1,183 @@
+"""Titles, labels and axes of what the graph consists of."""
+
+import re
+
+STACKS = ("encoder", "decoder")
+
+
+def title_of(graph, name):
+    """Returns a title for a dotted name: "decoder.blocks.0.norm1.gamma" -> "block 0, norm1, gamma"."""
+    name = name.replace(":", ".")
+    both = all(hasattr(graph.recording.model, stack) for stack in STACKS)
+    words = [word for word in words_of(name) if both or word not in STACKS or word == name]
+    return joined(words)
+
+
+def joined(words):
+    """Returns the words with commas, without a repetition such as "cross attention, attention"."""
+    kept = []
+    for word in filter(None, words):
+        if not (kept and kept[-1].endswith(word)):
+            kept.append(word)
+    return ", ".join(kept)
+
+
+def words_of(name):
+    """"decoder.blocks.0.feed_forward" -> ["decoder", "block 0", "feed forward"]."""
+    name = re.sub(r"(\w+?)s?\.(\d+)(?=\.|@|$)", r"\1 \2", name)
+    name = re.sub(r"@(\d+)", r" (\1)", name)
+    return name.replace("_", " ").split(".")
+
+
+def label_of(name):
+    return words_of(name)[-1]
+
+
+def label_of_computation(found):
+    signs = {"add": "+", "multiply": "×"}
+    return signs.get(found.kind, found.name.replace("_", " "))
+
+
+def title_of_computation(graph, op, found, labels):
+    """Returns "block 0, x + attention" or "block 0, attention, query, split heads".
+
+    Parameters: labels : {slot: label of the component that made this input, or ""}
+    """
+    if found.kind in ("add", "multiply"):
+        operands = [words_of(value.id)[-1] if value.kind == "parameter" else labels[slot] or "x"
+                    for slot, value in found.inputs.items()]
+        words = [f" {op.label} ".join(operands)]
+    else:
+        words = [*filter(None, labels.values()), op.label] if found.kind == "reshape" else [op.label]
+    return joined([*title_of(graph, op.parent).split(", "), *words])
+
+
+def axes_of_inputs(values):
+    """Sets the axes of the model's inputs. Tokens of the first sequence are "source", of another one "target"."""
+    for value in values:
+        array = value.array
+        tokens = "target" if value.title in ("target", "targets") else "source"
+        if array.dtype.kind == "f":
+            value.axes = float_axes(array.ndim)
+        elif value.title == "positions":
+            value.axes = [{"name": "batch"}, {"name": "position"}][-array.ndim:]
+        elif "mask" in value.title and array.ndim == 4 or "mask" in value.title and value.array.shape[0] != 1:
+            value.axes = mask_axes(array.ndim)
+        else:
+            value.axes = [{"name": "batch"}, {"name": "token", "tokens": tokens}][-array.ndim:]
+        value.axes = complete(value.axes, array.ndim)
+
+
+def axes_of_targets(axes):
+    """Returns the axes of the targets, whose tokens are labeled by "targets"."""
+    return [dict(axis, tokens="targets") if "tokens" in axis else axis for axis in axes]
+
+
+def float_axes(ndim):
+    names = ["batch", "head", "token", "feature"]
+    if ndim == 3:
+        names.remove("head")
+    return [{"name": name} for name in names[-ndim:]] if ndim else []
+
+
+def mask_axes(ndim):
+    return [{"name": name} for name in ("batch", "head", "query", "key")[-ndim:]]
+
+
+def axes_of_constant(value):
+    """Returns the axes of a constant, from the first op that uses it: a mask has those of the scores."""
+    shape = value.array.shape
+    op, slot = value.consumers[0] if value.consumers else (None, "")
+    if op is not None and op.kind == "scores":
+        axes = op.outputs["y"].axes[-len(shape):]
+    elif len(shape) == 4 and value.array.dtype.kind == "b":
+        axes = mask_axes(4)
+    elif value.array.dtype.kind == "f":
+        axes = float_axes(len(shape)) if len(shape) < 5 else []
+    else:
+        axes = op.outputs["y"].axes[:len(shape)] if op is not None else []
+        if len(axes) == len(shape) and any(axis["name"] == "feature" for axis in axes):
+            axes = [{"name": "batch"}, {"name": "token"}][-len(shape):]
+    axes = [{"name": axis["name"]} if size == 1 else axis for axis, size in zip(axes, shape)]
+    return complete(axes, len(shape))
+
+
+def complete(axes, ndim):
+    """Returns the axes with others in front, so that there are ndim of them."""
+    return [{"name": f"axis {axis}"} for axis in range(ndim - len(axes))] + list(axes[-ndim:] if ndim else [])
+
+
+def axes_of_output(op, value):
+    """Returns the axes of an output, from those of the op's inputs."""
+    floats = [x for x in op.inputs.values() if x.array.dtype.kind == "f"]
+    x = (floats or list(op.inputs.values()) or [None])[0]
+    if x is None:
+        return complete(float_axes(value.array.ndim), value.array.ndim)
+    shape = value.array.shape
+    if op.kind == "scores":
+        q, k = op.inputs["q"], op.inputs["k"]
+        axes = [*q.axes[:-2], dict(q.axes[-2], name="query"), dict(k.axes[-2], name="key")]
+    elif op.kind == "weighted sum":
+        axes = [*op.inputs["p"].axes[:-2], dict(op.inputs["p"].axes[-2], name="token"), {"name": "feature"}]
+    elif op.label == "split heads":
+        axes = [*x.axes[:-2], {"name": "head"}, x.axes[-2], {"name": "feature"}]
+    elif op.label == "merge heads":
+        axes = [*x.axes[:-3], x.axes[-2], {"name": "feature"}]
+    elif op.kind == "select" and "positions" in op.inputs:
+        axes = [*op.inputs["positions"].axes, x.axes[-1]]
+    elif shape in [other.array.shape for other in floats]:
+        axes = next(other.axes for other in floats if other.array.shape == shape)
+    elif not floats:
+        axes = [*x.axes, {"name": "feature"}]                           # an embedding of ids
+    elif shape[:-1] == x.array.shape[:-1]:
+        axes = [*x.axes[:-1], {"name": "feature"}]
+    elif shape == x.array.shape[:-2] + x.array.shape[-1:]:
+        axes = [*x.axes[:-2], x.axes[-1]]                               # a mean over tokens
+    elif shape == x.array.shape[:-1]:
+        axes = x.axes[:-1]
+    else:
+        axes = float_axes(len(shape)) if len(shape) < 5 else []
+    return complete(list(axes), len(shape)) if len(axes) != len(shape) else list(axes)
+
+
+def finish_axes(graph, logits):
+    """Names the last axis of the logits "vocabulary" or "class"."""
+    if not logits.axes or logits.axes[-1].get("name") != "feature":
+        return
+    sizes = [value.array.shape[0] for value in graph.values.values() if value.parameter is not None
+             and any(op.class_name == "Embedding" for op, _ in value.consumers)]
+    last = {"name": "vocabulary"} if logits.array.shape[-1] in sizes else {"name": "class"}
+    values = [logits]
+    while values:
+        value = values.pop()
+        value.axes = [*value.axes[:-1], last]
+        if value.producer is not None and value.producer.kind == "add":
+            values.extend(value.producer.inputs.values())
+
+
+def axes_of_parameter(value):
+    """Returns the axes of a parameter, from the first op that uses it."""
+    names = []
+    op, slot = value.consumers[0] if value.consumers else (None, "")
+    if op is not None and value.array.ndim == 2:
+        last = op.outputs["y"].axes[-1]["name"]
+        if op.class_name in ("Embedding", "Unembedding"):
+            names = [vocabulary_of(value), "feature"]
+        elif op.class_name == "LearnedPositionalEmbedding":
+            names = ["position", "feature"]
+        else:
+            names = ["input feature", "output feature" if last == "feature" else last]
+    elif op is not None and value.array.ndim == 1:
+        names = [op.outputs["y"].axes[-1]["name"]]
+    return complete([{"name": name} for name in names], value.array.ndim)
+
+
+def vocabulary_of(parameter):
+    """Returns the name of an embedding's first axis; the source of an encoder-decoder has a vocabulary of its own."""
+    uses = [op.inputs["ids"] for op, _ in parameter.consumers if "ids" in op.inputs]
+    tokens = [axis.get("tokens") for value in uses for axis in value.axes if "tokens" in axis]
+    is_shared = len(parameter.consumers) > 1
+    names = [value.title for value in uses]
+    if is_shared or names != ["source"] or tokens != ["source"]:
+        return "vocabulary"
+    return "source vocabulary"

@@ -1,0 +1,190 @@
+"""The page as one file that needs nothing else, and as the files that the server sends.
+
+`page/` holds index.html, style sheets and the modules, which import each other as "explorer/NAME". The server sends them as they
+are, with an import map. A saved page holds all of them, with the modules in one inline script: a page without a server may not
+load modules. Four comments in index.html mark what is filled in: policy, style, document and modules.
+"""
+
+import base64
+import hashlib
+import html
+import json
+import math
+import re
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "page"
+PREFIX = "explorer/"
+STYLE_SHEETS = ["style.css", "map.css", "component.css", "views.css"]       # others follow
+START = 'import "explorer/main";'
+MARK = '<meta name="generator" content="numpy-transformer explore">'
+ICON = '<link rel="icon" href="data:,">'        # or browsers would ask for /favicon.ico
+
+IMPORT = re.compile(r'^import\s+(?:(\{[^}]*\}|\*\s+as\s+\w+)\s+from\s+)?"([^"]+)";?', re.M)
+EXPORT = re.compile(r"^export\s+(async\s+function\*?|function\*?|const|class)\s+(\w+)", re.M)
+EXPORT_LIST = re.compile(r"^export\s+\{([^}]*)\};?", re.M)
+UNSUPPORTED = re.compile(r"^(?:export|import|await)\b.*|\bimport\s*\(.*", re.M)
+
+
+def render(document, start="", in_frame=False):
+    """Returns the page of a document as one HTML text, which loads nothing.
+
+    Parameters:
+        document : dict, as FORMAT.md describes it
+        start : the address inside the page at which it opens, such as "op=output&ref=grad output:y"
+        in_frame : whether the page will be the srcdoc of an <iframe>, which has no address of its own
+    """
+    script = bundle(read_modules())
+    policy = (f"default-src 'none'; script-src '{hash_of(script)}'; style-src 'unsafe-inline'; img-src data: blob:; "
+              "form-action 'none'")
+    head = [MARK, f'<meta http-equiv="Content-Security-Policy" content="{policy}">', ICON]
+    if in_frame:
+        head.append('<base href="about:srcdoc">')           # without it, #links would lead to the page around the frame
+    return fill(document["title"], start, {
+        "policy": "\n".join(head),
+        "style": "\n".join(f"<style>\n{read(name)}</style>" for name in style_sheets()),
+        "document": f'<script type="application/json" id="document">{json_for_html(document)}</script>',
+        "modules": f'<script type="module">{script}</script>'})
+
+
+def live_page(title):
+    """Returns (HTML, Content-Security-Policy) of the page that asks the server for its document."""
+    import_map = json.dumps({"imports": {PREFIX + name: f"./{name}.js" for name in read_modules()}}, indent=1)
+    policy = (f"default-src 'none'; script-src 'self' '{hash_of(import_map)}' '{hash_of(START)}'; "
+              "style-src 'self' 'unsafe-inline'; img-src data: blob:; connect-src 'self'; base-uri 'none'; "
+              "form-action 'none'; frame-ancestors 'none'")
+    return fill(title, "", {
+        "policy": ICON,
+        "style": "\n".join(f'<link rel="stylesheet" href="{name}">' for name in style_sheets()),
+        "document": "",
+        "modules": f'<script type="importmap">{import_map}</script>\n<script type="module">{START}</script>'}), policy
+
+
+def live_files():
+    """Returns {name: (content type, bytes)} of the files that the live page loads."""
+    files = {name: ("text/css; charset=utf-8", read(name).encode()) for name in style_sheets()}
+    for name, source in read_modules().items():
+        files[f"{name}.js"] = ("text/javascript; charset=utf-8", source.encode())
+    return files
+
+
+def read(name):
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def read_modules():
+    """Returns {name: source} of the page's modules."""
+    return {path.stem: read(path.name) for path in sorted(FOLDER.glob("*.js"))}
+
+
+def style_sheets():
+    """Returns the names of the style sheets in their order, in which a later one may override an earlier one."""
+    found = sorted(path.name for path in FOLDER.glob("*.css"))
+    return [name for name in STYLE_SHEETS if name in found] + [name for name in found if name not in STYLE_SHEETS]
+
+
+def fill(title, start, parts):
+    """Returns index.html with its title, the address at which it opens, and its four comments filled in."""
+    text = read("index.html")
+    title = title.encode("utf-8", "replace").decode()           # a lone surrogate cannot be written to a file
+    text = re.sub(r"<title>.*?</title>", lambda _: f"<title>{html.escape(title)}</title>", text, count=1)
+    text = re.sub(r"<body(?=[\s>])", lambda _: f'<body data-start="{html.escape(start)}"', text, count=1)
+    for name, part in parts.items():
+        before, comment, after = text.partition(f"<!-- explorer:{name} -->")
+        if not comment:
+            raise ValueError(f"index.html lacks the comment <!-- explorer:{name} -->")
+        text = before + part + after
+    return text
+
+
+def hash_of(script):
+    """Returns the source expression by which a Content-Security-Policy allows this inline script."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def json_for_html(document):
+    """Returns JSON that cannot end the <script> in which it stands, whatever the tokens are."""
+    return to_json(document).replace("<", "\\u003c").replace("&", "\\u0026")
+
+
+def to_json(document):
+    """Returns ASCII JSON. Numbers that are not finite become null, because JSON has none."""
+    try:
+        return json.dumps(document, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        return json.dumps(without_non_finite(document), allow_nan=False, separators=(",", ":"))
+
+
+def without_non_finite(value):
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: without_non_finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [without_non_finite(item) for item in value]
+    return value
+
+
+def bundle(modules):
+    """Returns one script that does what the modules do.
+
+    Each module becomes a function that is called once, after the modules that it imports, and that returns its exports.
+    """
+    parts = ['\nconst modules = {};\n']
+    for name in in_order(modules):
+        source, exports = without_imports_and_exports(name, modules[name])
+        parts.append(f'\n// {name}.js\nmodules["{PREFIX}{name}"] = (() => {{\n{source}\nreturn {{ {exports} }};\n}})();\n')
+    return "".join(parts).replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def in_order(modules):
+    """Returns the names of the modules, each after those that it imports. Raises ValueError for a circle."""
+    done, open_names = [], []
+
+    def visit(name):
+        if name in done:
+            return
+        if name in open_names:
+            raise ValueError(f"the page's modules import each other in a circle: {' -> '.join([*open_names, name])}")
+        open_names.append(name)
+        for _, address in IMPORT.findall(modules[name]):
+            imported = address.removeprefix(PREFIX)
+            if imported not in modules:
+                raise ValueError(f"{name}.js imports {address!r}, but there is no {imported}.js")
+            visit(imported)
+        done.append(open_names.pop())
+
+    for name in modules:
+        visit(name)
+    return done
+
+
+def without_imports_and_exports(name, source):
+    """Returns a module's source as the body of a function, and the names that it exports."""
+    exports = [found[2] for found in EXPORT.finditer(source)]
+    for found in EXPORT_LIST.finditer(source):
+        exports += [renamed(item, "{1}: {0}") for item in found[1].split(",") if item.strip()]
+    source = EXPORT_LIST.sub("", EXPORT.sub(r"\1 \2", source))
+    source = IMPORT.sub(imported, source)
+    unsupported = UNSUPPORTED.search(source)
+    if unsupported:
+        raise ValueError(f"{name}.js contains {unsupported[0]!r}; saved pages support named exports of functions, classes "
+                         "and constants, and imports at the top of the file")
+    return source.strip(), ", ".join(exports)
+
+
+def imported(found):
+    """Returns the line that an import becomes in the bundle."""
+    names, address = found.groups()
+    if names is None:                           # imported for its effect alone, and already called
+        return ""
+    if names.startswith("*"):
+        return f'const {names.split()[-1]} = modules["{address}"];'
+    items = [renamed(item, "{0}: {1}") for item in names.strip("{}").split(",") if item.strip()]
+    return f'const {{ {", ".join(items)} }} = modules["{address}"];'
+
+
+def renamed(item, pattern):
+    """Returns an entry such as `a as b` of an import or export list in the form that `pattern` gives it."""
+    words = item.split()
+    return words[0] if len(words) == 1 else pattern.format(words[0], words[-1])

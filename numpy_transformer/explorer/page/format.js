@@ -1,0 +1,59 @@
+// Numbers as texts: three or four significant digits on the page, all digits in titles and for screen readers.
+
+const SUPERSCRIPT = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
+
+export function formatNumber(x, digits = 3) {
+  const special = notFinite(x);
+  if (special !== null) {
+    return special;
+  }
+  if (Number.isInteger(x) && Math.abs(x) < 1e6) {
+    return minus(String(x));
+  }
+  const size = Math.abs(x);
+  if (size < 1e-3 || size >= 1e6) {
+    const [digitsPart, exponent] = x.toExponential(digits - 1).split("e");
+    return minus(`${digitsPart}·10`) + superscript(Number(exponent));
+  }
+  const decimals = Math.max(0, Math.min(4, digits - 1 - Math.floor(Math.log10(size))));
+  return minus(x.toFixed(decimals));
+}
+
+export function fullNumber(x) {
+  return notFinite(x) ?? minus(String(Number(x.toPrecision(9))));
+}
+
+// A count with its thousands apart: 1,234.
+export function formatCount(n) {
+  return n.toLocaleString("en-US");
+}
+
+// An index without its brackets: 0, 2, 1.
+export function formatIndex(index) {
+  return index.join(", ");
+}
+
+export function formatShape(shape) {
+  return shape.length === 0 ? "a single number" : shape.join(" × ");
+}
+
+function notFinite(x) {
+  if (typeof x === "boolean") {
+    return String(x);
+  }
+  if (x === null || x === undefined || Number.isNaN(x)) {
+    return "nan";
+  }
+  if (x === Infinity) {
+    return "∞";
+  }
+  return x === -Infinity ? "−∞" : null;
+}
+
+function minus(text) {
+  return text.replace(/^-/, "−");
+}
+
+function superscript(n) {
+  return [...String(n)].map((character) => SUPERSCRIPT[character]).join("");
+}

@@ -1,0 +1,49 @@
+// Starts the page: the state, the store, the header, the tabs, and then every panel in its place.
+
+import { createState } from "explorer/state";
+import { createStore } from "explorer/store";
+import { t } from "explorer/strings";
+import { replace } from "explorer/dom";
+import { start as startHeader } from "explorer/header";
+import { start as startShell } from "explorer/shell";
+import { start as startMap } from "explorer/map";
+import { start as startTimeline } from "explorer/timeline";
+import { start as startComponent } from "explorer/component";
+import { start as startNumber } from "explorer/number";
+import { start as startProof } from "explorer/proof";
+import { start as startAttention } from "explorer/attention";
+import { start as startPredictions } from "explorer/predictions";
+import { start as startHandsOn } from "explorer/hands_on";
+import { start as startTour } from "explorer/tour";
+
+const PANELS = [
+  ["header", startHeader], ["map", startMap], ["timeline", startTimeline],
+  ["view-component", startComponent], ["number", startNumber], ["proof", startProof],
+  ["view-attention", startAttention], ["view-predictions", startPredictions], ["view-hands-on", startHandsOn],
+  ["tour", startTour],
+];
+
+async function main() {
+  const state = createState();
+  const store = createStore(state);
+  const app = { state, store };
+  startShell(document.body, app);
+  try {
+    await store.start();
+  } catch (error) {
+    state.update({ problem: t("status.no_document", { reason: error.message }) }, { replace: true });
+    return;
+  }
+  for (const [id, start] of PANELS) {
+    const root = document.getElementById(id);
+    try {
+      await start(root, app);
+    } catch (error) {
+      console.error(error);         // one broken panel must not take the others with it
+      replace(root, t("status.broken", { reason: error.message }));
+    }
+  }
+  document.body.dataset.ready = "true";
+}
+
+main();

@@ -1,0 +1,150 @@
+// A small heatmap of one matrix as an SVG, many of which stand side by side: one diverging scale centered on 0, exact
+// zeros as dots, masked cells hatched. One tab stop; the arrow keys move the cell, Enter chooses it.
+// A large matrix becomes an image with one pixel for each entry, so that long texts stay quick.
+
+import { s } from "explorer/dom";
+import { colorOf, cssColor } from "explorer/colors";
+import { t } from "explorer/strings";
+
+const MOST_CELLS = 900;                       // above this number of cells, an image instead of boxes
+let pictures = 0;                             // numbers the patterns, whose ids must differ on one page
+
+/**
+ * options: name (for screen readers), kind "value" or "gradient", limit (of the color scale), rows and columns (labels),
+ * value(i, j), masked(i, j), ref and cell(i, j) (its index in that array), chosen [i, j] or null, room (pixels),
+ * describe(i, j) (a sentence), choose(i, j), hover(i, j, sentence).
+ */
+export function smallMatrix(options) {
+  const { rows, columns, name, chosen } = options;
+  const size = cellSize(options);
+  const left = labelRoom(rows, size);
+  const top = labelRoom(columns, size);
+  const width = left + columns.length * size + 1;
+  const height = top + rows.length * size + 1;
+  const id = `masked-${(pictures += 1)}`;
+  const svg = s("svg", { class: "small-matrix", width, height, viewBox: `0 0 ${width} ${height}`, tabindex: 0,
+    role: "application", "aria-roledescription": t("heatmap.role"), "aria-label": name });
+  const grid = s("g", { transform: `translate(${left},${top})` });
+  svg.append(hatching(id), grid);
+  if (rows.length * columns.length <= MOST_CELLS) grid.append(...boxes(options, size, id));
+  else grid.append(image(options, size));
+  grid.append(s("rect", { class: "frame", width: columns.length * size, height: rows.length * size, fill: "none" }));
+  svg.append(...labels(rows, columns, size, left, top));
+  const cursor = s("rect", { class: "cursor", width: size, height: size, fill: "none", visibility: "hidden" });
+  grid.append(cursor);
+  attachPointer(svg, options, { size, left, top });
+  attachKeys(svg, options, { at: chosen, cursor, size });
+  return svg;
+}
+
+function cellSize({ rows, columns, room = 180 }) {
+  const most = Math.max(rows.length, columns.length);
+  return Math.max(2, Math.min(28, Math.floor(room / most)));
+}
+
+function labelRoom(labels, size) {
+  if (size < 11) return 1;
+  const longest = Math.max(...labels.map((label) => label.length));
+  return Math.min(72, 8 + longest * 6.6);
+}
+
+function hatching(id) {
+  const pattern = s("pattern", { id, width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+    s("rect", { class: "hatch-ground", width: 5, height: 5 }),
+    s("line", { class: "hatch-line", x1: 0, y1: 0, x2: 0, y2: 5 }));
+  return s("defs", {}, pattern);
+}
+
+function boxes({ rows, columns, value, masked, kind, limit, ref, cell }, size, id) {
+  const parts = [];
+  rows.forEach((_, i) => columns.forEach((__, j) => {
+    const number = value(i, j);
+    const hidden = masked(i, j);
+    const place = { x: j * size, y: i * size, width: size, height: size };
+    parts.push(s("rect", { ...place, class: "cell", fill: hidden ? `url(#${id})` : cssColor(kind, number, limit),
+      "data-ref": ref, "data-cell": cell(i, j).join(","), "data-value": number }));
+    if (number === 0 && !hidden && size > 6) {
+      parts.push(s("circle", { class: "zero", cx: (j + 0.5) * size, cy: (i + 0.5) * size, r: Math.max(1, size / 14) }));
+    }
+  }));
+  return parts;
+}
+
+
+/** One pixel for each entry, enlarged by the SVG; masked entries in the color of the hatching's ground. */
+function image({ rows, columns, value, masked, kind, limit }, size) {
+  const canvas = document.createElement("canvas");
+  canvas.width = columns.length;
+  canvas.height = rows.length;
+  const context = canvas.getContext("2d");
+  const pixels = context.createImageData(columns.length, rows.length);
+  rows.forEach((_, i) => columns.forEach((__, j) => {
+    const color = masked(i, j) ? [128, 128, 128] : colorOf(kind, value(i, j), limit);
+    const alpha = masked(i, j) ? 90 : 255;
+    pixels.data.set([...color.slice(0, 3), alpha], 4 * (i * columns.length + j));
+  }));
+  context.putImageData(pixels, 0, 0);
+  return s("image", { width: columns.length * size, height: rows.length * size, href: canvas.toDataURL(),
+    preserveAspectRatio: "none", "image-rendering": "pixelated" });
+}
+
+function labels(rows, columns, size, left, top) {
+  if (size < 11) return [];
+  const texts = rows.map((label, i) => s("text", { class: "label", x: left - 5, y: top + (i + 0.5) * size,
+    "text-anchor": "end", "dominant-baseline": "central" }, shortened(label)));
+  columns.forEach((label, j) => texts.push(s("text", { class: "label", "dominant-baseline": "central",
+    transform: `translate(${left + (j + 0.5) * size},${top - 5}) rotate(-90)` }, shortened(label))));
+  return texts;
+}
+
+export function shortened(label, most = 10) {
+  return label.length > most ? `${label.slice(0, most - 1)}…` : label;
+}
+
+function attachPointer(svg, { rows, columns, describe, choose, hover }, { size, left, top }) {
+  const cellAt = (event) => {
+    const box = svg.getBoundingClientRect();
+    const scale = svg.viewBox.baseVal.width / box.width;
+    const j = Math.floor(((event.clientX - box.left) * scale - left) / size);
+    const i = Math.floor(((event.clientY - box.top) * scale - top) / size);
+    return i >= 0 && j >= 0 && i < rows.length && j < columns.length ? [i, j] : null;
+  };
+  svg.addEventListener("pointermove", (event) => {
+    const at = cellAt(event);
+    if (at) hover(...at, describe(...at));
+    else hover(null);
+  });
+  svg.addEventListener("pointerleave", () => hover(null));
+  svg.addEventListener("click", (event) => {
+    const at = cellAt(event);
+    if (at) choose(...at);
+  });
+}
+
+function attachKeys(svg, { rows, columns, describe, choose, hover }, { at, cursor, size }) {
+  const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+  let [i, j] = at || [0, 0];
+  const show = (visible) => {
+    cursor.setAttribute("x", j * size);
+    cursor.setAttribute("y", i * size);
+    cursor.setAttribute("visibility", visible ? "visible" : "hidden");
+  };
+  show(Boolean(at));
+  svg.addEventListener("focus", () => { show(true); hover(i, j, describe(i, j)); });
+  svg.addEventListener("blur", () => show(Boolean(at)));
+  svg.addEventListener("keydown", (event) => {
+    const move = moves[event.key];
+    if (move) {
+      i = Math.max(0, Math.min(rows.length - 1, i + move[0]));
+      j = Math.max(0, Math.min(columns.length - 1, j + move[1]));
+      show(true);
+      hover(i, j, describe(i, j));
+    } else if (event.key === "Enter" || event.key === " ") {
+      choose(i, j);
+    } else {
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  });
+}

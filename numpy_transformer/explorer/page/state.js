@@ -1,0 +1,234 @@
+// One state object for the whole page: what is shown, and its address.
+//
+//   state.get()                      the present state (never change it directly)
+//   state.update(changes, options)   changes it and tells every subscriber
+//   state.subscribe(listener)        listener(now, before); returns a function that ends the subscription
+//   state.back(), state.go(n)        back to an earlier place; state.places() lists them for the breadcrumb
+//
+// A choice of an op, an array, a cell or a view is a new place: the Back button of the browser returns from it.
+// update(..., {replace: true}) changes the present place instead, for example while a cell is only focused, and with {step: true}
+// a row of steps on the time line is one place.
+
+import { lookup, parseRef } from "explorer/lookup";
+
+const PLACE = ["op", "ref", "index", "view"];
+
+const START = {
+  doc: null, base: null, edits: [], at: 0, op: null, ref: null, index: null, view: "component", slices: {},
+  large: false, theme: "auto", area: "map", problem: null, busy: false,
+};
+
+export function createState() {
+  const address = window.location.hash.length > 1 ? window.location.hash : (document.body.dataset.start ?? "");
+  let current = { ...START, ...readAddress(address) };
+  const listeners = new Set();
+  const waiting = [];
+  let places = [placeOf(current)];
+  let position = 0;
+  let timer = null;
+  let stepping = false;
+  let historyWorks = true;
+
+  function get() {
+    return current;
+  }
+
+  function subscribe(listener) {
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  }
+
+  function update(changes, { replace = false, step = false } = {}) {
+    const before = current;
+    current = { ...current, ...follow(changes, current) };
+    const moved = PLACE.some((key) => !same(before[key], current[key]));
+    const goesOn = replace || (step && stepping);
+    stepping = step || (replace && stepping);
+    if (moved && !goesOn && current.doc && before.doc) {
+      places = [...places.slice(0, position + 1), placeOf(current)];
+      position += 1;
+      write(true);
+    } else {
+      places[position] = placeOf(current);
+      writeSoon();
+    }
+    tell(current, before);
+  }
+
+  // A listener that updates the state itself is served after all listeners have heard of the first change.
+  function tell(now, before) {
+    waiting.push([now, before]);
+    if (waiting.length > 1) {
+      return;
+    }
+    while (waiting.length > 0) {
+      for (const listener of [...listeners]) {
+        try {
+          listener(...waiting[0]);
+        } catch (error) {
+          console.error(error);
+        }
+      }
+      waiting.shift();
+    }
+  }
+
+  function write(push) {
+    window.clearTimeout(timer);
+    if (!historyWorks) {
+      return;
+    }
+    try {
+      const address = writeAddress(current);
+      if (push) {
+        window.history.pushState({ place: position }, "", address);
+      } else {
+        window.history.replaceState({ place: position }, "", address);
+      }
+    } catch (error) {
+      historyWorks = false;      // a page inside a notebook's frame has no address of its own
+    }
+  }
+
+  function writeSoon() {
+    window.clearTimeout(timer);
+    timer = window.setTimeout(() => write(false), 250);       // browsers limit how often the address may change
+  }
+
+  function restore(n) {
+    const before = current;
+    position = n;
+    stepping = false;
+    current = { ...current, ...places[n] };
+    writeSoon();
+    tell(current, before);
+  }
+
+  function go(n) {
+    if (n < 0 || n >= places.length || n === position) {
+      return;
+    }
+    if (historyWorks) {
+      window.history.go(n - position);
+    } else {
+      restore(n);
+    }
+  }
+
+  window.addEventListener("popstate", (event) => {
+    const place = event.state?.place;
+    if (Number.isInteger(place) && place < places.length) {
+      restore(place);
+    } else {
+      const before = current;
+      current = { ...current, ...follow(readAddress(window.location.hash), { ...current, op: null }) };
+      tell(current, before);
+    }
+  });
+
+  return { get, subscribe, update, go, back: () => go(position - 1), places: () => ({ places, position }) };
+}
+
+// What a change implies: a step of the time line chooses its op, a chosen op or array moves the time line to its step.
+function follow(changes, current) {
+  const result = { ...changes };
+  const doc = changes.doc ?? current.doc;
+  if (!doc) {
+    return result;
+  }
+  const look = lookup(doc);
+  if (changes.ref && changes.op === undefined) {
+    result.op = opOfRef(look, changes.ref, current.op);
+  }
+  if (result.op && !look.node(result.op)) {
+    result.op = null;
+  }
+  const opGiven = result.op && result.op !== current.op;
+  if (changes.at === undefined && result.op && (opGiven || changes.ref)) {
+    const at = stepFor(look, doc, result.op, result.ref, current.at);
+    if (at !== null) {
+      result.at = at;
+    }
+  } else if (changes.at !== undefined) {
+    result.at = Math.max(0, Math.min(doc.steps.length - 1, Math.round(changes.at) || 0));
+    const op = doc.steps[result.at]?.op;
+    if (changes.op === undefined && op) {
+      result.op = op;
+    }
+  }
+  if (result.op !== undefined && result.op !== current.op && changes.ref === undefined) {
+    result.ref = null;
+    result.index = null;
+  } else if (changes.ref !== undefined && changes.ref !== current.ref && changes.index === undefined) {
+    result.index = null;
+  }
+  return result;
+}
+
+// The op whose panel shows an array: the present one if it uses the array, otherwise the one that makes it.
+function opOfRef(look, ref, op) {
+  const { value, op: via } = parseRef(ref);
+  if (via) {
+    return via;
+  }
+  if (op && look.touches(op).includes(value)) {
+    return op;
+  }
+  const found = look.value(value);
+  return found?.producer ?? found?.consumers?.[0]?.op ?? op;
+}
+
+function stepFor(look, doc, op, ref, at) {
+  const wanted = ref ? parseRef(ref).kind === "gradient" : doc.steps[at]?.phase === "backward";
+  const phases = wanted ? ["backward", "forward"] : ["forward", "backward"];
+  return look.stepOf(op, phases[0]) ?? look.stepOf(op, phases[1]);
+}
+
+function placeOf(state) {
+  const { op, ref, index, view, at, slices } = state;
+  return { op, ref, index, view, at, slices };
+}
+
+function same(a, b) {
+  return a === b || JSON.stringify(a) === JSON.stringify(b);
+}
+
+// The address: #op=decoder.norm&ref=grad decoder.norm:y&cell=0,2,1&t=14&view=attention&large=1
+export function writeAddress(state) {
+  const parts = new URLSearchParams();
+  const set = (name, value) => value !== null && value !== "" && parts.set(name, value);
+  set("op", state.op);
+  set("ref", state.ref);
+  set("cell", state.index ? state.index.join(",") : null);
+  set("t", String(state.at));
+  set("view", state.view === "component" ? null : state.view);
+  const slices = Object.entries(state.slices ?? {}).filter(([ref, axes]) => ref === state.ref && Object.keys(axes).length);
+  set("slice", slices.length ? Object.entries(slices[0][1]).map(([axis, i]) => `${axis}:${i}`).join(",") : null);
+  set("large", state.large ? "1" : null);
+  return "#" + parts.toString();
+}
+
+export function readAddress(hash) {
+  const parts = new URLSearchParams(hash.replace(/^#/, ""));
+  const result = {};
+  for (const name of ["op", "ref", "view"]) {
+    if (parts.get(name)) {
+      result[name] = parts.get(name);
+    }
+  }
+  const cell = parts.get("cell");
+  if (cell && /^\d+(,\d+)*$/.test(cell)) {
+    result.index = cell.split(",").map(Number);
+  }
+  if (/^\d+$/.test(parts.get("t") ?? "")) {
+    result.at = Number(parts.get("t"));
+  }
+  const slice = parts.get("slice");
+  if (slice && result.ref && /^\d+:\d+(,\d+:\d+)*$/.test(slice)) {
+    result.slices = { [result.ref]: Object.fromEntries(slice.split(",").map((pair) => pair.split(":").map(Number))) };
+  }
+  if (parts.has("large")) {
+    result.large = parts.get("large") === "1";
+  }
+  return result;
+}

@@ -1,0 +1,190 @@
+// Where the numbers come from. A saved page holds all of them; a live page asks the server for the larger ones.
+// Both look the same from outside, and every answer is a promise:
+//
+//   store.live                           whether there is a server
+//   store.info(ref)                      {shape, dtype, min, max, zeros} at once, or null if the document has no such array
+//   store.array(ref)                     {shape, dtype, data} with a typed array
+//   store.array(ref, index)              a part: for each axis a number (drops the axis) or [start, stop]; store.slice is the same.
+//                                        Another document, such as state.base, may follow as the last argument.
+//   store.spell(ref, index)              the evaluated formula of one entry, or null if its component brings no formula
+//   store.nudge(value, index, number)    {loss} with one entry of a value set to `number`
+//   store.edit(edits)                    a new document; sets state.doc, state.base and state.edits
+//
+// A rejected promise carries an Error whose message is one sentence for the reader; the status bar shows it too.
+
+import { spellIn } from "explorer/evaluate";
+import { lookup, parseRef } from "explorer/lookup";
+import { t } from "explorer/strings";
+
+const TYPES = { float32: Float32Array, float64: Float64Array, int32: Int32Array, int64: BigInt64Array,
+                uint8: Uint8Array, bool: Uint8Array };
+
+export function createStore(state) {
+  const embedded = document.getElementById("document");
+  const live = embedded === null;
+  const decoded = new WeakMap();         // entry of doc.arrays -> {shape, dtype, data}
+  let latest = 0;
+
+  async function start() {
+    const doc = live ? await ask("api/document", { edits: [] }) : JSON.parse(embedded.textContent);
+    state.update({ doc, base: doc, edits: doc.hands_on?.edits ?? [] }, { replace: true });
+    return doc;
+  }
+
+  function info(ref, doc = state.get().doc) {
+    let found = doc?.arrays?.[ref];
+    while (found?.same) {
+      found = doc.arrays[found.same];
+    }
+    return found ?? null;
+  }
+
+  async function array(ref, index = null, doc = state.get().doc) {
+    if (index !== null && !Array.isArray(index)) {
+      return array(ref, null, index);          // array(ref, doc)
+    }
+    const found = info(ref, doc);
+    if (!found) {
+      throw new Error(t("store.unknown", { ref }));
+    }
+    if (found.data !== undefined && found.data !== null) {
+      const whole = decode(found);
+      return index ? cut(whole, index) : whole;
+    }
+    if (!live) {
+      throw new Error(t("store.left_out", { ref }));
+    }
+    if (decoded.has(found)) {
+      return index ? cut(decoded.get(found), index) : decoded.get(found);
+    }
+    const wanted = index ?? found.shape.map((length) => [0, length]);
+    const answer = decode(await ask("api/array", { document: doc.id, ref, index: wanted }));
+    if (!index) {
+      decoded.set(found, { ...found, ...answer });
+    }
+    return answer;
+  }
+
+  function decode(found) {
+    if (!decoded.has(found)) {
+      const { shape, dtype, min, max, zeros } = found;
+      const bytes = fromBase64(found.data);
+      const data = new TYPES[dtype](bytes.buffer, 0, bytes.length / TYPES[dtype].BYTES_PER_ELEMENT);
+      decoded.set(found, { shape, dtype, min, max, zeros, data });
+    }
+    return decoded.get(found);
+  }
+
+  async function spell(ref, index) {
+    const doc = state.get().doc;
+    if (live) {
+      return ask("api/spell", { document: doc.id, ref, index });
+    }
+    return spellIn(doc, ref, index, array);
+  }
+
+  async function nudge(value, index, number) {
+    if (!live) {
+      throw new Error(t("store.needs_server"));
+    }
+    return ask("api/nudge", { document: state.get().doc.id, value, index, number });
+  }
+
+  // Only the latest edit counts: an answer that comes after a newer question is dropped.
+  async function edit(edits) {
+    if (!live) {
+      throw new Error(t("store.needs_server"));
+    }
+    latest += 1;
+    const mine = latest;
+    state.update({ busy: true }, { replace: true });
+    try {
+      const doc = await ask("api/document", { edits });
+      if (mine === latest) {
+        const changes = { doc, edits: doc.hands_on?.edits ?? edits, busy: false, problem: null };
+        if (edits.length === 0) {
+          changes.base = doc;
+        }
+        state.update({ ...changes, ...stillThere(doc, state.get()) }, { replace: true });
+      }
+      return doc;
+    } catch (error) {
+      if (mine === latest) {
+        state.update({ busy: false }, { replace: true });
+      }
+      throw error;
+    }
+  }
+
+  async function ask(address, body) {
+    let response;
+    try {
+      response = await fetch(address, {
+        method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+      });
+    } catch (error) {
+      return fail(t("store.ended"));
+    }
+    let answer;
+    try {
+      answer = await response.json();
+    } catch (error) {
+      return fail(t("store.unreadable", { status: response.status }));
+    }
+    if (!response.ok || answer?.error) {
+      return fail(answer?.error ?? t("store.unreadable", { status: response.status }));
+    }
+    return answer;
+  }
+
+  function fail(sentence) {
+    state.update({ problem: sentence }, { replace: true });
+    throw new Error(sentence);
+  }
+
+  return { live, start, info, array, slice: array, spell, nudge, edit };
+}
+
+// After an edit the chosen op, array or cell may no longer exist: what is left of the choice.
+function stillThere(doc, { op, ref, index, at }) {
+  const look = lookup(doc);
+  const changes = { at: Math.min(at, doc.steps.length - 1) };
+  changes.op = op && look.node(op) ? op : null;
+  const value = ref ? look.value(parseRef(ref).value) : null;
+  const fits = value && index && index.length === value.shape.length && index.every((i, axis) => i < value.shape[axis]);
+  changes.ref = value ? ref : null;
+  changes.index = fits ? index : null;
+  return changes;
+}
+
+function fromBase64(text) {
+  const raw = atob(text);
+  const bytes = new Uint8Array(raw.length);
+  for (let i = 0; i < raw.length; i += 1) {
+    bytes[i] = raw.charCodeAt(i);
+  }
+  return bytes;
+}
+
+// A part of an array in C order; index holds a number or [start, stop] for each axis.
+export function cut({ shape, dtype, data }, index) {
+  const ranges = shape.map((length, axis) => {
+    const item = index[axis] ?? [0, length];
+    return Array.isArray(item) ? [Math.max(0, item[0]), Math.min(length, item[1])] : [item, item + 1];
+  });
+  const kept = ranges.filter((_, axis) => Array.isArray(index[axis] ?? [])).map(([start, stop]) => stop - start);
+  const result = new data.constructor(ranges.reduce((size, [start, stop]) => size * (stop - start), 1));
+  let written = 0;
+  const walk = (axis, offset) => {
+    if (axis === shape.length) {
+      result[written] = data[offset];
+      written += 1;
+      return;
+    }
+    for (let i = ranges[axis][0]; i < ranges[axis][1]; i += 1) {
+      walk(axis + 1, offset * shape[axis] + i);
+    }
+  };
+  walk(0, 0);
+  return { shape: kept, dtype, data: result };
+}

@@ -1,0 +1,3 @@
+// Not drawn yet.
+
+export function start(root, app) {}

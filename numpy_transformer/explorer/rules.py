@@ -1,0 +1,69 @@
+"""Rules for components whose inside cannot be inferred from the arrays, because it consists of matrix products."""
+
+import math
+
+import numpy as np
+
+from ..layers import Dropout, ScaledDotProductAttention, Softmax
+from .matching import Found
+
+
+def rule_of(call):
+    """Returns the rule for a call of a composite component: function (graph, call, scope, inputs); or None."""
+    for rule, cls, fits in RULES:
+        if isinstance(call.module, cls) and fits(call):
+            return rule
+    return None
+
+
+def one_softmax(call):
+    """Attention as it should be: one softmax, perhaps with dropout, and nothing before it."""
+    inner = [child for child in call.children if not isinstance(child.module, Dropout)]
+    softmax = [child for child in inner if isinstance(child.module, Softmax)]
+    return len(softmax) == 1 and inner[0] is softmax[0] and {"q", "k", "v"} <= set(call.inputs)
+
+
+def attention(graph, call, scope, inputs):
+    """Scaled dot-product attention: scores = q kᵀ scale, masked; weights = softmax(scores); y = weights v.
+
+    A subclass may call other components after that, which change y.
+    """
+    gradients = call.input_gradients
+    first = next(index for index, child in enumerate(call.children) if isinstance(child.module, Softmax))
+    softmax = call.children[first]
+    after = next((index for index, child in enumerate(call.children)
+                  if index > first and not isinstance(child.module, Dropout)), len(call.children))
+    scale = getattr(call.module, "scale", 1 / math.sqrt(call.inputs["q"].shape[-1]))
+    array = softmax.inputs["x"]
+    used = {name: inputs[name] for name in ("q", "k")}
+    if "mask" in inputs and not getattr(call.module, "mask_off", False) and hides(inputs["mask"].array, array):
+        used["mask"] = inputs["mask"]
+    scores = Found("scores", used, lambda dy: {name: gradients.get(name) for name in ("q", "k")},
+                   numbers={"scale": float(scale)})
+    graph.position = softmax.number
+    scope.values.append(graph.add_computation(scores, array, scope))
+    weights_gradient = None
+    for child in call.children[first:after]:
+        weights = graph.visit_child(child, scope)[0]
+        if child.output_gradients:
+            weights_gradient = child.output_gradients[0]
+    product = Found("weighted sum", {"p": weights, "v": inputs["v"]},
+                    lambda dy: {"p": weights_gradient, "v": gradients.get("v")})
+    later = call.children[after:]
+    result = next(iter(later[0].inputs.values())) if later else call.outputs[0]
+    scope.values.append(graph.add_computation(product, result, scope))
+    for child in later:
+        graph.visit_child(child, scope)
+    return [graph.resolve(call.outputs[0], scope, f"{scope.group}:y")]
+
+
+def hides(mask, scores):
+    """Returns True if the scores are -inf wherever the mask is False."""
+    mask = mask.reshape(mask.shape[-scores.ndim:]) if mask.size == np.prod(mask.shape[-scores.ndim:]) else mask
+    try:
+        return bool(np.isneginf(scores[~np.broadcast_to(mask, scores.shape)]).all())
+    except ValueError:
+        return False
+
+
+RULES = [(attention, ScaledDotProductAttention, one_softmax)]

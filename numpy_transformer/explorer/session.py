@@ -1,0 +1,194 @@
+"""What the page asks for: documents of edited steps, arrays, spelled-out numbers and nudges."""
+
+import json
+from collections import OrderedDict
+
+import numpy as np
+
+from .document import encode_array, make_step
+from .formulas import formulas_of, spell
+
+try:                                            # while these are being written
+    from . import edits as edit
+except ImportError:
+    edit = None
+try:
+    from . import nudge as nudges
+except ImportError:
+    nudges = None
+try:
+    from . import predictions
+except ImportError:
+    predictions = None
+
+KEPT = 4                                        # documents whose arrays can still be asked for
+MOST_EDITS = 200
+LARGEST_LIVE, LARGEST_SAVED = 250_000, 1_500_000            # entries of all arrays that a document contains
+LARGEST_ANSWER = 250_000                        # entries of one answer
+LARGEST_PROOF = 20_000                          # entries of all arrays of a step that is proven number by number
+
+
+class Session:
+    """One model and text, and the documents of the edits that a reader has made to them.
+
+    Parameters:
+        example : Example with the model, the criterion and the default texts (tiny.py)
+    """
+
+    def __init__(self, example):
+        self.example = example
+        self.kept = OrderedDict()               # {JSON of the edits: (step, document)}
+        self.made = 0
+
+    def document(self, edits=()):
+        """Returns the document of the step after a list of edits. Raises ValueError with one sentence."""
+        if not isinstance(edits, (list, tuple)) or not all(isinstance(one, dict) for one in edits):
+            raise ValueError("edits must be a list of objects")
+        if len(edits) > MOST_EDITS:
+            raise ValueError(f"there are {len(edits):,} edits, but at most {MOST_EDITS} are allowed; undo some of them")
+        key = json.dumps(edits, sort_keys=True)
+        if key not in self.kept:
+            self.kept[key] = self.compute(edits)
+            if len(self.kept) > KEPT:
+                base = json.dumps([])
+                del self.kept[next(other for other in self.kept if other != base)]
+        self.kept.move_to_end(key)
+        return self.kept[key][1]
+
+    def compute(self, edits):
+        """Returns (step, document) of the edited model."""
+        if edit is None:
+            from types import SimpleNamespace
+
+            text = next((one for one in reversed(edits) if one.get("kind") == "text"), {})
+            inputs, targets, tokens = self.example.read(text.get("text"), text.get("target"))
+            edited = SimpleNamespace(model=self.example.model, criterion=self.example.criterion, inputs=inputs, targets=targets,
+                                     tokens=tokens, hands_on={"edits": list(edits), "can": {}, "bugs": [], "moved": [],
+                                                              "loss_before": None})
+        else:
+            edited = edit.apply(self.example, edits)
+        step = make_step(edited.model, edited.inputs, edited.targets, edited.criterion, tokens=edited.tokens,
+                         title=self.example.title, id=f"step-{self.made}")
+        self.made += 1
+        shown, arrays = predictions.add(step, self.example) if predictions else ({}, {})
+        step.arrays.update(arrays)
+        return step, step.document(size_limit(step, LARGEST_LIVE)) | shown | {"hands_on": edited.hands_on}
+
+    def saved_document(self, progress=None):
+        """Returns the document of the step without edits for a page without a server: with as many arrays as fit into it.
+
+        A small step is proven: `numeric` and `curve` arrays stand beside its gradients.
+        """
+        document = self.document()
+        step = self.step(document["id"])
+        proof = {}
+        if nudges and total_size(step) <= LARGEST_PROOF:
+            proof, arrays = nudges.proof(step, progress)
+            step.arrays.update(arrays)
+        added = {name: document[name] for name in ("attention", "predictions")}
+        return step.document(size_limit(step, LARGEST_SAVED)) | added | {"proof": proof, "hands_on": None}
+
+    def step(self, document):
+        """Returns the recorded step of a document that is still kept."""
+        for step, kept in self.kept.values():
+            if kept["id"] == document:
+                return step
+        raise ValueError(f"the document {document!r} is no longer kept; reload the page")
+
+    def array(self, document, ref, index=None):
+        """Returns an array, or a part of it, as FORMAT.md describes arrays.
+
+        index holds for each axis a number, which removes the axis, or [start, stop]; None stands for the whole array.
+        """
+        array = find_array(self.step(document), ref)
+        if index is not None:
+            array = array[checked_slices(index, array.shape)]
+        if np.size(array) > LARGEST_ANSWER:
+            raise ValueError(f"{ref!r} has {np.size(array):,} entries here, but at most {LARGEST_ANSWER:,} are sent at once; "
+                             "ask for a part of it")
+        return encode_array(np.asarray(array))
+
+    def spell(self, document, ref, index):
+        """Returns the evaluated formula of one entry (FORMAT.md), or None if there is no formula for it."""
+        step = self.step(document)
+        index = checked_index(index, find_array(step, ref).shape)
+        op, target = formula_of(step, ref)
+        formula = formulas_of(op).get(target) if op else None
+        return spell(formula, op.arrays(), index) if formula else None
+
+    def nudge(self, document, value, index, number):
+        """Returns what becomes of the loss if one entry of a value is changed by +-number."""
+        step = self.step(document)
+        return nudges.nudge(step, value, checked_index(index, find_array(step, value).shape), number)
+
+
+def total_size(step):
+    return sum(np.size(array) for array in step.arrays.values())
+
+
+def size_limit(step, most):
+    """Returns the number of entries above which arrays are left out, so that the others have at most `most`; None: none is."""
+    total = 0
+    for size in sorted(np.size(array) for array in step.arrays.values()):
+        total += size
+        if total > most:
+            return size - 1
+    return None
+
+
+def formula_of(step, ref):
+    """Returns (op, target): the op whose formula gives the numbers of a ref, or None, and what the formula computes."""
+    if not ref.startswith("grad "):
+        value = step.values.get(ref)
+        if value is None or value.producer is None:
+            return None, None
+        return value.producer, next(slot for slot, output in value.producer.outputs.items() if output is value)
+    name, via, consumer = ref.removeprefix("grad ").partition(" via ")
+    if via:
+        op, _, slot = consumer.rpartition(" ")
+        return step.ops[op], f"d{slot}"
+    consumers = step.values[name].consumers
+    if len(consumers) != 1:                     # a sum over the consumers, or the beginning of backward
+        return None, None
+    op, slot = consumers[0]
+    return op, f"d{slot}"
+
+
+def find_array(step, ref):
+    if not isinstance(ref, str) or ref not in step.arrays:
+        raise ValueError(f"this step has no array {ref!r}")
+    return step.arrays[ref]
+
+
+def checked_index(index, shape):
+    """Returns an index as a tuple. Raises ValueError unless it names one entry of an array of this shape."""
+    is_entry = isinstance(index, list) and len(index) == len(shape)
+    if not is_entry or not all(type(i) is int and 0 <= i < size for i, size in zip(index, shape)):
+        raise ValueError(f"{short(index)} is not the index of an entry of an array of shape {shape}")
+    return tuple(index)
+
+
+def checked_slices(index, shape):
+    """Returns an index of numbers and [start, stop] pairs as numbers and slices."""
+    if not isinstance(index, list) or len(index) != len(shape):
+        raise ValueError(f"the index {short(index)} must name each of the {len(shape)} axes")
+    parts = []
+    for part, size in zip(index, shape):
+        if type(part) is int and 0 <= part < size:
+            parts.append(part)
+        elif is_range(part, size):
+            parts.append(slice(*part))
+        else:
+            raise ValueError(f"{short(part)} is not a number below {size}, or [start, stop] with start < stop <= {size}")
+    return tuple(parts)
+
+
+def is_range(part, size):
+    is_pair = isinstance(part, list) and len(part) == 2 and all(type(i) is int for i in part)
+    return is_pair and 0 <= part[0] < part[1] <= size
+
+
+def short(value):
+    """Returns a value from a request as text of bounded length."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."

@@ -1,0 +1,132 @@
+"""Tiny models that are trained in seconds, so that every number can be read and attention still means something."""
+
+import numpy as np
+
+from ..argument_checks import check_choice
+from ..data import PAD, MixedTokenizer, TextReader, frame, pad
+from ..data.batches import IGNORE
+from ..data.reader import MASK
+from ..layers import CrossEntropyLoss
+from ..models import CausalLanguageModel, EncoderDecoder, MaskedLanguageModel, SequenceClassifier
+from ..training import Adam, CosineSchedule
+from . import languages
+from .examples import ClassifierExample, LanguageModelExample, MaskedWordExample, PairsExample
+
+SIZES = dict(d_model=8, num_heads=2, d_ff=16)
+BATCH = 32
+SENTENCES = 2000
+SMOOTHING = 0.1
+STEPS = {"decoder": 1500, "encoder": 1500, "encoder-decoder": 1500, "classifier": 1500}
+KINDS = tuple(STEPS)
+
+
+def tiny(kind="decoder", seed=1, train=True, progress=None):
+    """Returns the Example of a tiny model: "decoder", "encoder", "encoder-decoder" or "classifier".
+
+    Parameters:
+        kind : str, one of KINDS
+        seed : int, of the initial weights and of the training sentences
+        train : bool; False leaves the weights random
+        progress : object with advance(), called STEPS[kind] times during training, or None
+    Raises: ValueError for another kind.
+    """
+    check_choice("kind", kind, KINDS)
+    example, data = MAKERS[kind](np.random.default_rng([seed, 1]))
+    if train:
+        fit(example, data, STEPS[kind], np.random.default_rng([seed, 2]), progress)
+    return example
+
+
+def fit(example, data, steps, rng, progress=None, lr=1e-2):
+    """Trains the model of an Example on random batches of its sentences.
+
+    Label smoothing keeps the model from being certain, so that the gradients of a trained model are not all close to 0.
+    """
+    model = example.model.train()
+    criterion = CrossEntropyLoss(SMOOTHING, example.criterion.ignore_id)
+    optimizer = Adam(model.parameters(), lr, (0.9, 0.98))
+    schedule = CosineSchedule(optimizer, lr, lr / 100, steps // 20, steps)
+    *inputs, targets = data
+    for _ in range(steps):
+        rows = rng.integers(len(targets), size=BATCH)
+        model.forget().zero_grad()
+        criterion(model(*(array[rows] for array in inputs)), targets[rows])
+        model.backward(criterion.backward())
+        schedule.step()
+        optimizer.step()
+        if progress is not None:
+            progress.advance()
+    model.eval()
+
+
+def word_tokenizer(words):
+    return MixedTokenizer([f" {word}" for word in words])
+
+
+def draw(sentence, rng):
+    """Draws the training sentences of a language, each with a space before it."""
+    return [f" {sentence(rng)}" for _ in range(SENTENCES)]
+
+
+def padded(rows, value):
+    """Returns arrays of ids as one array (B, longest row), filled with `value` on the right."""
+    array = np.full((len(rows), max(map(len, rows))), value)
+    for line, row in zip(array, rows):
+        line[:len(row)] = row
+    return array
+
+
+def make_decoder(rng):
+    words = languages.AGREEMENT_WORDS
+    tokenizer = word_tokenizer(words)
+    model = CausalLanguageModel(len(words), num_layers=2, max_len=12, init="xavier", rng=rng, **SIZES)
+    example = LanguageModelExample(model, [tokenizer], "the cats near the dog sleep", title="a tiny decoder", words=words)
+    rows = padded([tokenizer.encode(text) for text in draw(languages.agreement, rng)], IGNORE)
+    inputs = np.maximum(rows[:, :-1], 0)        # the ids after the end do not matter: no target comes after them
+    return example, (inputs, rows[:, 1:])
+
+
+def make_encoder(rng):
+    words = languages.AGREEMENT_WORDS[:-1]      # without the period
+    reader = TextReader(word_tokenizer(words), 14)
+    model = MaskedLanguageModel(reader.vocab_size, num_layers=2, max_len=14, num_segments=0, dropout=0.0, rng=rng, **SIZES)
+    example = MaskedWordExample(model, [reader.tokens], "the [MASK] near the dog sleep", "cats",
+                                title="a tiny masked language model", reader=reader, words=words)
+    ids = padded([reader.read(text.removesuffix(" .")) for text in draw(languages.agreement, rng)], PAD)
+    rows = np.arange(len(ids))
+    columns = rng.integers(1, (ids != PAD).sum(-1) - 1)         # a word of each sentence, not [CLS] or [SEP]
+    targets = np.full(ids.shape, IGNORE)
+    targets[rows, columns] = ids[rows, columns]
+    ids[rows, columns] = MASK
+    return example, (ids, targets)
+
+
+def make_encoder_decoder(rng):
+    words = [*languages.TRANSLATION_WORDS, *languages.FRENCH_WORDS]
+    tokenizer = word_tokenizer(words)
+    size = len(words) + 3                       # and [pad], [begin], [end]
+    model = EncoderDecoder(size, size, num_layers=1, dropout=0.0, max_len=8, tie_weights=True, positions="learned",
+                           rng=rng, **SIZES)
+    example = PairsExample(model, [tokenizer] * 2, "the black cow sleeps", title="a tiny encoder-decoder", words=words,
+                           answer=languages.translate)
+    texts = draw(languages.translation, rng)
+    source = pad([frame(tokenizer, text) for text in texts])
+    target = pad([frame(tokenizer, f" {languages.translate(text)}") for text in texts])
+    return example, (source, target[:, :-1], target[:, 1:])
+
+
+def make_classifier(rng):
+    words = languages.OPINION_WORDS
+    reader = TextReader(word_tokenizer(words), 14)
+    model = SequenceClassifier(reader.vocab_size, num_layers=2, max_len=14, num_classes=2, hidden=8, dropout=0.0,
+                               rng=rng, **SIZES)
+    labels = ["negative", "positive"]
+    example = ClassifierExample(model, [reader.tokens], "the film was not dull", title="a tiny classifier",
+                                labels=labels, reader=reader, words=words, answer=languages.judge)
+    texts = draw(languages.opinion, rng)
+    return example, (pad([reader.read(text) for text in texts]),
+                     np.array([labels.index(languages.judge(text)) for text in texts]))
+
+
+MAKERS = {"decoder": make_decoder, "encoder": make_encoder, "encoder-decoder": make_encoder_decoder,
+          "classifier": make_classifier}
