@@ -12,7 +12,7 @@
 //
 // A rejected promise carries an Error whose message is one sentence for the reader; the status bar shows it too.
 
-import { spellIn } from "explorer/evaluate";
+import { reviveNumbers, spellIn } from "explorer/evaluate";
 import { lookup, parseRef } from "explorer/lookup";
 import { t } from "explorer/strings";
 
@@ -78,7 +78,7 @@ export function createStore(state) {
   async function spell(ref, index) {
     const doc = state.get().doc;
     if (live) {
-      return ask("api/spell", { document: doc.id, ref, index });
+      return reviveNumbers(await ask("api/spell", { document: doc.id, ref, index }));
     }
     return spellIn(doc, ref, index, array);
   }
