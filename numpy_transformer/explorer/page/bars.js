@@ -16,7 +16,8 @@ export function bars(items, { limit, signed = false, choose, name, key }) {
     const marks = { class: item.marked ? "bar marked" : "bar", title, "data-ref": item.ref,
       "data-cell": item.index && item.index.join(",") };
     if (!item.ref || !choose) return h("li", {}, h("div", marks, content));
-    return h("li", {}, h("button", { type: "button", ...marks, "data-key": `${key}-${i}`, onclick: () => choose(item) }, content));
+    const action = { type: "button", "data-key": `${key}-${i}`, onclick: () => choose(item) };
+    return h("li", {}, h("button", { ...marks, ...action }, content));
   }));
 }
 
