@@ -1,5 +1,7 @@
 """A step that is given as arrays, without a tokenizer: what `nt.explore` shows."""
 
+import copy
+
 import numpy as np
 
 from ..layers import CrossEntropyLoss
@@ -12,7 +14,7 @@ class ArrayExample:
     text = target = None
 
     def __init__(self, model, inputs, targets=None, criterion=None, tokens=None, title=None):
-        self.model = model
+        self.model = copy.deepcopy(model)       # which may be trained on
         self.inputs = tuple(map(np.asarray, inputs if isinstance(inputs, (tuple, list)) else (inputs,)))
         self.targets = None if targets is None else np.asarray(targets)
         self.criterion = CrossEntropyLoss() if criterion is None and targets is not None else criterion

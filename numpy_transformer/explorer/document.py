@@ -7,7 +7,7 @@ import numpy as np
 from .graph import Graph
 from .recording import record_step
 from .rerun import Rerun
-from .sources import describe_class, lines_of_arrays
+from .sources import describe_class, lines_of_arrays, lines_of_attention
 
 try:
     from .formulas import formulas_of
@@ -31,7 +31,7 @@ class Step:
     def __init__(self, recording, tokens=None, title="", id="step-0"):
         self.id = id
         self.title = title or type(recording.model).__name__
-        self.tokens = tokens or {}
+        self.tokens = dict(tokens or {})
         self.recording = recording
         self.graph = Graph(recording)
         self.values = self.graph.values
@@ -39,6 +39,8 @@ class Step:
         self.groups = self.graph.groups
         self.loss = recording.loss
         self.rerun = Rerun(recording)
+        if "target" in self.tokens and "input:target" not in self.values:
+            self.tokens.setdefault("targets", self.tokens["target"])
         self.arrays = {}
         for value in self.values.values():
             self.arrays[value.id] = value.array
@@ -103,8 +105,8 @@ class Step:
         for call in self.recording.calls:
             functions.setdefault(type(call.module), set())
             for child in call.children:
-                for file, _, function in child.lines.values():
-                    functions[type(call.module)].add((file, function))
+                for file, _, first in child.lines.values():
+                    functions[type(call.module)].add((file, first))
         return {cls.__name__: describe_class(cls, called_in) for cls, called_in in functions.items()}
 
 
@@ -133,8 +135,19 @@ def describe_op(op):
              "parent": op.parent, "inputs": ids(op.inputs), "parameters": ids(op.parameters),
              "outputs": ids(op.outputs), "numbers": op.numbers, "lines": {},
              "called_at": {phase: line for phase, (_, line, _) in op.lines.items()}}
+    called = entry["called_at"]
     if op.module is not None:
-        entry["lines"] = lines_of_arrays(type(op.module), tuple(op.inputs), tuple(op.parameters))
+        lines = lines_of_arrays(type(op.module), tuple(op.inputs), tuple(op.parameters))
+    elif op.kind in ("scores", "weighted sum"):
+        lines = lines_of_attention(type(op.enclosing.module), op.kind)
+        entry["called_at"] = {phase: lines[name] for phase, name in (("forward", "y"), ("backward", list(lines)[-1]))
+                              if lines}
+    else:
+        lines = {f"d{slot}": called.get("backward") for slot in (*op.inputs, *op.parameters)}
+        lines["y"] = called.get("forward")
+    made = ["y", *(f"d{slot}" for slot, value in {**op.inputs, **op.parameters}.items()
+                   if (op.id, slot) in value.contributions)]
+    entry["lines"] = {name: lines[name] for name in made if lines.get(name) is not None}
     return entry
 
 

@@ -53,6 +53,8 @@ class Example:
     def read(self, text=None, target=None):
         """Returns (inputs, targets, tokens): the model's arguments, the loss's, and "tokens" of the document.
 
+        tokens["targets"] labels what the loss wants; "" marks a position without a target.
+
         Without a text, the default text and target are read. Without a target, it is the right answer if that is known,
         and otherwise what the model predicts; tokens["note"] says which.
 
@@ -67,7 +69,9 @@ class Example:
             target = target.strip() and self.clean(target, "target")
         if not text.strip():
             raise ValueError("the text is empty; give at least one word")
-        return self.read_texts(self.clean(text, "text"), target or None)
+        inputs, targets, tokens = self.read_texts(self.clean(text, "text"), target or None)
+        tokens.setdefault("targets", tokens["target"])
+        return inputs, targets, tokens
 
     def read_texts(self, text, target):
         raise NotImplementedError
@@ -142,7 +146,7 @@ class PairsExample(Example):
         read, expected = target_ids[:-1], target_ids[1:]
         source_labels, labels = (self.labels_of(tokenizer, FRAME) for tokenizer in self.tokenizers)
         tokens = {"source": [pick(source_labels, source)], "target": [pick(labels, read)],
-                  "expected": [pick(labels, expected)], "vocabulary": labels, "note": note}
+                  "targets": [pick(labels, expected)], "vocabulary": labels, "note": note}
         if source_labels != labels:
             tokens["source_vocabulary"] = source_labels
         return (source[None], read[None]), expected[None], tokens

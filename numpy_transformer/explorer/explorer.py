@@ -40,6 +40,7 @@ class Explorer:
 
     def __init__(self, session):
         self.session = session
+        session.document()                      # errors are raised here, where the model and its inputs were given
 
     def __repr__(self):
         document = self.session.document()
@@ -85,7 +86,6 @@ class Explorer:
             port : int, 0 for a free one
             browser : whether to open the page in the browser
         """
-        self.session.document()                 # reports errors before there is a page
         with Server(self.session, port, self.session.example.title) as server:
             print(f"{server.address}  (Ctrl-C ends it)", flush=True)
             if browser and not open_in_browser(server.address):

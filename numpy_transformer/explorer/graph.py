@@ -12,7 +12,8 @@ from ..layers import Dropout
 from ..module import is_parameter, named_parts
 from .gradients import flow
 from .matching import Found, find
-from .naming import axes_of_inputs, axes_of_output, axes_of_parameter, finish_axes, label_of, label_of_computation, title_of
+from .naming import (axes_of_constant, axes_of_inputs, axes_of_output, axes_of_parameter, axes_of_targets,
+                     finish_axes, label_of, label_of_computation, title_of, title_of_computation)
 from .rerun import handle_of
 from .rules import rule_of
 from .sources import line_of
@@ -59,7 +60,7 @@ class Op:
         call : the recorded Call, or None
         enclosing : for other computations, the Call of the component in whose code they stand
         found : for other computations, the Found that knows its backward
-        lines : {"forward": (file, line, function), "backward": ...}, what called the component
+        lines : {"forward": (file, line, first line of the function), "backward": ...}, what called the component
     """
 
     id: str
@@ -135,6 +136,7 @@ class Graph:
         self.names = {}                         # id of a parameter object -> its Value
         self.latest = {}                        # id of a copy -> its latest Value
         self.taken = set()                      # ids of ops and groups
+        self.position = 0                       # number of the call before which a computation stands
         self.outputs = []
         self.loss = None
         self.build()
@@ -154,8 +156,7 @@ class Graph:
             outer.values.extend(outputs)
             for name, array in list(self.arrays(step.criterion_call))[1:]:
                 value = self.add_value(f"loss:{name}", name, "input", array)
-                value.axes = [dict(axis, tokens="targets") if "tokens" in axis else axis
-                              for axis in outputs[0].axes[:array.ndim]]
+                value.axes = axes_of_targets(outputs[0].axes[:array.ndim])
                 outer.values.append(value)
             outputs = self.visit(step.criterion_call, outer, "loss")
         elif outputs[0].array.ndim:
@@ -168,6 +169,8 @@ class Graph:
             value.handle = handle_of(value, self)
             if value.parameter is not None:
                 value.axes = axes_of_parameter(value)
+            elif value.kind == "constant":
+                value.axes = axes_of_constant(value)
 
     def arrays(self, call):
         """Yields (name, array) of the inputs of a call that are arrays."""
@@ -204,7 +207,7 @@ class Graph:
 
         inputs = {}
         for name, array in self.arrays(call):
-            inputs[name] = self.resolve(array, scope, name)
+            inputs[name] = self.resolve(array, scope, f"{path or 'constant'}:{name}")
         if drops_nothing(call):
             return [next(iter(inputs.values()))]
         if all(drops_nothing(child) for child in call.children):
@@ -215,7 +218,7 @@ class Graph:
         """Adds the op of a component without parts."""
 
         name = path or "model"
-        op = Op(self.unused(name, self.taken), name, label_of(self, name), "component", scope.group,
+        op = Op(self.unused(name, self.taken), name, label_of(name), "component", scope.group,
                 type(call.module).__name__, call.module, inputs, call=call, enclosing=scope.call)
         op.parameters = {key: self.names[id(part)] for key, part in vars(call.module).items()
                          if is_parameter(part) and id(part) in self.names}
@@ -225,22 +228,27 @@ class Graph:
 
     def add_computation(self, found, array, scope):
         """Adds the op of a computation in the code of a composite component; returns its output."""
-
-        name = f"{scope.group}.{found.name}" if scope.group else found.name
+        prefix = f"{scope.group}." if scope.group else ""
+        name = prefix + found.name
         number = 1
         while name in self.taken:               # add, add2, add3
             number += 1
-            name = f"{scope.group}.{found.name}{number}" if scope.group else f"{found.name}{number}"
+            name = f"{prefix}{found.name}{number}"
         op = Op(name, name, label_of_computation(found), found.kind, scope.group, enclosing=scope.call, found=found,
                 numbers=dict(found.numbers))
         op.inputs = {slot: value for slot, value in found.inputs.items() if value.kind != "parameter"}
         op.parameters = {slot: value for slot, value in found.inputs.items() if value.kind == "parameter"}
-        before = [child for child in scope.call.children if child.number < self.position]
-        op.lines = before[-1].lines if before else {}
-        return self.add_op(op, [array])[0]
+        sources = {slot: source_call(value, scope) for slot, value in found.inputs.items()}
+        calls = [call for call in sources.values() if call is not None]
+        calls = calls or [call for call in scope.call.children if call.number < self.position]
+        if calls:
+            op.lines = max(calls, key=lambda call: call.number).lines
+        labels = {slot: label_of(self.path_of(call, "")) if call else "" for slot, call in sources.items()}
+        return self.add_op(op, [array], title_of_computation(self, op, found, labels))[0]
 
-    def add_op(self, op, arrays):
+    def add_op(self, op, arrays, title=None):
         """Enters an op with its outputs; returns them as a list of Values."""
+        title = title_of(self, op.id) if title is None else title
 
         self.taken.add(op.id)
         self.ops[op.id] = op
@@ -250,7 +258,7 @@ class Graph:
         for index, array in enumerate(arrays):
             if isinstance(array, np.ndarray):
                 slot = f"y{index + 1}" if index else "y"
-                value = self.add_value(f"{op.id}:{slot}", f"{title_of(self, op.id)}: {slot}", "activation", array)
+                value = self.add_value(f"{op.id}:{slot}", f"{title}: {slot}", "activation", array)
                 value.producer = op
                 op.outputs[slot] = value
                 value.axes = axes_of_output(op, value)
@@ -264,7 +272,7 @@ class Graph:
         if path:
             group = self.unused(path, self.taken)
             self.taken.add(group)
-            self.groups[group] = Group(group, path, label_of(self, path), type(call.module).__name__, scope.group, call,
+            self.groups[group] = Group(group, path, label_of(path), type(call.module).__name__, scope.group, call,
                                        inputs)
         inner = Scope(group, call, scope, list(dict.fromkeys(inputs.values())))
         inner.parameters = [self.names[id(part)] for part in vars(call.module).values()
@@ -273,17 +281,21 @@ class Graph:
             outputs = rule(self, call, inner, inputs)
         else:
             for child in call.children:
-                self.position = child.number
-                inner.values.extend(self.visit(child, inner, self.path_of(child, group)))
-            self.position = call.children[-1].number + 1
-            outputs = [self.resolve(array, inner, "y") for array in call.outputs
+                self.visit_child(child, inner)
+            outputs = [self.resolve(array, inner, f"{group or 'constant'}:y") for array in call.outputs
                        if isinstance(array, np.ndarray)]
         if path:
             self.groups[group].outputs = {f"y{index + 1}" if index else "y": value
                                           for index, value in enumerate(outputs)}
         return outputs
 
-    position = 0                                # number of the call before which a computation stands
+    def visit_child(self, call, scope):
+        """Visits a call that the code of a scope makes, and lets the scope use its outputs."""
+        self.position = call.number
+        outputs = self.visit(call, scope, self.path_of(call, scope.group))
+        self.position = call.number + 1
+        scope.values.extend(outputs)
+        return outputs
 
     def path_of(self, call, group):
         """Returns the name of a component inside a group: the attribute in which the parent holds it."""
@@ -296,13 +308,16 @@ class Graph:
         if not names:                           # held more deeply, in a list of lists for example
             names = [name for name, part in named_parts(call.parent.module) if part is call.module]
         if len(names) > 1:                      # one component under several names: the one in the calling line
-            line = line_of(call.lines["forward"])
+            line = line_of(call.lines.get("forward"))
             names = [name for name in names if f".{name}" in line] or names
         name = names[0] if names else type(call.module).__name__.lower()
         return f"{group}.{name}" if group else name
 
-    def resolve(self, array, scope, slot):
-        """Returns the Value of an array that the code of a scope uses; computations that it finds become ops."""
+    def resolve(self, array, scope, name):
+        """Returns the Value of an array that the code of a scope uses; computations that it finds become ops.
+
+        An array of unknown origin, such as a causal mask, becomes a constant of this name.
+        """
         value = self.latest.get(id(array))
         if value is None and scope.call is not None:
             found = find(array, scope, self.recording.copies)
@@ -311,15 +326,18 @@ class Graph:
             else:
                 value = found
         if value is None:
-            value = self.add_constant(array, scope, slot)
+            value = self.add_value(name, title_of(self, name.removeprefix("constant:")), "constant", array)
         if value not in scope.values:
             scope.values.append(value)
         return value
 
-    def add_constant(self, array, scope, slot):
-        """Returns a Value for an array of which nobody knows where it comes from, such as a causal mask."""
-        name = f"{scope.group}:{slot}" if scope.group else f"constant:{slot}"
-        return self.add_value(name, title_of(self, name), "constant", array)
+
+def source_call(value, scope):
+    """Returns the call made by the code of this scope that returned a value, or None."""
+    for call in scope.call.children:
+        if any(array is value.array for array in call.outputs):
+            return call
+    return None
 
 
 def drops_nothing(call):

@@ -9,12 +9,17 @@ def title_of(graph, name):
     """Returns a title for a dotted name: "decoder.blocks.0.norm1.gamma" -> "block 0, norm1, gamma"."""
     name = name.replace(":", ".")
     both = all(hasattr(graph.recording.model, stack) for stack in STACKS)
-    words = []
-    for word in words_of(name):
-        if words and word == words[-1] or word in STACKS and not both and word != name:
-            continue
-        words.append(word)
-    return ", ".join(words)
+    words = [word for word in words_of(name) if both or word not in STACKS or word == name]
+    return joined(words)
+
+
+def joined(words):
+    """Returns the words with commas, without a repetition such as "cross attention, attention"."""
+    kept = []
+    for word in filter(None, words):
+        if not (kept and kept[-1].endswith(word)):
+            kept.append(word)
+    return ", ".join(kept)
 
 
 def words_of(name):
@@ -24,13 +29,27 @@ def words_of(name):
     return name.replace("_", " ").split(".")
 
 
-def label_of(graph, name):
+def label_of(name):
     return words_of(name)[-1]
 
 
 def label_of_computation(found):
     signs = {"add": "+", "multiply": "×"}
     return signs.get(found.kind, found.name.replace("_", " "))
+
+
+def title_of_computation(graph, op, found, labels):
+    """Returns "block 0, x + attention" or "block 0, attention, query, split heads".
+
+    Parameters: labels : {slot: label of the component that made this input, or ""}
+    """
+    if found.kind in ("add", "multiply"):
+        operands = [words_of(value.id)[-1] if value.kind == "parameter" else labels[slot] or "x"
+                    for slot, value in found.inputs.items()]
+        words = [f" {op.label} ".join(operands)]
+    else:
+        words = [*filter(None, labels.values()), op.label] if found.kind == "reshape" else [op.label]
+    return joined([*title_of(graph, op.parent).split(", "), *words])
 
 
 def axes_of_inputs(values):
@@ -49,6 +68,11 @@ def axes_of_inputs(values):
         value.axes = complete(value.axes, array.ndim)
 
 
+def axes_of_targets(axes):
+    """Returns the axes of the targets, whose tokens are labeled by "targets"."""
+    return [dict(axis, tokens="targets") if "tokens" in axis else axis for axis in axes]
+
+
 def float_axes(ndim):
     names = ["batch", "head", "token", "feature"]
     if ndim == 3:
@@ -58,6 +82,24 @@ def float_axes(ndim):
 
 def mask_axes(ndim):
     return [{"name": name} for name in ("batch", "head", "query", "key")[-ndim:]]
+
+
+def axes_of_constant(value):
+    """Returns the axes of a constant, from the first op that uses it: a mask has those of the scores."""
+    shape = value.array.shape
+    op, slot = value.consumers[0] if value.consumers else (None, "")
+    if op is not None and op.kind == "scores":
+        axes = op.outputs["y"].axes[-len(shape):]
+    elif len(shape) == 4 and value.array.dtype.kind == "b":
+        axes = mask_axes(4)
+    elif value.array.dtype.kind == "f":
+        axes = float_axes(len(shape)) if len(shape) < 5 else []
+    else:
+        axes = op.outputs["y"].axes[:len(shape)] if op is not None else []
+        if len(axes) == len(shape) and any(axis["name"] == "feature" for axis in axes):
+            axes = [{"name": "batch"}, {"name": "token"}][-len(shape):]
+    axes = [{"name": axis["name"]} if size == 1 else axis for axis, size in zip(axes, shape)]
+    return complete(axes, len(shape))
 
 
 def complete(axes, ndim):
@@ -120,7 +162,7 @@ def axes_of_parameter(value):
     if op is not None and value.array.ndim == 2:
         last = op.outputs["y"].axes[-1]["name"]
         if op.class_name in ("Embedding", "Unembedding"):
-            names = ["vocabulary", "feature"]
+            names = [vocabulary_of(value), "feature"]
         elif op.class_name == "LearnedPositionalEmbedding":
             names = ["position", "feature"]
         else:
@@ -128,3 +170,14 @@ def axes_of_parameter(value):
     elif op is not None and value.array.ndim == 1:
         names = [op.outputs["y"].axes[-1]["name"]]
     return complete([{"name": name} for name in names], value.array.ndim)
+
+
+def vocabulary_of(parameter):
+    """Returns the name of an embedding's first axis; the source of an encoder-decoder has a vocabulary of its own."""
+    uses = [op.inputs["ids"] for op, _ in parameter.consumers if "ids" in op.inputs]
+    tokens = [axis.get("tokens") for value in uses for axis in value.axes if "tokens" in axis]
+    is_shared = len(parameter.consumers) > 1
+    names = [value.title for value in uses]
+    if is_shared or names != ["source"] or tokens != ["source"]:
+        return "vocabulary"
+    return "source vocabulary"

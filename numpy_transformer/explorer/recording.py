@@ -31,7 +31,7 @@ class Call:
         output_gradients : a list of the arguments of backward; None if backward was not called
         input_gradients : what backward returned, by the names of the inputs
         parameter_gradients : what backward added to the gradients of the component's own parameters, by name
-        lines : {"forward": (file, line, function), "backward": ...}, the places that called forward and backward
+        lines : {"forward": (file, line, first line of the function), "backward": ...}: the code that called the two
         positional : the names of the arguments that were given by position
     """
 
@@ -228,7 +228,8 @@ class Wrapped:
         repeat = self.repeats.get(id(module), 0)
         self.repeats[id(module)] = repeat + 1
         call = Call(len(self.step.calls), module, repeat, parent)
-        call.lines["forward"] = calling_line()
+        if parent is not None:
+            call.lines["forward"] = calling_line()
         copies = self.step.copies
         arguments = arguments_of(forward, inputs, named)
         call.inputs = {name: copies.of(value) for name, value in arguments.items() if value is not None}
@@ -262,7 +263,8 @@ class Wrapped:
             raise
         if call is not None:
             call.output_gradients = given
-            call.lines["backward"] = line
+            if call.parent is not None:
+                call.lines["backward"] = line
             call.input_gradients = gradients_by_name(call.inputs, gradients)
             call.parameter_gradients = {name: own[name].grad - before[name] for name in own}
         return gradients
@@ -292,8 +294,8 @@ def gradients_by_name(inputs, gradients):
 
 
 def calling_line():
-    """Returns (file, line, function) of the code that called a component's forward or backward."""
+    """Returns (file, line, first line of the function) of the code that called a component's forward or backward."""
     frame = sys._getframe(2)
     while frame.f_code.co_name == "__call__" and frame.f_back is not None:
         frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
+    return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_firstlineno

@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from ..layers import Dropout, ScaledDotProductAttention, Softmax
 from .matching import Found
 
@@ -15,33 +17,53 @@ def rule_of(call):
 
 
 def one_softmax(call):
-    """Attention as it should be: softmax, and perhaps dropout after it."""
-    kinds = [type(child.module) for child in call.children]
-    softmax = [kind for kind in kinds if issubclass(kind, Softmax)]
-    others = [kind for kind in kinds if not issubclass(kind, (Softmax, Dropout))]
-    return len(softmax) == 1 and not others and {"q", "k", "v"} <= set(call.inputs)
+    """Attention as it should be: one softmax, perhaps with dropout, and nothing before it."""
+    inner = [child for child in call.children if not isinstance(child.module, Dropout)]
+    softmax = [child for child in inner if isinstance(child.module, Softmax)]
+    return len(softmax) == 1 and inner[0] is softmax[0] and {"q", "k", "v"} <= set(call.inputs)
 
 
 def attention(graph, call, scope, inputs):
-    """Scaled dot-product attention: scores = q kᵀ scale, masked; weights = softmax(scores); y = weights v."""
-    softmax = next(child for child in call.children if isinstance(child.module, Softmax))
+    """Scaled dot-product attention: scores = q kᵀ scale, masked; weights = softmax(scores); y = weights v.
+
+    A subclass may call other components after that, which change y.
+    """
     gradients = call.input_gradients
+    first = next(index for index, child in enumerate(call.children) if isinstance(child.module, Softmax))
+    softmax = call.children[first]
+    after = next((index for index, child in enumerate(call.children)
+                  if index > first and not isinstance(child.module, Dropout)), len(call.children))
     scale = getattr(call.module, "scale", 1 / math.sqrt(call.inputs["q"].shape[-1]))
-    scores = Found("scores", {name: inputs[name] for name in ("q", "k", "mask") if name in inputs},
-                   lambda dy: {name: gradients.get(name) for name in ("q", "k")}, numbers={"scale": float(scale)})
+    array = softmax.inputs["x"]
+    used = {name: inputs[name] for name in ("q", "k")}
+    if "mask" in inputs and not getattr(call.module, "mask_off", False) and hides(inputs["mask"].array, array):
+        used["mask"] = inputs["mask"]
+    scores = Found("scores", used, lambda dy: {name: gradients.get(name) for name in ("q", "k")},
+                   numbers={"scale": float(scale)})
     graph.position = softmax.number
-    scope.values.append(graph.add_computation(scores, softmax.inputs["x"], scope))
+    scope.values.append(graph.add_computation(scores, array, scope))
     weights_gradient = None
-    for child in call.children:
-        graph.position = child.number
-        weights = graph.visit(child, scope, graph.path_of(child, scope.group))[0]
-        scope.values.append(weights)
+    for child in call.children[first:after]:
+        weights = graph.visit_child(child, scope)[0]
         if child.output_gradients:
             weights_gradient = child.output_gradients[0]
-    graph.position = call.children[-1].number + 1
     product = Found("weighted sum", {"p": weights, "v": inputs["v"]},
                     lambda dy: {"p": weights_gradient, "v": gradients.get("v")})
-    return [graph.add_computation(product, call.outputs[0], scope)]
+    later = call.children[after:]
+    result = next(iter(later[0].inputs.values())) if later else call.outputs[0]
+    scope.values.append(graph.add_computation(product, result, scope))
+    for child in later:
+        graph.visit_child(child, scope)
+    return [graph.resolve(call.outputs[0], scope, f"{scope.group}:y")]
+
+
+def hides(mask, scores):
+    """Returns True if the scores are -inf wherever the mask is False."""
+    mask = mask.reshape(mask.shape[-scores.ndim:]) if mask.size == np.prod(mask.shape[-scores.ndim:]) else mask
+    try:
+        return bool(np.isneginf(scores[~np.broadcast_to(mask, scores.shape)]).all())
+    except ValueError:
+        return False
 
 
 RULES = [(attention, ScaledDotProductAttention, one_softmax)]

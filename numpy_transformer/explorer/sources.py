@@ -14,15 +14,15 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def line_of(place):
-    """Returns the text of a source line; place is (file, line, function)."""
-    return linecache.getline(place[0], place[1])
+    """Returns the text of a source line; place is (file, line, first line of the function) or None."""
+    return linecache.getline(place[0], place[1]) if place else ""
 
 
 def describe_class(cls, functions=()):
     """Returns the entry of a class in the document's "classes".
 
-    Parameters: functions : further (file, name of a method) in which the class called its parts; those that stand in a
-        base class are shown too
+    Parameters: functions : pairs (file, first line) of the functions in which the class called its parts; those that
+        stand in a base class are shown too
     """
     entry = {"summary": "", "backward": backward_lines(cls), "file": "", "forward": None, "backward_source": None,
              "more": []}
@@ -39,7 +39,7 @@ def describe_class(cls, functions=()):
     for base in cls.__mro__[:-1]:
         for name, function in vars(base).items():
             code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
-            if code is None or (code.co_filename, code.co_name) not in functions:
+            if code is None or (code.co_filename, code.co_firstlineno) not in functions:
                 continue
             source = source_of(function)
             if source is not None and (source["first"], file_of(function)) not in shown:
@@ -106,6 +106,18 @@ def lines_of_arrays(cls, inputs, parameters):
             number = next((number for number, text in enumerate(backward["lines"], backward["first"])
                            if f"{name}.grad" in text), None)
             lines[f"d{name}"] = number or last_return(backward)
+    return {name: line for name, line in lines.items() if line is not None}
+
+
+@functools.lru_cache(maxsize=None)
+def lines_of_attention(cls, kind):
+    """Returns the lines in which scaled dot-product attention makes its scores, or its weighted sum, and backward."""
+    forward, backward = (source_of(getattr(cls, name, None)) for name in ("forward", "backward"))
+    lines = {}
+    if forward and backward and kind == "scores":
+        lines = {"y": assignment(forward, "scores"), "dq": last_return(backward), "dk": assignment(backward, "dk")}
+    elif forward and backward:
+        lines = {"y": last_return(forward), "dp": assignment(backward, "dp"), "dv": assignment(backward, "dv")}
     return {name: line for name, line in lines.items() if line is not None}
 
 

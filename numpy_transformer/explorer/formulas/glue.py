@@ -51,6 +51,13 @@ def gradient(op, name, factors):
     return f"d{entry(op, name)} = sum(..., {product})"
 
 
+@spells("sum")
+def total(op):
+    """The loss of a model that is given none: the sum of its outputs."""
+    yield "y = sum(..., x[...])"
+    yield "dx[...] = dy"
+
+
 @spells("select")
 def select(op):
     yield "y[..., k, c] = x[..., positions[..., k], c]"

@@ -70,28 +70,21 @@ def plus_offset(op):
 @spells(RotaryEmbedding)
 def rotary(op):
     """The first feature a of a pair becomes a cos - b sin, the second one, b, becomes a sin + b cos."""
-    op.name(base=op.module.base, d=op.module.d_head)
-    positions = op.arrays.get("positions")
-    row, position = "..., t", plus_offset(op)
-    if positions is not None:
+    op.name(base=op.module.base, d=op.module.d_head, half=op.module.d_head // 2)
+    row, token, position = "..., t", "t", plus_offset(op)
+    if op.has("positions"):
         position = "positions[t]"
-        if positions.ndim > 1:                      # the batch is the first axis of x, heads may come after it
-            row, position = "b, ..., t", "positions[b, t]"
+        if op.arrays["positions"].ndim > 1:         # the batch is the first axis of x, heads may come after it
+            row, token, position = "b, ..., t", "b, t", "positions[b, t]"
+    pair, is_first, step = "c % half", "c < half", "half"           # features c and c + half are a pair
     if op.module.interleaved:
-        pair, is_first, partner_of_first, partner_of_second = "c // 2", "c % 2 == 0", "c + 1", "c - 1"
-    else:
-        op.name(half=op.module.d_head // 2)
-        pair, is_first, partner_of_first, partner_of_second = "c % half", "c < half", "c + half", "c - half"
-    for result, source, sign in (("y", "x", ("-", "+")), ("dx", "dy", ("+", "-"))):
-        first = turned(source, row, position, pair, partner_of_first, sign[0])
-        second = turned(source, row, position, pair, partner_of_second, sign[1])
-        yield f"{result}[{row}, c] = {first} if {is_first} else {second}"
-
-
-def turned(source, row, position, pair, partner, sign):
-    """Returns the text for one feature of a rotated pair."""
-    angle = f"{position} * base ** (-2 * ({pair}) / d)"
-    return f"{source}[{row}, c] * cos({angle}) {sign} {source}[{row}, {partner}] * sin({angle})"
+        pair, is_first, step = "c // 2", "c % 2 == 0", "1"          # features c and c + 1
+    angle = f"angle[{token}, i] = {position} / base ** (2 * i / d)"
+    cos, sin = f"cos(angle[{token}, {pair}])", f"sin(angle[{token}, {pair}])"
+    for result, x, first_sign, second_sign in (("y", "x", "-", "+"), ("dx", "dy", "+", "-")):
+        first = f"{x}[{row}, c] * {cos} {first_sign} {x}[{row}, c + {step}] * {sin}"
+        second = f"{x}[{row}, c] * {cos} {second_sign} {x}[{row}, c - {step}] * {sin}"
+        yield lines(angle, f"{result}[{row}, c] = {first} if {is_first} else {second}")
 
 
 @spells(Dropout)
@@ -115,12 +108,12 @@ def gelu(op):
             a = sqrt(2 / pi)
             Phi[...] = (1 + tanh(a * (x[...] + cubic * x[...] ** 3))) / 2
         """
-        slope = "2 * Phi[...] * (1 - Phi[...]) * a * (1 + 3 * cubic * x[...] ** 2)"
+        x_slope = "2 * x[...] * Phi[...] * (1 - Phi[...]) * a * (1 + 3 * cubic * x[...] ** 2)"
     else:
         phi = "Phi[...] = (1 + erf(x[...] / sqrt(2))) / 2"
-        slope = "exp(-x[...] ** 2 / 2) / sqrt(2 * pi)"
+        x_slope = "x[...] * exp(-x[...] ** 2 / 2) / sqrt(2 * pi)"
     yield lines(phi, "y[...] = x[...] * Phi[...]")
-    yield lines(phi, f"dx[...] = dy[...] * (Phi[...] + x[...] * {slope})")
+    yield lines(phi, f"dx[...] = dy[...] * (Phi[...] + {x_slope})")
 
 
 @spells(SiLU)

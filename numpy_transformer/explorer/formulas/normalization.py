@@ -22,9 +22,9 @@ def layer_norm(op):
     yield "dbeta[i] = sum(..., dy[..., i])"
     yield lines(normalized, """
         g[..., i] = gamma[i] * dy[..., i]
-        through_mu[...] = mean(j, g[..., j])
-        through_sigma[..., i] = x_hat[..., i] * mean(j, g[..., j] * x_hat[..., j])
-        dx[..., i] = (g[..., i] - through_mu[...] - through_sigma[..., i]) / sigma[...]
+        via_mu[...] = mean(j, g[..., j])
+        via_sigma[..., i] = x_hat[..., i] * mean(j, g[..., j] * x_hat[..., j])
+        dx[..., i] = (g[..., i] - via_mu[...] - via_sigma[..., i]) / sigma[...]
     """)
 
 
@@ -39,8 +39,8 @@ def rms_norm(op):
     yield lines(normalized, "dgamma[i] = sum(..., dy[..., i] * x_hat[..., i])")
     yield lines(normalized, """
         g[..., i] = gamma[i] * dy[..., i]
-        through_rms[..., i] = x_hat[..., i] * mean(j, g[..., j] * x_hat[..., j])
-        dx[..., i] = (g[..., i] - through_rms[..., i]) / rms[...]
+        via_rms[..., i] = x_hat[..., i] * mean(j, g[..., j] * x_hat[..., j])
+        dx[..., i] = (g[..., i] - via_rms[..., i]) / rms[...]
     """)
 
 

@@ -1,1 +1,317 @@
-// Places the boxes of the map.
+// The map's boxes and lines: which ops and groups are visible, nested layouts from the inside out, and ports where a line crosses
+// the border of an unfolded group.
+
+import { lookup } from "explorer/lookup";
+import { arrange } from "explorer/layers";
+
+const PAD = 10;
+const TITLE = 24;
+export const SIZE = { op: 28, group: 34, small: 22, round: 22, input: 26 };
+
+// folded: the ids of folded groups; measure(text, small): a width in pixels. Returns {width, height, boxes, lines, fans}.
+export function layOut(doc, folded, measure) {
+  const graph = visibleGraph(doc, folded);
+  const inside = layGroup("", { doc, look: lookup(doc), folded, measure, graph }, new Set());
+  const scene = { boxes: inside.boxes, lines: inside.lines, fans: inside.fans };
+  const margin = 6;
+  move(scene, margin, margin);
+  return { ...scene, width: inside.width + 2 * margin, height: inside.height + 2 * margin };
+}
+
+// Values as they flow on the map: from where, to which ops. Masks are marks on their ops, and a parameter is a box only if it is shared.
+function visibleGraph(doc, folded) {
+  const look = lookup(doc);
+  const flows = [];
+  for (const value of doc.values) {
+    const all = value.consumers.filter(({ op }) => look.op(op));
+    const uses = all.filter(({ slot }) => !isMask(value, slot));
+    const shared = value.kind === "parameter" && new Set(all.map(({ op }) => op)).size > 1;
+    if (uses.length === 0 || (value.kind === "parameter" && !shared) || value.kind === "constant") {
+      continue;
+    }
+    const ops = [...new Set(uses.map(({ op }) => op))];
+    flows.push({ value, producer: value.producer, ops, shared, home: value.producer ? null : commonGroup(look, ops) });
+  }
+  return flows;
+}
+
+export function isMask(value, slot) {
+  return /mask/.test(slot) || value.axes?.some((axis) => axis.name === "mask");
+}
+
+function commonGroup(look, ops) {
+  const chains = ops.map((op) => look.ancestors(op));
+  let common = "";
+  for (let depth = 0; depth < chains[0].length; depth += 1) {
+    if (!chains.every((chain) => chain[depth] === chains[0][depth])) {
+      break;
+    }
+    common = chains[0][depth];
+  }
+  return common;
+}
+
+// The child of a group in which an op stands, or null if it stands elsewhere.
+function childHolding(look, group, op) {
+  const chain = [...look.ancestors(op), op];
+  if (group === "") {
+    return chain[0];
+  }
+  const at = chain.indexOf(group);
+  return at < 0 ? null : chain[at + 1];
+}
+
+// side: values that enter this group from the left (the encoder's memory), not from above.
+function layGroup(group, context, side) {
+  const { look, folded, graph } = context;
+  const members = look.children(group);
+  const unfolded = (id) => look.group(id) && !folded.has(id);
+  const edges = edgesOf(group, context);
+  const sideEdges = group === "" || !edges.some((edge) => edge.port) ? findSideEdges(edges, look) : [];
+  const nodes = [];
+  const inner = new Map();
+  for (const member of members) {
+    if (unfolded(member.id)) {
+      const fromSide = new Set(sideEdges.filter((edge) => edge.to === member.id).map((edge) => edge.value.id));
+      const box = layGroup(member.id, context, fromSide);
+      inner.set(member.id, box);
+      nodes.push({ id: member.id, w: box.width, h: box.height, tie: 0 });
+    } else {
+      nodes.push({ id: member.id, ...sizeOf(member, context), tie: 0 });
+    }
+  }
+  for (const flow of graph.filter((other) => !other.producer && other.home === group)) {
+    const text = flow.value.title.replace(/^input:/, "");
+    nodes.push({ id: flow.value.id, w: context.measure(text, true) + 18, h: SIZE.input, input: flow, tie: flow.shared ? 1 : 0 });
+  }
+  for (const [id, pin] of portsOf(edges)) {
+    nodes.push({ id, w: 2, h: 0, pin, port: true, tie: side.has(id.slice(3)) ? -2 : 0 });
+  }
+  const drawn = edges.filter((edge) => !sideEdges.includes(edge));
+  const placed = arrange(nodes, drawn.map((edge) => ({
+    value: edge.value.id, from: edge.from, to: edge.to, consumers: edge.ops, tie: edge.shared ? 1 : -1,
+    fromDx: portOffset(inner.get(edge.from), "out", edge), toDx: portOffset(inner.get(edge.to), "in", edge),
+  })));
+  return assemble(group, context, { nodes, placed, inner, sideEdges, side });
+}
+
+function portOffset(box, direction, edge) {
+  return box ? box.ports[direction].get(edge.value.id) ?? null : null;
+}
+
+// The edges between the members of a group; values from outside come from a port "in:...", values that leave go to "out:...".
+function edgesOf(group, { look, graph }) {
+  const edges = [];
+  for (const flow of graph) {
+    const { value } = flow;
+    const inside = new Map();
+    let leaves = false;
+    for (const op of flow.ops) {
+      const child = childHolding(look, group, op);
+      if (child) {
+        inside.set(child, [...(inside.get(child) ?? []), op]);
+      } else {
+        leaves = true;
+      }
+    }
+    let from = flow.producer ? childHolding(look, group, flow.producer) : null;
+    let port = false;
+    if (!flow.producer && flow.home === group) {
+      from = value.id;
+    } else if (!from && inside.size > 0) {
+      if (!flow.producer && look.ancestors(flow.home).concat(flow.home).includes(group)) {
+        continue;                        // its box stands in one of the members
+      }
+      from = `in:${value.id}`;
+      port = true;
+    }
+    if (!from) {
+      continue;
+    }
+    for (const [to, ops] of inside) {
+      if (to !== from) {
+        edges.push({ value, from, to, ops, port, shared: flow.shared });
+      }
+    }
+    if (leaves && !port) {
+      const ops = flow.ops.filter((op) => !childHolding(look, group, op));
+      edges.push({ value, from, to: `out:${value.id}`, ops, port: true, shared: flow.shared });
+    }
+  }
+  return edges;
+}
+
+function portsOf(edges) {
+  const ports = new Map();
+  for (const edge of edges) {
+    if (edge.from.startsWith("in:")) {
+      ports.set(edge.from, "first");
+    }
+    if (edge.to.startsWith("out:")) {
+      ports.set(edge.to, "last");
+    }
+  }
+  return ports;
+}
+
+// From one group to another that has a main input of its own (encoder to decoder): drawn side by side, with the line between them.
+function findSideEdges(edges, look) {
+  return edges.filter((edge) => {
+    const from = look.group(edge.from);
+    const to = look.group(edge.to);
+    if (!from || !to || edge.port) {
+      return false;
+    }
+    const slots = Object.values(to.inputs ?? {});
+    return slots.indexOf(edge.value.id) > 0 && !reaches(edges, edge.from, to, slots[0]);
+  });
+}
+
+// Whether the main input of a group also comes from the other group; then they belong one below the other.
+function reaches(edges, start, to, main) {
+  const seen = new Set([start]);
+  const queue = [start];
+  while (queue.length > 0) {
+    const at = queue.pop();
+    for (const edge of edges.filter((other) => other.from === at)) {
+      if (edge.to === to.id && edge.value.id === main) {
+        return true;
+      }
+      if (edge.to !== to.id && !seen.has(edge.to)) {
+        seen.add(edge.to);
+        queue.push(edge.to);
+      }
+    }
+  }
+  return false;
+}
+
+export function isRound(op) {
+  return op.kind === "add" || op.kind === "multiply";
+}
+
+function sizeOf(item, { look, measure }) {
+  if (look.group(item.id)) {
+    return { w: Math.max(110, measure(item.label) + 44), h: SIZE.group };
+  }
+  if (isRound(item)) {
+    return { w: SIZE.round, h: SIZE.round, round: true };
+  }
+  if (item.kind === "reshape" || item.kind === "select") {
+    return { w: measure(item.label, true) + 16, h: SIZE.small };
+  }
+  const marks = Object.keys(item.parameters ?? {}).length;
+  return { w: Math.max(48, measure(item.label) + 22 + 9 * Math.min(3, marks)), h: SIZE.op };
+}
+
+// Everything of a group in its own coordinates, with a frame and a title unless it is the whole step.
+function assemble(group, context, { nodes, placed, inner, sideEdges, side }) {
+  const { look, measure } = context;
+  const framed = group !== "";
+  const item = look.group(group);
+  const pad = framed ? PAD : 0;
+  const top = framed ? TITLE : 0;
+  const boxes = [];
+  const lines = placed.lines.map((line) => ({ value: line.value, consumers: line.consumers, points: line.points, round: line.b.round,
+                                              last: !line.b.bend, port: Boolean(line.b.port) }));
+  const fans = [...placed.fans];
+  for (const node of nodes) {
+    const x = node.x - node.w / 2;
+    if (inner.has(node.id)) {
+      const box = inner.get(node.id);
+      move(box, x, node.y);
+      boxes.push(...box.boxes);
+      lines.push(...box.lines);
+      fans.push(...box.fans);
+    } else if (!node.port) {
+      boxes.push({ id: node.id, x, y: node.y, w: node.w, h: node.h, parent: group, type: typeOf(node, look) });
+    }
+  }
+  for (const edge of sideEdges) {
+    lines.push(sideLine(edge, nodes, inner));
+  }
+  const ports = nodes.filter((node) => node.port);
+  for (const port of ports.filter((other) => side.has(other.id.slice(3)))) {
+    lines.push({ value: port.id.slice(3), consumers: consumersOf(placed.lines, port), points: [[-pad, port.y], [port.x, port.y]] });
+  }
+  const scene = { boxes, lines, fans };
+  const titleX = titlePlace(ports, framed ? measure(item.label) + 26 : 0, side);
+  const width = Math.max(placed.width + 2 * pad, framed ? titleX + measure(item.label) + 36 + pad : 0);
+  const height = placed.height + top + pad * (framed ? 1 : 0);
+  const shift = pad + Math.max(0, (width - placed.width - 2 * pad) / 2) * (ports.length ? 0 : 1);
+  move(scene, shift, top);
+  if (framed) {
+    scene.boxes.unshift({ id: group, x: 0, y: 0, w: width, h: height, parent: item.parent || "", type: "frame", titleX });
+    closePorts(scene, ports, { shift, top, height, placed, side });
+  }
+  const offsets = { in: new Map(), out: new Map(), left: new Map() };
+  for (const port of ports) {
+    const value = port.id.replace(/^(in|out):/, "");
+    offsets[port.pin === "first" ? "in" : "out"].set(value, port.x + shift - width / 2);
+    if (side.has(value) && port.pin === "first") {
+      offsets.left.set(value, port.y + top);
+    }
+  }
+  return { ...scene, width, height, ports: offsets };
+}
+
+// Lines reach the frame itself: from its top to the ports, and from the ports to its bottom.
+function closePorts(scene, ports, { shift, top, height, placed, side }) {
+  for (const port of ports) {
+    const value = port.id.replace(/^(in|out):/, "");
+    const x = port.x + shift;
+    const consumers = consumersOf(placed.lines, port);
+    if (port.pin === "first" && !side.has(value)) {
+      scene.lines.push({ value, consumers, points: [[x, 0], [x, port.y + top]] });
+    } else if (port.pin === "last") {
+      scene.lines.push({ value, consumers, points: [[x, port.y + top], [x, height]] });
+    }
+  }
+}
+
+function consumersOf(lines, port) {
+  return new Set(lines.filter((line) => line.a === port || line.b === port).flatMap((line) => [...line.consumers]));
+}
+
+// The title stands beside the lines that enter from above.
+function titlePlace(ports, width, side) {
+  const entering = ports.filter((port) => port.pin === "first" && !side.has(port.id.slice(3))).map((port) => port.x + PAD);
+  const inTheWay = entering.filter((x) => x < PAD + width);
+  return inTheWay.length ? Math.max(...inTheWay) + 8 : PAD;
+}
+
+function sideLine(edge, nodes, inner) {
+  const from = nodes.find((node) => node.id === edge.from);
+  const to = nodes.find((node) => node.id === edge.to);
+  const out = inner.get(edge.from)?.ports.out.get(edge.value.id) ?? 0;
+  const left = inner.get(edge.to)?.ports.left.get(edge.value.id) ?? to.h / 2;
+  const y = from.y + from.h + 9;
+  const lane = (from.x + from.w / 2 + to.x - to.w / 2) / 2;
+  const end = [to.x - to.w / 2, to.y + left];
+  return { value: edge.value.id, consumers: new Set(edge.ops), last: true,
+           points: [[from.x + out, from.y + from.h], [from.x + out, y], [lane, y], [lane, end[1]], end] };
+}
+
+function typeOf(node, look) {
+  if (node.input) {
+    return node.input.shared ? "parameter" : "input";
+  }
+  if (look.group(node.id)) {
+    return "group";
+  }
+  return node.round ? "round" : "op";
+}
+
+function move(scene, dx, dy) {
+  for (const box of scene.boxes) {
+    box.x += dx;
+    box.y += dy;
+  }
+  for (const line of scene.lines) {
+    line.points = line.points.map(([x, y]) => [x + dx, y + dy]);
+  }
+  for (const fan of scene.fans) {
+    fan.x += dx;
+    fan.y += dy;
+  }
+}

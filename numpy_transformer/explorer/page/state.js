@@ -6,7 +6,8 @@
 //   state.back(), state.go(n)        back to an earlier place; state.places() lists them for the breadcrumb
 //
 // A choice of an op, an array, a cell or a view is a new place: the Back button of the browser returns from it.
-// update(..., {replace: true}) changes the present place instead, for example while a cell is only focused.
+// update(..., {replace: true}) changes the present place instead, for example while a cell is only focused, and with {step: true}
+// a row of steps on the time line is one place.
 
 import { lookup, parseRef } from "explorer/lookup";
 
@@ -25,6 +26,7 @@ export function createState() {
   let places = [placeOf(current)];
   let position = 0;
   let timer = null;
+  let stepping = false;
   let historyWorks = true;
 
   function get() {
@@ -36,11 +38,13 @@ export function createState() {
     return () => listeners.delete(listener);
   }
 
-  function update(changes, { replace = false } = {}) {
+  function update(changes, { replace = false, step = false } = {}) {
     const before = current;
     current = { ...current, ...follow(changes, current) };
     const moved = PLACE.some((key) => !same(before[key], current[key]));
-    if (moved && !replace && current.doc && before.doc) {
+    const goesOn = replace || (step && stepping);
+    stepping = step || (replace && stepping);
+    if (moved && !goesOn && current.doc && before.doc) {
       places = [...places.slice(0, position + 1), placeOf(current)];
       position += 1;
       write(true);
@@ -94,6 +98,7 @@ export function createState() {
   function restore(n) {
     const before = current;
     position = n;
+    stepping = false;
     current = { ...current, ...places[n] };
     writeSoon();
     tell(current, before);

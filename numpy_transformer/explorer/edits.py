@@ -1,0 +1,260 @@
+"""What a reader changes in the explorer: a list of edits, applied to a copy of the model. FORMAT.md lists them.
+
+The list is always applied to the model as it was trained, so that undo is the same list without its last edit.
+"""
+
+import copy
+import difflib
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..layers import MultiHeadAttention
+from ..layers.blocks import CrossAttentionBlock, EncoderBlock
+from ..module import Module
+from ..training import SGD, Adam
+from . import switches
+from .possibilities import bugs_of, possibilities
+
+OPTIMIZERS = {"sgd": SGD, "adam": Adam}
+FIELDS = {"text": {"text", "target"}, "weight": {"value", "index", "number"},
+          "off": {"what", "group", "head", "sublayer"}, "bug": {"name"}, "step": {"optimizer", "lr"}}
+
+
+@dataclass
+class Edited:
+    """A copy of an example's model after a list of edits, with what it reads.
+
+    Attributes:
+        model, criterion : copies, in float64
+        inputs, targets, tokens : as Example.read returns them
+        text, target : the latest text and target; None: the default of the example
+        optimizer : the one of the latest step, as long as steps follow one another
+        moved, losses : of the latest steps: how far each parameter moved in the last one, the loss before each of them
+        loss_before : the loss before the latest edit, or None without edits
+    """
+
+    model: Module
+    criterion: Module
+    inputs: tuple
+    targets: np.ndarray
+    tokens: dict
+    text: str = None
+    target: str = None
+    optimizer: object = None
+    moved: tuple = ()
+    losses: tuple = ()
+    loss_before: float = None
+    hands_on: dict = None
+
+    def loss(self):
+        """Returns the loss of one forward. Raises ValueError if it is not finite."""
+        with np.errstate(all="ignore"):
+            loss = float(self.criterion.eval()(self.model.eval()(*self.inputs), self.targets))
+        if not math.isfinite(loss):
+            raise ValueError(f"after this edit the loss is {loss}, not a number that can be shown; undo it, or choose a "
+                             "smaller number")
+        return loss
+
+
+def apply(example, edits=()):
+    """Returns the Edited of an Example. Raises ValueError with one sentence for an edit that is not possible."""
+    edited = start(example)
+    loss = None
+    for number, edit in enumerate(edits):
+        kind = kind_of(edit)
+        if number == len(edits) - 1:
+            loss = edited.loss()
+        if kind != "step":
+            edited.optimizer, edited.losses = None, ()
+        EDITS[kind](example, edited, edit)
+        edited.loss()                           # refuses an edit after which it is not finite
+    edited.loss_before = loss
+    edited.hands_on = describe(example, edited, edits)
+    return edited
+
+
+def start(example):
+    """Returns the Edited of an Example without edits."""
+    model, criterion = copy.deepcopy((example.model, example.criterion))
+    if isinstance(model, Module):
+        model.astype(np.float64)
+    return Edited(model, criterion, *example.read())
+
+
+def kind_of(edit):
+    """Returns the kind of an edit. Raises ValueError unless it is a dict with the fields of its kind."""
+    kind = edit.get("kind") if isinstance(edit, dict) else None
+    if not isinstance(kind, str) or kind not in FIELDS:
+        raise ValueError(f"an edit must be of the kind {', '.join(FIELDS)}; got {shown(kind)}")
+    unknown = sorted(map(str, set(edit) - FIELDS[kind] - {"kind"}))
+    if unknown:
+        raise ValueError(f"an edit of the kind {kind!r} has no field {shown(unknown[0])}; its fields are "
+                         f"{', '.join(sorted(FIELDS[kind]))}")
+    return kind
+
+
+def edit_text(example, edited, edit):
+    """Reads another text, or the default text with another target."""
+    text, target = edit.get("text"), edit.get("target")
+    edited.inputs, edited.targets, edited.tokens = example.read(text, target)
+    edited.text, edited.target = text, target
+
+
+def edit_weight(example, edited, edit):
+    """Sets one entry of a parameter."""
+    parameters = dict(edited.model.named_parameters())
+    name = edit.get("value")
+    if not isinstance(name, str) or name not in parameters:
+        raise ValueError(f"the model has no parameter {shown(name)}{similar(name, parameters)}")
+    data = parameters[name].data
+    index = edit.get("index")
+    is_index = isinstance(index, (list, tuple)) and len(index) == data.ndim and all(type(i) is int for i in index)
+    if not is_index or not all(0 <= i < size for i, size in zip(index, data.shape)):
+        raise ValueError(f"{shown(index)} is not the index of an entry of {name!r}, whose shape is {data.shape}")
+    data[tuple(index)] = check_number(edit.get("number"), "a weight", 1e6)
+
+
+def edit_off(example, edited, edit):
+    """Switches a part off."""
+    what = edit.get("what")
+    if not isinstance(what, str) or what not in PARTS:
+        raise ValueError(f"one can switch off {', '.join(PARTS)}; got {shown(what)}")
+    classes, noun = PARTS[what]
+    parts = {name: part for name, part in edited.model.named_modules() if isinstance(part, classes)}
+    group = edit.get("group")
+    name = group.partition("@")[0] if isinstance(group, str) else group         # another call of the same part
+    if isinstance(name, str) and name not in parts:
+        name = name.removesuffix(".attention")              # the attention of the heads inside it
+    if not isinstance(name, str) or name not in parts:
+        raise ValueError(f"{shown(group)} is not {noun} of this model{similar(group, parts)}")
+    check_allowed = {"head": check_head, "residual": check_residual}.get(what)
+    argument = check_allowed(parts[name], edit) if check_allowed else ()
+    SWITCHES[what](parts[name], *argument)
+
+
+def check_head(part, edit):
+    head = edit.get("head")
+    if type(head) is not int or not 0 <= head < part.num_heads:
+        raise ValueError(f"{shown(head)} is not one of the heads 0 to {part.num_heads - 1}")
+    return (head,)
+
+
+def check_residual(block, edit):
+    sublayer = edit.get("sublayer")
+    sublayers = sublayers_of(block)
+    if sublayer not in sublayers:
+        raise ValueError(f"{shown(sublayer)} is not a sublayer of this block; it has {', '.join(sublayers)}")
+    replaced = next((cls for cls in type(block).__mro__ if cls.__module__.startswith(f"{ZOO}.")), None)
+    if replaced is not None:
+        raise ValueError("a bug has replaced the code of this block, so its residual connection cannot be switched off; "
+                         "undo the bug first")
+    return (sublayer,)
+
+
+def sublayers_of(block):
+    cross = ["cross_attention"] if isinstance(block, CrossAttentionBlock) else []
+    return ["attention", *cross, "feed_forward"]
+
+
+def edit_bug(example, edited, edit):
+    """Plants a bug of the zoo in the model or in the loss."""
+    from .. import zoo
+
+    bugs = bugs_of(edited.model, edited.criterion)
+    name = edit.get("name")
+    if not isinstance(name, str) or name not in bugs:
+        raise ValueError(f"{shown(name)} is not a bug that fits this model{similar(name, bugs)}")
+    bug, place = bugs[name]
+    blocks = [part for _, part in edited.model.named_modules() if isinstance(part, switches.SwitchedBlock)]
+    if bug.target is EncoderBlock and any(block.skip is None for block in blocks):
+        raise ValueError(f"the bug {name!r} replaces the code of a block, of which a residual connection is switched off; "
+                         "switch it on again first")
+    zoo.apply(bug, place)
+    edited.model.eval(remember=True)            # try it: some bugs need other shapes
+    edited.criterion.eval(remember=True)
+    try:
+        gradients_of(edited)
+    except (ValueError, IndexError, TypeError, RuntimeError) as error:
+        raise ValueError(f"with the bug {name!r} this model stops: {error}") from error
+
+
+def edit_step(example, edited, edit):
+    """Takes one step of an optimizer; Adam keeps its means while steps follow one another."""
+    name = edit.get("optimizer")
+    if not isinstance(name, str) or name not in OPTIMIZERS:
+        raise ValueError(f"the optimizer must be {' or '.join(OPTIMIZERS)}, got {shown(name)}")
+    lr = check_number(edit.get("lr"), "a learning rate", 1e3)
+    if lr < 0:
+        raise ValueError(f"a learning rate of {lr:g} would go uphill; give 0 or more")
+    if type(edited.optimizer) is not OPTIMIZERS[name]:
+        edited.optimizer = OPTIMIZERS[name](edited.model.parameters(), lr)
+        edited.losses = ()
+    edited.optimizer.lr = lr
+    before = edited.model.state_dict()
+    with np.errstate(all="ignore"):
+        edited.losses = (*edited.losses, gradients_of(edited))
+        edited.optimizer.step()
+    edited.moved = tuple(movements(edited.model, before))
+
+
+def gradients_of(edited):
+    """Computes the gradients as the recorded step does, without dropout; returns the loss."""
+    model, criterion = edited.model, edited.criterion
+    model.eval(remember=True).zero_grad()
+    criterion.eval(remember=True)
+    with np.errstate(all="ignore"):
+        loss = float(criterion(model(*edited.inputs), edited.targets))
+        model.backward(criterion.backward())
+    return loss
+
+
+def movements(model, before):
+    """Yields how far each parameter has moved, the largest movement first."""
+    rows = []
+    for name, parameter in model.named_parameters():
+        change = parameter.data - before[name]
+        index = np.unravel_index(np.abs(change).argmax(), change.shape)
+        norm, weight = float(np.linalg.norm(change)), float(np.linalg.norm(before[name]))
+        rows.append({"value": name, "title": name, "norm": norm, "relative": norm / weight if weight else 0.0,
+                     "largest": float(change[index]), "index": [int(i) for i in index]})
+    return sorted(rows, key=lambda row: -row["norm"])
+
+
+def describe(example, edited, edits):
+    """Returns the entry "hands_on" of the document."""
+    shown_text = example.text if edited.text is None else edited.text
+    shown_target = example.target if edited.text is None and edited.target is None else edited.target
+    return {"edits": [dict(edit) for edit in edits], "text": shown_text, "target": shown_target or "",
+            "moved": list(edited.moved), "losses": list(edited.losses), "loss_before": edited.loss_before,
+            **possibilities(example)}
+
+
+def check_number(number, what, largest):
+    """Returns a number as a float. Raises ValueError unless it is finite and not too large."""
+    is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+    if not is_number or not math.isfinite(number) or abs(number) > largest:
+        raise ValueError(f"{shown(number)} cannot be {what}; give a number of at most {largest:g} in size")
+    return float(number)
+
+
+def similar(name, names):
+    """Returns "; similar names: ..." for a name that does not exist, or the first names."""
+    close = difflib.get_close_matches(str(name), list(names), 3, 0.4) or list(names)[:3]
+    return f"; it has for example {', '.join(close)}" if close else "; it has none"
+
+
+def shown(value):
+    """Returns a value from a request as text of bounded length."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+ZOO = f"{__package__.rpartition('.')[0]}.zoo"
+EDITS = {"text": edit_text, "weight": edit_weight, "off": edit_off, "bug": edit_bug, "step": edit_step}
+PARTS = {"head": (MultiHeadAttention, "a multi-head attention"), "mask": (MultiHeadAttention, "a multi-head attention"),
+         "scale": (MultiHeadAttention, "a multi-head attention"), "block": (EncoderBlock, "a block"),
+         "residual": (EncoderBlock, "a block")}
+SWITCHES = {"head": switches.switch_head_off, "mask": switches.switch_mask_off, "scale": switches.switch_scale_off,
+            "block": switches.switch_block_off, "residual": switches.switch_residual_off}

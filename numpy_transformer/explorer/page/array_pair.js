@@ -1,0 +1,181 @@
+// One array of a component as a row: its numbers and, beside them, its gradient. The two heatmaps show the same slice and
+// point at the same cell; below them stands what this cell holds.
+
+import { button, h, replace } from "explorer/dom";
+import { formatNumber, fullNumber } from "explorer/format";
+import { t } from "explorer/strings";
+import { defaultView, viewShowing } from "explorer/array_view";
+import { axisChoices } from "explorer/axis_choices";
+import { colorBar } from "explorer/color_bar";
+import { contributors } from "explorer/derivation";
+import { heatmap } from "explorer/heatmap";
+import { litIn } from "explorer/lit";
+import { axesOf, contributionRef, gradientRef, indexText } from "explorer/refs";
+import { saveButton } from "explorer/svg_export";
+
+export function arrayPair(options) {
+  return new ArrayPair(options);
+}
+
+class ArrayPair {
+  // role: "input", "parameter" or "output"; name: what the component calls the array; held: entries chosen by axis name.
+  constructor({ app, value, role, name, op, held, onHold }) {
+    Object.assign(this, { app, value, role, name, op, held, onHold });
+    this.doc = app.state.get().doc;
+    this.shape = value.shape;
+    this.axes = axesOf(this.doc, value.id, this.shape);
+    this.view = defaultView(this.shape, this.heldByName());
+    this.readout = h("p", { class: "readout", "aria-live": "polite" });
+    this.tables = h("div", { class: "array-tables" });
+    this.choices = h("div", { class: "axis-choices" });
+    this.maps = this.refs().map(({ ref, title }) => this.figureOf(ref, title));
+    this.element = h("section", { class: `array-row is-${role}`, "data-value-id": value.id, "aria-label": `${role} ${name}` },
+      this.heading(), this.choices, h("div", { class: "array-maps" }, this.maps.map((map) => map.figure)), this.readout, this.foot());
+    this.drawChoices();
+    this.say(null);
+  }
+
+  // The value, its gradient and, if several ops use the value, what this op sends back.
+  refs() {
+    const { store } = this.app;
+    const gradient = gradientRef(this.value.id);
+    const list = [{ ref: this.value.id, title: t("pair.value") }];
+    if (store.info(gradient)) list.push({ ref: gradient, title: t("pair.gradient", { name: this.name }) });
+    const part = this.op && this.role !== "output" ? contributionRef(this.value.id, this.op.id, this.name) : null;
+    if (!part || !store.info(part)) return list;
+    const count = contributors(this.doc, this.value).length;
+    list[1].title = t("pair.all", { name: this.name, n: count });
+    list.push({ ref: part, title: t("pair.part", { name: this.name }) });
+    return list;
+  }
+
+  figureOf(ref, title) {
+    const { app } = this;
+    const map = heatmap({
+      app, ref, title: `${this.name}, ${title}`, view: this.view,
+      onPoint: (index) => this.point(index), onChoose: (index, byKey) => this.choose(ref, index, byKey),
+    });
+    const bar = colorBar(map.info, map.kind);
+    const save = saveButton(`${this.name} ${title}`, () => map.cells);
+    const figure = h("figure", { class: `array-map is-${map.kind}` },
+      h("figcaption", {}, h("span", { class: "figure-title" }, title), bar, save), map.element);
+    return { ref, map, figure };
+  }
+
+  heading() {
+    const { value, doc, axes, shape } = this;
+    const words = shape.length ? `${shape.join(" × ")} (${axes.map((axis) => axis.name).join(", ")})` : t("pair.scalar");
+    return h("h4", {}, h("span", { class: "array-name mono" }, this.name), " ",
+      h("span", { class: "array-shape" }, words), " ",
+      h("span", { class: "array-title" }, value.title), this.agreement(doc));
+  }
+
+  // How well this array's gradient agrees with finite differences.
+  agreement(doc) {
+    const error = doc.proof && doc.proof.errors ? doc.proof.errors[this.value.id] : undefined;
+    if (error === undefined || error === null) return null;
+    return h("span", { class: "agreement", title: t("pair.agreement.title") }, t("pair.agreement", { error: formatNumber(error, 2) }));
+  }
+
+  foot() {
+    const toggle = button(t("pair.table"), () => this.toggleTables(toggle), { class: "quiet small", "aria-expanded": "false" });
+    return h("div", { class: "array-foot" }, toggle, this.tables);
+  }
+
+  toggleTables(toggle) {
+    const open = toggle.getAttribute("aria-expanded") === "true";
+    toggle.setAttribute("aria-expanded", String(!open));
+    toggle.textContent = t(open ? "pair.table" : "pair.table.close");
+    this.drawTables();
+  }
+
+  drawTables() {
+    const open = this.element.querySelector(".array-foot [aria-expanded]").getAttribute("aria-expanded") === "true";
+    const parts = open ? this.maps.filter(({ map }) => map.read).map(({ map, figure }) => (
+      h("div", { class: "table-scroll", tabindex: "0", role: "group", "aria-label": figure.querySelector(".figure-title").textContent },
+        h("p", { class: "note" }, figure.querySelector(".figure-title").textContent), map.table()))) : [];
+    replace(this.tables, parts);
+  }
+
+  // Which axes run along rows and columns, and which entry of the others is shown.
+  drawChoices() {
+    replace(this.choices, axisChoices({
+      axes: this.axes, shape: this.shape, view: this.view, doc: this.doc,
+      onView: (view) => this.show(view),
+      onHold: (axis, i) => (this.onHold ? this.onHold(this.axes[axis].name, i) : this.hold(this.axes[axis].name, i)),
+    }));
+  }
+
+  heldByName() {
+    const fixed = {};
+    this.axes.forEach((axis, i) => {
+      const wanted = this.held ? this.held[axis.name] : undefined;
+      if (wanted !== undefined) fixed[i] = Math.min(wanted, this.shape[i] - 1);
+    });
+    return fixed;
+  }
+
+  hold(name, i) {
+    const fixed = { ...this.view.fixed };
+    this.axes.forEach((axis, position) => {
+      if (axis.name === name) fixed[position] = Math.min(i, this.shape[position] - 1);
+    });
+    this.show({ ...this.view, fixed });
+  }
+
+  async show(view) {
+    this.view = view;
+    this.drawChoices();
+    await Promise.all(this.maps.map(({ map }) => map.show(view)));
+    this.drawTables();
+  }
+
+  point(index) {
+    this.maps.forEach(({ map }) => map.point(index));
+    this.say(index);
+  }
+
+  // The numbers of the cell under the pointer or the focus; the chosen cell's otherwise.
+  say(index) {
+    const at = index || this.chosen;
+    if (!at) {
+      replace(this.readout, h("span", { class: "note" }, t("pair.hint")));
+      return;
+    }
+    const place = indexText(this.doc, this.value.id, this.shape, at);
+    const numbers = this.maps.map(({ ref, map, figure }) => this.numberOf(ref, map, figure, at)).filter(Boolean);
+    replace(this.readout, h("span", { class: "mono" }, `${this.name}[${at.join(", ")}]`), place ? ` ${place}` : "", numbers);
+  }
+
+  numberOf(ref, map, figure, at) {
+    const number = map.numberAt(at);
+    if (number === null) return null;
+    return h("span", { class: `readout-number is-${map.kind}`, "data-ref": ref, "data-cell": at.join(","), "data-value": String(number) },
+      h("span", { class: "readout-name" }, figure.querySelector(".figure-title").textContent), " ",
+      h("b", { class: "number", title: fullNumber(Number(number)) }, formatNumber(Number(number), 4)));
+  }
+
+  choose(ref, index, byKey) {
+    this.app.state.update({ ref, index });
+    if (byKey) document.getElementById("number-area").focus();
+  }
+
+  // Marks the chosen cell if it lies in one of this row's arrays, in the slice that contains it.
+  mark(ref, index) {
+    const mine = this.maps.find((map) => map.ref === ref);
+    this.chosen = mine && index && index.length === this.shape.length ? index : null;
+    if (this.chosen) {
+      const view = viewShowing(this.view, this.shape, index);
+      if (JSON.stringify(view.fixed) !== JSON.stringify(this.view.fixed)) this.show(view);
+    }
+    this.maps.forEach(({ ref: own, map, figure }) => {
+      map.mark(own === ref ? this.chosen : null);
+      figure.classList.toggle("has-chosen", own === ref && Boolean(this.chosen));
+    });
+    this.say(null);
+  }
+
+  light() {
+    this.maps.forEach(({ ref, map }) => map.light(litIn(ref)));
+  }
+}

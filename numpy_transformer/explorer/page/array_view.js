@@ -1,0 +1,78 @@
+// What part of an array a heatmap shows: which axis runs along its rows and which along its columns, where the other
+// axes are held, and which window of the rows and columns fits. Pure functions: no page, no store.
+
+// The last two axes are drawn, the others are held at their first entry unless `fixed` says where.
+export function defaultView(shape, fixed = {}) {
+  const rank = shape.length;
+  const view = { rows: null, columns: null, fixed: { ...fixed } };
+  if (rank >= 1) view.columns = rank - 1;
+  if (rank >= 2) view.rows = rank - 2;
+  return view;
+}
+
+// Axes that a reader can choose an entry of: those that are neither rows nor columns and are longer than 1.
+export function heldAxes(view, shape) {
+  return shape.map((_, axis) => axis).filter((axis) => axis !== view.rows && axis !== view.columns && shape[axis] > 1);
+}
+
+export function sizeOf(view, shape) {
+  const rows = view.rows === null ? 1 : shape[view.rows];
+  const columns = view.columns === null ? 1 : shape[view.columns];
+  return { rows, columns };
+}
+
+// The full index of the cell in this row and column.
+export function cellIndex(view, shape, row, column) {
+  return shape.map((size, axis) => {
+    if (axis === view.rows) return row;
+    if (axis === view.columns) return column;
+    return Math.min(view.fixed[axis] || 0, size - 1);
+  });
+}
+
+// Row and column of a full index; null if it lies in another slice than the one drawn.
+export function placeOf(view, shape, index) {
+  const here = cellIndex(view, shape, index[view.rows], index[view.columns]);
+  const inside = here.every((i, axis) => axis === view.rows || axis === view.columns || i === index[axis]);
+  if (!inside || index.length !== shape.length) return null;
+  return { row: view.rows === null ? 0 : index[view.rows], column: view.columns === null ? 0 : index[view.columns] };
+}
+
+// The view that shows a given entry: the same rows and columns, the other axes held where the entry lies.
+export function viewShowing(view, shape, index) {
+  const fixed = { ...view.fixed };
+  heldAxes(view, shape).forEach((axis) => { fixed[axis] = index[axis]; });
+  return { ...view, fixed };
+}
+
+// What to ask the store for: for each axis a number or [start, stop].
+export function requestOf(view, shape, window) {
+  return shape.map((size, axis) => {
+    if (axis === view.rows) return [window.row, window.row + window.rows];
+    if (axis === view.columns) return [window.column, window.column + window.columns];
+    return Math.min(view.fixed[axis] || 0, size - 1);
+  });
+}
+
+// The answer's data come in the order of the array's axes: a reader that swaps rows and columns is served here.
+export function readerOf(view, window, data) {
+  if (view.rows !== null && view.columns !== null && view.rows > view.columns) {
+    return (row, column) => data[column * window.rows + row];
+  }
+  return (row, column) => data[row * window.columns + column];
+}
+
+// A window of at most `count` of `size` entries that contains `wanted`, in steps of the window's own width.
+export function windowAround(wanted, size, count) {
+  const width = Math.min(size, Math.max(1, count));
+  const start = Math.min(Math.floor(wanted / width) * width, size - width);
+  return { start, width };
+}
+
+// "token" and "token" cannot be told apart in a menu; such twins get their number.
+export function axisTitles(axes) {
+  return axes.map((axis, i) => {
+    const twin = axes.some((other, j) => j !== i && other.name === axis.name);
+    return twin ? `${axis.name} (axis ${i})` : axis.name;
+  });
+}

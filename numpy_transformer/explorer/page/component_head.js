@@ -1,0 +1,58 @@
+// The head of a component's panel: name and class, where it stands, and its formulas.
+
+import { h } from "explorer/dom";
+import { formatNumber } from "explorer/format";
+import { t } from "explorer/strings";
+import { opLink } from "explorer/links";
+import { lookup } from "explorer/lookup";
+import { formulaView } from "explorer/formula_view";
+
+export function componentHead(app, item, isGroup) {
+  const { doc } = app.state.get();
+  const description = (doc.classes || {})[item.class] || {};
+  return h("header", { class: "component-head" }, place(app, item),
+    h("h2", {}, item.label || item.id, nameOfKind(item)),
+    numbers(item), isGroup ? words(description) : formulas(doc, item, description));
+}
+
+// Code between components has no class: what it computes stands in its place.
+function nameOfKind(item) {
+  if (item.class) return h("span", { class: "class-name mono" }, item.class);
+  return h("span", { class: "class-name" }, t(`kind.${item.kind}`));
+}
+
+// The groups around it, from the outermost inward.
+function place(app, item) {
+  const look = lookup(app.state.get().doc);
+  const groups = look.ancestors(item.id).map((id) => look.group(id));
+  if (!groups.length) return null;
+  const links = groups.flatMap((group) => [opLink(app, group), h("span", { class: "divider", "aria-hidden": "true" }, " › ")]);
+  return h("p", { class: "component-place" }, links);
+}
+
+function numbers(item) {
+  const entries = Object.entries(item.numbers || {});
+  if (!entries.length) return null;
+  const said = entries.map(([name, number]) => `${name} = ${typeof number === "number" ? formatNumber(number) : number}`);
+  return h("p", { class: "note mono" }, said.join(", "));
+}
+
+// What the class says of itself: its formula and its backward, in a line each.
+function words(description) {
+  const backward = [description.backward || []].flat();
+  if (!description.summary && !backward.length) return null;
+  return h("dl", { class: "docstring" },
+    description.summary && [h("dt", {}, t("component.forward")), h("dd", { class: "is-forward" }, description.summary)],
+    backward.length > 0 && [h("dt", {}, t("component.backward")), h("dd", { class: "is-backward" }, backward.map((line) => h("span", {}, line)))]);
+}
+
+// The same with indices, as the numbers are spelled out.
+function formulas(doc, item, description) {
+  const targets = Object.keys(item.formulas || {});
+  const list = targets.map((target) => {
+    const backward = !item.outputs[target];
+    return h("div", { class: backward ? "formula is-backward" : "formula is-forward" }, formulaView(doc.formulas[item.formulas[target]]));
+  });
+  const none = h("p", { class: "note" }, t("component.no_formula"));
+  return [words(description), list.length ? h("details", { class: "formulas", open: true }, h("summary", {}, t("component.formulas")), list) : none];
+}

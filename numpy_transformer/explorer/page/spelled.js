@@ -1,0 +1,138 @@
+// One entry of an array, written out with its numbers. A formula that was evaluated for one index (FORMAT.md, "the
+// evaluated formula") becomes a line of text in which every number is a link to its cell; the sums in it become lists of
+// terms, the largest first. The line is HTML and not MathML, so that it wraps in a narrow panel.
+
+import { h } from "explorer/dom";
+import { formatNumber, fullNumber } from "explorer/format";
+import { t } from "explorer/strings";
+import { termList } from "explorer/terms";
+
+const LOOSE = 1;       // a sum or difference
+const TIGHT = 2;       // a product
+const POWER = 3;
+const ATOM = 4;
+
+// `context`: {spelled, link(name, index, number) -> element, placeName(variable, i) -> text}
+export function spelledOut(context) {
+  const { tree } = context.spelled;
+  const sums = outerSums(tree);
+  const write = writer({ ...context, inlineTerms: sums.length === 1 ? 3 : 0 });
+  const line = h("div", { class: "spelled-line spelled-main" }, ...write.inside(tree, LOOSE));
+  const lists = sums.map((sum) => termList(sum, { ...context, write: writer({ ...context, inlineTerms: 0 }) }));
+  return h("div", { class: "spelled" }, line, ...lists);
+}
+
+// The sums of a tree that stand in no other sum.
+function outerSums(term) {
+  if (term.kind === "sum" || term.kind === "mean" || term.kind === "max") return term.terms.length > 1 ? [term] : [];
+  return (term.terms || []).flatMap(outerSums);
+}
+
+function writer(context) {
+  const inside = (term, outer = LOOSE) => {
+    const [nodes, strength] = write(term);
+    return strength < outer ? ["(", ...nodes, ")"] : nodes;
+  };
+  // A negative number after an operator stands in parentheses: 0.3 · (−0.2).
+  const operand = (term, outer, first) => {
+    const plain = ["entry", "number", "named", "var"].includes(term.kind);
+    return plain && !first && term.value < 0 ? ["(", ...inside(term, outer), ")"] : inside(term, outer);
+  };
+  const joined = (terms, sign, outer) => terms.flatMap((term, i) => [...(i ? [sign] : []), ...operand(term, outer, i === 0)]);
+
+  function write(term) {
+    const [a, b] = term.terms || [];
+    switch (term.kind) {
+      case "entry": return [[context.link(term.array, term.index, term.value)], ATOM];
+      case "named": return [[chip(term, term.array, () => namedLine(term))], ATOM];
+      case "number": case "var": return [[plainNumber(term)], ATOM];
+      case "add": return [joined(term.terms, " + ", LOOSE), LOOSE];
+      case "sub": return [[...inside(a, LOOSE), " − ", ...operand(b, TIGHT, false)], LOOSE];
+      case "mul": return [joined(term.terms, " · ", TIGHT), TIGHT];
+      case "neg": return [["−", ...operand(a, TIGHT, false)], LOOSE];
+      case "div": return [[fraction(inside(a), inside(b))], ATOM];
+      case "pow": return [[...operand(a, ATOM, false), h("sup", {}, ...inside(b))], POWER];
+      case "call": return [call(term.name, inside(a)), ATOM];
+      case "where": return write(a);
+      case "sum": case "mean": case "max": return sumInLine(term);
+      default: return [[formatNumber(term.value)], ATOM];
+    }
+  }
+
+  function sumInLine(term) {
+    if (term.terms.length === 0) return [[formatNumber(0)], ATOM];
+    if (term.terms.length === 1 && term.kind !== "mean") return write(term.terms[0]);
+    const open = () => termList(term, { ...context, write: writer({ ...context, inlineTerms: 0 }) });
+    if (term.kind === "sum" && context.inlineTerms) return [firstTerms(term), LOOSE];
+    return [[chip(term, sumSign(term), open)], ATOM];
+  }
+
+  // The largest terms, then how many are left and what they add.
+  function firstTerms(term) {
+    const bySize = [...term.terms].sort((left, right) => Math.abs(right.value) - Math.abs(left.value));
+    const shown = bySize.slice(0, context.inlineTerms);
+    const rest = bySize.slice(context.inlineTerms);
+    const nodes = joined(shown, " + ", TIGHT);
+    if (!rest.length) return nodes;
+    const total = rest.reduce((sum, each) => sum + each.value, 0);
+    return [...nodes, " + ", h("span", { class: "rest" }, t("spelled.more", { n: rest.length, total: formatNumber(total) }))];
+  }
+
+  // An intermediate result: its own derivation opens below the line it stands in.
+  function namedLine(term) {
+    const tree = (context.spelled.named || {})[term.key];
+    if (!tree) return h("p", { class: "spelled-line muted" }, t("spelled.not_sent"));
+    const name = `${symbol(term.array)}[${term.index.join(", ")}] = `;
+    const line = h("div", { class: "spelled-line" }, name, ...inside(tree), " = ", formatNumber(term.value));
+    const lists = outerSums(tree).map((sum) => termList(sum, { ...context, write: writer({ ...context, inlineTerms: 0 }) }));
+    return h("div", { class: "spelled-nested" }, line, ...lists);
+  }
+
+  return { inside, operand };
+}
+
+// A number that stands for a computation of its own. Pressing it opens that computation after the present line.
+function chip(term, label, open) {
+  const button = h("button", { type: "button", class: "chip", "aria-expanded": "false", title: fullNumber(term.value) },
+    h("span", { class: "chip-name" }, symbolNode(label)), formatNumber(term.value));
+  let opened = null;
+  button.addEventListener("click", () => {
+    if (opened) opened.remove();
+    else button.closest(".spelled-line").after(opened = h("div", { class: "spelled-nested" }, open()));
+    if (!opened.isConnected) opened = null;
+    button.setAttribute("aria-expanded", String(Boolean(opened)));
+  });
+  return button;
+}
+
+function sumSign(term) {
+  const sign = { sum: "Σ", mean: "mean", max: "max" }[term.kind];
+  const names = (term.over || []).map((name) => (name === "..." ? "" : name)).filter(Boolean);
+  return names.length ? [sign, h("sub", {}, names.join(","))] : [sign];
+}
+
+function symbolNode(label) {
+  return typeof label === "string" ? symbol(label) : label;
+}
+
+const SYMBOLS = { gamma: "γ", beta: "β", x_hat: "x̂", mu: "μ", sigma: "σ", dgamma: "dγ", dbeta: "dβ" };
+
+export function symbol(name) {
+  return SYMBOLS[name] || name;
+}
+
+function plainNumber(term) {
+  const text = formatNumber(term.value);
+  return term.name && term.kind === "number" ? h("span", { class: "constant", title: term.name }, text) : text;
+}
+
+function fraction(above, below) {
+  return h("span", { class: "fraction" }, h("span", { class: "above" }, ...above), h("span", { class: "visually-hidden" }, " / "),
+    h("span", { class: "below" }, ...below));
+}
+
+function call(name, argument) {
+  if (name === "sqrt") return ["√(", ...argument, ")"];
+  if (name === "abs") return ["|", ...argument, "|"];
+  return [name, "(", ...argument, ")"];
+}

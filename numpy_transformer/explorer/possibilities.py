@@ -1,0 +1,130 @@
+"""What can be switched off in a model, and which bugs of the zoo can be planted in it."""
+
+import copy
+
+import numpy as np
+
+from ..inspection import record
+from ..layers import FlashAttention, MultiHeadAttention
+from ..layers.blocks import CrossAttentionBlock, EncoderBlock
+from ..module import Module
+
+LARGEST_TRIED = 100_000                         # parameters of a model in which every bug is tried before it is offered
+
+
+def possibilities(example):
+    """Returns {"can": ..., "bugs": ...} of FORMAT.md for the model and the default text of an Example.
+
+    They are found once, and kept with the example.
+    """
+    if "possibilities" not in vars(example):
+        example.possibilities = {"can": switchable(example), "bugs": [describe(bug) for bug in tried_bugs(example)]}
+    return example.possibilities
+
+
+def switchable(example):
+    """Returns the parts that can be switched off, by what they are."""
+    model = example.model
+    parts = model.named_modules() if isinstance(model, Module) else []
+    attentions = [(name, part) for name, part in parts if isinstance(part, MultiHeadAttention)]
+    blocks = [(name, part) for name, part in parts if isinstance(part, EncoderBlock)]
+    masked = masked_attentions(example, attentions)
+    return {"heads": [{"group": name, "title": title_of(name), "count": part.num_heads} for name, part in attentions],
+            "blocks": [{"group": name, "title": title_of(name)} for name, _ in blocks],
+            "masks": [{"group": name, "title": title_of(name)} for name, part in attentions if name in masked],
+            "scales": [{"group": name, "title": title_of(name)} for name, _ in attentions],
+            "residuals": [{"group": name, "sublayer": sublayer, "title": f"{title_of(name)}, {spaced(sublayer)}"}
+                          for name, part in blocks for sublayer in sublayers_of(part)]}
+
+
+def masked_attentions(example, attentions):
+    """Returns the names of the attentions in which a mask hides something of the default text."""
+    inputs, _, _ = example.read()
+    with record(example.model.eval()) as tape:
+        example.model(*inputs)
+    names = {name for name, part in attentions if isinstance(part.attention, FlashAttention) and part.attention.causal}
+    for call in tape.calls:
+        mask = call.named.get("mask", call.inputs[3] if len(call.inputs) > 3 else None)
+        if call.name.endswith(".attention") and isinstance(mask, np.ndarray) and not mask.all():
+            names.add(call.name.removesuffix(".attention"))
+    return names
+
+
+def sublayers_of(block):
+    """Returns the names of the sublayers of a block, in forward's order."""
+    cross = ["cross_attention"] if isinstance(block, CrossAttentionBlock) else []
+    return ["attention", *cross, "feed_forward"]
+
+
+def title_of(name):
+    """Returns the name of a part in words: "decoder block 0, cross-attention"."""
+    words = []
+    for part in name.split("."):
+        if part.isdigit():
+            words[-1] = f"block {part}" if words[-1] == "blocks" else f"{words[-1]} {part}"
+        else:
+            words.append({"attention": "self-attention"}.get(part, spaced(part)))
+    if "block" in " ".join(words) and words[0] in ("encoder", "decoder"):
+        words[:2] = [" ".join(words[:2])]
+    return ", ".join(words)
+
+
+def spaced(name):
+    return {"cross_attention": "cross-attention", "feed_forward": "feed-forward"}.get(name, name)
+
+
+def bugs_of(model, criterion):
+    """Returns {name: (Bug, the model or the criterion)} of the bugs whose class is in one of them.
+
+    Mistakes in optimizers, and those that only affect decoding, do not show in a single training step.
+    """
+    from .. import zoo                          # it loads the checks, which the explorer needs for nothing else
+
+    found = {}
+    for bug in zoo.bugs():
+        for place in (model, criterion):
+            if isinstance(place, Module) and any(isinstance(part, bug.target) for _, part in place.named_modules()):
+                found.setdefault(bug.name, (bug, place))
+    return found
+
+
+def tried_bugs(example):
+    """Returns the bugs that can run in the example's model and that change its step."""
+    model = example.model
+    bugs = [bug for bug, _ in bugs_of(model, example.criterion).values()]
+    if not isinstance(model, Module) or model.num_parameters() > LARGEST_TRIED:
+        return bugs
+    inputs, targets, _ = example.read()
+    right = step_of(example, inputs, targets)
+    return [bug for bug in bugs if changes_something(right, step_of(example, inputs, targets, bug))]
+
+
+def step_of(example, inputs, targets, bug=None):
+    """Returns the loss and the gradients of a step with a bug, as a list of arrays; None if it stops."""
+    from .. import zoo
+
+    model, criterion = copy.deepcopy((example.model, example.criterion))
+    model.astype(np.float64)
+    if bug is not None:
+        _, place = bugs_of(model, criterion)[bug.name]
+        zoo.apply(bug, place)
+    model.eval(remember=True).zero_grad()
+    criterion.eval(remember=True)
+    try:
+        with np.errstate(all="ignore"):
+            loss = criterion(model(*inputs), targets)
+            model.backward(criterion.backward())
+    except (ValueError, IndexError, TypeError, RuntimeError):
+        return None
+    return [np.asarray(loss), *(parameter.grad for parameter in model.parameters())]
+
+
+def changes_something(right, wrong):
+    """Returns True if a step that does not stop, and has a finite loss, has other numbers than the right one."""
+    if wrong is None or not np.isfinite(wrong[0]):
+        return False
+    return not all(np.allclose(a, b, rtol=1e-9, atol=1e-15) for a, b in zip(right, wrong))
+
+
+def describe(bug):
+    return {"name": bug.name, "title": bug.title, "symptom": bug.symptom, "topic": bug.topic}

@@ -1,0 +1,118 @@
+"""What the page asks a session for: documents, parts of arrays, spelled-out numbers, nudges; and what it refuses."""
+
+import base64
+
+import numpy as np
+import pytest
+
+import numpy_transformer as nt
+from numpy_transformer.explorer import session as sessions
+from numpy_transformer.explorer.arrays import ArrayExample
+from numpy_transformer.explorer.session import Session
+from numpy_transformer.explorer.tiny import tiny
+
+
+@pytest.fixture(scope="module")
+def session():
+    return Session(tiny("decoder", train=False))
+
+
+@pytest.fixture(scope="module")
+def linear():
+    """A Linear with two known rows, whose formulas fit on one line."""
+    layer = nt.Linear(3, 2, rng=0).astype(np.float64)
+    return layer, Session(ArrayExample(layer, np.arange(6.0).reshape(2, 3), np.array([0, 1])))
+
+
+def decoded(array):
+    return np.frombuffer(base64.b64decode(array["data"]), array["dtype"]).reshape(array["shape"])
+
+
+def test_the_same_edits_give_the_same_document(session):
+    base = session.document([])
+    longer = session.document([{"kind": "text", "text": "the dog"}])
+    assert longer["id"] != base["id"] and len(longer["tokens"]["source"][0]) == 2
+    assert session.document([]) is base
+
+
+def test_only_the_latest_documents_and_the_first_one_are_kept():
+    session = Session(tiny("decoder", train=False))
+    base = session.document([])["id"]
+    made = [session.document([{"kind": "text", "text": "the dog", "target": None}, *[{"kind": "text", "text": text}]])["id"]
+            for text in ("the dog", "the cat", "the cats", "the dogs", "dogs near the cat")]
+    assert len(session.kept) == sessions.KEPT
+    assert session.step(base) and session.step(made[-1])
+    with pytest.raises(ValueError, match=f"'{made[0]}' is no longer kept; reload"):
+        session.step(made[0])
+
+
+def test_a_part_of_an_array_is_a_slice_of_it(session):
+    document = session.document([])
+    step = session.step(document["id"])
+    ref = next(ref for ref, array in step.arrays.items() if array.ndim == 4 and array.dtype == float)
+    whole = step.arrays[ref].astype(np.float32)
+    _, heads, queries, keys = whole.shape
+    part = session.array(document["id"], ref, [0, heads - 1, [1, 3], [0, keys]])
+    assert part["shape"] == [2, keys] and np.array_equal(decoded(part), whole[0, -1, 1:3, :])
+    assert np.array_equal(decoded(session.array(document["id"], ref)), whole)
+    assert decoded(session.array(document["id"], ref, [0, 0, queries - 1, 0])).shape == ()
+
+
+def test_numbers_are_spelled_out(linear):
+    layer, session = linear
+    x, weight = np.arange(6.0).reshape(2, 3), layer.weight.data
+    document = session.document([])["id"]
+    y = session.spell(document, "model:y", [1, 0])
+    assert y["target"] == "y" and abs(y["value"] - (x[1] @ weight[:, 0] + layer.bias.data[0])) < 1e-12
+    logits = x @ weight + layer.bias.data
+    dy = (np.exp(logits) / np.exp(logits).sum(1, keepdims=True) - np.eye(2)) / 2
+    dweight = session.spell(document, "grad weight", [2, 1])
+    assert dweight["target"] == "dweight" and abs(dweight["value"] - x[:, 2] @ dy[:, 1]) < 1e-12
+    assert session.spell(document, "input:x", [0, 0]) is None
+
+
+def test_every_gradient_with_a_formula_is_what_its_formula_gives(session):
+    document = session.document([])
+    step = session.step(document["id"])
+    spelled = 0
+    for ref, array in step.arrays.items():
+        index = [int(i) for i in np.unravel_index(array.size // 2, array.shape)]
+        found = session.spell(document["id"], ref, index)
+        if found is not None:
+            spelled += 1
+            assert abs(found["value"] - array[tuple(index)]) <= 1e-9 * max(np.abs(array[np.isfinite(array)]).max(), 1e-3), ref
+    assert spelled > 100
+
+
+def test_a_large_document_leaves_arrays_to_be_asked_for(monkeypatch):
+    monkeypatch.setattr(sessions, "LARGEST_LIVE", 2000)
+    monkeypatch.setattr(sessions, "LARGEST_ANSWER", 100)
+    session = Session(tiny("decoder", train=False))
+    document = session.document([])
+    missing = [ref for ref, array in document["arrays"].items() if "data" not in array and "same" not in array]
+    assert missing and sum(np.prod(a["shape"]) for a in document["arrays"].values() if "data" in a) <= 2000
+    with pytest.raises(ValueError, match="at most 100 are sent at once; ask for a part"):
+        session.array(document["id"], missing[0])
+    shape = document["arrays"][missing[0]]["shape"]
+    assert session.array(document["id"], missing[0], [[0, 1] for _ in shape])["shape"] == [1 for _ in shape]
+
+
+@pytest.mark.parametrize("method, arguments, match", [
+    ("document", ("text",), "edits must be a list"), ("document", ([3],), "edits must be a list"),
+    ("document", ([{"kind": "text"}] * 201,), "201 edits, but at most 200"),
+    ("document", ([{"kind": "text", "text": "the xylophone"}],), "the word 'xylophone'"),
+    ("array", ("step-99", "input:ids"), "'step-99' is no longer kept"), ("array", (["step-0"], "input:ids"), "no longer kept"),
+    ("array", ("step-0", "../etc"), "no array '../etc'"), ("array", ("step-0", ["input:ids"]), "no array"),
+    ("array", ("step-0", "input:ids", [0]), "must name each of the 2 axes"), ("array", ("step-0", "input:ids", "00"), "each of the 2"),
+    ("array", ("step-0", "input:ids", [0, 99]), "99 is not a number below 6"), ("array", ("step-0", "input:ids", [0, -1]), "-1 is"),
+    ("array", ("step-0", "input:ids", [0, [0, 99]]), "start < stop <= 6"), ("array", ("step-0", "input:ids", [0, [2, 2]]), "start < stop"),
+    ("array", ("step-0", "input:ids", [0, True]), "True is not"), ("array", ("step-0", "input:ids", [0, 1.0]), "1.0 is not"),
+    ("array", ("step-0", "input:ids", [0, [0, 10 ** 400]]), "is not a number below"),
+    ("spell", ("step-0", "input:ids", [0]), r"\[0\] is not the index of an entry"), ("spell", ("step-0", "input:ids", [[0, 1], 0]), "not the index"),
+    ("spell", ("step-0", "input:ids", list(range(1000))), r"\.\.\. is not the index"),
+    ("nudge", ("step-0", "output.weight", [0, 0], 1e-3), "no array 'output.weight'")])
+def test_a_bad_question_is_refused_with_one_sentence(session, method, arguments, match):
+    session.document([])
+    with pytest.raises(ValueError, match=match) as caught:
+        getattr(session, method)(*arguments)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
