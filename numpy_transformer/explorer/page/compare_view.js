@@ -91,7 +91,7 @@ async function sideBySide(app, own, change, draw) {
   const [rowNames, columnNames] = names(doc, change.value, shape, rows, columns, leading);
   const figure = (name) => h("figure", {}, h("figcaption", {}, t(`changes.${name}`)), keyed(`compare-${name}`, smallMatrix({
     name: `${t(`changes.${name}`)}: ${titleOf(change)}`, kind: change.kind, limit: limits[name], rows: rowNames,
-    columns: columnNames, room: large ? 340 : 190, ref: change.ref, cell: place, chosen: null,
+    columns: columnNames, room: large ? 340 : 150, ref: change.ref, cell: place, chosen: null,
     value: (i, j) => arrays[name][i * width + j], masked: (i, j) => arrays[name][i * width + j] === -Infinity,
     describe: (i, j) => t("changes.cell", { index: place(i, j).join(", "), right: formatNumber(right[i * width + j]),
       wrong: formatNumber(wrong[i * width + j]) }),
@@ -100,7 +100,7 @@ async function sideBySide(app, own, change, draw) {
   })));
   const figures = h("div", { class: "side-by-side" }, ["right", "wrong", "difference"].map(figure));
   const title = titleOf(change);
-  return h("div", { class: "comparison" }, h("h4", {}, title, " ", saveButton(title, () => figures)),
+  return h("div", { class: "changed-array" }, h("h4", {}, title, " ", saveButton(title, () => figures)),
     axisFields(doc, change.value, shape, leading, own, draw), figures, output,
     h("div", { class: "legends" }, scaleLegend(t("changes.both"), change.kind, limit),
       scaleLegend(t("changes.difference"), change.kind, limits.difference)));

@@ -17,7 +17,7 @@ export function start(root, app) {
     root.append(...savedPage());
     return;
   }
-  const own = { redo: [], bug: null, optimizer: "sgd", lr: "0.1", ref: null, slice: null };
+  const own = { redo: [], bug: null, optimizer: "sgd", lr: "0.1", ref: null, slice: null, switches: false, all: false };
   const actions = editing(app, own);
   own.draw = redrawer(root, () => build(app, own, actions), problem);
   drawWhen(app, "hands-on", ["doc", "edits", "busy", "ref", "index", "large"], own.draw);
@@ -36,9 +36,10 @@ async function build(app, own, actions) {
   if (!hands) return savedPage();
   return [
     editList(app, own, actions),
-    h("div", { class: "hands" }, stepSection(app, own, actions), bugSection(app, own, actions, hands),
-      switchSection(app, actions, hands), weightSection(app, own, actions)),
-    movedTable(app),
+    h("div", { class: "hands" }, stepSection(app, own, actions), weightSection(app, own, actions)),
+    bugSection(app, own, actions, hands),
+    switchSection(app, own, actions, hands),
+    movedTable(app, own),
     await compareView(app, own, own.draw),
   ].filter(Boolean);
 }
@@ -85,7 +86,7 @@ function bugSection(app, own, actions, hands) {
 }
 
 /** A switch for each part that can be switched off; "on" is the model as it was trained. */
-function switchSection(app, actions, hands) {
+function switchSection(app, own, actions, hands) {
   const { busy } = app.state.get();
   const rows = SWITCHES.flatMap(([what, list]) => {
     const entries = (hands.can ?? {})[list] ?? [];
@@ -93,7 +94,11 @@ function switchSection(app, actions, hands) {
     const boxes = entries.map((entry) => switches(what, entry, actions, busy));
     return [h("fieldset", {}, h("legend", {}, t(`hands.parts.${what}`)), boxes)];
   });
-  return section("switch", h("p", { class: "hint" }, t("hands.switch_hint")), rows);
+  if (!rows.length) return null;
+  const details = h("details", { class: "hands-switch", open: own.switches, ontoggle: () => { own.switches = details.open; } },
+    h("summary", { "data-key": "switches" }, h("h3", {}, t("hands.switch")), h("span", { class: "note" }, t("hands.switch_what"))),
+    h("p", { class: "note" }, t("hands.switch_hint")), h("div", { class: "switches-grid" }, rows));
+  return details;
 }
 
 function switches(what, entry, actions, busy) {

@@ -1,27 +1,32 @@
 // How far each weight moved in the latest optimizer step, as bars, and the loss before each step as a small curve.
 
-import { h, s } from "explorer/dom";
+import { button, h, s } from "explorer/dom";
 import { t } from "explorer/strings";
 import { formatNumber } from "explorer/format";
+import { lookup } from "explorer/lookup";
 import { bars } from "explorer/bars";
 import { saveButton } from "explorer/svg_export";
 import { withSign } from "explorer/attention_data";
 
-export function movedTable(app) {
+const SHOWN = 10;                             // parameters in the list until one asks for all
+
+export function movedTable(app, own) {
   const { doc } = app.state.get();
   const { moved, losses } = doc.hands_on;
   if (!moved || !moved.length) return null;
   const limit = Math.max(...moved.map(({ norm }) => norm), 1e-30);
-  const items = moved.map(({ value, title, norm, relative, largest, index }) => ({
-    label: title, number: norm, ref: value, index, kind: "value",
+  const items = moved.slice(0, own.all ? moved.length : SHOWN).map(({ value, title, norm, relative, largest, index }) => ({
+    label: lookup(doc).value(value)?.title ?? title, number: norm, ref: value, index, kind: "value",
     text: t("moved.amount", { norm: formatNumber(norm), percent: formatNumber(100 * relative) }),
     title: t("moved.title", { title, norm: formatNumber(norm), largest: withSign(largest), index: index.join(", ") }),
   }));
   const list = bars(items, { limit, name: t("moved.name"), key: "moved",
     choose: ({ ref, index }) => app.state.update({ ref, index }) });
+  const more = moved.length > SHOWN && button(own.all ? t("moved.fewer", { n: SHOWN }) : t("moved.all", { n: moved.length }),
+    () => { own.all = !own.all; own.draw(); }, { class: "link", "data-key": "moved-all" });
   const curve = losses && losses.length > 1 ? lossCurve([...losses, doc.loss]) : null;
   return h("section", { class: "moved" }, h("h3", {}, t("moved.name"), " ", saveButton(t("moved.name"), () => list)),
-    h("p", { class: "note" }, t("moved.note")), curve, list);
+    h("p", { class: "note" }, t("moved.note")), curve, list, more);
 }
 
 /** The loss before the first step, after it, and so on. */
