@@ -2,14 +2,15 @@
 // lines between them. Any graph will do; nothing here knows a model.
 //
 //   nodes  {id, w, h, round, pin: "first" | "last" | null, tie}     tie: smaller numbers stand further left, all else being equal
-//   edges  {value, from, to, fromDx, toDx, consumers}               Dx: where the line leaves or enters, from the node's center;
-//                                                                    null lets the lines share the node's width
+//   edges  {value, from, to, fromDx, toDx, consumers, minor}         Dx: where the line leaves or enters, from the node's center;
+//                                                                    null lets the lines share the node's width. A minor edge
+//                                                                    (to a parameter) enters from the side and moves no node
 // arrange() gives each node layer, x (its center) and y (its top), and returns {width, height, lines, fans}.
 // A line is the part of an edge between two neighboring layers; edges of one value share their lines as long as they can.
 
 const GAP = 22;            // between two layers
 const TRACK = 7;           // between two horizontal lines in the same gap
-const APART = 16;          // between two nodes of a layer
+const APART = 12;          // between two nodes of a layer
 
 export function arrange(nodes, edges) {
   const byId = new Map(nodes.map((node) => [node.id, node]));
@@ -80,7 +81,7 @@ function makeLines(links, byId, layers) {
         const key = `${link.from}\n${link.value}\n${layer}`;
         next = bends.get(key);
         if (!next) {
-          next = { id: key, w: 6, h: 0, bend: true, layer, tie: link.tie ?? -1 };
+          next = { id: key, value: link.value, w: 6, h: 0, bend: true, layer, tie: link.tie ?? -1 };
           bends.set(key, next);
           layers[layer].push(next);
         }
@@ -88,7 +89,7 @@ function makeLines(links, byId, layers) {
       const key = `${last.id}\n${link.value}\n${next.id}`;
       const line = lines.get(key) ?? {
         value: link.value, a: last, b: next, aDx: last.bend ? 0 : link.fromDx, bDx: next.bend ? 0 : link.toDx,
-        consumers: new Set(),
+        consumers: new Set(), minor: Boolean(link.minor),
       };
       link.consumers.forEach((op) => line.consumers.add(op));
       lines.set(key, line);
@@ -125,7 +126,7 @@ function orderLayers(layers, lines) {
 function shareWidths(nodes, lines) {
   for (const node of nodes) {
     for (const [end, dx, other] of [["b", "bDx", "a"], ["a", "aDx", "b"]]) {
-      const free = lines.filter((line) => line[end] === node && line[dx] === null);
+      const free = lines.filter((line) => line[end] === node && line[dx] === null && !(line.minor && end === "b"));
       const values = [...new Set(free.sort((p, q) => p[other].order - q[other].order)
         .map((line) => (end === "a" ? line.value : `${line.value}\n${line[other].id}`)))];
       for (const line of free) {
@@ -134,6 +135,16 @@ function shareWidths(nodes, lines) {
       }
     }
   }
+}
+
+// Minor lines count for nearly nothing, so that a parameter does not pull the stream aside.
+function weightOf({ a, b, minor }) {
+  if (minor) {
+    return 0.01;
+  }
+  const stream = (a.bend || a.round) && (b.bend || b.round) ? 8 : 1;
+  const near = a.bend || b.bend || b.round ? 2 : 1;
+  return stream * near * (a.light ? 0.02 : 1);
 }
 
 // Each node wants to stand where its lines are straight; long lines and round nodes (the residual stream) come first.
@@ -145,15 +156,14 @@ function placeColumns(layers, lines) {
       x += node.w + APART;
     }
   }
-  const weight = ({ a, b }) => ((a.bend || a.round) && (b.bend || b.round) ? 8 : 1) * (a.bend || b.bend || b.round ? 2 : 1);
   const wishes = (node, up, down) => lines
     .filter((line) => (up && line.b === node) || (down && line.a === node))
-    .map((line) => (line.b === node ? [line.a.x + line.aDx - line.bDx, weight(line)]
-                                    : [line.b.x + line.bDx - line.aDx, weight(line)]));
+    .map((line) => (line.b === node ? [line.a.x + line.aDx - (line.bDx ?? 0), weightOf(line)]
+                                    : [line.b.x + (line.bDx ?? 0) - line.aDx, weightOf(line)]));
   const settle = (layer, up, down) => {
     const wanted = layer.map((node) => wishes(node, up, down));
     const places = spread(layer.map((node, i) => (wanted[i].length ? weightedMedian(wanted[i]) : node.x)), layer,
-                          wanted.map((list) => list.reduce((sum, [, w]) => sum + w, 0.1)));
+                          wanted.map((list) => list.reduce((sum, [, w]) => sum + w, 0.001)));
     layer.forEach((node, i) => { node.x = places[i]; });
   };
   for (let round = 0; round < 8; round += 1) {
@@ -161,6 +171,80 @@ function placeColumns(layers, lines) {
     [...layers].reverse().forEach((layer) => settle(layer, round > 3, true));
   }
   layers.forEach((layer) => settle(layer, true, true));
+  straighten(layers, chooseStraight(lines));
+}
+
+// Lines that shall be straight: at most one into a node and one out of it, the residual stream and long lines first.
+function chooseStraight(lines) {
+  const flows = (node) => node.bend || node.round || node.port;
+  const major = lines.filter((line) => !line.minor && !line.a.light);
+  const rank = (line) => {
+    if (flows(line.a) && flows(line.b)) {
+      return 3;
+    }
+    const out = major.filter((other) => other.a === line.a);
+    const into = major.filter((other) => other.b === line.b);
+    if (out.length === 1 && into.length === 1) {
+      return 2;
+    }
+    const middle = out.length % 2 === 1 && [...out].sort((p, q) => p.b.order - q.b.order)[(out.length - 1) / 2] === line;
+    return line.b.bend || (middle && into.length === 1) ? 1 : 0;
+  };
+  const chosen = [];
+  const ranked = lines.map((line) => [rank(line), line]).filter(([r]) => r > 0).sort((p, q) => q[0] - p[0]);
+  for (const [, line] of ranked) {
+    const free = chosen.every(({ a, b }) => a !== line.a && b !== line.b
+      && (a.layer !== line.a.layer || (a.order - line.a.order) * (b.order - line.b.order) > 0));
+    if (free) {
+      chosen.push(line);
+    }
+  }
+  return chosen;
+}
+
+// Nodes on a straight line move as one; each such row stands near the mean of its nodes, and not too near to its left neighbors.
+function straighten(layers, straight) {
+  const rows = new Map();
+  for (const node of layers.flat()) {
+    rows.set(node, { nodes: [node], offsets: new Map([[node, 0]]), x: undefined });
+  }
+  for (const line of straight) {
+    const upper = rows.get(line.a);
+    const lower = rows.get(line.b);
+    const shift = upper.offsets.get(line.a) + line.aDx - (line.bDx ?? 0) - lower.offsets.get(line.b);
+    for (const node of lower.nodes) {
+      upper.nodes.push(node);
+      upper.offsets.set(node, lower.offsets.get(node) + shift);
+      rows.set(node, upper);
+    }
+  }
+  const place = (row) => {
+    if (row.x !== undefined) {
+      return row.x;
+    }
+    row.x = middleOf(row.nodes.map((node) => node.x - row.offsets.get(node)));       // stands, if rows wait for each other
+    for (const node of row.nodes) {
+      const left = layers[node.layer][node.order - 1];
+      if (left && rows.get(left) !== row) {
+        const other = rows.get(left);
+        const edge = place(other) + other.offsets.get(left) + left.w / 2 + apart(left, node) + node.w / 2;
+        row.x = Math.max(row.x, edge - row.offsets.get(node));
+      }
+    }
+    return row.x;
+  };
+  new Set(rows.values()).forEach(place);
+  for (const node of layers.flat()) {
+    node.x = rows.get(node).x + rows.get(node).offsets.get(node);
+  }
+}
+
+function middleOf(numbers) {
+  return numbers.sort((p, q) => p - q)[numbers.length >> 1];
+}
+
+function apart(left, right) {
+  return left.bend && right.bend ? 6 : APART;
 }
 
 function weightedMedian(list) {
@@ -183,8 +267,7 @@ function weightedMedian(list) {
 function spread(wishes, layer, weights) {
   const offsets = [0];
   for (let i = 1; i < layer.length; i += 1) {
-    const room = layer[i - 1].bend && layer[i].bend ? 4 : APART;
-    offsets.push(offsets[i - 1] + layer[i - 1].w / 2 + room + layer[i].w / 2);
+    offsets.push(offsets[i - 1] + layer[i - 1].w / 2 + apart(layer[i - 1], layer[i]) + layer[i].w / 2);
   }
   const blocks = [];
   wishes.forEach((wish, i) => {
@@ -210,7 +293,7 @@ function placeRows(layers, lines) {
   layers.forEach((layer, number) => {
     const height = Math.max(0, ...layer.map((node) => node.h));
     for (const node of layer) {
-      node.y = y + (height - node.h) / 2;
+      node.y = height > 90 && node.h > 40 ? y : y + (height - node.h) / 2;       // unfolded groups side by side begin together
       node.rowTop = y;
       node.rowHeight = height;
     }
@@ -234,13 +317,13 @@ function placeRows(layers, lines) {
 }
 
 function bent(line) {
-  return Math.abs(line.a.x + line.aDx - line.b.x - line.bDx) > 0.5;
+  return Math.abs(line.a.x + line.aDx - line.b.x - (line.bDx ?? 0)) > 0.5;
 }
 
 function assignTracks(lines) {
   const spans = new Map();
   for (const line of lines) {
-    const ends = [line.a.x + line.aDx, line.b.x + line.bDx];
+    const ends = [line.a.x + line.aDx, line.b.x + (line.bDx ?? 0)];
     const key = `${line.a.id}\n${line.value}`;
     const span = spans.get(key) ?? { low: Infinity, high: -Infinity, lines: [] };
     span.low = Math.min(span.low, ...ends);
@@ -273,11 +356,12 @@ function shiftToZero(layers) {
 function route(line, layers) {
   const { a, b } = line;
   const x1 = a.x + line.aDx;
-  const x2 = b.x + line.bDx;
+  const x2 = b.x + (line.bDx ?? (Math.sign(a.x - b.x) * b.w) / 4);
   const y1 = a.bend ? a.rowTop : a.y + a.h;
-  const y2 = b.bend ? b.rowTop + b.rowHeight : b.y;
-  if (b.round && Math.abs(x1 - x2) > b.w) {
-    const clear = layers[b.layer].every((node) => node === b || Math.abs(node.x - x1) > node.w / 2 + 6);
+  const y2 = b.bend ? b.rowTop : b.y;
+  if ((b.round && Math.abs(x1 - x2) > b.w) || (line.minor && !b.bend && Math.abs(x1 - b.x) > b.w / 2 + 4)) {
+    const clear = layers[b.layer].every((node) => node === b || node.value === line.value
+      || Math.max(x1, b.x) < node.x - node.w / 2 - 4 || Math.min(x1, b.x) > node.x + node.w / 2 + 4);
     if (clear) {
       const side = b.x + Math.sign(x1 - b.x) * b.w / 2;
       return [[x1, y1], [x1, b.y + b.h / 2], [side, b.y + b.h / 2]];

@@ -3,8 +3,9 @@
 
 import { lookup } from "explorer/lookup";
 import { arrange } from "explorer/layers";
+import { t } from "explorer/strings";
 
-const PAD = 10;
+const PAD = 8;
 const TITLE = 24;
 export const SIZE = { op: 28, group: 34, small: 22, round: 22, input: 26 };
 
@@ -82,7 +83,8 @@ function layGroup(group, context, side) {
   }
   for (const flow of graph.filter((other) => !other.producer && other.home === group)) {
     const text = flow.value.title.replace(/^input:/, "");
-    nodes.push({ id: flow.value.id, w: context.measure(text, true) + 18, h: SIZE.input, input: flow, tie: flow.shared ? 1 : 0 });
+    nodes.push({ id: flow.value.id, w: context.measure(text, true) + 18, h: SIZE.input, input: flow, tie: flow.shared ? 1 : 0,
+                 light: true });
   }
   for (const [id, pin] of portsOf(edges)) {
     nodes.push({ id, w: 2, h: 0, pin, port: true, tie: side.has(id.slice(3)) ? -2 : 0 });
@@ -90,6 +92,7 @@ function layGroup(group, context, side) {
   const drawn = edges.filter((edge) => !sideEdges.includes(edge));
   const placed = arrange(nodes, drawn.map((edge) => ({
     value: edge.value.id, from: edge.from, to: edge.to, consumers: edge.ops, tie: edge.shared ? 1 : -1,
+    minor: edge.shared,
     fromDx: portOffset(inner.get(edge.from), "out", edge), toDx: portOffset(inner.get(edge.to), "in", edge),
   })));
   return assemble(group, context, { nodes, placed, inner, sideEdges, side });
@@ -186,6 +189,10 @@ function reaches(edges, start, to, main) {
   return false;
 }
 
+export function hasMask(item) {
+  return Object.keys(item.inputs ?? {}).some((slot) => /mask/.test(slot));
+}
+
 export function isRound(op) {
   return op.kind === "add" || op.kind === "multiply";
 }
@@ -200,8 +207,9 @@ function sizeOf(item, { look, measure }) {
   if (item.kind === "reshape" || item.kind === "select") {
     return { w: measure(item.label, true) + 16, h: SIZE.small };
   }
+  const masked = hasMask(item) ? measure(t("map.mask"), true) + 6 : 0;
   const marks = Object.keys(item.parameters ?? {}).length;
-  return { w: Math.max(48, measure(item.label) + 22 + 9 * Math.min(3, marks)), h: SIZE.op };
+  return { w: Math.max(48, measure(item.label) + 22 + masked + 9 * Math.min(3, marks)), h: SIZE.op };
 }
 
 // Everything of a group in its own coordinates, with a frame and a title unless it is the whole step.
@@ -212,8 +220,9 @@ function assemble(group, context, { nodes, placed, inner, sideEdges, side }) {
   const pad = framed ? PAD : 0;
   const top = framed ? TITLE : 0;
   const boxes = [];
+  const isEnd = (node) => !node.bend && !node.port && !inner.has(node.id);
   const lines = placed.lines.map((line) => ({ value: line.value, consumers: line.consumers, points: line.points, round: line.b.round,
-                                              last: !line.b.bend, port: Boolean(line.b.port) }));
+                                              first: isEnd(line.a), last: isEnd(line.b) }));
   const fans = [...placed.fans];
   for (const node of nodes) {
     const x = node.x - node.w / 2;
@@ -235,13 +244,13 @@ function assemble(group, context, { nodes, placed, inner, sideEdges, side }) {
     lines.push({ value: port.id.slice(3), consumers: consumersOf(placed.lines, port), points: [[-pad, port.y], [port.x, port.y]] });
   }
   const scene = { boxes, lines, fans };
-  const titleX = titlePlace(ports, framed ? measure(item.label) + 26 : 0, side);
-  const width = Math.max(placed.width + 2 * pad, framed ? titleX + measure(item.label) + 36 + pad : 0);
+  const titleX = titlePlace(ports, framed ? measure(item.label) + 20 : 0, side);
+  const width = Math.max(placed.width + 2 * pad, framed ? titleX + measure(item.label) + 16 + pad : 0);
   const height = placed.height + top + pad * (framed ? 1 : 0);
   const shift = pad + Math.max(0, (width - placed.width - 2 * pad) / 2) * (ports.length ? 0 : 1);
   move(scene, shift, top);
   if (framed) {
-    scene.boxes.unshift({ id: group, x: 0, y: 0, w: width, h: height, parent: item.parent || "", type: "frame", titleX });
+    scene.boxes.unshift({ id: group, depth: look.ancestors(group).length, x: 0, y: 0, w: width, h: height, parent: item.parent || "", type: "frame", titleX });
     closePorts(scene, ports, { shift, top, height, placed, side });
   }
   const offsets = { in: new Map(), out: new Map(), left: new Map() };
@@ -273,11 +282,11 @@ function consumersOf(lines, port) {
   return new Set(lines.filter((line) => line.a === port || line.b === port).flatMap((line) => [...line.consumers]));
 }
 
-// The title stands beside the lines that enter from above.
+// The title stands where no line enters from above: at the left, or after a line that leaves it enough room.
 function titlePlace(ports, width, side) {
   const entering = ports.filter((port) => port.pin === "first" && !side.has(port.id.slice(3))).map((port) => port.x + PAD);
-  const inTheWay = entering.filter((x) => x < PAD + width);
-  return inTheWay.length ? Math.max(...inTheWay) + 8 : PAD;
+  const places = [PAD, ...entering.map((x) => x + 8).sort((p, q) => p - q)];
+  return places.find((place) => entering.every((x) => x < place || x > place + width)) ?? PAD;
 }
 
 function sideLine(edge, nodes, inner) {
@@ -288,7 +297,7 @@ function sideLine(edge, nodes, inner) {
   const y = from.y + from.h + 9;
   const lane = (from.x + from.w / 2 + to.x - to.w / 2) / 2;
   const end = [to.x - to.w / 2, to.y + left];
-  return { value: edge.value.id, consumers: new Set(edge.ops), last: true,
+  return { value: edge.value.id, consumers: new Set(edge.ops), first: !inner.has(edge.from), last: !inner.has(edge.to),
            points: [[from.x + out, from.y + from.h], [from.x + out, y], [lane, y], [lane, end[1]], end] };
 }
 

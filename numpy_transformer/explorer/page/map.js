@@ -1,7 +1,7 @@
 // The map: the computation graph as nested boxes, drawn once for each set of folded groups; a step changes classes only.
 
 import { button, h, replace, s } from "explorer/dom";
-import { isRound, layOut } from "explorer/layout";
+import { hasMask, isRound, layOut } from "explorer/layout";
 import { lookup } from "explorer/lookup";
 import { handleKey } from "explorer/map_keys";
 import { progressAt } from "explorer/progress";
@@ -106,7 +106,7 @@ export function start(root, app) {
 
   function frame(box, look) {
     const group = look.group(box.id);
-    const element = s("g", { class: "frame node", "data-op": box.id, transform: `translate(${box.x} ${box.y})`, ...treeItem(box, look) },
+    const element = s("g", { class: `frame node depth-${box.depth % 2}`, "data-op": box.id, transform: `translate(${box.x} ${box.y})`, ...treeItem(box, look) },
       s("rect", { width: box.w, height: box.h, rx: 8 }),
       s("text", { x: box.titleX, y: 17 }, s("tspan", { class: "sign", "aria-hidden": "true" }, "▾ "), group.label));
     return register(element, box);
@@ -129,10 +129,10 @@ export function start(root, app) {
     const element = s("g", { class: `node ${box.type} kind-${kind.replace(/\s+/g, "-")}`, "data-op": item ? box.id : null,
                              "data-value-id": item ? null : box.id, transform: `translate(${box.x} ${box.y})`, ...treeItem(box, look) },
       shape,
-      box.type === "group" && s("rect", { class: "bar", width: 4, height: box.h - 2, x: 1, y: 1, rx: 2 }),
+      box.type === "group" && s("rect", { class: "progress", width: 4, height: box.h - 2, x: 1, y: 1, rx: 2 }),
       s("text", { x: box.type === "round" ? box.w / 2 : middle, y: box.h / 2, "dominant-baseline": "central", "text-anchor": "middle" },
-        box.type === "group" && s("tspan", { class: "sign", "aria-hidden": "true" }, "▸ "), box.type === "round" ? symbol : label),
-      item && hasMask(item) && s("text", { class: "mask", x: box.w + 5, y: box.h / 2, "dominant-baseline": "central" }, t("map.mask")),
+        box.type === "group" && s("tspan", { class: "sign", "aria-hidden": "true" }, "▸ "), box.type === "round" ? symbol : label,
+        box.type === "op" && hasMask(item) && s("tspan", { class: "mask", dx: 6 }, t("map.mask"))),
       marks);
     return register(element, box);
   }
@@ -198,6 +198,12 @@ export function start(root, app) {
     const below = box.bottom - area.bottom + 80;
     if (above < 0 || below > 0) {
       root.scrollTop += above < 0 ? above : Math.min(below, above);
+    }
+    const sides = stage.getBoundingClientRect();
+    const left = box.left - sides.left - 8;
+    const right = box.right - sides.right + 8;
+    if (left < 0 || right > 0) {
+      stage.scrollLeft += left < 0 ? left : Math.min(right, left);
     }
   }
 
@@ -333,10 +339,6 @@ function setClasses(element, classes) {
   for (const [name, on] of Object.entries(classes)) {
     element.classList.toggle(name, Boolean(on));
   }
-}
-
-function hasMask(item) {
-  return Object.keys(item.inputs ?? {}).some((slot) => /mask/.test(slot));
 }
 
 // What a screen reader says: the label, the class, the group, and how far the step has come there.

@@ -22,7 +22,7 @@ export function lineClasses(line, progress, look) {
   const used = consumers.some((op) => progress.done.forward.has(op));
   return {
     shared: look.value(line.value)?.kind === "parameter",
-    arrow: line.last && !line.port,
+    arrow: line.last, origin: line.first,
     "done-forward": progress.valueDone(line.value) && (used || flow === "forward"),
     "done-backward": arrived, "flow-forward": flow === "forward", "flow-backward": flow === "backward",
   };

@@ -159,7 +159,7 @@ const en = {
   "map.adds_some": "{count} of {of} gradients have arrived",
   "map.legend.forward": "values computed",
   "map.legend.backward": "gradients computed",
-  "map.legend.parameter": "parameter, filled once it has its gradient",
+  "map.legend.parameter": "parameter, filled when it has its gradient",
 
   "timeline.name": "Time line",
   "timeline.track": "Step of the training step",

@@ -1,7 +1,7 @@
 // The time line: play, pause, single steps, a track to scrub on, and one sentence that says what the present step does.
 // Stepping does not fill the browser's history: a row of steps is one place.
 
-import { button, h, replace } from "explorer/dom";
+import { button, h, replace, s } from "explorer/dom";
 import { lookup } from "explorer/lookup";
 import { positionOf } from "explorer/progress";
 import { t } from "explorer/strings";
@@ -9,6 +9,12 @@ import { t } from "explorer/strings";
 const SPEEDS = [0.5, 1, 2, 4];
 const PAUSE = 900;                // milliseconds for one step at speed 1
 const MOST_TICKS = 240;
+
+// The signs of the buttons, drawn because not every font has them.
+const SIGNS = {
+  first: "M3 3h2v10H3zM13 3v10L6 8z", previous: "M11 3v10L4 8z", play: "M4 2.5v11l9-5.5z", pause: "M4 3h3v10H4zM9 3h3v10H9z",
+  next: "M5 3v10l7-5z", last: "M11 3h2v10h-2zM3 3v10l7-5z",
+};
 
 export function start(root, app) {
   const { state } = app;
@@ -19,7 +25,7 @@ export function start(root, app) {
   const last = () => state.get().doc.steps.length - 1;
   const stepBy = (change) => go(Math.max(0, Math.min(last(), state.get().at + change)));
 
-  const play = button("▶", () => (timer ? pause() : run()), { label: t("timeline.play"), id: "play", class: "play" });
+  const play = button(sign("play"), () => (timer ? pause() : run()), { label: t("timeline.play"), id: "play", class: "play" });
   const speed = h("select", { id: "speed", "aria-label": t("timeline.speed"), onchange: () => timer && run() },
     SPEEDS.map((n) => h("option", { value: n, selected: n === 1 }, `${n}×`)));
   const label = h("output", { class: "position", id: "position" });
@@ -31,10 +37,10 @@ export function start(root, app) {
   };
   replace(root,
     h("div", { class: "buttons" },
-      button("⏮", byHand(() => go(0)), { label: t("timeline.first"), id: "first" }),
-      button("◀", byHand(() => stepBy(-1)), { label: t("timeline.previous"), id: "previous" }), play,
-      button("▶|", byHand(() => stepBy(1)), { label: t("timeline.next"), id: "next" }),
-      button("⏭", byHand(() => go(last())), { label: t("timeline.last"), id: "last" }), speed),
+      button(sign("first"), byHand(() => go(0)), { label: t("timeline.first"), id: "first" }),
+      button(sign("previous"), byHand(() => stepBy(-1)), { label: t("timeline.previous"), id: "previous" }), play,
+      button(sign("next"), byHand(() => stepBy(1)), { label: t("timeline.next"), id: "next" }),
+      button(sign("last"), byHand(() => go(last())), { label: t("timeline.last"), id: "last" }), speed),
     h("div", { class: "middle" }, track, h("div", { class: "caption" }, label, sentence)));
 
   function run() {
@@ -53,7 +59,7 @@ export function start(root, app) {
   }
 
   function showPlaying() {
-    play.textContent = timer ? "⏸" : "▶";
+    replace(play, sign(timer ? "pause" : "play"));
     play.setAttribute("aria-label", t(timer ? "timeline.pause" : "timeline.play"));
     play.title = play.getAttribute("aria-label");
     document.body.toggleAttribute("data-playing", timer !== null);
@@ -174,6 +180,10 @@ function gathered(doc, look, item) {
   const output = look.value(Object.values(item.outputs)[0]);
   const contributions = (output?.consumers ?? []).filter(({ op }) => look.stepOf(op, "backward") !== null);
   return contributions.length > 1 ? t("sentence.sum", { n: contributions.length, count: contributions.length, name: `d${Object.keys(item.outputs)[0]}` }) : null;
+}
+
+function sign(name) {
+  return s("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, s("path", { d: SIGNS[name] }));
 }
 
 function list(names) {
