@@ -1,0 +1,96 @@
+"""The proof by nudging: the loss with one number changed by +-h, beside the gradient that backward computed.
+
+The central difference (L(x + h) - L(x - h)) / 2h has an error that falls with h² until rounding, which grows with 1/h,
+takes over. Over h the error has the shape of a U.
+"""
+
+import math
+
+import numpy as np
+
+from .repeated import NotIndependent, RepeatedStep
+
+STEPS = tuple(10.0 ** -k for k in range(1, 13))
+H = 1e-5
+SMALLEST = 1e-4                                 # rounding limits a central difference with H to about 1e-11
+LARGEST_NUDGE = 1e3
+
+
+def nudge(step, value, index, number=None):
+    """Returns what the loss does when one entry of a value is changed by +-number.
+
+    Parameters: step : Step; value : id of a value; index : of the entry; number : float or None (H)
+    Returns: {"h", "plus", "minus", "loss", "numeric", "gradient", "curve": [[h, relative error], ...]}
+    Raises: ValueError for a value that cannot be nudged, or a number that is not above 0.
+    """
+    h = H if number is None else number
+    is_number = isinstance(h, (int, float)) and not isinstance(h, bool) and math.isfinite(h)
+    if not is_number or not 0 < h <= LARGEST_NUDGE:
+        raise ValueError(f"a nudge must be a number above 0 and at most {LARGEST_NUDGE:g}, got {number!r}")
+    entry = step.values.get(value) if isinstance(value, str) else None
+    if entry is None:
+        raise ValueError(f"the step has no value {value!r:.60}")
+    if entry.gradient is None or entry.handle is None:
+        raise ValueError(f"{value} has no gradient, so there is nothing to compare a nudge with")
+    index = tuple(index)
+    gradient = float(entry.gradient[index])
+    scale = scale_of(entry)
+
+    def difference(h):
+        return [step.loss_with(value, index, sign * h) for sign in (1, -1)]
+
+    with np.errstate(all="ignore"):
+        plus, minus = difference(h)
+        curve = [[size, abs(float(np.subtract(*difference(size))) / (2 * size) - gradient) / scale] for size in STEPS]
+    return {"h": h, "plus": plus, "minus": minus, "loss": step.loss, "numeric": (plus - minus) / (2 * h),
+            "gradient": gradient, "curve": curve}
+
+
+def scale_of(value):
+    """Returns what errors relate to: the largest entry of a value's gradient, but at least SMALLEST."""
+    return max(float(np.abs(value.gradient).max(initial=0.0)), SMALLEST)
+
+
+def proof(step, progress=None):
+    """Returns (proof, {ref: array}): central differences for every entry of every value that has a gradient.
+
+    proof is the entry of the document; the arrays are `numeric <value>` and `curve <value>`.
+    """
+    errors, arrays = {}, {}
+    repeated = RepeatedStep(step)
+    for value in step.values.values():
+        if value.gradient is None or value.handle is None:
+            continue
+        differences = central_differences(step, repeated, value)            # (entries, steps)
+        gradient = value.gradient.reshape(-1, 1)
+        scale = scale_of(value)
+        with np.errstate(all="ignore"):
+            error = np.abs(differences - gradient) / scale
+        numeric = differences[:, STEPS.index(H)]
+        errors[value.id] = float(error[:, STEPS.index(H)].max())
+        arrays[f"numeric {value.id}"] = numeric.reshape(value.gradient.shape)
+        arrays[f"curve {value.id}"] = as_bytes(error)
+        if progress is not None:
+            progress.advance()
+    return {"worst": max(errors.values(), default=0.0), "errors": errors, "h": H, "steps": list(STEPS)}, arrays
+
+
+def as_bytes(error):
+    """Returns relative errors as uint8: b stands for 10^(-b/16), 0 for errors of 1 and more."""
+    with np.errstate(divide="ignore"):
+        return np.clip(np.rint(-16 * np.log10(error)), 0, 255).astype(np.uint8)
+
+
+def central_differences(step, repeated, value):
+    """Returns (entries, steps): the central differences at each entry of a value for each h of STEPS."""
+    size = value.array.size
+    entries = np.repeat(np.arange(size), 2 * len(STEPS))
+    steps = np.tile(np.ravel([(h, -h) for h in STEPS]), size)
+    with np.errstate(all="ignore"):
+        try:
+            losses = repeated.losses(value, entries, steps)
+        except NotIndependent:
+            losses = np.array([step.loss_with(value.id, np.unravel_index(entry, value.array.shape), h)
+                               for entry, h in zip(entries, steps)])
+        plus, minus = losses.reshape(size, len(STEPS), 2).transpose(2, 0, 1)
+        return (plus - minus) / (2 * np.array(STEPS))
