@@ -12,7 +12,7 @@
 //
 // A rejected promise carries an Error whose message is one sentence for the reader; the status bar shows it too.
 
-import { spellIn } from "explorer/evaluate";
+import { reviveNumbers, spellIn } from "explorer/evaluate";
 import { lookup, parseRef } from "explorer/lookup";
 import { t } from "explorer/strings";
 
@@ -78,7 +78,7 @@ export function createStore(state) {
   async function spell(ref, index) {
     const doc = state.get().doc;
     if (live) {
-      return ask("api/spell", { document: doc.id, ref, index });
+      return reviveNumbers(await ask("api/spell", { document: doc.id, ref, index }));
     }
     return spellIn(doc, ref, index, array);
   }
@@ -102,9 +102,7 @@ export function createStore(state) {
       const doc = await ask("api/document", { edits });
       if (mine === latest) {
         const changes = { doc, edits: doc.hands_on?.edits ?? edits, busy: false, problem: null };
-        if (edits.length === 0) {
-          changes.base = doc;
-        }
+        changes.base = await baseOf(edits, doc);
         state.update({ ...changes, ...stillThere(doc, state.get()) }, { replace: true });
       }
       return doc;
@@ -114,6 +112,17 @@ export function createStore(state) {
       }
       throw error;
     }
+  }
+
+  // What an edited document is compared with: the document of its text edits alone, so that both have the same tokens.
+  async function baseOf(edits, doc) {
+    const texts = edits.filter(({ kind }) => kind === "text");
+    if (texts.length === edits.length) {
+      return doc;
+    }
+    const { base } = state.get();
+    const same = JSON.stringify(base.hands_on?.edits ?? []) === JSON.stringify(texts);
+    return same ? base : ask("api/document", { edits: texts });
   }
 
   async function ask(address, body) {
