@@ -39,7 +39,7 @@ function tokensOf(doc, value) {
   return axis ? ((doc.tokens ?? {})[axis.tokens] ?? [])[0] ?? [] : [];
 }
 
-/** The place of one target: {index of its logit, label, loss}, or null. The middle target that counts is taken. */
+/** The place of the target with the largest loss: {index of its logit, label, loss}; null if there is no target. */
 async function targetOf(app, doc) {
   const { predictions } = doc;
   if (!predictions || !app.store.info(predictions.targets) || !app.store.info(predictions.losses)) return null;
@@ -47,9 +47,10 @@ async function targetOf(app, doc) {
   const losses = (await app.store.array(predictions.losses)).data;
   const { shape } = app.store.info(predictions.logits);
   const inFirst = shape.length === 3 ? shape[1] : 1;
-  const counted = Array.from({ length: inFirst }, (_, i) => i).filter((i) => Number.isFinite(losses[i]) && Number(targets[i]) >= 0);
+  const places = Array.from({ length: inFirst }, (_, i) => i);
+  const counted = places.filter((i) => Number.isFinite(losses[i]) && Number(targets[i]) >= 0);
   if (!counted.length) return null;
-  const at = counted[Math.floor(counted.length / 2)];
+  const at = counted.reduce((best, i) => (losses[i] > losses[best] ? i : best));
   const target = Number(targets[at]);
   const label = ((doc.tokens ?? {})[predictions.labels] ?? [])[target] ?? target;
   return { index: shape.length === 3 ? [0, at, target] : [0, target], label, loss: losses[at] };
