@@ -182,6 +182,9 @@ function chooseStraight(lines) {
     if (flows(line.a) && flows(line.b)) {
       return 3;
     }
+    if (line.a.light && !line.minor && lines.filter((other) => other.b === line.b && !other.minor).length === 1) {
+      return 0.5;
+    }
     const out = major.filter((other) => other.a === line.a);
     const into = major.filter((other) => other.b === line.b);
     if (out.length === 1 && into.length === 1) {
