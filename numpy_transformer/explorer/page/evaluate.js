@@ -3,10 +3,13 @@
 // A scope maps the name of each index variable to [value, length of its axis]; "..." to a list of such pairs.
 
 import { erf } from "explorer/erf";
+import { formatCount } from "explorer/format";
 import { lookup } from "explorer/lookup";
 import { parseRef } from "explorer/refs";
+import { t } from "explorer/strings";
 
-const LIMIT = 20000; // terms of intermediates that a spelling lists
+const LISTED = 5000; // terms of intermediate entries that a spelling lists, about
+const MOST = 2000000; // terms that are worked out for one number
 
 const ARITHMETIC = {
   add: (a, b) => a + b,
@@ -120,9 +123,9 @@ export function evaluate(formula, arrays, index) {
   const { target } = formula;
   const shape = (arrays[target] ?? arrays[target.slice(1)]).shape;
   if (index.length !== shape.length || index.some((i, axis) => !(i >= 0 && i < shape[axis]))) {
-    throw new Error(`There is no entry [${index}] in ${target} of shape [${shape}].`);
+    throw new Error(t("formula.no_entry", { name: target, index: index.join(", "), shape: shape.join(" × ") }));
   }
-  const work = { arrays, definitions: {}, named: new Map() };
+  const work = { target, arrays, definitions: {}, known: new Map(), count: 0 };
   const scope = bind(formula.index, index.map((i, axis) => [i, shape[axis]]));
   const tree = term(work, formula.body, scope);
   const named = reachable(work, tree);
@@ -130,6 +133,10 @@ export function evaluate(formula, arrays, index) {
 }
 
 function term(work, node, scope) {
+  work.count += 1;
+  if (work.count > MOST) {
+    throw new Error(t("formula.too_long", { name: work.target, most: formatCount(MOST) }));
+  }
   const kind = Object.keys(KINDS).find((key) => key in node);
   return KINDS[kind](work, node, scope);
 }
@@ -151,7 +158,7 @@ function entry(work, node, scope) {
   }
   const array = work.arrays[name];
   if (!array) {
-    throw new Error(`The formula reads an array ${name}, and there is none.`);
+    throw new Error(t("formula.no_array", { name }));
   }
   const index = placeIn(work, name, array.shape, node.index, scope);
   const offset = index.reduce((sum, i, axis) => sum * array.shape[axis] + i, 0);
@@ -162,11 +169,16 @@ function namedEntry(work, name, items, scope) {
   const places = placesOf(work, items, scope);
   const index = places.map(([value]) => value);
   const key = `${name}[${index}]`;
-  if (!work.named.has(key)) {
-    const definition = work.definitions[name];
-    work.named.set(key, term(work, definition.is, bind(definition.index, places)));
+  if (!work.known.has(key)) {
+    work.known.set(key, { name, places, value: derivation(work, name, places).value });
   }
-  return { kind: "named", value: work.named.get(key).value, terms: [], array: name, index, key };
+  return { kind: "named", value: work.known.get(key).value, terms: [], array: name, index, key };
+}
+
+// The evaluated definition of one entry of an intermediate array.
+function derivation(work, name, places) {
+  const definition = work.definitions[name];
+  return term(work, definition.is, bind(definition.index, places));
 }
 
 function letIn(work, node, scope) {
@@ -195,7 +207,7 @@ function placeIn(work, name, shape, items, scope) {
   }
   const index = places.map(([value, length], axis) => fit(value, length, shape[axis]));
   if (places.length !== shape.length || index.some((i, axis) => !(i >= 0 && i < shape[axis]))) {
-    throw new Error(`The formula reads ${name}[${index}], and its shape is [${shape}].`);
+    throw new Error(t("formula.no_entry", { name, index: index.join(", "), shape: shape.join(" × ") }));
   }
   return index;
 }
@@ -300,15 +312,16 @@ function bind(items, places) {
   return scope;
 }
 
-// The intermediates that a tree leads to, nearest first, as far as LIMIT goes.
+// The intermediates that a tree leads to, nearest first, until they have LISTED terms.
 function reachable(work, tree) {
   const found = {};
   const waiting = [tree];
   let count = 0;
   for (const next of waiting) {
     for (const { kind, key } of walk(next)) {
-      if (kind === "named" && !(key in found) && count < LIMIT) {
-        found[key] = work.named.get(key);
+      if (kind === "named" && !(key in found) && count < LISTED) {
+        const { name, places } = work.known.get(key);
+        found[key] = derivation(work, name, places);
         count += [...walk(found[key])].length;
         waiting.push(found[key]);
       }
