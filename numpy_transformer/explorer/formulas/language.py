@@ -121,7 +121,8 @@ class Parser:
         return {kind: [left, right]}
 
     def read_IfExp(self, tree):
-        return {"where": self.node(tree.test), "then": self.node(tree.body), "else": self.node(tree.orelse)}
+        then, otherwise = self.node(tree.body), self.node(tree.orelse)
+        return {"then": then, "else": otherwise, "where": self.node(tree.test)}     # find() looks at a mask last
 
     def read_BoolOp(self, tree):
         if not isinstance(tree.op, ast.And):

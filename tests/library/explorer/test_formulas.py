@@ -116,6 +116,7 @@ def test_masks_and_positions_that_the_samples_do_not_have():
         (layers.FlashAttention(2), (x, x[:, :1, :3], x[:, :1, :3, :2]), {}),
         (layers.FlashAttention(2), (100 * x[0], x[1], x[0], mask[:, :4][None, None]), {}),
         (layers.FlashAttention(2, causal=True), (x[0, 0], x[1, 0], x[0, 1]), {}),
+        (layers.FlashAttention(2, causal=True), (x, x + 1, x - 1, hidden[:, None, None]), {}),      # one row for all
     ]
     for module, inputs, named in cases:
         op, arrays = run(module, inputs, **named)
