@@ -296,7 +296,7 @@ function placeRows(layers, lines) {
   layers.forEach((layer, number) => {
     const height = Math.max(0, ...layer.map((node) => node.h));
     for (const node of layer) {
-      node.y = height > 90 && node.h > 40 ? y : y + (height - node.h) / 2;       // unfolded groups side by side begin together
+      node.y = height > 90 && node.h > 30 ? y : y + (height - node.h) / 2;       // groups side by side begin together
       node.rowTop = y;
       node.rowHeight = height;
     }

@@ -14,10 +14,11 @@ export function start(root, app) {
   const stage = h("div", { class: "stage" });
   const follow = h("input", { type: "checkbox", id: "follow", checked: true });
   const whole = button(t("map.whole"), () => showWhole(!view.whole), { id: "map-whole", "aria-pressed": "false" });
+  const wide = button(t("map.wide"), () => showWide(!document.body.hasAttribute("data-wide-map")), { id: "map-wide", "aria-pressed": "false" });
   replace(root,
     h("div", { class: "tools" },
       button(t("map.fold"), () => foldAll(true), { id: "fold-all" }), button(t("map.unfold"), () => foldAll(false), { id: "unfold-all" }),
-      whole, h("label", { class: "check", title: t("map.follow.help") }, follow, t("map.follow"))),
+      whole, wide, h("label", { class: "check", title: t("map.follow.help") }, follow, t("map.follow"))),
     stage, legend());
 
   function groups() {
@@ -46,6 +47,11 @@ export function start(root, app) {
     view.whole = on;
     whole.setAttribute("aria-pressed", String(on));
     fit();
+  }
+
+  function showWide(on) {
+    document.body.toggleAttribute("data-wide-map", on);
+    wide.setAttribute("aria-pressed", String(on));
   }
 
   // A choice shows the box: the groups around it unfold. What was unfolded for an earlier step folds again.
