@@ -56,7 +56,7 @@ class Op:
         id, name, label, kind, parent : as in FORMAT.md; parent is the id of the group
         class_name, module : of the component; "" and None for a computation in the code of a composite component
         inputs, parameters, outputs : {name: Value}
-        numbers : {name: number} of the call
+        numbers : {name: number}, the component's settings and the numbers given to its forward
         call : the recorded Call, or None
         enclosing : for other computations, the Call of the component in whose code they stand
         found : for other computations, the Found that knows its backward
@@ -222,7 +222,7 @@ class Graph:
                 type(call.module).__name__, call.module, inputs, call=call, enclosing=scope.call)
         op.parameters = {key: self.names[id(part)] for key, part in vars(call.module).items()
                          if is_parameter(part) and id(part) in self.names}
-        op.numbers = {key: value for key, value in call.inputs.items() if isinstance(value, (int, float))}
+        op.numbers = {**numbers_in(vars(call.module)), **numbers_in(call.inputs)}
         op.lines = call.lines
         return self.add_op(op, call.outputs)
 
@@ -338,6 +338,12 @@ def source_call(value, scope):
         if any(array is value.array for array in call.outputs):
             return call
     return None
+
+
+def numbers_in(attributes):
+    """Returns the public numbers among some attributes or arguments: eps, for example."""
+    return {name: value for name, value in attributes.items()
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and not name.startswith("_")}
 
 
 def drops_nothing(call):
