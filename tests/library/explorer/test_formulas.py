@@ -174,8 +174,19 @@ def test_sums_and_products(shape):
           {"a": a, "b": b, "y": a + b, "dy": dy, "da": dy, "db": to_b(dy)})
     check(Op(None, "multiply", {"a": a, "b": b}, {}, {"y": a * b}),
           {"a": a, "b": b, "y": a * b, "dy": dy, "da": dy * b, "db": to_b(dy * a)})
+    y = 0.5 * a - 3 * b
+    check(Op(None, "combination", {"a": a, "b": b}, {}, {"y": y}, {"factor_a": 0.5, "factor_b": -3.0}),
+          {"a": a, "b": b, "y": y, "dy": dy, "da": dy / 2, "db": to_b(-3 * dy)})
     check(Op(None, "sum", {"x": b}, {}, {"y": b.sum()}),
           {"x": b, "y": b.sum(), "dy": np.array(2.0), "dx": np.full(shape, 2.0)})
+
+
+def test_a_product_of_two_stretched_arrays():
+    rng = np.random.default_rng(8)
+    a, b, dy = rng.standard_normal((2, 1, 4)), rng.standard_normal((3, 1)), rng.standard_normal((2, 3, 4))
+    check(Op(None, "multiply", {"a": a, "b": b}, {}, {"y": a * b}),
+          {"a": a, "b": b, "y": a * b, "dy": dy, "da": (dy * b).sum(1, keepdims=True),
+           "db": (dy * a).sum(0).sum(-1, keepdims=True)})
 
 
 @pytest.mark.parametrize("rearrange", [
