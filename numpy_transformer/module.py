@@ -245,27 +245,28 @@ def _copy_into(array, value):
 
 
 def named_parts(root):
-    """Yields (dotted name, part) for root and for each module and parameter below it, each once.
+    """Returns a list of (dotted name, part) for root and for each module and parameter below it, each once.
 
     Attributes and lists are visited in the order in which they were set. Any object with `forward` and `backward`
     counts as a module, and any object with `.data` and `.grad` as a parameter, so classes that do not use this package
     work too. Attributes whose names begin with an underscore are skipped.
     """
-    seen = set()
+    found, seen = [], set()
 
     def walk(name, part):
         if isinstance(part, (list, tuple)):
             for index, item in enumerate(part):
-                yield from walk(f"{name}.{index}" if name else str(index), item)
+                walk(f"{name}.{index}" if name else str(index), item)
         elif id(part) not in seen and (is_parameter(part) or is_module(part)):
             seen.add(id(part))
-            yield name, part
+            found.append((name, part))
             if not is_parameter(part):
                 for key, value in vars(part).items():
                     if not key.startswith("_"):
-                        yield from walk(f"{name}.{key}" if name else key, value)
+                        walk(f"{name}.{key}" if name else key, value)
 
-    return walk("", root)
+    walk("", root)
+    return found
 
 
 def is_module(part):

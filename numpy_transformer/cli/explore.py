@@ -39,11 +39,15 @@ def run(arguments):
     check_unused(arguments)
     if arguments.out is not None:
         check_page(arguments.out)               # before the training
-    explorer = Explorer(Session(make_example(arguments)))
-    if arguments.out is not None:
-        save(explorer, arguments.out)
-    else:
+    session = Session(make_example(arguments))
+    explorer = Explorer(session)
+    if arguments.out is None:
         explorer.serve(arguments.port or 0, browser=not arguments.no_browser)
+    else:
+        if session.provable:                    # a page without a server cannot compute finite differences
+            with Progress(session.provable, "finite differences", "array") as progress:
+                session.prove(progress)
+        save(explorer, arguments.out)
 
 
 def check_unused(arguments):

@@ -37,13 +37,14 @@ def checked_tokens(tokens):
         tokens = {"source": tokens}
     checked = {}
     for name, value in tokens.items():
-        if name in ("vocabulary", "classes"):
+        if name in ("vocabulary", "source_vocabulary", "classes"):
             checked[name] = list(map(str, value))
-        elif name in ("source", "target"):
+        elif name in ("source", "target", "targets"):
             if isinstance(value, str) or any(isinstance(row, str) for row in value):
                 raise ValueError(f"tokens[{name!r}] must hold a list of strings for each sequence of the batch, such as "
                                  '[["the", "cat"]]')
             checked[name] = [list(map(str, row)) for row in value]
         else:
-            raise ValueError(f"tokens has no entry {name!r}; give source, target, vocabulary or classes")
+            raise ValueError(f"tokens has no entry {name!r}; give source, target, targets, vocabulary, source_vocabulary or "
+                             "classes")
     return checked

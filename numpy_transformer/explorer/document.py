@@ -140,8 +140,8 @@ def describe_op(op):
         lines = lines_of_arrays(type(op.module), tuple(op.inputs), tuple(op.parameters))
     elif op.kind in ("scores", "weighted sum"):
         lines = lines_of_attention(type(op.enclosing.module), op.kind)
-        entry["called_at"] = {phase: lines[name] for phase, name in (("forward", "y"), ("backward", list(lines)[-1]))
-                              if lines}
+        called = {"forward": lines.get("y"), "backward": lines.get("dk") or lines.get("dv")}
+        entry["called_at"] = {phase: line for phase, line in called.items() if line is not None}
     else:
         lines = {f"d{slot}": called.get("backward") for slot in (*op.inputs, *op.parameters)}
         lines["y"] = called.get("forward")

@@ -1,6 +1,5 @@
 """The explorer in Python: `nt.explore(model, inputs, targets, criterion)` shows a training step as a page."""
 
-import functools
 import html
 import os
 import tempfile
@@ -11,12 +10,12 @@ from ..training.checkpoint import check_writable
 from .arrays import ArrayExample
 from .page import MARK, render
 from .server import Server
-from .session import Session
+from .session import LARGEST_PAGE, Session
 
 TRUST = "If this stays empty, the notebook is not trusted: choose “Trust Notebook”, or run the cell again."
 
 
-def explore(model, inputs, targets=None, criterion=None, *, tokens=None, title=None):
+def explore(model, inputs, targets=None, criterion=None, *, tokens=None, title=None, proof=True):
     """Records one training step of a model and returns it as a page to explore: an `Explorer`.
 
     The step is computed by a float64 copy of the model with dropout off; the model itself stays unchanged. In a notebook,
@@ -31,8 +30,12 @@ def explore(model, inputs, targets=None, criterion=None, *, tokens=None, title=N
         tokens : names of the ids, for the labels of rows and columns: a list of strings for each sequence of the batch, or
             a dict as in explorer/FORMAT.md, such as {"source": [["the", "cat"]], "vocabulary": ["the", "cat", "sat"]}
         title : str, the title of the page; None means the class of the model
+        proof : bool; whether a tiny model's gradients are computed by finite differences too, which takes a few seconds
     """
-    return Explorer(Session(ArrayExample(model, inputs, targets, criterion, tokens, title)))
+    session = Session(ArrayExample(model, inputs, targets, criterion, tokens, title))
+    if proof:
+        session.prove()
+    return Explorer(session)
 
 
 class Explorer:
@@ -40,30 +43,29 @@ class Explorer:
 
     def __init__(self, session):
         self.session = session
-        session.document()                      # errors are raised here, where the model and its inputs were given
 
     def __repr__(self):
-        document = self.session.document()
-        return (f"Explorer({document['title']!r}, loss={document['loss']:.4g}, ops={len(document['ops'])}, "
-                f"arrays={len(document['arrays'])}); use .open(), .save('page.html') or .serve()")
+        step = self.session.base
+        return (f"Explorer({step.title!r}, loss={step.loss:.4g}, {len(step.ops)} operations, {len(step.arrays)} arrays); "
+                "use .open(), .save('page.html') or .serve()")
 
-    @functools.cached_property
+    @property
     def document(self):
         """The document that a saved page contains, with all arrays that fit into it."""
         return self.session.saved_document()
 
-    def save(self, path, start=""):
+    def save(self, path, start="", megabytes=LARGEST_PAGE):
         """Writes the page as one HTML file that works offline. Returns its path.
 
-        An earlier page of the explorer is replaced; any other file is not. Large arrays are left out of a large model's
-        page, which then says so.
+        An earlier page of the explorer is replaced; any other file is not.
 
         Parameters:
             path : str or Path that ends in .html
-            start : the address at which the page opens, what stands after # in its address
+            start : the place at which the page opens: what its address has after the # there
+            megabytes : size of all arrays of a large model, whose largest arrays are left out; the page says which
         """
         path = check_page(path)
-        write_page(path, render(self.document, start))
+        write_page(path, render(self.session.saved_document(megabytes), start))
         return path
 
     def open(self):
@@ -86,6 +88,7 @@ class Explorer:
             port : int, 0 for a free one
             browser : whether to open the page in the browser
         """
+        self.session.document()                 # takes a moment for the first page: what can be changed is tried
         with Server(self.session, port, self.session.example.title) as server:
             print(f"{server.address}  (Ctrl-C ends it)", flush=True)
             if browser and not open_in_browser(server.address):

@@ -5,25 +5,18 @@ from collections import OrderedDict
 
 import numpy as np
 
+from ..module import Module
+from . import edits as edit
+from . import nudge as nudges
+from . import predictions
 from .document import encode_array, make_step
 from .formulas import formulas_of, spell
 
-try:                                            # while these are being written
-    from . import edits as edit
-except ImportError:
-    edit = None
-try:
-    from . import nudge as nudges
-except ImportError:
-    nudges = None
-try:
-    from . import predictions
-except ImportError:
-    predictions = None
-
-KEPT = 4                                        # documents whose arrays can still be asked for
+KEPT = 4                                        # documents that are kept, besides the step without edits
 MOST_EDITS = 200
-LARGEST_LIVE, LARGEST_SAVED = 250_000, 1_500_000            # entries of all arrays that a document contains
+LARGEST_LIVE = 250_000                          # entries of all arrays that a document contains
+LARGEST_PAGE = 12                               # megabytes of the arrays in a saved page
+BYTES_PER_ENTRY = 4 * 4 / 3                     # float32 as base64
 LARGEST_ANSWER = 250_000                        # entries of one answer
 LARGEST_PROOF = 20_000                          # entries of all arrays of a step that is proven number by number
 
@@ -32,13 +25,28 @@ class Session:
     """One model and text, and the documents of the edits that a reader has made to them.
 
     Parameters:
-        example : Example with the model, the criterion and the default texts (tiny.py)
+        example : Example with the model, the criterion and the default texts; see examples.py and arrays.py
+
+    Attributes:
+        base : Step, the one without edits
+        can_edit : whether there is a Module and a loss, which edits.py can change
     """
 
     def __init__(self, example):
         self.example = example
-        self.kept = OrderedDict()               # {JSON of the edits: (step, document)}
+        self.can_edit = isinstance(example.model, Module) and isinstance(example.criterion, Module)
         self.made = 0
+        self.latest = OrderedDict()             # {JSON of the edits: (step, document)}
+        self.proof = None
+        self.base = self.record(example.model, example.criterion, *example.read())
+
+    def record(self, model, criterion, inputs, targets, tokens):
+        """Returns the Step of a model, with what predictions.py adds to its document as `shown`."""
+        step = make_step(model, inputs, targets, criterion, tokens=tokens, title=self.example.title, id=f"step-{self.made}")
+        self.made += 1
+        step.shown, arrays = predictions.add(step, self.example)
+        step.arrays.update(arrays)
+        return step
 
     def document(self, edits=()):
         """Returns the document of the step after a list of edits. Raises ValueError with one sentence."""
@@ -47,53 +55,55 @@ class Session:
         if len(edits) > MOST_EDITS:
             raise ValueError(f"there are {len(edits):,} edits, but at most {MOST_EDITS} are allowed; undo some of them")
         key = json.dumps(edits, sort_keys=True)
-        if key not in self.kept:
-            self.kept[key] = self.compute(edits)
-            if len(self.kept) > KEPT:
-                base = json.dumps([])
-                del self.kept[next(other for other in self.kept if other != base)]
-        self.kept.move_to_end(key)
-        return self.kept[key][1]
+        if key not in self.latest:
+            self.latest[key] = self.edited(edits)
+            if len(self.latest) > KEPT:
+                self.latest.popitem(last=False)
+        self.latest.move_to_end(key)
+        return self.latest[key][1]
 
-    def compute(self, edits):
-        """Returns (step, document) of the edited model."""
-        if edit is None:
-            from types import SimpleNamespace
+    def edited(self, edits):
+        """Returns (step, document) after a list of edits."""
+        if not self.can_edit:
+            if edits:
+                raise ValueError("only a Module with a loss can be changed here; give nt.explore a Module and a criterion")
+            return self.base, describe(self.base, LARGEST_LIVE) | {"proof": self.proof}
+        edited = edit.apply(self.example, edits)
+        step = self.base
+        if edits:
+            step = self.record(edited.model, edited.criterion, edited.inputs, edited.targets, edited.tokens)
+        proof = None if edits else self.proof
+        return step, describe(step, LARGEST_LIVE) | {"hands_on": edited.hands_on, "proof": proof}
 
-            text = next((one for one in reversed(edits) if one.get("kind") == "text"), {})
-            inputs, targets, tokens = self.example.read(text.get("text"), text.get("target"))
-            edited = SimpleNamespace(model=self.example.model, criterion=self.example.criterion, inputs=inputs, targets=targets,
-                                     tokens=tokens, hands_on={"edits": list(edits), "can": {}, "bugs": [], "moved": [],
-                                                              "loss_before": None})
-        else:
-            edited = edit.apply(self.example, edits)
-        step = make_step(edited.model, edited.inputs, edited.targets, edited.criterion, tokens=edited.tokens,
-                         title=self.example.title, id=f"step-{self.made}")
-        self.made += 1
-        shown, arrays = predictions.add(step, self.example) if predictions else ({}, {})
-        step.arrays.update(arrays)
-        return step, step.document(size_limit(step, LARGEST_LIVE)) | shown | {"hands_on": edited.hands_on}
+    def prove(self, progress=None):
+        """Computes every gradient of the step without edits by finite differences too, if the step is small.
 
-    def saved_document(self, progress=None):
-        """Returns the document of the step without edits for a page without a server: with as many arrays as fit into it.
-
-        A small step is proven: `numeric` and `curve` arrays stand beside its gradients.
+        Parameters: progress : object with advance(), called `provable` times, or None
         """
-        document = self.document()
-        step = self.step(document["id"])
-        proof = {}
-        if nudges and total_size(step) <= LARGEST_PROOF:
-            proof, arrays = nudges.proof(step, progress)
-            step.arrays.update(arrays)
-        added = {name: document[name] for name in ("attention", "predictions")}
-        return step.document(size_limit(step, LARGEST_SAVED)) | added | {"proof": proof, "hands_on": None}
+        if self.proof is None and self.provable:
+            self.proof, arrays = nudges.proof(self.base, progress)
+            self.base.arrays.update(arrays)
+
+    @property
+    def provable(self):
+        """The number of arrays that `prove` computes, 0 for a step that is not small."""
+        if total_size(self.base) > LARGEST_PROOF:
+            return 0
+        return sum(value.gradient is not None and value.handle is not None for value in self.base.values.values())
+
+    def saved_document(self, megabytes=LARGEST_PAGE):
+        """Returns the document of the step without edits for a page without a server.
+
+        Parameters: megabytes : number; the largest arrays are left out until the others take no more
+        """
+        return describe(self.base, megabytes * 1e6 / BYTES_PER_ENTRY) | {"proof": self.proof}
 
     def step(self, document):
-        """Returns the recorded step of a document that is still kept."""
-        for step, kept in self.kept.values():
-            if kept["id"] == document:
+        """Returns the step of a document that is still kept."""
+        for step in (self.base, *(step for step, _ in self.latest.values())):
+            if step.id == document:
                 return step
-        raise ValueError(f"the document {document!r} is no longer kept; reload the page")
+        raise ValueError(f"the document {short(document)} is no longer kept; reload the page")
 
     def array(self, document, ref, index=None):
         """Returns an array, or a part of it, as FORMAT.md describes arrays.
@@ -120,6 +130,11 @@ class Session:
         """Returns what becomes of the loss if one entry of a value is changed by +-number."""
         step = self.step(document)
         return nudges.nudge(step, value, checked_index(index, find_array(step, value).shape), number)
+
+
+def describe(step, entries):
+    """Returns the document of a step, whose arrays have at most so many entries together: the largest are left out."""
+    return step.document(size_limit(step, entries)) | step.shown
 
 
 def total_size(step):

@@ -125,10 +125,10 @@ def test_a_component_that_complex_numbers_do_not_pass_is_wrong(capsys, monkeypat
 
 @pytest.mark.parametrize("name, options, code, words", [
     ("Good", ["--shape", "3,5,12"], 0, ["x ", "weight", "(12, 7)", "ok"]),
-    ("Good", ["--shape", "3,5,12", "--args", "12,4"], 0, ["(12, 4)"]),
+    pytest.param("Good", ["--shape", "3,5,12", "--args", "12,4"], 0, ["(12, 4)"], marks=pytest.mark.slow),
     ("Wrong", ["--shape", "3,5,12"], 1, ["WRONG", "worst entry"]),
     ("Linear", ["--shape", "3,5,12"], 0, ["built as Linear(12, 16)", "(12, 16)"]),
-    ("Heads", ["--shape", "3,5,12"], 0, ["built as Heads(12, 2, 0.3)", "key.bias"]),
+    pytest.param("Heads", ["--shape", "3,5,12"], 0, ["built as Heads(12, 2, 0.3)", "key.bias"], marks=pytest.mark.slow),
     ("Two", ["--shape", "3,5", "--shape", "3,5"], 0, ["a ", "b "]),
     ("Table", ["--ids", "11:3,5", "--args", "11,4"], 0, ["weight", "(11, 4)"]),
 ])
@@ -291,6 +291,7 @@ def start(*arguments):
                             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
 
 
+@pytest.mark.slow
 def test_it_runs_as_a_module_without_a_terminal():
     process = start("gradcheck", "ReLU")
     out, err = process.communicate()

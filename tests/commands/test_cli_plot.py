@@ -35,8 +35,9 @@ def drawn(path):
 LM, DATES = ["--text", "The language model"], ["--text", "3 March 1999"]
 
 
-PICTURES = [("history", "dates", []), ("attention", "lm", LM)]
+PICTURES = [("attention", "lm", LM)]
 VARIANTS = [
+    ("history", "dates", []),
     ("mask", None, ["--length", "4", "--padding", "1"]), ("backward", "lm", LM),
     ("xray", None, []), ("cross-attention", "dates", DATES),
     ("pe", None, []), ("pe", None, ["--transposed"]), ("pe", None, ["--waves", "--positions", "20", "--width", "9"]),

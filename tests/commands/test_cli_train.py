@@ -142,6 +142,7 @@ def test_evaluation_of_a_language_model(capsys, folder):
     assert code == 0 and "1,799 tokens" in out
 
 
+@pytest.mark.slow
 def test_evaluation_of_pairs(capsys, folder):
     code, out, _ = run(capsys, "evaluate", folder / "pairs.npz", "--limit", 5)
     assert code == 0 and "5 pairs" in out and re.search(r"exact match \d+\.\d\d%, BLEU \d+\.\d\d", out)
@@ -256,6 +257,7 @@ def test_texts_may_have_moved_but_not_changed(capsys, folder, tmp_path):
     assert code == 0 and "resuming at step 3" in text
 
 
+@pytest.mark.slow
 def test_a_run_that_stopped_early_says_so_and_goes_on_with_more_patience(capsys, folder, tmp_path, monkeypatch):
     losses = iter([1.0, 2.0, 3.0, 4.0, 0.5])
     monkeypatch.setattr("numpy_transformer.tasks.task.evaluate", lambda *_: next(losses))
@@ -362,6 +364,7 @@ def test_good_lines_before_a_bad_one_are_translated(capsys, folder, monkeypatch)
     assert code == 2 and len(output.out.splitlines()) == 2 and "translate: line 3: the character" in output.err
 
 
+@pytest.mark.slow
 def test_a_stop_text_that_is_no_token_stops_nothing(capsys, folder, tmp_path):
     out = tmp_path / "run.npz"
     run(capsys, *LM, "--text", folder / "text.txt", "--tokenizer", "word", "--vocab-size", 258, "--out", out)
@@ -370,6 +373,7 @@ def test_a_stop_text_that_is_no_token_stops_nothing(capsys, folder, tmp_path):
     assert run(capsys, "generate", folder / "lm.npz", "--stop", "한")[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("command", [
     "info {lm} >/dev/full", pytest.param("generate {lm} --length 5 >/dev/full", marks=pytest.mark.slow),
@@ -424,7 +428,8 @@ def test_closed_streams_are_no_tracebacks(folder, tmp_path):
     (["train", "lm", "--tokenizer", "bpe", "--vocab-size", 10, "--out", "{new}"], "at least 258"),
     (["train", "lm", "--config", "huge"], "invalid choice"),
     (["train", "seq2seq", "--out", "{new}"], "name what to train on"),
-    (["train", "seq2seq", "--task", "dates", "--max-len", 27, "--out", "{new}"], "--max-len 27 is too short"),
+    pytest.param(["train", "seq2seq", "--task", "dates", "--max-len", 27, "--out", "{new}"],
+                 "--max-len 27 is too short", marks=pytest.mark.slow),
     (["train", "lm", "--warmup", 9, "--steps", 9, "--out", "{new}"], "warmup = 9 must lie in 0 to steps"),
     (["train", "lm", "--text", "", "--out", "{new}"], "cannot read ''"),
     (["evaluate", "{lm}", "--limit", 5], "evaluate it with"),
@@ -470,6 +475,7 @@ def test_a_damaged_run_is_refused_by_every_command(capsys, folder, tmp_path):
     assert "that the command `train` did not write" in refused(capsys, "info", tmp_path / "bare.npz")
 
 
+@pytest.mark.slow
 def test_output_to_a_closed_pipe_is_no_error(folder):
     code = f"{sys.executable} -m numpy_transformer generate {folder / 'lm.npz'} --length 200 --samples 50 | head -c 10"
     done = subprocess.run(["bash", "-c", code], capture_output=True, text=True,

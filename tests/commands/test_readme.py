@@ -89,12 +89,14 @@ def test_the_commands_shown_are_commands():
     lines = [line for blocks in BLOCKS.values() for language, text in blocks if language == "text"
              for line in text.splitlines() if re.match(r"(mpiexec -n \d )?numpy-transformer ", line)]
     assert len(lines) > 60
+    parser = make_parser()
     for line in lines:
         line = line.partition("numpy-transformer ")[1] + line.partition("numpy-transformer ")[2]
         words = shlex.split(line, comments=True)[1:]
-        make_parser().parse_args(words[:words.index("<")] if "<" in words else words)
+        parser.parse_args(words[:words.index("<")] if "<" in words else words)
 
 
+@pytest.mark.slow
 def test_the_training_example_runs(tmp_path):
     code = next(code for language, code in LESSONS if language == "python" and "trainer.fit" in code)
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path,

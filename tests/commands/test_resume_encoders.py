@@ -11,8 +11,9 @@ from numpy_transformer.training.checkpoint import Checkpoint, read_checkpoint
 from numpy_transformer.training.trainer_state import read_history
 
 
-@pytest.mark.parametrize("kind, scores", [("classifier", {"accuracy", "training_accuracy"}), ("tagger", {"f1"}),
-                                          ("mlm", {"accuracy"}), ("text2text", set())])
+@pytest.mark.parametrize("kind, scores", [
+    ("classifier", {"accuracy", "training_accuracy"}), ("mlm", {"accuracy"}),
+    *(pytest.param(*pair, marks=pytest.mark.slow) for pair in (("tagger", {"f1"}), ("text2text", set())))])
 def test_a_run_goes_on_bit_for_bit(capsys, runs, tmp_path, kind, scores):
     base = [*BASE[kind], "--data", runs / FILES[kind], "--schedule", "constant"]
     whole = trained(capsys, kind, tmp_path / "whole.npz", *base)
@@ -51,6 +52,7 @@ def test_steps_are_not_silently_ignored_on_resume(capsys, runs, tmp_path):
     assert code == 2 and "--steps" in err or code == 0 and "at step 9\n" in text
 
 
+@pytest.mark.slow
 def test_a_run_does_not_go_on_with_other_texts_or_labels(capsys, runs, tmp_path):
     for kind, old, new in (("classifier", "great", "grand"), ("classifier", None, None),
                            ("tagger", "I-per", "I-loc"), ("tagger", "Rome", "Oslo"), ("mlm", "the", "a")):

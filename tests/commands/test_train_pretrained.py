@@ -82,6 +82,7 @@ def test_a_pretrained_run_is_not_replaced_by_the_run_it_initializes(capsys, runs
     assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_pretrained_run_goes_on_without_it(capsys, runs, tmp_path):
     shutil.copy(runs / "mlm.npz", tmp_path / "mlm.npz")
     base = ["--data", runs / "reviews.csv", "--pretrained", tmp_path / "mlm.npz", "--warmup", 0, "--schedule",

@@ -22,6 +22,10 @@ LESSONS = ROOT / "lessons"
 README = (LESSONS / "README.md").read_text(encoding="utf-8")
 TEACHING = (LESSONS / "TEACHING.md").read_text(encoding="utf-8")
 every_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: f"{e.number}-{e.name}")
+FIRST = [exercise for exercise in EXERCISES if exercise.number.endswith(".1")]                # of each lesson
+first_exercises = pytest.mark.parametrize("exercise", [         # the slow run has the others
+    pytest.param(exercise, id=f"{exercise.number}-{exercise.name}",
+                 marks=[] if exercise in FIRST else [pytest.mark.slow]) for exercise in EXERCISES])
 
 
 class CachedAnswerKey(AnswerKey):
@@ -86,7 +90,7 @@ def test_the_solution_passes_and_keeps_to_its_lines(exercise):
     assert exercise.minutes % 5 == 0 and max(map(len, exercise.text.splitlines())) <= 120
 
 
-@every_exercise
+@first_exercises
 def test_alternative_solutions_pass(exercise):
     for name, edits in exercise.alternatives.items():
         verdict = judge(answer_key(exercise), play(answer_key(exercise), exercise.edited(edits)))
@@ -116,15 +120,12 @@ def smaller(y):
     return ~y if y.dtype == bool else -5 - y
 
 
-@every_exercise
+@first_exercises
 def test_float32_answers_pass(exercise):
     def single(y):
         return y.astype(np.float32) if y.dtype == np.float64 else y
     verdict = judge(answer_key(exercise), play(answer_key(exercise), exercise.edited(), single))
     assert verdict.status == "pass", (verdict.stage, verdict.note)
-
-
-FIRST = [exercise for exercise in EXERCISES if exercise.number.endswith(".1")]                # of each lesson
 
 
 @pytest.mark.parametrize("exercise, seed", [

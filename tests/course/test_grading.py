@@ -132,6 +132,7 @@ def test_single_files_and_names_of_learning_platforms(tmp_path, capsys):
     assert not (tmp_path / "scores.csv.bak").exists()
 
 
+@pytest.mark.slow
 def test_files_with_former_names_are_graded(tmp_path, capsys):
     hand_in(tmp_path / "class" / "kim", BACKWARD, name="ex02_softmax_backward.py")
     hand_in(tmp_path / "class" / "lee", BACKWARD, "SMB-8", name="ex02.py")
@@ -141,6 +142,7 @@ def test_files_with_former_names_are_graded(tmp_path, capsys):
         (name, "ex01_2_softmax_backward", status) for name, status in (("Mia", "pass"), ("kim", "pass"), ("lee", "fail"))]
 
 
+@pytest.mark.slow
 def test_with_one_exercise_a_file_may_have_the_name_of_the_student(tmp_path, capsys):
     folder = tmp_path / "files"
     hand_in(folder, BACKWARD, name="kim.py")
@@ -157,6 +159,7 @@ def test_a_file_named_like_the_skeleton_takes_precedence(tmp_path, capsys):
     assert row["status"] == "pass" and row["note"] == "not graded: ex01_2_old.py"
 
 
+@pytest.mark.slow
 def test_warnings_for_the_teacher_are_not_shown_to_the_student(tmp_path, capsys):
     hand_in(tmp_path / "class" / "kim", BACKWARD, source="import gc\n" + BACKWARD.edited())
     hand_in(tmp_path / "class" / ".lee", BACKWARD)
@@ -166,6 +169,7 @@ def test_warnings_for_the_teacher_are_not_shown_to_the_student(tmp_path, capsys)
     assert "gc" not in (tmp_path / "feedback" / "kim.txt").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_unknown_wrong_answers_that_students_share_are_reported(tmp_path, capsys):
     source = "def softmax_backward(p, dp):\n    return {} * p * p * dp\n"
     for name, factor in (("kim", 3), ("lee", 3.0000000000001), ("max", 7)):
@@ -369,6 +373,7 @@ def inhabitants(folder):
     return found
 
 
+@pytest.mark.slow
 def test_an_answer_on_which_the_verdict_fails_is_an_error_without_points(school, tmp_path, capsys, monkeypatch):
     def broken(answer_key, result):
         raise ZeroDivisionError("strange")

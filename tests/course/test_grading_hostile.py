@@ -53,8 +53,8 @@ def written():
 
 HOSTILE = {**written(), **ODD}
 SAMPLE = {name: HOSTILE[name] for name in (                 # one of each kind; the slow run grades all of them
-    "loop", "fork", "kill", "exit at once", "memory", "flood", "fills the disk", "forged score", "patched worker", "writes elsewhere", "reads the others", "imports the answer", "loads a library",
-    "other name", "=2+5+cmd", "line\nbreak\x1b[2J")}
+    "loop", "fork", "kill", "exit at once", "flood", "forged score", "patched worker", "writes elsewhere",
+    "reads the others", "loads a library", "other name", "line\nbreak\x1b[2J")}
 
 
 def grade(folder, out, *options):
@@ -178,10 +178,13 @@ time.sleep({})
 
 @posix
 def test_the_note_says_what_stopped_a_program(graded):
-    for name, words in (("flood", os.strerror(errno.EFBIG)), ("fills the disk", "64 MB"), ("fork", "os.fork is refused"),
-                        ("loop", "stopped after 2 seconds"), ("memory", "memory"), ("exit at once", "ended early"),
-                        ("other name", "did you mean softmax_backwards?"), ("imports the answer", "use only NumPy")):
-        assert words in graded[1][name]["note"], graded[1][name]
+    wanted = {"flood": os.strerror(errno.EFBIG), "fills the disk": "64 MB", "fork": "os.fork is refused",
+              "loop": "stopped after 2 seconds", "memory": "memory", "exit at once": "ended early",
+              "other name": "did you mean softmax_backwards?", "imports the answer": "use only NumPy"}
+    there = wanted.keys() & graded[4].keys()
+    assert len(there) == (len(wanted) if graded[4] is HOSTILE else 5)
+    for name in there:
+        assert wanted[name] in graded[1][name]["note"], graded[1][name]
 
 
 @pytest.mark.slow

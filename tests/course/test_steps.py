@@ -77,6 +77,7 @@ def step(path, *keys, arguments=("--step",)):
     return output.decode().replace("\r\n", "\n"), code
 
 
+@pytest.mark.slow
 def test_each_cell_is_shown_run_and_waited_for(tiny):
     output, code = step(tiny(), "\n", "\n", "(3,2)\n", "\n", "\n", "\n")
     assert code == 0

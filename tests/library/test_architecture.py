@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "training": {"module", "argument_checks"},
     "decoding": {"argument_checks", "layers", "models"},
     "data": set(),
-    "bench": {"module", "layers", "models", "training", "decoding"},
+    "bench": {"module", "layers", "models", "training", "decoding", "explorer"},
     "views": {"module"},
     "inspection": {"module", "layers", "models"},
     "checks": {"module", "layers", "models", "training", "decoding"},
@@ -65,7 +65,9 @@ def test_only_views_imports_matplotlib():
     assert users == {"views"}
 
 
-@pytest.mark.parametrize("name", ["numpy_transformer", "numpy_transformer.cli", "numpy_transformer.classroom.grader"])
+@pytest.mark.parametrize("name", [
+    "numpy_transformer", "numpy_transformer.cli",
+    pytest.param("numpy_transformer.classroom.grader", marks=pytest.mark.slow)])
 def test_a_bare_import_loads_nothing_slow(name):
     slow = {"matplotlib", "pytest", "torch", "numpy_transformer.zoo", "numpy_transformer.explorer", "http.server"}
     code = f"import sys, {name}; print(sorted({slow} & set(sys.modules)))"

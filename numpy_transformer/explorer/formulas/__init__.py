@@ -1,11 +1,11 @@
 """The spelling-out of numbers: how each entry of an output or of a gradient follows from other entries.
 
 `formulas_of(op)` returns the formulas of one operation, and `spell` puts the numbers in. The formulas of the components
-stand in five files: layers.py, normalization.py, attention.py, losses.py and, for what stands between components,
-glue.py. To give a class of your own formulas, write a function like those and put `@spells(YourClass)` above it.
+stand in layers.py, normalization.py, attention.py and losses.py, those of what stands between components in glue.py,
+and those of parts that a reader has switched off in switched.py. To give a class of your own formulas, write a function like those and put `@spells(YourClass)` above it.
 """
 
-from . import attention, glue, layers, losses, normalization
+from . import attention, glue, layers, losses, normalization, switched
 from .evaluator import evaluate, spell
 from .language import Formula, formula
 from .room import formulas_of, spells

@@ -59,14 +59,15 @@ def scores(op):
 
 
 def scale_of(op):
-    """Returns the text of the factor 1 / sqrt(d), or of another one that the call used."""
+    """Returns the text of the factor 1 / sqrt(d), or of another one that the call or the component has."""
     d = op.shape("q")[-1]
-    scale = op.numbers.get("scale", 1 / math.sqrt(d))
+    scale = op.numbers.get("scale", getattr(op.module, "scale", 1 / math.sqrt(d)))
     if scale == 1:
         return ""
     if math.isclose(scale, 1 / math.sqrt(d)):
         op.name(d=d)
         return " / sqrt(d)"
+    op.name(scale=scale)
     return " * scale"
 
 
@@ -83,9 +84,10 @@ def flash_attention(op):
     """The formulas of plain attention in one piece: the blocks only change the order of the computation."""
     heads = Heads(op)
     q, k, sender = heads.q, heads.k, heads.sender
-    op.name(d=op.shape("q")[-1], ahead=op.shape("k")[-2] - op.shape("q")[-2])
+    scale = scale_of(op)
+    op.name(ahead=op.shape("k")[-2] - op.shape("q")[-2])
     conditions = []
-    if op.has("mask"):
+    if op.has("mask") and not getattr(op.module, "mask_off", False):
         conditions.append(f"mask[{q}, t, j]")
     if op.module.causal:
         conditions.append("j <= t + ahead" if op.numbers["ahead"] else "j <= t")
@@ -96,7 +98,7 @@ def flash_attention(op):
     if top and conditions:
         no_keys = f" if top[{q}, t] > -inf else 0"
     weights = lines(
-        f"s[{q}, t, j] = sum(c, q[{q}, t, c] * k[{k}, j, c]) / sqrt(d){masked}", top,
+        f"s[{q}, t, j] = sum(c, q[{q}, t, c] * k[{k}, j, c]){scale}{masked}", top,
         f"total[{q}, t] = sum(j, exp(s[{q}, t, j]{minus_top}))",
         f"p[{q}, t, j] = exp(s[{q}, t, j]{minus_top}) / total[{q}, t]{no_keys}")
     dscores = lines(
@@ -104,14 +106,13 @@ def flash_attention(op):
         f"dot[{q}, t] = sum(e, dy[{q}, t, e] * y[{q}, t, e])",
         f"ds[{q}, t, j] = p[{q}, t, j] * (dp[{q}, t, j] - dot[{q}, t])")
     yield lines(weights, f"y[{q}, t, e] = sum(j, p[{q}, t, j] * v[{k}, j, e])")
-    yield lines(dscores, f"dq[{q}, t, c] = sum(j, ds[{q}, t, j] * k[{k}, j, c]) / sqrt(d)")
+    yield lines(dscores, f"dq[{q}, t, c] = sum(j, ds[{q}, t, j] * k[{k}, j, c]){scale}")
     yield lines(dscores, f"dk[{heads.collected}, j, c] = "
-                         f"sum({heads.group}t, ds[{sender}, t, j] * q[{sender}, t, c]) / sqrt(d)")
+                         f"sum({heads.group}t, ds[{sender}, t, j] * q[{sender}, t, c]){scale}")
     yield lines(weights, f"dv[{heads.collected}, j, e] = "
                          f"sum({heads.group}t, p[{sender}, t, j] * dy[{sender}, t, e])")
 
 
 def largest_score(op):
-    """Returns a bound of all scores: no product is larger than the product of the lengths."""
-    q, k = op.arrays["q"], op.arrays["k"]
-    return np.linalg.norm(q, axis=-1).max() * np.linalg.norm(k, axis=-1).max() / math.sqrt(q.shape[-1])
+    """Returns a bound of all scores, scaled or not: no product is larger than the product of the lengths."""
+    return math.prod(np.linalg.norm(op.arrays[name], axis=-1).max() for name in "qk")

@@ -3,6 +3,7 @@
 What flows into such an operation has no fixed names; most often they are a and b.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -11,44 +12,74 @@ from ...layers.multi_head import merge_heads, split_heads
 from .room import spells
 
 AXES = "ijklmn"
+OTHER_AXES = "uvwxyz"                               # of an input that is stretched along this axis
 
 
 @spells("add")
 def add(op):
-    yield f"{entry(op, 'y')} = " + " + ".join(entry(op, name) for name in op.inputs)
+    letters = letters_of(op)
+    terms = {name: entry(op, name, letters) for name in op.inputs}
+    yield f"{entry(op, 'y', letters)} = {' + '.join(terms.values())}"
     for name in op.inputs:
-        yield gradient(op, name, [])
+        yield gradient(op, name, letters)
+
+
+@spells("combination")
+def combination(op):
+    """y = factor_a a + factor_b b, with one or two inputs."""
+    letters = letters_of(op)
+    terms = [f"factor_{name} * {entry(op, name, letters)}" for name in op.inputs]
+    yield f"{entry(op, 'y', letters)} = {' + '.join(terms)}"
+    for name in op.inputs:
+        yield gradient(op, name, letters, f" * factor_{name}")
 
 
 @spells("multiply")
 def multiply(op):
-    yield f"{entry(op, 'y')} = " + " * ".join(entry(op, name) for name in op.inputs)
+    letters = letters_of(op)
+    terms = {name: entry(op, name, letters) for name in op.inputs}
+    yield f"{entry(op, 'y', letters)} = {' * '.join(terms.values())}"
     for name in op.inputs:
-        yield gradient(op, name, [entry(op, other) for other in op.inputs if other != name])
+        others = [term for other, term in terms.items() if other != name]
+        yield gradient(op, name, letters, "".join(f" * {term}" for term in others))
 
 
-def entry(op, name):
-    """Returns the text of the entry that belongs to an entry of y; an array of fewer axes is broadcast."""
-    if op.shape(name) == op.shape("y"):
-        shortest = min(len(op.shape(other)) for other in op.inputs)
-        if shortest == len(op.shape("y")):
-            return f"{name}[...]"
-        return f"{name}[{', '.join(['...', *AXES[:shortest]])}]"
-    return f"{name}[{', '.join(AXES[:len(op.shape(name))])}]"
+def gradient(op, name, letters, factors=""):
+    """Returns the formula of one input's gradient: dy times the factors, summed where the input is stretched."""
+    target, ranges = gradient_index(op, name, letters)
+    product = f"d{entry(op, 'y', letters)}{factors}"       # dy comes first: its axes are the ranges of the sum
+    return f"d{name}{index_of(target)} = " + (f"sum({', '.join(ranges)}, {product})" if ranges else product)
 
 
-def gradient(op, name, factors):
-    """Returns the gradient of one input: dy times the other factors, summed over the axes along which it is broadcast.
+def letters_of(op):
+    """Returns the index of y: "..." as far as all arrays have the same axes, then a letter for each axis."""
+    y = op.shape("y")
+    shapes = [op.shape(name) for name in op.inputs]
+    if all(shape == y for shape in shapes):
+        return ["..."]
+    shortest = min(shapes, key=len)
+    if all(shape in (y, shortest) for shape in shapes) and shortest == y[len(y) - len(shortest):]:
+        return ["...", *AXES[:len(shortest)]]
+    return list(AXES[:len(y)])
 
-    Raises: KeyError, which leaves the operation without formulas, if an axis of 1 is broadcast.
-    """
-    product = " * ".join([entry(op, "y").replace("y[", "dy[", 1), *factors])
-    shape, whole = op.shape(name), op.shape("y")
-    if shape == whole:
-        return f"d{entry(op, name)} = {product}"
-    if shape != whole[len(whole) - len(shape):]:
-        raise KeyError(name)
-    return f"d{entry(op, name)} = sum(..., {product})"
+
+def entry(op, name, letters):
+    """Returns the text of the entry of an array that belongs to an entry of y."""
+    if len(op.shape(name)) < len(op.shape("y")):
+        letters = [letter for letter in letters if letter != "..."][-len(op.shape(name)):] if op.shape(name) else []
+    return name + index_of(letters)
+
+
+def gradient_index(op, name, letters):
+    """Returns the index of an input's gradient, and the letters over which dy is summed: those along which the input
+    is stretched to the shape of y."""
+    shape, y = op.shape(name), op.shape("y")
+    if "..." in letters:
+        return (letters, []) if shape == y else (letters[1:], ["..."])
+    missing = len(y) - len(shape)
+    stretched = [axis < missing or shape[axis - missing] != size for axis, size in enumerate(y)]
+    target = [OTHER_AXES[axis] if stretched[axis] else letters[axis] for axis in range(missing, len(y))]
+    return target, [letter for letter, summed in zip(letters, stretched) if summed]
 
 
 @spells("sum")
@@ -60,28 +91,43 @@ def total(op):
 
 @spells("select")
 def select(op):
-    yield "y[..., k, c] = x[..., positions[..., k], c]"
-    yield "dx[..., t, c] = sum(k, dy[..., k, c], where=positions[..., k] == t)"
+    """Rows that positions pick, or one entry of an axis, such as the first token."""
+    if op.has("positions"):
+        yield "y[..., k, c] = x[..., positions[..., k], c]"
+        yield "dx[..., t, c] = sum(k, dy[..., k, c], where=positions[..., k] == t)"
+        return
+    letters = list(AXES[:len(op.shape("x"))])
+    place = op.numbers["axis"]
+    own = letters.pop(place)
+    yield f"y{index_of(letters)} = x{index_of([*letters[:place], 'at', *letters[place:]])}"
+    yield f"dx{index_of([*letters[:place], own, *letters[place:]])} = dy{index_of(letters)} if {own} == at else 0"
 
 
 @spells("reshape")
 def reshape(op):
-    """Splitting and merging heads, transposed axes, or another shape for the same numbers in the same order."""
+    """Splitting and merging heads, another shape for the same numbers in the same order, or permuted axes."""
     x, y = op.arrays["x"], op.arrays["y"]
-    if x.ndim >= 2 and y.ndim == x.ndim + 1 and same(split_heads(x, y.shape[-3]), y):
+    splits = y.ndim == x.ndim + 1 >= 3 and y.shape[-3] * y.shape[-1] == x.shape[-1]
+    merges = y.ndim == x.ndim - 1 >= 2 and x.shape[-3] * x.shape[-1] == y.shape[-1]
+    if splits and same(split_heads(x, y.shape[-3]), y):
         op.name(d=y.shape[-1])
         yield "y[..., h, t, c] = x[..., t, h * d + c]"
         yield "dx[..., t, i] = dy[..., i // d, t, i % d]"
-    elif x.ndim >= 3 and y.ndim == x.ndim - 1 and same(merge_heads(x), y):
+    elif merges and same(merge_heads(x), y):
         op.name(d=x.shape[-1])
         yield "y[..., t, i] = x[..., i // d, t, i % d]"
         yield "dx[..., h, t, c] = dy[..., t, h * d + c]"
-    elif x.ndim >= 2 and same(x.swapaxes(-1, -2), y):
-        yield "y[..., i, j] = x[..., j, i]"
-        yield "dx[..., j, i] = dy[..., i, j]"
     elif same(x.reshape(y.shape), y):
         yield same_order("y", y.shape, "x", x.shape)
         yield same_order("dx", x.shape, "dy", y.shape)
+    else:
+        order = next((axes for axes in itertools.permutations(range(x.ndim)) if same(x.transpose(axes), y)), None)
+        if order is None:
+            return
+        of_x = AXES[:x.ndim]
+        of_y = [of_x[axis] for axis in order]
+        yield f"y{index_of(of_y)} = x{index_of(of_x)}"
+        yield f"dx{index_of(of_x)} = dy{index_of(of_y)}"
 
 
 def same(a, b):

@@ -15,6 +15,7 @@ The range of a sum is not written down: i runs over the axis that it indexes in 
 """
 
 import ast
+import functools
 import inspect
 import math
 from dataclasses import dataclass
@@ -55,8 +56,12 @@ def formula(text, **numbers):
 
     Raises: ValueError if the text is not a formula.
     """
-    text = inspect.cleandoc(text)
-    parser = Parser(numbers)
+    return parsed(inspect.cleandoc(text), tuple(numbers.items()))
+
+
+@functools.lru_cache(1000)                          # most formulas of a model occur once in each block
+def parsed(text, numbers):
+    parser = Parser(dict(numbers))
     *before, last = [parser.statement(line) for line in ast.parse(text).body]
     target, index, body = last
     for name, items, definition in reversed(before):
@@ -116,7 +121,8 @@ class Parser:
         return {kind: [left, right]}
 
     def read_IfExp(self, tree):
-        return {"where": self.node(tree.test), "then": self.node(tree.body), "else": self.node(tree.orelse)}
+        then, otherwise = self.node(tree.body), self.node(tree.orelse)
+        return {"then": then, "else": otherwise, "where": self.node(tree.test)}     # find() looks at a mask last
 
     def read_BoolOp(self, tree):
         if not isinstance(tree.op, ast.And):

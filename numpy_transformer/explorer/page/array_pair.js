@@ -4,7 +4,7 @@
 import { button, h, replace } from "explorer/dom";
 import { formatNumber, fullNumber } from "explorer/format";
 import { t } from "explorer/strings";
-import { defaultView, viewShowing } from "explorer/array_view";
+import { defaultView, heldAxes, viewShowing } from "explorer/array_view";
 import { axisChoices } from "explorer/axis_choices";
 import { colorBar } from "explorer/color_bar";
 import { contributors } from "explorer/derivation";
@@ -12,6 +12,7 @@ import { heatmap } from "explorer/heatmap";
 import { litIn } from "explorer/lit";
 import { axesOf, contributionRef, gradientRef, indexText } from "explorer/refs";
 import { saveButton } from "explorer/svg_export";
+import { symbolText } from "explorer/symbols";
 
 export function arrayPair(options) {
   return new ArrayPair(options);
@@ -25,7 +26,7 @@ class ArrayPair {
     this.shape = value.shape;
     this.axes = axesOf(this.doc, value.id, this.shape);
     this.view = defaultView(this.shape, this.heldByName());
-    this.readout = h("p", { class: "readout", "aria-live": "polite" });
+    this.readout = h("p", { class: "pair-readout", "aria-live": "polite" });
     this.tables = h("div", { class: "array-tables" });
     this.choices = h("div", { class: "axis-choices" });
     this.maps = this.refs().map(({ ref, title }) => this.figureOf(ref, title));
@@ -38,14 +39,15 @@ class ArrayPair {
   // The value, its gradient and, if several ops use the value, what this op sends back.
   refs() {
     const { store } = this.app;
+    const name = symbolText(`d${this.name}`);
     const gradient = gradientRef(this.value.id);
     const list = [{ ref: this.value.id, title: t("pair.value") }];
-    if (store.info(gradient)) list.push({ ref: gradient, title: t("pair.gradient", { name: this.name }) });
+    if (store.info(gradient)) list.push({ ref: gradient, title: t("pair.gradient", { name }) });
     const part = this.op && this.role !== "output" ? contributionRef(this.value.id, this.op.id, this.name) : null;
     if (!part || !store.info(part)) return list;
     const count = contributors(this.doc, this.value).length;
-    list[1].title = t("pair.all", { name: this.name, n: count });
-    list.push({ ref: part, title: t("pair.part", { name: this.name }) });
+    list[1].title = t("pair.all", { name, n: count });
+    list.push({ ref: part, title: t("pair.part", { name }) });
     return list;
   }
 
@@ -54,6 +56,7 @@ class ArrayPair {
     const map = heatmap({
       app, ref, title: `${this.name}, ${title}`, view: this.view,
       onPoint: (index) => this.point(index), onChoose: (index, byKey) => this.choose(ref, index, byKey),
+      onDrawn: () => this.say(null),
     });
     const bar = colorBar(map.info, map.kind);
     const save = saveButton(`${this.name} ${title}`, () => map.cells);
@@ -65,7 +68,9 @@ class ArrayPair {
   heading() {
     const { value, doc, axes, shape } = this;
     const words = shape.length ? `${shape.join(" × ")} (${axes.map((axis) => axis.name).join(", ")})` : t("pair.scalar");
+    const letter = symbolText(this.name);
     return h("h4", {}, h("span", { class: "array-name mono" }, this.name), " ",
+      letter !== this.name && [h("span", { class: "array-letter" }, letter), " "],
       h("span", { class: "array-shape" }, words), " ",
       h("span", { class: "array-title" }, value.title), this.agreement(doc));
   }
@@ -164,15 +169,21 @@ class ArrayPair {
   mark(ref, index) {
     const mine = this.maps.find((map) => map.ref === ref);
     this.chosen = mine && index && index.length === this.shape.length ? index : null;
-    if (this.chosen) {
-      const view = viewShowing(this.view, this.shape, index);
-      if (JSON.stringify(view.fixed) !== JSON.stringify(this.view.fixed)) this.show(view);
-    }
+    if (this.chosen) this.showEntry(index);
     this.maps.forEach(({ ref: own, map, figure }) => {
       map.mark(own === ref ? this.chosen : null);
       figure.classList.toggle("has-chosen", own === ref && Boolean(this.chosen));
     });
     this.say(null);
+  }
+
+  // The slice in which an entry lies. The other arrays of the panel follow: to the same head, to the same batch row.
+  showEntry(index) {
+    const view = viewShowing(this.view, this.shape, index);
+    heldAxes(view, this.shape).filter((axis) => (this.view.fixed[axis] || 0) !== index[axis]).forEach((axis) => {
+      if (this.onHold) this.onHold(this.axes[axis].name, index[axis]);
+      else this.hold(this.axes[axis].name, index[axis]);
+    });
   }
 
   light() {

@@ -10,13 +10,14 @@ import { cssColor } from "explorer/colors";
  */
 export function bars(items, { limit, signed = false, choose, name, key }) {
   return h("ul", { class: signed ? "bars signed" : "bars", "aria-label": name }, items.map((item, i) => {
-    const content = [h("span", { class: "bar-label" }, item.label), track(item, limit, signed),
-      h("span", { class: "bar-number number", "data-value": item.number }, item.text ?? formatNumber(item.number))];
+    const content = [h("span", { class: "bars-label" }, item.label), track(item, limit, signed),
+      h("span", { class: "bars-number number", "data-value": item.number }, item.text ?? formatNumber(item.number))];
     const title = item.title ?? `${item.label}: ${fullNumber(item.number)}`;
-    const marks = { class: item.marked ? "bar marked" : "bar", title, "data-ref": item.ref,
+    const marks = { class: item.marked ? "bars-row marked" : "bars-row", title, "data-ref": item.ref,
       "data-cell": item.index && item.index.join(",") };
     if (!item.ref || !choose) return h("li", {}, h("div", marks, content));
-    return h("li", {}, h("button", { type: "button", ...marks, "data-key": `${key}-${i}`, onclick: () => choose(item) }, content));
+    const action = { type: "button", "data-key": `${key}-${i}`, onclick: () => choose(item) };
+    return h("li", {}, h("button", { ...marks, ...action }, content));
   }));
 }
 
@@ -25,5 +26,5 @@ function track({ number, kind = "value" }, limit, signed) {
   const full = signed ? 50 : 100;
   const style = { width: `${full * share}%`, background: cssColor(kind, Math.sign(number) * limit * 0.75, limit) };
   if (signed) style["margin-left"] = `${number < 0 ? 50 - full * share : 50}%`;
-  return h("span", { class: "bar-track", "aria-hidden": "true" }, h("span", { class: "bar-fill", style }));
+  return h("span", { class: "meter", "aria-hidden": "true" }, h("span", { class: "meter-fill", style }));
 }

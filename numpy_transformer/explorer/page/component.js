@@ -9,7 +9,7 @@ import { redrawAll } from "explorer/heatmap";
 import { opLink } from "explorer/links";
 import { onLight } from "explorer/lit";
 import { lookup } from "explorer/lookup";
-import { isGradient, parseRef } from "explorer/refs";
+import { parseRef } from "explorer/refs";
 import { sourceOf } from "explorer/source";
 
 export function start(root, app) {
@@ -38,8 +38,7 @@ export function start(root, app) {
   function mark(now) {
     pairs.forEach((pair) => pair.mark(now.ref, now.index));
     const item = lookup(now.doc).node(now.op);
-    const description = item ? (now.doc.classes || {})[item.class] : null;
-    if (source) replace(source, description ? sourceOf(description, markedLines(item, now.ref)) : null);
+    if (item && source) replace(source, sourceOf(now.doc, item, now.ref));
     pairs.forEach((pair) => pair.light());
   }
 
@@ -98,15 +97,4 @@ function partsOf(app, group) {
   const parts = lookup(app.state.get().doc).children(group.id);
   return h("section", { class: "parts" }, h("h3", {}, t("component.parts")),
     h("ul", {}, parts.map((part) => h("li", {}, opLink(app, part), " ", h("span", { class: "note" }, part.class || part.kind)))));
-}
-
-// The line that made the chosen array; without a choice, the lines that make the outputs and the first gradient.
-function markedLines(item, ref) {
-  const lines = item.lines || {};
-  const { value = null } = ref ? parseRef(ref) : {};
-  const slots = { ...item.inputs, ...item.parameters, ...item.outputs };
-  const name = Object.keys(slots).find((slot) => slots[slot] === value);
-  if (!name) return { forward: null, backward: null };
-  if (isGradient(ref)) return { forward: null, backward: lines[`d${name}`] ?? null };
-  return { forward: lines[name] ?? null, backward: null };
 }

@@ -54,5 +54,5 @@ function formulas(doc, item, description) {
     return h("div", { class: backward ? "formula is-backward" : "formula is-forward" }, formulaView(doc.formulas[item.formulas[target]]));
   });
   const none = h("p", { class: "note" }, t("component.no_formula"));
-  return [words(description), list.length ? h("details", { class: "formulas", open: true }, h("summary", {}, t("component.formulas")), list) : none];
+  return [words(description), list.length ? h("details", { class: "formulas", open: !description.summary }, h("summary", {}, t("component.formulas")), list) : none];
 }

@@ -3,7 +3,8 @@
 // A scope maps the name of each index variable to [value, length of its axis]; "..." to a list of such pairs.
 
 import { erf } from "explorer/erf";
-import { lookup, parseRef } from "explorer/lookup";
+import { lookup } from "explorer/lookup";
+import { parseRef } from "explorer/refs";
 
 const LIMIT = 20000; // terms of intermediates that a spelling lists
 

@@ -1,3 +1,145 @@
-// Not drawn yet.
+// The hands-on panel: switch parts off, set a weight, plant a bug, take optimizer steps, and see what changes.
+// It needs the server; a saved page says how to start it.
 
-export function start(root, app) {}
+import { button, h } from "explorer/dom";
+import { t } from "explorer/strings";
+import { formatNumber } from "explorer/format";
+import { lookup } from "explorer/lookup";
+import { compareView } from "explorer/compare_view";
+import { editList, editing } from "explorer/edit_list";
+import { movedTable } from "explorer/moved";
+import { drawWhen, problem, redrawer, selectField } from "explorer/panel";
+
+const SWITCHES = [["head", "heads"], ["block", "blocks"], ["mask", "masks"], ["scale", "scales"], ["residual", "residuals"]];
+
+export function start(root, app) {
+  if (!app.store.live) {
+    root.append(...savedPage());
+    return;
+  }
+  const own = { redo: [], bug: null, optimizer: "sgd", lr: "0.1", ref: null, slice: null, switches: false, all: false };
+  const actions = editing(app, own);
+  own.draw = redrawer(root, () => build(app, own, actions), problem);
+  drawWhen(app, "hands-on", ["doc", "edits", "busy", "ref", "index", "large"], own.draw);
+}
+
+function savedPage() {
+  return [
+    h("p", {}, t("hands.saved")),
+    h("pre", { class: "command" }, h("code", {}, "numpy-transformer explore")),
+    h("p", {}, t("hands.saved_more")),
+  ];
+}
+
+async function build(app, own, actions) {
+  const hands = app.state.get().doc.hands_on;
+  if (!hands) return savedPage();
+  return [
+    editList(app, own, actions),
+    h("div", { class: "hands" }, stepSection(app, own, actions), weightSection(app, own, actions)),
+    bugSection(app, own, actions, hands),
+    switchSection(app, own, actions, hands),
+    movedTable(app, own),
+    await compareView(app, own, own.draw),
+  ].filter(Boolean);
+}
+
+/** One step of an optimizer. */
+function stepSection(app, own, actions) {
+  const { busy } = app.state.get();
+  const optimizers = ["sgd", "adam"].map((name) => [name, t(`edit.optimizer.${name}`)]);
+  const rate = numberField(t("hands.lr"), "lr", own.lr, (value) => { own.lr = value; });
+  const take = (event) => {
+    event.preventDefault();
+    actions.add({ kind: "step", optimizer: own.optimizer, lr: Number(own.lr) });
+  };
+  return section("step", h("form", { class: "controls", onsubmit: take },
+    selectField(t("hands.optimizer"), "optimizer", optimizers, own.optimizer, (value) => { own.optimizer = value; }), rate,
+    h("button", { type: "submit", "data-key": "take-step", id: "take-step", disabled: busy }, t("hands.take_step"))));
+}
+
+function section(name, ...children) {
+  return h("section", { class: `hands-${name}` }, h("h3", {}, t(`hands.${name}`)), ...children);
+}
+
+function numberField(label, key, value, changed) {
+  const input = h("input", { type: "number", step: "any", required: true, value, "data-key": key, id: `hands-${key}`,
+    oninput: () => changed(input.value) });
+  return h("label", { class: "choice" }, h("span", {}, label), input);
+}
+
+/** One bug of the zoo, with its symptom. */
+function bugSection(app, own, actions, hands) {
+  const { busy } = app.state.get();
+  const bugs = hands.bugs ?? [];
+  if (!bugs.length) return section("bug", h("p", { class: "hint" }, t("hands.no_bugs")));
+  const planted = actions.edits().find(({ kind }) => kind === "bug");
+  const chosen = bugs.find(({ name }) => name === (own.bug ?? planted?.name)) ?? bugs[0];
+  const edit = { kind: "bug", name: chosen.name };
+  const there = actions.has(edit);
+  const toggle = button(t(there ? "hands.remove_bug" : "hands.plant_bug"),
+    () => (there ? actions.remove(edit) : actions.add(edit)), { disabled: busy, "data-key": "bug", id: "plant-bug" });
+  return section("bug", h("div", { class: "controls" },
+    selectField(t("hands.which_bug"), "which-bug", bugs.map(({ name, title }) => [name, title]), chosen.name,
+      (name) => { own.bug = name; own.draw(); }), toggle),
+  h("p", { class: "note" }, t("hands.symptom", { symptom: chosen.symptom })));
+}
+
+/** A switch for each part that can be switched off; "on" is the model as it was trained. */
+function switchSection(app, own, actions, hands) {
+  const { busy } = app.state.get();
+  const rows = SWITCHES.flatMap(([what, list]) => {
+    const entries = (hands.can ?? {})[list] ?? [];
+    if (!entries.length) return [];
+    const boxes = entries.map((entry) => switches(what, entry, actions, busy));
+    return [h("fieldset", {}, h("legend", {}, t(`hands.parts.${what}`)), boxes)];
+  });
+  if (!rows.length) return null;
+  const remember = () => { own.switches = details.open; };
+  const summary = h("summary", { "data-key": "switches", id: "switches" }, h("h3", {}, t("hands.switch")),
+    h("span", { class: "note" }, t("hands.switch_what")));
+  const details = h("details", { class: "hands-switch", open: own.switches, ontoggle: remember }, summary,
+    h("p", { class: "note" }, t("hands.switch_hint")), h("div", { class: "switches-grid" }, rows));
+  return details;
+}
+
+function switches(what, entry, actions, busy) {
+  const edit = { kind: "off", what, group: entry.group };
+  if (what === "head") {
+    const boxes = Array.from({ length: entry.count }, (_, head) =>
+      box(t("attention.head", { n: head }), { ...edit, head }, actions, busy));
+    return h("div", { class: "switch-row", role: "group", "aria-label": entry.title }, h("span", {}, entry.title), boxes);
+  }
+  if (what === "residual") edit.sublayer = entry.sublayer;
+  return h("div", { class: "switch-row" }, box(entry.title, edit, actions, busy));
+}
+
+function box(label, edit, actions, busy) {
+  const key = ["off", edit.what, edit.group, edit.head ?? edit.sublayer ?? ""].join(" ").trim();
+  const input = h("input", { type: "checkbox", checked: !actions.has(edit), disabled: busy, "data-key": key,
+    onchange: () => (input.checked ? actions.remove(edit) : actions.add(edit)) });
+  return h("label", { class: "switch" }, input, h("span", {}, label));
+}
+
+/** Sets the chosen entry of a parameter to a number. */
+function weightSection(app, own, actions) {
+  const { doc, ref, index, busy } = app.state.get();
+  const value = ref && lookup(doc).value(ref.replace(/^grad /, ""));
+  if (!value || value.kind !== "parameter" || !index) {
+    return section("weight", h("p", { class: "hint" }, t("hands.weight_hint")));
+  }
+  const place = `${value.id}[${index.join(", ")}]`;
+  const holder = section("weight", h("p", { class: "hint" }, t("hands.reading")));
+  app.store.slice(value.id, index).then(({ data }) => {
+    let number = String(Number(data[0].toPrecision(6)));
+    const set = (event) => {
+      event.preventDefault();
+      actions.add({ kind: "weight", value: value.id, index, number: Number(number) });
+    };
+    holder.replaceChildren(h("h3", {}, t("hands.weight")), h("form", { class: "controls", onsubmit: set },
+      numberField(place, "weight", number, (text) => { number = text; }),
+      h("button", { type: "submit", "data-key": "set-weight", disabled: busy }, t("hands.set_weight"))),
+    h("p", { class: "note" }, t("hands.weight_now", { number: formatNumber(data[0]) })));
+  }).catch((error) => holder.replaceChildren(...problem(error)));
+  return holder;
+}

@@ -1,8 +1,11 @@
 // The header: text and target, the model, the loss, and the switches of the page.
 
-import { button, h, replace } from "explorer/dom";
+import { button, h, replace, s } from "explorer/dom";
 import { formatCount, formatNumber } from "explorer/format";
 import { t } from "explorer/strings";
+
+const THEMES = ["auto", "light", "dark"];
+const HALVES = { auto: "M8 2a6 6 0 0 0 0 12z", light: "", dark: "M8 2a6 6 0 0 0 0 12a6 6 0 0 0 0-12z" };
 
 export function start(root, app) {
   const { state, store } = app;
@@ -14,8 +17,8 @@ export function start(root, app) {
     const { doc } = now;
     document.title = `${t("header.title")}: ${doc.title}`;
     replace(facts,
-      h("span", { class: "model" }, doc.title),
-      h("span", {}, t("header.parameters", { n: doc.model.parameters, count: formatCount(doc.model.parameters) })),
+      h("span", { class: "model", title: doc.model.class }, doc.title),
+      h("span", { class: "count" }, t("header.parameters", { n: doc.model.parameters, count: formatCount(doc.model.parameters) })),
       h("span", { class: "loss", "data-value": doc.loss }, `${t("header.loss")} `, h("b", {}, formatNumber(doc.loss, 4))));
     form.draw(now);
   }
@@ -79,13 +82,28 @@ function savedText() {
   return { element, draw };
 }
 
-function switches({ state }) {
-  const theme = h("select", { id: "theme", "aria-label": t("header.theme"),
-                              onchange: () => state.update({ theme: theme.value }, { replace: true }) },
-    ["auto", "light", "dark"].map((name) => h("option", { value: name }, t(`header.theme.${name}`))));
+// One button goes through automatic, light and dark; its name says which of them holds.
+function themeButton({ state }) {
+  const next = () => THEMES[(THEMES.indexOf(state.get().theme) + 1) % THEMES.length];
+  const switcher = button("", () => state.update({ theme: next() }, { replace: true }), { id: "theme", class: "icon" });
+  const draw = ({ theme }) => {
+    const name = `${t("header.theme")}: ${t(`header.theme.${theme}`)}`;
+    switcher.setAttribute("aria-label", name);
+    switcher.title = name;
+    switcher.dataset.theme = theme;
+    replace(switcher, s("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" },
+      s("circle", { cx: 8, cy: 8, r: 6, class: "ring" }), s("path", { d: HALVES[theme] })));
+  };
+  draw(state.get());
+  state.subscribe((now, before) => now.theme !== before.theme && draw(now));
+  return switcher;
+}
+
+function switches(app) {
+  const { state } = app;
   const large = button(t("header.large"), () => state.update({ large: !state.get().large }, { replace: true }), { id: "large" });
   const press = (now) => large.setAttribute("aria-pressed", String(Boolean(now.large)));
   press(state.get());
   state.subscribe(press);
-  return h("div", { class: "switches" }, button(t("header.tour"), () => {}, { id: "tour-start" }), large, theme);
+  return h("div", { class: "switches" }, button(t("header.tour"), () => {}, { id: "tour-start" }), large, themeButton(app));
 }

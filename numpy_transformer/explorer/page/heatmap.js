@@ -27,8 +27,8 @@ export function redrawAll() {
 }
 
 class Heatmap {
-  constructor({ app, ref, doc, title, view, limit, labels = true, maxHeight = 420, minCell = 7, maxCell = 44, onPoint, onChoose }) {
-    Object.assign(this, { app, ref, labels, maxHeight, minCell, maxCell, onPoint, onChoose });
+  constructor({ app, ref, doc, title, view, limit, labels = true, maxHeight = 420, minCell = 7, maxCell = 44, ...calls }) {
+    Object.assign(this, { app, ref, labels, maxHeight, minCell, maxCell, ...calls });      // onPoint, onChoose, onDrawn
     this.doc = doc || app.state.get().doc;              // the document before the edits can be drawn, too
     this.info = app.store.info(ref, this.doc);
     this.shape = this.info.shape;
@@ -99,6 +99,7 @@ class Heatmap {
     this.read = readerOf(this.view, window, slice.data);
     this.draw();
     this.controls.replaceChildren(...windowControls(this, size));
+    if (this.onDrawn) this.onDrawn();
   }
 
   // How many rows and columns fit, and where the window lies.
@@ -120,7 +121,7 @@ class Heatmap {
     const axes = axesOf(this.doc, this.ref, this.shape);
     const batch = batchOf(axes, cellIndex(this.view, this.shape, 0, 0));
     const names = (axis, start, count) => {
-      if (axis === null) return [];
+      if (axis === null || (axes[axis].name === "batch" && this.shape[axis] === 1)) return [];
       const tokens = tokensOfAxis(this.doc, axes[axis], batch);
       return Array.from({ length: count }, (_, i) => (tokens && tokens[start + i]) || String(start + i));
     };

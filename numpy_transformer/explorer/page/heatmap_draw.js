@@ -2,7 +2,6 @@
 // crossed out, labels at the edges. Only drawing: what is shown, and what a key does, is heatmap.js's part.
 
 import { colorOf, inkOn } from "explorer/colors";
-import { formatNumber } from "explorer/format";
 
 const NUMBERS_FROM = 26;   // width in pixels from which a cell may have room for its number
 const DOTS_FROM = 5;
@@ -40,13 +39,28 @@ export function prepare(canvas, width, height) {
 }
 
 export function drawCells(context, layout, { rows, columns, read, kind, limit, style, texts }) {
+  const write = texts || numberTexts(context, layout, { rows, columns, read, kind, limit, style });
   for (let row = 0; row < rows; row += 1) {
     for (let column = 0; column < columns; column += 1) {
-      const box = boxOf(layout, row, column);
-      const number = read(row, column);
-      drawCell(context, box, number, { kind, limit, style, text: texts ? texts(row, column) : null });
+      const look = { kind, limit, style, text: write ? write(row, column) : null, plain: Boolean(texts) };
+      drawCell(context, boxOf(layout, row, column), read(row, column), look);
     }
   }
+}
+
+// The numbers in the cells, all with as many decimals as the largest of them needs; null if they do not all fit.
+function numberTexts(context, layout, { rows, columns, read, kind, limit, style }) {
+  if (kind === "mask" || layout.cellWidth < NUMBERS_FROM || layout.cellHeight < style.fontSize + 3) return null;
+  const decimals = Math.max(0, Math.min(4, 1 - Math.floor(Math.log10(limit)) + (limit >= 1 ? 1 : 0)));
+  const textOf = (number) => number.toFixed(decimals).replace(/^-/, "−").replace(/^(−?)0\./, "$1.");
+  context.font = style.font;
+  for (let row = 0; row < rows; row += 1) {
+    for (let column = 0; column < columns; column += 1) {
+      const number = read(row, column);
+      if (Number.isFinite(number) && context.measureText(textOf(number)).width > layout.cellWidth - 4) return null;
+    }
+  }
+  return (row, column) => textOf(read(row, column));
 }
 
 export function boxOf(layout, row, column) {
@@ -56,10 +70,10 @@ export function boxOf(layout, row, column) {
   };
 }
 
-function drawCell(context, box, number, { kind, limit, style, text }) {
+function drawCell(context, box, number, { kind, limit, style, text, plain }) {
   const gap = box.width >= 8 ? 1 : 0;
   const inner = { x: box.x, y: box.y, width: box.width - gap, height: box.height - gap };
-  if (text !== null) {
+  if (plain) {
     fillBox(context, inner, style.panel);
     write(context, inner, text, style.text, style.font);
     return;
@@ -79,8 +93,8 @@ function drawCell(context, box, number, { kind, limit, style, text }) {
   fillBox(context, inner, css(color));
   if (number === 0) {
     if (box.width >= DOTS_FROM) dot(context, inner, style.muted);
-  } else if (box.width >= NUMBERS_FROM && box.height >= 14) {
-    writeIfItFits(context, inner, formatNumber(number, 2), css(inkOn(color)), style.font);
+  } else if (text !== null) {
+    write(context, inner, text, css(inkOn(color)), style.font);
   }
 }
 
@@ -136,12 +150,6 @@ function write(context, box, text, color, font) {
   context.textAlign = "center";
   context.textBaseline = "middle";
   context.fillText(shorten(text), box.x + box.width / 2, box.y + box.height / 2 + 0.5, box.width - 2);
-}
-
-// A squeezed number is worse than none: the color says its size, the readout its digits.
-function writeIfItFits(context, box, text, color, font) {
-  context.font = font;
-  if (context.measureText(text).width <= box.width - 3) write(context, box, text, color, font);
 }
 
 export function shorten(label) {

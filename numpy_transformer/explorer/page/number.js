@@ -12,6 +12,7 @@ import { onward } from "explorer/onward";
 import { differs, sumDiffers } from "explorer/rounding";
 import { axesOf, gradientRef, indexText, isGradient, parseRef, placeText, shortName, valueOf } from "explorer/refs";
 import { spelledOut } from "explorer/spelled";
+import { symbolText } from "explorer/symbols";
 
 export function start(root, app) {
   const { state } = app;
@@ -41,9 +42,10 @@ export function start(root, app) {
   });
 }
 
-async function contentOf(app, { doc, ref, index }) {
-  const info = ref && index ? app.store.info(ref) : null;
-  if (!info || info.shape.length !== index.length) {
+async function contentOf(app, { doc, ref, index: chosen }) {
+  const info = ref ? app.store.info(ref) : null;
+  const index = chosenIndex(info, chosen);
+  if (!index || info.shape.length !== index.length) {
     light([]);
     return [h("h2", { tabindex: "-1" }, t("number.name")), h("p", { class: "note" }, t("number.empty"))];
   }
@@ -52,17 +54,25 @@ async function contentOf(app, { doc, ref, index }) {
   const derivation = derivationOf(doc, ref);
   const origin = await originOf(app, derivation, ref, index, number);
   light(origin.cells);
-  return [heading(app, ref, index, number, info), origin.nodes, await onwardList(app, ref, index)];
+  const name = derivation.target || shortName(doc, ref);
+  const side = isGradient(ref) ? "is-gradient" : "is-value";
+  return [heading(app, { ref, index, number, info, name }), h("div", { class: `origin ${side}` }, origin.nodes), await onwardList(app, ref, index)];
+}
+
+// A single number, such as the loss, needs no index.
+export function chosenIndex(info, index) {
+  if (!info) return null;
+  return info.shape.length === 0 ? [] : index;
 }
 
 // Name, number and place in words, and the way to the other side: from a value to its gradient and back.
-function heading(app, ref, index, number, info) {
+function heading(app, { ref, index, number, info, name }) {
+  const place = index.length ? `[${index.join(", ")}]` : "";
   const { doc } = app.state.get();
-  const name = `${shortName(doc, ref)}[${index.join(", ")}]`;
   const value = valueOf(doc, ref);
   const kind = isGradient(ref) ? "gradient" : "value";
   return h("header", { class: `number-head is-${kind}` },
-    h("h2", { tabindex: "-1" }, h("span", { class: "mono" }, name), " = ",
+    h("h2", { tabindex: "-1" }, h("span", { class: "mono" }, `${symbolText(name)}${place}`), " = ",
       h("span", { class: "number", title: fullNumber(number), "data-ref": ref, "data-cell": index.join(","), "data-value": String(number) },
         formatNumber(number, 4))),
     h("p", { class: "note" }, t(`number.kind.${kind}`, { title: value ? value.title : ref })),
@@ -113,7 +123,6 @@ async function fromFormula(app, { op, formula, target }, ref, index, number) {
     h("div", { class: "formula" }, formulaView(formula)),
     h("p", { class: "note" }, t("number.with_numbers")),
     line,
-    h("p", { class: "result" }, "= ", h("b", { class: "number", title: fullNumber(spelled.value) }, formatNumber(spelled.value, 4))),
     differs(spelled, number) && disagreement(spelled.value, number),
   ] };
 }
@@ -174,9 +183,11 @@ function rangesOf(node, found = new Map()) {
 async function onwardList(app, ref, index) {
   const places = await onward(app, ref, index);
   if (!places.length) return null;
+  const { doc } = app.state.get();
   const rows = places.map(({ ref: to, op, name, index: at, number }) => {
-    const text = at ? `${name}[${at.join(", ")}] = ` : name;
+    const text = at ? `${symbolText(name)}[${at.join(", ")}] = ` : symbolText(name);
     const link = at ? numberLink(app, to, at, number) : null;
+    if (parseRef(ref).kind === "contribution") return h("li", {}, t("number.into", { title: valueOf(doc, ref).title }), " ", link);
     return h("li", {}, opLink(app, op), " ", h("span", { class: "mono" }, text), link);
   });
   const kind = isGradient(ref) ? "gradient" : "value";

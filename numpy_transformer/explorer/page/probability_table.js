@@ -32,8 +32,8 @@ function bar(kind, number, limit, signed) {
   const width = full * Math.min(1, Math.abs(number) / limit);
   const style = { width: `${width}%`, background: cssColor(kind, Math.sign(number) * limit * 0.75, limit) };
   if (signed) style["margin-left"] = `${number < 0 ? 50 - width : 50}%`;
-  const fill = h("span", { class: "bar-fill", style });
-  return h("span", { class: signed ? "bar-track signed" : "bar-track", "aria-hidden": "true" }, fill);
+  const fill = h("span", { class: "meter-fill", style });
+  return h("span", { class: signed ? "meter signed" : "meter", "aria-hidden": "true" }, fill);
 }
 
 export function percent(p) {

@@ -8,8 +8,6 @@ import { t } from "explorer/strings";
 import { curveOf } from "explorer/proof_curve";
 import { gradientRef, parseRef, shortName, valueOf } from "explorer/refs";
 
-const STEPS = [1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12];
-
 export function start(root, app) {
   const { state } = app;
   let turn = 0;
@@ -27,10 +25,11 @@ export function start(root, app) {
   });
 }
 
-async function contentOf(app, { doc, ref, index }) {
+async function contentOf(app, { doc, ref, index: chosen }) {
   const statement = statementOf(doc);
-  const value = ref && index ? valueOf(doc, ref) : null;
-  if (!value || !app.store.info(gradientRef(value.id)) || value.shape.length !== index.length) return statement;
+  const value = ref ? valueOf(doc, ref) : null;
+  const index = value && value.shape.length === 0 ? [] : chosen;
+  if (!value || !index || !app.store.info(gradientRef(value.id)) || value.shape.length !== index.length) return statement;
   const gradient = Number((await app.store.slice(gradientRef(value.id), index)).data[0]);
   const context = { app, doc, value, index, gradient, name: `${shortName(doc, value.id)}[${index.join(", ")}]` };
   const measured = app.store.live && value.nudge ? live(context) : await saved(context);
@@ -49,82 +48,75 @@ async function saved({ app, doc, value, index, gradient, name }) {
   const { store } = app;
   if (!store.info(`numeric ${value.id}`)) return null;
   const numeric = Number((await store.slice(`numeric ${value.id}`, index)).data[0]);
-  const nodes = [h("p", {}, t("proof.saved", { name, h: formatNumber(doc.proof.h) })), comparison(numeric, gradient)];
-  if (store.info(`curve ${value.id}`)) {
-    const entry = index.reduce((flat, i, axis) => flat * value.shape[axis] + i, 0);
-    const steps = doc.proof.steps;
-    const { data } = await store.slice(`curve ${value.id}`, [entry, [0, steps.length]]);
-    nodes.push(curve(steps.map((step, i) => ({ h: step, error: 10 ** (-data[i] / 16) }))));
-  }
-  return nodes;
+  const points = await savedCurve(store, doc, value, index);
+  const here = points.find((point) => point.h === doc.proof.h);
+  return [h("p", {}, t("proof.saved", { name, h: formatStep(doc.proof.h) })),
+    comparison(numeric, gradient, here ? here.error : relative(numeric, gradient)), points.length > 0 && curve(points)];
 }
 
-// Quotient, gradient and their relative difference: side by side, in their colors.
-function comparison(numeric, gradient) {
-  const scale = Math.max(Math.abs(numeric), Math.abs(gradient));
-  const difference = scale ? Math.abs(numeric - gradient) / scale : 0;
-  const row = (name, number, kind) => [h("dt", {}, name), h("dd", { class: kind, "data-value": String(number), title: fullNumber(number) },
-    number === 0 ? "0" : number.toPrecision(7).replace(/^-/, "−"))];
+// The bytes of a curve: b stands for a relative error of 10^(-b / 16).
+async function savedCurve(store, doc, value, index) {
+  if (!store.info(`curve ${value.id}`)) return [];
+  const entry = index.reduce((flat, i, axis) => flat * value.shape[axis] + i, 0);
+  const { steps } = doc.proof;
+  const { data } = await store.slice(`curve ${value.id}`, [entry, [0, steps.length]]);
+  return steps.map((step, i) => ({ h: step, error: 10 ** (-data[i] / 16) }));
+}
+
+function relative(a, b) {
+  const scale = Math.max(Math.abs(a), Math.abs(b));
+  return scale ? Math.abs(a - b) / scale : 0;
+}
+
+// Quotient, gradient and their relative difference.
+function comparison(numeric, gradient, difference) {
   return h("dl", { class: "comparison" },
     row(t("proof.quotient"), numeric, "is-numeric"), row(t("proof.gradient"), gradient, "is-gradient"),
-    h("dt", {}, t("proof.difference")), h("dd", { class: "is-difference", "data-value": String(difference) }, formatNumber(difference, 2)));
+    row(t("proof.difference"), difference, "is-difference", formatNumber(difference, 2)));
 }
 
-// With a server: a step of one's own choice, and the curve on request.
-function live({ app, doc, value, index, name, gradient }) {
+function row(name, number, kind, text = digits(number)) {
+  return [h("dt", {}, name), h("dd", { class: kind, "data-value": String(number), title: fullNumber(number) }, text)];
+}
+
+function digits(number, count = 7) {
+  if (number === 0 || !Number.isFinite(number)) return formatNumber(number);
+  return Math.abs(number) < 1e-4 ? formatNumber(number, count) : number.toPrecision(count).replace(/^-/, "−");
+}
+
+// 10⁻⁵ and 3·10⁻⁵
+function formatStep(size) {
+  return formatNumber(size, Number.isInteger(Math.log10(size)) ? 1 : 2).replace(/^1·/, "");
+}
+
+// With a server: a step of the reader's choice. The answer holds both losses, and the error for other steps.
+function live({ app, value, index, name }) {
   const result = h("div", { class: "nudged", "aria-live": "polite" });
-  const step = h("input", { type: "range", min: 1, max: 12, step: 0.5, value: 5, "aria-label": t("proof.step") });
+  const slider = h("input", { type: "range", min: 1, max: 12, step: 1, value: 5, "aria-label": t("proof.step") });
   const shown = h("output", { class: "number" });
-  const label = () => replace(shown, `h = ${formatNumber(10 ** -Number(step.value), 2)}`);
-  step.addEventListener("input", label);
+  const size = () => Number(`1e-${slider.value}`);
+  const label = () => replace(shown, `h = ${formatStep(size())}`);
+  slider.addEventListener("input", label);
   label();
 
-  const guarded = (work) => async () => {
+  const nudge = async () => {
+    replace(result, h("p", { class: "note" }, t("proof.computing")));
     try {
-      await work();
+      replace(result, nudged(await app.store.nudge(value.id, index, size()), name));
     } catch (error) {
-      replace(result, h("p", { class: "note" }, error.message));
+      replace(result, h("p", { class: "note", role: "alert" }, error.message));
     }
   };
-  const nudge = guarded(async () => replace(result, await nudged({ app, value, index, name, gradient, size: 10 ** -Number(step.value) })));
-  const draw = guarded(async () => {
-    replace(result, h("p", { class: "note" }, t("proof.computing")));
-    replace(result, curve(await errorsOf({ app, doc, value, index, gradient })));
-  });
   return h("div", { class: "proof-live" }, h("p", {}, t("proof.live", { name })),
-    h("label", { class: "nudge-size" }, step, shown), h("p", { class: "buttons" },
-      button(t("proof.nudge"), nudge, { id: "nudge" }), button(t("proof.curve.draw"), draw, { id: "nudge-curve" })), result);
+    h("div", { class: "nudge-size" }, slider, shown, button(t("proof.nudge"), nudge, { id: "nudge" })), result);
 }
 
-async function lossesAround({ app, value, index, size, start }) {
-  const up = await app.store.nudge(value.id, index, start + size);
-  const down = await app.store.nudge(value.id, index, start - size);
-  return { up: up.loss, down: down.loss, quotient: (up.loss - down.loss) / (2 * size) };
-}
-
-async function startOf({ app, value, index }) {
-  return Number((await app.store.slice(value.id, index)).data[0]);
-}
-
-async function nudged({ app, value, index, name, gradient, size }) {
-  const start = await startOf({ app, value, index });
-  const { up, down, quotient } = await lossesAround({ app, value, index, size, start });
-  const row = (text, number) => [h("dt", {}, text), h("dd", { "data-value": String(number) }, number.toPrecision(10))];
+function nudged({ plus, minus, numeric, gradient, curve: points }, name) {
+  const errors = (points || []).map(([size, error]) => ({ h: size, error }));
   return [
-    h("dl", { class: "comparison" }, row(`L(${name} + h)`, up), row(`L(${name} − h)`, down)),
-    comparison(quotient, gradient),
+    h("dl", { class: "comparison" }, row(`L(${name} + h)`, plus, "is-loss", digits(plus, 10)), row(`L(${name} − h)`, minus, "is-loss", digits(minus, 10))),
+    comparison(numeric, gradient, relative(numeric, gradient)), errors.length > 1 && curve(errors),
   ];
-}
-
-async function errorsOf({ app, doc, value, index, gradient }) {
-  const start = await startOf({ app, value, index });
-  const points = [];
-  for (const size of (doc.proof && doc.proof.steps) || STEPS) {
-    const { quotient } = await lossesAround({ app, value, index, size, start });
-    const scale = Math.max(Math.abs(quotient), Math.abs(gradient));
-    points.push({ h: size, error: scale ? Math.abs(quotient - gradient) / scale : 0 });
-  }
-  return points;
 }
 
 function curve(points) {

@@ -61,8 +61,11 @@ export function shortName(doc, ref) {
 
 // The tokens of one axis as a list of strings, or null. Source and target have one list for each sequence of the
 // batch; vocabulary and classes have one for all.
+const LISTS = { vocabulary: "vocabulary", class: "classes" };       // axes whose name says what their entries are
+
 export function tokensOfAxis(doc, axis, batch = 0) {
-  const list = axis && axis.tokens ? (doc.tokens || {})[axis.tokens] : null;
+  const name = axis ? axis.tokens || LISTS[axis.name] : null;
+  const list = name ? (doc.tokens || {})[name] : null;
   if (!list || !list.length) return null;
   return Array.isArray(list[0]) ? list[Math.min(batch, list.length - 1)] : list;
 }
@@ -82,7 +85,7 @@ export function batchOf(axes, index) {
 // One entry of an axis in words: 'token 2 "sat"', "feature 5".
 export function placeText(doc, axis, i, batch = 0) {
   const tokens = tokensOfAxis(doc, axis, batch);
-  const token = tokens && tokens[i] !== undefined ? ` “${tokens[i]}”` : "";
+  const token = tokens && tokens[i] ? ` “${tokens[i]}”` : "";
   return `${axis.name} ${i}${token}`;
 }
 

@@ -12,8 +12,8 @@
 //
 // A rejected promise carries an Error whose message is one sentence for the reader; the status bar shows it too.
 
-import { spellIn } from "explorer/evaluate";
-import { lookup, parseRef } from "explorer/lookup";
+import { reviveNumbers, spellIn } from "explorer/evaluate";
+import { stillThere } from "explorer/state";
 import { t } from "explorer/strings";
 
 const TYPES = { float32: Float32Array, float64: Float64Array, int32: Int32Array, int64: BigInt64Array,
@@ -27,7 +27,7 @@ export function createStore(state) {
 
   async function start() {
     const doc = live ? await ask("api/document", { edits: [] }) : JSON.parse(embedded.textContent);
-    state.update({ doc, base: doc, edits: doc.hands_on?.edits ?? [] }, { replace: true });
+    state.arrive(doc, doc.hands_on?.edits ?? []);
     return doc;
   }
 
@@ -78,7 +78,7 @@ export function createStore(state) {
   async function spell(ref, index) {
     const doc = state.get().doc;
     if (live) {
-      return ask("api/spell", { document: doc.id, ref, index });
+      return reviveNumbers(await ask("api/spell", { document: doc.id, ref, index }));
     }
     return spellIn(doc, ref, index, array);
   }
@@ -102,9 +102,7 @@ export function createStore(state) {
       const doc = await ask("api/document", { edits });
       if (mine === latest) {
         const changes = { doc, edits: doc.hands_on?.edits ?? edits, busy: false, problem: null };
-        if (edits.length === 0) {
-          changes.base = doc;
-        }
+        changes.base = await baseOf(edits, doc);
         state.update({ ...changes, ...stillThere(doc, state.get()) }, { replace: true });
       }
       return doc;
@@ -114,6 +112,17 @@ export function createStore(state) {
       }
       throw error;
     }
+  }
+
+  // What an edited document is compared with: the document of its text edits alone, so that both have the same tokens.
+  async function baseOf(edits, doc) {
+    const texts = edits.filter(({ kind }) => kind === "text");
+    if (texts.length === edits.length) {
+      return doc;
+    }
+    const { base } = state.get();
+    const same = JSON.stringify(base.hands_on?.edits ?? []) === JSON.stringify(texts);
+    return same ? base : ask("api/document", { edits: texts });
   }
 
   async function ask(address, body) {
@@ -143,18 +152,6 @@ export function createStore(state) {
   }
 
   return { live, start, info, array, slice: array, spell, nudge, edit };
-}
-
-// After an edit the chosen op, array or cell may no longer exist: what is left of the choice.
-function stillThere(doc, { op, ref, index, at }) {
-  const look = lookup(doc);
-  const changes = { at: Math.min(at, doc.steps.length - 1) };
-  changes.op = op && look.node(op) ? op : null;
-  const value = ref ? look.value(parseRef(ref).value) : null;
-  const fits = value && index && index.length === value.shape.length && index.every((i, axis) => i < value.shape[axis]);
-  changes.ref = value ? ref : null;
-  changes.index = fits ? index : null;
-  return changes;
 }
 
 function fromBase64(text) {

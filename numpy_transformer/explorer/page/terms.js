@@ -16,7 +16,8 @@ export function termList(sum, context) {
   const list = h("ol", { class: "terms" });
   const heading = t(`terms.${sum.kind}`, { n: rows.length, total: formatNumber(sum.value) });
   const row = (entry) => termRow(entry, largest, context);
-  fill(list, rows, FIRST, row);
+  const nonzero = rows.filter(({ term }) => term.value !== 0).length;         // masked terms need no line of their own
+  fill(list, rows, Math.min(FIRST, Math.max(1, nonzero)), row);
   return h("section", { class: "term-list" }, h("h4", {}, heading), list);
 }
 

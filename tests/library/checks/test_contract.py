@@ -21,8 +21,18 @@ def applying(sample):
     return [name for name, check in CHECKS.items() if check.applies(thing, *inputs)]
 
 
+FIRST = list({type(sample.make()[0]): sample for sample in reversed(SAMPLES)}.values())         # of each component
+MET = {name for sample in FIRST for name in applying(sample)}           # checks that the first samples meet
+
+
+def speed(sample, name=None):
+    """The mark of a test: variants of a component are left to the slow run, except for checks that only they meet."""
+    quick = sample in FIRST or sample in OPTIMIZER_SAMPLES or (name is not None and name not in MET)
+    return () if quick else pytest.mark.slow
+
+
 @pytest.mark.parametrize("sample, directions", [
-    *(pytest.param(sample, 1 if sample.directions else 3, id=sample.name) for sample in SAMPLES),
+    *(pytest.param(sample, 1 if sample.directions else 3, id=sample.name) for sample in FIRST[::-1]),
     *(pytest.param(sample, sample.directions, id=f"{sample.name}, in full", marks=pytest.mark.slow)
       for sample in SAMPLES)])
 def test_gradient(sample, directions):
@@ -37,8 +47,8 @@ def test_gradient(sample, directions):
 
 
 @pytest.mark.parametrize("sample, name", [                          # "gradient check" is part of test_gradient
-    (sample, name) for sample in [*SAMPLES, *OPTIMIZER_SAMPLES] for name in applying(sample)
-    if name != "gradient check"],
+    pytest.param(sample, name, marks=speed(sample, name))
+    for sample in [*SAMPLES, *OPTIMIZER_SAMPLES] for name in applying(sample) if name != "gradient check"],
     ids=lambda value: getattr(value, "name", value))
 def test_check(sample, name):
     """A right component passes every check that applies to it."""

@@ -69,7 +69,7 @@ class SlightlyOff(nt.GELU):
     (NoVarianceTerm(12), "x"), (GammaOutside(12), "x"), (ResidualPlusOne(), "x"), (OneEntry(12, 16, rng=0), "weight"),
     (SlightlyOff(), "x"),
 ])
-@pytest.mark.parametrize("directions", [None, 3])
+@pytest.mark.parametrize("directions", [pytest.param(None, marks=pytest.mark.slow), 3])
 def test_wrong_gradients_are_caught_by_both_methods(module, tensor, directions):
     report = nt.gradcheck(module, X, directions=directions)
     wrong = [row for row in report.rows if not row.ok]
@@ -86,6 +86,7 @@ def test_a_report_shows_its_verdict():
     assert repr(right).endswith(f"complex {right.worst('complex'):.1e}, ok)")
 
 
+@pytest.mark.slow
 def test_the_table_of_a_report_fits_the_width_and_loses_nothing():
     class Wrong(nt.EncoderBlock):
         def backward(self, dx):

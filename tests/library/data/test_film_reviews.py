@@ -100,11 +100,13 @@ def test_no_clause_pair_of_one_list_occurs_in_another(data):
     assert not test & training and not test & validation and not validation & training
 
 
+@pytest.mark.slow
 def test_each_clause_occurs_in_training(data):
     found = [{one for text, _ in rows for one in contents(text)} for rows in lists(data)]
     assert len(found[0]) == len(ASPECTS) * 3 * len(GOOD | BAD) and found[1] | found[2] <= found[0]
 
 
+@pytest.mark.slow
 def test_every_list_has_every_shape_and_half_the_clauses_negate_once(data):
     for rows in lists(data):
         shapes = Counter(tuple(map(len, sides(text))) for text, _ in rows)
@@ -140,6 +142,7 @@ def test_a_bag_of_words_cannot_classify_the_reviews(data):
     assert 0.4 < model.accuracy(sets[1], labels[1]) < 0.6
 
 
+@pytest.mark.slow
 def test_reviews_depend_only_on_the_seed(monkeypatch):
     monkeypatch.setattr("numpy_transformer.data.film_reviews.TRAINING", 2_000)           # fewer, to be quick
     one, again, other = reviews(5), reviews(5), reviews(6)

@@ -96,6 +96,7 @@ def test_repr(tagged):
                             "types=('person', 'location', 'organization'))")
 
 
+@pytest.mark.slow
 def test_sentences_depend_only_on_the_seed(tagged):
     again, other = tagged_sentences(1), tagged_sentences(2)
     assert again == tagged

@@ -302,7 +302,9 @@ def test_sampling_follows_the_seed_and_the_temperature():
             assert cold[n] == model(np.array(cold[max(0, n - 12):n]))[-1].argmax()
 
 
-@pytest.mark.parametrize("options", LANGUAGE_MODELS.values(), ids=LANGUAGE_MODELS)
+@pytest.mark.parametrize("options", [
+    pytest.param(options, id=name, marks=[] if name == min(LANGUAGE_MODELS) else [pytest.mark.slow])
+    for name, options in LANGUAGE_MODELS.items()])
 def test_prompts_of_different_lengths_go_on_together(options):
     """With the cache and without, also beyond max_len; the first prompt as if it were alone."""
     model = language_model(**options)

@@ -17,7 +17,7 @@ NAMES = ["</script><script>alert(1)</script>", "a", "<!--", "\u2028"]
 
 def make(**options):
     model = nt.CausalLanguageModel(9, 8, 2, 1, max_len=8, rng=0)
-    return model, nt.explore(model, IDS[:, :-1], IDS[:, 1:], **options)
+    return model, nt.explore(model, IDS[:, :-1], IDS[:, 1:], proof=False, **options)
 
 
 def document_in(page):
@@ -39,11 +39,12 @@ def test_training_on_changes_nothing_that_is_shown_later():
     for parameter in model.parameters():
         parameter.data = np.zeros_like(parameter.data)
     assert np.array_equal(explored.session.step("step-0").arrays["embedding.weight"], weights)
+    explored.session.example.possibilities = {"can": {}, "bugs": []}           # takes long to find out
     edited = explored.session.document([{"kind": "weight", "value": "embedding.weight", "index": [0, 0], "number": 1.0}])
     assert edited["model"] == explored.document["model"]
     weights[0, 0] = 1
     assert np.array_equal(explored.session.step(edited["id"]).arrays["embedding.weight"], weights)
-    assert nt.explore(model, IDS, IDS).document["loss"] > 0 and optimizer           # an optimizer may hold the weights
+    assert nt.explore(model, IDS, IDS, proof=False).document["loss"] > 0 and optimizer           # an optimizer may hold the weights
 
 
 def test_a_saved_page_holds_the_document_and_replaces_only_pages(tmp_path):
@@ -89,13 +90,12 @@ def test_open_saves_a_page_and_opens_it(monkeypatch, tmp_path, capsys):
         assert capsys.readouterr().out == f"No browser was found here. Open {path} in one.\n"
 
 
-def test_arrays_of_a_large_model_are_left_out_largest_first(monkeypatch):
-    monkeypatch.setattr("numpy_transformer.explorer.session.LARGEST_SAVED", 1000)
+def test_the_largest_arrays_are_left_out_of_a_large_page(tmp_path):
     _, explored = make()
-    arrays = explored.document["arrays"]
+    arrays = document_in(explored.save(tmp_path / "page.html", megabytes=0.01).read_text())["arrays"]
     kept = [np.prod(array["shape"]) for array in arrays.values() if "data" in array]
     left_out = [np.prod(array["shape"]) for array in arrays.values() if "data" not in array and "same" not in array]
-    assert left_out and max(kept) < min(left_out) and sum(kept) <= 1000
+    assert left_out and max(kept) < min(left_out) and sum(len(a["data"]) for a in arrays.values() if "data" in a) <= 11_000
 
 
 @pytest.mark.parametrize("tokens, match", [

@@ -299,6 +299,7 @@ def test_a_class_of_the_user_that_holds_modules():
     np.testing.assert_allclose(nt.influence(mine, X), np.linalg.norm(mine.linear.weight.data) * np.eye(4), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_fewer_directions_give_an_estimate_of_the_same_zeros():
     block, x = randomise(nt.EncoderBlock(40, 2, 9)), np.random.default_rng(2).standard_normal((4, 40))
     exact, estimate = (nt.influence(block, x, nt.causal_mask(4), directions=n) for n in (40, 20))

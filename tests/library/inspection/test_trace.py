@@ -51,7 +51,9 @@ def test_numbers_are_small_and_gradients_are_not_tiny(kind):
     assert all(set(np.unique(np.abs(p.data))) <= {0.5, 1} for p in model.parameters())
 
 
-@pytest.mark.parametrize("component, only", [(nt.Softmax, "softmax"), (nt.LayerNorm, "norm1"), (nt.Linear, "output")])
+@pytest.mark.parametrize("component, only", [
+    (nt.Softmax, "softmax"), *(pytest.param(*pair, marks=pytest.mark.slow) for pair in
+                               ((nt.LayerNorm, "norm1"), (nt.Linear, "output")))])
 def test_a_wrong_backward_is_seen_in_its_own_call(component, only, monkeypatch, capsys):
     right = component.backward
     monkeypatch.setattr(component, "backward", lambda self, dy: 1.5 * right(self, dy))

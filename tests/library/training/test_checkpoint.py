@@ -53,8 +53,9 @@ def assert_same(a, b):
     assert a[1] == b[1]
 
 
-@pytest.mark.parametrize("optimizer, schedule", [("AdamW", "cosine"), ("Adam", "noam"), ("SGD", "constant"),
-                                                 ("SGD", None)])
+@pytest.mark.parametrize("optimizer, schedule", [
+    ("Adam", "noam"), *(pytest.param(*pair, marks=pytest.mark.slow) for pair in
+                        (("AdamW", "cosine"), ("SGD", "constant"), ("SGD", None)))])
 def test_a_resumed_run_ends_bit_for_bit_like_an_uninterrupted_one(tmp_path, optimizer, schedule):
     options = {"validation": [batch(1000), batch(1001)], "every": 4, "patience": 9}
     whole = trainer(optimizer, schedule)

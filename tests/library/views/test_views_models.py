@@ -145,6 +145,7 @@ def test_what_is_shared_points_to_its_first_name_and_counts_once():
     assert any("shares target_embedding.weight" in text for text in tied)
 
 
+@pytest.mark.slow
 def test_only_equal_neighbors_are_drawn_once():
     a, b = (nt.EncoderBlock(12, 3, 20, rng=seed) for seed in range(2))
     assert {"blocks.0-1", "× 2"} <= set(texts(Tower(a, b)))
@@ -273,6 +274,7 @@ def test_curves_of_numbers_are_what_was_given():
     assert axes.get_ylabel() == "learning rate" and axes.get_ylim()[0] <= 0
 
 
+@pytest.mark.slow
 def test_memory_is_in_megabytes_and_shows_its_slope():
     T = [64, 128, 256]
     bent = memory_growth({"bent": (T, [1e6, 2e6, 8e6])}).axes[0]            # slope 1, and then 2
