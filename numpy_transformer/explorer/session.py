@@ -67,12 +67,13 @@ class Session:
         if not self.can_edit:
             if edits:
                 raise ValueError("only a Module with a loss can be changed here; give nt.explore a Module and a criterion")
-            return self.base, describe(self.base, LARGEST_LIVE)
+            return self.base, describe(self.base, LARGEST_LIVE) | {"proof": self.proof}
         edited = edit.apply(self.example, edits)
         step = self.base
         if edits:
             step = self.record(edited.model, edited.criterion, edited.inputs, edited.targets, edited.tokens)
-        return step, describe(step, LARGEST_LIVE) | {"hands_on": edited.hands_on}
+        proof = None if edits else self.proof
+        return step, describe(step, LARGEST_LIVE) | {"hands_on": edited.hands_on, "proof": proof}
 
     def prove(self, progress=None):
         """Computes every gradient of the step without edits by finite differences too, if the step is small.
