@@ -5,14 +5,12 @@ value. The page does the same in evaluate.js.
 """
 
 import itertools
-import math
-import operator
+
+from .operations import ARITHMETIC, COMPARE, REDUCE, call
+from .spelling import entries_of, jsonable, keys_of, walk
 
 LISTED = 5_000                                      # terms of intermediate entries that a spelling lists, about
 MOST = 2_000_000                                    # terms that are worked out for one number: some seconds
-
-COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
-           "!=": operator.ne}
 
 
 def spell(formula, arrays, index):
@@ -234,39 +232,6 @@ def fit(value, length, size):
     return value
 
 
-def divide(a, b):
-    if b == 0:
-        return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1, b)
-    return a / b
-
-
-def power(a, b):
-    try:
-        return a ** b
-    except OverflowError:
-        return math.inf
-
-
-ARITHMETIC = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": divide, "pow": power,
-              "//": operator.floordiv, "%": operator.mod}
-REDUCE = {"sum": sum, "mean": lambda values: divide(sum(values), len(values)),
-          "max": lambda values: max(values, default=-math.inf)}
-
-
-def call(name, value):
-    """Returns a function of a number; where Python raises an error, the infinity or nan that NumPy has."""
-    if name == "abs":
-        return abs(value)
-    if name in ("log", "log1p") and value == (0 if name == "log" else -1):
-        return -math.inf
-    try:
-        return getattr(math, name)(value)
-    except OverflowError:
-        return math.inf
-    except ValueError:
-        return math.nan
-
-
 def plain(number):
     """Returns a NumPy number as Python's int or float; booleans become 0 and 1, as they are in the page."""
     number = number.item()
@@ -275,36 +240,3 @@ def plain(number):
 
 def numbers_of(binding):
     return [value for value, _ in binding] if isinstance(binding, list) else binding[0]
-
-
-def walk(term):
-    """Yields a term and all terms below it."""
-    yield term
-    for part in term["terms"]:
-        yield from walk(part)
-    if "condition" in term:
-        yield from walk(term["condition"])
-
-
-def keys_of(tree):
-    return [term["key"] for term in walk(tree) if term["kind"] == "named"]
-
-
-def entries_of(trees):
-    """Returns the entries of arrays that the trees read, each once."""
-    found = {}
-    for tree in trees:
-        for term in walk(tree):
-            if term["kind"] == "entry":
-                found.setdefault((term["array"], *term["index"]),
-                                 {"array": term["array"], "index": term["index"], "value": term["value"]})
-    return list(found.values())
-
-
-def jsonable(value):
-    """Returns the same with the strings "inf", "-inf" and "nan" for numbers that JSON does not have."""
-    if isinstance(value, dict):
-        return {key: jsonable(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [jsonable(part) for part in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -2,46 +2,14 @@
 // does in Python. FORMAT.md describes formulas (NODE) and what comes out (a spelling with TERMs). Arrays are {shape, data}.
 // A scope maps the name of each index variable to [value, length of its axis]; "..." to a list of such pairs.
 
-import { erf } from "explorer/erf";
+import { derivationOf, refOfName } from "explorer/derivation";
 import { formatCount } from "explorer/format";
-import { lookup } from "explorer/lookup";
-import { parseRef } from "explorer/refs";
+import { ARITHMETIC, COMPARE, FUNCTIONS, REDUCE } from "explorer/operations";
+import { entriesOf, walk } from "explorer/spelling";
 import { t } from "explorer/strings";
 
 const LISTED = 5000; // terms of intermediate entries that a spelling lists, about
 const MOST = 2000000; // terms that are worked out for one number
-
-const ARITHMETIC = {
-  add: (a, b) => a + b,
-  sub: (a, b) => a - b,
-  mul: (a, b) => a * b,
-  div: (a, b) => a / b,
-  pow: (a, b) => a ** b,
-  "//": (a, b) => Math.floor(a / b),
-  "%": (a, b) => a - b * Math.floor(a / b),
-};
-
-const COMPARE = {
-  "<": (a, b) => a < b,
-  "<=": (a, b) => a <= b,
-  ">": (a, b) => a > b,
-  ">=": (a, b) => a >= b,
-  "==": (a, b) => a === b,
-  "!=": (a, b) => a !== b,
-};
-
-const total = (values) => values.reduce((sum, value) => sum + value, 0);
-
-const REDUCE = {
-  sum: total,
-  mean: (values) => total(values) / values.length,
-  max: (values) => values.reduce((largest, value) => (value > largest ? value : largest), -Infinity),
-};
-
-const FUNCTIONS = {
-  exp: Math.exp, log: Math.log, log1p: Math.log1p, sqrt: Math.sqrt, sin: Math.sin, cos: Math.cos, tanh: Math.tanh,
-  abs: Math.abs, erf,
-};
 
 const KINDS = {
   number, let: letIn, entry, neg: negative, sum: reduction, mean: reduction, max: reduction, call, where, compare,
@@ -52,50 +20,16 @@ const KINDS = {
 // The spelling of the entry at `index` of the array `ref` of a document, or null if no formula gives it. `array` is a
 // function from a ref to a promise of {shape, data}.
 export async function spellIn(doc, ref, index, array) {
-  const origin = originOf(doc, ref);
-  if (!origin) {
+  const { op, target, formula } = derivationOf(doc, ref);
+  if (!formula) {
     return null;
   }
+  const shaped = target in op.outputs ? target : target.slice(1); // dx has the shape of x
   const arrays = {};
-  for (const name of [...namesIn(origin.formula), shapeName(origin)]) {
-    arrays[name] = await array(refOfName(origin.op, name));
+  for (const name of [shaped, ...namesIn(formula)]) {
+    arrays[name] = await array(refOfName(doc, op, name));
   }
-  return evaluate(origin.formula, arrays, index);
-}
-
-// {op, target, formula} that give an array: a value comes from its producer, a gradient from its only consumer (or from
-// the one that "via" names). Null if there are several, or if the class brings no formula.
-export function originOf(doc, ref) {
-  const place = placeOf(doc, ref);
-  const id = place?.op?.formulas?.[place.target];
-  return id ? { ...place, formula: doc.formulas[id] } : null;
-}
-
-function placeOf(doc, ref) {
-  const look = lookup(doc);
-  const { kind, value: id, op, slot } = parseRef(ref);
-  if (op) {
-    return { op: look.op(op), target: `d${slot}` };
-  }
-  const value = look.value(id);
-  if (kind === "gradient") {
-    const senders = (value?.consumers ?? []).filter((consumer) => look.stepOf(consumer.op, "backward") !== null);
-    return senders.length === 1 ? { op: look.op(senders[0].op), target: `d${senders[0].slot}` } : null;
-  }
-  const producer = value?.producer ? look.op(value.producer) : null;
-  const output = Object.entries(producer?.outputs ?? {}).find(([, made]) => made === id);
-  return output ? { op: producer, target: output[0] } : null;
-}
-
-// The array of the op's own whose shape is that of the target: y has its own, dx that of x.
-function shapeName({ op, target }) {
-  return target in (op.outputs ?? {}) ? target : target.slice(1);
-}
-
-// The ref of an array that a formula of this op names: "x", "gamma", "y" or "dy".
-export function refOfName(op, name) {
-  const own = { ...op.inputs, ...op.parameters, ...op.outputs };
-  return name in own ? own[name] : `grad ${op.outputs[name.slice(1)]}`;
+  return evaluate(formula, arrays, index);
 }
 
 // Names of the arrays that a formula reads.
@@ -328,42 +262,4 @@ function reachable(work, tree) {
     }
   }
   return found;
-}
-
-// A term and all terms below it.
-export function* walk(tree) {
-  yield tree;
-  for (const part of tree.terms) {
-    yield* walk(part);
-  }
-  if (tree.condition) {
-    yield* walk(tree.condition);
-  }
-}
-
-function entriesOf(trees) {
-  const found = new Map();
-  for (const tree of trees) {
-    for (const { kind, array, index, value } of walk(tree)) {
-      if (kind === "entry" && !found.has(`${array}[${index}]`)) {
-        found.set(`${array}[${index}]`, { array, index, value });
-      }
-    }
-  }
-  return [...found.values()];
-}
-
-const NOT_FINITE = { inf: Infinity, "-inf": -Infinity, nan: NaN };
-
-// JSON has no infinities: Python sends them as strings, and here they become numbers again.
-export function reviveNumbers(tree) {
-  if (Array.isArray(tree)) {
-    return tree.map(reviveNumbers);
-  }
-  if (tree === null || typeof tree !== "object") {
-    return tree;
-  }
-  return Object.fromEntries(Object.entries(tree).map(([key, value]) => [
-    key, key === "value" && value in NOT_FINITE ? NOT_FINITE[value] : reviveNumbers(value),
-  ]));
 }
