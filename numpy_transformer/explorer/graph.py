@@ -12,7 +12,7 @@ from ..layers import Dropout
 from ..module import is_parameter, named_parts
 from .gradients import flow
 from .matching import Found, find
-from .naming import (axes_of_constant, axes_of_inputs, axes_of_output, axes_of_parameter, axes_of_targets,
+from .naming import (axes_like, axes_of_constant, axes_of_inputs, axes_of_output, axes_of_parameter, axes_of_targets,
                      finish_axes, label_of, label_of_computation, title_of, title_of_computation)
 from .rerun import handle_of
 from .rules import rule_of
@@ -120,6 +120,10 @@ class Scope:
     values: list = field(default_factory=list)
     parameters: list = field(default_factory=list)
 
+    def add(self, *values):
+        """Enters values that the code can use from now on."""
+        self.values.extend(value for value in values if value not in self.values)
+
 
 class Graph:
     """The graph of a recording.
@@ -148,16 +152,16 @@ class Graph:
         self.add_parameters(step.criterion, "loss.")
         outer = Scope("", None, None)
         for name, array in self.arrays(step.root):
-            outer.values.append(self.add_value(f"input:{name}", name, "input", array))
+            outer.add(self.add_value(f"input:{name}", name, "input", array))
         axes_of_inputs(outer.values)
         outputs = self.outputs = self.visit(step.root, outer, "")
         if step.criterion_call is not None:
             finish_axes(self, outputs[0])
-            outer.values.extend(outputs)
+            outer.add(*outputs)
             for name, array in list(self.arrays(step.criterion_call))[1:]:
                 value = self.add_value(f"loss:{name}", name, "input", array)
                 value.axes = axes_of_targets(outputs[0].axes[:array.ndim])
-                outer.values.append(value)
+                outer.add(value)
             outputs = self.visit(step.criterion_call, outer, "loss")
         elif outputs[0].array.ndim:
             total = Found("sum", {"x": outputs[0]}, lambda dy: {"x": np.full(outputs[0].array.shape, dy)})
@@ -294,7 +298,7 @@ class Graph:
         self.position = call.number
         outputs = self.visit(call, scope, self.path_of(call, scope.group))
         self.position = call.number + 1
-        scope.values.extend(outputs)
+        scope.add(*outputs)
         return outputs
 
     def path_of(self, call, group):
@@ -327,8 +331,8 @@ class Graph:
                 value = found
         if value is None:
             value = self.add_value(name, title_of(self, name.removeprefix("constant:")), "constant", array)
-        if value not in scope.values:
-            scope.values.append(value)
+            value.axes = axes_like(array, self.values.values())
+        scope.add(value)
         return value
 
 
