@@ -12,6 +12,7 @@ const en = {
   "header.title": "One training step",
   "header.text": "Text",
   "header.target": "Target",
+  "header.target.automatic": "automatic",
   "header.compute": "Compute",
   "header.computing": "Computing …",
   "header.model": "model",
