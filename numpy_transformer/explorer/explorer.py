@@ -88,6 +88,7 @@ class Explorer:
             port : int, 0 for a free one
             browser : whether to open the page in the browser
         """
+        self.session.document()                 # takes a moment for the first page: what can be changed is tried
         with Server(self.session, port, self.session.example.title) as server:
             print(f"{server.address}  (Ctrl-C ends it)", flush=True)
             if browser and not open_in_browser(server.address):

@@ -83,7 +83,7 @@ def find_product(array, values):
 
 def pairs(array, values, function):
     """Yields pairs of values, the earlier one first, for which function(first, second) is the array."""
-    for second, first in itertools.combinations_with_replacement(values, 2):
+    for second, first in [*itertools.combinations(values, 2), *((value, value) for value in values)]:
         if second.kind == "parameter" and first.kind == "parameter":
             continue
         if first.kind == "parameter" or second.kind == "parameter":
@@ -111,16 +111,20 @@ def find_rearranged(array, values):
 
 
 def rearrangements(x, shape):
-    """Yields (name, function, its inverse) for the ways to rearrange x into an array of this shape."""
-    if len(shape) == x.ndim + 1 >= 3 and shape[-3] * shape[-1] == x.shape[-1]:
-        yield ("split_heads",
-               lambda x: x.reshape(*x.shape[:-1], shape[-3], shape[-1]).swapaxes(-2, -3),
+    """Yields (name, function, its inverse) for the ways to rearrange x into an array of this shape.
+
+    The name follows from the shapes: code that splits heads with a wrong reshape still means to split them.
+    """
+    name = "reshape"
+    if len(shape) == x.ndim + 1 >= 3 and shape[-2] == x.shape[-2] and shape[-3] * shape[-1] == x.shape[-1]:
+        name = "split_heads"
+        yield (name, lambda x: x.reshape(*x.shape[:-1], shape[-3], shape[-1]).swapaxes(-2, -3),
                lambda dy: dy.swapaxes(-2, -3).reshape(x.shape))
-    if len(shape) == x.ndim - 1 >= 2 and x.shape[-3] * x.shape[-1] == shape[-1] and x.shape[-2] == shape[-2]:
-        yield ("merge_heads",
-               lambda x: x.swapaxes(-2, -3).reshape(shape),
+    if len(shape) == x.ndim - 1 >= 2 and shape[-2] == x.shape[-2] and x.shape[-3] * x.shape[-1] == shape[-1]:
+        name = "merge_heads"
+        yield (name, lambda x: x.swapaxes(-2, -3).reshape(shape),
                lambda dy: dy.reshape(*shape[:-1], x.shape[-3], x.shape[-1]).swapaxes(-2, -3))
-    yield "reshape", lambda x: x.reshape(shape), lambda dy: dy.reshape(x.shape)
+    yield name, lambda x: x.reshape(shape), lambda dy: dy.reshape(x.shape)
     if len(shape) == x.ndim <= MOST_AXES:
         for axes in itertools.permutations(range(x.ndim)):
             if tuple(x.shape[axis] for axis in axes) == tuple(shape):

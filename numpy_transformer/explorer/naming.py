@@ -88,7 +88,9 @@ def axes_of_constant(value):
     """Returns the axes of a constant, from the first op that uses it: a mask has those of the scores."""
     shape = value.array.shape
     op, slot = value.consumers[0] if value.consumers else (None, "")
-    if op is not None and op.kind == "scores":
+    if value.axes:
+        return value.axes
+    if op is not None and op.kind == "scores" and len(shape) <= op.outputs["y"].array.ndim:
         axes = op.outputs["y"].axes[-len(shape):]
     elif len(shape) == 4 and value.array.dtype.kind == "b":
         axes = mask_axes(4)
@@ -105,6 +107,14 @@ def axes_of_constant(value):
 def complete(axes, ndim):
     """Returns the axes with others in front, so that there are ndim of them."""
     return [{"name": f"axis {axis}"} for axis in range(ndim - len(axes))] + list(axes[-ndim:] if ndim else [])
+
+
+def axes_like(array, values):
+    """Returns the axes of an input that is like an array of ids, or [] without one."""
+    for value in values:
+        if value.kind == "input" and value.array.shape == array.shape and array.dtype.kind in "iu":
+            return value.axes
+    return []
 
 
 def axes_of_output(op, value):
@@ -131,6 +141,8 @@ def axes_of_output(op, value):
         axes = [*x.axes, {"name": "feature"}]                           # an embedding of ids
     elif shape[:-1] == x.array.shape[:-1]:
         axes = [*x.axes[:-1], {"name": "feature"}]
+    elif op.kind == "reshape" and shape == x.array.shape[:-1]:
+        axes = x.axes[:-1]                                              # logits[..., 0]
     elif shape == x.array.shape[:-2] + x.array.shape[-1:]:
         axes = [*x.axes[:-2], x.axes[-1]]                               # a mean over tokens
     elif shape == x.array.shape[:-1]:

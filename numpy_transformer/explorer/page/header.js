@@ -33,7 +33,7 @@ export function start(root, app) {
 // With a server: the text and the target can be changed. A text edit replaces the earlier one; the other edits stay.
 function textForm({ state, store }) {
   const text = h("input", { id: "text", name: "text", autocomplete: "off", spellcheck: "false" });
-  const target = h("input", { id: "target", name: "target", autocomplete: "off", spellcheck: "false" });
+  const target = h("input", { id: "target", name: "target", placeholder: t("header.target.automatic"), autocomplete: "off", spellcheck: "false" });
   const go = h("button", { type: "submit" }, t("header.compute"));
   const field = (name, input) => h("label", { class: "field", for: name }, h("span", {}, t(`header.${name}`)), input);
   const targetField = field("target", target);
@@ -41,11 +41,15 @@ function textForm({ state, store }) {
 
   async function submit(event) {
     event.preventDefault();
+    const { edits } = state.get();
+    const others = edits.filter((other) => other.kind !== "text");
     const edit = { kind: "text", text: text.value };
+    const earlier = edits.find((other) => other.kind === "text");
     if (target.value !== shown.target) {
-      edit.target = target.value;
+      edit.target = target.value || undefined;           // an empty field asks for the default target
+    } else if (text.value === shown.text) {
+      edit.target = earlier?.target;                     // another text has another target: the default again
     }
-    const others = state.get().edits.filter((other) => other.kind !== "text");
     try {
       await store.edit([edit, ...others]);
     } catch (error) {

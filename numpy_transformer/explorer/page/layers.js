@@ -182,7 +182,7 @@ function chooseStraight(lines) {
     if (flows(line.a) && flows(line.b)) {
       return 3;
     }
-    if (line.a.light && !line.minor && lines.filter((other) => other.b === line.b && !other.minor).length === 1) {
+    if (line.a.light && !line.minor && !line.b.bend && lines.filter((other) => other.b === line.b && !other.minor).length === 1) {
       return 0.5;
     }
     const out = major.filter((other) => other.a === line.a);

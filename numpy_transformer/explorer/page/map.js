@@ -1,10 +1,12 @@
 // The map: the computation graph as nested boxes, drawn once for each set of folded groups; a step changes classes only.
 
 import { button, h, replace, s } from "explorer/dom";
+import { formatShape } from "explorer/format";
 import { hasMask, inputLabel, isRound, layOut } from "explorer/layout";
 import { lookup } from "explorer/lookup";
 import { handleKey } from "explorer/map_keys";
 import { progressAt } from "explorer/progress";
+import { gradientRef } from "explorer/refs";
 import { t } from "explorer/strings";
 import { lineClasses, linePath } from "explorer/map_lines";
 
@@ -205,14 +207,16 @@ export function start(root, app) {
   }
 
   function drawLine(line) {
-    line.element = s("path", { class: "line", d: linePath(line), "data-line": line.value });
+    const value = lookup(state.get().doc).value(line.value);
+    line.element = s("path", { class: "line", d: linePath(line), "data-line": line.value },
+      s("title", {}, `${value.title}: ${formatShape(value.shape)}`));
     return line.element;
   }
 
   function drawFan(fan) {
     fan.text = s("text", { x: 10, y: -12, "dominant-baseline": "central" });
     fan.title = s("title");
-    fan.element = s("g", { class: "fan", transform: `translate(${fan.x} ${fan.y})` },
+    fan.element = s("g", { class: "fan", "data-fan": fan.value, onclick: () => state.update({ ref: gradientRef(fan.value), view: "component" }), transform: `translate(${fan.x} ${fan.y})` },
       s("circle", { r: 6.5 }), s("path", { d: "M-3 0H3M0 -3V3" }), fan.text, fan.title);
     return fan.element;
   }
@@ -277,7 +281,7 @@ export function start(root, app) {
     view.folded = new Set(doc.groups.map((group) => group.id));
     const height = Math.max(400, stage.clientHeight - 8);
     const inOrder = [...doc.groups].sort((a, b) => lookup(doc).ancestors(a.id).length - lookup(doc).ancestors(b.id).length);
-    for (const group of inOrder) {
+    for (const group of inOrder.filter((other) => !view.folded.has(other.parent))) {
       view.folded.delete(group.id);
       const scene = layOut(doc, view.folded, measure);
       if (scene.height > height || scene.width * 0.8 > stage.clientWidth) {
@@ -294,7 +298,10 @@ export function start(root, app) {
   if (state.get().op) {
     scrollTo(visible(state.get().op));
   }
-  new ResizeObserver(() => fit()).observe(stage);
+  new ResizeObserver(() => {
+    fit();
+    scrollTo(visible(state.get().op ?? ""));
+  }).observe(stage);
 
   state.subscribe((now, before) => {
     if (now.doc !== before.doc) {
