@@ -5,7 +5,8 @@ from collections import OrderedDict
 
 import numpy as np
 
-from ..module import Module
+from ..layers import Linear, MultiHeadAttention
+from ..module import Module, is_parameter, named_parts
 from . import edits as edit
 from . import nudge as nudges
 from . import predictions
@@ -18,6 +19,7 @@ LARGEST_LIVE = 250_000                          # entries of all arrays that a d
 LARGEST_PAGE = 12                               # megabytes of the arrays in a saved page
 BYTES_PER_ENTRY = 4 * 4 / 3                     # float32 as base64
 LARGEST_ANSWER = 250_000                        # entries of one answer
+LARGEST_STEP = 50_000_000                       # entries of all arrays of a step, which take 8 bytes each
 LARGEST_PROOF = 20_000                          # entries of all arrays of a step that is proven number by number
 
 
@@ -42,6 +44,7 @@ class Session:
 
     def record(self, model, criterion, inputs, targets, tokens):
         """Returns the Step of a model, with what predictions.py adds to its document as `shown`."""
+        check_size(model, inputs)
         step = make_step(model, inputs, targets, criterion, tokens=tokens, title=self.example.title, id=f"step-{self.made}")
         self.made += 1
         step.shown, arrays = predictions.add(step, self.example)
@@ -130,6 +133,22 @@ class Session:
         """Returns what becomes of the loss if one entry of a value is changed by +-number."""
         step = self.step(document)
         return nudges.nudge(step, value, checked_index(index, find_array(step, value).shape), number)
+
+
+def check_size(model, inputs):
+    """Raises ValueError if the arrays of a step would probably have more than LARGEST_STEP entries."""
+    parts = [part for _, part in named_parts(model)]
+    count = 2 * sum(np.size(part.data) for part in parts if is_parameter(part))
+    ids = max((x for x in inputs if isinstance(x, np.ndarray)), key=np.size)
+    tokens, length = ids.size, ids.shape[-1] if ids.ndim else 1
+    for part in parts:                          # outputs, gradients, and what stands between components
+        if isinstance(part, Linear):
+            count += 4 * tokens * part.weight.data.shape[-1]
+        elif isinstance(part, MultiHeadAttention):
+            count += 6 * tokens * length * part.num_heads
+    if count > LARGEST_STEP:
+        raise ValueError(f"the arrays of this step have about {count / 1e6:,.0f} million entries, but at most "
+                         f"{LARGEST_STEP / 1e6:,.0f} million are shown; use a shorter text or a smaller model")
 
 
 def describe(step, entries):
