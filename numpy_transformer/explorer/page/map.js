@@ -104,6 +104,7 @@ export function start(root, app) {
     const rem = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
     const room = { w: Math.max(200, stage.clientWidth), h: Math.max(200, stage.clientHeight - 4) };
     let scale = Math.min(rem * 1.15, Math.max(0.8 * rem, room.w / width));
+    scale = Math.max(Math.min(scale, rem), Math.min(scale, room.h / height));      // larger than natural only if all of it fits
     if (view.whole) {
       scale = Math.min(scale, room.h / height, room.w / width);
     }
