@@ -63,7 +63,7 @@ class Copies:
         if not isinstance(value, np.ndarray):
             return value
         known = self.seen.get(id(value))
-        if known and known[1].shape == value.shape and known[1].tobytes() == value.tobytes():
+        if known and is_unchanged(*known):
             return known[1]
         duplicate = np.array(value)
         self.seen[id(value)] = (value, duplicate)
@@ -147,7 +147,7 @@ class Wrapped:
         given = [np.array(value) for value in (*dy, *named.values()) or (1.0,)]
         line = calling_line()
         own = {name: part for name, part in vars(module).items() if is_parameter(part)}
-        before = {name: np.array(parameter.grad) for name, parameter in own.items()}
+        before = {name: np.array(parameter.grad) for name, parameter in own.items() if np.any(parameter.grad)}
         try:
             gradients = backward(*dy, **named)
         except Exception:
@@ -158,8 +158,16 @@ class Wrapped:
             if call.parent is not None:
                 call.lines["backward"] = line
             call.input_gradients = gradients_by_name(call.inputs, gradients)
-            call.parameter_gradients = {name: own[name].grad - before[name] for name in own}
+            call.parameter_gradients = {name: parameter.grad - before[name] if name in before else np.array(parameter.grad)
+                                        for name, parameter in own.items()}
         return gradients
+
+
+def is_unchanged(array, duplicate):
+    """Returns True if an array still holds what was copied, NaN included."""
+    if array.shape != duplicate.shape:
+        return False
+    return np.array_equal(array, duplicate) or array.tobytes() == duplicate.tobytes()
 
 
 def arguments_of(function, inputs, named):
