@@ -117,8 +117,8 @@ class Session:
         if index is not None:
             array = array[checked_slices(index, array.shape)]
         if np.size(array) > LARGEST_ANSWER:
-            raise ValueError(f"{ref!r} has {np.size(array):,} entries here, but at most {LARGEST_ANSWER:,} are sent at once; "
-                             "ask for a part of it")
+            raise ValueError(f"{ref!r} has {np.size(array):,} entries here, but at most {LARGEST_ANSWER:,} are sent at "
+                             "once; ask for a part of it")
         return encode_array(np.asarray(array))
 
     def spell(self, document, ref, index):
@@ -161,7 +161,10 @@ def total_size(step):
 
 
 def size_limit(step, most):
-    """Returns the number of entries above which arrays are left out, so that the others have at most `most`; None: none is."""
+    """Returns the number of entries above which arrays must be left out, so that the others have at most `most` together.
+
+    None means that none has to be left out.
+    """
     total = 0
     for size in sorted(np.size(array) for array in step.arrays.values()):
         total += size
