@@ -17,7 +17,7 @@ from .parser import add_command, whole_number
 from .terminal import columns, wrap
 
 MODES_OF_OPTIONS = {"config": ["steps"], "vs": ["steps", "decoding"], "threads": ["steps", "decoding"],
-                    "rounds": ["steps", "decoding"], "mpi": ["steps"], "tokens": ["decoding"], "figures": ["growth"]}
+                    "rounds": ["steps", "decoding", "explorer"], "mpi": ["steps"], "tokens": ["decoding"], "figures": ["growth"]}
 
 
 def add(commands):
@@ -43,6 +43,9 @@ def add(commands):
     mode.add_argument("--growth", action="store_true",
                       help="instead, measure time and memory of training steps of growing length and width on one thread, "
                            "and draw them")
+    mode.add_argument("--explorer", action="store_true",
+                      help="instead, measure the pages of `explore`: their size, the time until one can use them in Chromium "
+                           "(if it and selenium are installed), and the time of a recomputation")
     parser.add_argument("--tokens", type=whole_number(1), metavar="N",
                         help="number of tokens in a round of --decoding (default: 64)")
     parser.add_argument("--figures", metavar="FOLDER",
@@ -59,7 +62,7 @@ def run(arguments):
     arguments.threads = arguments.threads or cores()
     arguments.rounds = arguments.rounds or ROUNDS
     out = sys.stderr if arguments.json == "-" else sys.stdout
-    rows = {"steps": run_steps, "decoding": run_decoding, "growth": run_growth}[mode](arguments, out)
+    rows = MODES[mode](arguments, out)
     if arguments.json == "-":
         print(json.dumps(rows, indent=1))
     elif arguments.json:
@@ -67,9 +70,10 @@ def run(arguments):
 
 
 def chosen_mode(arguments):
-    if arguments.decoding:
-        return "decoding"
-    return "growth" if arguments.growth else "steps"
+    for mode in ("decoding", "growth", "explorer"):
+        if getattr(arguments, mode):
+            return mode
+    return "steps"
 
 
 def check_options(arguments, mode):
@@ -192,3 +196,29 @@ def run_growth(arguments, out):
                    f"memory {slope(line, over, 'peak_mb'):.2f}"), file=out)
     print("\n" + wrap(f"Figure saved to {views.save(views.growth_curves(panels), folder, 'growth')}"), file=out)
     return rows
+
+
+def run_explorer(arguments, out):
+    from ..bench import explorer                # not needed by the other modes
+
+    browser, reason = explorer.find_browser()
+    try:
+        with Progress(len(explorer.MODELS), "bench", "model") as progress:
+            rows = []
+            for name in explorer.MODELS:
+                rows.append(explorer.measure_explorer(name, arguments.rounds, browser))
+                progress.advance(name)
+    finally:
+        if browser:
+            browser.quit()
+    print(wrap(f"Pages of explore on {rows[0]['processor']}: medians of {counted(arguments.rounds, 'round')}"), file=out)
+    headings = ["model", "parameters", "page MB", "ready ms", "recompute ms"]
+    print(table(headings, [[row["model"], f"{row['parameters']:,}", f"{row['page_bytes'] / 1e6:.2f}",
+                            "-" if row["ready_ms"] is None else f"{row['ready_ms']:.0f}", f"{row['recompute_ms']:.0f}"]
+                           for row in rows]), file=out)
+    if reason:
+        print(wrap(f"The time until a page is ready was not measured: {reason}."), file=out)
+    return rows
+
+
+MODES = {"steps": run_steps, "decoding": run_decoding, "growth": run_growth, "explorer": run_explorer}

@@ -310,9 +310,9 @@ def pick(labels, ids):
 
 EXAMPLES = {"lm": LanguageModelExample, "seq2seq": PairsExample, "text2text": PairsExample,
             "classifier": ClassifierExample, "tagger": TaggerExample, "mlm": MaskedWordExample}
-TEXTS = {"lm": ("The cat sat", "the cat sat"), "seq2seq": ("planet", "March 3, 1999"), "text2text": ("sort: planet",),
-         "classifier": ("The film was not good.",), "tagger": ("yesterday Ashbury smiled at the crowd .",),
-         "mlm": ("The [MASK] is a name.",)}
+TEXTS = {"lm": ["The cat sat", "the cat sat"], "seq2seq": ["planet", "March 3, 1999"], "text2text": ["sort: planet"],
+         "classifier": ["The film was not good."], "tagger": ["yesterday Ashbury smiled at the crowd ."],
+         "mlm": ["The [MASK] is a name."]}
 
 
 def from_run(path, text=None, target=None):
@@ -328,18 +328,20 @@ def from_run(path, text=None, target=None):
     example = EXAMPLES[run.kind](run.model, tokenizers, text, target, title=title, labels=labels, reader=reader)
     example.kind = run.kind
     if text is None:
-        example.text = first_readable(example, TEXTS[run.kind])
+        example.text = first_readable(example, target)
     example.read()
     return example
 
 
-def first_readable(example, texts):
-    """Returns the first of the texts that the model can read."""
-    problem = None
+def first_readable(example, target):
+    """Returns a short text that the model can read: a sentence, or else some of its tokens."""
+    tokenizer = example.tokenizers[0]
+    tokens = tokenizer.decode(np.arange(max(tokenizer.vocab_size - 4, 0), tokenizer.vocab_size)).strip()
+    texts = [*TEXTS[example.kind], f"[MASK] {tokens}" if example.kind == "mlm" else tokens]
     for text in texts:
         try:
-            example.read(text)
+            example.read(text, target)
             return text
         except ValueError as error:
             problem = error
-    raise ValueError(f"give a text with --text: {problem}")
+    raise ValueError(f"this model cannot read the text that the explorer starts with; give one with --text ({problem})")

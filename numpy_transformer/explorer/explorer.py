@@ -88,6 +88,7 @@ class Explorer:
             port : int, 0 for a free one
             browser : whether to open the page in the browser
         """
+        self.session.document()                 # takes a moment for the first page: what can be changed is tried
         with Server(self.session, port, self.session.example.title) as server:
             print(f"{server.address}  (Ctrl-C ends it)", flush=True)
             if browser and not open_in_browser(server.address):
@@ -99,6 +100,7 @@ class Explorer:
 
     def _repr_html_(self):
         page = html.escape(render(self.document, in_frame=True))
+        page = page.encode("ascii", "xmlcharrefreplace").decode()           # the same in every encoding of the notebook
         return (f'<iframe srcdoc="{page}" title="{html.escape(self.session.example.title)}" '
                 f'style="width: 100%; height: 800px; border: 1px solid #8888">{TRUST}</iframe>')
 

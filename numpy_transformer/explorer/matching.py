@@ -23,6 +23,7 @@ class Found:
         backward : function from the gradient of the result to {slot: gradient}, or None if it is unknown
         name : what its id ends with
         numbers : {name: number}
+        visible : for "own code", all values that it may have used
     """
 
     kind: str
@@ -30,6 +31,7 @@ class Found:
     backward: Callable = None
     name: str = ""
     numbers: dict = field(default_factory=dict)
+    visible: list = ()
 
     def __post_init__(self):
         self.name = self.name or self.kind.replace(" ", "_")
@@ -44,7 +46,8 @@ def find(array, scope, copies):
     operands = values + [value for value in scope.parameters if value not in values]
     return (find_equal(array, views) or find_rearranged(array, views) or find_sum(array, operands)
             or find_product(array, operands) or find_equal(array, values) or find_rearranged(array, values)
-            or find_selected(array, values, scope.values) or find_outside(array, scope) or own_code(values))
+            or find_selected(array, values, scope.values) or find_outside(array, scope)
+            or find_combination(array, values) or own_code(values))
 
 
 def find_equal(array, values):
@@ -80,7 +83,7 @@ def find_product(array, values):
 
 def pairs(array, values, function):
     """Yields pairs of values, the earlier one first, for which function(first, second) is the array."""
-    for second, first in itertools.combinations_with_replacement(values, 2):
+    for second, first in [*itertools.combinations(values, 2), *((value, value) for value in values)]:
         if second.kind == "parameter" and first.kind == "parameter":
             continue
         if first.kind == "parameter" or second.kind == "parameter":
@@ -108,16 +111,20 @@ def find_rearranged(array, values):
 
 
 def rearrangements(x, shape):
-    """Yields (name, function, its inverse) for the ways to rearrange x into an array of this shape."""
-    if len(shape) == x.ndim + 1 >= 3 and shape[-3] * shape[-1] == x.shape[-1]:
-        yield ("split_heads",
-               lambda x: x.reshape(*x.shape[:-1], shape[-3], shape[-1]).swapaxes(-2, -3),
+    """Yields (name, function, its inverse) for the ways to rearrange x into an array of this shape.
+
+    The name follows from the shapes: code that splits heads with a wrong reshape still means to split them.
+    """
+    name = "reshape"
+    if len(shape) == x.ndim + 1 >= 3 and shape[-2] == x.shape[-2] and shape[-3] * shape[-1] == x.shape[-1]:
+        name = "split_heads"
+        yield (name, lambda x: x.reshape(*x.shape[:-1], shape[-3], shape[-1]).swapaxes(-2, -3),
                lambda dy: dy.swapaxes(-2, -3).reshape(x.shape))
-    if len(shape) == x.ndim - 1 >= 2 and x.shape[-3] * x.shape[-1] == shape[-1] and x.shape[-2] == shape[-2]:
-        yield ("merge_heads",
-               lambda x: x.swapaxes(-2, -3).reshape(shape),
+    if len(shape) == x.ndim - 1 >= 2 and shape[-2] == x.shape[-2] and x.shape[-3] * x.shape[-1] == shape[-1]:
+        name = "merge_heads"
+        yield (name, lambda x: x.swapaxes(-2, -3).reshape(shape),
                lambda dy: dy.reshape(*shape[:-1], x.shape[-3], x.shape[-1]).swapaxes(-2, -3))
-    yield "reshape", lambda x: x.reshape(shape), lambda dy: dy.reshape(x.shape)
+    yield name, lambda x: x.reshape(shape), lambda dy: dy.reshape(x.shape)
     if len(shape) == x.ndim <= MOST_AXES:
         for axes in itertools.permutations(range(x.ndim)):
             if tuple(x.shape[axis] for axis in axes) == tuple(shape):
@@ -163,13 +170,34 @@ def scatter_entry(x, axis, at):
     return backward
 
 
-def own_code(values):
-    """An array that the component's code computes in a way that is not known, from what was not used before."""
-    values = [value for value in values if not value.consumers] or values[:1]
-    if not values:
+def find_combination(array, values):
+    """Finds 2 a, a - b, (a + b) / 2 and the like: one or two values, each times a number."""
+    values = [value for value in values if value.array.shape == array.shape and np.isfinite(value.array).all()]
+    if array.size < 4 or not np.isfinite(array).all():      # any few numbers are a combination of others
         return None
-    names = ["x", *(f"x{number}" for number in range(2, len(values) + 1))]
-    return Found("own code", dict(zip(names, reversed(values))))
+    for operands in [*itertools.combinations(values, 1), *itertools.combinations(values, 2)]:
+        operands = operands[::-1]                           # the earlier one first
+        columns = np.stack([value.array.ravel() for value in operands], -1)
+        factors = np.linalg.lstsq(columns, array.ravel(), rcond=None)[0]
+        is_close = np.abs(columns @ factors - array.ravel()).max() <= 1e-13 * np.abs(columns * factors).max(initial=0)
+        if is_close and np.abs(factors).min() > 1e-9:
+            factors = dict(zip("ab", (float(round(factor, 12)) for factor in factors)))
+            return Found("combination", dict(zip("ab", operands)),
+                         lambda dy: {slot: factor * dy for slot, factor in factors.items()},
+                         numbers={f"factor_{slot}": factor for slot, factor in factors.items()})
+    return None
+
+
+def own_code(values):
+    """An array that the component's code computes in a way that is not known, from what was not used before.
+
+    What it uses besides is seen later, from gradients that nothing else explains: see gradients.py.
+    """
+    used = [value for value in values if not value.consumers] or values[:1]
+    if not used:
+        return None
+    return Found("own code", dict(zip(["x", *(f"x{number}" for number in range(2, len(used) + 1))], reversed(used))),
+                 visible=values)
 
 
 def same(a, b):

@@ -88,7 +88,9 @@ def axes_of_constant(value):
     """Returns the axes of a constant, from the first op that uses it: a mask has those of the scores."""
     shape = value.array.shape
     op, slot = value.consumers[0] if value.consumers else (None, "")
-    if op is not None and op.kind == "scores":
+    if value.axes:
+        return value.axes
+    if op is not None and op.kind == "scores" and len(shape) <= op.outputs["y"].array.ndim:
         axes = op.outputs["y"].axes[-len(shape):]
     elif len(shape) == 4 and value.array.dtype.kind == "b":
         axes = mask_axes(4)
@@ -105,6 +107,14 @@ def axes_of_constant(value):
 def complete(axes, ndim):
     """Returns the axes with others in front, so that there are ndim of them."""
     return [{"name": f"axis {axis}"} for axis in range(ndim - len(axes))] + list(axes[-ndim:] if ndim else [])
+
+
+def axes_like(array, values):
+    """Returns the axes of an input that is like an array of ids, or [] without one."""
+    for value in values:
+        if value.kind == "input" and value.array.shape == array.shape and array.dtype.kind in "iu":
+            return value.axes
+    return []
 
 
 def axes_of_output(op, value):
@@ -131,6 +141,8 @@ def axes_of_output(op, value):
         axes = [*x.axes, {"name": "feature"}]                           # an embedding of ids
     elif shape[:-1] == x.array.shape[:-1]:
         axes = [*x.axes[:-1], {"name": "feature"}]
+    elif op.kind == "reshape" and shape == x.array.shape[:-1]:
+        axes = x.axes[:-1]                                              # logits[..., 0]
     elif shape == x.array.shape[:-2] + x.array.shape[-1:]:
         axes = [*x.axes[:-2], x.axes[-1]]                               # a mean over tokens
     elif shape == x.array.shape[:-1]:
@@ -157,18 +169,18 @@ def finish_axes(graph, logits):
 
 def axes_of_parameter(value):
     """Returns the axes of a parameter, from the first op that uses it."""
+    op = value.consumers[0][0] if value.consumers else None
     names = []
-    op, slot = value.consumers[0] if value.consumers else (None, "")
-    if op is not None and value.array.ndim == 2:
+    if op is not None and op.outputs["y"].axes:
         last = op.outputs["y"].axes[-1]["name"]
-        if op.class_name in ("Embedding", "Unembedding"):
+        if value.array.ndim == 1:
+            names = [last]
+        elif op.class_name in ("Embedding", "Unembedding"):
             names = [vocabulary_of(value), "feature"]
         elif op.class_name == "LearnedPositionalEmbedding":
             names = ["position", "feature"]
-        else:
+        elif value.array.ndim == 2:
             names = ["input feature", "output feature" if last == "feature" else last]
-    elif op is not None and value.array.ndim == 1:
-        names = [op.outputs["y"].axes[-1]["name"]]
     return complete([{"name": name} for name in names], value.array.ndim)
 
 

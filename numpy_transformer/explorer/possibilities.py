@@ -80,43 +80,61 @@ def bugs_of(model, criterion):
     """
     from .. import zoo                          # it loads the checks, which the explorer needs for nothing else
 
+    places = [(place, {type(part) for _, part in place.named_modules()}) for place in (model, criterion)
+              if isinstance(place, Module)]
     found = {}
     for bug in zoo.bugs():
-        for place in (model, criterion):
-            if isinstance(place, Module) and any(isinstance(part, bug.target) for _, part in place.named_modules()):
+        for place, classes in places:
+            if any(issubclass(cls, bug.target) for cls in classes):
                 found.setdefault(bug.name, (bug, place))
     return found
 
 
 def tried_bugs(example):
     """Returns the bugs that can run in the example's model and that change its step."""
-    model = example.model
-    bugs = [bug for bug, _ in bugs_of(model, example.criterion).values()]
-    if not isinstance(model, Module) or model.num_parameters() > LARGEST_TRIED:
-        return bugs
-    inputs, targets, _ = example.read()
-    right = step_of(example, inputs, targets)
-    return [bug for bug in bugs if changes_something(right, step_of(example, inputs, targets, bug))]
-
-
-def step_of(example, inputs, targets, bug=None):
-    """Returns the loss and the gradients of a step with a bug, as a list of arrays; None if it stops."""
-    from .. import zoo
-
     model, criterion = copy.deepcopy((example.model, example.criterion))
-    model.astype(np.float64)
-    if bug is not None:
-        _, place = bugs_of(model, criterion)[bug.name]
-        zoo.apply(bug, place)
-    model.eval(remember=True).zero_grad()
-    criterion.eval(remember=True)
-    try:
+    bugs = bugs_of(model, criterion)
+    if not isinstance(model, Module) or model.num_parameters() > LARGEST_TRIED:
+        return [bug for bug, _ in bugs.values()]
+    trial = Trial(model, criterion, *example.read()[:2])
+    right = trial.step()
+    return [bug for bug, place in bugs.values() if changes_something(right, trial.step_with(bug, place))]
+
+
+class Trial:
+    """A step that is tried with one bug after another: the classes of the parts are put back each time."""
+
+    def __init__(self, model, criterion, inputs, targets):
+        self.model, self.criterion = model.astype(np.float64).eval(remember=True), criterion.eval(remember=True)
+        self.inputs, self.targets = inputs, targets
+        self.parts = [part for place in (model, criterion) for _, part in place.named_modules()]
+        self.parameters = model.parameters()
+
+    def step(self):
+        """Returns the loss and the gradients of a step, as a list of arrays."""
+        for part in self.parts:
+            part.__dict__.pop("_saved", None)
+        for parameter in self.parameters:
+            parameter.grad = 0
         with np.errstate(all="ignore"):
-            loss = criterion(model(*inputs), targets)
-            model.backward(criterion.backward())
-    except (ValueError, IndexError, TypeError, RuntimeError):
-        return None
-    return [np.asarray(loss), *(parameter.grad for parameter in model.parameters())]
+            loss = self.criterion(self.model(*self.inputs), self.targets)
+            self.model.backward(self.criterion.backward())
+        return [np.asarray(loss), *(parameter.grad.copy() for parameter in self.parameters)]
+
+    def step_with(self, bug, place):
+        """Returns what `step` returns with a bug in the model or in the criterion; None if it stops."""
+        from .. import zoo
+
+        classes = [type(part) for part in self.parts]
+        zoo.apply(bug, place)
+        try:
+            return self.step()
+        except (ValueError, IndexError, TypeError, RuntimeError):
+            return None
+        finally:
+            for part, cls in zip(self.parts, classes):
+                part.__class__ = cls
+                part.build_tables(np.float64)
 
 
 def changes_something(right, wrong):

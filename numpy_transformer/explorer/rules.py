@@ -41,7 +41,7 @@ def attention(graph, call, scope, inputs):
     scores = Found("scores", used, lambda dy: {name: gradients.get(name) for name in ("q", "k")},
                    numbers={"scale": float(scale)})
     graph.position = softmax.number
-    scope.values.append(graph.add_computation(scores, array, scope))
+    scope.add(graph.add_computation(scores, array, scope))
     weights_gradient = None
     for child in call.children[first:after]:
         weights = graph.visit_child(child, scope)[0]
@@ -51,7 +51,7 @@ def attention(graph, call, scope, inputs):
                     lambda dy: {"p": weights_gradient, "v": gradients.get("v")})
     later = call.children[after:]
     result = next(iter(later[0].inputs.values())) if later else call.outputs[0]
-    scope.values.append(graph.add_computation(product, result, scope))
+    scope.add(graph.add_computation(product, result, scope))
     for child in later:
         graph.visit_child(child, scope)
     return [graph.resolve(call.outputs[0], scope, f"{scope.group}:y")]

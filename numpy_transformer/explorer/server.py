@@ -1,8 +1,8 @@
-"""The explorer's server: it answers the page on this machine, and nobody else.
+"""The explorer's server, which answers its own page on this machine and refuses everything else.
 
-It listens on 127.0.0.1 only. Its addresses contain a random token, so that other users and programs cannot guess them, and it compares
-the headers Host and Origin, so that pages of other sites cannot ask it even if the token leaks. It reads its files once, at the
-start: no request names a path on the disk. Bodies are JSON of bounded size, and one request computes at a time.
+It listens on 127.0.0.1 only. Its addresses contain a random token, which other users of the machine cannot guess. It checks
+the headers Host and Origin, so pages of other sites cannot use it even if they know the token. It reads its files once, at
+the start: no request can name a path on the disk. Bodies are JSON of bounded size, and one request computes at a time.
 """
 
 import contextlib
@@ -134,15 +134,14 @@ class Handler(BaseHTTPRequestHandler):
             return "application/json", to_json(compute(**question)).encode()
         except MemoryError:
             raise Refused(507, "not enough memory for this computation; use a shorter text") from None
-        except TypeError as error:
-            missing = [name for name in names[address] if name not in question]
-            if missing and "missing" in str(error):
-                raise Refused(400, f"{address} needs {', '.join(missing)}") from None
-            raise Refused(400, one_line(error)) from error
-        except (ValueError, LookupError) as error:
+        except ValueError as error:             # a sentence for the reader
             raise Refused(400, one_line(error)) from error
         except Exception as error:
-            raise Refused(500, f"the computation failed with {type(error).__name__}: {one_line(error)}") from error
+            missing = [name for name in names[address] if name not in question]
+            if isinstance(error, TypeError) and missing and "missing" in str(error):
+                raise Refused(400, f"{address} needs {', '.join(missing)}") from None
+            raise Refused(500, f"this could not be computed ({type(error).__name__}: {one_line(error)}); undo the latest "
+                               "change") from error
         finally:
             self.server.computing.release()
 
@@ -207,6 +206,5 @@ def refuse_constant(name):
 
 
 def one_line(error):
-    """Returns the text of an error as one line; a KeyError's text would be in quotes."""
-    text = error.args[0] if isinstance(error, LookupError) and error.args else error
-    return " ".join(str(text).split()) or type(error).__name__
+    """Returns the text of an error as one line."""
+    return " ".join(str(error).split()) or type(error).__name__

@@ -69,7 +69,7 @@ def backward_lines(cls):
     return []
 
 
-@functools.lru_cache(maxsize=None)
+@functools.lru_cache(maxsize=1024)
 def source_of(function):
     """Returns {"first": line, "lines": [...]} of a function; None if its source is not there, as in some shells."""
     if function is None:
@@ -82,17 +82,18 @@ def source_of(function):
 
 
 def file_of(function):
-    """Returns the file of a function, as a name inside the package or without its folder."""
+    """Returns the file of a function: its path inside the package, or its name; "" for the cell of a notebook."""
     try:
-        path = os.path.abspath(inspect.getsourcefile(function))
+        path = inspect.getsourcefile(function) or ""
     except TypeError:
         return ""
+    path = os.path.abspath(path) if os.path.exists(path) else ""
     if path.startswith(PACKAGE + os.sep):
         return os.path.relpath(path, os.path.dirname(PACKAGE)).replace(os.sep, "/")
     return os.path.basename(path)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.lru_cache(maxsize=1024)
 def lines_of_arrays(cls, inputs, parameters):
     """Returns {"y": line, "dx": line, "dgamma": line}: where forward and backward make these arrays."""
     forward, backward = (source_of(getattr(cls, name, None)) for name in ("forward", "backward"))
@@ -109,16 +110,22 @@ def lines_of_arrays(cls, inputs, parameters):
     return {name: line for name, line in lines.items() if line is not None}
 
 
-@functools.lru_cache(maxsize=None)
+@functools.lru_cache(maxsize=1024)
 def lines_of_attention(cls, kind):
-    """Returns the lines in which scaled dot-product attention makes its scores, or its weighted sum, and backward."""
-    forward, backward = (source_of(getattr(cls, name, None)) for name in ("forward", "backward"))
-    lines = {}
-    if forward and backward and kind == "scores":
-        lines = {"y": assignment(forward, "scores"), "dq": last_return(backward), "dk": assignment(backward, "dk")}
-    elif forward and backward:
-        lines = {"y": last_return(forward), "dp": assignment(backward, "dp"), "dv": assignment(backward, "dv")}
-    return {name: line for name, line in lines.items() if line is not None}
+    """Returns the lines in which scaled dot-product attention makes its scores, or its weighted sum, and backward.
+
+    They are looked for in the class and in its bases, because a subclass may leave the computation to its base.
+    """
+    for base in cls.__mro__:
+        forward, backward = (source_of(vars(base).get(name)) for name in ("forward", "backward"))
+        if forward is None or backward is None or assignment(forward, "scores") is None:
+            continue
+        if kind == "scores":
+            lines = {"y": assignment(forward, "scores"), "dq": last_return(backward), "dk": assignment(backward, "dk")}
+        else:
+            lines = {"y": last_return(forward), "dp": assignment(backward, "dp"), "dv": assignment(backward, "dv")}
+        return {name: line for name, line in lines.items() if line is not None}
+    return {}
 
 
 def assignment(source, name):

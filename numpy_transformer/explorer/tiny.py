@@ -31,9 +31,9 @@ def tiny(kind="decoder", seed=1, train=True, progress=None):
     Raises: ValueError for another kind.
     """
     check_choice("kind", kind, KINDS)
-    example, data = MAKERS[kind](np.random.default_rng([seed, 1]))
+    example, draw_data = MAKERS[kind](np.random.default_rng([seed, 1]))
     if train:
-        fit(example, data, STEPS[kind], np.random.default_rng([seed, 2]), progress)
+        fit(example, draw_data(np.random.default_rng([seed, 3])), STEPS[kind], np.random.default_rng([seed, 2]), progress)
     return example
 
 
@@ -81,9 +81,12 @@ def make_decoder(rng):
     tokenizer = word_tokenizer(words)
     model = CausalLanguageModel(len(words), num_layers=2, max_len=12, init="xavier", rng=rng, **SIZES)
     example = LanguageModelExample(model, [tokenizer], "the cats near the dog sleep", title="a tiny decoder", words=words)
-    rows = padded([tokenizer.encode(text) for text in draw(languages.agreement, rng)], IGNORE)
-    inputs = np.maximum(rows[:, :-1], 0)        # the ids after the end do not matter: no target comes after them
-    return example, (inputs, rows[:, 1:])
+
+    def draw_data(rng):
+        rows = padded([tokenizer.encode(text) for text in draw(languages.agreement, rng)], IGNORE)
+        return np.maximum(rows[:, :-1], 0), rows[:, 1:]         # ids after the end do not matter: they have no target
+
+    return example, draw_data
 
 
 def make_encoder(rng):
@@ -92,13 +95,17 @@ def make_encoder(rng):
     model = MaskedLanguageModel(reader.vocab_size, num_layers=2, max_len=14, num_segments=0, dropout=0.0, rng=rng, **SIZES)
     example = MaskedWordExample(model, [reader.tokens], "the [MASK] near the dog sleep", "cats",
                                 title="a tiny masked language model", reader=reader, words=words)
-    ids = padded([reader.read(text.removesuffix(" .")) for text in draw(languages.agreement, rng)], PAD)
-    rows = np.arange(len(ids))
-    columns = rng.integers(1, (ids != PAD).sum(-1) - 1)         # a word of each sentence, not [CLS] or [SEP]
-    targets = np.full(ids.shape, IGNORE)
-    targets[rows, columns] = ids[rows, columns]
-    ids[rows, columns] = MASK
-    return example, (ids, targets)
+
+    def draw_data(rng):
+        ids = padded([reader.read(text.removesuffix(" .")) for text in draw(languages.agreement, rng)], PAD)
+        rows = np.arange(len(ids))
+        columns = rng.integers(1, (ids != PAD).sum(-1) - 1)     # a word of each sentence, not [CLS] or [SEP]
+        targets = np.full(ids.shape, IGNORE)
+        targets[rows, columns] = ids[rows, columns]
+        ids[rows, columns] = MASK
+        return ids, targets
+
+    return example, draw_data
 
 
 def make_encoder_decoder(rng):
@@ -109,10 +116,14 @@ def make_encoder_decoder(rng):
                            rng=rng, **SIZES)
     example = PairsExample(model, [tokenizer] * 2, "the black cow sleeps", title="a tiny encoder-decoder", words=words,
                            answer=languages.translate)
-    texts = draw(languages.translation, rng)
-    source = pad([frame(tokenizer, text) for text in texts])
-    target = pad([frame(tokenizer, f" {languages.translate(text)}") for text in texts])
-    return example, (source, target[:, :-1], target[:, 1:])
+
+    def draw_data(rng):
+        texts = draw(languages.translation, rng)
+        source = pad([frame(tokenizer, text) for text in texts])
+        target = pad([frame(tokenizer, f" {languages.translate(text)}") for text in texts])
+        return source, target[:, :-1], target[:, 1:]
+
+    return example, draw_data
 
 
 def make_classifier(rng):
@@ -123,9 +134,12 @@ def make_classifier(rng):
     labels = ["negative", "positive"]
     example = ClassifierExample(model, [reader.tokens], "the film was not dull", title="a tiny classifier",
                                 labels=labels, reader=reader, words=words, answer=languages.judge)
-    texts = draw(languages.opinion, rng)
-    return example, (pad([reader.read(text) for text in texts]),
-                     np.array([labels.index(languages.judge(text)) for text in texts]))
+
+    def draw_data(rng):
+        texts = draw(languages.opinion, rng)
+        return pad([reader.read(text) for text in texts]), np.array([labels.index(languages.judge(text)) for text in texts])
+
+    return example, draw_data
 
 
 MAKERS = {"decoder": make_decoder, "encoder": make_encoder, "encoder-decoder": make_encoder_decoder,

@@ -227,3 +227,19 @@ def test_ctrl_c_ends_both_processes_without_a_traceback(tmp_path):
     assert command.returncode == 130 and err == "\nnumpy-transformer bench: interrupted\n"
     assert out.count("\n") == 1                             # the heading
     assert len(child) == 1 and not Path(f"/proc/{child[0]}").exists()
+
+
+def test_explorer_measures_pages(capsys, monkeypatch, tmp_path):
+    from numpy_transformer.bench import explorer
+
+    monkeypatch.setattr(explorer, "MODELS", ("decoder",))
+    monkeypatch.setattr(explorer, "find_browser", lambda: (None, "there is none"))
+    monkeypatch.setattr("numpy_transformer.explorer.session.LARGEST_PROOF", 0)
+    monkeypatch.setattr("numpy_transformer.explorer.edits.possibilities", lambda example: {"can": {}, "bugs": []})
+    path = tmp_path / "rows.json"
+    code, out, _ = run(capsys, "bench", "--explorer", "--rounds", 2, "--json", path)
+    (row,) = json.loads(path.read_text())
+    assert code == 0 and "was not measured: there is none." in " ".join(out.split())
+    assert row["page_bytes"] > row["document_bytes"] > 100_000 and row["recompute_ms"] > 0 and row["ready_ms"] is None
+    assert f"{row['parameters']:,}" in out and f"{row['page_bytes'] / 1e6:.2f}" in out and row["processor"] in out
+    assert "--config would have no effect with --explorer" in refused(capsys, "bench", "--explorer", "--config", "tiny")

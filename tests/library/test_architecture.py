@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "training": {"module", "argument_checks"},
     "decoding": {"argument_checks", "layers", "models"},
     "data": set(),
-    "bench": {"module", "layers", "models", "training", "decoding"},
+    "bench": {"module", "layers", "models", "training", "decoding", "explorer"},
     "views": {"module"},
     "inspection": {"module", "layers", "models"},
     "checks": {"module", "layers", "models", "training", "decoding"},

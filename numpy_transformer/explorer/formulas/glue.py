@@ -17,23 +17,38 @@ OTHER_AXES = "uvwxyz"                               # of an input that is stretc
 
 @spells("add")
 def add(op):
-    yield from combined(op, " + ", lambda name: [])
+    letters = letters_of(op)
+    terms = {name: entry(op, name, letters) for name in op.inputs}
+    yield f"{entry(op, 'y', letters)} = {' + '.join(terms.values())}"
+    for name in op.inputs:
+        yield gradient(op, name, letters)
+
+
+@spells("combination")
+def combination(op):
+    """y = factor_a a + factor_b b, with one or two inputs."""
+    letters = letters_of(op)
+    terms = [f"factor_{name} * {entry(op, name, letters)}" for name in op.inputs]
+    yield f"{entry(op, 'y', letters)} = {' + '.join(terms)}"
+    for name in op.inputs:
+        yield gradient(op, name, letters, f" * factor_{name}")
 
 
 @spells("multiply")
 def multiply(op):
-    yield from combined(op, " * ", lambda name: [other for other in op.inputs if other != name])
-
-
-def combined(op, sign, factors):
-    """Yields the formulas of y = a + b or y = a * b; `factors` gives the names by which dy is multiplied."""
     letters = letters_of(op)
-    yield f"{entry(op, 'y', letters)} = {sign.join(entry(op, name, letters) for name in op.inputs)}"
-    dy = "d" + entry(op, "y", letters)
+    terms = {name: entry(op, name, letters) for name in op.inputs}
+    yield f"{entry(op, 'y', letters)} = {' * '.join(terms.values())}"
     for name in op.inputs:
-        product = " * ".join([dy, *(entry(op, other, letters) for other in factors(name))])
-        target, ranges = gradient_index(op, name, letters)
-        yield f"d{name}{index_of(target)} = " + (f"sum({', '.join(ranges)}, {product})" if ranges else product)
+        others = [term for other, term in terms.items() if other != name]
+        yield gradient(op, name, letters, "".join(f" * {term}" for term in others))
+
+
+def gradient(op, name, letters, factors=""):
+    """Returns the formula of one input's gradient: dy times the factors, summed where the input is stretched."""
+    target, ranges = gradient_index(op, name, letters)
+    product = f"d{entry(op, 'y', letters)}{factors}"       # dy comes first: its axes are the ranges of the sum
+    return f"d{name}{index_of(target)} = " + (f"sum({', '.join(ranges)}, {product})" if ranges else product)
 
 
 def letters_of(op):
@@ -42,8 +57,9 @@ def letters_of(op):
     shapes = [op.shape(name) for name in op.inputs]
     if all(shape == y for shape in shapes):
         return ["..."]
-    if all(shape == y[len(y) - len(shape):] for shape in shapes):
-        return ["...", *AXES[:min(map(len, shapes))]]
+    shortest = min(shapes, key=len)
+    if all(shape in (y, shortest) for shape in shapes) and shortest == y[len(y) - len(shortest):]:
+        return ["...", *AXES[:len(shortest)]]
     return list(AXES[:len(y)])
 
 

@@ -1,6 +1,7 @@
 // Compares two documents array by array: the step as it was (right) and the step after the edits (wrong).
 
-import { lookup, parseRef } from "explorer/lookup";
+import { lookup } from "explorer/lookup";
+import { parseRef } from "explorer/refs";
 
 const SMALLEST = 1e-6;                        // relative changes below this are rounding
 

@@ -95,8 +95,10 @@ function switchSection(app, own, actions, hands) {
     return [h("fieldset", {}, h("legend", {}, t(`hands.parts.${what}`)), boxes)];
   });
   if (!rows.length) return null;
-  const details = h("details", { class: "hands-switch", open: own.switches, ontoggle: () => { own.switches = details.open; } },
-    h("summary", { "data-key": "switches" }, h("h3", {}, t("hands.switch")), h("span", { class: "note" }, t("hands.switch_what"))),
+  const remember = () => { own.switches = details.open; };
+  const summary = h("summary", { "data-key": "switches", id: "switches" }, h("h3", {}, t("hands.switch")),
+    h("span", { class: "note" }, t("hands.switch_what")));
+  const details = h("details", { class: "hands-switch", open: own.switches, ontoggle: remember }, summary,
     h("p", { class: "note" }, t("hands.switch_hint")), h("div", { class: "switches-grid" }, rows));
   return details;
 }

@@ -1,8 +1,11 @@
 // The header: text and target, the model, the loss, and the switches of the page.
 
-import { button, h, replace } from "explorer/dom";
+import { button, h, replace, s } from "explorer/dom";
 import { formatCount, formatNumber } from "explorer/format";
 import { t } from "explorer/strings";
+
+const THEMES = ["auto", "light", "dark"];
+const HALVES = { auto: "M8 2a6 6 0 0 0 0 12z", light: "", dark: "M8 2a6 6 0 0 0 0 12a6 6 0 0 0 0-12z" };
 
 export function start(root, app) {
   const { state, store } = app;
@@ -14,8 +17,8 @@ export function start(root, app) {
     const { doc } = now;
     document.title = `${t("header.title")}: ${doc.title}`;
     replace(facts,
-      h("span", { class: "model" }, doc.title),
-      h("span", {}, t("header.parameters", { n: doc.model.parameters, count: formatCount(doc.model.parameters) })),
+      h("span", { class: "model", title: doc.model.class }, doc.title),
+      h("span", { class: "count" }, t("header.parameters", { n: doc.model.parameters, count: formatCount(doc.model.parameters) })),
       h("span", { class: "loss", "data-value": doc.loss }, `${t("header.loss")} `, h("b", {}, formatNumber(doc.loss, 4))));
     form.draw(now);
   }
@@ -30,7 +33,7 @@ export function start(root, app) {
 // With a server: the text and the target can be changed. A text edit replaces the earlier one; the other edits stay.
 function textForm({ state, store }) {
   const text = h("input", { id: "text", name: "text", autocomplete: "off", spellcheck: "false" });
-  const target = h("input", { id: "target", name: "target", autocomplete: "off", spellcheck: "false" });
+  const target = h("input", { id: "target", name: "target", placeholder: t("header.target.automatic"), autocomplete: "off", spellcheck: "false" });
   const go = h("button", { type: "submit" }, t("header.compute"));
   const field = (name, input) => h("label", { class: "field", for: name }, h("span", {}, t(`header.${name}`)), input);
   const targetField = field("target", target);
@@ -38,11 +41,15 @@ function textForm({ state, store }) {
 
   async function submit(event) {
     event.preventDefault();
+    const { edits } = state.get();
+    const others = edits.filter((other) => other.kind !== "text");
     const edit = { kind: "text", text: text.value };
+    const earlier = edits.find((other) => other.kind === "text");
     if (target.value !== shown.target) {
-      edit.target = target.value;
+      edit.target = target.value || undefined;           // an empty field asks for the default target
+    } else if (text.value === shown.text) {
+      edit.target = earlier?.target;                     // another text has another target: the default again
     }
-    const others = state.get().edits.filter((other) => other.kind !== "text");
     try {
       await store.edit([edit, ...others]);
     } catch (error) {
@@ -79,13 +86,29 @@ function savedText() {
   return { element, draw };
 }
 
-function switches({ state }) {
-  const theme = h("select", { id: "theme", "aria-label": t("header.theme"),
-                              onchange: () => state.update({ theme: theme.value }, { replace: true }) },
-    ["auto", "light", "dark"].map((name) => h("option", { value: name }, t(`header.theme.${name}`))));
-  const large = button(t("header.large"), () => state.update({ large: !state.get().large }, { replace: true }), { id: "large" });
+// One button goes through automatic, light and dark; its name says which of them holds.
+function themeButton({ state }) {
+  const next = () => THEMES[(THEMES.indexOf(state.get().theme) + 1) % THEMES.length];
+  const switcher = button("", () => state.update({ theme: next() }, { replace: true }), { id: "theme", class: "icon" });
+  const draw = ({ theme }) => {
+    const name = `${t("header.theme")}: ${t(`header.theme.${theme}`)}`;
+    switcher.setAttribute("aria-label", name);
+    switcher.title = name;
+    switcher.dataset.theme = theme;
+    replace(switcher, s("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" },
+      s("circle", { cx: 8, cy: 8, r: 6, class: "ring" }), s("path", { d: HALVES[theme] })));
+  };
+  draw(state.get());
+  state.subscribe((now, before) => now.theme !== before.theme && draw(now));
+  return switcher;
+}
+
+function switches(app) {
+  const { state } = app;
+  const large = button([h("span", { class: "long" }, t("header.large")), h("span", { class: "short", "aria-hidden": "true" }, "Aa")],
+    () => state.update({ large: !state.get().large }, { replace: true }), { id: "large", label: t("header.large") });
   const press = (now) => large.setAttribute("aria-pressed", String(Boolean(now.large)));
   press(state.get());
   state.subscribe(press);
-  return h("div", { class: "switches" }, button(t("header.tour"), () => {}, { id: "tour-start" }), large, theme);
+  return h("div", { class: "switches" }, button(t("header.tour"), () => {}, { id: "tour-start" }), large, themeButton(app));
 }

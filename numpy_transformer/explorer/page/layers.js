@@ -182,6 +182,9 @@ function chooseStraight(lines) {
     if (flows(line.a) && flows(line.b)) {
       return 3;
     }
+    if (line.a.light && !line.minor && !line.b.bend && lines.filter((other) => other.b === line.b && !other.minor).length === 1) {
+      return 0.5;
+    }
     const out = major.filter((other) => other.a === line.a);
     const into = major.filter((other) => other.b === line.b);
     if (out.length === 1 && into.length === 1) {
@@ -293,7 +296,7 @@ function placeRows(layers, lines) {
   layers.forEach((layer, number) => {
     const height = Math.max(0, ...layer.map((node) => node.h));
     for (const node of layer) {
-      node.y = height > 90 && node.h > 40 ? y : y + (height - node.h) / 2;       // unfolded groups side by side begin together
+      node.y = height > 90 && node.h > 30 ? y : y + (height - node.h) / 2;       // groups side by side begin together
       node.rowTop = y;
       node.rowHeight = height;
     }

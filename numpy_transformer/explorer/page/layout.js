@@ -82,8 +82,7 @@ function layGroup(group, context, side) {
     }
   }
   for (const flow of graph.filter((other) => !other.producer && other.home === group)) {
-    const text = flow.value.title.replace(/^input:/, "");
-    nodes.push({ id: flow.value.id, w: context.measure(text, true) + 18, h: SIZE.input, input: flow, tie: flow.shared ? 1 : 0,
+    nodes.push({ id: flow.value.id, w: context.measure(inputLabel(flow.value), true) + 18, h: SIZE.input, input: flow, tie: flow.shared ? 1 : 0,
                  light: true });
   }
   for (const [id, pin] of portsOf(edges)) {
@@ -187,6 +186,10 @@ function reaches(edges, start, to, main) {
     }
   }
   return false;
+}
+
+export function inputLabel(value) {
+  return value.kind === "parameter" ? t("map.shared") : value.title;
 }
 
 export function hasMask(item) {

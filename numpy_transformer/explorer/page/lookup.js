@@ -89,15 +89,3 @@ function build(doc) {
 function countForward(doc) {
   return doc.steps.filter((step) => step.phase === "forward").length;
 }
-
-// Takes a ref apart: "grad v via op slot" -> {kind: "gradient", value: "v", op: "op", slot: "slot"}.
-export function parseRef(ref) {
-  if (!ref) {
-    return null;
-  }
-  const match = /^grad (.+?)(?: via (.+) (\S+))?$/.exec(ref);
-  if (match) {
-    return { kind: "gradient", value: match[1], op: match[2] ?? null, slot: match[3] ?? null };
-  }
-  return { kind: "value", value: ref, op: null, slot: null };
-}

@@ -1,10 +1,12 @@
 // The map: the computation graph as nested boxes, drawn once for each set of folded groups; a step changes classes only.
 
 import { button, h, replace, s } from "explorer/dom";
-import { hasMask, isRound, layOut } from "explorer/layout";
+import { formatShape } from "explorer/format";
+import { hasMask, inputLabel, isRound, layOut } from "explorer/layout";
 import { lookup } from "explorer/lookup";
 import { handleKey } from "explorer/map_keys";
 import { progressAt } from "explorer/progress";
+import { gradientRef } from "explorer/refs";
 import { t } from "explorer/strings";
 import { lineClasses, linePath } from "explorer/map_lines";
 
@@ -14,10 +16,11 @@ export function start(root, app) {
   const stage = h("div", { class: "stage" });
   const follow = h("input", { type: "checkbox", id: "follow", checked: true });
   const whole = button(t("map.whole"), () => showWhole(!view.whole), { id: "map-whole", "aria-pressed": "false" });
+  const wide = button(t("map.wide"), () => showWide(!document.body.hasAttribute("data-wide-map")), { id: "map-wide", "aria-pressed": "false" });
   replace(root,
     h("div", { class: "tools" },
       button(t("map.fold"), () => foldAll(true), { id: "fold-all" }), button(t("map.unfold"), () => foldAll(false), { id: "unfold-all" }),
-      whole, h("label", { class: "check", title: t("map.follow.help") }, follow, t("map.follow"))),
+      whole, wide, h("label", { class: "check", title: t("map.follow.help") }, follow, t("map.follow"))),
     stage, legend());
 
   function groups() {
@@ -46,6 +49,11 @@ export function start(root, app) {
     view.whole = on;
     whole.setAttribute("aria-pressed", String(on));
     fit();
+  }
+
+  function showWide(on) {
+    document.body.toggleAttribute("data-wide-map", on);
+    wide.setAttribute("aria-pressed", String(on));
   }
 
   // A choice shows the box: the groups around it unfold. What was unfolded for an earlier step folds again.
@@ -93,9 +101,10 @@ export function start(root, app) {
 
   function fit() {
     const { width, height } = view.scene;
-    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
-    const room = { w: Math.max(200, stage.clientWidth), h: Math.max(200, root.clientHeight - 90) };
-    let scale = Math.min(rem * 1.15, Math.max(0.8 * rem, room.w / width));
+    const room = { w: Math.max(200, stage.clientWidth), h: Math.max(200, stage.clientHeight - 4) };
+    const [least, natural, most] = state.get().large ? [2, 2, 2.4] : [0.8, 1, 1.15];      // large: no text below 24 px
+    let scale = Math.min(most, Math.max(least, room.w / width));
+    scale = Math.max(Math.min(scale, natural), Math.min(scale, room.h / height));         // above natural only if all of it fits
     if (view.whole) {
       scale = Math.min(scale, room.h / height, room.w / width);
     }
@@ -107,7 +116,7 @@ export function start(root, app) {
   function frame(box, look) {
     const group = look.group(box.id);
     const element = s("g", { class: `frame node depth-${box.depth % 2}`, "data-op": box.id, transform: `translate(${box.x} ${box.y})`, ...treeItem(box, look) },
-      s("rect", { width: box.w, height: box.h, rx: 8 }),
+      s("rect", { class: "shape", width: box.w, height: box.h, rx: 8 }),
       s("text", { x: box.titleX, y: 17 }, s("tspan", { class: "sign", "aria-hidden": "true" }, "▾ "), group.label));
     return register(element, box);
   }
@@ -115,11 +124,11 @@ export function start(root, app) {
   function node(box, look) {
     const item = look.node(box.id);
     const value = item ? null : look.value(box.id);
-    const label = item ? item.label : value.title.replace(/^input:/, "");
+    const label = item ? item.label : inputLabel(value);
     const kind = item?.kind ?? box.type;
     const shape = box.type === "round"
-      ? s("circle", { cx: box.w / 2, cy: box.h / 2, r: box.w / 2 - 1 })
-      : s("rect", { width: box.w, height: box.h, rx: box.type === "input" ? box.h / 2 : 6 });
+      ? s("circle", { class: "shape", cx: box.w / 2, cy: box.h / 2, r: box.w / 2 - 1 })
+      : s("rect", { class: "shape", width: box.w, height: box.h, rx: box.type === "input" ? box.h / 2 : 6 });
     const parameters = Object.entries(item?.parameters ?? {});
     const marks = parameters.slice(0, 3).map(([name, id], i) => s("rect", {
       class: "parameter", "data-parameter": id, x: box.w - 11 - 9 * i, y: box.h / 2 - 3, width: 6, height: 6,
@@ -128,7 +137,7 @@ export function start(root, app) {
     const symbol = kind === "multiply" ? "×" : "+";
     const element = s("g", { class: `node ${box.type} kind-${kind.replace(/\s+/g, "-")}`, "data-op": item ? box.id : null,
                              "data-value-id": item ? null : box.id, transform: `translate(${box.x} ${box.y})`, ...treeItem(box, look) },
-      shape,
+      !item && s("title", {}, value.title), shape,
       box.type === "group" && s("rect", { class: "progress", width: 4, height: box.h - 2, x: 1, y: 1, rx: 2 }),
       s("text", { x: box.type === "round" ? box.w / 2 : middle, y: box.h / 2, "dominant-baseline": "central", "text-anchor": "middle" },
         box.type === "group" && s("tspan", { class: "sign", "aria-hidden": "true" }, "▸ "), box.type === "round" ? symbol : label,
@@ -193,29 +202,23 @@ export function start(root, app) {
       return;
     }
     const box = found.element.getBoundingClientRect();
-    const area = root.getBoundingClientRect();
-    const above = box.top - area.top - 80;
-    const below = box.bottom - area.bottom + 80;
-    if (above < 0 || below > 0) {
-      root.scrollTop += above < 0 ? above : Math.min(below, above);
-    }
-    const sides = stage.getBoundingClientRect();
-    const left = box.left - sides.left - 8;
-    const right = box.right - sides.right + 8;
-    if (left < 0 || right > 0) {
-      stage.scrollLeft += left < 0 ? left : Math.min(right, left);
-    }
+    const area = stage.getBoundingClientRect();
+    stage.scrollTop += outside(box.top - 60, box.bottom + 60, area.top, area.bottom);
+    const around = area.width / 5;
+    stage.scrollLeft += outside(box.left - around, box.right + around, area.left, area.right);
   }
 
   function drawLine(line) {
-    line.element = s("path", { class: "line", d: linePath(line), "data-line": line.value });
+    const value = lookup(state.get().doc).value(line.value);
+    line.element = s("path", { class: "line", d: linePath(line), "data-line": line.value },
+      s("title", {}, `${value.title}: ${formatShape(value.shape)}`));
     return line.element;
   }
 
   function drawFan(fan) {
-    fan.text = s("text", { x: 12, y: 0, "dominant-baseline": "central" });
+    fan.text = s("text", { x: 10, y: -12, "dominant-baseline": "central" });
     fan.title = s("title");
-    fan.element = s("g", { class: "fan", transform: `translate(${fan.x} ${fan.y})` },
+    fan.element = s("g", { class: "fan", "data-fan": fan.value, onclick: () => state.update({ ref: gradientRef(fan.value), view: "component" }), transform: `translate(${fan.x} ${fan.y})` },
       s("circle", { r: 6.5 }), s("path", { d: "M-3 0H3M0 -3V3" }), fan.text, fan.title);
     return fan.element;
   }
@@ -278,9 +281,9 @@ export function start(root, app) {
   function firstFolding() {
     const { doc } = state.get();
     view.folded = new Set(doc.groups.map((group) => group.id));
-    const height = Math.max(420, root.clientHeight - 100);
+    const height = Math.max(400, stage.clientHeight - 8);
     const inOrder = [...doc.groups].sort((a, b) => lookup(doc).ancestors(a.id).length - lookup(doc).ancestors(b.id).length);
-    for (const group of inOrder) {
+    for (const group of inOrder.filter((other) => !view.folded.has(other.parent))) {
       view.folded.delete(group.id);
       const scene = layOut(doc, view.folded, measure);
       if (scene.height > height || scene.width * 0.8 > stage.clientWidth) {
@@ -297,7 +300,10 @@ export function start(root, app) {
   if (state.get().op) {
     scrollTo(visible(state.get().op));
   }
-  new ResizeObserver(() => fit()).observe(root);
+  new ResizeObserver(() => {
+    fit();
+    scrollTo(visible(state.get().op ?? ""));
+  }).observe(stage);
 
   state.subscribe((now, before) => {
     if (now.doc !== before.doc) {
@@ -319,6 +325,14 @@ export function start(root, app) {
       }
     }
   });
+}
+
+// How far to scroll so that [low, high] lies in [from, to]; its beginning counts if it is longer.
+function outside(low, high, from, to) {
+  if (low < from) {
+    return low - from;
+  }
+  return high > to ? Math.min(high - to, low - from) : 0;
 }
 
 function leavesOf(doc, look) {

@@ -20,7 +20,7 @@ export function redrawer(root, build, failed) {
     if (number !== latest || !children) return;
     const key = root.contains(document.activeElement) ? document.activeElement.getAttribute("data-key") : null;
     const scroll = root.scrollTop;
-    root.replaceChildren(...children);
+    root.replaceChildren(...children.filter(Boolean));
     root.scrollTop = scroll;
     const again = key && root.querySelector(`[data-key="${CSS.escape(key)}"]`);
     if (again) again.focus({ preventScroll: true });

@@ -2,6 +2,7 @@
 
 import { button, h, replace } from "explorer/dom";
 import { lookup } from "explorer/lookup";
+import { shortName, valueOf } from "explorer/refs";
 import { t } from "explorer/strings";
 
 const VIEWS = ["component", "attention", "predictions", "hands-on"];
@@ -144,8 +145,10 @@ function placeTitle(doc, { op, ref, index, view }) {
   if (view !== "component") {
     return t(`panel.${view}`);
   }
-  if (ref) {
-    return index ? `${ref}[${index.join(", ")}]` : ref;
+  const label = lookup(doc).node(op)?.label ?? t("map.name");
+  if (ref && valueOf(doc, ref)) {
+    const name = shortName(doc, ref);
+    return `${label}: ${index ? `${name}[${index.join(", ")}]` : name}`;
   }
-  return lookup(doc).node(op)?.label ?? t("map.name");
+  return label;
 }

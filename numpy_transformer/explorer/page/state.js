@@ -9,7 +9,8 @@
 // update(..., {replace: true}) changes the present place instead, for example while a cell is only focused, and with {step: true}
 // a row of steps on the time line is one place.
 
-import { lookup, parseRef } from "explorer/lookup";
+import { lookup } from "explorer/lookup";
+import { isGradient, parseRef } from "explorer/refs";
 
 const PLACE = ["op", "ref", "index", "view"];
 
@@ -20,7 +21,8 @@ const START = {
 
 export function createState() {
   const address = window.location.hash.length > 1 ? window.location.hash : (document.body.dataset.start ?? "");
-  let current = { ...START, ...readAddress(address) };
+  const placed = readAddress(address);
+  let current = { ...START, ...placed };
   const listeners = new Set();
   const waiting = [];
   let places = [placeOf(current)];
@@ -44,7 +46,7 @@ export function createState() {
     const moved = PLACE.some((key) => !same(before[key], current[key]));
     const goesOn = replace || (step && stepping);
     stepping = step || (replace && stepping);
-    if (moved && !goesOn && current.doc && before.doc) {
+    if (moved && !goesOn && before.doc) {
       places = [...places.slice(0, position + 1), placeOf(current)];
       position += 1;
       write(true);
@@ -126,7 +128,16 @@ export function createState() {
     }
   });
 
-  return { get, subscribe, update, go, back: () => go(position - 1), places: () => ({ places, position }) };
+  // The first document arrives: the address chooses in it; without one, the first step does.
+  function arrive(doc, edits) {
+    const choice = stillThere(doc, current);
+    if (placed.at === undefined) {
+      delete choice.at;
+    }
+    update({ doc, base: doc, edits, ...choice }, { replace: true });
+  }
+
+  return { get, subscribe, update, arrive, go, back: () => go(position - 1), places: () => ({ places, position }) };
 }
 
 // What a change implies: a step of the time line chooses its op, a chosen op or array moves the time line to its step.
@@ -143,7 +154,7 @@ function follow(changes, current) {
   if (result.op && !look.node(result.op)) {
     result.op = null;
   }
-  const opGiven = result.op && result.op !== current.op;
+  const opGiven = result.op && (result.op !== current.op || !current.doc);
   if (changes.at === undefined && result.op && (opGiven || changes.ref)) {
     const at = stepFor(look, doc, result.op, result.ref, current.at);
     if (at !== null) {
@@ -168,6 +179,9 @@ function follow(changes, current) {
 // The op whose panel shows an array: the present one if it uses the array, otherwise the one that makes it.
 function opOfRef(look, ref, op) {
   const { value, op: via } = parseRef(ref);
+  if (!value) {
+    return op;
+  }
   if (via) {
     return via;
   }
@@ -178,8 +192,23 @@ function opOfRef(look, ref, op) {
   return found?.producer ?? found?.consumers?.[0]?.op ?? op;
 }
 
+// What is left of a choice in a document: an address may be old, and an edit may remove what was chosen.
+export function stillThere(doc, { op, ref, index, at }) {
+  const look = lookup(doc);
+  const changes = { at: Math.max(0, Math.min(at, doc.steps.length - 1)) };
+  const value = ref ? look.value(parseRef(ref).value) : null;
+  const fits = value && index && index.length === value.shape.length && index.every((i, axis) => i < value.shape[axis]);
+  changes.ref = value ? ref : null;
+  changes.index = fits ? index : null;
+  changes.op = op && look.node(op) ? op : null;
+  if (!changes.op) {
+    changes.op = changes.ref ? opOfRef(look, ref, null) : doc.steps[changes.at]?.op ?? null;
+  }
+  return changes;
+}
+
 function stepFor(look, doc, op, ref, at) {
-  const wanted = ref ? parseRef(ref).kind === "gradient" : doc.steps[at]?.phase === "backward";
+  const wanted = ref ? isGradient(ref) : doc.steps[at]?.phase === "backward";
   const phases = wanted ? ["backward", "forward"] : ["forward", "backward"];
   return look.stepOf(op, phases[0]) ?? look.stepOf(op, phases[1]);
 }

@@ -12,8 +12,9 @@
 //
 // A rejected promise carries an Error whose message is one sentence for the reader; the status bar shows it too.
 
-import { reviveNumbers, spellIn } from "explorer/evaluate";
-import { lookup, parseRef } from "explorer/lookup";
+import { spellIn } from "explorer/evaluate";
+import { stillThere } from "explorer/state";
+import { reviveNumbers } from "explorer/spelling";
 import { t } from "explorer/strings";
 
 const TYPES = { float32: Float32Array, float64: Float64Array, int32: Int32Array, int64: BigInt64Array,
@@ -27,7 +28,7 @@ export function createStore(state) {
 
   async function start() {
     const doc = live ? await ask("api/document", { edits: [] }) : JSON.parse(embedded.textContent);
-    state.update({ doc, base: doc, edits: doc.hands_on?.edits ?? [] }, { replace: true });
+    state.arrive(doc, doc.hands_on?.edits ?? []);
     return doc;
   }
 
@@ -152,18 +153,6 @@ export function createStore(state) {
   }
 
   return { live, start, info, array, slice: array, spell, nudge, edit };
-}
-
-// After an edit the chosen op, array or cell may no longer exist: what is left of the choice.
-function stillThere(doc, { op, ref, index, at }) {
-  const look = lookup(doc);
-  const changes = { at: Math.min(at, doc.steps.length - 1) };
-  changes.op = op && look.node(op) ? op : null;
-  const value = ref ? look.value(parseRef(ref).value) : null;
-  const fits = value && index && index.length === value.shape.length && index.every((i, axis) => i < value.shape[axis]);
-  changes.ref = value ? ref : null;
-  changes.index = fits ? index : null;
-  return changes;
 }
 
 function fromBase64(text) {

@@ -27,6 +27,8 @@ class Answers:
     def array(self, document, ref, index=None):
         if ref == "broken":
             raise RuntimeError("not meant\nto happen")
+        if ref == "missing":
+            return {}["y"]
         if ref == "large":
             raise MemoryError
         raise ValueError(f"this step has no array {ref!r}")
@@ -143,7 +145,9 @@ def test_errors_of_the_computation_are_one_sentence(server):
     question = {"document": "step-0", "index": [0]}
     assert error(ask(server, "api/array", question | {"ref": "x"}), 400) == "this step has no array 'x'"
     assert "not enough memory" in error(ask(server, "api/spell", question | {"ref": "large"}), 507)
-    assert error(ask(server, "api/array", question | {"ref": "broken"}), 500).endswith("RuntimeError: not meant to happen")
+    for ref, text in (("broken", "RuntimeError: not meant to happen"), ("missing", "KeyError: 'y'")):
+        assert error(ask(server, "api/array", question | {"ref": ref}), 500) == \
+            f"this could not be computed ({text}); undo the latest change"
     assert "needs document, ref" in error(ask(server, "api/array", {"index": []}), 400)
 
 

@@ -1,0 +1,207 @@
+"""The computation graph of a step: every edge carries the numbers that it says, and gradients add up."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import numpy_transformer as nt
+from numpy_transformer.checks.samples import SAMPLES
+from numpy_transformer.explorer.document import make_step
+from numpy_transformer.zoo import BUGS
+
+MODELS = [sample for sample in SAMPLES if hasattr(nt.models, sample.name.split(",")[0]) and
+          sample.name.split(",")[0] not in ("Encoder", "Decoder", "TextEncoder")]
+IDS = np.array([[1, 2, 3, 1, 5, 6]])
+
+
+def step_of(sample):
+    """A step of a sample from the contract table, with random targets and no parameter at its initial 0 or 1."""
+    model, inputs = sample.make()
+    rng = np.random.default_rng(4)
+    for parameter in model.parameters():
+        parameter.data = parameter.data + 0.1 * rng.standard_normal(parameter.data.shape)
+    shape = model.eval()(*inputs).shape
+    if len(shape) == 1:
+        return make_step(model, inputs, rng.integers(0, 2, shape), nt.BinaryCrossEntropyLoss())
+    return make_step(model, inputs, rng.integers(0, shape[-1], shape[:-1]), nt.CrossEntropyLoss())
+
+
+@pytest.fixture(scope="module")
+def decoder():
+    model = nt.CausalLanguageModel(9, 8, 2, 2, 12, max_len=8, dropout=0.1, rng=0)
+    return make_step(model, IDS, np.roll(IDS, -1), nt.CrossEntropyLoss())
+
+
+@pytest.fixture(scope="module")
+def translator():
+    model = nt.EncoderDecoder(9, 9, 8, 2, 2, 12, max_len=8, tie_weights=True, rng=0)
+    return make_step(model, (np.array([[3, 4, 5, 0]]), IDS), np.roll(IDS, -1), nt.CrossEntropyLoss())
+
+
+def result_of(op):
+    """The output of an op, computed again in another way from its inputs."""
+    arrays = {name: value.array for name, value in {**op.inputs, **op.parameters}.items()}
+    if op.kind == "component":
+        module = copy.deepcopy(op.module)
+        return module.forward(**{name: op.call.inputs[name] for name in op.call.inputs} | {
+            name: value.array for name, value in op.inputs.items()})
+    if op.kind == "add":
+        return arrays["a"] + arrays["b"]
+    if op.kind == "multiply":
+        return arrays["a"] * arrays["b"]
+    if op.kind == "select":
+        return np.stack([x[rows] for x, rows in zip(arrays["x"], arrays["positions"])])
+    if op.kind == "scores":
+        q, k = arrays["q"], arrays["k"].repeat(arrays["q"].shape[-3] // arrays["k"].shape[-3], -3)
+        scores = np.einsum("bhtd,bhsd->bhts", q, k) / np.sqrt(q.shape[-1])
+        return np.where(arrays["mask"], scores, -np.inf) if "mask" in arrays else scores
+    if op.kind == "weighted sum":
+        v = arrays["v"].repeat(arrays["p"].shape[-3] // arrays["v"].shape[-3], -3)
+        return np.einsum("bhts,bhsd->bhtd", arrays["p"], v)
+    x, shape = arrays["x"], op.outputs["y"].array.shape
+    if op.label == "split heads":
+        return np.stack(np.split(x, shape[-3], -1), -3)
+    if op.label == "merge heads":
+        return np.concatenate([x[..., head, :, :] for head in range(x.shape[-3])], -1)
+    assert (op.kind, x.ndim - len(shape)) == ("reshape", 1)
+    return x[..., 0]
+
+
+@pytest.mark.parametrize("sample", MODELS, ids=lambda sample: sample.name)
+def test_every_edge_carries_the_numbers_from_which_the_op_computes_its_output(sample):
+    step = step_of(sample)
+    for op in step.ops.values():
+        output, = op.outputs.values()
+        np.testing.assert_allclose(result_of(op), output.array, rtol=1e-12, atol=1e-12, err_msg=op.id)
+        assert all((op, slot) in value.consumers for slot, value in {**op.inputs, **op.parameters}.items())
+    assert not any(op.kind == "own code" for op in step.ops.values())
+    floats = {value.id for value in step.values.values() if value.array.dtype.kind == "f" and value.kind == "constant"}
+    assert floats == set()
+
+
+@pytest.mark.parametrize("sample", MODELS, ids=lambda sample: sample.name)
+def test_contributions_of_all_consumers_add_up_to_the_gradient(sample):
+    step = step_of(sample)
+    checked = 0
+    for value in step.values.values():
+        used = [key for key in ((op.id, slot) for op, slot in value.consumers) if key in value.contributions]
+        assert set(value.contributions) == set(used)
+        if value.array.dtype.kind == "f" and value.consumers and not value.id.startswith("loss:"):
+            total = sum(value.contributions[key] for key in used)
+            scale = max(np.abs(value.gradient).max(), 1e-12)
+            np.testing.assert_allclose(total, value.gradient, rtol=0, atol=1e-11 * scale, err_msg=value.id)
+            checked += len(used) > 1
+    assert checked >= 2 and all(value.mismatch < 1e-10 for value in step.values.values())
+
+
+@pytest.mark.parametrize("sample", [pytest.param(sample, marks=() if "Attention" in sample.name else pytest.mark.slow)
+                                    for sample in SAMPLES], ids=lambda sample: sample.name)
+def test_a_component_on_its_own_has_a_document(sample):
+    model, inputs = sample.make()
+    step = make_step(model, inputs)
+    assert all(value.mismatch < 1e-10 for value in step.values.values())
+    assert not any(op.kind == "own code" for op in step.ops.values())
+    documented = {entry["id"] for entry in step.document()["values"]}
+    assert {f"input:{name}" for name, x in step.recording.root.inputs.items() if isinstance(x, np.ndarray)} <= documented
+
+
+def differences(step, value, indices, h=1e-5):
+    return [(step.loss_with(value.id, index, h) - step.loss_with(value.id, index, -h)) / (2 * h) for index in indices]
+
+
+@pytest.mark.parametrize("sample", [pytest.param(sample, marks=() if number in (0, 2, 5) else pytest.mark.slow)
+                                    for number, sample in enumerate(MODELS)], ids=lambda sample: sample.name)
+def test_the_loss_moves_with_every_value_as_its_gradient_says(sample):
+    step = step_of(sample)
+    rng = np.random.default_rng(5)
+    largest = max(np.abs(value.gradient).max() for value in step.values.values() if value.gradient is not None)
+    nudged = 0
+    for value in step.values.values():
+        if value.handle is None or value.gradient is None:
+            continue
+        indices = [index for index in zip(*(rng.integers(0, n, 2) for n in value.array.shape))
+                   if np.isfinite(value.array[index])]
+        nudged += len(indices)
+        np.testing.assert_allclose(differences(step, value, indices), [value.gradient[index] for index in indices],
+                                   rtol=1e-6, atol=1e-8 * largest, err_msg=value.id)
+    assert nudged > 100
+    without = {value.id for value in step.values.values() if value.handle is None and value.array.dtype.kind == "f"}
+    assert without <= {"loss:y", "loss:targets"}
+    assert step.rerun.loss() == step.loss
+
+
+def test_a_decoder_block_has_two_sums_each_of_its_input_and_its_sublayer(decoder):
+    sums = {op.id: {name: value.id for name, value in op.inputs.items()} for op in decoder.ops.values()
+            if op.kind == "add"}
+    assert sums == {"decoder.blocks.0.add": {"a": "positions:y", "b": "decoder.blocks.0.attention.output:y"},
+                    "decoder.blocks.0.add2": {"a": "decoder.blocks.0.add:y", "b": "decoder.blocks.0.feed_forward.down:y"},
+                    "decoder.blocks.1.add": {"a": "decoder.blocks.0.add2:y", "b": "decoder.blocks.1.attention.output:y"},
+                    "decoder.blocks.1.add2": {"a": "decoder.blocks.1.add:y", "b": "decoder.blocks.1.feed_forward.down:y"}}
+    assert decoder.ops["decoder.blocks.0.add"].parent == "decoder.blocks.0"
+    assert decoder.groups["decoder.blocks.0"].inputs["x"] is decoder.values["positions:y"]
+    assert decoder.groups["decoder.blocks.1"].outputs["y"] is decoder.values["decoder.blocks.1.add2:y"]
+    assert not any("dropout" in name for name in decoder.ops)
+
+
+def test_a_tied_weight_is_one_value_with_two_uses(decoder):
+    weight = decoder.values["embedding.weight"]
+    assert [(op.id, slot) for op, slot in weight.consumers] == [("embedding", "weight"), ("output", "weight")]
+    rows = np.zeros((9, 8))
+    for token, dy in zip(IDS[0], decoder.values["embedding:y"].gradient[0]):
+        rows[token] += dy
+    np.testing.assert_allclose(weight.contributions["embedding", "weight"], rows, atol=1e-15)
+    np.testing.assert_allclose(weight.gradient - weight.contributions["output", "weight"], rows, atol=1e-15)
+
+
+def test_query_key_and_value_send_three_gradients_to_the_norm_before_them(decoder):
+    y = decoder.values["decoder.blocks.0.norm1:y"]
+    assert [op.label for op, _ in y.consumers] == ["query", "key", "value"]
+    total = np.zeros(y.array.shape)
+    for name in ("query", "key", "value"):
+        weight = decoder.values[f"decoder.blocks.0.attention.{name}.weight"].array
+        total += decoder.values[f"decoder.blocks.0.attention.{name}:y"].gradient @ weight.T
+    np.testing.assert_allclose(y.gradient, total, atol=1e-15)
+
+
+def test_the_encoder_reaches_every_decoder_block_through_cross_attention(translator):
+    memory = translator.values["encoder.norm:y"]
+    assert [op.id for op, _ in memory.consumers] == [f"decoder.blocks.{number}.cross_attention.{name}"
+                                                     for number in (0, 1) for name in ("key", "value")]
+    scores = translator.values["decoder.blocks.1.cross_attention.attention.scores:y"]
+    assert [axis.get("tokens") for axis in scores.axes] == [None, None, "target", "source"]
+    assert [axis["name"] for axis in scores.axes] == ["batch", "head", "query", "key"]
+
+
+def test_components_with_several_names_are_called_by_the_one_in_the_code(translator):
+    assert {"source_embedding", "source_positions", "target_embedding", "target_positions"} <= set(translator.ops)
+    assert translator.ops["source_embedding"].module is translator.ops["target_embedding"].module
+    assert len(translator.values["target_embedding.weight"].consumers) == 3
+
+
+def test_a_masked_score_is_minus_infinity_and_gets_no_gradient(decoder):
+    scores = decoder.values["decoder.blocks.0.attention.attention.scores:y"]
+    above = np.triu(np.ones((6, 6), bool), 1)
+    assert (scores.array[..., above] == -np.inf).all() and (scores.gradient[..., above] == 0).all()
+    assert decoder.values["decoder:mask"].axes[-1] == {"name": "key", "tokens": "source"}
+
+
+def test_a_forgotten_residual_shows_as_a_difference_where_it_is_forgotten():
+    model = nt.EncoderDecoder(9, 9, 8, 2, 1, 12, max_len=8, rng=0)
+    model.encoder.blocks[0].__class__ = BUGS["residual-missing"].wrong
+    step = make_step(model, (np.array([[3, 4, 5]]), IDS), np.roll(IDS, -1), nt.CrossEntropyLoss())
+    wrong = {value.id for value in step.values.values() if value.mismatch > 1e-9}
+    assert wrong == {"source_positions:y", "encoder.blocks.0.attention.output:y"}
+    entries = {value["id"]: value for value in step.document()["values"]}
+    assert {name for name, value in entries.items() if "mismatch" in value} == wrong
+
+
+@pytest.mark.parametrize("name", ["no-scale", "mask-added", "values-before-dropout", "dropout-in-eval",
+                                  "relu-changes-its-input"])
+def test_a_model_with_a_bug_of_the_zoo_has_a_document_too(name):
+    bug = BUGS[name]
+    model = nt.CausalLanguageModel(9, 8, 2, 1, 12, max_len=8, dropout=0.1, activation="relu", rng=0)
+    for module in [module for _, module in model.named_modules() if type(module) is bug.target]:
+        module.__class__ = bug.wrong
+    document = make_step(model, IDS, np.roll(IDS, -1), nt.CrossEntropyLoss()).document()
+    assert bug.wrong.__name__ in document["classes"]

@@ -1,0 +1,78 @@
+"""Attention, losses and what each block predicts, compared with the model itself."""
+
+import numpy as np
+import pytest
+
+import numpy_transformer as nt
+from numpy_transformer.explorer import predictions
+from numpy_transformer.explorer.document import make_step
+from numpy_transformer.explorer.tiny import KINDS, tiny
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def found(request):
+    example = tiny(request.param, train=False)
+    inputs, targets, tokens = example.read()
+    step = make_step(example.model, inputs, targets, example.criterion, tokens=tokens)
+    return step, *predictions.add(step, example)
+
+
+def test_the_losses_have_the_loss_as_their_mean(found):
+    step, entry, arrays = found
+    logits = step.arrays[entry["predictions"]["logits"]]
+    targets = step.recording.targets
+    losses = arrays["losses"]
+    assert losses.shape == targets.shape and np.isclose(np.nanmean(losses), step.loss, rtol=1e-13)
+    for index in np.ndindex(*targets.shape):
+        if targets[index] == step.recording.criterion.ignore_id:
+            assert np.isnan(losses[index])
+        else:
+            z = [float(x) for x in logits[index]]
+            top = max(z)
+            expected = top + np.log(sum(np.exp(x - top) for x in z)) - z[targets[index]]
+            assert np.isclose(losses[index], expected, rtol=1e-13)
+
+
+def test_the_last_block_predicts_the_logits_and_earlier_ones_do_not(found):
+    step, entry, arrays = found
+    logits = step.arrays[entry["predictions"]["logits"]]
+    *earlier, last = [arrays[row["ref"]] for row in entry["predictions"]["lens"]]
+    assert np.allclose(last, logits, rtol=1e-13) and entry["predictions"]["lens"][-1]["title"].startswith("after block")
+    assert earlier and all(lens.shape == logits.shape and not np.allclose(lens, logits) for lens in earlier)
+
+
+def test_every_attention_is_listed_with_its_arrays(found):
+    step, entry, _ = found
+    attentions = [part for _, part in step.recording.model.named_modules() if isinstance(part, nt.ScaledDotProductAttention)]
+    assert len(entry["attention"]) == len(attentions)
+    for row in entry["attention"]:
+        weights, scores = step.arrays[row["weights"]], step.arrays[row["scores"]]
+        assert np.allclose(weights.sum(-1), 1) and weights.shape == scores.shape
+        shown = np.exp(scores - scores.max(-1, keepdims=True))
+        assert np.allclose(weights, shown / shown.sum(-1, keepdims=True), rtol=1e-12)
+        lengths = [len(step.tokens[row[side]][0]) for side in ("query", "key")]
+        assert list(weights.shape[-2:]) == lengths
+        if row["mask"] is not None:
+            mask = np.broadcast_to(step.arrays[row["mask"]], weights.shape)
+            assert (weights[~mask] == 0).all() and "self-attention" in row["title"] or mask.all()
+
+
+def test_titles_of_attention():
+    assert predictions.title_of("decoder.blocks.1.cross_attention.attention") == "decoder block 1, cross-attention"
+    assert predictions.title_of("encoder.blocks.0.attention.attention") == "encoder block 0, self-attention"
+
+
+def test_label_smoothing_and_one_logit():
+    rng = np.random.default_rng(0)
+    logits, targets = rng.standard_normal((2, 3, 5)), rng.integers(5, size=(2, 3))
+    smoothed = nt.CrossEntropyLoss(label_smoothing=0.2)
+    assert np.isclose(predictions.losses_of(logits, targets, smoothed).mean(), smoothed(logits, targets), rtol=1e-13)
+    binary = nt.BinaryCrossEntropyLoss()
+    z, t = rng.standard_normal(4), np.array([0, 1, 1, 0])
+    assert np.isclose(predictions.losses_of(z, t, binary).mean(), binary(z, t), rtol=1e-13)
+
+
+def test_a_layer_alone_has_no_predictions():
+    step = make_step(nt.Linear(3, 2, rng=0), np.ones((1, 3)))
+    entry, arrays = predictions.add(step)
+    assert entry == {"attention": [], "predictions": None} and arrays == {}
