@@ -1,14 +1,9 @@
 // Ways through a spelling, which is a formula with all its numbers (FORMAT.md).
 
 // A term and all terms below it.
-export function* walk(tree) {
-  yield tree;
-  for (const part of tree.terms) {
-    yield* walk(part);
-  }
-  if (tree.condition) {
-    yield* walk(tree.condition);
-  }
+export function walk(tree) {
+  const condition = tree.condition ? [tree.condition] : [];
+  return [tree].concat([...tree.terms, ...condition].flatMap(walk));
 }
 
 // The entries of arrays that the trees read, each once.
