@@ -24,8 +24,8 @@ class ArrayExample:
     def read(self, text=None, target=None):
         """Returns (inputs, targets, tokens). Raises ValueError for a text: there is no tokenizer to read it with."""
         if text is not None or target is not None:
-            raise ValueError("this step was made from arrays, so its text cannot be changed here; call nt.explore with other "
-                             "arrays")
+            raise ValueError("this step was made from arrays, so its text cannot be changed here; call nt.explore with "
+                             "other arrays")
         return self.inputs, self.targets, self.tokens
 
 

@@ -4,12 +4,11 @@ Components are told by their calls. How the code of a composite component comput
 example, is inferred from the arrays: see matching.py, and rules.py for components whose inside cannot be inferred.
 """
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from ..layers import Dropout
 from ..module import is_parameter, named_parts
+from .elements import Group, Op, Scope, Value
 from .gradients import flow
 from .matching import Found, find
 from .naming import (axes_like, axes_of_constant, axes_of_inputs, axes_of_output, axes_of_parameter, axes_of_targets,
@@ -19,117 +18,14 @@ from .rules import rule_of
 from .sources import line_of
 
 
-@dataclass(eq=False)
-class Value:
-    """An array that flows through the step, or a parameter. See FORMAT.md.
-
-    Attributes:
-        id, title, kind, array, axes : as in FORMAT.md; axes is a list of dicts
-        producer : the Op that computed it, or None
-        consumers : list of (Op, slot)
-        gradient : dL/d(value) as backward computed it, or None
-        contributions : {(op id, slot): what this consumer adds to the gradient}
-        mismatch : difference between the gradient and the sum of the contributions, relative to the largest entry
-        parameter : the parameter object, or None
-        handle : how the value can be changed in another run of the model, see rerun.py; None: not at all
-    """
-
-    id: str
-    title: str
-    kind: str
-    array: np.ndarray
-    axes: list = field(default_factory=list)
-    producer: object = None
-    consumers: list = field(default_factory=list)
-    gradient: np.ndarray = None
-    contributions: dict = field(default_factory=dict)
-    mismatch: float = 0.0
-    parameter: object = None
-    handle: tuple = None
-
-
-@dataclass(eq=False)
-class Op:
-    """One operation. See FORMAT.md.
-
-    Attributes:
-        id, name, label, kind, parent : as in FORMAT.md; parent is the id of the group
-        class_name, module : of the component; "" and None for a computation in the code of a composite component
-        inputs, parameters, outputs : {name: Value}
-        numbers : {name: number}, the component's settings and the numbers given to its forward
-        call : the recorded Call, or None
-        enclosing : for other computations, the Call of the component in whose code they stand
-        found : for other computations, the Found that knows its backward
-        lines : {"forward": (file, line, first line of the function), "backward": ...}, what called the component
-    """
-
-    id: str
-    name: str
-    label: str
-    kind: str
-    parent: str
-    class_name: str = ""
-    module: object = None
-    inputs: dict = field(default_factory=dict)
-    parameters: dict = field(default_factory=dict)
-    outputs: dict = field(default_factory=dict)
-    numbers: dict = field(default_factory=dict)
-    call: object = None
-    enclosing: object = None
-    found: object = None
-    lines: dict = field(default_factory=dict)
-
-    def arrays(self):
-        """Returns the arrays of this op by the names that formulas use: x, gamma, y, and dx, dgamma, dy.
-
-        dx is what this op contributes to the gradient of x; dy is the whole gradient of y.
-        """
-        arrays = {}
-        for name, value in {**self.inputs, **self.parameters}.items():
-            arrays[name] = value.array
-            if (self.id, name) in value.contributions:
-                arrays[f"d{name}"] = value.contributions[self.id, name]
-        for name, value in self.outputs.items():
-            arrays[name] = value.array
-            if value.gradient is not None:
-                arrays[f"d{name}"] = value.gradient
-        return arrays
-
-
-@dataclass(eq=False)
-class Group:
-    """The call of a composite component. See FORMAT.md."""
-
-    id: str
-    name: str
-    label: str
-    class_name: str
-    parent: str
-    call: object
-    inputs: dict = field(default_factory=dict)
-    outputs: dict = field(default_factory=dict)
-
-
-@dataclass(eq=False)
-class Scope:
-    """What the code of a composite component can use: `values` in the order in which they came to be."""
-
-    group: str                                  # its id
-    call: object
-    outer: object                               # the enclosing Scope, or None
-    values: list = field(default_factory=list)
-    parameters: list = field(default_factory=list)
-
-    def add(self, *values):
-        """Enters values that the code can use from now on."""
-        self.values.extend(value for value in values if value not in self.values)
-
-
 class Graph:
     """The graph of a recording.
 
-    Attributes: values, ops, groups : dicts by id, in the order of forward; outputs : those of
-        the model, a list of Values; loss : the Value of the loss; recording
+    Attributes:
+        recording : the Recording
+        values, ops, groups : dicts by id, in the order of forward
+        outputs : the Values that the model returned
+        loss : the Value of the loss
     """
 
     def __init__(self, recording):
@@ -146,27 +42,17 @@ class Graph:
         self.build()
 
     def build(self):
-
+        """Walks through the calls in the order of forward, then through the gradients in the order of backward."""
         step = self.recording
         self.add_parameters(step.model, "")
         self.add_parameters(step.criterion, "loss.")
         outer = Scope("", None, None)
-        for name, array in self.arrays(step.root):
+        for name, array in arrays_of(step.root):
             outer.add(self.add_value(f"input:{name}", name, "input", array))
         axes_of_inputs(outer.values)
-        outputs = self.outputs = self.visit(step.root, outer, "")
-        if step.criterion_call is not None:
-            finish_axes(self, outputs[0])
-            outer.add(*outputs)
-            for name, array in list(self.arrays(step.criterion_call))[1:]:
-                value = self.add_value(f"loss:{name}", name, "input", array)
-                value.axes = axes_of_targets(outputs[0].axes[:array.ndim])
-                outer.add(value)
-            outputs = self.visit(step.criterion_call, outer, "loss")
-        elif outputs[0].array.ndim:
-            total = Found("sum", {"x": outputs[0]}, lambda dy: {"x": np.full(outputs[0].array.shape, dy)})
-            outputs = [self.add_computation(total, np.asarray(step.loss), Scope("", step.root, outer))]
-        self.loss = outputs[0]
+        self.outputs = self.visit(step.root, outer, "")
+        outer.add(*self.outputs)
+        self.loss = self.add_loss(outer)
         self.loss.kind = "loss"
         flow(self)
         for value in self.values.values():
@@ -176,16 +62,27 @@ class Graph:
             elif value.kind == "constant":
                 value.axes = axes_of_constant(value)
 
-    def arrays(self, call):
-        """Yields (name, array) of the inputs of a call that are arrays."""
-        return ((name, value) for name, value in call.inputs.items() if isinstance(value, np.ndarray))
+    def add_loss(self, outer):
+        """Adds what follows the model's output: the criterion, or a sum; returns the Value of the loss."""
+        step = self.recording
+        output = self.outputs[0]
+        if step.criterion_call is not None:
+            finish_axes(self, output)
+            for name, array in arrays_of(step.criterion_call)[1:]:
+                value = self.add_value(f"loss:{name}", name, "input", array)
+                value.axes = axes_of_targets(output.axes[:array.ndim])
+                outer.add(value)
+            return self.visit(step.criterion_call, outer, "loss")[0]
+        if output.array.ndim == 0:
+            return output
+        total = Found("sum", {"x": output}, lambda dy: {"x": np.full(output.array.shape, dy)})
+        return self.add_computation(total, np.asarray(step.loss), Scope("", step.root, outer))
 
     def add_parameters(self, root, prefix):
-
         if root is None:
             return
         for name, part in named_parts(root):
-            if is_parameter(part):
+            if is_parameter(part) and id(part) not in self.names:
                 value = self.add_value(prefix + name, title_of(self, prefix + name), "parameter", np.array(part.data))
                 value.parameter = part
                 self.names[id(part)] = value
@@ -208,9 +105,8 @@ class Graph:
 
     def visit(self, call, scope, path):
         """Adds the ops and groups of a call; returns its outputs as a list of Values."""
-
         inputs = {}
-        for name, array in self.arrays(call):
+        for name, array in arrays_of(call):
             inputs[name] = self.resolve(array, scope, f"{path or 'constant'}:{name}")
         if drops_nothing(call):
             return [next(iter(inputs.values()))]
@@ -220,7 +116,6 @@ class Graph:
 
     def add_component(self, call, scope, path, inputs):
         """Adds the op of a component without parts."""
-
         name = path or "model"
         op = Op(self.unused(name, self.taken), name, label_of(name), "component", scope.group,
                 type(call.module).__name__, call.module, inputs, call=call, enclosing=scope.call)
@@ -253,7 +148,6 @@ class Graph:
     def add_op(self, op, arrays, title=None):
         """Enters an op with its outputs; returns them as a list of Values."""
         title = title_of(self, op.id) if title is None else title
-
         self.taken.add(op.id)
         self.ops[op.id] = op
         for slot, value in {**op.inputs, **op.parameters}.items():
@@ -271,7 +165,6 @@ class Graph:
 
     def add_group(self, call, scope, path, inputs, rule):
         """Adds the call of a composite component with everything in it; the model itself is no group."""
-
         group = path
         if path:
             group = self.unused(path, self.taken)
@@ -334,6 +227,11 @@ class Graph:
             value.axes = axes_like(array, self.values.values())
         scope.add(value)
         return value
+
+
+def arrays_of(call):
+    """Returns the inputs of a call that are arrays, as a list of (name, array)."""
+    return [(name, value) for name, value in call.inputs.items() if isinstance(value, np.ndarray)]
 
 
 def source_call(value, scope):

@@ -5,7 +5,8 @@ from collections import OrderedDict
 
 import numpy as np
 
-from ..module import Module
+from ..layers import Linear, MultiHeadAttention
+from ..module import Module, is_parameter, named_parts
 from . import edits as edit
 from . import nudge as nudges
 from . import predictions
@@ -18,6 +19,7 @@ LARGEST_LIVE = 250_000                          # entries of all arrays that a d
 LARGEST_PAGE = 12                               # megabytes of the arrays in a saved page
 BYTES_PER_ENTRY = 4 * 4 / 3                     # float32 as base64
 LARGEST_ANSWER = 250_000                        # entries of one answer
+LARGEST_STEP = 50_000_000                       # entries of all arrays of a step, which take 8 bytes each
 LARGEST_PROOF = 20_000                          # entries of all arrays of a step that is proven number by number
 
 
@@ -42,6 +44,7 @@ class Session:
 
     def record(self, model, criterion, inputs, targets, tokens):
         """Returns the Step of a model, with what predictions.py adds to its document as `shown`."""
+        check_size(model, inputs)
         step = make_step(model, inputs, targets, criterion, tokens=tokens, title=self.example.title, id=f"step-{self.made}")
         self.made += 1
         step.shown, arrays = predictions.add(step, self.example)
@@ -114,8 +117,8 @@ class Session:
         if index is not None:
             array = array[checked_slices(index, array.shape)]
         if np.size(array) > LARGEST_ANSWER:
-            raise ValueError(f"{ref!r} has {np.size(array):,} entries here, but at most {LARGEST_ANSWER:,} are sent at once; "
-                             "ask for a part of it")
+            raise ValueError(f"{ref!r} has {np.size(array):,} entries here, but at most {LARGEST_ANSWER:,} are sent at "
+                             "once; ask for a part of it")
         return encode_array(np.asarray(array))
 
     def spell(self, document, ref, index):
@@ -132,6 +135,22 @@ class Session:
         return nudges.nudge(step, value, checked_index(index, find_array(step, value).shape), number)
 
 
+def check_size(model, inputs):
+    """Raises ValueError if the arrays of a step would probably have more than LARGEST_STEP entries."""
+    parts = [part for _, part in named_parts(model)]
+    count = 2 * sum(np.size(part.data) for part in parts if is_parameter(part))
+    ids = max((x for x in inputs if isinstance(x, np.ndarray)), key=np.size)
+    tokens, length = ids.size, ids.shape[-1] if ids.ndim else 1
+    for part in parts:                          # outputs, gradients, and what stands between components
+        if isinstance(part, Linear):
+            count += 4 * tokens * part.weight.data.shape[-1]
+        elif isinstance(part, MultiHeadAttention):
+            count += 6 * tokens * length * part.num_heads
+    if count > LARGEST_STEP:
+        raise ValueError(f"the arrays of this step have about {count / 1e6:,.0f} million entries, but at most "
+                         f"{LARGEST_STEP / 1e6:,.0f} million are shown; use a shorter text or a smaller model")
+
+
 def describe(step, entries):
     """Returns the document of a step, whose arrays have at most so many entries together: the largest are left out."""
     return step.document(size_limit(step, entries)) | step.shown
@@ -142,7 +161,10 @@ def total_size(step):
 
 
 def size_limit(step, most):
-    """Returns the number of entries above which arrays are left out, so that the others have at most `most`; None: none is."""
+    """Returns the number of entries above which arrays must be left out, so that the others have at most `most` together.
+
+    None means that none has to be left out.
+    """
     total = 0
     for size in sorted(np.size(array) for array in step.arrays.values()):
         total += size

@@ -5,13 +5,12 @@ value. The page does the same in evaluate.js.
 """
 
 import itertools
-import math
-import operator
 
-LIMIT = 20_000                                      # terms of intermediates that a spelling lists
+from .operations import ARITHMETIC, COMPARE, REDUCE, call
+from .spelling import entries_of, jsonable, keys_of, walk
 
-COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
-           "!=": operator.ne}
+LISTED = 5_000                                      # terms of intermediate entries that a spelling lists, about
+MOST = 2_000_000                                    # terms that are worked out for one number: some seconds
 
 
 def spell(formula, arrays, index):
@@ -32,13 +31,14 @@ def evaluate(formula, arrays, index):
 
 
 class Spelling:
-    """A formula and its arrays. Intermediate entries are worked out once and kept, so many entries cost little."""
+    """A formula and its arrays. The values of intermediates are worked out once and kept, so many entries cost little."""
 
     def __init__(self, formula, arrays):
         self.formula = formula if isinstance(formula, dict) else formula.tree()
         self.arrays = arrays
         self.definitions = {}                       # name of an intermediate array -> its "let" node
-        self.named = {}                             # (name, index) -> evaluated term
+        self.known = {}                             # "g[0,2,1]" -> (name, places, value) of an intermediate entry
+        self.count = 0                              # of the terms worked out so far
 
     def at(self, index):
         """Returns the evaluated formula of one entry. Numbers that are not finite are floats in it."""
@@ -48,6 +48,7 @@ class Spelling:
         if len(index) != len(shape) or not all(0 <= i < n for i, n in zip(index, shape)):
             raise ValueError(f"there is no entry {list(index)} in {target} of shape {list(shape)}")
         scope = bind(self.formula["index"], list(zip(index, shape)))
+        self.count = 0
         tree = self.term(self.formula["body"], scope)
         named = self.reachable(tree)
         return {"target": target, "index": list(index), "value": tree["value"], "tree": tree, "named": named,
@@ -61,6 +62,10 @@ class Spelling:
 
     def term(self, node, scope):
         """Returns the evaluated TERM of a node; scope maps variables to (value, length of the axis)."""
+        self.count += 1
+        if self.count > MOST:
+            raise ValueError(f"this number of {self.formula['target']} depends on more than {MOST:,} others, too many to "
+                             "write down; choose a shorter text")
         kind = next(key for key in KINDS if key in node)
         return KINDS[kind](self, node, scope)
 
@@ -86,11 +91,14 @@ class Spelling:
         places = self.places(items, scope)
         index = [value for value, _ in places]
         key = f"{name}[{','.join(map(str, index))}]"
-        if key not in self.named:
-            definition = self.definitions[name]
-            self.named[key] = self.term(definition["is"], bind(definition["index"], places))
-        value = self.named[key]["value"]
-        return {"kind": "named", "value": value, "terms": [], "array": name, "index": index, "key": key}
+        if key not in self.known:
+            self.known[key] = (name, places, self.derivation(name, places)["value"])
+        return {"kind": "named", "value": self.known[key][-1], "terms": [], "array": name, "index": index, "key": key}
+
+    def derivation(self, name, places):
+        """Returns the evaluated definition of one entry of an intermediate array."""
+        definition = self.definitions[name]
+        return self.term(definition["is"], bind(definition["index"], places))
 
     def let(self, node, scope):
         self.definitions[node["let"]] = node
@@ -180,14 +188,15 @@ class Spelling:
         return [(i, size) for i in range(size)]
 
     def reachable(self, tree):
-        """Returns the intermediates that the tree leads to, nearest first, as far as LIMIT goes."""
+        """Returns the intermediates that the tree leads to, nearest first, until they have LISTED terms."""
         found = {}
         waiting = [tree]
         count = 0
         for term in waiting:
             for key in keys_of(term):
-                if key not in found and count < LIMIT:
-                    found[key] = self.named[key]
+                if key not in found and count < LISTED:
+                    name, places, _ = self.known[key]
+                    found[key] = self.derivation(name, places)
                     count += sum(1 for _ in walk(found[key]))
                     waiting.append(found[key])
         return found
@@ -223,39 +232,6 @@ def fit(value, length, size):
     return value
 
 
-def divide(a, b):
-    if b == 0:
-        return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1, b)
-    return a / b
-
-
-def power(a, b):
-    try:
-        return a ** b
-    except OverflowError:
-        return math.inf
-
-
-ARITHMETIC = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": divide, "pow": power,
-              "//": operator.floordiv, "%": operator.mod}
-REDUCE = {"sum": sum, "mean": lambda values: divide(sum(values), len(values)),
-          "max": lambda values: max(values, default=-math.inf)}
-
-
-def call(name, value):
-    """Returns a function of a number; where Python raises an error, the infinity or nan that NumPy has."""
-    if name == "abs":
-        return abs(value)
-    if name in ("log", "log1p") and value == (0 if name == "log" else -1):
-        return -math.inf
-    try:
-        return getattr(math, name)(value)
-    except OverflowError:
-        return math.inf
-    except ValueError:
-        return math.nan
-
-
 def plain(number):
     """Returns a NumPy number as Python's int or float; booleans become 0 and 1, as they are in the page."""
     number = number.item()
@@ -264,36 +240,3 @@ def plain(number):
 
 def numbers_of(binding):
     return [value for value, _ in binding] if isinstance(binding, list) else binding[0]
-
-
-def walk(term):
-    """Yields a term and all terms below it."""
-    yield term
-    for part in term["terms"]:
-        yield from walk(part)
-    if "condition" in term:
-        yield from walk(term["condition"])
-
-
-def keys_of(tree):
-    return [term["key"] for term in walk(tree) if term["kind"] == "named"]
-
-
-def entries_of(trees):
-    """Returns the entries of arrays that the trees read, each once."""
-    found = {}
-    for tree in trees:
-        for term in walk(tree):
-            if term["kind"] == "entry":
-                found.setdefault((term["array"], *term["index"]),
-                                 {"array": term["array"], "index": term["index"], "value": term["value"]})
-    return list(found.values())
-
-
-def jsonable(value):
-    """Returns the same with the strings "inf", "-inf" and "nan" for numbers that JSON does not have."""
-    if isinstance(value, dict):
-        return {key: jsonable(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [jsonable(part) for part in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -2,43 +2,14 @@
 // does in Python. FORMAT.md describes formulas (NODE) and what comes out (a spelling with TERMs). Arrays are {shape, data}.
 // A scope maps the name of each index variable to [value, length of its axis]; "..." to a list of such pairs.
 
-import { erf } from "explorer/erf";
-import { lookup } from "explorer/lookup";
-import { parseRef } from "explorer/refs";
+import { derivationOf, refOfName } from "explorer/derivation";
+import { formatCount } from "explorer/format";
+import { ARITHMETIC, COMPARE, FUNCTIONS, REDUCE } from "explorer/operations";
+import { entriesOf, walk } from "explorer/spelling";
+import { t } from "explorer/strings";
 
-const LIMIT = 20000; // terms of intermediates that a spelling lists
-
-const ARITHMETIC = {
-  add: (a, b) => a + b,
-  sub: (a, b) => a - b,
-  mul: (a, b) => a * b,
-  div: (a, b) => a / b,
-  pow: (a, b) => a ** b,
-  "//": (a, b) => Math.floor(a / b),
-  "%": (a, b) => a - b * Math.floor(a / b),
-};
-
-const COMPARE = {
-  "<": (a, b) => a < b,
-  "<=": (a, b) => a <= b,
-  ">": (a, b) => a > b,
-  ">=": (a, b) => a >= b,
-  "==": (a, b) => a === b,
-  "!=": (a, b) => a !== b,
-};
-
-const total = (values) => values.reduce((sum, value) => sum + value, 0);
-
-const REDUCE = {
-  sum: total,
-  mean: (values) => total(values) / values.length,
-  max: (values) => values.reduce((largest, value) => (value > largest ? value : largest), -Infinity),
-};
-
-const FUNCTIONS = {
-  exp: Math.exp, log: Math.log, log1p: Math.log1p, sqrt: Math.sqrt, sin: Math.sin, cos: Math.cos, tanh: Math.tanh,
-  abs: Math.abs, erf,
-};
+const LISTED = 5000; // terms of intermediate entries that a spelling lists, about
+const MOST = 2000000; // terms that are worked out for one number
 
 const KINDS = {
   number, let: letIn, entry, neg: negative, sum: reduction, mean: reduction, max: reduction, call, where, compare,
@@ -49,50 +20,16 @@ const KINDS = {
 // The spelling of the entry at `index` of the array `ref` of a document, or null if no formula gives it. `array` is a
 // function from a ref to a promise of {shape, data}.
 export async function spellIn(doc, ref, index, array) {
-  const origin = originOf(doc, ref);
-  if (!origin) {
+  const { op, target, formula } = derivationOf(doc, ref);
+  if (!formula) {
     return null;
   }
+  const shaped = target in op.outputs ? target : target.slice(1); // dx has the shape of x
   const arrays = {};
-  for (const name of [...namesIn(origin.formula), shapeName(origin)]) {
-    arrays[name] = await array(refOfName(origin.op, name));
+  for (const name of [shaped, ...namesIn(formula)]) {
+    arrays[name] = await array(refOfName(doc, op, name));
   }
-  return evaluate(origin.formula, arrays, index);
-}
-
-// {op, target, formula} that give an array: a value comes from its producer, a gradient from its only consumer (or from
-// the one that "via" names). Null if there are several, or if the class brings no formula.
-export function originOf(doc, ref) {
-  const place = placeOf(doc, ref);
-  const id = place?.op?.formulas?.[place.target];
-  return id ? { ...place, formula: doc.formulas[id] } : null;
-}
-
-function placeOf(doc, ref) {
-  const look = lookup(doc);
-  const { kind, value: id, op, slot } = parseRef(ref);
-  if (op) {
-    return { op: look.op(op), target: `d${slot}` };
-  }
-  const value = look.value(id);
-  if (kind === "gradient") {
-    const senders = (value?.consumers ?? []).filter((consumer) => look.stepOf(consumer.op, "backward") !== null);
-    return senders.length === 1 ? { op: look.op(senders[0].op), target: `d${senders[0].slot}` } : null;
-  }
-  const producer = value?.producer ? look.op(value.producer) : null;
-  const output = Object.entries(producer?.outputs ?? {}).find(([, made]) => made === id);
-  return output ? { op: producer, target: output[0] } : null;
-}
-
-// The array of the op's own whose shape is that of the target: y has its own, dx that of x.
-function shapeName({ op, target }) {
-  return target in (op.outputs ?? {}) ? target : target.slice(1);
-}
-
-// The ref of an array that a formula of this op names: "x", "gamma", "y" or "dy".
-export function refOfName(op, name) {
-  const own = { ...op.inputs, ...op.parameters, ...op.outputs };
-  return name in own ? own[name] : `grad ${op.outputs[name.slice(1)]}`;
+  return evaluate(formula, arrays, index);
 }
 
 // Names of the arrays that a formula reads.
@@ -120,9 +57,9 @@ export function evaluate(formula, arrays, index) {
   const { target } = formula;
   const shape = (arrays[target] ?? arrays[target.slice(1)]).shape;
   if (index.length !== shape.length || index.some((i, axis) => !(i >= 0 && i < shape[axis]))) {
-    throw new Error(`There is no entry [${index}] in ${target} of shape [${shape}].`);
+    throw new Error(t("formula.no_entry", { name: target, index: index.join(", "), shape: shape.join(" × ") }));
   }
-  const work = { arrays, definitions: {}, named: new Map() };
+  const work = { target, arrays, definitions: {}, known: new Map(), count: 0 };
   const scope = bind(formula.index, index.map((i, axis) => [i, shape[axis]]));
   const tree = term(work, formula.body, scope);
   const named = reachable(work, tree);
@@ -130,6 +67,10 @@ export function evaluate(formula, arrays, index) {
 }
 
 function term(work, node, scope) {
+  work.count += 1;
+  if (work.count > MOST) {
+    throw new Error(t("formula.too_long", { name: work.target, most: formatCount(MOST) }));
+  }
   const kind = Object.keys(KINDS).find((key) => key in node);
   return KINDS[kind](work, node, scope);
 }
@@ -151,7 +92,7 @@ function entry(work, node, scope) {
   }
   const array = work.arrays[name];
   if (!array) {
-    throw new Error(`The formula reads an array ${name}, and there is none.`);
+    throw new Error(t("formula.no_array", { name }));
   }
   const index = placeIn(work, name, array.shape, node.index, scope);
   const offset = index.reduce((sum, i, axis) => sum * array.shape[axis] + i, 0);
@@ -162,11 +103,16 @@ function namedEntry(work, name, items, scope) {
   const places = placesOf(work, items, scope);
   const index = places.map(([value]) => value);
   const key = `${name}[${index}]`;
-  if (!work.named.has(key)) {
-    const definition = work.definitions[name];
-    work.named.set(key, term(work, definition.is, bind(definition.index, places)));
+  if (!work.known.has(key)) {
+    work.known.set(key, { name, places, value: derivation(work, name, places).value });
   }
-  return { kind: "named", value: work.named.get(key).value, terms: [], array: name, index, key };
+  return { kind: "named", value: work.known.get(key).value, terms: [], array: name, index, key };
+}
+
+// The evaluated definition of one entry of an intermediate array.
+function derivation(work, name, places) {
+  const definition = work.definitions[name];
+  return term(work, definition.is, bind(definition.index, places));
 }
 
 function letIn(work, node, scope) {
@@ -195,7 +141,7 @@ function placeIn(work, name, shape, items, scope) {
   }
   const index = places.map(([value, length], axis) => fit(value, length, shape[axis]));
   if (places.length !== shape.length || index.some((i, axis) => !(i >= 0 && i < shape[axis]))) {
-    throw new Error(`The formula reads ${name}[${index}], and its shape is [${shape}].`);
+    throw new Error(t("formula.no_entry", { name, index: index.join(", "), shape: shape.join(" × ") }));
   }
   return index;
 }
@@ -300,57 +246,20 @@ function bind(items, places) {
   return scope;
 }
 
-// The intermediates that a tree leads to, nearest first, as far as LIMIT goes.
+// The intermediates that a tree leads to, nearest first, until they have LISTED terms.
 function reachable(work, tree) {
   const found = {};
   const waiting = [tree];
   let count = 0;
   for (const next of waiting) {
     for (const { kind, key } of walk(next)) {
-      if (kind === "named" && !(key in found) && count < LIMIT) {
-        found[key] = work.named.get(key);
-        count += [...walk(found[key])].length;
+      if (kind === "named" && !(key in found) && count < LISTED) {
+        const { name, places } = work.known.get(key);
+        found[key] = derivation(work, name, places);
+        count += walk(found[key]).length;
         waiting.push(found[key]);
       }
     }
   }
   return found;
-}
-
-// A term and all terms below it.
-export function* walk(tree) {
-  yield tree;
-  for (const part of tree.terms) {
-    yield* walk(part);
-  }
-  if (tree.condition) {
-    yield* walk(tree.condition);
-  }
-}
-
-function entriesOf(trees) {
-  const found = new Map();
-  for (const tree of trees) {
-    for (const { kind, array, index, value } of walk(tree)) {
-      if (kind === "entry" && !found.has(`${array}[${index}]`)) {
-        found.set(`${array}[${index}]`, { array, index, value });
-      }
-    }
-  }
-  return [...found.values()];
-}
-
-const NOT_FINITE = { inf: Infinity, "-inf": -Infinity, nan: NaN };
-
-// JSON has no infinities: Python sends them as strings, and here they become numbers again.
-export function reviveNumbers(tree) {
-  if (Array.isArray(tree)) {
-    return tree.map(reviveNumbers);
-  }
-  if (tree === null || typeof tree !== "object") {
-    return tree;
-  }
-  return Object.fromEntries(Object.entries(tree).map(([key, value]) => [
-    key, key === "value" && value in NOT_FINITE ? NOT_FINITE[value] : reviveNumbers(value),
-  ]));
 }

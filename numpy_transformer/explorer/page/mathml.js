@@ -13,20 +13,51 @@ const LOOSE = 1; // a sum or a difference
 const TIGHT = 2; // a product
 const ATOM = 3;
 
+const ROW = "r";
+
 const REDUCTIONS = ["sum", "mean", "max"];
 
 const COMPARISONS = { "<=": "≤", ">=": "≥", "==": "=", "!=": "≠" };
 
 export function formulaToMathML(formula) {
+  const summed = hasSumOverLeadingAxes(formula.body);
+  const { index, body } = nameLeadingAxes({ index: formula.index, body: formula.body }, summed);
   const lines = [];
-  let node = formula.body;
+  let node = body;
   while (node.let) {
     lines.push(equation({ entry: node.let, index: node.index }, node.is));
     node = node.in;
   }
-  lines.push(equation({ entry: formula.target, index: formula.index }, node));
-  const numbers = namedNumbers(formula.body);
-  return numbers.length ? [...lines, legend(numbers)] : lines;
+  lines.push(equation({ entry: formula.target, index }, node));
+  const numbers = namedNumbers(body);
+  if (numbers.length) {
+    lines.push(legend(numbers));
+  }
+  if (summed) {
+    lines.push(h("div", { class: "formula-line formula-numbers" }, h("i", {}, ROW), `: ${t("formula.rows")}`));
+  }
+  return lines;
+}
+
+// What holds for each row by itself is written without the leading axes ("..."). A sum over them calls them r.
+function nameLeadingAxes(node, summed) {
+  if (Array.isArray(node)) {
+    return node.filter((part) => summed || !part.rest || part.array).map((part) => nameLeadingAxes(part, summed));
+  }
+  if (node === null || typeof node !== "object") {
+    return node;
+  }
+  if (node.rest) {
+    return { var: ROW };
+  }
+  return Object.fromEntries(Object.entries(node).map(([key, part]) => [key, nameLeadingAxes(part, summed)]));
+}
+
+function hasSumOverLeadingAxes(node) {
+  if (node === null || typeof node !== "object") {
+    return false;
+  }
+  return Boolean(node.rest && node.array) || Object.values(node).some(hasSumOverLeadingAxes);
 }
 
 function equation(left, right) {
@@ -85,7 +116,7 @@ const WRITERS = {
   sub: ({ sub: [left, right] }) => [[...inside(left), m("mo", {}, "−"), ...last(right)], LOOSE],
   neg: (node) => [[m("mo", { form: "prefix" }, "−"), ...last(node.neg)], LOOSE],
   mul: (node) => [product(node.mul), TIGHT],
-  div: ({ div: [above, below] }) => [[m("mfrac", {}, row(inside(above)), row(inside(below)))], ATOM],
+  div: ({ div: parts }) => [[m("mfrac", {}, ...parts.map((part) => m("mrow", large(part), ...inside(part))))], ATOM],
   "//": (node) => [[m("mo", { stretchy: "false" }, "⌊"), ...joined(node["//"], () => m("mo", {}, "/"), ATOM),
                     m("mo", { stretchy: "false" }, "⌋")], ATOM],
   "%": (node) => [joined(node["%"], () => m("mo", {}, "mod"), ATOM), TIGHT],
@@ -150,17 +181,16 @@ function cases(node) {
 function reduced(sign, node, body) {
   const below = node.over.flatMap((range, i) => [
     ...(i ? [m("mo", { separator: "true" }, ",")] : []),
-    range.rest ? m("mi", {}, "…") : letters(range.var),
+    letters(range.var),
     ...(range.count ? [m("mo", {}, "<"), ...inside(range.count)] : []),
   ]);
   const condition = node.if ? [m("mo", { separator: "true" }, ":"), ...inside(node.if)] : [];
   return [m("munder", {}, sign, row([...below, ...condition])), ...inside(body, TIGHT)];
 }
 
-// An entry: its indices as a subscript. "…" alone is left out: what is true of each entry needs no index.
+// An entry: its indices as a subscript.
 function indexed(name, index) {
-  const alone = index.length === 0 || (index.length === 1 && index[0].rest);
-  if (alone) {
+  if (index.length === 0) {
     return letters(name);
   }
   const places = index.flatMap((item, i) => [...(i ? [m("mo", { separator: "true" }, ",")] : []), ...place(item)]);
@@ -168,9 +198,6 @@ function indexed(name, index) {
 }
 
 function place(item) {
-  if (item.rest) {
-    return [m("mi", {}, "…")];
-  }
   return item.var ? [letters(item.var)] : inside(item.at);
 }
 
@@ -180,6 +207,11 @@ function letters(name) {
   const letter = m("mi", text.length > 1 ? { mathvariant: "normal" } : {}, text);
   const whole = hat ? m("mover", { accent: "true" }, letter, m("mo", { stretchy: "false" }, "^")) : letter;
   return d ? m("mrow", {}, m("mi", { mathvariant: "normal" }, "d"), whole) : whole;
+}
+
+// In a fraction, a sum keeps its size, with what it runs over below it.
+function large(node) {
+  return JSON.stringify(node).includes('"over":') ? { displaystyle: "true" } : {};
 }
 
 function row(elements) {

@@ -12,8 +12,9 @@
 //
 // A rejected promise carries an Error whose message is one sentence for the reader; the status bar shows it too.
 
-import { reviveNumbers, spellIn } from "explorer/evaluate";
+import { spellIn } from "explorer/evaluate";
 import { stillThere } from "explorer/state";
+import { reviveNumbers } from "explorer/spelling";
 import { t } from "explorer/strings";
 
 const TYPES = { float32: Float32Array, float64: Float64Array, int32: Int32Array, int64: BigInt64Array,

@@ -69,6 +69,7 @@ def test_a_notebook_shows_the_page_in_a_frame_of_its_own():
     _, explored = make(tokens=[NAMES[:3]])
     shown = explored._repr_html_()
     assert shown.startswith("<iframe srcdoc=") and shown.count("<") == 2          # nothing of the page leaves the attribute
+    assert re.search(r'srcdoc="([^"]*)"', shown)[1].isascii()
     page = html.unescape(re.search(r'srcdoc="([^"]*)"', shown)[1])
     assert document_in(page)["tokens"]["source"] == [NAMES[:3]] and '<base href="about:srcdoc">' in page
 

@@ -146,6 +146,28 @@ def test_a_step_that_cannot_be_computed_is_explained_in_a_sentence(model, inputs
         record_step(model, inputs, targets, criterion)
 
 
+class Returns(nt.Linear):
+    """A Linear that returns something else."""
+
+    def __init__(self, wrap):
+        super().__init__(4, 3, rng=0)
+        self.wrap = wrap
+
+    def forward(self, x):
+        return self.wrap(super().forward(x))
+
+    def backward(self, dy):
+        return super().backward(np.full((2, 5, 3), dy))
+
+
+def test_a_model_has_to_return_an_array():
+    with pytest.raises(ValueError, match="^Returns.forward returned a list; let it return an array"):
+        record_step(Returns(list), X)
+    with pytest.raises(ValueError, match="^Returns.forward returned 2 arrays; pass a criterion"):
+        record_step(Returns(lambda y: (y, y)), X)
+    assert make_step(Returns(lambda y: float(y.sum())), X).loss == make_step(Returns(lambda y: y.sum()), X).loss
+
+
 def test_a_recorded_model_cannot_be_copied():
     model = nt.Linear(4, 3)
     with nt.record(model), pytest.raises(RuntimeError, match="call it outside"):

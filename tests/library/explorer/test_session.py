@@ -104,6 +104,32 @@ def test_a_large_document_leaves_arrays_to_be_asked_for(monkeypatch):
     assert session.array(document["id"], missing[0], [[0, 1] for _ in shape])["shape"] == [1 for _ in shape]
 
 
+def test_a_text_that_is_too_long_is_refused_before_it_is_computed():
+    model = nt.CausalLanguageModel(9, 8, 2, 2, max_len=5000, positions="sinusoidal", rng=0)
+    ids = np.ones((1, 3000), int)
+    with pytest.raises(ValueError, match=r"about 2\d\d million entries, but at most 50 million .*; use a shorter text"):
+        Session(ArrayExample(model, ids, ids))
+
+
+def test_the_number_of_entries_is_estimated_within_a_factor_of_two(monkeypatch):
+    for length in (8, 64):
+        model = nt.CausalLanguageModel(9, 16, 4, 2, max_len=64, rng=0)
+        ids = np.ones((1, length), int)
+        found = sum(array.size for array in Session(ArrayExample(model, ids, ids)).base.arrays.values())
+        for limit, refused in ((2 * found, False), (found / 2, True)):
+            monkeypatch.setattr(sessions, "LARGEST_STEP", limit)
+            assert raises(sessions.check_size, model, (ids,)) == refused
+        monkeypatch.undo()
+
+
+def raises(function, *arguments):
+    try:
+        function(*arguments)
+    except ValueError:
+        return True
+    return False
+
+
 @pytest.mark.parametrize("method, arguments, match", [
     ("document", ("text",), "edits must be a list"), ("document", ([3],), "edits must be a list"),
     ("document", ([{"kind": "text"}] * 201,), "201 edits, but at most 200"),
