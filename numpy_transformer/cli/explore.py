@@ -99,5 +99,5 @@ def save(explorer, out, start=""):
     print(f"saved the page as {str(path)!r} ({path.stat().st_size / 1e6:.2f} MB): open it in a browser")
     missing = [ref for ref, array in explorer.document["arrays"].items() if "data" not in array and "same" not in array]
     if missing:
-        print(wrap(f"It leaves out {counted(len(missing), 'array')} that are large, such as {missing[0]!r}. The same command "
-                   "without --out shows all of them."))
+        print(wrap(f"left out: {counted(len(missing), 'large array')}, such as {missing[0]!r}; the same command without "
+                   "--out shows everything"))

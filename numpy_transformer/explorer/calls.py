@@ -89,13 +89,14 @@ class Wrapped:
         self.stopped_in = None                  # (module, name of the method) in which an error arose
 
     def __enter__(self):
-        for root in (self.step.model, self.step.criterion):
-            for module in [part for _, part in named_parts(root) if is_module(part)] if root is not None else []:
-                own = {key: vars(module)[key] for key in ("forward", "backward") if key in vars(module)}
-                self.originals.append((module, own))
-                forward, backward = module.forward, module.backward
-                module.forward = functools.partial(self.forward, module, forward)
-                module.backward = functools.partial(self.backward, module, backward)
+        roots = [root for root in (self.step.model, self.step.criterion) if root is not None]
+        parts = [part for root in roots for _, part in named_parts(root) if is_module(part)]
+        for module in {id(part): part for part in parts}.values():          # each once, even if both roots hold it
+            own = {key: vars(module)[key] for key in ("forward", "backward") if key in vars(module)}
+            self.originals.append((module, own))
+            forward, backward = module.forward, module.backward
+            module.forward = functools.partial(self.forward, module, forward)
+            module.backward = functools.partial(self.backward, module, backward)
         return self
 
     def __exit__(self, *error):
