@@ -303,7 +303,7 @@ const en = {
   "edit.optimizer.adam": "Adam",
   "edit.loss": "The loss is {loss}.",
   "edit.loss_latest": "The latest edit took the loss from {before} to {after}: {word}.",
-  "edit.loss_first": "Without any edit it was {loss}.",
+  "edit.loss_first": "With the original model it was {loss}.",
   "edit.smaller": "smaller",
   "edit.larger": "larger",
   "edit.same": "unchanged",
