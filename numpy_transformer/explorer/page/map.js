@@ -387,5 +387,6 @@ function markers() {
 function legend() {
   return h("p", { class: "legend note" },
     h("span", { class: "key forward" }, t("map.legend.forward")), h("span", { class: "key backward" }, t("map.legend.backward")),
-    h("span", { class: "key mark" }, t("map.legend.parameter")));
+    h("span", { class: "key mark" }, t("map.legend.parameter")),
+    h("span", {}, t("map.legend.dropout")));
 }

@@ -12,7 +12,8 @@ const en = {
   "header.title": "One training step",
   "header.text": "Text",
   "header.target": "Target",
-  "header.target.automatic": "automatic",
+  "header.target.automatic": "automatic: {target}",
+  "header.target.none": "no target: this place does not count in the loss",
   "header.compute": "Compute",
   "header.computing": "Computing …",
   "header.model": "model",
@@ -167,6 +168,7 @@ const en = {
   "map.adds_some": "{count} of {of} gradients have arrived",
   "map.legend.forward": "values computed",
   "map.legend.backward": "gradients computed",
+  "map.legend.dropout": "dropout is off",
   "map.legend.parameter": "parameter, filled when it has its gradient",
 
   "timeline.name": "Time line",
