@@ -1,9 +1,15 @@
 // Ways through a spelling, which is a formula with all its numbers (FORMAT.md).
 
-// A term and all terms below it.
-export function walk(tree) {
-  const condition = tree.condition ? [tree.condition] : [];
-  return [tree].concat([...tree.terms, ...condition].flatMap(walk));
+// A term and all terms below it, as a list.
+export function walk(tree, found = []) {
+  found.push(tree);
+  for (const part of tree.terms) {
+    walk(part, found);
+  }
+  if (tree.condition) {
+    walk(tree.condition, found);
+  }
+  return found;
 }
 
 // The entries of arrays that the trees read, each once.
