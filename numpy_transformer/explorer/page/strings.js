@@ -73,6 +73,7 @@ const en = {
   "number.origin.unused": "No op sends a gradient back to this value.",
   "number.origin.unknown": "The page has no formula for this array.",
   "number.origin.no_formula": "{op} brings no formula, so this number cannot be spelled out. The panel shows the inputs and outputs of the op.",
+  "number.plus": "the “+”",
   "number.into": "into dL/d({title}), the sum over all of its consumers:",
   "number.onward.value": "Where it goes on to",
   "number.onward.gradient": "Where it flows back to",
