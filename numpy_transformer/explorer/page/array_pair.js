@@ -59,6 +59,7 @@ class ArrayPair {
       app, ref, title: `${this.name}, ${title}`, view: this.view,
       onPoint: (index) => this.point(index), onChoose: (index, byKey) => this.choose(ref, index, byKey),
       onDrawn: () => this.say(null),
+      onWindow: (corner) => this.maps.forEach((other) => other.map !== map && other.map.showWindow(corner)),
     });
     const bar = colorBar(map.info, map.kind);
     const save = saveButton(`${this.name} ${title}`, () => map.cells);
