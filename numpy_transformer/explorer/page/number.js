@@ -10,7 +10,7 @@ import { addressOf, follow, numberLink, opLink } from "explorer/links";
 import { light } from "explorer/lit";
 import { onward } from "explorer/onward";
 import { differs, sumDiffers } from "explorer/rounding";
-import { axesOf, gradientRef, indexText, isGradient, parseRef, placeText, shortName, valueOf } from "explorer/refs";
+import { axesOf, batchOf, gradientRef, indexText, isGradient, parseRef, placeText, shortName, valueOf } from "explorer/refs";
 import { spelledOut } from "explorer/spelled";
 import { symbolText } from "explorer/symbols";
 
@@ -164,9 +164,9 @@ function placeNamer(app, formula, refOf) {
   const { doc } = app.state.get();
   const ranges = rangesOf(formula.body);
   return (variable, i) => {
-    if (Array.isArray(i)) return i.length ? `[${i.join(", ")}]` : "";
+    if (Array.isArray(i)) return leadingPlaces(app, refOf(ranges.get("...")?.array), i);
     const range = ranges.get(variable);
-    const ref = range ? refOf(range.array) : null;
+    const ref = range && range.array ? refOf(range.array) : null;
     const info = ref ? app.store.info(ref) : null;
     if (!info || range.axis === undefined) return `${variable} = ${i}`;
     const axes = axesOf(doc, ref, info.shape);
@@ -175,10 +175,20 @@ function placeNamer(app, formula, refOf) {
   };
 }
 
+// The entries of the leading axes that a sum runs over together: "batch 0, token 4 “dog”"; axes of one entry go without saying.
+function leadingPlaces(app, ref, index) {
+  const info = ref ? app.store.info(ref) : null;
+  if (!info) return index.length ? `[${index.join(", ")}]` : "";
+  const { doc } = app.state.get();
+  const axes = axesOf(doc, ref, info.shape);
+  const said = index.map((i, axis) => (info.shape[axis] > 1 ? placeText(doc, axes[axis], i, batchOf(axes, index)) : ""));
+  return said.filter(Boolean).join(", ");
+}
+
 function rangesOf(node, found = new Map()) {
   if (Array.isArray(node)) node.forEach((each) => rangesOf(each, found));
   if (!node || typeof node !== "object" || Array.isArray(node)) return found;
-  (Array.isArray(node.over) ? node.over : []).forEach((range) => range.var && found.set(range.var, range));
+  (Array.isArray(node.over) ? node.over : []).forEach((range) => found.set(range.rest ? "..." : range.var, range));
   Object.values(node).forEach((each) => rangesOf(each, found));
   return found;
 }

@@ -3,7 +3,7 @@
 // terms, the largest first. The line is HTML and not MathML, so that it wraps in a narrow panel.
 
 import { h } from "explorer/dom";
-import { formatNumber, fullNumber } from "explorer/format";
+import { formatNumber, fullNumber, shortestNumber } from "explorer/format";
 import { t } from "explorer/strings";
 import { symbolText } from "explorer/symbols";
 import { termList } from "explorer/terms";
@@ -130,8 +130,7 @@ function symbolNode(label) {
 }
 
 function plainNumber(term) {
-  const exact = fullNumber(term.value);
-  const text = exact.length <= 8 ? exact : formatNumber(term.value);
+  const text = shortestNumber(term.value);
   return term.name && term.kind === "number" ? h("span", { class: "constant", title: term.name }, text) : text;
 }
 
