@@ -9,7 +9,7 @@ import { entriesOf, walk } from "explorer/spelling";
 import { t } from "explorer/strings";
 
 const LISTED = 5000; // terms of intermediate entries that a spelling lists, about
-const MOST = 2000000; // terms that are worked out for one number
+const MOST = 500000; // terms that are worked out for one number
 
 const KINDS = {
   number, let: letIn, entry, neg: negative, sum: reduction, mean: reduction, max: reduction, call, where, compare,
