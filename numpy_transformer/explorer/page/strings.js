@@ -326,6 +326,7 @@ const en = {
   "changes.forward_same": "On the way forward, nothing changed.",
   "changes.first_backward": "On the way back, the first changed gradient is",
   "changes.backward_same": "On the way back, no gradient changed.",
+  "changes.via": "{title}, what {op} sends back",
   "changes.list": { one: "One array changed", other: "{n} arrays changed, the largest change first" },
   "changes.more": { one: "and {n} more", other: "and {n} more" },
   "changes.from_zero": "was 0",
@@ -338,7 +339,7 @@ const en = {
   "changes.cell": "[{index}]: before {right}, with the edits {wrong}.",
 
   "tour.title": "New here?",
-  "tour.invitation": "A short tour follows one training step: forward to the loss, backward to the embedding, and one step of the optimizer.",
+  "tour.invitation": "A short tour follows one training step forward, backward, and through one step of the optimizer.",
   "tour.start": "Take the tour",
   "tour.not_now": "Not now",
   "tour.station": "Station {at} of {of}",
