@@ -36,6 +36,7 @@ const en = {
   "formula.rows": "all leading axes together, such as batch and token",
   "formula.no_array": "The formula reads an array “{name}”, but this operation has none.",
   "formula.no_entry": "There is no entry [{index}] in {name}, which has the shape {shape}.",
+  "formula.other_shape": "The formula reads {name}[{index}], but {name} has the shape {shape}: the code computes other arrays than the formula.",
   "formula.too_long": "This number of {name} depends on more than {most} others, too many to write down.",
 
   "areas.name": "Parts of the page",
