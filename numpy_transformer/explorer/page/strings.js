@@ -115,6 +115,7 @@ const en = {
   "bar.label": "Color scale from {low} to {high}, centered on 0",
   "bar.mask": "hatched: masked",
   "bar.all_zero": "every entry is exactly 0",
+  "bar.none_finite": "no entry is finite",
   "bar.zeros": { one: "1 exact zero", other: "{count} exact zeros" },
   "axes.order": "rows: {rows}, columns: {columns}",
   "axes.order.last": "as drawn",
