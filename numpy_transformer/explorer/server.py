@@ -102,8 +102,9 @@ class Handler(BaseHTTPRequestHandler):
         if name_of(host) not in NAMES:
             raise Refused(403, f"this server answers only as {HOST}; open the address that the command printed")
         origin = self.headers.get("Origin")
-        same_site = self.headers.get("Sec-Fetch-Site", "same-origin") in ("same-origin", "none")
-        if origin not in (None, f"http://{host}") or not same_site:
+        is_own = self.headers.get("Sec-Fetch-Site", "same-origin") in ("same-origin", "none")
+        is_link = self.command == "GET" and self.headers.get("Sec-Fetch-Mode") == "navigate"      # from a web terminal, say
+        if origin not in (None, f"http://{host}") or not (is_own or is_link):
             raise Refused(403, "pages of other sites may not use this server")
         token, slash, address = urlsplit(self.path).path.removeprefix("/").partition("/")
         if not slash or not secrets.compare_digest(token.encode(), self.server.token.encode()):

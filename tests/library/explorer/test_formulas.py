@@ -5,7 +5,7 @@ import pytest
 from helpers.formulas import LEAVES, Op, run
 
 from numpy_transformer import layers
-from numpy_transformer.explorer.formulas import formulas_of, spell
+from numpy_transformer.explorer.formulas import formulas_of, room, spell, spells
 from numpy_transformer.explorer.formulas.evaluator import Spelling
 from numpy_transformer.explorer.switches import KeepHeads, PassThrough, WithoutResidual
 from numpy_transformer.layers.multi_head import merge_heads, split_heads
@@ -232,3 +232,25 @@ class Renamed(layers.Linear):
 def test_formulas_without_their_arrays_are_left_out():
     op, arrays = run(Renamed(3, 2), (np.ones((4, 3)),))
     assert set(formulas_of(op)) == {"dbias"}
+
+
+def test_a_class_of_the_readers_own_can_bring_formulas(monkeypatch):
+    monkeypatch.setattr(room, "WRITERS", dict(room.WRITERS))
+
+    class Double:
+        factor = 2.0
+
+        def forward(self, x):
+            return 2 * x
+
+        def backward(self, dy):
+            return 2 * dy
+
+    @spells(Double)
+    def double(op):
+        op.name(factor=op.module.factor)
+        yield "y[...] = factor * x[...]"
+        yield "dx[...] = factor * dy[...]"
+
+    x, dy = np.array([1.0, 2.0]), np.array([3.0, 5.0])
+    check(Op(Double(), "component", {"x": x}, {}, {"y": 2 * x}), {"x": x, "y": 2 * x, "dy": dy, "dx": 2 * dy})
