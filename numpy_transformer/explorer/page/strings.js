@@ -13,7 +13,6 @@ const en = {
   "header.text": "Text",
   "header.target": "Target",
   "header.target.automatic": "automatic: {target}",
-  "header.target.none": "no target: this place does not count in the loss",
   "header.compute": "Compute",
   "header.computing": "Computing …",
   "header.model": "model",
