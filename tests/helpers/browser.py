@@ -1,5 +1,6 @@
 """The explorer's page in a browser, and the numbers that it should show."""
 
+import base64
 import copy
 import functools
 import json
@@ -9,6 +10,14 @@ from urllib.parse import quote
 import numpy as np
 
 import numpy_transformer as nt
+
+class Keys:
+    """The keys that tests press, in WebDriver's code; selenium may be missing where tests are only collected."""
+
+    TAB, ENTER, ESCAPE, SPACE = "\ue004", "\ue007", "\ue00c", " "
+    HOME, END, ARROW_LEFT, ARROW_UP, ARROW_RIGHT, ARROW_DOWN = "\ue011", "\ue010", "\ue012", "\ue013", "\ue014", "\ue015"
+    CONTROL, SHIFT, BACKSPACE = "\ue009", "\ue008", "\ue003"
+
 
 TINY = ("decoder", "encoder", "encoder-decoder", "classifier")
 SHOWN = """
@@ -83,13 +92,12 @@ class Page:
 
     def run(self, code, *arguments):
         """Runs the body of an async function that may import the page's modules, and returns its result."""
-        answer = self.driver.execute_async_script("""
-            const [code, given, done] = [arguments[0], [...arguments].slice(1, -1), arguments[arguments.length - 1]];
-            const run = Object.getPrototypeOf(async () => {}).constructor(code);
-            run(...given).then((result) => done({ result }), (error) => done({ error: String(error.stack || error) }));
-            """.replace("run(...given)", "run.apply(null, given)"), "const given = arguments;\n" + code, *arguments)
+        answer = self.driver.execute_async_script(f"""
+            const given = [...arguments], done = given.pop();
+            (async () => {{ {code} }})().then((result) => done({{ result }}),
+                                              (error) => done({{ error: String(error.stack || error) }}));""", *arguments)
         assert "error" not in answer, answer.get("error")
-        return answer["result"]
+        return answer.get("result")
 
     def wait(self, code, *arguments, seconds=20):
         """Waits until a script returns something true, and returns that."""
@@ -155,6 +163,11 @@ class Page:
         """The document of the saved page."""
         return json.loads(self.script("return document.getElementById('document').textContent"))
 
+    def arrays(self):
+        """{ref: array} of the saved page, decoded here."""
+        arrays = self.document()["arrays"]
+        return {ref: decoded(arrays, array) for ref, array in arrays.items()}
+
     def log(self, kind):
         """New entries of a log of the browser."""
         return self.driver.get_log(kind)
@@ -167,3 +180,10 @@ class Page:
         """Addresses that the page has asked for."""
         messages = [json.loads(entry["message"])["message"] for entry in self.log("performance")]
         return [message["params"]["request"]["url"] for message in messages if message["method"] == "Network.requestWillBeSent"]
+
+
+def decoded(arrays, array):
+    """An array of a document, as FORMAT.md describes it."""
+    while "same" in array:
+        array = arrays[array["same"]]
+    return np.frombuffer(base64.b64decode(array["data"]), array["dtype"]).reshape(array["shape"])
