@@ -8,6 +8,7 @@ from .terminal import wrap
 MODELS = ("decoder", "encoder", "encoder-decoder", "classifier")
 WITH_RUN = {"model": "the run holds a model already", "random": "the run's model is trained already",
             "seed": "nothing is drawn at random"}
+WITH_LESSON = {name: "the lesson's page has a model and a text of its own" for name in ("file", "model", "text", "target")}
 WITH_OUT = {"port": "a saved page needs no server", "no_browser": "a saved page is not opened"}
 
 
@@ -23,6 +24,7 @@ def add(commands):
                         help="what the model should answer: the next tokens, the translation, the class, the tags or the "
                              "masked words (default: the right answer if it is known, otherwise the model's own)")
     parser.add_argument("--model", choices=MODELS, help="kind of the tiny model (default: decoder)")
+    parser.add_argument("--lesson", metavar="NN", help="open the page at the place that this lesson speaks of")
     parser.add_argument("--random", action="store_true", help="leave the tiny model untrained")
     parser.add_argument("--seed", type=whole_number(0), metavar="N",
                         help="seed of the tiny model's weights and training (default: 1)")
@@ -34,29 +36,40 @@ def add(commands):
 
 def run(arguments):
     from ..explorer.explorer import Explorer, check_page    # not needed by other commands
+    from ..explorer.lessons import find_place
     from ..explorer.session import Session
 
     check_unused(arguments)
+    place = None
+    if arguments.lesson is not None:
+        place = find_place(arguments.lesson)
+        arguments.model = place.model
     if arguments.out is not None:
         check_page(arguments.out)               # before the training
     session = Session(make_example(arguments))
     explorer = Explorer(session)
+    start = ""
+    if place is not None:
+        start = place.address(session.document())
+        print(wrap(place.sentence), flush=True)
     if arguments.out is None:
-        explorer.serve(arguments.port or 0, browser=not arguments.no_browser)
+        explorer.serve(arguments.port or 0, browser=not arguments.no_browser, start=start)
     else:
         if session.provable:                    # a page without a server cannot compute finite differences
             with Progress(session.provable, "finite differences", "array") as progress:
                 session.prove(progress)
-        save(explorer, arguments.out)
+        save(explorer, arguments.out, start)
 
 
 def check_unused(arguments):
     """Raises ValueError for an option that this call would not use."""
-    for option, value, reasons in (("--run", arguments.file, WITH_RUN), ("--out", arguments.out, WITH_OUT)):
+    for option, value, reasons in (("--lesson", arguments.lesson, WITH_LESSON), ("--run", arguments.file, WITH_RUN),
+                                   ("--out", arguments.out, WITH_OUT)):
         for name, reason in reasons.items():
             given = getattr(arguments, name)
             if value is not None and given is not None and given is not False:
-                raise ValueError(f"--{name.replace('_', '-')} would have no effect with {option}: {reason}; leave it out")
+                shown = {"file": "run", "no_browser": "no-browser"}.get(name, name)
+                raise ValueError(f"--{shown} would have no effect with {option}: {reason}; leave it out")
 
 
 def make_example(arguments):
@@ -80,11 +93,11 @@ def make_example(arguments):
     return example
 
 
-def save(explorer, out):
+def save(explorer, out, start=""):
     """Saves the page and says what it lacks."""
-    path = explorer.save(out)
+    path = explorer.save(out, start)
     print(f"saved the page as {str(path)!r} ({path.stat().st_size / 1e6:.2f} MB): open it in a browser")
     missing = [ref for ref, array in explorer.document["arrays"].items() if "data" not in array and "same" not in array]
     if missing:
-        print(wrap(f"It leaves out {counted(len(missing), 'array')} that are large, such as {missing[0]!r}. The same command "
-                   "without --out shows all of them."))
+        print(wrap(f"left out: {counted(len(missing), 'large array')}, such as {missing[0]!r}; the same command without "
+                   "--out shows everything"))

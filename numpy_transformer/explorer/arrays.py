@@ -15,7 +15,11 @@ class ArrayExample:
 
     def __init__(self, model, inputs, targets=None, criterion=None, tokens=None, title=None):
         self.model = copy.deepcopy(model)       # which may be trained on
-        self.inputs = tuple(map(np.asarray, inputs if isinstance(inputs, (tuple, list)) else (inputs,)))
+        inputs = inputs if isinstance(inputs, tuple) else (inputs,)
+        self.inputs = tuple(None if x is None else np.asarray(x) for x in inputs)
+        empty = next((x for x in self.inputs if x is not None and x.size == 0), None)
+        if empty is not None:
+            raise ValueError(f"an input of shape {empty.shape} holds no number; give a batch of at least one sequence")
         self.targets = None if targets is None else np.asarray(targets)
         self.criterion = CrossEntropyLoss() if criterion is None and targets is not None else criterion
         self.tokens = checked_tokens(tokens)
@@ -24,8 +28,8 @@ class ArrayExample:
     def read(self, text=None, target=None):
         """Returns (inputs, targets, tokens). Raises ValueError for a text: there is no tokenizer to read it with."""
         if text is not None or target is not None:
-            raise ValueError("this step was made from arrays, so its text cannot be changed here; call nt.explore with other "
-                             "arrays")
+            raise ValueError("this step was made from arrays, so its text cannot be changed here; call nt.explore with "
+                             "other arrays")
         return self.inputs, self.targets, self.tokens
 
 

@@ -63,7 +63,7 @@ class Copies:
         if not isinstance(value, np.ndarray):
             return value
         known = self.seen.get(id(value))
-        if known and known[1].shape == value.shape and known[1].tobytes() == value.tobytes():
+        if known and is_unchanged(*known):
             return known[1]
         duplicate = np.array(value)
         self.seen[id(value)] = (value, duplicate)
@@ -89,13 +89,14 @@ class Wrapped:
         self.stopped_in = None                  # (module, name of the method) in which an error arose
 
     def __enter__(self):
-        for root in (self.step.model, self.step.criterion):
-            for module in [part for _, part in named_parts(root) if is_module(part)] if root is not None else []:
-                own = {key: vars(module)[key] for key in ("forward", "backward") if key in vars(module)}
-                self.originals.append((module, own))
-                forward, backward = module.forward, module.backward
-                module.forward = functools.partial(self.forward, module, forward)
-                module.backward = functools.partial(self.backward, module, backward)
+        roots = [root for root in (self.step.model, self.step.criterion) if root is not None]
+        parts = [part for root in roots for _, part in named_parts(root) if is_module(part)]
+        for module in {id(part): part for part in parts}.values():          # each once, even if both roots hold it
+            own = {key: vars(module)[key] for key in ("forward", "backward") if key in vars(module)}
+            self.originals.append((module, own))
+            forward, backward = module.forward, module.backward
+            module.forward = functools.partial(self.forward, module, forward)
+            module.backward = functools.partial(self.backward, module, backward)
         return self
 
     def __exit__(self, *error):
@@ -147,7 +148,7 @@ class Wrapped:
         given = [np.array(value) for value in (*dy, *named.values()) or (1.0,)]
         line = calling_line()
         own = {name: part for name, part in vars(module).items() if is_parameter(part)}
-        before = {name: np.array(parameter.grad) for name, parameter in own.items()}
+        before = {name: np.array(parameter.grad) for name, parameter in own.items() if np.any(parameter.grad)}
         try:
             gradients = backward(*dy, **named)
         except Exception:
@@ -158,8 +159,16 @@ class Wrapped:
             if call.parent is not None:
                 call.lines["backward"] = line
             call.input_gradients = gradients_by_name(call.inputs, gradients)
-            call.parameter_gradients = {name: own[name].grad - before[name] for name in own}
+            call.parameter_gradients = {name: parameter.grad - before[name] if name in before else np.array(parameter.grad)
+                                        for name, parameter in own.items()}
         return gradients
+
+
+def is_unchanged(array, duplicate):
+    """Returns True if an array still holds what was copied, NaN included."""
+    if array.shape != duplicate.shape:
+        return False
+    return np.array_equal(array, duplicate) or array.tobytes() == duplicate.tobytes()
 
 
 def arguments_of(function, inputs, named):

@@ -161,37 +161,42 @@ def ids(values):
 
 
 def encode_arrays(arrays, limit=None):
-    """Returns the document's "arrays"; equal arrays are written once."""
+    """Returns the document's "arrays"; equal arrays are written once, and those above the limit without their data."""
     written = {}
     entries = {}
     for ref, array in arrays.items():
-        entry, data = encoded(array)
-        key = (entry["dtype"], tuple(entry["shape"]), data)
+        is_large = limit is not None and np.size(array) > limit
+        as_written = in_format(array)
+        data = id(array) if is_large else as_written.tobytes()
+        key = (as_written.dtype, as_written.shape, data)
         if key in written:
             entries[ref] = {"same": written[key]}
             continue
         written[key] = ref
-        if limit is None or array.size <= limit:
-            entry["data"] = base64.b64encode(data).decode("ascii")
-        entries[ref] = entry
+        entries[ref] = describe_array(as_written)
+        if not is_large:
+            entries[ref]["data"] = base64.b64encode(data).decode("ascii")
     return entries
 
 
 def encode_array(array):
     """Returns one array as in FORMAT.md, with its data."""
-    entry, data = encoded(array)
-    return {**entry, "data": base64.b64encode(data).decode("ascii")}
+    as_written = in_format(array)
+    return {**describe_array(as_written), "data": base64.b64encode(as_written.tobytes()).decode("ascii")}
 
 
-def encoded(array):
-    """Returns the entry of an array without its data, and the bytes."""
+def in_format(array):
+    """Returns an array in the dtype that the document holds."""
     array = np.asarray(array)
-    dtype = {"f": np.float32, "i": np.int32, "u": np.uint8 if array.dtype == np.uint8 else np.int32,
-             "b": np.bool_}.get(array.dtype.kind, np.float32)
-    with np.errstate(over="ignore"):
-        written = np.ascontiguousarray(array, dtype=np.dtype(dtype).newbyteorder("<"))
-    finite = written[np.isfinite(written)]
-    entry = {"shape": list(array.shape), "dtype": np.dtype(dtype).name,
-             "min": float(finite.min()) if finite.size else 0.0, "max": float(finite.max()) if finite.size else 0.0,
-             "zeros": int(np.count_nonzero(written == 0))}
-    return entry, written.tobytes()
+    dtypes = {"f": "<f4", "i": "<i4", "u": "u1" if array.dtype == np.uint8 else "<i4", "b": "?"}
+    with np.errstate(over="ignore"):            # a float64 above the largest float32 becomes inf
+        return np.ascontiguousarray(array, dtype=dtypes.get(array.dtype.kind, "<f4")).reshape(array.shape)
+
+
+def describe_array(array):
+    """Returns the entry of an array without its data."""
+    is_finite = np.isfinite(array)
+    finite = array if is_finite.all() else array[is_finite]
+    return {"shape": list(array.shape), "dtype": array.dtype.name,
+            "min": float(finite.min()) if finite.size else 0.0, "max": float(finite.max()) if finite.size else 0.0,
+            "zeros": array.size - int(np.count_nonzero(array))}

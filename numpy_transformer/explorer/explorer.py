@@ -81,17 +81,19 @@ class Explorer:
             print(f"No browser was found here. Open {name} in one.")
         return path
 
-    def serve(self, port=0, browser=True):
+    def serve(self, port=0, browser=True, start=""):
         """Serves the page on this machine, with everything that needs recomputation, until Ctrl-C.
 
         Parameters:
             port : int, 0 for a free one
             browser : whether to open the page in the browser
+            start : the place at which the page opens, as in `save`
         """
         self.session.document()                 # takes a moment for the first page: what can be changed is tried
         with Server(self.session, port, self.session.example.title) as server:
-            print(f"{server.address}  (Ctrl-C ends it)", flush=True)
-            if browser and not open_in_browser(server.address):
+            address = f"{server.address}#{start}" if start else server.address
+            print(f"{address}  (Ctrl-C ends it)", flush=True)
+            if browser and not open_in_browser(address):
                 print("No browser was found here. Open this address in one.", flush=True)
             try:
                 server.serve_forever(poll_interval=0.2)
@@ -100,6 +102,7 @@ class Explorer:
 
     def _repr_html_(self):
         page = html.escape(render(self.document, in_frame=True))
+        page = page.encode("ascii", "xmlcharrefreplace").decode()           # the same in every encoding of the notebook
         return (f'<iframe srcdoc="{page}" title="{html.escape(self.session.example.title)}" '
                 f'style="width: 100%; height: 800px; border: 1px solid #8888">{TRUST}</iframe>')
 

@@ -60,21 +60,30 @@ def settle(value, known, unknown, recorded):
     if own is not None and known is None:
         known = through_sum(value, recorded)
     given = list(value.contributions.values())
-    total = sum(given) if given else None
+    total = sum(given[1:], given[0]) if given else None
     value.gradient = total if known is None else known
     if known is None:
         return
-    difference = known if total is None else known - total
-    largest = max(np.abs(known).max(initial=0), 0 if total is None else np.abs(total).max(initial=0))
-    mismatch = float(np.abs(difference).max(initial=0) / largest) if largest > 0 else 0.0
+    mismatch = relative_difference(known, 0 if total is None else total)
     if own is not None and (mismatch > ROUNDING or (own, "x") in value.consumers):
         slot = next((slot for op, slot in value.consumers if op is own), f"x{len(own.inputs) + 1}")
         if slot not in own.inputs:
             own.inputs[slot] = value
             value.consumers.append((own, slot))
-        value.contributions[own.id, slot] = difference
+        value.contributions[own.id, slot] = known if total is None else known - total
     elif total is not None:
         value.mismatch = mismatch
+
+
+def relative_difference(a, b):
+    """Returns the largest difference between two arrays, relative to the largest entry; 1 if one has a NaN alone."""
+    if np.array_equal(a, b):
+        return 0.0
+    largest = max(np.abs(a).max(initial=0), np.abs(b).max(initial=0))
+    difference = float(np.abs(a - b).max(initial=0) / largest) if largest > 0 else 0.0
+    if np.isfinite(difference):
+        return difference
+    return 0.0 if np.array_equal(a, b, equal_nan=True) else 1.0
 
 
 def through_sum(value, recorded):

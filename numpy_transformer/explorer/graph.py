@@ -82,7 +82,7 @@ class Graph:
         if root is None:
             return
         for name, part in named_parts(root):
-            if is_parameter(part):
+            if is_parameter(part) and id(part) not in self.names:
                 value = self.add_value(prefix + name, title_of(self, prefix + name), "parameter", np.array(part.data))
                 value.parameter = part
                 self.names[id(part)] = value

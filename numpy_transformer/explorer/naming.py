@@ -169,18 +169,18 @@ def finish_axes(graph, logits):
 
 def axes_of_parameter(value):
     """Returns the axes of a parameter, from the first op that uses it."""
+    op = value.consumers[0][0] if value.consumers else None
     names = []
-    op, slot = value.consumers[0] if value.consumers else (None, "")
-    if op is not None and value.array.ndim == 2:
+    if op is not None and op.outputs["y"].axes:
         last = op.outputs["y"].axes[-1]["name"]
-        if op.class_name in ("Embedding", "Unembedding"):
+        if value.array.ndim == 1:
+            names = [last]
+        elif op.class_name in ("Embedding", "Unembedding"):
             names = [vocabulary_of(value), "feature"]
         elif op.class_name == "LearnedPositionalEmbedding":
             names = ["position", "feature"]
-        else:
+        elif value.array.ndim == 2:
             names = ["input feature", "output feature" if last == "feature" else last]
-    elif op is not None and value.array.ndim == 1:
-        names = [op.outputs["y"].axes[-1]["name"]]
     return complete([{"name": name} for name in names], value.array.ndim)
 
 

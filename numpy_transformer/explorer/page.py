@@ -1,8 +1,8 @@
 """The page as one file that needs nothing else, and as the files that the server sends.
 
-`page/` holds index.html, style sheets and the modules, which import each other as "explorer/NAME". The server sends them as they
-are, with an import map. A saved page holds all of them, with the modules in one inline script: a page without a server may not
-load modules. Four comments in index.html mark what is filled in: policy, style, document and modules.
+`page/` holds index.html, the style sheets and the modules, which import each other as "explorer/NAME". The server sends them
+as they are, with an import map. A saved page contains all of them, with the modules in one inline script, because browsers
+load no modules from a file. Four comments in index.html mark what is filled in: policy, style, document and modules.
 """
 
 import base64

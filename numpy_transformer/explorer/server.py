@@ -1,8 +1,8 @@
-"""The explorer's server: it answers the page on this machine, and nobody else.
+"""The explorer's server, which answers its own page on this machine and refuses everything else.
 
-It listens on 127.0.0.1 only. Its addresses contain a random token, so that other users and programs cannot guess them, and it compares
-the headers Host and Origin, so that pages of other sites cannot ask it even if the token leaks. It reads its files once, at the
-start: no request names a path on the disk. Bodies are JSON of bounded size, and one request computes at a time.
+It listens on 127.0.0.1 only. Its addresses contain a random token, which other users of the machine cannot guess. It checks
+the headers Host and Origin, so pages of other sites cannot use it even if they know the token. It reads its files once, at
+the start: no request can name a path on the disk. Bodies are JSON of bounded size, and one request computes at a time.
 """
 
 import contextlib
@@ -102,8 +102,9 @@ class Handler(BaseHTTPRequestHandler):
         if name_of(host) not in NAMES:
             raise Refused(403, f"this server answers only as {HOST}; open the address that the command printed")
         origin = self.headers.get("Origin")
-        same_site = self.headers.get("Sec-Fetch-Site", "same-origin") in ("same-origin", "none")
-        if origin not in (None, f"http://{host}") or not same_site:
+        is_own = self.headers.get("Sec-Fetch-Site", "same-origin") in ("same-origin", "none")
+        is_link = self.command == "GET" and self.headers.get("Sec-Fetch-Mode") == "navigate"      # from a web terminal, say
+        if origin not in (None, f"http://{host}") or not (is_own or is_link):
             raise Refused(403, "pages of other sites may not use this server")
         token, slash, address = urlsplit(self.path).path.removeprefix("/").partition("/")
         if not slash or not secrets.compare_digest(token.encode(), self.server.token.encode()):

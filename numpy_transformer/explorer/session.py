@@ -117,8 +117,8 @@ class Session:
         if index is not None:
             array = array[checked_slices(index, array.shape)]
         if np.size(array) > LARGEST_ANSWER:
-            raise ValueError(f"{ref!r} has {np.size(array):,} entries here, but at most {LARGEST_ANSWER:,} are sent at once; "
-                             "ask for a part of it")
+            raise ValueError(f"{ref!r} has {np.size(array):,} entries here, but at most {LARGEST_ANSWER:,} are sent at "
+                             "once; ask for a part of it")
         return encode_array(np.asarray(array))
 
     def spell(self, document, ref, index):
@@ -139,8 +139,10 @@ def check_size(model, inputs):
     """Raises ValueError if the arrays of a step would probably have more than LARGEST_STEP entries."""
     parts = [part for _, part in named_parts(model)]
     count = 2 * sum(np.size(part.data) for part in parts if is_parameter(part))
-    ids = max((x for x in inputs if isinstance(x, np.ndarray)), key=np.size)
-    tokens, length = ids.size, ids.shape[-1] if ids.ndim else 1
+    ids = max((x for x in inputs if isinstance(x, np.ndarray)), key=np.size, default=np.zeros(1))
+    is_float = ids.dtype.kind == "f"            # its last axis then holds features
+    tokens = ids.size // ids.shape[-1] if is_float and ids.size else ids.size
+    length = (1, *ids.shape)[-2 if is_float and ids.ndim > 1 else -1]
     for part in parts:                          # outputs, gradients, and what stands between components
         if isinstance(part, Linear):
             count += 4 * tokens * part.weight.data.shape[-1]
@@ -161,7 +163,10 @@ def total_size(step):
 
 
 def size_limit(step, most):
-    """Returns the number of entries above which arrays are left out, so that the others have at most `most`; None: none is."""
+    """Returns the number of entries above which arrays must be left out, so that the others have at most `most` together.
+
+    None means that none has to be left out.
+    """
     total = 0
     for size in sorted(np.size(array) for array in step.arrays.values()):
         total += size

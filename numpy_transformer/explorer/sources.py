@@ -82,11 +82,12 @@ def source_of(function):
 
 
 def file_of(function):
-    """Returns the file of a function, as a name inside the package or without its folder."""
+    """Returns the file of a function: its path inside the package, or its name; "" for the cell of a notebook."""
     try:
-        path = os.path.abspath(inspect.getsourcefile(function))
+        path = inspect.getsourcefile(function) or ""
     except TypeError:
         return ""
+    path = os.path.abspath(path) if os.path.exists(path) else ""
     if path.startswith(PACKAGE + os.sep):
         return os.path.relpath(path, os.path.dirname(PACKAGE)).replace(os.sep, "/")
     return os.path.basename(path)

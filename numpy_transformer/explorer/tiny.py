@@ -37,7 +37,7 @@ def tiny(kind="decoder", seed=1, train=True, progress=None):
     return example
 
 
-def fit(example, data, steps, rng, progress=None, lr=1e-2):
+def fit(example, data, steps, rng, progress=None, lr=2e-2):
     """Trains the model of an Example on random batches of its sentences.
 
     Label smoothing keeps the model from being certain, so that the gradients of a trained model are not all close to 0.
@@ -49,7 +49,8 @@ def fit(example, data, steps, rng, progress=None, lr=1e-2):
     *inputs, targets = data
     for _ in range(steps):
         rows = rng.integers(len(targets), size=BATCH)
-        model.forget().zero_grad()
+        for parameter in optimizer.parameters:
+            parameter.grad = 0
         criterion(model(*(array[rows] for array in inputs)), targets[rows])
         model.backward(criterion.backward())
         schedule.step()
@@ -130,7 +131,7 @@ def make_classifier(rng):
     words = languages.OPINION_WORDS
     reader = TextReader(word_tokenizer(words), 14)
     model = SequenceClassifier(reader.vocab_size, num_layers=2, max_len=14, num_classes=2, hidden=8, dropout=0.0,
-                               rng=rng, **SIZES)
+                               norm="pre", rng=rng, **SIZES)
     labels = ["negative", "positive"]
     example = ClassifierExample(model, [reader.tokens], "the film was not dull", title="a tiny classifier",
                                 labels=labels, reader=reader, words=words, answer=languages.judge)

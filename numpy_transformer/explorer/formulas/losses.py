@@ -21,13 +21,13 @@ def cross_entropy(op):
     z = "(logits[..., v] - top[...])" if top else "logits[..., v]"
     exponentials = lines(top, f"total[...] = sum(v, exp({z}))")
     log_p = "log_p[..., v] = " + z.strip("()") + " - log(total[...])"
-    of_target, q = "log_p[..., targets[...]]", "(1 if v == targets[...] else 0)"
+    of_target, q = "log_p[..., targets[...]]", "1 if v == targets[...] else 0"
     if loss.label_smoothing:
         of_target = f"(1 - epsilon) * {of_target} + epsilon * mean(v, log_p[..., v])"
-        q = f"((1 - epsilon) * {q} + epsilon / V)"
+        q = "epsilon / V + (1 - epsilon if v == targets[...] else 0)"
     yield lines(exponentials, log_p, f"y = -sum(..., {of_target}{where}) / count")
-    yield lines(exponentials, f"p[..., v] = exp({z}) / total[...]",
-                f"dlogits[..., v] = dy * (p[..., v] - {q}) / count{is_counted}")
+    yield lines(exponentials, f"p[..., v] = exp({z}) / total[...]", f"q[..., v] = {q}",
+                f"dlogits[..., v] = dy * (p[..., v] - q[..., v]) / count{is_counted}")
 
 
 @spells(BinaryCrossEntropyLoss)

@@ -165,7 +165,7 @@ function headFigure({ layer, place, goTo, large, output }, head, name) {
   const hint = t("attention.cell_hint");
   const matrix = smallMatrix({
     name: `${t("attention.head", { n: head })}, ${t(`attention.array.${name}`)}`, kind: KIND[name], limit: layer.limit(name),
-    rows: layer.queries, columns: layer.keys, room: large ? 300 : 150, ref: layer.refs[name],
+    rows: layer.queries, columns: layer.keys, large, ref: layer.refs[name],
     value: (i, j) => layer.number(name, head, i, j), masked: (i, j) => layer.masked(head, i, j),
     cell: (i, j) => layer.cell(head, i, j), chosen: here ? [cell.i, cell.j - layer.start[1]] : null,
     describe: (i, j) => cellSentence(layer, name, head, i, j),

@@ -91,7 +91,7 @@ async function sideBySide(app, own, change, draw) {
   const [rowNames, columnNames] = names(doc, change.value, shape, rows, columns, leading);
   const figure = (name) => h("figure", {}, h("figcaption", {}, t(`changes.${name}`)), keyed(`compare-${name}`, smallMatrix({
     name: `${t(`changes.${name}`)}: ${titleOf(change)}`, kind: change.kind, limit: limits[name], rows: rowNames,
-    columns: columnNames, room: large ? 340 : 150, ref: change.ref, cell: place, chosen: null,
+    columns: columnNames, large, ref: change.ref, cell: place, chosen: null,
     value: (i, j) => arrays[name][i * width + j], masked: (i, j) => arrays[name][i * width + j] === -Infinity,
     describe: (i, j) => t("changes.cell", { index: place(i, j).join(", "), right: formatNumber(right[i * width + j]),
       wrong: formatNumber(wrong[i * width + j]) }),

@@ -58,10 +58,10 @@ export function editList(app, own, actions) {
   const tool = (name, action, able) => button(t(`edit.${name}`), () => action(), { disabled: !able || busy,
     "data-key": `edit-${name}`, "data-edit": name });
   return h("section", { class: "edit-list", "aria-label": t("edit.list") },
-    h("div", { class: "edit-tools" }, tool("undo", actions.undo, edits.length > 0),
-      tool("redo", actions.redo, own.redo.length > 0), tool("reset", actions.reset, edits.length > 0)),
     edits.length ? h("ol", {}, edits.map((edit) => h("li", {}, editTitle(edit, doc.hands_on)))) :
       h("p", { class: "hint" }, t("edit.none")),
+    h("div", { class: "edit-tools" }, tool("undo", actions.undo, edits.length > 0),
+      tool("redo", actions.redo, own.redo.length > 0), tool("reset", actions.reset, edits.length > 0)),
     h("p", { role: "status", class: "loss-change" }, lossChange(doc, base, edits)));
 }
 

@@ -256,7 +256,7 @@ function reachable(work, tree) {
       if (kind === "named" && !(key in found) && count < LISTED) {
         const { name, places } = work.known.get(key);
         found[key] = derivation(work, name, places);
-        count += [...walk(found[key])].length;
+        count += walk(found[key]).length;
         waiting.push(found[key]);
       }
     }

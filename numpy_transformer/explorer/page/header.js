@@ -105,7 +105,8 @@ function themeButton({ state }) {
 
 function switches(app) {
   const { state } = app;
-  const large = button(t("header.large"), () => state.update({ large: !state.get().large }, { replace: true }), { id: "large" });
+  const large = button([h("span", { class: "long" }, t("header.large")), h("span", { class: "short", "aria-hidden": "true" }, "Aa")],
+    () => state.update({ large: !state.get().large }, { replace: true }), { id: "large", label: t("header.large") });
   const press = (now) => large.setAttribute("aria-pressed", String(Boolean(now.large)));
   press(state.get());
   state.subscribe(press);

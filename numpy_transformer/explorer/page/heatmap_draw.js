@@ -52,7 +52,10 @@ export function drawCells(context, layout, { rows, columns, read, kind, limit, s
 function numberTexts(context, layout, { rows, columns, read, kind, limit, style }) {
   if (kind === "mask" || layout.cellWidth < NUMBERS_FROM || layout.cellHeight < style.fontSize + 3) return null;
   const decimals = Math.max(0, Math.min(4, 1 - Math.floor(Math.log10(limit)) + (limit >= 1 ? 1 : 0)));
-  const textOf = (number) => number.toFixed(decimals).replace(/^-/, "−").replace(/^(−?)0\./, "$1.");
+  const textOf = (number) => {
+    const text = number.toFixed(decimals).replace(/^(-?)0\./, "$1.");
+    return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
+  };
   context.font = style.font;
   for (let row = 0; row < rows; row += 1) {
     for (let column = 0; column < columns; column += 1) {

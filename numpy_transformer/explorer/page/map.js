@@ -101,9 +101,10 @@ export function start(root, app) {
 
   function fit() {
     const { width, height } = view.scene;
-    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
     const room = { w: Math.max(200, stage.clientWidth), h: Math.max(200, stage.clientHeight - 4) };
-    let scale = Math.min(rem * 1.15, Math.max(0.8 * rem, room.w / width));
+    const [least, natural, most] = state.get().large ? [2, 2, 2.4] : [0.8, 1, 1.15];      // large: no text below 24 px
+    let scale = Math.min(most, Math.max(least, room.w / width));
+    scale = Math.max(Math.min(scale, natural), Math.min(scale, room.h / height));         // above natural only if all of it fits
     if (view.whole) {
       scale = Math.min(scale, room.h / height, room.w / width);
     }
@@ -203,7 +204,8 @@ export function start(root, app) {
     const box = found.element.getBoundingClientRect();
     const area = stage.getBoundingClientRect();
     stage.scrollTop += outside(box.top - 60, box.bottom + 60, area.top, area.bottom);
-    stage.scrollLeft += outside(box.left - 8, box.right + 8, area.left, area.right);
+    const around = area.width / 5;
+    stage.scrollLeft += outside(box.left - around, box.right + around, area.left, area.right);
   }
 
   function drawLine(line) {

@@ -116,7 +116,7 @@ const WRITERS = {
   sub: ({ sub: [left, right] }) => [[...inside(left), m("mo", {}, "−"), ...last(right)], LOOSE],
   neg: (node) => [[m("mo", { form: "prefix" }, "−"), ...last(node.neg)], LOOSE],
   mul: (node) => [product(node.mul), TIGHT],
-  div: ({ div: [above, below] }) => [[m("mfrac", {}, row(inside(above)), row(inside(below)))], ATOM],
+  div: ({ div: parts }) => [[m("mfrac", {}, ...parts.map((part) => m("mrow", large(part), ...inside(part))))], ATOM],
   "//": (node) => [[m("mo", { stretchy: "false" }, "⌊"), ...joined(node["//"], () => m("mo", {}, "/"), ATOM),
                     m("mo", { stretchy: "false" }, "⌋")], ATOM],
   "%": (node) => [joined(node["%"], () => m("mo", {}, "mod"), ATOM), TIGHT],
@@ -207,6 +207,11 @@ function letters(name) {
   const letter = m("mi", text.length > 1 ? { mathvariant: "normal" } : {}, text);
   const whole = hat ? m("mover", { accent: "true" }, letter, m("mo", { stretchy: "false" }, "^")) : letter;
   return d ? m("mrow", {}, m("mi", { mathvariant: "normal" }, "d"), whole) : whole;
+}
+
+// In a fraction, a sum keeps its size, with what it runs over below it.
+function large(node) {
+  return JSON.stringify(node).includes('"over":') ? { displaystyle: "true" } : {};
 }
 
 function row(elements) {

@@ -22,12 +22,14 @@ export function start(root, app) {
     turn += 1;
     const mine = turn;
     const focused = root.contains(document.activeElement);
-    const content = await contentOf(app, now).catch((error) => h("p", { class: "note" }, error.message));
+    const content = await contentOf(app, now).catch((error) => ({ nodes: h("p", { class: "note" }, error.message) }));
     if (mine !== turn) return;
-    replace(root, content);
+    replace(root, content.nodes);
     const heading = root.querySelector("h2");
     if (focused && heading) heading.focus();
     if (focused) root.parentElement.scrollTop = 0;
+    const onwards = content.index ? await onwardList(app, now.ref, content.index) : null;      // takes longer, so it comes last
+    if (mine === turn && onwards) root.append(onwards);
   }
 
   root.addEventListener("keydown", (event) => {
@@ -42,12 +44,13 @@ export function start(root, app) {
   });
 }
 
+// {nodes, index}; without an index there is no number to show.
 async function contentOf(app, { doc, ref, index: chosen }) {
   const info = ref ? app.store.info(ref) : null;
   const index = chosenIndex(info, chosen);
   if (!index || info.shape.length !== index.length) {
     light([]);
-    return [h("h2", { tabindex: "-1" }, t("number.name")), h("p", { class: "note" }, t("number.empty"))];
+    return { nodes: [h("h2", { tabindex: "-1" }, t("number.name")), h("p", { class: "note" }, t("number.empty"))] };
   }
   const { data } = await app.store.slice(ref, index);
   const number = Number(data[0]);
@@ -56,7 +59,7 @@ async function contentOf(app, { doc, ref, index: chosen }) {
   light(origin.cells);
   const name = derivation.target || shortName(doc, ref);
   const side = isGradient(ref) ? "is-gradient" : "is-value";
-  return [heading(app, { ref, index, number, info, name }), h("div", { class: `origin ${side}` }, origin.nodes), await onwardList(app, ref, index)];
+  return { index, nodes: [heading(app, { ref, index, number, info, name }), h("div", { class: `origin ${side}` }, origin.nodes)] };
 }
 
 // A single number, such as the loss, needs no index.

@@ -5,8 +5,8 @@
 import { goesTo, refOfName } from "explorer/derivation";
 import { axesOf, parseRef } from "explorer/refs";
 
-const TRIES_SAVED = 60;
-const TRIES_LIVE = 12;
+const TRIES = { saved: 60, live: 12 };
+const PATIENCE = 200;           // milliseconds for each array; a reader who moves on must not wait for a search
 const MOST_CELLS = 60000;
 
 // [{ref, op, name, index, number}]; index is null where no cell was found within the tries.
@@ -31,9 +31,11 @@ async function cellThatUses({ store, doc }, ref, index, target) {
   const free = request.filter(Array.isArray).reduce((product, [, stop]) => product * stop, 1);
   if (free > MOST_CELLS) return nothing;
   const { data } = await store.slice(target.ref, request);
-  const tries = store.live ? TRIES_LIVE : TRIES_SAVED;
+  const tries = store.live ? TRIES.live : TRIES.saved;
+  const end = performance.now() + PATIENCE;
   const largest = Array.from(data.keys()).sort((a, b) => sizeOf(data[b]) - sizeOf(data[a])).slice(0, tries);
   for (const i of largest) {
+    if (performance.now() > end) return nothing;
     const candidate = unflatten(i, request);
     if (await uses({ store, doc }, target, candidate, ref, index)) return { index: candidate, number: Number(data[i]) };
   }

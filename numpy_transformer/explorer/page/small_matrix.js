@@ -7,18 +7,22 @@ import { colorOf, cssColor } from "explorer/colors";
 import { t } from "explorer/strings";
 
 const MOST_CELLS = 900;                       // above this number of cells, an image instead of boxes
+const FONT = 11;
+const LARGE_FONT = 24;
+const ROOM = 14;                              // width of all cells, in font sizes
 let pictures = 0;                             // numbers the patterns, whose ids must differ on one page
 
 /**
  * options: name (for screen readers), kind "value" or "gradient", limit (of the color scale), rows and columns (labels),
- * value(i, j), masked(i, j), ref and cell(i, j) (its index in that array), chosen [i, j] or null, room (pixels),
+ * value(i, j), masked(i, j), ref and cell(i, j) (its index in that array), chosen [i, j] or null, large (type),
  * describe(i, j) (a sentence), choose(i, j), hover(i, j, sentence).
  */
 export function smallMatrix(options) {
   const { rows, columns, name, chosen } = options;
-  const size = cellSize(options);
-  const left = labelRoom(rows, size);
-  const top = labelRoom(columns, size);
+  const font = options.large ? LARGE_FONT : FONT;
+  const size = cellSize(options, font);
+  const left = labelRoom(rows, size, font);
+  const top = labelRoom(columns, size, font);
   const width = left + columns.length * size + 1;
   const height = top + rows.length * size + 1;
   const id = `masked-${(pictures += 1)}`;
@@ -29,7 +33,7 @@ export function smallMatrix(options) {
   if (rows.length * columns.length <= MOST_CELLS) grid.append(...boxes(options, size, id));
   else grid.append(image(options, size));
   grid.append(s("rect", { class: "frame", width: columns.length * size, height: rows.length * size, fill: "none" }));
-  svg.append(...labels(rows, columns, size, left, top));
+  svg.append(...labels(rows, columns, { size, left, top, font }));
   const cursor = s("rect", { class: "cursor", width: size, height: size, fill: "none", visibility: "hidden" });
   grid.append(cursor);
   attachPointer(svg, options, { size, left, top });
@@ -37,15 +41,16 @@ export function smallMatrix(options) {
   return svg;
 }
 
-function cellSize({ rows, columns, room = 180 }) {
+/** Small enough for all cells to fit into the room of a small heatmap, if that leaves room for the labels. */
+function cellSize({ rows, columns }, font) {
   const most = Math.max(rows.length, columns.length);
-  return Math.max(2, Math.min(28, Math.floor(room / most)));
+  return Math.max(2, Math.min(2.6 * font, Math.floor(font * ROOM / most)));
 }
 
-function labelRoom(labels, size) {
-  if (size < 11) return 1;
-  const longest = Math.max(...labels.map((label) => label.length));
-  return Math.min(72, 8 + longest * 6.6);
+function labelRoom(labels, size, font) {
+  if (size < font) return 1;
+  const longest = Math.max(...labels.map((label) => shortened(label).length));
+  return 0.7 * font + longest * 0.62 * font;
 }
 
 function hatching(id) {
@@ -88,12 +93,13 @@ function image({ rows, columns, value, masked, kind, limit }, size) {
     preserveAspectRatio: "none", "image-rendering": "pixelated" });
 }
 
-function labels(rows, columns, size, left, top) {
-  if (size < 11) return [];
-  const texts = rows.map((label, i) => s("text", { class: "label", x: left - 5, y: top + (i + 0.5) * size,
-    "text-anchor": "end", "dominant-baseline": "central" }, shortened(label)));
-  columns.forEach((label, j) => texts.push(s("text", { class: "label", "dominant-baseline": "central",
-    transform: `translate(${left + (j + 0.5) * size},${top - 5}) rotate(-90)` }, shortened(label))));
+function labels(rows, columns, { size, left, top, font }) {
+  if (size < font) return [];
+  const look = { class: "label", "font-size": font, "dominant-baseline": "central" };
+  const texts = rows.map((label, i) => s("text", { ...look, x: left - 0.4 * font, y: top + (i + 0.5) * size,
+    "text-anchor": "end" }, shortened(label)));
+  columns.forEach((label, j) => texts.push(s("text", { ...look,
+    transform: `translate(${left + (j + 0.5) * size},${top - 0.4 * font}) rotate(-90)` }, shortened(label))));
   return texts;
 }
 

@@ -1,14 +1,15 @@
 // Ways through a spelling, which is a formula with all its numbers (FORMAT.md).
 
-// A term and all terms below it.
-export function* walk(tree) {
-  yield tree;
+// A term and all terms below it, as a list.
+export function walk(tree, found = []) {
+  found.push(tree);
   for (const part of tree.terms) {
-    yield* walk(part);
+    walk(part, found);
   }
   if (tree.condition) {
-    yield* walk(tree.condition);
+    walk(tree.condition, found);
   }
+  return found;
 }
 
 // The entries of arrays that the trees read, each once.

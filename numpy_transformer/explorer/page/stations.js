@@ -76,16 +76,29 @@ function lastOp(doc) {
 }
 
 /** A residual "+": the last one, which backward meets first. */
-function addition(app, doc) {
+async function addition(app, doc) {
   const additions = doc.ops.filter(({ kind, parent }) => kind === "add" && parent);
   const op = additions[additions.length - 1];
   const ref = op && `grad ${op.outputs.y}`;
   if (!op || !app.store.info(ref)) return null;
-  return { key: "addition", numbers: {}, place: { view: "component", op: op.id, ref, index: middle(app, ref) } };
+  return { key: "addition", numbers: {}, place: { view: "component", op: op.id, ref, index: await largestEntry(app, ref) } };
 }
 
-function middle(app, ref) {
-  return app.store.info(ref).shape.map((size, axis) => (axis === 0 ? 0 : Math.floor((size - 1) / 2)));
+/** The index of the entry that is largest in size; the first entry of an array that the page does not hold. */
+async function largestEntry(app, ref, wanted = () => true) {
+  const { shape, data: held } = app.store.info(ref);
+  const best = shape.map(() => 0);
+  if (!held) return best;
+  let size = -1;
+  (await app.store.array(ref)).data.forEach((x, flat) => {
+    if (!(Math.abs(x) > size) || !wanted(flat)) return;
+    size = Math.abs(x);
+    for (let axis = shape.length - 1, rest = flat; axis >= 0; axis -= 1) {
+      best[axis] = rest % shape[axis];
+      rest = Math.floor(rest / shape[axis]);
+    }
+  });
+  return best;
 }
 
 function attentionSoftmax(doc) {
@@ -93,13 +106,11 @@ function attentionSoftmax(doc) {
   return entry ? doc.ops.find(({ outputs }) => Object.values(outputs).includes(entry.weights)) : opOfClass(doc, "Softmax");
 }
 
-function softmaxBackward(app, doc) {
+async function softmaxBackward(app, doc) {
   const op = attentionSoftmax(doc);
   const ref = op && op.inputs.x && `grad ${op.inputs.x}`;
   if (!ref || !app.store.info(ref)) return null;
-  const { shape } = app.store.info(ref);
-  const index = shape.map((size, axis) => (axis === shape.length - 2 ? size - 1 : 0));
-  return { key: "softmax", numbers: {}, place: { view: "component", op: op.id, ref, index } };
+  return { key: "softmax", numbers: {}, place: { view: "component", op: op.id, ref, index: await largestEntry(app, ref) } };
 }
 
 function heads(app, doc) {
@@ -120,7 +131,9 @@ async function scatterAdd(app, doc) {
   const id = twice ?? ids[0];
   const tokens = tokensOf(doc, valueOf(doc, op.outputs.y));
   const numbers = { token: tokens[ids.indexOf(id)] ?? id, n: ids.filter((other) => other === id).length };
-  return { key: "scatter", numbers, place: { view: "component", op: op.id, ref, index: [id, 0] } };
+  const width = app.store.info(ref).shape[1];
+  const index = await largestEntry(app, ref, (flat) => Math.floor(flat / width) === id);
+  return { key: "scatter", numbers, place: { view: "component", op: op.id, ref, index: [id, index[1]] } };
 }
 
 function optimizer(app, doc) {

@@ -60,7 +60,7 @@ def test_every_switch_keeps_the_ids_and_the_gradients_stay_right(kind):
             numeric = (step.loss_with(value.id, index, 1e-5) - step.loss_with(value.id, index, -1e-5)) / 2e-5
             assert abs(numeric - value.gradient[index]) < 1e-6 * max(np.abs(value.gradient).max(), 1e-4), (switch, value.id)
         assert max(value.mismatch for value in step.values.values()) < 1e-9
-        assert step.loss != before.loss
+        assert step.loss != before.loss and json.dumps(step.document())
 
 
 def test_a_switched_head_has_exactly_no_gradient(decoder):
@@ -68,6 +68,12 @@ def test_a_switched_head_has_exactly_no_gradient(decoder):
     d = decoder.model.decoder.blocks[0].attention.query.d_out // 2
     gradient = step.arrays["grad decoder.blocks.0.attention.query.weight"]
     assert (gradient[:, d:] == 0).all() and (gradient[:, :d] != 0).any()
+
+
+def test_a_part_is_found_by_the_attention_of_the_heads_inside_it_too(decoder):
+    outer = document(decoder, off("mask", "decoder.blocks.1.attention"))[0]
+    inner = document(decoder, off("mask", "decoder.blocks.1.attention.attention@2"))[0]
+    assert outer.loss == inner.loss != document(decoder)[0].loss
 
 
 def test_an_edit_changes_neither_the_example_nor_the_next_document(decoder):

@@ -69,6 +69,7 @@ def test_a_notebook_shows_the_page_in_a_frame_of_its_own():
     _, explored = make(tokens=[NAMES[:3]])
     shown = explored._repr_html_()
     assert shown.startswith("<iframe srcdoc=") and shown.count("<") == 2          # nothing of the page leaves the attribute
+    assert re.search(r'srcdoc="([^"]*)"', shown)[1].isascii()
     page = html.unescape(re.search(r'srcdoc="([^"]*)"', shown)[1])
     assert document_in(page)["tokens"]["source"] == [NAMES[:3]] and '<base href="about:srcdoc">' in page
 
@@ -127,3 +128,19 @@ def test_a_class_without_module_is_explored_too():
     y = 2 * x @ linear.weight.data + linear.bias.data
     expected = np.mean(np.log(np.exp(y).sum(1)) - y[[0, 1], [0, 1]])
     assert abs(explored.document["loss"] - expected) < 1e-6
+
+
+def test_inputs_are_one_array_a_list_or_a_tuple_with_none():
+    model, explored = make()
+    losses = [nt.explore(model, inputs, IDS[:, 1:], proof=False).document["loss"]
+              for inputs in (IDS[:, :-1].tolist(), (IDS[:, :-1],), (IDS[:, :-1], None))]
+    assert losses == 3 * [explored.document["loss"]]
+    with pytest.raises(ValueError, match=r"an input of shape \(0, 3\) holds no number"):
+        nt.explore(model, IDS[:0, :-1], IDS[:0, 1:])
+
+
+def test_a_tiny_step_is_proven_unless_it_is_not_wanted():
+    layer, x = nt.Linear(3, 2, rng=0), np.arange(6.0).reshape(2, 3)
+    document = nt.explore(layer, x, np.array([0, 1])).document
+    assert 0 < document["proof"]["worst"] < 1e-6 and "numeric weight" in document["arrays"]
+    assert nt.explore(layer, x, np.array([0, 1]), proof=False).document["proof"] is None

@@ -1,59 +1,14 @@
 """Every formula gives what its component computes: each entry of each output and of each gradient."""
 
-import inspect
-from dataclasses import dataclass, field
-
 import numpy as np
 import pytest
+from helpers.formulas import LEAVES, Op, run
 
 from numpy_transformer import layers
-from numpy_transformer.checks.samples import SAMPLES
-from numpy_transformer.explorer.formulas import formulas_of, spell
+from numpy_transformer.explorer.formulas import formulas_of, room, spell, spells
 from numpy_transformer.explorer.formulas.evaluator import Spelling
 from numpy_transformer.explorer.switches import KeepHeads, PassThrough, WithoutResidual
 from numpy_transformer.layers.multi_head import merge_heads, split_heads
-
-COMPOSITE = ("Attention", "FeedForward", "SwiGLU", "Block", "Encoder", "Decoder", "Model", "Classifier", "make_model")
-LEAVES = [sample for sample in SAMPLES
-          if sample.name.startswith(("AttentionMask", "FlashAttention"))
-          or not sample.name.split(",")[0].endswith(COMPOSITE)]
-
-
-@dataclass
-class Op:
-    """One operation, as the graph describes it to formulas_of."""
-
-    module: object = None
-    kind: str = "component"
-    inputs: dict = field(default_factory=dict)
-    parameters: dict = field(default_factory=dict)
-    outputs: dict = field(default_factory=dict)
-    numbers: dict = field(default_factory=dict)
-
-
-def run(module, inputs, seed=0, **named):
-    """Runs forward and backward in float64, with random parameters: returns the Op and its arrays with gradients."""
-    rng = np.random.default_rng(seed)
-    module.astype(np.float64)
-    module.eval(remember=True)
-    for parameter in module.parameters():
-        parameter.data = rng.standard_normal(parameter.data.shape)
-    module.zero_grad()
-    inputs = [x.astype(np.float64) if np.asarray(x).dtype.kind == "f" else x for x in inputs]
-    y = np.asarray(module.forward(*inputs, **named))
-    dy = rng.standard_normal(y.shape)
-    gradients = module.backward(dy)
-    gradients = gradients if isinstance(gradients, tuple) else (gradients,)
-    bound = inspect.signature(module.forward).bind(*inputs, **named).arguments
-    given = {name: value for name, value in bound.items() if isinstance(value, np.ndarray)}
-    numbers = {name: value for name, value in bound.items() if isinstance(value, (int, float))}
-    parameters = dict(module.named_parameters())
-    op = Op(module, "component", given, {name: p.data for name, p in parameters.items()}, {"y": y}, numbers)
-    arrays = {**given, **op.parameters, "y": y, "dy": dy, **{f"d{name}": p.grad for name, p in parameters.items()}}
-    names = list(inspect.signature(module.forward).parameters)
-    arrays |= {f"d{name}": np.asarray(gradient) for name, gradient in zip(names, gradients) if gradient is not None}
-    return op, arrays
-
 
 def check(op, arrays, entries=None, rng=None):
     """Compares `entries` random entries of each array that a formula gives (None: all) with the arrays."""
@@ -277,3 +232,25 @@ class Renamed(layers.Linear):
 def test_formulas_without_their_arrays_are_left_out():
     op, arrays = run(Renamed(3, 2), (np.ones((4, 3)),))
     assert set(formulas_of(op)) == {"dbias"}
+
+
+def test_a_class_of_the_readers_own_can_bring_formulas(monkeypatch):
+    monkeypatch.setattr(room, "WRITERS", dict(room.WRITERS))
+
+    class Double:
+        factor = 2.0
+
+        def forward(self, x):
+            return 2 * x
+
+        def backward(self, dy):
+            return 2 * dy
+
+    @spells(Double)
+    def double(op):
+        op.name(factor=op.module.factor)
+        yield "y[...] = factor * x[...]"
+        yield "dx[...] = factor * dy[...]"
+
+    x, dy = np.array([1.0, 2.0]), np.array([3.0, 5.0])
+    check(Op(Double(), "component", {"x": x}, {}, {"y": 2 * x}), {"x": x, "y": 2 * x, "dy": dy, "dx": 2 * dy})

@@ -95,6 +95,17 @@ def test_contributions_of_all_consumers_add_up_to_the_gradient(sample):
     assert checked >= 2 and all(value.mismatch < 1e-10 for value in step.values.values())
 
 
+@pytest.mark.parametrize("sample", [pytest.param(sample, marks=() if "Attention" in sample.name else pytest.mark.slow)
+                                    for sample in SAMPLES], ids=lambda sample: sample.name)
+def test_a_component_on_its_own_has_a_document(sample):
+    model, inputs = sample.make()
+    step = make_step(model, inputs)
+    assert all(value.mismatch < 1e-10 for value in step.values.values())
+    assert not any(op.kind == "own code" for op in step.ops.values())
+    documented = {entry["id"] for entry in step.document()["values"]}
+    assert {f"input:{name}" for name, x in step.recording.root.inputs.items() if isinstance(x, np.ndarray)} <= documented
+
+
 def differences(step, value, indices, h=1e-5):
     return [(step.loss_with(value.id, index, h) - step.loss_with(value.id, index, -h)) / (2 * h) for index in indices]
 

@@ -120,6 +120,13 @@ def test_pages_of_other_sites_are_refused(server, headers):
     assert "other sites" in error(ask(server, "main.js", headers=headers), 403)
 
 
+def test_a_link_from_another_page_opens_the_page_but_cannot_compute(server):
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    assert ask(server, headers=link)[0] == 200
+    assert "token" in error(ask(server, headers=link, token="wrong"), 403)
+    error(ask(server, "api/document", {"edits": []}, headers=link), 403)
+
+
 @pytest.mark.parametrize("token", ["", "wrong", "0" * 22, "%00", "%C3%A9"])
 def test_a_missing_or_wrong_token_is_refused(server, token):
     assert "token" in error(ask(server, "api/document", {"edits": []}, token=token), 403)
@@ -162,6 +169,18 @@ def test_an_oversized_body_is_refused_before_it_is_computed(server):
     ({"Content-Length": "-1"}, 411), ({"Content-Length": "many"}, 411), ({"Transfer-Encoding": "chunked"}, 411)])
 def test_a_body_of_another_kind_is_refused(server, headers, status):
     error(ask(server, "api/document", b"{}", headers=headers), status)
+
+
+@pytest.mark.parametrize("request_bytes", [b"\x16\x03\x01\x02\r\n\r\n", b"GET\r\n\r\n", b"GET /%s/ HTTP/9.9\r\n\r\n",
+                                           b"GET /" + b"x" * 70_000, b"GET / HTTP/1.1\r\n" + 200 * b"A: b\r\n" + b"\r\n"])
+def test_what_is_not_http_gets_an_error(server, capfd, request_bytes):
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as connection:
+        connection.sendall(request_bytes)
+        answer = b""
+        while piece := connection.recv(65536):
+            answer += piece
+    assert json.loads(answer.split(b"\r\n\r\n")[-1])["error"] and b"Traceback" not in answer
+    assert capfd.readouterr().err == ""
 
 
 def test_other_methods_and_addresses_are_refused(server):

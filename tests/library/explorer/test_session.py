@@ -134,6 +134,7 @@ def raises(function, *arguments):
     ("document", ("text",), "edits must be a list"), ("document", ([3],), "edits must be a list"),
     ("document", ([{"kind": "text"}] * 201,), "201 edits, but at most 200"),
     ("document", ([{"kind": "text", "text": "the xylophone"}],), "the word 'xylophone'"),
+    ("document", ([{"kind": "text", "text": "the \ud800"}],), "a single token"),
     ("array", ("step-99", "input:ids"), "'step-99' is no longer kept"), ("array", (["step-0"], "input:ids"), "no longer kept"),
     ("array", ("step-0", "../etc"), "no array '../etc'"), ("array", ("step-0", ["input:ids"]), "no array"),
     ("array", ("step-0", "input:ids", [0]), "must name each of the 2 axes"), ("array", ("step-0", "input:ids", "00"), "each of the 2"),
