@@ -33,14 +33,14 @@ def example(kind):
     return tiny(kind, seed=3, train=False)
 
 
-def step_numbers(example):
+def step_numbers(example, text=None):
     """{ref: float64 array} of a training step, from nt.record: what the components themselves computed.
 
     Refs are those of FORMAT.md for the outputs, the gradients and the parameters of all components without parts.
     """
     model = copy.deepcopy(example.model).astype(np.float64).eval(remember=True)
     criterion = copy.deepcopy(example.criterion)
-    inputs, targets, _ = example.read()
+    inputs, targets, _ = example.read(text)
     with nt.record(model) as tape:
         logits = model(*inputs)
         found = {"loss:y": criterion(logits, targets)}
@@ -138,7 +138,8 @@ class Page:
             const done = arguments[arguments.length - 1];
             let before = null, same = 0, frames = 0;
             const look = () => {
-                const now = document.body.innerHTML.length + ':' + document.body.innerText.length;
+                const areas = document.querySelectorAll('#header, #panel, #number-area, #timeline, #status');
+                const now = [...areas].map((area) => area.textContent + area.getElementsByTagName('*').length).join();
                 same = now === before ? same + 1 : 0;
                 before = now;
                 frames += 1;
@@ -158,6 +159,11 @@ class Page:
 
     def text(self, css="body"):
         return self.script("return document.querySelector(arguments[0])?.innerText ?? ''", css)
+
+    def op_of(self, ref):
+        """The component to which an array of a plain model belongs, as its id says."""
+        name = ref.removeprefix("grad ")
+        return name[:-2] if name.endswith(":y") else name.rpartition(".")[0]
 
     def document(self):
         """The document of the saved page."""
