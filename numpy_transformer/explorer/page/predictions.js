@@ -132,7 +132,7 @@ function spelledOut({ about, own, targets, here }, logits, gradients) {
     const numbers = { p: formatNumber(p, 4), n: count, gradient: formatNumber(gradient), target };
     lines.push(t("predictions.gradient", numbers));
   }
-  return h("div", { class: "spelled" }, lines.map((line) => h("p", {}, line)));
+  return h("div", { class: "loss-spelled" }, lines.map((line) => h("p", {}, line)));
 }
 
 function agree(a, b) {

@@ -72,7 +72,7 @@ function drawInto(svg, element, frame) {
   const style = getComputedStyle(element);
   const box = element.getBoundingClientRect();
   if (style.display === "none" || style.visibility === "hidden" || box.width < 1 || box.height < 1) return;
-  if (element.matches("button, select, input, .visually-hidden")) return;
+  if (element.matches(".export, select, input, .visually-hidden")) return;
   const place = { x: box.left - frame.left, y: box.top - frame.top, width: box.width, height: box.height };
   if (element instanceof HTMLCanvasElement) {
     add(svg, "image", { ...place, href: element.toDataURL("image/png"), "image-rendering": "pixelated" });

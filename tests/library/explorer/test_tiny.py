@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import numpy_transformer as nt
+from numpy_transformer.cli import main
 from numpy_transformer.explorer import languages
 from numpy_transformer.explorer.examples import from_run
 from numpy_transformer.explorer.tiny import KINDS, STEPS, tiny
@@ -194,12 +195,45 @@ def test_negation_turns_the_class_around(trained):
     assert np.mean(attention) > 0.5                         # a head in which the words look at "not"
 
 
+def step_of_run(path):
+    """The loss of the first step of a run, and its tokens."""
+    example = from_run(path)
+    inputs, targets, tokens = example.read()
+    loss = float(example.criterion(example.model(*inputs), targets))
+    assert np.isfinite(loss) and isinstance(example.model, nt.Module) and "after" in example.title
+    return example, loss, tokens
+
+
 def test_a_run_is_read(runs):
     for kind in ("classifier", "tagger", "mlm", "text2text"):
-        example = from_run(runs / f"{kind}.npz")
-        inputs, targets, tokens = example.read()
-        assert np.isfinite(example.criterion(example.model(*inputs), targets)) and tokens["note"]
-        assert isinstance(example.model, nt.Module) and example.kind == kind
+        example, _, tokens = step_of_run(runs / f"{kind}.npz")
+        assert example.kind == kind and "itself predicts" in tokens["note"]
+
+
+SIZES = ["--steps", "1", "--d-model", "8", "--num-heads", "2", "--num-layers", "1", "--d-ff", "16"]
+
+
+def test_a_language_model_of_characters_is_read(tmp_path, capsys):
+    text = tmp_path / "text.txt"
+    text.write_text("The cat sat on the mat. The dog saw the cat and the mat.\n" * 9)
+    path = tmp_path / "lm.npz"
+    assert main(["train", "lm", *SIZES, "--context", "16", "--text", str(text), "--out", str(path)]) == 0
+    example, loss, tokens = step_of_run(path)
+    assert tokens["source"] == [list("The␣cat␣sat")] and tokens["targets"] == [[*"he␣cat␣sat", ""]]
+    with pytest.raises(ValueError, match="'x' is not among"):
+        example.read("xylophone")
+    with pytest.raises(ValueError, match="24 tokens.*at most 16"):
+        from_run(path, "The cat " * 3)
+
+
+@pytest.mark.slow
+def test_an_encoder_decoder_of_generated_pairs_is_read(tmp_path, capsys):
+    path = tmp_path / "reverse.npz"
+    assert main(["train", "seq2seq", "--task", "reverse", *SIZES, "--out", str(path)]) == 0
+    example, loss, tokens = step_of_run(path)
+    assert tokens["source"] == [["[begin]", *"planet", "[end]"]] and tokens["target"][0][0] == "[begin]"
+    _, targets, given = example.read("abc", "cba")
+    assert given["targets"] == [[*"cba", "[end]"]] and given["target"] == [["[begin]", *"cba"]] and targets.shape == (1, 4)
 
 
 def test_a_file_that_is_no_run_is_refused(tmp_path):
