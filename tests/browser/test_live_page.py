@@ -3,11 +3,17 @@
 import copy
 import http.client
 import json
+import os
+import re
+import signal
+import subprocess
+import sys
 import urllib.parse
 
 import numpy as np
 import pytest
-from helpers.browser import Keys, example, step_numbers
+from helpers import ROOT
+from helpers.browser import Keys, Page, example, step_numbers
 
 import numpy_transformer as nt
 
@@ -129,21 +135,20 @@ def test_a_nudge_agrees_with_backward_to_1e_6(live, ref):
 
 
 def test_the_page_survives_the_end_of_its_server(driver):
-    import threading
-
-    from helpers.browser import Page
-
-    from numpy_transformer.explorer.server import Server
-    from numpy_transformer.explorer.session import Session
-
-    server = Server(Session(example("classifier")))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    page = Page(driver).open(server.address)
-    loss = shown_loss(page)
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    """The command itself: it prints an address, and Ctrl-C ends it with a line and no traceback."""
+    command = [sys.executable, "-u", "-m", "numpy_transformer", "explore", "--model", "classifier", "--random", "--no-browser"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True)
+    try:
+        first = process.stdout.readline()
+        page = Page(driver).open(re.search(r"http://127\.0\.0\.1:\d+/[\w-]{16,}/", first)[0])
+        loss = shown_loss(page)
+        process.send_signal(signal.SIGINT)
+        printed, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+    assert "Traceback" not in printed + errors and len((printed + errors).splitlines()) <= 3
     write(page, "#text", "the film was dull" + Keys.ENTER)
     assert "ended" in page.wait("return document.querySelector('#status').innerText")
     assert shown_loss(page) == loss
@@ -172,17 +177,16 @@ def test_only_the_page_is_answered(server, change, status):
     assert ("arrays" in said) == (status == 200) and (status == 200 or said["error"].count("\n") == 0)
 
 
-def test_a_page_of_another_site_gets_no_answer(driver, server, tmp_path):
+def test_a_page_of_another_site_gets_no_answer(driver, server, tmp_path, monkeypatch):
     """It knows the token, and the browser sends what it asks; neither an answer nor a computation comes of it."""
-    from helpers.browser import Page
-
     (tmp_path / "evil.html").write_text("<!doctype html><title>evil</title>")
     driver.get((tmp_path / "evil.html").as_uri())
-    asked = server.session.made
+    computed = []
+    monkeypatch.setattr(server.session, "document", lambda edits=(): computed.append(edits))
     for mode, kind in (("cors", "application/json"), ("no-cors", "text/plain")):
         answer = Page(driver).run("""
             const options = { method: "POST", mode: given[1], headers: { "Content-Type": given[2] }, body: '{"edits": []}' };
             try { return (await (await fetch(given[0], options)).text()).length; } catch (error) { return -1; }""",
             f"{server.address}api/document", mode, kind)
         assert answer in (-1, 0)
-    assert server.session.made == asked
+    assert not computed
