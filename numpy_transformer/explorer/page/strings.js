@@ -93,6 +93,9 @@ const en = {
   "kind.select": "a choice of entries",
   "kind.own code": "code of the component around it",
 
+  "component.input": "Input {name}",
+  "component.parameter": "Parameter {name}",
+  "component.output": "Output {name}",
   "component.inputs": "Inputs",
   "component.parameters": "Parameters",
   "component.outputs": "Outputs",
