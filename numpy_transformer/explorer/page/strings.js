@@ -13,7 +13,6 @@ const en = {
   "header.text": "Text",
   "header.target": "Target",
   "header.target.automatic": "automatic: {target}",
-  "header.target.none": "no target: this place does not count in the loss",
   "header.compute": "Compute",
   "header.computing": "Computing …",
   "header.model": "model",
@@ -36,6 +35,7 @@ const en = {
   "formula.rows": "all leading axes together, such as batch and token",
   "formula.no_array": "The formula reads an array “{name}”, but this operation has none.",
   "formula.no_entry": "There is no entry [{index}] in {name}, which has the shape {shape}.",
+  "formula.other_shape": "The formula reads {name}[{index}], but {name} has the shape {shape}: the code computes other arrays than the formula.",
   "formula.too_long": "This number of {name} depends on more than {most} others, too many to write down.",
 
   "areas.name": "Parts of the page",
@@ -114,6 +114,7 @@ const en = {
   "bar.label": "Color scale from {low} to {high}, centered on 0",
   "bar.mask": "hatched: masked",
   "bar.all_zero": "every entry is exactly 0",
+  "bar.none_finite": "no entry is finite",
   "bar.zeros": { one: "1 exact zero", other: "{count} exact zeros" },
   "axes.order": "rows: {rows}, columns: {columns}",
   "axes.order.last": "as drawn",
