@@ -158,6 +158,7 @@ const en = {
   "map.follow": "follow",
   "map.follow.help": "Unfold the group in which the present step runs",
   "map.mask": "mask",
+  "map.picture": "map",
   "map.shared": "shared weight",
   "map.plus": "plus",
   "map.times": "times",
@@ -171,7 +172,8 @@ const en = {
   "map.legend.forward": "values computed",
   "map.legend.backward": "gradients computed",
   "map.legend.dropout": "dropout is off",
-  "map.legend.parameter": "parameter, filled when it has its gradient",
+  "map.legend.parameter": "parameter",
+  "map.legend.with_gradient": "with its gradient",
 
   "timeline.name": "Time line",
   "timeline.track": "Step of the training step",
