@@ -13,7 +13,7 @@ import numpy as np
 from ..module import is_module, is_parameter, named_parts
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Call:
     """One forward of one component, and the backward that belongs to it.
 
@@ -44,6 +44,9 @@ class Call:
     parameter_gradients: dict = field(default_factory=dict)
     lines: dict = field(default_factory=dict)
     positional: list = field(default_factory=list)
+
+    def __repr__(self):
+        return f"Call({self.number}, {type(self.module).__name__})"
 
 
 class Copies:

@@ -31,7 +31,7 @@ def evaluate(formula, arrays, index):
 
 
 class Spelling:
-    """A formula and its arrays. The values of intermediates are worked out once and kept, so many entries cost little."""
+    """A formula and its arrays. Values of intermediates are worked out once and kept, so further entries cost little."""
 
     def __init__(self, formula, arrays):
         self.formula = formula if isinstance(formula, dict) else formula.tree()

@@ -173,6 +173,13 @@ def test_the_encoder_reaches_every_decoder_block_through_cross_attention(transla
     assert [axis["name"] for axis in scores.axes] == ["batch", "head", "query", "key"]
 
 
+def test_values_ops_and_groups_have_short_reprs(decoder):
+    assert repr(decoder.values["positions:y"]) == "Value('positions:y', activation, shape=(1, 6, 8))"
+    assert repr(decoder.ops["decoder.norm"]) == "Op('decoder.norm', LayerNorm)"
+    assert repr(decoder.groups["decoder.blocks.1"]) == "Group('decoder.blocks.1', DecoderBlock)"
+    assert repr(decoder.recording.calls[0]) == "Call(0, CausalLanguageModel)"
+
+
 def test_components_with_several_names_are_called_by_the_one_in_the_code(translator):
     assert {"source_embedding", "source_positions", "target_embedding", "target_positions"} <= set(translator.ops)
     assert translator.ops["source_embedding"].module is translator.ops["target_embedding"].module
