@@ -141,6 +141,7 @@ const en = {
   "proof.quotient": "(L(x + h) − L(x − h)) / 2h",
   "proof.gradient": "gradient from backward",
   "proof.difference": "relative difference",
+  "proof.difference.title": "Relative to the largest gradient of the array",
   "proof.none": "This page has no finite differences for this array.",
   "proof.whole": "The nudge changes the value for all of its consumers, so it is compared with the sum of what they send back.",
   "proof.worst": "Every gradient on this page was compared with finite differences of the loss. They agree to within {worst}, relative to the largest gradient of the array.",
