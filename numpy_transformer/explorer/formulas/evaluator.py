@@ -31,7 +31,7 @@ def evaluate(formula, arrays, index):
 
 
 class Spelling:
-    """A formula and its arrays. The values of intermediates are worked out once and kept, so many entries cost little."""
+    """A formula and its arrays. Values of intermediates are worked out once and kept, so further entries cost little."""
 
     def __init__(self, formula, arrays):
         self.formula = formula if isinstance(formula, dict) else formula.tree()
@@ -126,10 +126,12 @@ class Spelling:
             start = items.index({"rest": True})
             places = places[:start] + [(0, None)] * missing + places[start + max(-missing, 0):]
         if len(places) != len(shape):
-            raise ValueError(f"the formula reads {name} with {len(places)} indices, and its shape is {list(shape)}")
+            raise ValueError(f"the formula reads {name} with {len(places)} indices, but it has the shape {list(shape)}: "
+                             "the code computes other arrays than the formula")
         index = [fit(value, length, size) for (value, length), size in zip(places, shape)]
         if not all(0 <= i < n for i, n in zip(index, shape)):
-            raise ValueError(f"the formula reads {name}{index}, and its shape is {list(shape)}")
+            raise ValueError(f"the formula reads {name}{index}, but {name} has the shape {list(shape)}: "
+                             "the code computes other arrays than the formula")
         return index
 
     def arithmetic(self, node, scope):

@@ -6,7 +6,7 @@ import { formatNumber, fullNumber } from "explorer/format";
 import { t } from "explorer/strings";
 import { defaultView, heldAxes, viewShowing } from "explorer/array_view";
 import { entryChoices, orderChoice } from "explorer/axis_choices";
-import { colorBar } from "explorer/color_bar";
+import { colorBar, zeroCount } from "explorer/color_bar";
 import { contributors } from "explorer/derivation";
 import { heatmap } from "explorer/heatmap";
 import { litIn } from "explorer/lit";
@@ -59,11 +59,12 @@ class ArrayPair {
       app, ref, title: `${this.name}, ${title}`, view: this.view,
       onPoint: (index) => this.point(index), onChoose: (index, byKey) => this.choose(ref, index, byKey),
       onDrawn: () => this.say(null),
+      onWindow: (corner) => this.maps.forEach((other) => other.map !== map && other.map.showWindow(corner)),
     });
     const bar = colorBar(map.info, map.kind);
     const save = saveButton(`${this.name} ${title}`, () => map.cells);
     const figure = h("figure", { class: `array-map is-${map.kind}` },
-      h("figcaption", {}, h("span", { class: "figure-title" }, title), bar, save), map.element);
+      h("figcaption", {}, h("span", { class: "figure-title" }, title), zeroCount(map.info, map.kind), bar, save), map.element);
     return { ref, map, figure };
   }
 

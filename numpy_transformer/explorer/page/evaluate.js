@@ -141,7 +141,7 @@ function placeIn(work, name, shape, items, scope) {
   }
   const index = places.map(([value, length], axis) => fit(value, length, shape[axis]));
   if (places.length !== shape.length || index.some((i, axis) => !(i >= 0 && i < shape[axis]))) {
-    throw new Error(t("formula.no_entry", { name, index: index.join(", "), shape: shape.join(" × ") }));
+    throw new Error(t("formula.other_shape", { name, index: index.join(", "), shape: shape.join(" × ") }));
   }
   return index;
 }

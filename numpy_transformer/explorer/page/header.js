@@ -67,7 +67,7 @@ function textForm({ state, store }) {
     }
     targetField.hidden = now.target === null;
     targetField.title = doc.tokens?.note ?? "";
-    target.placeholder = t("header.target.automatic", { target: (targetsOf(doc)[0] ?? []).filter(Boolean).join(" ") });
+    target.placeholder = t("header.target.automatic", { target: targetsOf(doc).join(" ") });
     shown = now;
     go.disabled = busy;
     go.textContent = t(busy ? "header.computing" : "header.compute");
@@ -82,19 +82,15 @@ function savedText() {
 
   function draw({ doc }) {
     const row = (name, tokens, note) => tokens?.length > 0 && h("span", { class: "field", title: note },
-      h("span", {}, t(`header.${name}`)), h("span", { class: "tokens" }, tokens[0].map(tokenMark)));
-    replace(element, row("text", doc.tokens?.source), row("target", targetsOf(doc), doc.tokens?.note));
+      h("span", {}, t(`header.${name}`)), h("span", { class: "tokens" }, tokens.map((token) => h("span", {}, token))));
+    replace(element, row("text", doc.tokens?.source?.[0]), row("target", targetsOf(doc), doc.tokens?.note));
   }
   return { element, draw };
 }
 
+// The targets of the first text; a place whose target is empty does not count in the loss.
 function targetsOf(doc) {
-  return doc.tokens?.targets ?? doc.tokens?.target ?? [];
-}
-
-// An empty target does not count in the loss.
-function tokenMark(token) {
-  return token === "" ? h("span", { class: "none", title: t("header.target.none") }, "–") : h("span", {}, token);
+  return ((doc.tokens?.targets ?? doc.tokens?.target ?? [])[0] ?? []).filter(Boolean);
 }
 
 // One button goes through automatic, light and dark; its name says which of them holds.

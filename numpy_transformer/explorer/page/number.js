@@ -121,12 +121,11 @@ async function fromFormula(app, { op, formula, target }, ref, index, number) {
   const cells = spelled.entries.map((entry) => ({ ref: refOf(entry.array), index: entry.index })).filter((cell) => cell.ref);
   const phase = target.startsWith("d") && isGradient(ref) ? "backward" : "forward";
   return { cells, nodes: [
-    h("h3", {}, t("number.from")),
+    h("h3", {}, t("number.from")), differs(spelled, number) && disagreement(spelled.value, number),
     h("p", { class: "note" }, t(`number.by.${phase}`), " ", opLink(app, op), ` (${op.class || op.kind})`),
     h("div", { class: "formula" }, formulaView(formula)),
     h("p", { class: "note" }, t("number.with_numbers")),
     line,
-    differs(spelled, number) && disagreement(spelled.value, number),
   ] };
 }
 
@@ -149,13 +148,13 @@ async function fromConsumers(app, { parts }, index, number) {
     const op = doc.ops.find((each) => each.id === part.op);
     return h("li", {}, opLink(app, op), " ", h("span", { class: "mono" }, `d${part.slot}`), " = ", numberLink(app, part.ref, index, numbers[i]));
   });
+  const total = numbers.reduce((sum, each) => sum + each, 0);
   return { cells: parts.map((part) => ({ ref: part.ref, index })), nodes: [
-    h("h3", {}, t("number.from")),
+    h("h3", {}, t("number.from")), sumDiffers(numbers, number) && disagreement(total, number),
     h("p", { class: "note" }, t("number.adds", { n: parts.length })),
     h("div", { class: "spelled-line spelled-main" }, line),
-    h("p", { class: "result" }, "= ", h("b", { class: "number" }, formatNumber(numbers.reduce((sum, each) => sum + each, 0), 4))),
+    h("p", { class: "result" }, "= ", h("b", { class: "number" }, formatNumber(total, 4))),
     h("ul", { class: "contributions" }, rows),
-    sumDiffers(numbers, number) && disagreement(numbers.reduce((sum, each) => sum + each, 0), number),
   ] };
 }
 

@@ -92,7 +92,8 @@ export function findFans(lines) {
     if (group.length > 1) {
       const { a, aDx, value } = group[0];
       const y = Math.min(...group.map((line) => line.trackY));
-      fans.push({ value, x: a.x + aDx, y, branches: group.map((line) => [...line.consumers]) });
+      const half = a.bend || a.port ? 4 : a.w / 2;          // words about the sum stand beside the box, not on it
+      fans.push({ value, x: a.x + aDx, y, right: half - aDx + 6, branches: group.map((line) => [...line.consumers]) });
     }
   }
   return fans;

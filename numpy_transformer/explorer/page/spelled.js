@@ -83,8 +83,9 @@ function writer(context) {
   // The largest terms, then how many are left and what they add.
   function firstTerms(term, lead) {
     const bySize = [...term.terms].sort((left, right) => Math.abs(right.value) - Math.abs(left.value));
-    const shown = bySize.slice(0, context.inlineTerms);
-    const rest = bySize.slice(context.inlineTerms);
+    const count = bySize.length === context.inlineTerms + 1 ? bySize.length : context.inlineTerms;
+    const shown = bySize.slice(0, count);
+    const rest = bySize.slice(count);
     const nodes = joined(shown, " + ", TIGHT, lead);
     if (!rest.length) return nodes;
     const total = rest.reduce((sum, each) => sum + each.value, 0);
