@@ -91,6 +91,10 @@ const en = {
   "kind.scores": "q · k, scaled and masked",
   "kind.weighted sum": "a weighted sum of the values v",
   "kind.select": "a choice of entries",
+  "kind.slice": "a part of the entries along one axis",
+  "kind.concatenate": "several arrays, one after another",
+  "kind.combination": "a sum of multiples",
+  "kind.sum": "the sum of all entries",
   "kind.own code": "code of the component around it",
 
   "component.inputs": "Inputs",
