@@ -13,7 +13,7 @@ import numpy as np
 from ..module import is_module, is_parameter, named_parts
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Call:
     """One forward of one component, and the backward that belongs to it.
 
@@ -44,6 +44,9 @@ class Call:
     parameter_gradients: dict = field(default_factory=dict)
     lines: dict = field(default_factory=dict)
     positional: list = field(default_factory=list)
+
+    def __repr__(self):
+        return f"Call({self.number}, {type(self.module).__name__})"
 
 
 class Copies:
@@ -159,8 +162,7 @@ class Wrapped:
             if call.parent is not None:
                 call.lines["backward"] = line
             call.input_gradients = gradients_by_name(call.inputs, gradients)
-            call.parameter_gradients = {name: parameter.grad - before[name] if name in before else np.array(parameter.grad)
-                                        for name, parameter in own.items()}
+            call.parameter_gradients = {name: parameter.grad - before.get(name, 0) for name, parameter in own.items()}
         return gradients
 
 

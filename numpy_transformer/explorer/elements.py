@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Value:
     """An array that flows through the step, or a parameter. See FORMAT.md.
 
@@ -33,8 +33,11 @@ class Value:
     parameter: object = None
     handle: tuple = None
 
+    def __repr__(self):
+        return f"Value({self.id!r}, {self.kind}, shape={self.array.shape})"
 
-@dataclass(eq=False)
+
+@dataclass(eq=False, repr=False)
 class Op:
     """One operation. See FORMAT.md.
 
@@ -65,6 +68,9 @@ class Op:
     found: object = None
     lines: dict = field(default_factory=dict)
 
+    def __repr__(self):
+        return f"Op({self.id!r}, {self.class_name or self.kind})"
+
     def arrays(self):
         """Returns the arrays of this op by the names that formulas use: x, gamma, y, and dx, dgamma, dy.
 
@@ -82,7 +88,7 @@ class Op:
         return arrays
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Group:
     """The call of a composite component. See FORMAT.md."""
 
@@ -95,8 +101,11 @@ class Group:
     inputs: dict = field(default_factory=dict)
     outputs: dict = field(default_factory=dict)
 
+    def __repr__(self):
+        return f"Group({self.id!r}, {self.class_name})"
 
-@dataclass(eq=False)
+
+@dataclass(eq=False, repr=False)
 class Scope:
     """What the code of a composite component can use: `values` in the order in which they came to be."""
 

@@ -7,6 +7,7 @@ from ..data.batches import IGNORE
 from ..data.plurals import counted
 from ..data.reader import MASK, SPECIAL, plain_words
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss
+from ..tasks import TASKS
 from ..tasks.runs import ENCODERS, load_run
 
 FRAME = ("[pad]", "[begin]", "[end]")           # labels of PAD, BOS and EOS
@@ -324,7 +325,7 @@ def from_run(path, text=None, target=None):
     reader = run.reader if run.kind in ENCODERS else None
     labels = run.labels if run.kind in ("classifier", "tagger") else None
     tokenizers = run.tokenizers if len(run.tokenizers) > 1 else run.tokenizers * 2
-    title = f"{type(run.model).__name__} of {run.kind}, step {run.meta['step']:,}"
+    title = f"{TASKS[run.kind].title.capitalize()}, after {counted(run.meta['step'], 'step')} of training"
     example = EXAMPLES[run.kind](run.model, tokenizers, text, target, title=title, labels=labels, reader=reader)
     example.kind = run.kind
     if text is None:

@@ -8,7 +8,7 @@
 
 SUBJECTS = {"cat": "sleep", "dog": "bark", "bird": "sing"}              # each kind of animal has its own verb
 RELATIONS = ["near", "behind"]
-NUMBERS_OF_RELATIONS = [0, 0, 1, 1, 1, 1, 1, 2]              # a second one is rare
+NUMBERS_OF_RELATIONS = [0, 0, 1, 1, 1, 1, 1, 2]                      # a second one is rare
 AGREEMENT_WORDS = ["the", "cat", "cats", "dog", "dogs", "bird", "birds", "near", "behind", "sleep", "sleeps", "bark",
                    "barks", "sing", "sings", "today", "."]
 
@@ -16,6 +16,9 @@ NOUNS = {"cat": ("le", "chat"), "dog": ("le", "chien"), "cow": ("la", "vache"), 
 ADJECTIVES = {"black": ("noir", "noire"), "white": ("blanc", "blanche"), "small": ("petit", "petite")}
 VERBS = {"sleeps": "dort", "sings": "chante"}
 BEFORE_THE_NOUN = "small"
+TRANSLATION_WORDS = ["the", *ADJECTIVES, *NOUNS, *VERBS]
+FRENCH_WORDS = ["le", "la", *(word for pair in ADJECTIVES.values() for word in pair),
+                *(noun for _, noun in NOUNS.values()), *VERBS.values()]
 
 GOOD, BAD = ["good", "funny", "great"], ["bad", "dull", "poor"]
 THINGS = ["film", "plot", "music"]
@@ -65,11 +68,6 @@ def translate(text):
         french = ADJECTIVES[adjective][article == "la"]
         phrase = [french, noun] if adjective == BEFORE_THE_NOUN else [noun, french]
     return " ".join([article, *phrase, VERBS[words[-1]]])
-
-
-TRANSLATION_WORDS = ["the", *ADJECTIVES, *NOUNS, *VERBS]
-FRENCH_WORDS = ["le", "la", *(word for pair in ADJECTIVES.values() for word in pair),
-                *(noun for _, noun in NOUNS.values()), *VERBS.values()]
 
 
 def opinion(rng):

@@ -13,7 +13,7 @@ import numpy as np
 MOST_AXES = 4                                   # no transpositions are tried for arrays with more
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Found:
     """How an array was computed.
 
@@ -32,6 +32,9 @@ class Found:
     name: str = ""
     numbers: dict = field(default_factory=dict)
     visible: list = ()
+
+    def __repr__(self):
+        return f"Found({self.name!r})"
 
     def __post_init__(self):
         self.name = self.name or self.kind.replace(" ", "_")

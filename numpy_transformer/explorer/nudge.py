@@ -20,7 +20,8 @@ def nudge(step, value, index, number=None):
     """Returns what the loss does when one entry of a value is changed by +-number.
 
     Parameters: step : Step; value : id of a value; index : of the entry; number : float or None (H)
-    Returns: {"h", "plus", "minus", "loss", "numeric", "gradient", "curve": [[h, relative error], ...]}
+    Returns: {"h", "plus", "minus", "loss", "numeric", "gradient", "error", "curve": [[h, error], ...]}; errors relate to
+        the largest entry of the gradient, as in the proof
     Raises: ValueError for a value that cannot be nudged, or a number that is not above 0.
     """
     h = H if number is None else number
@@ -42,8 +43,9 @@ def nudge(step, value, index, number=None):
     with np.errstate(all="ignore"):
         plus, minus = difference(h)
         curve = [[size, abs(float(np.subtract(*difference(size))) / (2 * size) - gradient) / scale] for size in STEPS]
-    return {"h": h, "plus": plus, "minus": minus, "loss": step.loss, "numeric": (plus - minus) / (2 * h),
-            "gradient": gradient, "curve": curve}
+    numeric = (plus - minus) / (2 * h)
+    return {"h": h, "plus": plus, "minus": minus, "loss": step.loss, "numeric": numeric, "gradient": gradient,
+            "error": abs(numeric - gradient) / scale, "curve": curve}
 
 
 def scale_of(value):

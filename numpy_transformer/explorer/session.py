@@ -1,5 +1,6 @@
 """What the page asks for: documents of edited steps, arrays, spelled-out numbers and nudges."""
 
+import hashlib
 import json
 from collections import OrderedDict
 
@@ -14,6 +15,7 @@ from .document import encode_array, make_step
 from .formulas import formulas_of, spell
 
 KEPT = 4                                        # documents that are kept, besides the step without edits
+REMEMBERED = 500                                # documents that can be computed again, for other tabs of the browser
 MOST_EDITS = 200
 LARGEST_LIVE = 250_000                          # entries of all arrays that a document contains
 LARGEST_PAGE = 12                               # megabytes of the arrays in a saved page
@@ -37,16 +39,15 @@ class Session:
     def __init__(self, example):
         self.example = example
         self.can_edit = isinstance(example.model, Module) and isinstance(example.criterion, Module)
-        self.made = 0
-        self.latest = OrderedDict()             # {JSON of the edits: (step, document)}
+        self.edits = OrderedDict()              # {id of a document: its edits}
+        self.latest = OrderedDict()             # {id of a document: (step, document)}
         self.proof = None
-        self.base = self.record(example.model, example.criterion, *example.read())
+        self.base = self.record("step-0", example.model, example.criterion, *example.read())
 
-    def record(self, model, criterion, inputs, targets, tokens):
+    def record(self, id, model, criterion, inputs, targets, tokens):
         """Returns the Step of a model, with what predictions.py adds to its document as `shown`."""
         check_size(model, inputs)
-        step = make_step(model, inputs, targets, criterion, tokens=tokens, title=self.example.title, id=f"step-{self.made}")
-        self.made += 1
+        step = make_step(model, inputs, targets, criterion, tokens=tokens, title=self.example.title, id=id)
         step.shown, arrays = predictions.add(step, self.example)
         step.arrays.update(arrays)
         return step
@@ -58,24 +59,34 @@ class Session:
         if len(edits) > MOST_EDITS:
             raise ValueError(f"there are {len(edits):,} edits, but at most {MOST_EDITS} are allowed; undo some of them")
         key = json.dumps(edits, sort_keys=True)
-        if key not in self.latest:
-            self.latest[key] = self.edited(edits)
+        id = f"step-{hashlib.sha256(key.encode()).hexdigest()[:12]}" if edits else "step-0"
+        document = self.computed(id, edits)[1]
+        self.edits[id] = edits
+        self.edits.move_to_end(id)
+        while len(self.edits) > REMEMBERED:
+            self.edits.popitem(last=False)
+        return document
+
+    def computed(self, id, edits):
+        """Returns (step, document) after a list of edits: a kept one, or computed again."""
+        if id not in self.latest:
+            self.latest[id] = self.edited(id, edits)
             if len(self.latest) > KEPT:
                 self.latest.popitem(last=False)
-        self.latest.move_to_end(key)
-        return self.latest[key][1]
+        self.latest.move_to_end(id)
+        return self.latest[id]
 
-    def edited(self, edits):
-        """Returns (step, document) after a list of edits."""
+    def edited(self, id, edits):
+        """Computes (step, document) after a list of edits."""
         if not self.can_edit:
             if edits:
                 raise ValueError("only a Module with a loss can be changed here; give nt.explore a Module and a criterion")
             return self.base, describe(self.base, LARGEST_LIVE) | {"proof": self.proof}
         edited = edit.apply(self.example, edits)
-        step = self.base
+        step, proof = self.base, self.proof
         if edits:
-            step = self.record(edited.model, edited.criterion, edited.inputs, edited.targets, edited.tokens)
-        proof = None if edits else self.proof
+            step = self.record(id, edited.model, edited.criterion, edited.inputs, edited.targets, edited.tokens)
+            proof = None
         return step, describe(step, LARGEST_LIVE) | {"hands_on": edited.hands_on, "proof": proof}
 
     def prove(self, progress=None):
@@ -102,11 +113,12 @@ class Session:
         return describe(self.base, megabytes * 1e6 / BYTES_PER_ENTRY) | {"proof": self.proof}
 
     def step(self, document):
-        """Returns the step of a document that is still kept."""
-        for step in (self.base, *(step for step, _ in self.latest.values())):
-            if step.id == document:
-                return step
-        raise ValueError(f"the document {short(document)} is no longer kept; reload the page")
+        """Returns the step of a document by its id."""
+        if document == self.base.id:
+            return self.base
+        if not isinstance(document, str) or document not in self.edits:
+            raise ValueError(f"there is no document {short(document)}; reload the page")
+        return self.computed(document, self.edits[document])[0]
 
     def array(self, document, ref, index=None):
         """Returns an array, or a part of it, as FORMAT.md describes arrays.

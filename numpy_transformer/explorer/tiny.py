@@ -16,7 +16,8 @@ SIZES = dict(d_model=8, num_heads=2, d_ff=16)
 BATCH = 32
 SENTENCES = 2000
 SMOOTHING = 0.1
-STEPS = {"decoder": 1500, "encoder": 1500, "encoder-decoder": 1500, "classifier": 1500}
+STEPS = {"decoder": 1200, "encoder": 1200, "encoder-decoder": 1000, "classifier": 1200}
+RATES = {"decoder": 2e-2, "encoder": 2e-2, "encoder-decoder": 2e-2, "classifier": 2e-2}
 KINDS = tuple(STEPS)
 
 
@@ -33,11 +34,12 @@ def tiny(kind="decoder", seed=1, train=True, progress=None):
     check_choice("kind", kind, KINDS)
     example, draw_data = MAKERS[kind](np.random.default_rng([seed, 1]))
     if train:
-        fit(example, draw_data(np.random.default_rng([seed, 3])), STEPS[kind], np.random.default_rng([seed, 2]), progress)
+        data = draw_data(np.random.default_rng([seed, 3]))
+        fit(example, data, STEPS[kind], RATES[kind], np.random.default_rng([seed, 2]), progress)
     return example
 
 
-def fit(example, data, steps, rng, progress=None, lr=2e-2):
+def fit(example, data, steps, lr, rng, progress=None):
     """Trains the model of an Example on random batches of its sentences.
 
     Label smoothing keeps the model from being certain, so that the gradients of a trained model are not all close to 0.
@@ -81,7 +83,7 @@ def make_decoder(rng):
     words = languages.AGREEMENT_WORDS
     tokenizer = word_tokenizer(words)
     model = CausalLanguageModel(len(words), num_layers=2, max_len=12, init="xavier", rng=rng, **SIZES)
-    example = LanguageModelExample(model, [tokenizer], "the cats near the dog sleep", title="a tiny decoder", words=words)
+    example = LanguageModelExample(model, [tokenizer], "the cats near the dog sleep", title="A tiny decoder", words=words)
 
     def draw_data(rng):
         rows = padded([tokenizer.encode(text) for text in draw(languages.agreement, rng)], IGNORE)
@@ -93,9 +95,9 @@ def make_decoder(rng):
 def make_encoder(rng):
     words = languages.AGREEMENT_WORDS[:-1]      # without the period
     reader = TextReader(word_tokenizer(words), 14)
-    model = MaskedLanguageModel(reader.vocab_size, num_layers=2, max_len=14, num_segments=0, dropout=0.0, rng=rng, **SIZES)
+    model = MaskedLanguageModel(reader.vocab_size, num_layers=1, max_len=14, num_segments=0, dropout=0.0, rng=rng, **SIZES)
     example = MaskedWordExample(model, [reader.tokens], "the [MASK] near the dog sleep", "cats",
-                                title="a tiny masked language model", reader=reader, words=words)
+                                title="A tiny masked language model", reader=reader, words=words)
 
     def draw_data(rng):
         ids = padded([reader.read(text.removesuffix(" .")) for text in draw(languages.agreement, rng)], PAD)
@@ -115,7 +117,7 @@ def make_encoder_decoder(rng):
     size = len(words) + 3                       # and [pad], [begin], [end]
     model = EncoderDecoder(size, size, num_layers=1, dropout=0.0, max_len=8, tie_weights=True, positions="learned",
                            rng=rng, **SIZES)
-    example = PairsExample(model, [tokenizer] * 2, "the black cow sleeps", title="a tiny encoder-decoder", words=words,
+    example = PairsExample(model, [tokenizer] * 2, "the black cow sleeps", title="A tiny encoder-decoder", words=words,
                            answer=languages.translate)
 
     def draw_data(rng):
@@ -130,10 +132,10 @@ def make_encoder_decoder(rng):
 def make_classifier(rng):
     words = languages.OPINION_WORDS
     reader = TextReader(word_tokenizer(words), 14)
-    model = SequenceClassifier(reader.vocab_size, num_layers=2, max_len=14, num_classes=2, hidden=8, dropout=0.0,
+    model = SequenceClassifier(reader.vocab_size, num_layers=1, max_len=14, num_classes=2, hidden=8, dropout=0.0,
                                norm="pre", rng=rng, **SIZES)
     labels = ["negative", "positive"]
-    example = ClassifierExample(model, [reader.tokens], "the film was not dull", title="a tiny classifier",
+    example = ClassifierExample(model, [reader.tokens], "the film was not dull", title="A tiny classifier",
                                 labels=labels, reader=reader, words=words, answer=languages.judge)
 
     def draw_data(rng):

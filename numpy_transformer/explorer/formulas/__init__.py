@@ -2,7 +2,8 @@
 
 `formulas_of(op)` returns the formulas of one operation, and `spell` puts the numbers in. The formulas of the components
 stand in layers.py, normalization.py, attention.py and losses.py, those of what stands between components in glue.py,
-and those of parts that a reader has switched off in switched.py. To give a class of your own formulas, write a function like those and put `@spells(YourClass)` above it.
+and those of parts that a reader has switched off in switched.py. To give a class of your own formulas, write a function
+like those and put `@spells(YourClass)` above it.
 """
 
 from . import attention, glue, layers, losses, normalization, switched

@@ -34,13 +34,15 @@ class Heads:
     """
 
     def __init__(self, op, query="q", key="k"):
-        grouped = op.shape(query)[:-2] != op.shape(key)[:-2]
         self.q = self.k = self.collected = self.sender = "..."
         self.group = ""
-        if grouped:
+        if op.shape(query)[:-2] != op.shape(key)[:-2]:
             op.name(n=op.shape(query)[-3] // op.shape(key)[-3])
-            self.q, self.k = "..., h", "..., h // n"
-            self.collected, self.sender, self.group = "..., g", "..., g * n + r", "r < n, "
+            self.q = "..., h"
+            self.k = "..., h // n"
+            self.collected = "..., g"
+            self.sender = "..., g * n + r"
+            self.group = "r < n, "
 
 
 @spells("scores")

@@ -10,7 +10,7 @@ from .operations import ARITHMETIC, COMPARE, REDUCE, call
 from .spelling import entries_of, jsonable, keys_of, walk
 
 LISTED = 5_000                                      # terms of intermediate entries that a spelling lists, about
-MOST = 2_000_000                                    # terms that are worked out for one number: some seconds
+MOST = 500_000                                      # terms that are worked out for one number: about two seconds
 
 
 def spell(formula, arrays, index):
@@ -31,13 +31,14 @@ def evaluate(formula, arrays, index):
 
 
 class Spelling:
-    """A formula and its arrays. The values of intermediates are worked out once and kept, so many entries cost little."""
+    """A formula and its arrays. Values of intermediates are worked out once and kept, so further entries cost little."""
 
     def __init__(self, formula, arrays):
         self.formula = formula if isinstance(formula, dict) else formula.tree()
         self.arrays = arrays
         self.definitions = {}                       # name of an intermediate array -> its "let" node
         self.known = {}                             # "g[0,2,1]" -> (name, places, value) of an intermediate entry
+        self.kinds = {}                             # id of a node -> its kind
         self.count = 0                              # of the terms worked out so far
 
     def at(self, index):
@@ -66,8 +67,9 @@ class Spelling:
         if self.count > MOST:
             raise ValueError(f"this number of {self.formula['target']} depends on more than {MOST:,} others, too many to "
                              "write down; choose a shorter text")
-        kind = next(key for key in KINDS if key in node)
-        return KINDS[kind](self, node, scope)
+        if id(node) not in self.kinds:              # the same nodes are worked out for many entries
+            self.kinds[id(node)] = next(key for key in KINDS if key in node)
+        return KINDS[self.kinds[id(node)]](self, node, scope)
 
     def number(self, node, scope):
         value = node["number"]
@@ -124,14 +126,16 @@ class Spelling:
             start = items.index({"rest": True})
             places = places[:start] + [(0, None)] * missing + places[start + max(-missing, 0):]
         if len(places) != len(shape):
-            raise ValueError(f"the formula reads {name} with {len(places)} indices, and its shape is {list(shape)}")
+            raise ValueError(f"the formula reads {name} with {len(places)} indices, but it has the shape {list(shape)}: "
+                             "the code computes other arrays than the formula")
         index = [fit(value, length, size) for (value, length), size in zip(places, shape)]
         if not all(0 <= i < n for i, n in zip(index, shape)):
-            raise ValueError(f"the formula reads {name}{index}, and its shape is {list(shape)}")
+            raise ValueError(f"the formula reads {name}{index}, but {name} has the shape {list(shape)}: "
+                             "the code computes other arrays than the formula")
         return index
 
     def arithmetic(self, node, scope):
-        kind = next(key for key in ARITHMETIC if key in node)
+        kind = self.kinds[id(node)]
         terms = [self.term(part, scope) for part in node[kind]]
         value = terms[0]["value"]
         for other in terms[1:]:
@@ -163,7 +167,7 @@ class Spelling:
 
     def reduction(self, node, scope):
         """Evaluates a sum, mean or maximum. Terms whose condition does not hold are left out."""
-        kind = next(key for key in REDUCE if key in node)
+        kind = self.kinds[id(node)]
         terms = []
         places = []
         names = [over.get("var", "...") for over in node["over"]]

@@ -71,16 +71,20 @@ def plus_offset(op):
 def rotary(op):
     """The first feature a of a pair becomes a cos - b sin, the second one, b, becomes a sin + b cos."""
     op.name(base=op.module.base, d=op.module.d_head, half=op.module.d_head // 2)
-    row, token, position = "..., t", "t", plus_offset(op)
-    if op.has("positions"):
-        position = "positions[t]"
-        if op.arrays["positions"].ndim > 1:         # the batch is the first axis of x, heads may come after it
-            row, token, position = "b, ..., t", "b, t", "positions[b, t]"
-    pair, is_first, step = "c % half", "c < half", "half"           # features c and c + half are a pair
-    if op.module.interleaved:
-        pair, is_first, step = "c // 2", "c % 2 == 0", "1"          # features c and c + 1
+    token = "t"
+    row = "..., t"
+    position = "positions[t]" if op.has("positions") else plus_offset(op)
+    if op.has("positions") and op.arrays["positions"].ndim > 1:
+        token = "b, t"                              # the batch is the first axis of x, heads may come after it
+        row = "b, ..., t"
+        position = "positions[b, t]"
+    if op.module.interleaved:                       # features c and c + 1 are a pair
+        pair, is_first, step = "c // 2", "c % 2 == 0", "1"
+    else:                                           # features c and c + half
+        pair, is_first, step = "c % half", "c < half", "half"
     angle = f"angle[{token}, i] = {position} / base ** (2 * i / d)"
-    cos, sin = f"cos(angle[{token}, {pair}])", f"sin(angle[{token}, {pair}])"
+    cos = f"cos(angle[{token}, {pair}])"
+    sin = f"sin(angle[{token}, {pair}])"
     for result, x, first_sign, second_sign in (("y", "x", "-", "+"), ("dx", "dy", "+", "-")):
         first = f"{x}[{row}, c] * {cos} {first_sign} {x}[{row}, c + {step}] * {sin}"
         second = f"{x}[{row}, c] * {cos} {second_sign} {x}[{row}, c - {step}] * {sin}"

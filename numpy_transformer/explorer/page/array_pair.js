@@ -5,8 +5,8 @@ import { button, h, replace } from "explorer/dom";
 import { formatNumber, fullNumber } from "explorer/format";
 import { t } from "explorer/strings";
 import { defaultView, heldAxes, viewShowing } from "explorer/array_view";
-import { axisChoices } from "explorer/axis_choices";
-import { colorBar } from "explorer/color_bar";
+import { entryChoices, orderChoice } from "explorer/axis_choices";
+import { colorBar, zeroCount } from "explorer/color_bar";
 import { contributors } from "explorer/derivation";
 import { heatmap } from "explorer/heatmap";
 import { litIn } from "explorer/lit";
@@ -19,9 +19,10 @@ export function arrayPair(options) {
 }
 
 class ArrayPair {
-  // role: "input", "parameter" or "output"; name: what the component calls the array; held: entries chosen by axis name.
-  constructor({ app, value, role, name, op, held, onHold }) {
-    Object.assign(this, { app, value, role, name, op, held, onHold });
+  // role: "input", "parameter" or "output"; name: what the component calls the array; held: entries chosen by axis name;
+  // hint: whether the row says what one can do with it (the first of a panel).
+  constructor({ app, value, role, name, op, held, onHold, hint }) {
+    Object.assign(this, { app, value, role, name, op, held, onHold, hint });
     this.doc = app.state.get().doc;
     this.shape = value.shape;
     this.axes = axesOf(this.doc, value.id, this.shape);
@@ -29,6 +30,7 @@ class ArrayPair {
     this.readout = h("p", { class: "pair-readout", "aria-live": "polite" });
     this.tables = h("div", { class: "array-tables" });
     this.choices = h("div", { class: "axis-choices" });
+    this.order = h("div", { class: "axis-choices" });
     this.maps = this.refs().map(({ ref, title }) => this.figureOf(ref, title));
     this.element = h("section", { class: `array-row is-${role}`, "data-value-id": value.id, "aria-label": `${role} ${name}` },
       this.heading(), this.choices, h("div", { class: "array-maps" }, this.maps.map((map) => map.figure)), this.readout, this.foot());
@@ -57,11 +59,12 @@ class ArrayPair {
       app, ref, title: `${this.name}, ${title}`, view: this.view,
       onPoint: (index) => this.point(index), onChoose: (index, byKey) => this.choose(ref, index, byKey),
       onDrawn: () => this.say(null),
+      onWindow: (corner) => this.maps.forEach((other) => other.map !== map && other.map.showWindow(corner)),
     });
     const bar = colorBar(map.info, map.kind);
     const save = saveButton(`${this.name} ${title}`, () => map.cells);
     const figure = h("figure", { class: `array-map is-${map.kind}` },
-      h("figcaption", {}, h("span", { class: "figure-title" }, title), bar, save), map.element);
+      h("figcaption", {}, h("span", { class: "figure-title" }, title), zeroCount(map.info, map.kind), bar, save), map.element);
     return { ref, map, figure };
   }
 
@@ -84,7 +87,7 @@ class ArrayPair {
 
   foot() {
     const toggle = button(t("pair.table"), () => this.toggleTables(toggle), { class: "quiet small", "aria-expanded": "false" });
-    return h("div", { class: "array-foot" }, toggle, this.tables);
+    return h("div", { class: "array-foot" }, toggle, this.order, this.tables);
   }
 
   toggleTables(toggle) {
@@ -104,11 +107,13 @@ class ArrayPair {
 
   // Which axes run along rows and columns, and which entry of the others is shown.
   drawChoices() {
-    replace(this.choices, axisChoices({
+    const options = {
       axes: this.axes, shape: this.shape, view: this.view, doc: this.doc,
       onView: (view) => this.show(view),
       onHold: (axis, i) => (this.onHold ? this.onHold(this.axes[axis].name, i) : this.hold(this.axes[axis].name, i)),
-    }));
+    };
+    replace(this.choices, entryChoices(options));
+    replace(this.order, orderChoice(options));
   }
 
   heldByName() {
@@ -144,7 +149,7 @@ class ArrayPair {
   say(index) {
     const at = index || this.chosen;
     if (!at) {
-      replace(this.readout, h("span", { class: "note" }, t("pair.hint")));
+      replace(this.readout, this.hint && h("span", { class: "note" }, t("pair.hint")));
       return;
     }
     const place = indexText(this.doc, this.value.id, this.shape, at);

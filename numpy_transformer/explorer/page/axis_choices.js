@@ -7,14 +7,9 @@ import { tokensOfAxis } from "explorer/refs";
 
 const BUTTONS_UP_TO = 8;
 
-export function axisChoices({ axes, shape, view, doc, onView, onHold }) {
+export function entryChoices({ axes, shape, view, doc, onHold }) {
   const titles = axisTitles(axes);
-  const parts = heldAxes(view, shape).map((axis) => entryChoice({ axis, axes, titles, shape, view, doc, onHold }));
-  const drawable = shape.map((_, axis) => axis).filter((axis) => shape[axis] > 1);
-  if (drawable.length > 2 || (drawable.length === 2 && view.rows !== null)) {
-    parts.push(orderChoice({ drawable, titles, view, onView }));
-  }
-  return parts;
+  return heldAxes(view, shape).map((axis) => entryChoice({ axis, axes, titles, shape, view, doc, onHold }));
 }
 
 // A few entries are buttons side by side, many are a number field.
@@ -32,8 +27,11 @@ function entryChoice({ axis, axes, titles, shape, view, doc, onHold }) {
   return h("span", { class: "axis-choice segments", role: "group", "aria-label": titles[axis] }, h("span", {}, titles[axis]), choices);
 }
 
-// Every ordered pair of axes that are longer than 1: "rows: token, columns: feature".
-function orderChoice({ drawable, titles, view, onView }) {
+// Every ordered pair of axes that are longer than 1: "rows: token, columns: feature". Null if there is nothing to choose.
+export function orderChoice({ axes, shape, view, onView }) {
+  const titles = axisTitles(axes);
+  const drawable = shape.map((_, axis) => axis).filter((axis) => shape[axis] > 1);
+  if (drawable.length < 2) return null;
   const pairs = drawable.flatMap((rows) => drawable.filter((axis) => axis !== rows).map((columns) => [rows, columns]));
   const here = `${view.rows},${view.columns}`;
   const options = pairs.map(([rows, columns]) => h("option", { value: `${rows},${columns}`, selected: here === `${rows},${columns}` },

@@ -1,4 +1,4 @@
-// The scale of a heatmap: from its smallest to its largest number, with 0 marked, and how many entries are exactly 0.
+// The scale of a heatmap: from its smallest to its largest number, with 0 marked; and how many entries are exactly 0.
 
 import { h, s } from "explorer/dom";
 import { cssColor } from "explorer/colors";
@@ -17,10 +17,14 @@ export function colorBar(info, kind) {
   const low = Math.min(min, 0);
   const high = Math.max(max, 0);
   const limit = Math.max(-low, high);
-  if (limit === 0) return h("span", { class: "color-bar note" }, t("bar.all_zero"));
-  const zeros = info.zeros ? h("span", { class: "zeros" }, t("bar.zeros", { n: info.zeros, count: formatCount(info.zeros) })) : null;
+  if (limit === 0) return h("span", { class: "color-bar note" }, t(info.zeros ? "bar.all_zero" : "bar.none_finite"));
   return h("span", { class: "color-bar", "data-kind": kind },
-    h("span", { class: "number" }, formatNumber(low, 2)), barOf(kind, low, high, limit), h("span", { class: "number" }, formatNumber(high, 2)), zeros);
+    h("span", { class: "number" }, formatNumber(low, 2)), barOf(kind, low, high, limit), h("span", { class: "number" }, formatNumber(high, 2)));
+}
+
+export function zeroCount(info, kind) {
+  if (!info.zeros || kind === "mask" || info.dtype === "int32") return null;
+  return h("span", { class: "zeros note" }, t("bar.zeros", { n: info.zeros, count: formatCount(info.zeros) }));
 }
 
 function barOf(kind, low, high, limit) {

@@ -6,7 +6,7 @@ import { parseRef } from "explorer/refs";
 const SMALLEST = 1e-6;                        // relative changes below this are rounding
 
 /**
- * Returns the changes [{ref, value, kind, relative, at, rough}], the largest first. `relative` is the norm of the
+ * Returns the changes [{ref, value, kind, via, relative, at, rough}], the largest first; `via` is the op of a contribution. `relative` is the norm of the
  * difference divided by the norm of the right array; `at` is the place of the largest difference in the flat array.
  * An array that the page does not hold is judged by its range, and marked as rough.
  */
@@ -16,12 +16,12 @@ export async function changesOf(store, right, wrong) {
   for (const ref of Object.keys(wrong.arrays)) {
     const parts = parseRef(ref);
     const value = parts && look.value(parts.value);
-    if (!value || parts.op) continue;         // no lens, no numeric gradient, no single contribution
+    if (!value) continue;                     // the lens and numeric gradients belong to no value
     const before = store.info(ref, right);
     const now = store.info(ref, wrong);
     if (!before || now.dtype !== "float32" || String(before.shape) !== String(now.shape)) continue;
     const change = has(before) && has(now) ? await measured(store, ref, right, wrong) : byRange(before, now);
-    if (change.relative > SMALLEST) changes.push({ ref, value, kind: parts.kind, ...change });
+    if (change.relative > SMALLEST) changes.push({ ref, value, kind: parts.kind, via: parts.op, ...change });
   }
   return changes.sort((a, b) => b.relative - a.relative);
 }
@@ -63,6 +63,12 @@ function ratio(difference, size) {
   return size > 0 ? difference / size : Infinity;
 }
 
+/** What one op sends back to a value: its own contribution, if others contribute too. */
+function sentBack(doc, id, op, slot) {
+  const contribution = `grad ${id} via ${op.id} ${slot}`;
+  return contribution in doc.arrays ? contribution : `grad ${id}`;
+}
+
 /** The first changed value on the way forward and the first changed gradient on the way back, or null. */
 export function firstChanges(doc, changes) {
   const look = lookup(doc);
@@ -75,6 +81,7 @@ export function firstChanges(doc, changes) {
     }
     return null;
   };
-  const gradients = (op) => [...Object.values(op.inputs), ...Object.values(op.parameters)].flat().map((id) => `grad ${id}`);
+  const gradients = (op) => Object.entries({ ...op.inputs, ...op.parameters }).flatMap(([slot, ids]) =>
+    [ids].flat().map((id) => sentBack(doc, id, op, slot)));
   return { forward: find("forward", (op) => Object.values(op.outputs).flat()), backward: find("backward", gradients) };
 }

@@ -31,7 +31,7 @@ export async function compareView(app, own, draw) {
   const show = (ref) => { own.ref = ref; own.slice = null; draw(); };
   const picture = await sideBySide(app, own, shown, draw);
   return h("section", { class: "changes" }, title, sentences(first, changes, show),
-    h("div", { class: "changes-columns" }, changeList(changes, shown, show), picture));
+    h("div", { class: "changes-columns" }, changeList(changes.filter(({ via }) => !via), shown, show), picture));
 }
 
 function firstRef({ forward, backward }) {
@@ -49,8 +49,9 @@ function sentences({ forward, backward }, changes, show) {
   return lines.map((line) => h("p", {}, line));
 }
 
-export function titleOf({ value, kind }) {
-  return kind === "gradient" ? `dL/d(${value.title})` : value.title;
+function titleOf({ value, kind, via }) {
+  const title = kind === "gradient" ? `dL/d(${value.title})` : value.title;
+  return via ? t("changes.via", { title, op: via }) : title;
 }
 
 function changeList(changes, shown, show) {

@@ -82,7 +82,8 @@ function pairsOf(app, item, held, onHold) {
   const roles = [["input", item.inputs], ["parameter", item.parameters], ["output", item.outputs]];
   return roles.flatMap(([role, slots]) => Object.entries(slots || {}).flatMap(([name, ids]) => (
     [ids].flat().map((id) => lookup(doc).value(id)).filter((value) => value && app.store.info(value.id))
-      .map((value) => arrayPair({ app, value, role, name, op, held, onHold })))));
+      .map((value) => ({ app, value, role, name, op, held, onHold })))))
+    .map((options, i) => arrayPair({ ...options, hint: i === 0 }));
 }
 
 function rowsByRole(pairs) {

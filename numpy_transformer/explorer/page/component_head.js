@@ -1,7 +1,7 @@
 // The head of a component's panel: name and class, where it stands, and its formulas.
 
 import { h } from "explorer/dom";
-import { formatNumber } from "explorer/format";
+import { shortestNumber } from "explorer/format";
 import { t } from "explorer/strings";
 import { opLink } from "explorer/links";
 import { lookup } from "explorer/lookup";
@@ -33,7 +33,7 @@ function place(app, item) {
 function numbers(item) {
   const entries = Object.entries(item.numbers || {});
   if (!entries.length) return null;
-  const said = entries.map(([name, number]) => `${name} = ${typeof number === "number" ? formatNumber(number) : number}`);
+  const said = entries.map(([name, number]) => `${name} = ${typeof number === "number" ? shortestNumber(number) : number}`);
   return h("p", { class: "note mono" }, said.join(", "));
 }
 

@@ -8,6 +8,7 @@ import { formatNumber } from "explorer/format";
 export function editing(app, own) {
   const edits = () => app.state.get().edits;
   const apply = async (list, redo = []) => {
+    if (app.state.get().busy) return;         // one edit at a time; buttons that went gray would lose the focus
     try {
       await app.store.edit(list);
       own.redo = redo;
@@ -53,9 +54,9 @@ function sublayer(name) {
 
 /** The bar at the top: undo, redo, reset, the edits so far, and what became of the loss. */
 export function editList(app, own, actions) {
-  const { doc, base, busy } = app.state.get();
+  const { doc, base } = app.state.get();
   const edits = actions.edits();
-  const tool = (name, action, able) => button(t(`edit.${name}`), () => action(), { disabled: !able || busy,
+  const tool = (name, action, able) => button(t(`edit.${name}`), () => able && action(), { "aria-disabled": String(!able),
     "data-key": `edit-${name}`, "data-edit": name });
   return h("section", { class: "edit-list", "aria-label": t("edit.list") },
     edits.length ? h("ol", {}, edits.map((edit) => h("li", {}, editTitle(edit, doc.hands_on)))) :

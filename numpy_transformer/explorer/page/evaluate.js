@@ -9,7 +9,7 @@ import { entriesOf, walk } from "explorer/spelling";
 import { t } from "explorer/strings";
 
 const LISTED = 5000; // terms of intermediate entries that a spelling lists, about
-const MOST = 2000000; // terms that are worked out for one number
+const MOST = 500000; // terms that are worked out for one number
 
 const KINDS = {
   number, let: letIn, entry, neg: negative, sum: reduction, mean: reduction, max: reduction, call, where, compare,
@@ -141,7 +141,7 @@ function placeIn(work, name, shape, items, scope) {
   }
   const index = places.map(([value, length], axis) => fit(value, length, shape[axis]));
   if (places.length !== shape.length || index.some((i, axis) => !(i >= 0 && i < shape[axis]))) {
-    throw new Error(t("formula.no_entry", { name, index: index.join(", "), shape: shape.join(" × ") }));
+    throw new Error(t("formula.other_shape", { name, index: index.join(", "), shape: shape.join(" × ") }));
   }
   return index;
 }

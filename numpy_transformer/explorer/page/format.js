@@ -23,6 +23,12 @@ export function fullNumber(x) {
   return notFinite(x) ?? minus(String(Number(x.toPrecision(9))));
 }
 
+// A constant such as 0.00001 in full; one with many digits shortened.
+export function shortestNumber(x) {
+  const full = fullNumber(x);
+  return full.length <= 8 ? full : formatNumber(x);
+}
+
 // A count with its thousands apart: 1,234.
 export function formatCount(n) {
   return n.toLocaleString("en-US");

@@ -20,7 +20,7 @@ export function start(root, app) {
   const own = { redo: [], bug: null, optimizer: "sgd", lr: "0.1", ref: null, slice: null, switches: false, all: false };
   const actions = editing(app, own);
   own.draw = redrawer(root, () => build(app, own, actions), problem);
-  drawWhen(app, "hands-on", ["doc", "edits", "busy", "ref", "index", "large"], own.draw);
+  drawWhen(app, "hands-on", ["doc", "edits", "ref", "index", "large"], own.draw);
 }
 
 function savedPage() {
@@ -36,17 +36,16 @@ async function build(app, own, actions) {
   if (!hands) return savedPage();
   return [
     editList(app, own, actions),
-    h("div", { class: "hands" }, stepSection(app, own, actions), weightSection(app, own, actions)),
-    bugSection(app, own, actions, hands),
-    switchSection(app, own, actions, hands),
+    h("div", { class: "hands" }, stepSection(own, actions), weightSection(app, actions)),
+    bugSection(own, actions, hands),
+    switchSection(own, actions, hands),
     movedTable(app, own),
     await compareView(app, own, own.draw),
   ].filter(Boolean);
 }
 
 /** One step of an optimizer. */
-function stepSection(app, own, actions) {
-  const { busy } = app.state.get();
+function stepSection(own, actions) {
   const optimizers = ["sgd", "adam"].map((name) => [name, t(`edit.optimizer.${name}`)]);
   const rate = numberField(t("hands.lr"), "lr", own.lr, (value) => { own.lr = value; });
   const take = (event) => {
@@ -55,7 +54,7 @@ function stepSection(app, own, actions) {
   };
   return section("step", h("form", { class: "controls", onsubmit: take },
     selectField(t("hands.optimizer"), "optimizer", optimizers, own.optimizer, (value) => { own.optimizer = value; }), rate,
-    h("button", { type: "submit", "data-key": "take-step", id: "take-step", disabled: busy }, t("hands.take_step"))));
+    h("button", { type: "submit", "data-key": "take-step", id: "take-step" }, t("hands.take_step"))));
 }
 
 function section(name, ...children) {
@@ -69,8 +68,7 @@ function numberField(label, key, value, changed) {
 }
 
 /** One bug of the zoo, with its symptom. */
-function bugSection(app, own, actions, hands) {
-  const { busy } = app.state.get();
+function bugSection(own, actions, hands) {
   const bugs = hands.bugs ?? [];
   if (!bugs.length) return section("bug", h("p", { class: "hint" }, t("hands.no_bugs")));
   const planted = actions.edits().find(({ kind }) => kind === "bug");
@@ -78,7 +76,7 @@ function bugSection(app, own, actions, hands) {
   const edit = { kind: "bug", name: chosen.name };
   const there = actions.has(edit);
   const toggle = button(t(there ? "hands.remove_bug" : "hands.plant_bug"),
-    () => (there ? actions.remove(edit) : actions.add(edit)), { disabled: busy, "data-key": "bug", id: "plant-bug" });
+    () => (there ? actions.remove(edit) : actions.add(edit)), { "data-key": "bug", id: "plant-bug" });
   return section("bug", h("div", { class: "controls" },
     selectField(t("hands.which_bug"), "which-bug", bugs.map(({ name, title }) => [name, title]), chosen.name,
       (name) => { own.bug = name; own.draw(); }), toggle),
@@ -86,12 +84,11 @@ function bugSection(app, own, actions, hands) {
 }
 
 /** A switch for each part that can be switched off; "on" is the model as it was trained. */
-function switchSection(app, own, actions, hands) {
-  const { busy } = app.state.get();
+function switchSection(own, actions, hands) {
   const rows = SWITCHES.flatMap(([what, list]) => {
     const entries = (hands.can ?? {})[list] ?? [];
     if (!entries.length) return [];
-    const boxes = entries.map((entry) => switches(what, entry, actions, busy));
+    const boxes = entries.map((entry) => switches(what, entry, actions));
     return [h("fieldset", {}, h("legend", {}, t(`hands.parts.${what}`)), boxes)];
   });
   if (!rows.length) return null;
@@ -103,27 +100,27 @@ function switchSection(app, own, actions, hands) {
   return details;
 }
 
-function switches(what, entry, actions, busy) {
+function switches(what, entry, actions) {
   const edit = { kind: "off", what, group: entry.group };
   if (what === "head") {
     const boxes = Array.from({ length: entry.count }, (_, head) =>
-      box(t("attention.head", { n: head }), { ...edit, head }, actions, busy));
+      box(t("attention.head", { n: head }), { ...edit, head }, actions));
     return h("div", { class: "switch-row", role: "group", "aria-label": entry.title }, h("span", {}, entry.title), boxes);
   }
   if (what === "residual") edit.sublayer = entry.sublayer;
-  return h("div", { class: "switch-row" }, box(entry.title, edit, actions, busy));
+  return h("div", { class: "switch-row" }, box(entry.title, edit, actions));
 }
 
-function box(label, edit, actions, busy) {
+function box(label, edit, actions) {
   const key = ["off", edit.what, edit.group, edit.head ?? edit.sublayer ?? ""].join(" ").trim();
-  const input = h("input", { type: "checkbox", checked: !actions.has(edit), disabled: busy, "data-key": key,
+  const input = h("input", { type: "checkbox", checked: !actions.has(edit), "data-key": key,
     onchange: () => (input.checked ? actions.remove(edit) : actions.add(edit)) });
   return h("label", { class: "switch" }, input, h("span", {}, label));
 }
 
 /** Sets the chosen entry of a parameter to a number. */
-function weightSection(app, own, actions) {
-  const { doc, ref, index, busy } = app.state.get();
+function weightSection(app, actions) {
+  const { doc, ref, index } = app.state.get();
   const value = ref && lookup(doc).value(ref.replace(/^grad /, ""));
   if (!value || value.kind !== "parameter" || !index) {
     return section("weight", h("p", { class: "hint" }, t("hands.weight_hint")));
@@ -138,7 +135,7 @@ function weightSection(app, own, actions) {
     };
     holder.replaceChildren(h("h3", {}, t("hands.weight")), h("form", { class: "controls", onsubmit: set },
       numberField(place, "weight", number, (text) => { number = text; }),
-      h("button", { type: "submit", "data-key": "set-weight", disabled: busy }, t("hands.set_weight"))),
+      h("button", { type: "submit", "data-key": "set-weight" }, t("hands.set_weight"))),
     h("p", { class: "note" }, t("hands.weight_now", { number: formatNumber(data[0]) })));
   }).catch((error) => holder.replaceChildren(...problem(error)));
   return holder;

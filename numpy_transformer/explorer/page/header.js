@@ -39,7 +39,7 @@ export function start(root, app) {
 // With a server: the text and the target can be changed. A text edit replaces the earlier one; the other edits stay.
 function textForm({ state, store }) {
   const text = h("input", { id: "text", name: "text", autocomplete: "off", spellcheck: "false" });
-  const target = h("input", { id: "target", name: "target", placeholder: t("header.target.automatic"), autocomplete: "off", spellcheck: "false" });
+  const target = h("input", { id: "target", name: "target", autocomplete: "off", spellcheck: "false" });
   const go = h("button", { type: "submit" }, t("header.compute"));
   const field = (name, input) => h("label", { class: "field", for: name }, h("span", {}, t(`header.${name}`)), input);
   const targetField = field("target", target);
@@ -72,6 +72,8 @@ function textForm({ state, store }) {
       target.value = now.target ?? "";
     }
     targetField.hidden = now.target === null;
+    targetField.title = doc.tokens?.note ?? "";
+    target.placeholder = t("header.target.automatic", { target: targetsOf(doc).join(" ") });
     shown = now;
     go.disabled = busy;
     go.textContent = t(busy ? "header.computing" : "header.compute");
@@ -85,11 +87,16 @@ function savedText() {
   const element = h("div", { class: "text saved", title: t("header.saved") });
 
   function draw({ doc }) {
-    const row = (name, tokens) => tokens?.length > 0 && h("span", { class: "field" },
-      h("span", {}, t(`header.${name}`)), h("span", { class: "tokens" }, tokens[0].map((token) => h("span", {}, token))));
-    replace(element, row("text", doc.tokens?.source), row("target", doc.tokens?.target));
+    const row = (name, tokens, note) => tokens?.length > 0 && h("span", { class: "field", title: note },
+      h("span", {}, t(`header.${name}`)), h("span", { class: "tokens" }, tokens.map((token) => h("span", {}, token))));
+    replace(element, row("text", doc.tokens?.source?.[0]), row("target", targetsOf(doc), doc.tokens?.note));
   }
   return { element, draw };
+}
+
+// The targets of the first text; a place whose target is empty does not count in the loss.
+function targetsOf(doc) {
+  return ((doc.tokens?.targets ?? doc.tokens?.target ?? [])[0] ?? []).filter(Boolean);
 }
 
 // One button goes through automatic, light and dark; its name says which of them holds.

@@ -27,8 +27,8 @@ export function redrawAll() {
 }
 
 class Heatmap {
-  constructor({ app, ref, doc, title, view, limit, labels = true, maxHeight = 420, minCell = 7, maxCell = 44, ...calls }) {
-    Object.assign(this, { app, ref, labels, maxHeight, minCell, maxCell, ...calls });      // onPoint, onChoose, onDrawn
+  constructor({ app, ref, doc, title, view, limit, labels = true, maxHeight = 420, minCell = 6, maxCell = 44, ...calls }) {
+    Object.assign(this, { app, ref, labels, maxHeight, minCell, maxCell, ...calls });      // onPoint, onChoose, onDrawn, onWindow
     this.doc = doc || app.state.get().doc;              // the document before the edits can be drawn, too
     this.info = app.store.info(ref, this.doc);
     this.shape = this.info.shape;
@@ -105,7 +105,7 @@ class Heatmap {
   // How many rows and columns fit, and where the window lies.
   fit(size) {
     const fontSize = this.style.fontSize;
-    const labelRoom = this.labels ? fontSize * 7 : 4;
+    const labelRoom = this.labels ? fontSize * 5 : 4;
     const columns = windowAround(this.corner.column, size.columns, Math.floor((this.width - labelRoom) / this.minCell));
     const rows = windowAround(this.corner.row, size.rows, Math.floor(this.maxHeight / this.minCell));
     this.window = { row: rows.start, rows: rows.width, column: columns.start, columns: columns.width };
@@ -172,7 +172,7 @@ class Heatmap {
     this.chosen = index;
     const place = index && placeOf(this.view, this.shape, index);
     if (place) this.cursor = place;
-    if (place && this.width && !this.contains(place)) this.moveWindowTo(place);
+    if (place && !(this.window && this.contains(place))) this.moveWindowTo(place);
     else this.drawRings();
   }
 
@@ -187,7 +187,13 @@ class Heatmap {
     return inRows && column >= window.column && column < window.column + window.columns;
   }
 
+  // The heatmaps of one row show the same window, so its owner hears of a move.
   moveWindowTo(corner) {
+    if (this.onWindow) this.onWindow(corner);
+    return this.showWindow(corner);
+  }
+
+  showWindow(corner) {
     this.corner = { ...corner };
     return this.render();
   }

@@ -13,7 +13,7 @@ export function windowControls(map, size) {
 
 function controlOf(map, what, start, count, total) {
   const text = t(`heatmap.window.${what}`, { first: start, last: start + count - 1, total });
-  const move = (corner) => map.moveWindowTo({ ...map.corner, [what]: Math.max(0, Math.min(total - 1, corner)) });
+  const move = (corner) => map.moveWindowTo({ row: map.window.row, column: map.window.column, [what]: Math.max(0, Math.min(total - 1, corner)) });
   const button = (label, name, to, disabled) => {
     const element = h("button", { type: "button", class: "quiet", "aria-label": name }, label);
     element.disabled = disabled;

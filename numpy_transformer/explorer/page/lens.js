@@ -14,9 +14,11 @@ const MOST_COLUMNS = 16;
 
 export async function lensTable(scene) {
   const { about, app } = scene;
-  const stages = [...(about.lens || []).filter(({ ref }) => app.store.info(ref)),
-    { title: t("predictions.output"), ref: about.logits }];
-  if (stages.length < 2) return null;
+  const stages = (about.lens || []).filter(({ ref }) => app.store.info(ref));
+  if (!stages.length) return null;
+  if (!sameRange(app, stages[stages.length - 1].ref, about.logits)) {
+    stages.push({ title: t("predictions.output"), ref: about.logits });
+  }
   const columns = columnsOf(scene, stages.length);
   const rows = [];
   for (const { title, ref } of stages) {
@@ -28,6 +30,12 @@ export async function lensTable(scene) {
     about.perToken && h("thead", {}, h("tr", {}, h("td"), columns.map((at) => headOf(scene, at)))), h("tbody", {}, rows));
   return h("section", { class: "lens" }, h("h3", {}, title, " ", saveButton(title, () => table)),
     h("p", { class: "note" }, t("predictions.lens_note")), h("div", { class: "scroll" }, table));
+}
+
+/** The last block's answer is that of the model, unless something stands between them. */
+function sameRange(app, ref, other) {
+  const [a, b] = [app.store.info(ref), app.store.info(other)];
+  return a.min === b.min && a.max === b.max;
 }
 
 /** The positions in the table: all of them, or those around the chosen one if all would be too many numbers. */
@@ -49,7 +57,7 @@ async function cellOf({ app, about, own, targets }, ref, at) {
   const best = largest(p, SHOWN);
   const color = colorOf("value", 0.85 * p[best[0]], 1);
   const style = { background: `rgb(${color.join(",")})`, color: `rgb(${inkOn(color).join(",")})` };
-  return h("td", { class: at === own.position ? "chosen" : null, style, "data-lens": ref, "data-position": at },
+  return h("td", { class: at === own.position && about.perToken ? "chosen" : null, style, "data-lens": ref, "data-position": at },
     best.map((i, place) => h("div", { class: place ? "next" : "first" },
       h("span", { class: i === targets[at].target ? "right" : null }, about.label(i)), " ",
       h("span", { class: "number" }, percent(p[i])))));

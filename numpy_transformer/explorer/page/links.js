@@ -6,6 +6,7 @@ import { formatNumber, fullNumber } from "explorer/format";
 import { derivationOf } from "explorer/derivation";
 import { isGradient, shortName } from "explorer/refs";
 import { writeAddress } from "explorer/state";
+import { t } from "explorer/strings";
 
 // Where a link leads: the panel shows the op that computed the number, so that the cells it came from can light up.
 export function placeOfNumber(doc, ref, index) {
@@ -36,7 +37,12 @@ export function numberLink(app, ref, index, number, text = formatNumber(number))
   }, text);
 }
 
-export function opLink(app, op, text = op.label || op.id) {
+export function opLink(app, op, text = opName(op)) {
   const place = { op: op.id, ref: null, index: null, view: "component" };
   return h("a", { class: "op-link", href: addressOf(app, place), "data-op": op.id, title: op.id, onclick: follow(app, place) }, text);
+}
+
+// A lone sign reads badly in a sentence.
+function opName(op) {
+  return op.label === "+" ? t("number.plus") : op.label || op.id;
 }

@@ -17,7 +17,7 @@ import { start as startHandsOn } from "explorer/hands_on";
 import { start as startTour } from "explorer/tour";
 
 const PANELS = [
-  ["header", startHeader], ["map", startMap], ["timeline", startTimeline],
+  ["header", startHeader], ["timeline", startTimeline], ["map", startMap],          // the map takes the height that is left
   ["view-component", startComponent], ["number", startNumber], ["proof", startProof],
   ["view-attention", startAttention], ["view-predictions", startPredictions], ["view-hands-on", startHandsOn],
   ["tour", startTour],

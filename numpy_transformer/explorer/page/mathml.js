@@ -122,7 +122,7 @@ const WRITERS = {
   "%": (node) => [joined(node["%"], () => m("mo", {}, "mod"), ATOM), TIGHT],
   pow: (node) => [[power(node.pow)], ATOM],
   call: (node) => [called(node), ATOM],
-  compare: (node) => [[...inside(node.left), m("mo", {}, COMPARISONS[node.compare] ?? node.compare), ...inside(node.right)], LOOSE],
+  compare: (node) => [compared(node), LOOSE],
   and: (node) => [joined(node.and, () => m("mo", {}, "∧"), LOOSE), LOOSE],
   where: (node) => [[cases(node)], ATOM],
   sum: (node) => [reduced(m("mo", { largeop: "true" }, "∑"), node, node.sum), LOOSE],
@@ -134,7 +134,11 @@ function joined(nodes, signBefore, strength) {
   return nodes.flatMap((node, i) => [...(i ? [signBefore(node)] : []), ...inside(node, strength)]);
 }
 
-// The last term of a product or difference: a sum there needs no parentheses, because nothing follows that it could swallow.
+function compared({ compare, left, right }) {
+  return [...inside(left), m("mo", {}, COMPARISONS[compare] ?? compare), ...inside(right)];
+}
+
+// The last term of a product or difference: a sum there needs no parentheses, as nothing follows that could belong to it.
 function last(node) {
   return inside(node, REDUCTIONS.some((kind) => kind in node) ? LOOSE : TIGHT);
 }
@@ -174,7 +178,9 @@ function cases(node) {
   const branch = (value, ...condition) => m("mtr", {},
     m("mtd", { displaystyle: "true" }, ...inside(value)), m("mtd", {}, ...condition));
   return m("mrow", {}, m("mo", { stretchy: "true", form: "prefix" }, "{"),
-    m("mtable", {}, branch(node.then, m("mtext", {}, `${t("formula.if")}\u00a0`), ...inside(node.where)), branch(node.else, m("mtext", {}, t("formula.otherwise")))));
+    m("mtable", {},
+      branch(node.then, m("mtext", {}, `${t("formula.if")}\u00a0`), ...inside(node.where)),
+      branch(node.else, m("mtext", {}, t("formula.otherwise")))));
 }
 
 // A sum, mean or maximum with what it runs over standing below.

@@ -10,7 +10,7 @@ import { addressOf, follow, numberLink, opLink } from "explorer/links";
 import { light } from "explorer/lit";
 import { onward } from "explorer/onward";
 import { differs, sumDiffers } from "explorer/rounding";
-import { axesOf, gradientRef, indexText, isGradient, parseRef, placeText, shortName, valueOf } from "explorer/refs";
+import { axesOf, batchOf, gradientRef, indexText, isGradient, parseRef, placeText, shortName, valueOf } from "explorer/refs";
 import { spelledOut } from "explorer/spelled";
 import { symbolText } from "explorer/symbols";
 
@@ -121,12 +121,11 @@ async function fromFormula(app, { op, formula, target }, ref, index, number) {
   const cells = spelled.entries.map((entry) => ({ ref: refOf(entry.array), index: entry.index })).filter((cell) => cell.ref);
   const phase = target.startsWith("d") && isGradient(ref) ? "backward" : "forward";
   return { cells, nodes: [
-    h("h3", {}, t("number.from")),
+    h("h3", {}, t("number.from")), differs(spelled, number) && disagreement(spelled.value, number),
     h("p", { class: "note" }, t(`number.by.${phase}`), " ", opLink(app, op), ` (${op.class || op.kind})`),
     h("div", { class: "formula" }, formulaView(formula)),
     h("p", { class: "note" }, t("number.with_numbers")),
     line,
-    differs(spelled, number) && disagreement(spelled.value, number),
   ] };
 }
 
@@ -149,13 +148,13 @@ async function fromConsumers(app, { parts }, index, number) {
     const op = doc.ops.find((each) => each.id === part.op);
     return h("li", {}, opLink(app, op), " ", h("span", { class: "mono" }, `d${part.slot}`), " = ", numberLink(app, part.ref, index, numbers[i]));
   });
+  const total = numbers.reduce((sum, each) => sum + each, 0);
   return { cells: parts.map((part) => ({ ref: part.ref, index })), nodes: [
-    h("h3", {}, t("number.from")),
+    h("h3", {}, t("number.from")), sumDiffers(numbers, number) && disagreement(total, number),
     h("p", { class: "note" }, t("number.adds", { n: parts.length })),
     h("div", { class: "spelled-line spelled-main" }, line),
-    h("p", { class: "result" }, "= ", h("b", { class: "number" }, formatNumber(numbers.reduce((sum, each) => sum + each, 0), 4))),
+    h("p", { class: "result" }, "= ", h("b", { class: "number" }, formatNumber(total, 4))),
     h("ul", { class: "contributions" }, rows),
-    sumDiffers(numbers, number) && disagreement(numbers.reduce((sum, each) => sum + each, 0), number),
   ] };
 }
 
@@ -164,9 +163,9 @@ function placeNamer(app, formula, refOf) {
   const { doc } = app.state.get();
   const ranges = rangesOf(formula.body);
   return (variable, i) => {
-    if (Array.isArray(i)) return i.length ? `[${i.join(", ")}]` : "";
+    if (Array.isArray(i)) return leadingPlaces(app, refOf(ranges.get("...")?.array), i);
     const range = ranges.get(variable);
-    const ref = range ? refOf(range.array) : null;
+    const ref = range && range.array ? refOf(range.array) : null;
     const info = ref ? app.store.info(ref) : null;
     if (!info || range.axis === undefined) return `${variable} = ${i}`;
     const axes = axesOf(doc, ref, info.shape);
@@ -175,10 +174,20 @@ function placeNamer(app, formula, refOf) {
   };
 }
 
+// The entries of the leading axes that a sum runs over together: "batch 0, token 4 “dog”"; axes of one entry go without saying.
+function leadingPlaces(app, ref, index) {
+  const info = ref ? app.store.info(ref) : null;
+  if (!info) return index.length ? `[${index.join(", ")}]` : "";
+  const { doc } = app.state.get();
+  const axes = axesOf(doc, ref, info.shape);
+  const said = index.map((i, axis) => (info.shape[axis] > 1 ? placeText(doc, axes[axis], i, batchOf(axes, index)) : ""));
+  return said.filter(Boolean).join(", ");
+}
+
 function rangesOf(node, found = new Map()) {
   if (Array.isArray(node)) node.forEach((each) => rangesOf(each, found));
   if (!node || typeof node !== "object" || Array.isArray(node)) return found;
-  (Array.isArray(node.over) ? node.over : []).forEach((range) => range.var && found.set(range.var, range));
+  (Array.isArray(node.over) ? node.over : []).forEach((range) => found.set(range.rest ? "..." : range.var, range));
   Object.values(node).forEach((each) => rangesOf(each, found));
   return found;
 }

@@ -10,6 +10,6 @@ export function scaleLegend(title, kind, limit, lowest = -limit) {
   const boxes = Array.from({ length: STEPS }, (_, i) => s("rect", { x: i * 4, y: 0, width: 4.2, height: 10,
     fill: cssColor(kind, lowest + (limit - lowest) * i / (STEPS - 1), limit) }));
   const bar = s("svg", { width: STEPS * 4, height: 10, viewBox: `0 0 ${STEPS * 4} 10`, "aria-hidden": "true" }, ...boxes);
-  return h("span", { class: "legend" }, h("span", {}, title), h("span", { class: "number" }, formatNumber(lowest)), bar,
+  return h("span", { class: "scale-legend" }, h("span", {}, title), h("span", { class: "number" }, formatNumber(lowest)), bar,
     h("span", { class: "number" }, formatNumber(limit)));
 }

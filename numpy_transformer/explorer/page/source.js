@@ -9,36 +9,45 @@ import { t } from "explorer/strings";
 export function sourceOf(doc, item, ref) {
   const classes = doc.classes || {};
   const parent = lookup(doc).group(item.parent);
-  const around = parent ? classes[parent.class] : null;
+  const aroundName = parent ? parent.class : doc.model.class;
+  const around = classes[aroundName];
   const own = item.class ? classes[item.class] : null;
-  const called = item.called_at || {};
+  const marked = markedLines(item, ref);
   if (own) {
-    return h("section", { class: "sources" }, listings(own, item.class, markedLines(item, ref)), around && calls(around, parent.class, called));
+    return h("section", { class: "sources" }, partsOf(own, item.class).map((part) => listing(part, own.file, marked)),
+      around && calls(around, aroundName, item.called_at || {}));
   }
-  if (around) return h("section", { class: "sources" }, listings(around, parent.class, called));
-  return item.class ? h("p", { class: "note" }, t("source.none")) : null;
+  if (item.class || !around) return h("p", { class: "note" }, t("source.none"));
+
+  // Of a longer class, the functions that contain one of the op's lines.
+  const lines = Object.values(item.lines || {});
+  const parts = partsOf(around, aroundName).filter((part) => lines.some((line) => line >= part.first && line < part.first + part.lines.length));
+  const shown = marked.length ? marked : lines;
+  return h("section", { class: "sources" }, parts.map((part) => listing(part, around.file, shown)));
+}
+
+// The functions of a class: forward, backward, and those in which they call its parts.
+function partsOf(description, className) {
+  const main = [["forward", description.forward], ["backward", description.backward_source]]
+    .filter(([, part]) => part && part.lines).map(([phase, part]) => ({ ...part, phase, title: t(`source.${phase}`, { class: className }) }));
+  const more = (description.more || []).map((part) => ({ ...part, phase: /backward/.test(part.name) ? "backward" : "forward", title: part.name }));
+  return [...main, ...more];
 }
 
 // The line that made the chosen array; none is marked as long as nothing is chosen.
 function markedLines(item, ref) {
-  const lines = item.lines || {};
-  if (!ref) return {};
+  if (!ref) return [];
   const { value } = parseRef(ref);
   const slots = { ...item.inputs, ...item.parameters, ...item.outputs };
   const name = Object.keys(slots).find((slot) => [slots[slot]].flat().includes(value));
-  if (!name) return {};
-  return isGradient(ref) ? { backward: lines[`d${name}`] } : { forward: lines[name] };
+  const line = (item.lines || {})[isGradient(ref) ? `d${name}` : name];
+  return line === undefined ? [] : [line];
 }
 
-function listings(description, className, marked) {
-  const parts = [["forward", description.forward], ["backward", description.backward_source]].filter(([, part]) => part && part.lines);
-  return parts.map(([phase, part]) => listing(t(`source.${phase}`, { class: className }), phase, part, description.file, marked[phase]));
-}
-
-function listing(title, phase, { first, lines }, file, markedLine) {
+function listing({ title, phase, first, lines, file }, classFile, marked) {
   const indent = Math.min(...lines.filter((line) => line.trim()).map((line) => line.length - line.trimStart().length));
-  const rows = lines.map((line, i) => row(first + i, line.slice(indent), first + i === markedLine));
-  return h("figure", { class: `source is-${phase}` }, h("figcaption", {}, title, h("span", { class: "note" }, ` ${file || ""}`)),
+  const rows = lines.map((line, i) => row(first + i, line.slice(indent), marked.includes(first + i)));
+  return h("figure", { class: `source is-${phase}` }, h("figcaption", {}, title, h("span", { class: "note" }, ` ${file || classFile || ""}`)),
     h("pre", { tabindex: "0", role: "group", "aria-label": title }, h("code", {}, rows)));
 }
 
@@ -49,8 +58,7 @@ function row(number, text, marked) {
 
 // The single lines of the class around it that call this component.
 function calls(around, className, called) {
-  const lineAt = (number) => [around.forward, around.backward_source, ...(around.more || [])]
-    .filter((part) => part && part.lines).map(({ first, lines }) => lines[number - first]).find((line) => line !== undefined);
+  const lineAt = (number) => partsOf(around, className).map(({ first, lines }) => lines[number - first]).find((line) => line !== undefined);
   const rows = ["forward", "backward"].filter((phase) => called[phase] && lineAt(called[phase]));
   return rows.map((phase) => h("figure", { class: `source is-${phase}` },
     h("figcaption", {}, t("source.called", { line: called[phase], class: `${className}.${phase}` })),

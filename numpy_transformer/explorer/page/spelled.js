@@ -3,7 +3,7 @@
 // terms, the largest first. The line is HTML and not MathML, so that it wraps in a narrow panel.
 
 import { h } from "explorer/dom";
-import { formatNumber, fullNumber } from "explorer/format";
+import { formatNumber, fullNumber, shortestNumber } from "explorer/format";
 import { t } from "explorer/strings";
 import { symbolText } from "explorer/symbols";
 import { termList } from "explorer/terms";
@@ -83,8 +83,9 @@ function writer(context) {
   // The largest terms, then how many are left and what they add.
   function firstTerms(term, lead) {
     const bySize = [...term.terms].sort((left, right) => Math.abs(right.value) - Math.abs(left.value));
-    const shown = bySize.slice(0, context.inlineTerms);
-    const rest = bySize.slice(context.inlineTerms);
+    const count = bySize.length === context.inlineTerms + 1 ? bySize.length : context.inlineTerms;
+    const shown = bySize.slice(0, count);
+    const rest = bySize.slice(count);
     const nodes = joined(shown, " + ", TIGHT, lead);
     if (!rest.length) return nodes;
     const total = rest.reduce((sum, each) => sum + each.value, 0);
@@ -130,8 +131,7 @@ function symbolNode(label) {
 }
 
 function plainNumber(term) {
-  const exact = fullNumber(term.value);
-  const text = exact.length <= 8 ? exact : formatNumber(term.value);
+  const text = shortestNumber(term.value);
   return term.name && term.kind === "number" ? h("span", { class: "constant", title: term.name }, text) : text;
 }
 

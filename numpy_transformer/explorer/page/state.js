@@ -17,6 +17,7 @@ const PLACE = ["op", "ref", "index", "view"];
 const START = {
   doc: null, base: null, edits: [], at: 0, op: null, ref: null, index: null, view: "component", slices: {},
   large: false, theme: "auto", area: "map", problem: null, busy: false,
+  stepped: false,          // whether the latest change came from the time line
 };
 
 export function createState() {
@@ -42,7 +43,7 @@ export function createState() {
 
   function update(changes, { replace = false, step = false } = {}) {
     const before = current;
-    current = { ...current, ...follow(changes, current) };
+    current = { ...current, ...follow(changes, current), stepped: step };
     const moved = PLACE.some((key) => !same(before[key], current[key]));
     const goesOn = replace || (step && stepping);
     stepping = step || (replace && stepping);

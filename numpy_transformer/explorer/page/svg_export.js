@@ -8,7 +8,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const KEPT = [
   "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap",
   "stroke-linejoin", "opacity", "font-family", "font-size", "font-style", "font-weight", "text-anchor",
-  "dominant-baseline", "image-rendering", "visibility", "display", "marker-end", "marker-start", "writing-mode",
+  "dominant-baseline", "image-rendering", "visibility", "display", "marker-end", "marker-start", "writing-mode", "paint-order",
 ];
 
 /** A button that saves what `picture()` returns (an SVG, a canvas, or any element) as NAME.svg. */
@@ -72,7 +72,7 @@ function drawInto(svg, element, frame) {
   const style = getComputedStyle(element);
   const box = element.getBoundingClientRect();
   if (style.display === "none" || style.visibility === "hidden" || box.width < 1 || box.height < 1) return;
-  if (element.matches("button, select, input, .visually-hidden")) return;
+  if (element.matches(".export, select, input, .visually-hidden")) return;
   const place = { x: box.left - frame.left, y: box.top - frame.top, width: box.width, height: box.height };
   if (element instanceof HTMLCanvasElement) {
     add(svg, "image", { ...place, href: element.toDataURL("image/png"), "image-rendering": "pixelated" });

@@ -38,10 +38,10 @@ function remember() {
 }
 
 function invite(tour) {
-  show(tour, t("tour.title"), [h("p", {}, t("tour.invitation"))], [
+  replace(tour.root, h("div", { class: "tour-line", role: "region", "aria-label": t("tour.title") },
+    h("p", {}, h("strong", {}, t("tour.title")), " ", t("tour.invitation")),
     button(t("tour.start"), () => begin(tour), { class: "primary", id: "tour-begin" }),
-    button(t("tour.not_now"), () => end(tour), { class: "quiet", id: "tour-skip" }),
-  ]);
+    button(t("tour.not_now"), () => end(tour), { class: "quiet", id: "tour-skip" })));
 }
 
 async function begin(tour) {
@@ -95,9 +95,9 @@ function stepButton({ app }) {
   return [take, result];
 }
 
-function show({ root }, title, body, actions, count = null) {
+function show({ root }, title, body, actions, count) {
   const card = h("div", { class: "tour-card", role: "dialog", "aria-labelledby": "tour-title" },
-    count && h("p", { class: "note number" }, count), h("h2", { id: "tour-title" }, title), body,
+    h("p", { class: "note number" }, count), h("h2", { id: "tour-title" }, title), body,
     h("div", { class: "tour-actions" }, actions));
   replace(root, card);
   return card;

@@ -80,7 +80,7 @@ def test_entries_that_do_not_exist():
             spell(double, {"x": X, "y": X}, index)
     with pytest.raises(ValueError, match="reads an array 'x', and there is none"):
         spell(double, {"y": X}, (0, 0, 0))
-    with pytest.raises(ValueError, match=r"reads x\[3\], and its shape is \[3\]"):
+    with pytest.raises(ValueError, match=r"reads x\[3\], but x has the shape \[3\]"):
         spell(formula("y[i] = x[i + 1]"), {"x": np.ones(3), "y": np.ones(3)}, (2,))
 
 

@@ -8,7 +8,7 @@ from numpy_transformer.explorer import page
 
 MODULES = page.read_modules()
 IMPORT = re.compile(r'^import\s+\{([^}]*)\}\s+from\s+"explorer/(\w+)";', re.M)
-EXPORT = re.compile(r"^export\s+(?:async\s+)?(?:function|const|let|class)\s+(\w+)", re.M)
+EXPORT = re.compile(r"^export\s+(?:async\s+)?(?:function\*?|const|let|class)\s+(\w+)", re.M)
 EXPORT_LIST = re.compile(r"^export\s+\{([^}]*)\};", re.M)
 TEXT = re.compile(r"""\bt\(\s*["']([\w .-]+)["']""")
 KEY = re.compile(r'^\s*"([^"]+)":', re.M)

@@ -43,14 +43,20 @@ def test_the_same_edits_give_the_same_document(session):
     assert longer["hands_on"]["edits"] == [{"kind": "text", "text": "the dog"}] and base["hands_on"]["edits"] == []
 
 
-def test_only_the_latest_documents_and_the_one_without_edits_are_kept():
+def test_documents_that_are_no_longer_kept_are_computed_again(monkeypatch):
+    monkeypatch.setattr(sessions, "REMEMBERED", 5)
     session = make()
     texts = ("the dog", "the cat", "the cats", "the dogs", "dogs near the cat")
-    made = [session.document([{"kind": "text", "text": text}])["id"] for text in texts]
-    assert len(session.latest) == sessions.KEPT
-    assert session.step(session.base.id) is session.base and session.step(made[-1]) and session.step(made[-sessions.KEPT])
-    with pytest.raises(ValueError, match=f"'{made[0]}' is no longer kept; reload"):
-        session.step(made[0])
+    made = [session.document([{"kind": "text", "text": text}]) for text in texts]
+    assert len(session.latest) == sessions.KEPT and made[1]["id"] in session.latest
+    session.document([])
+    assert made[1]["id"] not in session.latest              # another tab of the browser still shows it
+    ids = session.array(made[1]["id"], "input:ids")
+    assert ids["data"] == made[1]["arrays"]["input:ids"]["data"] != made[2]["arrays"]["input:ids"]["data"]
+    assert session.document([{"kind": "text", "text": texts[2]}])["id"] == made[2]["id"]
+    assert session.step(session.base.id) is session.base
+    with pytest.raises(ValueError, match=f"no document '{made[0]['id']}'; reload the page"):
+        session.step(made[0]["id"])
 
 
 def test_a_part_of_an_array_is_a_slice_of_it(session):
@@ -135,7 +141,7 @@ def raises(function, *arguments):
     ("document", ([{"kind": "text"}] * 201,), "201 edits, but at most 200"),
     ("document", ([{"kind": "text", "text": "the xylophone"}],), "the word 'xylophone'"),
     ("document", ([{"kind": "text", "text": "the \ud800"}],), "a single token"),
-    ("array", ("step-99", "input:ids"), "'step-99' is no longer kept"), ("array", (["step-0"], "input:ids"), "no longer kept"),
+    ("array", ("step-99", "input:ids"), "no document 'step-99'; reload"), ("array", (["step-0"], "input:ids"), "no document"),
     ("array", ("step-0", "../etc"), "no array '../etc'"), ("array", ("step-0", ["input:ids"]), "no array"),
     ("array", ("step-0", "input:ids", [0]), "must name each of the 2 axes"), ("array", ("step-0", "input:ids", "00"), "each of the 2"),
     ("array", ("step-0", "input:ids", [0, 99]), "99 is not a number below 6"), ("array", ("step-0", "input:ids", [0, -1]), "-1 is"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import numpy_transformer as nt
+from numpy_transformer.cli import main
 from numpy_transformer.explorer import languages
 from numpy_transformer.explorer.examples import from_run
 from numpy_transformer.explorer.tiny import KINDS, STEPS, tiny
@@ -145,9 +146,9 @@ def test_the_verb_attends_to_its_subject_and_agrees_with_it(trained):
         text = f"the {subject} near the {other}"
         p, tokens = probabilities(example, text, verb)
         right.append(tokens["vocabulary"][p[-1].argmax()] == verb)
-        attention.append(weights(example, text, verb)[0]["decoder.blocks.1.attention.attention"][:, -1, 1])
+        attention.append([heads[:, -1, 1] for heads in weights(example, text, verb)[0].values()])
     assert np.mean(right) >= 0.95
-    assert np.mean(attention, 0).max() > 0.9                # a head of block 1 looks at the subject, word 1
+    assert np.mean(attention, 0).max() > 0.7                # one head looks at the subject, word 1
 
 
 @pytest.mark.slow
@@ -167,7 +168,7 @@ def test_cross_attention_aligns_each_word_with_its_translation(trained):
 
 
 @pytest.mark.slow
-def test_the_masked_word_attends_to_the_verb_that_tells_it(trained):
+def test_the_masked_word_attends_most_to_the_verb_that_tells_it(trained):
     example = trained("encoder")
     right, attention = [], []
     for subject, other in itertools.product(SUBJECTS, SUBJECTS):
@@ -175,31 +176,65 @@ def test_the_masked_word_attends_to_the_verb_that_tells_it(trained):
         text = f"the [MASK] near the {other} {verb}"
         p, tokens = probabilities(example, text, subject)
         right.append(tokens["vocabulary"][p[2].argmax()] == subject)
-        attention.append(max(heads[:, 2, 6].max() for heads in weights(example, text, subject)[0].values()))
+        attention.append([heads[:, 2] for heads in weights(example, text, subject)[0].values()])
+    attention = np.mean(attention, 0)[0]                    # (head, key)
     assert np.mean(right) >= 0.9
-    assert np.mean(attention) > 0.5
+    assert 6 in attention.argmax(-1) and attention[:, 6].max() > 0.35
 
 
 @pytest.mark.slow
-def test_negation_turns_the_class_around(trained):
+def test_a_word_of_praise_or_blame_attends_to_the_negation_before_it(trained):
     example = trained("classifier")
     right, attention = [], []
     for thing, word in itertools.product(languages.THINGS, languages.GOOD + languages.BAD):
-        for text in (f"the {thing} was {word}", f"the {thing} was not {word}"):
+        for text in (f"the {thing} was {word}", f"the {thing} was not {word}", f"{word} but not {word}"):
             p, tokens = probabilities(example, text)
             right.append(tokens["classes"][p.argmax()] == tokens["targets"][0][0])
-        found, _ = weights(example, text)
-        attention.append(max(heads[:, :, 5 - 1].mean(-1).max() for heads in found.values()))
+        found, _ = weights(example, f"the {thing} was not {word}")
+        attention.append([heads[:, 5, 4] for heads in found.values()])
     assert np.mean(right) >= 0.95
-    assert np.mean(attention) > 0.5                         # a head in which the words look at "not"
+    assert np.mean(attention, 0).max() > 0.7
+
+
+def step_of_run(path):
+    """The loss of the first step of a run, and its tokens."""
+    example = from_run(path)
+    inputs, targets, tokens = example.read()
+    loss = float(example.criterion(example.model(*inputs), targets))
+    assert np.isfinite(loss) and isinstance(example.model, nt.Module) and "after" in example.title
+    return example, loss, tokens
 
 
 def test_a_run_is_read(runs):
     for kind in ("classifier", "tagger", "mlm", "text2text"):
-        example = from_run(runs / f"{kind}.npz")
-        inputs, targets, tokens = example.read()
-        assert np.isfinite(example.criterion(example.model(*inputs), targets)) and tokens["note"]
-        assert isinstance(example.model, nt.Module) and example.kind == kind
+        example, _, tokens = step_of_run(runs / f"{kind}.npz")
+        assert example.kind == kind and "itself predicts" in tokens["note"]
+
+
+SIZES = ["--steps", "1", "--d-model", "8", "--num-heads", "2", "--num-layers", "1", "--d-ff", "16"]
+
+
+def test_a_language_model_of_characters_is_read(tmp_path, capsys):
+    text = tmp_path / "text.txt"
+    text.write_text("The cat sat on the mat. The dog saw the cat and the mat.\n" * 9)
+    path = tmp_path / "lm.npz"
+    assert main(["train", "lm", *SIZES, "--context", "16", "--text", str(text), "--out", str(path)]) == 0
+    example, loss, tokens = step_of_run(path)
+    assert tokens["source"] == [list("The␣cat␣sat")] and tokens["targets"] == [[*"he␣cat␣sat", ""]]
+    with pytest.raises(ValueError, match="'x' is not among"):
+        example.read("xylophone")
+    with pytest.raises(ValueError, match="24 tokens.*at most 16"):
+        from_run(path, "The cat " * 3)
+
+
+@pytest.mark.slow
+def test_an_encoder_decoder_of_generated_pairs_is_read(tmp_path, capsys):
+    path = tmp_path / "reverse.npz"
+    assert main(["train", "seq2seq", "--task", "reverse", *SIZES, "--out", str(path)]) == 0
+    example, loss, tokens = step_of_run(path)
+    assert tokens["source"] == [["[begin]", *"planet", "[end]"]] and tokens["target"][0][0] == "[begin]"
+    _, targets, given = example.read("abc", "cba")
+    assert given["targets"] == [[*"cba", "[end]"]] and given["target"] == [["[begin]", *"cba"]] and targets.shape == (1, 4)
 
 
 def test_a_file_that_is_no_run_is_refused(tmp_path):
