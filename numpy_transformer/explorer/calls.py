@@ -162,8 +162,7 @@ class Wrapped:
             if call.parent is not None:
                 call.lines["backward"] = line
             call.input_gradients = gradients_by_name(call.inputs, gradients)
-            call.parameter_gradients = {name: parameter.grad - before[name] if name in before else np.array(parameter.grad)
-                                        for name, parameter in own.items()}
+            call.parameter_gradients = {name: parameter.grad - before.get(name, 0) for name, parameter in own.items()}
         return gradients
 
 

@@ -30,21 +30,18 @@ def describe_class(cls, functions=()):
     if doc:
         entry["summary"] = " ".join(doc.strip().split("\n\n")[0].split())
     for key, name in (("forward", "forward"), ("backward_source", "backward")):
-        function = getattr(cls, name, None)
-        source = source_of(function)
-        if source is not None:
-            entry[key] = source
-            entry["file"] = entry["file"] or file_of(function)
-    shown = {(entry[key]["first"], entry["file"]) for key in ("forward", "backward_source") if entry[key]}
+        entry[key] = source_of(getattr(cls, name, None))
+    sources = [entry[key] for key in ("forward", "backward_source") if entry[key] is not None]
+    entry["file"] = sources[0]["file"] if sources else ""
     for base in cls.__mro__[:-1]:
         for name, function in vars(base).items():
-            code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+            code = getattr(function, "__code__", None)
             if code is None or (code.co_filename, code.co_firstlineno) not in functions:
                 continue
             source = source_of(function)
-            if source is not None and (source["first"], file_of(function)) not in shown:
-                shown.add((source["first"], file_of(function)))
-                entry["more"].append({"name": f"{base.__name__}.{name}", "file": file_of(function), **source})
+            if source is not None and source not in sources:
+                sources.append(source)
+                entry["more"].append({"name": f"{base.__name__}.{name}", **source})
     return entry
 
 
@@ -71,14 +68,14 @@ def backward_lines(cls):
 
 @functools.lru_cache(maxsize=1024)
 def source_of(function):
-    """Returns {"first": line, "lines": [...]} of a function; None if its source is not there, as in some shells."""
+    """Returns {"file", "first": line, "lines": [...]} of a function; None without its source, as in some shells."""
     if function is None:
         return None
     try:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError):
         return None
-    return {"first": first, "lines": textwrap.dedent("".join(lines)).splitlines()}
+    return {"file": file_of(function), "first": first, "lines": textwrap.dedent("".join(lines)).splitlines()}
 
 
 def file_of(function):

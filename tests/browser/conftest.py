@@ -50,7 +50,9 @@ def saved(tmp_path_factory):
 
     def path_of(kind):
         if kind not in pages:
-            pages[kind] = Explorer(Session(example(kind))).save(folder / f"{kind}.html")
+            session = Session(example(kind))
+            session.prove()
+            pages[kind] = Explorer(session).save(folder / f"{kind}.html")
         return pages[kind]
 
     return path_of

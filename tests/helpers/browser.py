@@ -1,5 +1,6 @@
 """The explorer's page in a browser, and the numbers that it should show."""
 
+import base64
 import copy
 import functools
 import json
@@ -9,6 +10,14 @@ from urllib.parse import quote
 import numpy as np
 
 import numpy_transformer as nt
+
+class Keys:
+    """The keys that tests press, in WebDriver's code; selenium may be missing where tests are only collected."""
+
+    TAB, ENTER, ESCAPE, SPACE = "\ue004", "\ue007", "\ue00c", " "
+    HOME, END, ARROW_LEFT, ARROW_UP, ARROW_RIGHT, ARROW_DOWN = "\ue011", "\ue010", "\ue012", "\ue013", "\ue014", "\ue015"
+    CONTROL, SHIFT, BACKSPACE = "\ue009", "\ue008", "\ue003"
+
 
 TINY = ("decoder", "encoder", "encoder-decoder", "classifier")
 SHOWN = """
@@ -24,14 +33,14 @@ def example(kind):
     return tiny(kind, seed=3, train=False)
 
 
-def step_numbers(example):
+def step_numbers(example, text=None):
     """{ref: float64 array} of a training step, from nt.record: what the components themselves computed.
 
     Refs are those of FORMAT.md for the outputs, the gradients and the parameters of all components without parts.
     """
     model = copy.deepcopy(example.model).astype(np.float64).eval(remember=True)
     criterion = copy.deepcopy(example.criterion)
-    inputs, targets, _ = example.read()
+    inputs, targets, _ = example.read(text)
     with nt.record(model) as tape:
         logits = model(*inputs)
         found = {"loss:y": criterion(logits, targets)}
@@ -83,13 +92,12 @@ class Page:
 
     def run(self, code, *arguments):
         """Runs the body of an async function that may import the page's modules, and returns its result."""
-        answer = self.driver.execute_async_script("""
-            const [code, given, done] = [arguments[0], [...arguments].slice(1, -1), arguments[arguments.length - 1]];
-            const run = Object.getPrototypeOf(async () => {}).constructor(code);
-            run(...given).then((result) => done({ result }), (error) => done({ error: String(error.stack || error) }));
-            """.replace("run(...given)", "run.apply(null, given)"), "const given = arguments;\n" + code, *arguments)
+        answer = self.driver.execute_async_script(f"""
+            const given = [...arguments], done = given.pop();
+            (async () => {{ {code} }})().then((result) => done({{ result }}),
+                                              (error) => done({{ error: String(error.stack || error) }}));""", *arguments)
         assert "error" not in answer, answer.get("error")
-        return answer["result"]
+        return answer.get("result")
 
     def wait(self, code, *arguments, seconds=20):
         """Waits until a script returns something true, and returns that."""
@@ -130,7 +138,8 @@ class Page:
             const done = arguments[arguments.length - 1];
             let before = null, same = 0, frames = 0;
             const look = () => {
-                const now = document.body.innerHTML.length + ':' + document.body.innerText.length;
+                const areas = document.querySelectorAll('#header, #panel, #number-area, #timeline, #status');
+                const now = [...areas].map((area) => area.textContent + area.getElementsByTagName('*').length).join();
                 same = now === before ? same + 1 : 0;
                 before = now;
                 frames += 1;
@@ -151,9 +160,19 @@ class Page:
     def text(self, css="body"):
         return self.script("return document.querySelector(arguments[0])?.innerText ?? ''", css)
 
+    def op_of(self, ref):
+        """The component to which an array of a plain model belongs, as its id says."""
+        name = ref.removeprefix("grad ")
+        return name[:-2] if name.endswith(":y") else name.rpartition(".")[0]
+
     def document(self):
         """The document of the saved page."""
         return json.loads(self.script("return document.getElementById('document').textContent"))
+
+    def arrays(self):
+        """{ref: array} of the saved page, decoded here."""
+        arrays = self.document()["arrays"]
+        return {ref: decoded(arrays, array) for ref, array in arrays.items()}
 
     def log(self, kind):
         """New entries of a log of the browser."""
@@ -167,3 +186,10 @@ class Page:
         """Addresses that the page has asked for."""
         messages = [json.loads(entry["message"])["message"] for entry in self.log("performance")]
         return [message["params"]["request"]["url"] for message in messages if message["method"] == "Network.requestWillBeSent"]
+
+
+def decoded(arrays, array):
+    """An array of a document, as FORMAT.md describes it."""
+    while "same" in array:
+        array = arrays[array["same"]]
+    return np.frombuffer(base64.b64decode(array["data"]), array["dtype"]).reshape(array["shape"])

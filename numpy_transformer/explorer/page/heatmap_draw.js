@@ -171,7 +171,7 @@ export function drawLabels(context, layout, { rowLabels, columnLabels, style, st
     context.fillText(shorten(label), layout.left - 5, layout.top + (row + 0.5) * layout.cellHeight);
   });
 
-  const needed = layout.slanted ? layout.fontSize + 1 : layout.fontSize * 0.7 * longest(columnLabels) + 4;
+  const needed = layout.slanted ? 1.4 * layout.fontSize : layout.fontSize * 0.7 * longest(columnLabels) + 4;
   const everyColumn = Math.max(1, Math.ceil(needed / layout.cellWidth));
   columnLabels.forEach((label, column) => {
     if (column % everyColumn !== 0) return;

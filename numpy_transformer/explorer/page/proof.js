@@ -68,11 +68,11 @@ function relative(a, b) {
   return scale ? Math.abs(a - b) / scale : 0;
 }
 
-// Quotient, gradient and their relative difference.
+// Quotient, gradient and their difference, relative to the largest gradient of the array.
 function comparison(numeric, gradient, difference) {
   return h("dl", { class: "comparison" },
     row(t("proof.quotient"), numeric, "is-numeric"), row(t("proof.gradient"), gradient, "is-gradient"),
-    row(t("proof.difference"), difference, "is-difference", formatNumber(difference, 2)));
+    row(h("span", { title: t("proof.difference.title") }, t("proof.difference")), difference, "is-difference", formatNumber(difference, 2)));
 }
 
 function row(name, number, kind, text = digits(number)) {
@@ -111,11 +111,11 @@ function live({ app, value, index, name }) {
     h("div", { class: "nudge-size" }, slider, shown, button(t("proof.nudge"), nudge, { id: "nudge" })), result);
 }
 
-function nudged({ plus, minus, numeric, gradient, curve: points }, name) {
+function nudged({ plus, minus, numeric, gradient, difference, curve: points }, name) {
   const errors = (points || []).map(([size, error]) => ({ h: size, error }));
   return [
     h("dl", { class: "comparison" }, row(`L(${name} + h)`, plus, "is-loss", digits(plus, 10)), row(`L(${name} − h)`, minus, "is-loss", digits(minus, 10))),
-    comparison(numeric, gradient, relative(numeric, gradient)), errors.length > 1 && curve(errors),
+    comparison(numeric, gradient, difference ?? relative(numeric, gradient)), errors.length > 1 && curve(errors),
   ];
 }
 

@@ -141,7 +141,7 @@ export function createStore(state) {
     } catch (error) {
       return fail(t("store.unreadable", { status: response.status }));
     }
-    if (!response.ok || answer?.error) {
+    if (!response.ok || typeof answer?.error === "string") {       // the error of a nudge is a number
       return fail(answer?.error ?? t("store.unreadable", { status: response.status }));
     }
     return answer;

@@ -76,8 +76,7 @@ def test_every_edge_carries_the_numbers_from_which_the_op_computes_its_output(sa
         np.testing.assert_allclose(result_of(op), output.array, rtol=1e-12, atol=1e-12, err_msg=op.id)
         assert all((op, slot) in value.consumers for slot, value in {**op.inputs, **op.parameters}.items())
     assert not any(op.kind == "own code" for op in step.ops.values())
-    floats = {value.id for value in step.values.values() if value.array.dtype.kind == "f" and value.kind == "constant"}
-    assert floats == set()
+    assert {value.array.dtype.kind for value in step.values.values() if value.kind == "constant"} <= {"b", "i"}
 
 
 @pytest.mark.parametrize("sample", MODELS, ids=lambda sample: sample.name)
@@ -134,10 +133,11 @@ def test_the_loss_moves_with_every_value_as_its_gradient_says(sample):
 def test_a_decoder_block_has_two_sums_each_of_its_input_and_its_sublayer(decoder):
     sums = {op.id: {name: value.id for name, value in op.inputs.items()} for op in decoder.ops.values()
             if op.kind == "add"}
-    assert sums == {"decoder.blocks.0.add": {"a": "positions:y", "b": "decoder.blocks.0.attention.output:y"},
-                    "decoder.blocks.0.add2": {"a": "decoder.blocks.0.add:y", "b": "decoder.blocks.0.feed_forward.down:y"},
-                    "decoder.blocks.1.add": {"a": "decoder.blocks.0.add2:y", "b": "decoder.blocks.1.attention.output:y"},
-                    "decoder.blocks.1.add2": {"a": "decoder.blocks.1.add:y", "b": "decoder.blocks.1.feed_forward.down:y"}}
+    first, second = "decoder.blocks.0", "decoder.blocks.1"
+    assert sums == {f"{first}.add": {"a": "positions:y", "b": f"{first}.attention.output:y"},
+                    f"{first}.add2": {"a": f"{first}.add:y", "b": f"{first}.feed_forward.down:y"},
+                    f"{second}.add": {"a": f"{first}.add2:y", "b": f"{second}.attention.output:y"},
+                    f"{second}.add2": {"a": f"{second}.add:y", "b": f"{second}.feed_forward.down:y"}}
     assert decoder.ops["decoder.blocks.0.add"].parent == "decoder.blocks.0"
     assert decoder.groups["decoder.blocks.0"].inputs["x"] is decoder.values["positions:y"]
     assert decoder.groups["decoder.blocks.1"].outputs["y"] is decoder.values["decoder.blocks.1.add2:y"]
@@ -199,8 +199,17 @@ def test_a_forgotten_residual_shows_as_a_difference_where_it_is_forgotten():
     step = make_step(model, (np.array([[3, 4, 5]]), IDS), np.roll(IDS, -1), nt.CrossEntropyLoss())
     wrong = {value.id for value in step.values.values() if value.mismatch > 1e-9}
     assert wrong == {"source_positions:y", "encoder.blocks.0.attention.output:y"}
-    entries = {value["id"]: value for value in step.document()["values"]}
-    assert {name for name, value in entries.items() if "mismatch" in value} == wrong
+    document = step.document()
+    assert {value["id"] for value in document["values"] if "mismatch" in value} == wrong
+    block = document["classes"]["ResidualMissing"]
+    assert block["forward"]["file"] == "numpy_transformer/layers/blocks.py"
+    assert block["backward_source"]["file"] == "numpy_transformer/zoo/residuals.py"
+
+
+def test_rounding_in_gradients_that_cancel_is_no_mistake():
+    model = nt.SelfAttention(4, 2, rng=0)
+    step = make_step(model, np.ones((1, 3, 4)))             # equal tokens: dscores are zero up to rounding
+    assert all(value.mismatch < 1e-12 for value in step.values.values())
 
 
 @pytest.mark.parametrize("name", ["no-scale", "mask-added", "values-before-dropout", "dropout-in-eval",

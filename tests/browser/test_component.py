@@ -1,0 +1,156 @@
+"""The panel of a component, its heatmaps, and one number spelled out: by keyboard alone, and with NumPy's numbers."""
+
+import numpy as np
+import pytest
+
+DOWN, RIGHT, END, ENTER, ESCAPE, TAB = "\ue015", "\ue014", "\ue010", "\ue007", "\ue00c", "\ue004"
+SOFTMAX = "decoder.blocks.0.attention.attention.softmax"
+SCORES = "decoder.blocks.0.attention.attention.scores"
+HEAD = """
+    const number = document.querySelector('#number .number-head [data-ref]');
+    return number && [number.dataset.ref, number.dataset.cell, Number(number.dataset.value)];"""
+ON_LINK = "return document.activeElement.matches(arguments[0]) && document.activeElement.dataset.ref !== arguments[1]"
+
+
+def chosen(shown):
+    """(ref, index, number) of the number that is spelled out."""
+    ref, cell, number = shown.wait(HEAD)
+    return ref, tuple(map(int, filter(None, cell.split(",")))), number
+
+
+def follow(shown, css):
+    """Goes to the first link of this kind that leads to another array, by keyboard alone."""
+    ref = chosen(shown)[0]
+    for _ in range(60):
+        shown.press(TAB)
+        if shown.script(ON_LINK, css, ref):
+            shown.press(ENTER).wait(f"const found = (() => {{ {HEAD} }})(); return found && found[0] !== arguments[0]", ref)
+            shown.settle()
+            return
+    raise AssertionError(f"no link {css} leads away from {ref}")
+
+
+def test_by_keyboard_alone_one_follows_a_gradient_from_an_embedding_to_the_loss(page, numbers):
+    right = numbers("decoder")
+    shown = page("decoder", "op=embedding&ref=grad embedding:y&cell=0,4,1").settle()
+    shown.script("document.getElementById('number-area').focus()")
+    path = [chosen(shown)]
+    while path[-1][0] != "grad loss:y":
+        follow(shown, "#number .origin .number-link.is-gradient")
+        assert not shown.script("return document.querySelector('.disagreement')"), path[-1]
+        path.append(chosen(shown))
+        assert len(path) < 60
+    compared = [(number, right[ref][index]) for ref, index, number in path if ref in right]
+    assert len(compared) > 12
+    for number, wanted in compared:
+        assert number == pytest.approx(wanted, rel=2e-6, abs=1e-9)
+    shown.driver.back()
+    shown.wait(f"const found = (() => {{ {HEAD} }})(); return found[0] === arguments[0]", path[-2][0])
+    assert shown.errors() == []
+
+
+def test_by_keyboard_alone_one_follows_a_gradient_from_the_loss_down_to_a_parameter(page):
+    shown = page("decoder", "op=loss&ref=grad loss:y").settle()
+    shown.script("document.getElementById('number-area').focus()")
+    refs = ["grad loss:y"]
+    for wanted in ("grad output:y", "grad decoder.norm:y"):
+        shown.find("#number .onward .number-link")
+        follow(shown, f"#number .onward .number-link[data-ref='{wanted}']")
+        refs.append(chosen(shown)[0])
+    shown.find("#number .onward .number-link[data-ref='grad decoder.norm.gamma']")
+    follow(shown, "#number .onward .number-link[data-ref='grad decoder.norm.gamma']")
+    assert refs == ["grad loss:y", "grad output:y", "grad decoder.norm:y"]
+    assert chosen(shown)[0] == "grad decoder.norm.gamma"
+    assert shown.errors() == []
+
+
+def test_a_table_has_numpys_numbers_of_the_chosen_head(page, numbers):
+    weights = numbers("decoder")[f"{SOFTMAX}:y"]
+    shown = page("decoder", f"op={SOFTMAX}&ref={SOFTMAX}:y&cell=0,1,2,1").settle()
+    shown.click(".is-output .array-foot button").settle()
+    cells = shown.script("return [...document.querySelectorAll('.is-output .array-table [data-ref]')].map(({ dataset }) => ({ ...dataset }))")
+    values = [cell for cell in cells if cell["ref"] == f"{SOFTMAX}:y"]
+    assert len(values) == weights[0, 1].size and len(cells) == 2 * len(values)
+    for cell in values:
+        index = tuple(map(int, cell["cell"].split(",")))
+        assert index[:2] == (0, 1)
+        assert float(cell["value"]) == pytest.approx(weights[index], rel=2e-6, abs=1e-9)
+    headers = shown.script("return [...document.querySelectorAll('.is-output .array-table th[scope=row]')].map((cell) => cell.textContent)")
+    assert headers[:2] == shown.document()["tokens"]["source"][0][:2]
+
+
+def test_arrow_keys_point_at_cells_and_enter_spells_one_out(page, numbers):
+    right = numbers("decoder")["grad decoder.norm:y"]
+    shown = page("decoder", "op=decoder.norm").settle()
+    shown.script("document.querySelector('.is-output .heatmap-gradient .heatmap-rings').focus()")
+    shown.press(DOWN, DOWN, RIGHT).settle()
+    pointed = shown.script("return [...document.querySelectorAll('.is-output .pair-readout [data-cell]')].map(({ dataset }) => ({ ...dataset }))")
+    assert [cell["cell"] for cell in pointed] == ["0,2,1"] * 2
+    assert float(pointed[1]["value"]) == pytest.approx(right[0, 2, 1], rel=2e-6)
+    shown.press(END, ENTER).settle()
+    assert chosen(shown)[:2] == ("grad decoder.norm:y", (0, 2, right.shape[2] - 1))
+    assert shown.script("return document.activeElement.id") == "number-area"
+    shown.press(TAB, ESCAPE)
+    assert shown.script("return document.activeElement.dataset.ref") == "grad decoder.norm:y"
+
+
+def test_the_terms_of_a_sum_add_up_and_are_sorted_by_size(page, numbers):
+    right = numbers("decoder")
+    x, weight = right["decoder.blocks.0.norm1:y"], right["decoder.blocks.0.attention.query.weight"]
+    shown = page("decoder", "op=decoder.blocks.0.attention.query&ref=decoder.blocks.0.attention.query:y&cell=0,2,1").settle()
+    shown.click(".terms .more button").settle()
+    factors = shown.script("""return [...document.querySelectorAll('.terms .term')].map((term) =>
+        [...term.querySelectorAll('.number-link')].map((link) => Number(link.dataset.value)))""")
+    products = np.array([a * b for a, b in factors])
+    wanted = x[0, 2] * weight[:, 1]
+    np.testing.assert_allclose(products, wanted[np.argsort(-np.abs(wanted), kind="stable")], rtol=1e-5, atol=1e-9)
+
+
+def test_a_saved_page_shows_the_nudge_and_how_well_gradients_agree(page):
+    shown = page("decoder", f"op={SCORES}&ref=grad {SCORES}:y&cell=0,1,2,1").settle()
+    if not shown.document().get("proof"):
+        pytest.skip("this saved page holds no finite differences")
+    numeric, gradient = shown.script("return ['numeric', 'gradient'].map((name) => Number(document.querySelector(`#proof .is-${name}`).dataset.value))")
+    assert numeric == pytest.approx(gradient, rel=1e-5)
+    assert shown.script("return document.querySelectorAll('#proof .curve-point').length") == len(shown.document()["proof"]["steps"])
+    assert shown.document()["proof"]["worst"] < 1e-6
+
+
+def test_a_live_page_nudges_and_a_planted_bug_shows_as_a_disagreement(live):
+    place = "op=decoder.blocks.0.norm1&ref=grad positions:y via decoder.blocks.0.norm1 x&cell=0,2,1"
+    shown = live(place).settle()
+    assert not shown.script("return document.querySelector('.disagreement')")
+    shown.click("#nudge").find("#proof .is-numeric")
+    numbers = shown.script("""return ['numeric', 'gradient', 'difference'].map((name) =>
+        Number(document.querySelector(`#proof .is-${name}`).dataset.value))""")
+    assert numbers[0] == pytest.approx(numbers[1], rel=1e-5) and numbers[2] < 1e-6
+    shown.click("#tab-hands-on").settle()
+    shown.script("""const list = document.querySelector('[data-key=which-bug]'); list.value = 'mean-path-missing';
+                    list.dispatchEvent(new Event('change'))""")
+    shown.settle().click("#plant-bug").find(".changes")
+    shown.find(".disagreement")
+    shown.click("#plant-bug").wait("return document.querySelector('.disagreement') === null")
+
+
+def test_a_panel_shows_the_source_line_that_made_the_chosen_array(page):
+    import inspect
+
+    from numpy_transformer.layers import Softmax
+
+    shown = page("decoder", f"op={SOFTMAX}&ref=grad {SCORES}:y&cell=0,1,2,1").settle()
+    lines, first = inspect.getsourcelines(Softmax.backward)
+    marked = shown.script("return [...document.querySelectorAll('.source .line.marked')].map((line) => [Number(line.dataset.line), line.innerText])")
+    assert len(marked) == 1
+    number, text = marked[0]
+    assert lines[number - first].strip() in text and "sum" in text
+
+
+@pytest.mark.parametrize("width", [360, 1280, 1920])
+def test_no_heatmap_is_wider_than_its_place(page, width):
+    shown = page("decoder", f"op={SOFTMAX}&ref=grad {SCORES}:y&cell=0,1,2,1").resize(width, 800).settle()
+    shown.script("document.body.dataset.area = 'panel'")
+    shown.settle()
+    wide = shown.script("""return [...document.querySelectorAll('.heatmap canvas')]
+        .filter((canvas) => canvas.getBoundingClientRect().right > document.getElementById('panel').getBoundingClientRect().right)
+        .length + Number(document.getElementById('panel').scrollWidth > document.getElementById('panel').clientWidth)""")
+    assert wide == 0
