@@ -9,6 +9,7 @@ const en = {
   "skip.number": "Skip to the number",
   "skip.timeline": "Skip to the time line",
 
+  "header.variables": "Variables",
   "header.title": "One training step",
   "header.text": "Text",
   "header.target": "Target",
@@ -70,6 +71,7 @@ const en = {
   "number.origin.input": "This is an input of the step. No op computes it.",
   "number.origin.parameter": "This is a parameter. No op computes it; the optimizer changes it after each step.",
   "number.origin.one": "The derivative of the loss with respect to itself is 1. Backward starts here.",
+  "number.origin.variable": "This is a variable of the program. Explore the module that computed it to see where its numbers come from.",
   "number.origin.unused": "No op sends a gradient back to this value.",
   "number.origin.unknown": "The page has no formula for this array.",
   "number.origin.no_formula": "{op} brings no formula, so this number cannot be spelled out. The panel shows the inputs and outputs of the op.",
@@ -91,6 +93,11 @@ const en = {
   "kind.scores": "q · k, scaled and masked",
   "kind.weighted sum": "a weighted sum of the values v",
   "kind.select": "a choice of entries",
+  "kind.slice": "a part of the entries along one axis",
+  "kind.concatenate": "several arrays, one after another",
+  "kind.combination": "a sum of multiples",
+  "kind.sum": "the sum of all entries",
+  "kind.variables": "variables of a program",
   "kind.own code": "code of the component around it",
 
   "component.inputs": "Inputs",
