@@ -9,6 +9,7 @@ import { handleKey } from "explorer/map_keys";
 import { showStep } from "explorer/map_step";
 import { gradientRef } from "explorer/refs";
 import { t } from "explorer/strings";
+import { saveButton } from "explorer/svg_export";
 
 export function start(root, app) {
   const { state } = app;
@@ -21,7 +22,7 @@ export function start(root, app) {
     h("div", { class: "tools" },
       button(t("map.fold"), () => foldAll(true), { id: "fold-all" }), button(t("map.unfold"), () => foldAll(false), { id: "unfold-all" }),
       whole, wide, h("label", { class: "check", title: t("map.follow.help") }, follow, t("map.follow"))),
-    stage, legend());
+    stage, legend(saveButton(t("map.picture"), () => view.svg)));
 
   function foldAll(folded) {
     view.folded = new Set(folded ? state.get().doc.groups.map((group) => group.id) : []);

@@ -99,10 +99,11 @@ function markers() {
   }, s("path", { d: "M0 0.5 8 4 0 7.5Z" }))));
 }
 
-export function legend() {
-  return h("p", { class: "legend note" },
+export function legend(save) {
+  return h("div", { class: "legend note" },
     h("span", { class: "key forward" }, t("map.legend.forward")), h("span", { class: "key backward" }, t("map.legend.backward")),
-    h("span", { class: "key mark" }, t("map.legend.parameter")), h("span", {}, t("map.legend.dropout")));
+    h("span", { class: "key mark" }, t("map.legend.parameter")),
+    h("span", { class: "key mark full" }, t("map.legend.with_gradient")), h("span", {}, t("map.legend.dropout")), save);
 }
 
 let canvas = null;

@@ -8,7 +8,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const KEPT = [
   "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap",
   "stroke-linejoin", "opacity", "font-family", "font-size", "font-style", "font-weight", "text-anchor",
-  "dominant-baseline", "image-rendering", "visibility", "display", "marker-end", "marker-start", "writing-mode",
+  "dominant-baseline", "image-rendering", "visibility", "display", "marker-end", "marker-start", "writing-mode", "paint-order",
 ];
 
 /** A button that saves what `picture()` returns (an SVG, a canvas, or any element) as NAME.svg. */
