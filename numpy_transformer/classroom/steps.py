@@ -15,10 +15,10 @@ from types import FunctionType, ModuleType
 import numpy as np
 
 from ..module import Module
-from . import helpers
+from . import explore, helpers
 from .helpers import terminal_width
 
-KEYS = ("[Enter] {}", "p EXPR print", "v variables", "r run again", "i Python", "c run to the end", "q quit: ")
+KEYS = ("[Enter] {}", "p EXPR print", "v variables", "e explore", "r run again", "i Python", "c run to end", "q quit: ")
 VERBATIM = re.compile(r"#|\||```|    ")         # lines of prose that are never wrapped: headings, tables and code
 ITEM = re.compile(r"(?:[-*]|\d+\.) +")           # the start of a list item
 
@@ -124,6 +124,7 @@ class Runner:
         # Python's own exit and quit close standard input, and so the terminal.
         self.namespace.update({"exit": raise_exit, "quit": raise_exit})
         self.step = self.pausing = step
+        self.calls = explore.LatestCalls() if step else contextlib.nullcontext()
         self.failed = False
 
     def ask(self, question):
@@ -148,7 +149,8 @@ class Runner:
         if cell.prose is not None:
             return
         try:
-            exec(compile("\n" * cell.line + cell.text, str(self.path), "exec"), self.namespace)
+            with self.calls:
+                exec(compile("\n" * cell.line + cell.text, str(self.path), "exec"), self.namespace)
         except KeyboardInterrupt:
             if not self.step:
                 raise
@@ -177,6 +179,8 @@ class Runner:
                 for name, value in self.namespace.items():
                     if not name.startswith("_") and not isinstance(value, (ModuleType, FunctionType, type)):
                         print(f"  {name:16} {describe_variable(value)}")
+            elif key == "e" or key[:2] == "e ":
+                self.explore(key[2:].strip())
             elif key == "r":
                 for name, state in self.before.items():     # so that the same numbers are drawn again
                     self.namespace[name].bit_generator.state = state
@@ -186,7 +190,19 @@ class Runner:
                     code.interact("Python with the lesson's variables; Ctrl-D returns to the lesson",
                                   local=self.namespace, exitmsg="")
             else:
-                print(f"  {key!r} is not one of these keys; p EXPR prints an expression, i opens Python")
+                print(f"  {key!r} is not one of these keys; p EXPR prints an expression, e opens the arrays in the "
+                      "explorer, e NAME a module, i opens Python")
+
+    def explore(self, expression):
+        """Opens the lesson's arrays in the explorer, or the latest call of the module that the expression names."""
+        try:
+            if expression:
+                path = explore.open_module(eval(expression, self.namespace), expression, self.calls)
+            else:
+                path = explore.open_variables(self.namespace, f"Lesson {self.path.stem[:2]}")
+            print(f"  The page is {path}")
+        except (Exception, SystemExit) as error:            # of the expression that the reader typed, or of its module
+            print(f"  {type(error).__name__}: {error}")
 
     def print_value(self, expression):
         try:

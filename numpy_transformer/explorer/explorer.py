@@ -73,13 +73,7 @@ class Explorer:
 
         The file stays until the system empties its folder of temporary files, so the page outlives the program.
         """
-        handle, name = tempfile.mkstemp(prefix="explorer-", suffix=".html")
-        os.close(handle)
-        path = Path(name)
-        write_page(path, render(self.document))
-        if not open_in_browser(path.as_uri()):
-            print(f"No browser was found here. Open {name} in one.")
-        return path
+        return open_page(self.document)
 
     def serve(self, port=0, browser=True, start=""):
         """Serves the page on this machine, with everything that needs recomputation, until Ctrl-C.
@@ -105,6 +99,17 @@ class Explorer:
         page = page.encode("ascii", "xmlcharrefreplace").decode()           # the same in every encoding of the notebook
         return (f'<iframe srcdoc="{page}" title="{html.escape(self.session.example.title)}" '
                 f'style="width: 100%; height: 800px; border: 1px solid #8888">{TRUST}</iframe>')
+
+
+def open_page(document):
+    """Saves the page of a document to a temporary file and opens it in the browser. Returns its path."""
+    handle, name = tempfile.mkstemp(prefix="explorer-", suffix=".html")
+    os.close(handle)
+    path = Path(name)
+    write_page(path, render(document))
+    if not open_in_browser(path.as_uri()):
+        print(f"No browser was found here. Open {name} in one.")
+    return path
 
 
 def check_page(path):

@@ -16,8 +16,8 @@ SIZES = dict(d_model=8, num_heads=2, d_ff=16)
 BATCH = 32
 SENTENCES = 2000
 SMOOTHING = 0.1
-STEPS = {"decoder": 1200, "encoder": 1200, "encoder-decoder": 1000, "classifier": 1400}
-RATES = {"decoder": 2e-2, "encoder": 2e-2, "encoder-decoder": 2e-2, "classifier": 1e-2}
+STEPS = {"decoder": 1200, "encoder": 1200, "encoder-decoder": 1000, "classifier": 1200}
+RATES = {"decoder": 2e-2, "encoder": 2e-2, "encoder-decoder": 2e-2, "classifier": 2e-2}
 KINDS = tuple(STEPS)
 
 
@@ -95,7 +95,7 @@ def make_decoder(rng):
 def make_encoder(rng):
     words = languages.AGREEMENT_WORDS[:-1]      # without the period
     reader = TextReader(word_tokenizer(words), 14)
-    model = MaskedLanguageModel(reader.vocab_size, num_layers=2, max_len=14, num_segments=0, dropout=0.0, rng=rng, **SIZES)
+    model = MaskedLanguageModel(reader.vocab_size, num_layers=1, max_len=14, num_segments=0, dropout=0.0, rng=rng, **SIZES)
     example = MaskedWordExample(model, [reader.tokens], "the [MASK] near the dog sleep", "cats",
                                 title="A tiny masked language model", reader=reader, words=words)
 
@@ -132,7 +132,7 @@ def make_encoder_decoder(rng):
 def make_classifier(rng):
     words = languages.OPINION_WORDS
     reader = TextReader(word_tokenizer(words), 14)
-    model = SequenceClassifier(reader.vocab_size, num_layers=2, max_len=14, num_classes=2, hidden=8, dropout=0.0,
+    model = SequenceClassifier(reader.vocab_size, num_layers=1, max_len=14, num_classes=2, hidden=8, dropout=0.0,
                                norm="pre", rng=rng, **SIZES)
     labels = ["negative", "positive"]
     example = ClassifierExample(model, [reader.tokens], "the film was not dull", title="A tiny classifier",

@@ -1,11 +1,14 @@
 """Stepping through a lesson in a terminal: its keys, its errors, and what happens without a terminal."""
 
+import json
 import os
+import re
 import select
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -224,7 +227,7 @@ def test_the_keys_fit_the_terminal(monkeypatch, width, lines):
     monkeypatch.setenv("COLUMNS", str(width))
     shown = prompt("next").splitlines()
     assert len(shown) == lines and max(map(len, shown)) < width
-    assert "  ".join(shown) == ("[Enter] next  p EXPR print  v variables  r run again  i Python  c run to the end  "
+    assert "  ".join(shown) == ("[Enter] next  p EXPR print  v variables  e explore  r run again  i Python  c run to end  "
                                 "q quit: ")
 
 
@@ -259,3 +262,41 @@ def test_in_an_editor_whose_cells_know_their_file_start_runs_nothing(tiny, befor
                          env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
     assert run.returncode == 0 and run.stderr == "" and run.stdout.endswith("True\n")
     assert run.stdout.count("✓") == 1 and "Numbers" not in run.stdout
+
+
+MODULES = LESSON.replace('rng = np.random.default_rng(0)', '''import numpy_transformer as nt
+
+rng = np.random.default_rng(0)
+layer, criterion = nt.Linear(3, 4, rng=rng), nt.CrossEntropyLoss()
+loss = criterion(layer(rng.standard_normal((2, 3))), np.array([1, 3]))''').replace("SIX", "6")
+
+
+def page_named_in(output):
+    path = Path(re.search(r"The page is (\S+\.html)", output)[1])
+    document = re.search(r'id="document">(.*?)</script>', path.read_text(encoding="utf-8"), re.S)[1]
+    return path, json.loads(document)
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("BROWSER", "true")       # a program that does nothing
+
+
+def test_e_opens_the_arrays_of_the_lesson(tiny, temporary):
+    output, code = step(tiny(), "\n", "\n", "\n", "?\n", "e\n", "q\n")
+    path, document = page_named_in(output)
+    assert code == 0
+    assert [value["id"] for value in document["values"]] == ["x"]
+    assert document["title"] == "Lesson 07"
+
+
+def test_e_opens_the_latest_step_of_a_module_with_its_loss(tiny, temporary):
+    path = tiny()
+    path.write_text(MODULES, encoding="utf-8")
+    output, code = step(path, "\n", "\n", "?\n", "e layer\n", "e rng\n", "e nothing\n", "q\n")
+    _, document = page_named_in(output)
+    assert code == 0
+    assert [op["class"] for op in document["ops"]] == ["Linear", "CrossEntropyLoss"]
+    assert "TypeError: rng is a Generator; e takes the name of a module" in output
+    assert "NameError: name 'nothing' is not defined" in output

@@ -30,7 +30,8 @@ MAY_IMPORT = {
     "explorer": {"module", "argument_checks", "layers", "models", "inspection", "training", "data", "tasks", "zoo"},
     "cli": {"__version__", "explorer", "module", "layers", "models", "training", "decoding", "data", "views", "checks",
             "inspection", "classroom", "bench", "tasks", "zoo"},
-    "classroom": {"module", "layers", "models", "training", "decoding", "data", "views", "checks", "inspection"},
+    "classroom": {"module", "layers", "models", "training", "decoding", "data", "views", "checks", "inspection",
+                  "explorer"},
 }
 
 

@@ -53,6 +53,7 @@ function formulas(doc, item, description) {
     const backward = !item.outputs[target];
     return h("div", { class: backward ? "formula is-backward" : "formula is-forward" }, formulaView(doc.formulas[item.formulas[target]]));
   });
+  if (item.kind === "variables") return words(description);
   const none = h("p", { class: "note" }, t("component.no_formula"));
   return [words(description), list.length ? h("details", { class: "formulas", open: !description.summary }, h("summary", {}, t("component.formulas")), list) : none];
 }

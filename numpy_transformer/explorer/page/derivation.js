@@ -4,12 +4,13 @@
 import { lookup } from "explorer/lookup";
 import { contributionRef, gradientRef, parseRef, valueOf } from "explorer/refs";
 
-// {kind: "input" | "parameter" | "formula" | "no formula" | "sum" | "one" | "unused", op, target, parts}
+// {kind: "input" | "parameter" | "formula" | "no formula" | "variable" | "sum" | "one" | "unused", op, target, parts}
 export function derivationOf(doc, ref) {
   const { kind, value: id, op, slot } = parseRef(ref);
   const value = valueOf(doc, ref);
   if (kind === "contribution") return madeBy(doc, op, "d" + slot);
   if (!value) return { kind: "unknown" };
+  if (value.kind === "variable") return { kind: "variable" };
   if (kind === "value") return derivationOfValue(doc, value);
   if (kind !== "gradient") return { kind: "unknown" };
 

@@ -11,11 +11,17 @@ export function start(root, app) {
   const { state, store } = app;
   const facts = h("div", { class: "facts" });
   const form = store.live ? textForm(app) : savedText(app);
-  replace(root, h("h1", {}, t("header.title")), form.element, facts, switches(app));
+  const hasStep = state.get().doc.loss !== null;
+  const title = t(hasStep ? "header.title" : "header.variables");
+  replace(root, h("h1", {}, title), form.element, facts, switches(app));
 
   function draw(now) {
     const { doc } = now;
-    document.title = `${t("header.title")}: ${doc.title}`;
+    document.title = `${title}: ${doc.title}`;
+    if (!hasStep) {
+      replace(facts, h("span", { class: "model" }, doc.title));
+      return;
+    }
     replace(facts,
       h("span", { class: "model", title: doc.model.class }, doc.title),
       h("span", { class: "count" }, t("header.parameters", { n: doc.model.parameters, count: formatCount(doc.model.parameters) })),

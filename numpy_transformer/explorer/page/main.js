@@ -23,6 +23,9 @@ const PANELS = [
   ["tour", startTour],
 ];
 
+// Variables of a program were not computed by a step: there is no loss, no time line and nothing to predict.
+const PANELS_OF_VARIABLES = ["header", "map", "view-component", "number"];
+
 async function main() {
   const state = createState();
   const store = createStore(state);
@@ -34,7 +37,9 @@ async function main() {
     state.update({ problem: t("status.no_document", { reason: error.message }) }, { replace: true });
     return;
   }
-  for (const [id, start] of PANELS) {
+  const hasStep = state.get().doc.loss !== null;
+  document.body.classList.toggle("no-step", !hasStep);
+  for (const [id, start] of PANELS.filter(([id]) => hasStep || PANELS_OF_VARIABLES.includes(id))) {
     const root = document.getElementById(id);
     try {
       await start(root, app);

@@ -9,7 +9,7 @@ import { bars } from "explorer/bars";
 import { lensTable } from "explorer/lens";
 import { saveButton } from "explorer/svg_export";
 import { drawWhen, problem, redrawer, selectField } from "explorer/panel";
-import { describe, largest, logitsAt, softmax, targetsOf } from "explorer/predictions_data";
+import { describe, gradientsAt, largest, logitsAt, softmax, targetsOf } from "explorer/predictions_data";
 import { probabilityTable } from "explorer/probability_table";
 
 const SHOWN = 10;                             // tokens in the list of probabilities
@@ -40,8 +40,7 @@ async function build(app, own) {
 function readPlace(app, own, about) {
   const { ref, index } = app.state.get();
   if (index && (ref === about.logits || ref === `grad ${about.logits}`)) {
-    own.batch = index.length > 1 ? index[0] : 0;
-    own.position = about.perToken ? index[1] : 0;
+    Object.assign(own, about.place(index));
   }
   if (own.batch >= about.texts) own.batch = 0;
   if (own.position !== null && own.position >= about.positions) own.position = null;
@@ -79,8 +78,17 @@ function lossList({ app, own, about, targets, goTo: go }) {
   const list = bars(items, { limit, name, key: "loss", choose: ({ position }) => go(position) });
   const loss = formatNumber(app.state.get().doc.loss, 4);
   const mean = about.texts > 1 ? t("predictions.mean_of_texts", { loss }) : t("predictions.mean", { n: counted.length, loss });
+  keepInView(list);
   return h("section", { class: "losses" }, h("h3", {}, name, " ", saveButton(name, () => list)), list,
     h("p", { class: "note" }, mean));
+}
+
+/** Scrolls a long list, once it stands on the page, so that the chosen position is seen. */
+function keepInView(list) {
+  requestAnimationFrame(() => {
+    const chosen = list.querySelector(".marked");
+    if (chosen) list.scrollTop = chosen.offsetTop - list.offsetTop - list.clientHeight / 2;
+  });
 }
 
 function lossLabel(about, batch, position, target) {
@@ -92,7 +100,7 @@ async function probabilities(scene) {
   const { app, own, about, here } = scene;
   const gradient = `grad ${about.logits}`;
   const logits = await logitsAt(app, about, about.logits, own.batch, own.position);
-  const gradients = app.store.info(gradient) ? await logitsAt(app, about, gradient, own.batch, own.position) : null;
+  const gradients = app.store.info(gradient) ? await gradientsAt(app, about, own.batch, own.position) : null;
   const shown = largest(logits, SHOWN);
   if (here.target !== null && !shown.includes(here.target)) shown[shown.length - 1] = here.target;
   const holder = h("div", { class: "probabilities-table" });

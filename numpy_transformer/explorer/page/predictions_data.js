@@ -1,30 +1,42 @@
 // Reads logits, targets and losses of the predictions, and turns logits into probabilities.
 
-/** What the predictions panel needs to know before it loads any array. */
+/**
+ * What the predictions panel needs to know before it loads any array. Logits have the axes batch, token, label; a class
+ * has no token axis, an example may come without a batch, and a single logit stands for two classes (binary).
+ */
 export function describe(app) {
   const { doc } = app.state.get();
   const { predictions } = doc;
-  const info = app.store.info(predictions.logits);
+  const { shape } = app.store.info(predictions.logits);
+  const perToken = predictions.kind !== "class";
+  const binary = String(app.store.info(predictions.targets)?.shape) === String(shape);
+  const leading = binary ? shape : shape.slice(0, -1);
+  const batched = leading.length > (perToken ? 1 : 0);
   const value = doc.values.find(({ id }) => id === predictions.logits);
-  const axis = value ? value.axes.findIndex(({ tokens }) => tokens) : -1;
-  const perToken = info.shape.length === 3;
-  const [texts, positions] = perToken ? info.shape : [info.shape.length > 1 ? info.shape[0] : 1, 1];
-  const tokens = perToken ? (doc.tokens || {})[axis >= 0 ? value.axes[axis].tokens : "source"] : null;
-  const labels = (doc.tokens || {})[predictions.labels] || [];
+  const axis = value?.axes.find(({ tokens }) => tokens);
+  const tokens = (doc.tokens ?? {})[axis?.tokens] ?? [];
+  const labels = (doc.tokens ?? {})[predictions.labels] ?? [];
+  const entry = (batch, at) => [...(batched ? [batch] : []), ...(perToken ? [at] : [])];
   return {
-    ...predictions, texts, positions, perToken, size: info.shape[info.shape.length - 1], tokens,
+    ...predictions, perToken, binary, entry, size: binary ? 2 : shape[shape.length - 1],
+    texts: batched ? leading[0] : 1, positions: perToken ? leading[leading.length - 1] : 1,
     label: (i) => String(labels[i] ?? i),
-    token: (batch, at) => String(((tokens || [])[batch] || [])[at] ?? at),
-    index: (batch, at, i) => (perToken ? [batch, at, i] : [batch, i].slice(2 - info.shape.length)),
-    entry: (batch, at) => (perToken ? [batch, at] : [batch]),
+    token: (batch, at) => String((tokens[batch] ?? [])[at] ?? at),
+    index: (batch, at, i) => [...entry(batch, at), ...(binary ? [] : [i])],
+    place: (index) => ({ batch: batched ? index[0] : 0, position: perToken ? index[batched ? 1 : 0] : 0 }),
   };
 }
 
-/** The logits of one position, of the model's output or of a ref with the same shape. */
+/** The logits of one position, of the model's output or of a ref with the same shape; a single logit z becomes [0, z]. */
 export async function logitsAt(app, about, ref, batch, at) {
-  const index = about.index(batch, at, [0, about.size]);
-  const { data } = await app.store.slice(ref, index);
-  return Array.from(data, Number);
+  const { data } = await app.store.slice(ref, about.index(batch, at, [0, about.size]));
+  return about.binary ? [0, Number(data[0])] : Array.from(data, Number);
+}
+
+/** The gradients of the same logits. Raising a single logit by h does as much as lowering the other, fixed one by h. */
+export async function gradientsAt(app, about, batch, at) {
+  const gradients = await logitsAt(app, about, `grad ${about.logits}`, batch, at);
+  return about.binary ? [-gradients[1], gradients[1]] : gradients;
 }
 
 /** exp(z / temperature) divided by its sum; temperature 0 puts everything on the largest logit. */
@@ -49,7 +61,7 @@ export async function targetsOf(app, about, batch) {
   const { store } = app;
   const targets = store.info(about.targets) ? await store.array(about.targets) : null;
   const losses = about.losses && store.info(about.losses) ? await store.array(about.losses) : null;
-  const place = (at) => (about.perToken ? batch * about.positions + at : batch);
+  const place = (at) => batch * about.positions + at;
   return Array.from({ length: about.positions }, (_, at) => {
     const loss = losses ? Number(losses.data[place(at)]) : NaN;
     const target = targets ? Number(targets.data[place(at)]) : -1;

@@ -13,13 +13,15 @@ export function probabilityTable({ own, about, here, goTo }, { logits, gradients
   const link = (ref, number, text, i) => h("button", { type: "button", class: "link number", "data-ref": ref,
     "data-cell": about.index(own.batch, own.position, i).join(","), "data-value": number, title: fullNumber(number),
     "data-key": `${ref}-${i}`, onclick: () => goTo(own.position, i, ref) }, text);
+  const linked = (i) => !about.binary || i === 1;      // the other class of a single logit has no logit of its own
   const rows = shown.map((i) => h("tr", { class: i === here.target ? "marked" : null },
     h("th", { scope: "row" }, about.label(i), i === here.target && h("span", { class: "tag" }, t("predictions.target"))),
-    h("td", {}, link(about.logits, logits[i], formatNumber(logits[i]), i)),
+    h("td", {}, linked(i) ? link(about.logits, logits[i], formatNumber(logits[i]), i) : formatNumber(logits[i])),
     h("td", { class: "wide" }, bar("value", p[i], 1, false)),
     h("td", { class: "number", "data-probability": p[i] }, percent(p[i])),
     gradients && h("td", { class: "wide" }, bar("gradient", gradients[i], limit, true)),
-    gradients && h("td", {}, link(`grad ${about.logits}`, gradients[i], withSign(gradients[i]), i))));
+    gradients && h("td", {}, linked(i) ? link(`grad ${about.logits}`, gradients[i], withSign(gradients[i]), i)
+      : withSign(gradients[i]))));
   return h("table", { class: "prediction-table" },
     h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t(`predictions.label.${about.labels}`)),
       h("th", { scope: "col" }, t("predictions.logit")), h("th", { scope: "col", colspan: 2 }, t("predictions.probability")),

@@ -31,7 +31,7 @@ export function smallMatrix(options) {
   const grid = s("g", { transform: `translate(${left},${top})` });
   svg.append(hatching(id), grid);
   if (rows.length * columns.length <= MOST_CELLS) grid.append(...boxes(options, size, id));
-  else grid.append(image(options, size));
+  else grid.append(...image(options, size, id));
   grid.append(s("rect", { class: "frame", width: columns.length * size, height: rows.length * size, fill: "none" }));
   svg.append(...labels(rows, columns, { size, left, top, font }));
   const cursor = s("rect", { class: "cursor", width: size, height: size, fill: "none", visibility: "hidden" });
@@ -44,7 +44,7 @@ export function smallMatrix(options) {
 /** Small enough for all cells to fit into the room of a small heatmap, if that leaves room for the labels. */
 function cellSize({ rows, columns }, font) {
   const most = Math.max(rows.length, columns.length);
-  return Math.max(2, Math.min(2.6 * font, Math.floor(font * ROOM / most)));
+  return Math.max(4, Math.min(2.6 * font, Math.floor(font * ROOM / most)));
 }
 
 function labelRoom(labels, size, font) {
@@ -76,21 +76,21 @@ function boxes({ rows, columns, value, masked, kind, limit, ref, cell }, size, i
 }
 
 
-/** One pixel for each entry, enlarged by the SVG; masked entries in the color of the hatching's ground. */
-function image({ rows, columns, value, masked, kind, limit }, size) {
+/** One pixel for each entry, enlarged by the SVG, above a hatched ground that is seen through the masked entries. */
+function image({ rows, columns, value, masked, kind, limit }, size, id) {
   const canvas = document.createElement("canvas");
   canvas.width = columns.length;
   canvas.height = rows.length;
   const context = canvas.getContext("2d");
   const pixels = context.createImageData(columns.length, rows.length);
   rows.forEach((_, i) => columns.forEach((__, j) => {
-    const color = masked(i, j) ? [128, 128, 128] : colorOf(kind, value(i, j), limit);
-    const alpha = masked(i, j) ? 90 : 255;
-    pixels.data.set([...color.slice(0, 3), alpha], 4 * (i * columns.length + j));
+    const color = [...colorOf(kind, value(i, j), limit), masked(i, j) ? 0 : 255];
+    pixels.data.set(color, 4 * (i * columns.length + j));
   }));
   context.putImageData(pixels, 0, 0);
-  return s("image", { width: columns.length * size, height: rows.length * size, href: canvas.toDataURL(),
-    preserveAspectRatio: "none", "image-rendering": "pixelated" });
+  const frame = { width: columns.length * size, height: rows.length * size };
+  return [s("rect", { ...frame, fill: `url(#${id})` }),
+    s("image", { ...frame, href: canvas.toDataURL(), preserveAspectRatio: "none", "image-rendering": "pixelated" })];
 }
 
 function labels(rows, columns, { size, left, top, font }) {

@@ -3,6 +3,7 @@
 
 import { lookup } from "explorer/lookup";
 import { formatNumber } from "explorer/format";
+import { describe, targetsOf } from "explorer/predictions_data";
 
 /** The stations that this document has; some look into arrays, so this is a promise. */
 export async function stationsOf(app) {
@@ -41,19 +42,12 @@ function tokensOf(doc, value) {
 
 /** The place of the target with the largest loss: {index of its logit, label, loss}; null if there is no target. */
 async function targetOf(app, doc) {
-  const { predictions } = doc;
-  if (!predictions || !app.store.info(predictions.targets) || !app.store.info(predictions.losses)) return null;
-  const targets = (await app.store.array(predictions.targets)).data;
-  const losses = (await app.store.array(predictions.losses)).data;
-  const { shape } = app.store.info(predictions.logits);
-  const inFirst = shape.length === 3 ? shape[1] : 1;
-  const places = Array.from({ length: inFirst }, (_, i) => i);
-  const counted = places.filter((i) => Number.isFinite(losses[i]) && Number(targets[i]) >= 0);
+  if (!doc.predictions) return null;
+  const about = describe(app);
+  const counted = (await targetsOf(app, about, 0)).filter(({ target }) => target !== null);
   if (!counted.length) return null;
-  const at = counted.reduce((best, i) => (losses[i] > losses[best] ? i : best));
-  const target = Number(targets[at]);
-  const label = ((doc.tokens ?? {})[predictions.labels] ?? [])[target] ?? target;
-  return { index: shape.length === 3 ? [0, at, target] : [0, target], label, loss: losses[at] };
+  const { target, loss: most, position } = counted.reduce((best, one) => (one.loss > best.loss ? one : best));
+  return { index: about.index(0, position, target), label: about.label(target), loss: most };
 }
 
 async function loss(app, doc) {
@@ -65,7 +59,7 @@ async function loss(app, doc) {
 async function firstGradient(app, doc) {
   const target = await targetOf(app, doc);
   const ref = target && `grad ${doc.predictions.logits}`;
-  if (!target || !app.store.info(ref)) return null;
+  if (!target || !app.store.info(ref) || describe(app).binary) return null;       // a single logit has no y of its own
   const { data } = await app.store.slice(ref, target.index);
   return { key: "gradient", numbers: { target: target.label, gradient: formatNumber(data[0]) },
     place: { view: "component", op: lastOp(doc), ref, index: target.index } };

@@ -146,9 +146,9 @@ def test_the_verb_attends_to_its_subject_and_agrees_with_it(trained):
         text = f"the {subject} near the {other}"
         p, tokens = probabilities(example, text, verb)
         right.append(tokens["vocabulary"][p[-1].argmax()] == verb)
-        attention.append(weights(example, text, verb)[0]["decoder.blocks.1.attention.attention"][:, -1, 1])
+        attention.append([heads[:, -1, 1] for heads in weights(example, text, verb)[0].values()])
     assert np.mean(right) >= 0.95
-    assert np.mean(attention, 0).max() > 0.9                # a head of block 1 looks at the subject, word 1
+    assert np.mean(attention, 0).max() > 0.7                # one head looks at the subject, word 1
 
 
 @pytest.mark.slow
@@ -168,7 +168,7 @@ def test_cross_attention_aligns_each_word_with_its_translation(trained):
 
 
 @pytest.mark.slow
-def test_the_masked_word_attends_to_the_verb_that_tells_it(trained):
+def test_the_masked_word_attends_most_to_the_verb_that_tells_it(trained):
     example = trained("encoder")
     right, attention = [], []
     for subject, other in itertools.product(SUBJECTS, SUBJECTS):
@@ -176,23 +176,24 @@ def test_the_masked_word_attends_to_the_verb_that_tells_it(trained):
         text = f"the [MASK] near the {other} {verb}"
         p, tokens = probabilities(example, text, subject)
         right.append(tokens["vocabulary"][p[2].argmax()] == subject)
-        attention.append(max(heads[:, 2, 6].max() for heads in weights(example, text, subject)[0].values()))
+        attention.append([heads[:, 2] for heads in weights(example, text, subject)[0].values()])
+    attention = np.mean(attention, 0)[0]                    # (head, key)
     assert np.mean(right) >= 0.9
-    assert np.mean(attention) > 0.5
+    assert 6 in attention.argmax(-1) and attention[:, 6].max() > 0.35
 
 
 @pytest.mark.slow
-def test_negation_turns_the_class_around(trained):
+def test_a_word_of_praise_or_blame_attends_to_the_negation_before_it(trained):
     example = trained("classifier")
     right, attention = [], []
     for thing, word in itertools.product(languages.THINGS, languages.GOOD + languages.BAD):
-        for text in (f"the {thing} was {word}", f"the {thing} was not {word}"):
+        for text in (f"the {thing} was {word}", f"the {thing} was not {word}", f"{word} but not {word}"):
             p, tokens = probabilities(example, text)
             right.append(tokens["classes"][p.argmax()] == tokens["targets"][0][0])
-        found, _ = weights(example, text)
-        attention.append(max(heads[:, :, 5 - 1].mean(-1).max() for heads in found.values()))
+        found, _ = weights(example, f"the {thing} was not {word}")
+        attention.append([heads[:, 5, 4] for heads in found.values()])
     assert np.mean(right) >= 0.95
-    assert np.mean(attention) > 0.5                         # a head in which the words look at "not"
+    assert np.mean(attention, 0).max() > 0.7
 
 
 def step_of_run(path):
