@@ -20,8 +20,8 @@ def nudge(step, value, index, number=None):
     """Returns what the loss does when one entry of a value is changed by +-number.
 
     Parameters: step : Step; value : id of a value; index : of the entry; number : float or None (H)
-    Returns: {"h", "plus", "minus", "loss", "numeric", "gradient", "error", "curve": [[h, error], ...]}; errors relate to
-        the largest entry of the gradient, as in the proof
+    Returns: {"h", "plus", "minus", "loss", "numeric", "gradient", "difference", "curve": [[h, difference], ...]}; the
+        differences of quotient and gradient relate to the largest entry of the gradient, as in the proof
     Raises: ValueError for a value that cannot be nudged, or a number that is not above 0.
     """
     h = H if number is None else number
@@ -45,7 +45,7 @@ def nudge(step, value, index, number=None):
         curve = [[size, abs(float(np.subtract(*difference(size))) / (2 * size) - gradient) / scale] for size in STEPS]
     numeric = (plus - minus) / (2 * h)
     return {"h": h, "plus": plus, "minus": minus, "loss": step.loss, "numeric": numeric, "gradient": gradient,
-            "error": abs(numeric - gradient) / scale, "curve": curve}
+            "difference": abs(numeric - gradient) / scale, "curve": curve}
 
 
 def scale_of(value):
@@ -78,9 +78,9 @@ def proof(step, progress=None):
 
 
 def as_bytes(error):
-    """Returns relative errors as uint8: b stands for 10^(-b/16), 0 for errors of 1 and more."""
+    """Returns relative errors as uint8: b stands for 10^(-b/16), 0 for errors of 1 and more and for NaN."""
     with np.errstate(divide="ignore"):
-        return np.clip(np.rint(-16 * np.log10(error)), 0, 255).astype(np.uint8)
+        return np.clip(np.nan_to_num(np.rint(-16 * np.log10(error)), nan=0.0, posinf=255.0), 0, 255).astype(np.uint8)
 
 
 def central_differences(step, repeated, value):

@@ -111,11 +111,11 @@ function live({ app, value, index, name }) {
     h("div", { class: "nudge-size" }, slider, shown, button(t("proof.nudge"), nudge, { id: "nudge" })), result);
 }
 
-function nudged({ plus, minus, numeric, gradient, error, curve: points }, name) {
+function nudged({ plus, minus, numeric, gradient, difference, curve: points }, name) {
   const errors = (points || []).map(([size, error]) => ({ h: size, error }));
   return [
     h("dl", { class: "comparison" }, row(`L(${name} + h)`, plus, "is-loss", digits(plus, 10)), row(`L(${name} − h)`, minus, "is-loss", digits(minus, 10))),
-    comparison(numeric, gradient, error ?? relative(numeric, gradient)), errors.length > 1 && curve(errors),
+    comparison(numeric, gradient, difference ?? relative(numeric, gradient)), errors.length > 1 && curve(errors),
   ];
 }
 

@@ -83,8 +83,8 @@ def test_an_impossible_nudge_is_refused(decoder, value, number, words):
 
 
 def test_bytes_of_the_curve():
-    errors = np.array([0.0, 1e-16, 1e-8, 0.1, 1.0, 30.0, np.inf])
-    assert nudge.as_bytes(errors).tolist() == [255, 255, 128, 16, 0, 0, 0]
+    errors = np.array([0.0, 1e-16, 1e-8, 0.1, 1.0, 30.0, np.inf, np.nan])
+    assert nudge.as_bytes(errors).tolist() == [255, 255, 128, 16, 0, 0, 0, 0]
 
 
 @pytest.mark.slow
