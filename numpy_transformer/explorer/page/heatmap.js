@@ -40,6 +40,7 @@ class Heatmap {
     this.pointed = null;
     this.chosen = null;
     this.lit = [];
+    this.ready = new Promise((resolve) => { this.isReady = resolve; });      // once it has been drawn
     this.build(title || ref);
   }
 
@@ -100,19 +101,21 @@ class Heatmap {
     this.draw();
     this.controls.replaceChildren(...windowControls(this, size));
     if (this.onDrawn) this.onDrawn();
+    this.isReady();
   }
 
   // How many rows and columns fit, and where the window lies.
   fit(size) {
-    const fontSize = this.style.fontSize;
+    const { fontSize, scale } = this.style;
+    const minCell = this.minCell * scale;
     const labelRoom = this.labels ? fontSize * 5 : 4;
-    const columns = windowAround(this.corner.column, size.columns, Math.floor((this.width - labelRoom) / this.minCell));
+    const columns = windowAround(this.corner.column, size.columns, Math.floor((this.width - labelRoom) / minCell));
     const rows = windowAround(this.corner.row, size.rows, Math.floor(this.maxHeight / this.minCell));
     this.window = { row: rows.start, rows: rows.width, column: columns.start, columns: columns.width };
     const labels = this.labelsOf(this.window);
     this.layout = layoutFor({
       width: this.width, rows: rows.width, columns: columns.width, ...labels, fontSize,
-      minCell: this.minCell, maxCell: this.maxCell, maxHeight: this.maxHeight,
+      minCell, maxCell: this.maxCell * scale, tallest: 30 * scale, maxHeight: this.maxHeight * scale,
     });
   }
 
@@ -259,8 +262,10 @@ function kindOf(info, ref) {
 function styleOf(element) {
   const style = getComputedStyle(element);
   const color = (name, otherwise) => style.getPropertyValue(name).trim() || otherwise;
-  const fontSize = Math.max(10, parseFloat(style.fontSize) * 0.72);
+  const size = parseFloat(style.fontSize);
+  const fontSize = size > 20 ? size * 0.85 : Math.max(10, size * 0.72);      // on a projector, small type is lost
   return {
+    scale: size / 16,
     text: style.color, panel: color("--panel", "#ffffff"), muted: color("--ink-2", "#666666"),
     alarm: color("--wrong", "#c00000"), light: color("--focus", "#b0005a"),
     fontSize, font: `${fontSize}px ${style.fontFamily}`,

@@ -100,6 +100,9 @@ const en = {
   "kind.variables": "variables of a program",
   "kind.own code": "code of the component around it",
 
+  "component.input": "Input {name}",
+  "component.parameter": "Parameter {name}",
+  "component.output": "Output {name}",
   "component.inputs": "Inputs",
   "component.parameters": "Parameters",
   "component.outputs": "Outputs",

@@ -109,7 +109,7 @@ def differences(step, value, indices, h=1e-5):
     return [(step.loss_with(value.id, index, h) - step.loss_with(value.id, index, -h)) / (2 * h) for index in indices]
 
 
-@pytest.mark.parametrize("sample", [pytest.param(sample, marks=() if number in (0, 2, 5) else pytest.mark.slow)
+@pytest.mark.parametrize("sample", [pytest.param(sample, marks=() if number == 0 else pytest.mark.slow)
                                     for number, sample in enumerate(MODELS)], ids=lambda sample: sample.name)
 def test_the_loss_moves_with_every_value_as_its_gradient_says(sample):
     step = step_of(sample)
