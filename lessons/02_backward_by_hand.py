@@ -65,6 +65,10 @@ claim("dW = xᵀ dy", relative_error(linear.weight.grad, dW_loops) < 1e-14)
 claim("db = the sum of dy over the rows", relative_error(linear.bias.grad, db_loops) < 1e-14)
 
 # %% [markdown]
+# The same sum in a model that was trained on sentences: `numpy-transformer explore --lesson 02` opens the largest
+# entry of one dW in your browser, spelled out with its numbers, one product for each token. Which token contributes
+# most, and why does the last one contribute nothing?
+#
 # ## 2. Checking against the function itself
 #
 # Derivations can be wrong, so we need a check that does not depend on them. The function itself provides one: change

@@ -253,6 +253,10 @@ figure("backward", picture)
 # dP is not zero for hidden keys, because their values would change the loss if they had any weight. But softmax's
 # backward multiplies by the weight, which is 0, so none of this reaches the scores.
 #
+# To follow one dS through a trained model, run `numpy-transformer explore --lesson 05`. It opens an entry of a head's
+# dS in your browser, at the softmax, which calls S, P, dP and dS by its own names x, y, dy and dx. The entry's dP is
+# negative, but its dS is positive. Which other entry of its row is the reason?
+#
 # ## Exercises
 #
 # 1. What would the weights look like for large d if the scores were divided by d instead of sqrt(d)?

@@ -98,6 +98,10 @@ claim("NumPy would give head h the mask of sequence h, in every sequence", [fits
 # Backward: a hidden S_ts does not appear on the right side, so its gradient is exactly 0. The rule of lesson 05 agrees:
 # dS_ts = P_ts (dP_ts - sum over j of P_tj dP_tj) has the factor P_ts = 0. If no query sees key s, then dk_s, a sum over
 # dS_ts, is 0, and so is dv_s = sum over t of P_ts dy_t.
+#
+# Even a visible score can have gradient 0. `numpy-transformer explore --lesson 06` opens a small causal model in your
+# browser, at the gradient of token 0's query, which is exactly 0. Follow its terms by clicking on them: which factor
+# is 0, and why? The last token's query has gradient 0 for another reason. Which one?
 
 # %% Forward, backward, and the test: change one token
 with nt.record(attention.train()) as tape:

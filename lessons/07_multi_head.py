@@ -245,6 +245,11 @@ claim("cross-attention: dx = dquery, dmemory = dkey + dvalue",
 claim("central differences agree with both", nt.gradcheck(attend, x).ok and nt.gradcheck(cross, x, memory).ok)
 
 # %% [markdown]
+# `numpy-transformer explore --lesson 07` shows both heads of a trained layer in your browser, with their weights and
+# the gradients of these. The model reads "the cats near the dog" and has to predict "sleep", the verb of the cats,
+# and not "barks". Which head of the token "dog" looks for the animal that decides, and what does the other head
+# attend to?
+#
 # ## 5. The three attentions of a Transformer
 #
 # The Transformer of 2017 uses multi-head attention in three places (Vaswani et al., section 3.2.3). The component is

@@ -169,6 +169,10 @@ axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
 figure("paths", picture)
 
 # %% [markdown]
+# `numpy-transformer explore --lesson 08` opens one entry of such a dx in a trained pre-norm model, in your browser,
+# with the three terms apart. Its row sums to 0. The heatmap above it shows the gradient of the same token with the
+# part of the residual connection added. Why do the rows of this one sum to 0 as well?
+#
 # ## 4. γ = 1 hides mistakes
 #
 # One mistake that has appeared in published code (lesson 18) is to take γ out of the two means:

@@ -65,6 +65,10 @@ for wrong, name in ((branch, "f.backward(dy)         the skip is forgotten"),
           f"relative error {relative_error(wrong, true):.2f}, cosine {cosine(wrong, true):.2f}")
 
 # %% [markdown]
+# `numpy-transformer explore --lesson 10` shows such a sum in a trained model, in your browser: two gradients meet,
+# the one that came past the feed-forward layer and the one that came through it. Click on the first one. What has the
+# residual connection done to it?
+#
 # ## 2. The two orders
 #
 #     post-norm    x = norm(x + f(x))       the paper's text, section 3.1: LayerNorm(x + Sublayer(x))

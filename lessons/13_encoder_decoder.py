@@ -175,6 +175,10 @@ report = nt.gradcheck(model, source, target, directions=2)          # along two 
 claim("finite differences and the complex step confirm all gradients", report.ok, f"{len(report.rows)} arrays")
 
 # %% [markdown]
+# `numpy-transformer explore --lesson 13` opens dm of a small translator in your browser, and on the map the arrow
+# from the decoder back to the encoder. Which word of the source receives the largest gradient? In the chosen entry,
+# which of the two uses of the memory contributes more?
+#
 # ## 5. Generator, label smoothing, warm-up
 #
 # The Annotated Transformer ends in a **generator**, log_softmax(linear(x)), and its loss takes log-probabilities. Here,

@@ -37,20 +37,25 @@ class Place:
 
 
 PLACES = {
-    "02": Place("Each entry of dW is a sum over the tokens, of one input times one upstream gradient.",
-                f"grad {BLOCK}.feed_forward.up.weight", (2, 5), f"{BLOCK}.feed_forward.up"),
-    "05": Place("dS is P times the difference between dP and the mean of dP under P.",
-                f"grad {ATTENTION}.scores:y", (0, 1, 4, 1), f"{ATTENTION}.softmax"),
+    "02": Place("Each entry of dW is a sum over the tokens, of one input times one upstream gradient. Which token "
+                "contributes most, and why does the last one contribute nothing?",
+                f"grad {BLOCK}.feed_forward.up.weight", (2, 11), f"{BLOCK}.feed_forward.up"),
+    "05": Place("dS is P times the difference between dP and the mean of dP under P. Here dP is negative and dS is "
+                "positive: which other entry of the row is the reason?",
+                f"grad {ATTENTION}.scores:y", (0, 0, 4, 3), f"{ATTENTION}.softmax"),
     "06": Place("The query of token 0 has gradient exactly 0. Follow its terms: which of their factors are 0, and why?",
                 f"grad {BLOCK}.attention.split_heads:y", (0, 0, 0, 0), f"{ATTENTION}.scores"),
-    "07": Place("Two heads read the same tokens with different weights.",
-                f"{ATTENTION}.softmax:y", (0, 0, 4, 1), f"{ATTENTION}.softmax", "forward", view="attention"),
+    "07": Place("Two heads read the same tokens with different weights. Which head of \"dog\" finds the animal "
+                "whose verb comes next?",
+                f"{ATTENTION}.softmax:y", (0, 1, 4, 1), f"{ATTENTION}.softmax", "forward", view="attention"),
     "08": Place("dx of LayerNorm has three terms: the direct path, the path through the mean, and the one through the "
-                "standard deviation.",
+                "standard deviation. What is the sum of dx over the features of a token?",
                 f"grad {BLOCK}.add:y via {BLOCK}.norm2 x", (0, 4, 2), f"{BLOCK}.norm2"),
-    "10": Place("Two gradients meet before a residual connection: one comes past the sublayer, one through it.",
+    "10": Place("Two gradients meet before a residual connection: one comes past the sublayer, one through it. "
+                "What has the residual connection done to the first one?",
                 f"grad {BLOCK}.add:y", (0, 4, 2), f"{BLOCK}.norm2"),
-    "13": Place("The encoder's output is read twice, for the keys and for the values, and both gradients are added.",
+    "13": Place("The encoder's output is read twice, for the keys and for the values, and both gradients are added. "
+                "Which of them is larger?",
                 "grad encoder.norm:y", (0, 3, 2), "encoder.norm", model="encoder-decoder"),
 }
 

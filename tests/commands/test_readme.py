@@ -13,7 +13,7 @@ from numpy_transformer.cli import make_parser
 
 PAGES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in [
     ROOT / "README.md", *(ROOT / "lessons").glob("*.md"), ROOT / "figures/README.md", ROOT / "tests/README.md",
-    ROOT / "numpy_transformer/bench/README.md"]}
+    ROOT / "numpy_transformer/bench/README.md", ROOT / "numpy_transformer/explorer/README.md"]}
 BLOCKS = {name: re.findall(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S) for name, text in PAGES.items()}
 README, LESSONS = BLOCKS["README.md"], BLOCKS["lessons/README.md"]
 
@@ -28,6 +28,14 @@ def test_the_first_example_prints_its_output():
     assert language == "python" and output.count("ok") == 9 and "zero" in output
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert plain(run.stdout) == plain(output), run.stderr
+
+
+def test_the_explorer_example_continues_the_first_one(tmp_path):
+    code = README[0][1] + next(code for _, code in README if "nt.explore(" in code)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path,
+                         env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert run.returncode == 0, run.stderr
+    assert "SelfAttention" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
@@ -51,6 +59,14 @@ def test_the_gallery_shows_every_picture():
     shown = set(re.findall(r'src="([^"]+)"', PAGES["figures/README.md"]))
     assert shown == {path.name for path in (ROOT / "figures").glob("[0-9][0-9]_*.png")}
     assert sum((ROOT / "figures" / name).stat().st_size for name in shown) < 3e6
+
+
+def test_the_first_picture_is_one_of_the_explorer():
+    assert re.search(r"!\[.{50,}?\]\((.*?)\)", PAGES["README.md"], re.S)[1] == "figures/explorer.png"
+    header = (ROOT / "figures/explorer.png").read_bytes()[:24]
+    assert [int.from_bytes(header[n:n + 4], "big") for n in (16, 20)] == [1280, 800]
+    assert (ROOT / "figures/explorer.png").stat().st_size < 300e3
+    assert "explorer.png" in PAGES["figures/README.md"]
 
 
 def test_the_printed_errors_are_inside_the_targets():
@@ -87,9 +103,16 @@ def test_the_block_of_the_law_is_the_code():
         assert "\n".join("            " + line for line in body) in source and f"        {result}\n" in source
 
 
+def test_the_formulas_of_a_linear_layer_are_the_code():
+    (_, code), = BLOCKS["numpy_transformer/explorer/README.md"]
+    assert code.count("yield") == 4
+    assert code in (ROOT / "numpy_transformer/explorer/formulas/layers.py").read_text(encoding="utf-8")
+
+
 def test_the_commands_shown_are_commands():
     lines = [line for blocks in BLOCKS.values() for language, text in blocks if language == "text"
              for line in text.splitlines() if re.match(r"(mpiexec -n \d )?numpy-transformer ", line)]
+    lines += re.findall(r"`(numpy-transformer [^`]+)`", PAGES["README.md"])
     assert len(lines) > 60
     parser = make_parser()
     for line in lines:

@@ -1,11 +1,13 @@
 """The places that lessons speak of exist on the pages of the tiny models, and show what the sentence says."""
 
+import re
 from urllib.parse import parse_qs
 
 import numpy as np
 import pytest
+from helpers import ROOT
 
-from numpy_transformer.explorer.lessons import PLACES, find_place
+from numpy_transformer.explorer.lessons import ATTENTION, PLACES, find_place
 from numpy_transformer.explorer.session import Session
 from numpy_transformer.explorer.tiny import tiny
 
@@ -52,3 +54,37 @@ def test_a_lesson_is_found_with_and_without_its_zero():
 def test_another_lesson_is_refused():
     with pytest.raises(ValueError, match="no page for lesson '03'; choose one of 02, 05"):
         find_place("03")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "lessons").glob("[0-9][0-9]_*.py")), ids=lambda path: path.stem)
+def test_the_lessons_with_a_place_name_its_command(path):
+    number = path.name[:2]
+    named = re.findall(r"numpy-transformer explore --lesson (\d+)", path.read_text(encoding="utf-8"))
+    assert named == [number] * (number in PLACES)
+
+
+def test_the_teachers_addresses_lead_to_a_gradient_of_the_step(sessions):
+    document, arrays = sessions["decoder"].document(), sessions["decoder"].base.arrays
+    page = (ROOT / "lessons/TEACHING.md").read_text(encoding="utf-8")
+    addresses = [parse_qs(line[1:]) for line in re.findall(r"^#op=.*$", page, re.M)]
+    assert len(addresses) == 2
+    for address in addresses:
+        step = document["steps"][int(address["t"][0])]
+        assert step == {"phase": "backward", "op": address["op"][0]}
+        cell = tuple(map(int, address["cell"][0].split(",")))
+        assert np.isfinite(arrays[address["ref"][0]][cell])
+
+
+@pytest.mark.slow
+def test_the_trained_model_shows_what_the_lessons_say():
+    session = Session(tiny())
+    session.document()
+    arrays = session.base.arrays
+    weights = arrays[f"{ATTENTION}.softmax:y"]
+    dW, dS, P = arrays[PLACES["02"].ref], arrays[PLACES["05"].ref], arrays[PLACES["07"].ref]
+    assert np.abs(dW).max() == abs(dW[PLACES["02"].cell])
+    cell = PLACES["05"].cell
+    assert arrays[f"grad {ATTENTION}.softmax:y"][cell] < 0 < dS[cell]
+    assert P[PLACES["07"].cell] > 0.5 and weights[0, 0, 4, 1] < 0.2     # "dog" looks at "cats" in head 1 alone
+    for gradient in arrays[PLACES["08"].ref], arrays["grad decoder.blocks.0.add:y"]:      # only norms read this stream
+        assert np.abs(gradient.sum(-1)).max() < 1e-12 < 1e-3 < np.abs(gradient).max()
