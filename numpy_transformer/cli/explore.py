@@ -74,7 +74,7 @@ def check_unused(arguments):
 
 def make_example(arguments):
     """Returns the Example with the chosen model, text and target, which can be read."""
-    from ..explorer.examples import from_run
+    from ..explorer.runs import from_run
     from ..explorer.tiny import STEPS, tiny
 
     if arguments.file is not None:

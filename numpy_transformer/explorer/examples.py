@@ -5,10 +5,8 @@ import numpy as np
 from ..data import BOS, EOS, PAD, frame
 from ..data.batches import IGNORE
 from ..data.plurals import counted
-from ..data.reader import MASK, SPECIAL, plain_words
-from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss
-from ..tasks import TASKS
-from ..tasks.runs import ENCODERS, load_run
+from ..data.reader import plain_words
+from ..layers import CrossEntropyLoss
 
 FRAME = ("[pad]", "[begin]", "[end]")           # labels of PAD, BOS and EOS
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥"}
@@ -166,114 +164,6 @@ class PairsExample(Example):
         return np.array(target)
 
 
-class EncoderExample(Example):
-    """The common part of the encoder-only models, which read [CLS] text [SEP]."""
-
-    def vocabulary(self):
-        return [visible(self.reader.name(i)) for i in range(self.reader.vocab_size)]
-
-    def read_ids(self, text):
-        """Returns [CLS] text [SEP] as ids."""
-        special = self.reader.max_len - self.reader.max_text_tokens
-        check_length(self.reader.pieces(text), self.reader.max_text_tokens, f" besides {counted(special, 'special token')}")
-        return self.reader.read(text)
-
-    def logits(self, ids):
-        return self.model(ids[None])[0]
-
-
-class ClassifierExample(EncoderExample):
-    """A classifier of texts: the target is a class."""
-
-    kind = "classifier"
-
-    @property
-    def is_binary(self):
-        return self.model.output.d_out == 1     # one logit for two classes
-
-    def make_criterion(self):
-        return BinaryCrossEntropyLoss() if self.is_binary else CrossEntropyLoss()
-
-    def clean(self, text, name):
-        return text if name == "target" else super().clean(text, name)
-
-    def read_texts(self, text, target):
-        ids = self.read_ids(text)
-        note = GIVEN
-        if target is None:
-            target = self.answer(text.strip())
-            note = RIGHT
-        if target is None:
-            logits = self.logits(ids)
-            target = self.labels[int(logits > 0) if self.is_binary else int(logits.argmax())]
-            note = PREDICTED
-        number = find_label(target.strip(), self.labels, "class")
-        vocabulary = self.vocabulary()
-        tokens = {"source": [pick(vocabulary, ids)], "target": [[self.labels[number]]], "vocabulary": vocabulary,
-                  "classes": list(self.labels), "note": note}
-        return (ids[None],), np.array([number]), tokens
-
-
-class TaggerExample(EncoderExample):
-    """A tagger of words: the target is a tag for each word."""
-
-    kind = "tagger"
-
-    def clean(self, text, name):
-        return text if name == "target" else super().clean(text, name)
-
-    def read_texts(self, text, target):
-        words = text.split()
-        ids, positions = self.reader.read_words(words)
-        if not positions.all():
-            raise ValueError(f"the word {shorten(words[int(positions.argmin())])!r} does not fit into the "
-                             f"{self.reader.max_len:,} tokens that the model reads, or has no token; shorten the text")
-        if target is None:
-            tags = self.logits(ids)[positions].argmax(-1)
-        else:
-            tags = [find_label(tag, self.labels, "tag") for tag in target.split()]
-        if len(tags) != len(words):
-            raise ValueError(f"the target has {counted(len(tags), 'tag')} and the text has {counted(len(words), 'word')}; "
-                             "give one tag for each word")
-        targets = np.full(len(ids), IGNORE)
-        targets[positions] = tags
-        vocabulary = self.vocabulary()
-        tokens = {"source": [pick(vocabulary, ids)], "target": [pick(self.labels, targets)], "vocabulary": vocabulary,
-                  "classes": list(self.labels), "note": PREDICTED if target is None else GIVEN}
-        return (ids[None],), targets[None], tokens
-
-
-class MaskedWordExample(EncoderExample):
-    """A masked language model: the target is the word at each [MASK]."""
-
-    kind = "mlm"
-
-    def clean(self, text, name):
-        if self.words is None:
-            return text
-        return " [MASK] ".join(super(MaskedWordExample, self).clean(part, name) if part.strip() else ""
-                               for part in text.replace("[mask]", "[MASK]").split("[MASK]"))
-
-    def read_texts(self, text, target):
-        ids = self.reader.read_masked(text)
-        positions = np.flatnonzero(ids == MASK)
-        if target is None:
-            logits = self.logits(ids)[positions]
-            logits[:, :SPECIAL] = -np.inf
-            words = logits.argmax(-1)
-        else:
-            words = self.reader.pieces(target)
-        if len(words) != len(positions):
-            raise ValueError(f"the target has {counted(len(words), 'token')} and the text has {len(positions)} [MASK]; give "
-                             "one token for each")
-        targets = np.full(len(ids), IGNORE)
-        targets[positions] = words
-        vocabulary = self.vocabulary()
-        tokens = {"source": [pick(vocabulary, ids)], "target": [pick(vocabulary, targets)], "vocabulary": vocabulary,
-                  "note": PREDICTED if target is None else GIVEN}
-        return (ids[None],), targets[None], tokens
-
-
 def check_string(text, name):
     if not isinstance(text, str):
         raise ValueError(f"the {name} must be a string, got {type(text).__name__}; give a text")
@@ -285,12 +175,6 @@ def check_length(ids, most, special="", name="text"):
     if len(ids) > most:
         raise ValueError(f"the {name} has {counted(len(ids), 'token')}{special}, but the model reads at most {most:,}; "
                          "shorten it")
-
-
-def find_label(name, labels, what):
-    if name not in labels:
-        raise ValueError(f"{shorten(name)!r} is not a {what} of this model; its labels are {', '.join(labels)}")
-    return labels.index(name)
 
 
 def shorten(text, length=40):
@@ -307,42 +191,3 @@ def visible(piece):
 def pick(labels, ids):
     """Returns the labels of ids; the label of an ignored target is empty."""
     return ["" if i == IGNORE else labels[i] for i in ids]
-
-
-EXAMPLES = {"lm": LanguageModelExample, "seq2seq": PairsExample, "text2text": PairsExample,
-            "classifier": ClassifierExample, "tagger": TaggerExample, "mlm": MaskedWordExample}
-TEXTS = {"lm": ["The cat sat", "the cat sat"], "seq2seq": ["planet", "March 3, 1999"], "text2text": ["sort: planet"],
-         "classifier": ["The film was not good."], "tagger": ["yesterday Ashbury smiled at the crowd ."],
-         "mlm": ["The [MASK] is a name."]}
-
-
-def from_run(path, text=None, target=None):
-    """Returns the Example of a run that `train` saved. Without a text it starts with a short one that the model can read.
-
-    Raises: ValueError if the file holds no run, or if the model cannot read the text.
-    """
-    run = load_run(path)
-    reader = run.reader if run.kind in ENCODERS else None
-    labels = run.labels if run.kind in ("classifier", "tagger") else None
-    tokenizers = run.tokenizers if len(run.tokenizers) > 1 else run.tokenizers * 2
-    title = f"{TASKS[run.kind].title.capitalize()}, after {counted(run.meta['step'], 'step')} of training"
-    example = EXAMPLES[run.kind](run.model, tokenizers, text, target, title=title, labels=labels, reader=reader)
-    example.kind = run.kind
-    if text is None:
-        example.text = first_readable(example, target)
-    example.read()
-    return example
-
-
-def first_readable(example, target):
-    """Returns a short text that the model can read: a sentence, or else some of its tokens."""
-    tokenizer = example.tokenizers[0]
-    tokens = tokenizer.decode(np.arange(max(tokenizer.vocab_size - 4, 0), tokenizer.vocab_size)).strip()
-    texts = [*TEXTS[example.kind], f"[MASK] {tokens}" if example.kind == "mlm" else tokens]
-    for text in texts:
-        try:
-            example.read(text, target)
-            return text
-        except ValueError as error:
-            problem = error
-    raise ValueError(f"this model cannot read the text that the explorer starts with; give one with --text ({problem})")

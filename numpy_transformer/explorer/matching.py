@@ -5,39 +5,11 @@ values, then as a copy, a rearrangement or a selection of one. Comparisons are e
 """
 
 import itertools
-from dataclasses import dataclass, field
-from typing import Callable
 
 import numpy as np
 
-MOST_AXES = 4                                   # no transpositions are tried for arrays with more
-
-
-@dataclass(eq=False, repr=False)
-class Found:
-    """How an array was computed.
-
-    Attributes:
-        kind : "add", "multiply", "reshape", "select", "own code", ... as in FORMAT.md
-        inputs : {slot: Value}
-        backward : function from the gradient of the result to {slot: gradient}, or None if it is unknown
-        name : what its id ends with
-        numbers : {name: number}
-        visible : for "own code", all values that it may have used
-    """
-
-    kind: str
-    inputs: dict
-    backward: Callable = None
-    name: str = ""
-    numbers: dict = field(default_factory=dict)
-    visible: list = ()
-
-    def __repr__(self):
-        return f"Found({self.name!r})"
-
-    def __post_init__(self):
-        self.name = self.name or self.kind.replace(" ", "_")
+from .found import Found, is_close, same, sum_to
+from .rearranging import find_joined, find_rearranged, find_selected, find_slice
 
 
 def find(array, scope, copies):
@@ -49,7 +21,8 @@ def find(array, scope, copies):
     operands = values + [value for value in scope.parameters if value not in values]
     return (find_equal(array, views) or find_rearranged(array, views) or find_sum(array, operands)
             or find_product(array, operands) or find_equal(array, values) or find_rearranged(array, values)
-            or find_selected(array, values, scope.values) or find_outside(array, scope)
+            or find_selected(array, values, scope.values) or find_slice(array, values)
+            or find_joined(array, values) or find_outside(array, scope) or find_sum_of_three(array, values)
             or find_combination(array, values) or own_code(values))
 
 
@@ -84,6 +57,17 @@ def find_product(array, values):
     return None
 
 
+def find_sum_of_three(array, values):
+    """Finds a + b + c, such as a block whose two sublayers run side by side: x + attention + feed forward."""
+    values = [value for value in values if value.array.shape == array.shape and np.isfinite(value.array).all()]
+    last = (-1,) * array.ndim
+    for operands in itertools.combinations(reversed(values), 3):
+        a, b, c = (value.array for value in operands)
+        if array.size and np.isclose(a[last] + b[last] + c[last], array[last], rtol=1e-9) and is_close(a + b + c, array):
+            return Found("add", dict(zip("abc", operands)), lambda dy: dict.fromkeys("abc", dy))
+    return None
+
+
 def pairs(array, values, function):
     """Yields pairs of values, the earlier one first, for which function(first, second) is the array."""
     for second, first in [*itertools.combinations(values, 2), *((value, value) for value in values)]:
@@ -103,76 +87,6 @@ def pairs(array, values, function):
             yield first, second
 
 
-def find_rearranged(array, values):
-    for value in values:
-        if value.array.size != array.size:
-            continue
-        for name, forward, backward in rearrangements(value.array, array.shape):
-            if same(forward(value.array), array):
-                return Found("reshape", {"x": value}, lambda dy: {"x": backward(dy)}, name)
-    return None
-
-
-def rearrangements(x, shape):
-    """Yields (name, function, its inverse) for the ways to rearrange x into an array of this shape.
-
-    The name follows from the shapes: code that splits heads with a wrong reshape still means to split them.
-    """
-    name = "reshape"
-    if len(shape) == x.ndim + 1 >= 3 and shape[-2] == x.shape[-2] and shape[-3] * shape[-1] == x.shape[-1]:
-        name = "split_heads"
-        yield (name, lambda x: x.reshape(*x.shape[:-1], shape[-3], shape[-1]).swapaxes(-2, -3),
-               lambda dy: dy.swapaxes(-2, -3).reshape(x.shape))
-    if len(shape) == x.ndim - 1 >= 2 and shape[-2] == x.shape[-2] and x.shape[-3] * x.shape[-1] == shape[-1]:
-        name = "merge_heads"
-        yield (name, lambda x: x.swapaxes(-2, -3).reshape(shape),
-               lambda dy: dy.reshape(*shape[:-1], x.shape[-3], x.shape[-1]).swapaxes(-2, -3))
-    yield name, lambda x: x.reshape(shape), lambda dy: dy.reshape(x.shape)
-    if len(shape) == x.ndim <= MOST_AXES:
-        for axes in itertools.permutations(range(x.ndim)):
-            if tuple(x.shape[axis] for axis in axes) == tuple(shape):
-                yield ("transpose", lambda x, axes=axes: x.transpose(axes),
-                       lambda dy, axes=axes: dy.transpose(np.argsort(axes)))
-
-
-def find_selected(array, values, all_values):
-    """Finds rows that integer positions select, and one entry of an axis, such as the first token."""
-    positions = [value for value in all_values if value.array.dtype.kind in "iu"]
-    for value in values:
-        x = value.array
-        for chosen in positions:
-            rows = chosen.array
-            if rows.shape == array.shape[:-1] and x.ndim == array.ndim and x.shape[:-2] == array.shape[:-2]:
-                if rows.min() >= 0 and rows.max() < x.shape[-2]:
-                    if same(np.take_along_axis(x, rows[..., None], -2), array):
-                        return Found("select", {"x": value, "positions": chosen}, scatter(x, rows))
-        for axis in range(x.ndim):
-            if x.shape[:axis] + x.shape[axis + 1:] == array.shape:
-                for at in range(x.shape[axis]):
-                    if same(x.take(at, axis), array):
-                        return Found("select", {"x": value}, scatter_entry(x, axis, at),
-                                     numbers={"axis": axis, "at": at})
-    return None
-
-
-def scatter(x, rows):
-    """Returns the backward of a selection of rows: each goes back to its place, and repeated ones are added."""
-    def backward(dy):
-        dx = np.zeros(x.shape)
-        leading = np.indices(rows.shape)[:-1]
-        np.add.at(dx, (*leading, rows), dy)
-        return {"x": dx}
-    return backward
-
-
-def scatter_entry(x, axis, at):
-    def backward(dy):
-        dx = np.zeros(x.shape)
-        np.moveaxis(dx, axis, 0)[at] = dy
-        return {"x": dx}
-    return backward
-
-
 def find_combination(array, values):
     """Finds 2 a, a - b, (a + b) / 2 and the like: one or two values, each times a number."""
     values = [value for value in values if value.array.shape == array.shape and np.isfinite(value.array).all()]
@@ -182,8 +96,7 @@ def find_combination(array, values):
         operands = operands[::-1]                           # the earlier one first
         columns = np.stack([value.array.ravel() for value in operands], -1)
         factors = np.linalg.lstsq(columns, array.ravel(), rcond=None)[0]
-        is_close = np.abs(columns @ factors - array.ravel()).max() <= 1e-13 * np.abs(columns * factors).max(initial=0)
-        if is_close and np.abs(factors).min() > 1e-9:
+        if is_close(columns @ factors, array.ravel()) and np.abs(factors).min() > 1e-9:
             factors = dict(zip("ab", (float(round(factor, 12)) for factor in factors)))
             return Found("combination", dict(zip("ab", operands)),
                          lambda dy: {slot: factor * dy for slot, factor in factors.items()},
@@ -201,14 +114,3 @@ def own_code(values):
         return None
     return Found("own code", dict(zip(["x", *(f"x{number}" for number in range(2, len(used) + 1))], reversed(used))),
                  visible=values)
-
-
-def same(a, b):
-    return a.shape == b.shape and np.array_equal(a, b, equal_nan=True)
-
-
-def sum_to(gradient, shape):
-    """Sums a gradient over the axes along which an array of this shape was broadcast."""
-    gradient = gradient.sum(tuple(range(gradient.ndim - len(shape))))
-    stretched = tuple(axis for axis, size in enumerate(shape) if size == 1 and gradient.shape[axis] != 1)
-    return gradient.sum(stretched, keepdims=True) if stretched else gradient

@@ -14,14 +14,15 @@ STEPS = tuple(10.0 ** -k for k in range(1, 13))
 H = 1e-5
 SMALLEST = 1e-4                                 # rounding limits a central difference with H to about 1e-11
 LARGEST_NUDGE = 1e3
+MOST_ONE_BY_ONE = 2000                          # forwards for one value, beyond which its curve is left out
 
 
 def nudge(step, value, index, number=None):
     """Returns what the loss does when one entry of a value is changed by +-number.
 
     Parameters: step : Step; value : id of a value; index : of the entry; number : float or None (H)
-    Returns: {"h", "plus", "minus", "loss", "numeric", "gradient", "error", "curve": [[h, error], ...]}; errors relate to
-        the largest entry of the gradient, as in the proof
+    Returns: {"h", "plus", "minus", "loss", "numeric", "gradient", "difference", "curve": [[h, difference], ...]}; the
+        differences of quotient and gradient relate to the largest entry of the gradient, as in the proof
     Raises: ValueError for a value that cannot be nudged, or a number that is not above 0.
     """
     h = H if number is None else number
@@ -45,7 +46,7 @@ def nudge(step, value, index, number=None):
         curve = [[size, abs(float(np.subtract(*difference(size))) / (2 * size) - gradient) / scale] for size in STEPS]
     numeric = (plus - minus) / (2 * h)
     return {"h": h, "plus": plus, "minus": minus, "loss": step.loss, "numeric": numeric, "gradient": gradient,
-            "error": abs(numeric - gradient) / scale, "curve": curve}
+            "difference": abs(numeric - gradient) / scale, "curve": curve}
 
 
 def scale_of(value):
@@ -63,36 +64,46 @@ def proof(step, progress=None):
     for value in step.values.values():
         if value.gradient is None or value.handle is None:
             continue
-        differences = central_differences(step, repeated, value)            # (entries, steps)
+        differences = central_differences(step, repeated, value)
+        has_curve = differences.shape[1] == len(STEPS)
+        at_h = STEPS.index(H) if has_curve else 0
         gradient = value.gradient.reshape(-1, 1)
         scale = scale_of(value)
         with np.errstate(all="ignore"):
             error = np.abs(differences - gradient) / scale
-        numeric = differences[:, STEPS.index(H)]
-        errors[value.id] = float(error[:, STEPS.index(H)].max())
-        arrays[f"numeric {value.id}"] = numeric.reshape(value.gradient.shape)
-        arrays[f"curve {value.id}"] = as_bytes(error)
+        errors[value.id] = float(error[:, at_h].max())
+        arrays[f"numeric {value.id}"] = differences[:, at_h].reshape(value.gradient.shape)
+        if has_curve:
+            arrays[f"curve {value.id}"] = as_bytes(error)
         if progress is not None:
             progress.advance()
     return {"worst": max(errors.values(), default=0.0), "errors": errors, "h": H, "steps": list(STEPS)}, arrays
 
 
 def as_bytes(error):
-    """Returns relative errors as uint8: b stands for 10^(-b/16), 0 for errors of 1 and more."""
+    """Returns relative errors as uint8: b stands for 10^(-b/16), 0 for errors of 1 and more and for NaN."""
     with np.errstate(divide="ignore"):
-        return np.clip(np.rint(-16 * np.log10(error)), 0, 255).astype(np.uint8)
+        return np.clip(np.nan_to_num(np.rint(-16 * np.log10(error)), nan=0.0, posinf=255.0), 0, 255).astype(np.uint8)
 
 
 def central_differences(step, repeated, value):
-    """Returns (entries, steps): the central differences at each entry of a value for each h of STEPS."""
+    """Returns (entries, sizes): the central differences at each entry of a value for each h of STEPS.
+
+    Where nudges have to be tried one by one and would be many, h takes the value H alone.
+    """
     size = value.array.size
-    entries = np.repeat(np.arange(size), 2 * len(STEPS))
-    steps = np.tile(np.ravel([(h, -h) for h in STEPS]), size)
+    sizes = STEPS
     with np.errstate(all="ignore"):
         try:
-            losses = repeated.losses(value, entries, steps)
+            losses = repeated.losses(value, *nudges_of(size, sizes))
         except NotIndependent:
+            sizes = STEPS if 2 * size * len(STEPS) <= MOST_ONE_BY_ONE else (H,)
             losses = np.array([step.loss_with(value.id, np.unravel_index(entry, value.array.shape), h)
-                               for entry, h in zip(entries, steps)])
-        plus, minus = losses.reshape(size, len(STEPS), 2).transpose(2, 0, 1)
-        return (plus - minus) / (2 * np.array(STEPS))
+                               for entry, h in zip(*nudges_of(size, sizes))])
+        plus, minus = losses.reshape(size, len(sizes), 2).transpose(2, 0, 1)
+        return (plus - minus) / (2 * np.array(sizes))
+
+
+def nudges_of(size, sizes):
+    """Returns (entries, steps): for each entry of an array and each h the two nudges +h and -h."""
+    return np.repeat(np.arange(size), 2 * len(sizes)), np.tile(np.ravel([(h, -h) for h in sizes]), size)

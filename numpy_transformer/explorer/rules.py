@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ..layers import Dropout, ScaledDotProductAttention, Softmax
-from .matching import Found
+from .found import Found
 
 
 def rule_of(call):

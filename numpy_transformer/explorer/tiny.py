@@ -10,7 +10,8 @@ from ..layers import CrossEntropyLoss
 from ..models import CausalLanguageModel, EncoderDecoder, MaskedLanguageModel, SequenceClassifier
 from ..training import Adam, CosineSchedule
 from . import languages
-from .examples import ClassifierExample, LanguageModelExample, MaskedWordExample, PairsExample
+from .encoder_examples import ClassifierExample, MaskedWordExample
+from .examples import LanguageModelExample, PairsExample
 
 SIZES = dict(d_model=8, num_heads=2, d_ff=16)
 BATCH = 32

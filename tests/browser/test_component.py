@@ -1,7 +1,14 @@
 """The panel of a component, its heatmaps, and one number spelled out: by keyboard alone, and with NumPy's numbers."""
 
+import inspect
+
 import numpy as np
 import pytest
+from helpers.browser import Page, example
+
+from numpy_transformer.explorer.explorer import Explorer
+from numpy_transformer.explorer.session import Session
+from numpy_transformer.layers import Softmax
 
 DOWN, RIGHT, END, ENTER, ESCAPE, TAB = "\ue015", "\ue014", "\ue010", "\ue007", "\ue00c", "\ue004"
 SOFTMAX = "decoder.blocks.0.attention.attention.softmax"
@@ -106,14 +113,17 @@ def test_the_terms_of_a_sum_add_up_and_are_sorted_by_size(page, numbers):
     np.testing.assert_allclose(products, wanted[np.argsort(-np.abs(wanted), kind="stable")], rtol=1e-5, atol=1e-9)
 
 
-def test_a_saved_page_shows_the_nudge_and_how_well_gradients_agree(page):
-    shown = page("decoder", f"op={SCORES}&ref=grad {SCORES}:y&cell=0,1,2,1").settle()
-    if not shown.document().get("proof"):
-        pytest.skip("this saved page holds no finite differences")
-    numeric, gradient = shown.script("return ['numeric', 'gradient'].map((name) => Number(document.querySelector(`#proof .is-${name}`).dataset.value))")
+def test_a_saved_page_shows_the_nudge_and_how_well_gradients_agree(driver, tmp_path):
+    session = Session(example("decoder"))
+    session.prove()
+    shown = Page(driver).open(Explorer(session).save(tmp_path / "proven.html").as_uri(), f"op={SCORES}&ref=grad {SCORES}:y&cell=0,1,2,1")
+    shown.settle()
+    proof = shown.document()["proof"]
+    numeric, gradient = shown.script("""return ['numeric', 'gradient'].map((name) =>
+        Number(document.querySelector(`#proof .is-${name}`).dataset.value))""")
     assert numeric == pytest.approx(gradient, rel=1e-5)
-    assert shown.script("return document.querySelectorAll('#proof .curve-point').length") == len(shown.document()["proof"]["steps"])
-    assert shown.document()["proof"]["worst"] < 1e-6
+    assert shown.script("return document.querySelectorAll('#proof .curve-point').length") == len(proof["steps"])
+    assert float(shown.script("return document.querySelector('.proof-worst').dataset.worst")) == proof["worst"] < 1e-6
 
 
 def test_a_live_page_nudges_and_a_planted_bug_shows_as_a_disagreement(live):
@@ -133,10 +143,6 @@ def test_a_live_page_nudges_and_a_planted_bug_shows_as_a_disagreement(live):
 
 
 def test_a_panel_shows_the_source_line_that_made_the_chosen_array(page):
-    import inspect
-
-    from numpy_transformer.layers import Softmax
-
     shown = page("decoder", f"op={SOFTMAX}&ref=grad {SCORES}:y&cell=0,1,2,1").settle()
     lines, first = inspect.getsourcelines(Softmax.backward)
     marked = shown.script("return [...document.querySelectorAll('.source .line.marked')].map((line) => [Number(line.dataset.line), line.innerText])")

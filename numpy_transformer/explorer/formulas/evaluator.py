@@ -25,11 +25,6 @@ def spell(formula, arrays, index):
     return jsonable(Spelling(formula, arrays).at(index))
 
 
-def evaluate(formula, arrays, index):
-    """Returns only the number that the formula gives for the entry at `index`."""
-    return Spelling(formula, arrays).at(index)["value"]
-
-
 class Spelling:
     """A formula and its arrays. Values of intermediates are worked out once and kept, so further entries cost little."""
 
@@ -43,17 +38,23 @@ class Spelling:
 
     def at(self, index):
         """Returns the evaluated formula of one entry. Numbers that are not finite are floats in it."""
+        tree = self.tree(index)
+        named = self.reachable(tree)
+        return {"target": self.formula["target"], "index": [int(i) for i in index], "value": tree["value"], "tree": tree,
+                "named": named, "entries": entries_of([tree, *named.values()])}
+
+    def value(self, index):
+        """Returns only the number."""
+        return self.tree(index)["value"]
+
+    def tree(self, index):
         target = self.formula["target"]
         shape = self.shape_of_target(target)
         index = tuple(int(i) for i in index)
         if len(index) != len(shape) or not all(0 <= i < n for i, n in zip(index, shape)):
             raise ValueError(f"there is no entry {list(index)} in {target} of shape {list(shape)}")
-        scope = bind(self.formula["index"], list(zip(index, shape)))
         self.count = 0
-        tree = self.term(self.formula["body"], scope)
-        named = self.reachable(tree)
-        return {"target": target, "index": list(index), "value": tree["value"], "tree": tree, "named": named,
-                "entries": entries_of([tree, *named.values()])}
+        return self.term(self.formula["body"], bind(self.formula["index"], list(zip(index, shape))))
 
     def shape_of_target(self, target):
         for name in (target, target.removeprefix("d")):

@@ -103,6 +103,36 @@ def select(op):
     yield f"dx{index_of([*letters[:place], own, *letters[place:]])} = dy{index_of(letters)} if {own} == at else 0"
 
 
+@spells("slice")
+def part(op):
+    """x[..., start:stop] along any axis."""
+    letters = list(AXES[:len(op.shape("x"))])
+    axis = op.numbers["axis"]
+    own = letters[axis]
+    moved = [*letters[:axis], f"{own} + start", *letters[axis + 1:]]
+    back = [*letters[:axis], f"{own} - start", *letters[axis + 1:]]
+    yield f"y{index_of(letters)} = x{index_of(moved)}"
+    yield f"dx{index_of(letters)} = dy{index_of(back)} if start <= {own} and {own} < stop else 0"
+
+
+@spells("concatenate")
+def concatenate(op):
+    """Several arrays, one after another along an axis."""
+    letters = list(AXES[:len(op.shape("y"))])
+    axis = op.numbers["axis"]
+    own = letters[axis]
+    text = ""
+    start = sum(op.shape(name)[axis] for name in op.inputs)
+    for name in reversed(list(op.inputs)):
+        end = start
+        start -= op.shape(name)[axis]
+        term = name + index_of([*letters[:axis], f"{own} - {start}", *letters[axis + 1:]])
+        text = f"{term} if {own} < {end} else {text}" if text else term
+        moved = [*letters[:axis], f"{own} + {start}", *letters[axis + 1:]]
+        yield f"d{name}{index_of(letters)} = dy{index_of(moved)}"
+    yield f"y{index_of(letters)} = {text}"
+
+
 @spells("reshape")
 def reshape(op):
     """Splitting and merging heads, another shape for the same numbers in the same order, or permuted axes."""

@@ -32,7 +32,7 @@ class ArrayPair {
     this.choices = h("div", { class: "axis-choices" });
     this.order = h("div", { class: "axis-choices" });
     this.maps = this.refs().map(({ ref, title }) => this.figureOf(ref, title));
-    this.element = h("section", { class: `array-row is-${role}`, "data-value-id": value.id, "aria-label": `${role} ${name}` },
+    this.element = h("section", { class: `array-row is-${role}`, "data-value-id": value.id, "aria-label": t(`component.${role}`, { name }) },
       this.heading(), this.choices, h("div", { class: "array-maps" }, this.maps.map((map) => map.figure)), this.readout, this.foot());
     this.drawChoices();
     this.say(null);

@@ -33,6 +33,14 @@ export function start(root, app) {
     replace(root, h("article", { class: "component", "data-op": item.id },
       componentHead(app, item, isGroup), ...rowsByRole(pairs), isGroup && partsOf(app, item), source));
     mark(now);
+    showChosen(pairs);
+  }
+
+  // The chosen cell may stand in an array further down. Its place is known when all heatmaps have been drawn.
+  async function showChosen(drawn) {
+    await Promise.all(drawn.flatMap((pair) => pair.maps.map(({ map }) => map.ready)));
+    const figure = drawn === pairs && root.querySelector(".has-chosen");
+    if (figure) figure.closest(".array-row").scrollIntoView({ block: "nearest" });
   }
 
   function mark(now) {
@@ -54,7 +62,10 @@ export function start(root, app) {
   onLight(() => pairs.forEach((pair) => pair.light()));
   state.subscribe((now, before) => {
     if (now.op !== before.op || now.doc !== before.doc) draw(now);
-    else if (now.ref !== before.ref || String(now.index) !== String(before.index)) mark(now);
+    else if (now.ref !== before.ref || String(now.index) !== String(before.index)) {
+      mark(now);
+      showChosen(pairs);
+    }
     const look = lookOf();
     if (look !== theme) {
       theme = look;

@@ -78,9 +78,15 @@ function bugSection(own, actions, hands) {
   const toggle = button(t(there ? "hands.remove_bug" : "hands.plant_bug"),
     () => (there ? actions.remove(edit) : actions.add(edit)), { "data-key": "bug", id: "plant-bug" });
   return section("bug", h("div", { class: "controls" },
-    selectField(t("hands.which_bug"), "which-bug", bugs.map(({ name, title }) => [name, title]), chosen.name,
+    selectField(t("hands.which_bug"), "which-bug", byTopic(bugs), chosen.name,
       (name) => { own.bug = name; own.draw(); }), toggle),
   h("p", { class: "note" }, t("hands.symptom", { symptom: chosen.symptom })));
+}
+
+/** The bugs as options of a list, those of one topic together. */
+function byTopic(bugs) {
+  const topics = [...new Set(bugs.map(({ topic }) => topic))];
+  return topics.flatMap((topic) => bugs.filter((bug) => bug.topic === topic).map(({ name, title }) => [name, title, topic]));
 }
 
 /** A switch for each part that can be switched off; "on" is the model as it was trained. */

@@ -9,9 +9,10 @@
 
 import { h } from "explorer/dom";
 import { t } from "explorer/strings";
-import { axesOf, batchOf, isGradient, tokensOfAxis } from "explorer/refs";
+import { axesOf, batchOf, tokensOfAxis } from "explorer/refs";
 import { cellIndex, defaultView, placeOf, readerOf, requestOf, sizeOf, windowAround } from "explorer/array_view";
 import { boxOf, drawCells, drawLabels, layoutFor, prepare, ring } from "explorer/heatmap_draw";
+import { kindOf, movedCursor, styleOf } from "explorer/heatmap_look";
 import { tableOf } from "explorer/heatmap_table";
 import { windowControls } from "explorer/heatmap_window";
 
@@ -40,6 +41,7 @@ class Heatmap {
     this.pointed = null;
     this.chosen = null;
     this.lit = [];
+    this.ready = new Promise((resolve) => { this.isReady = resolve; });      // once it has been drawn
     this.build(title || ref);
   }
 
@@ -100,19 +102,21 @@ class Heatmap {
     this.draw();
     this.controls.replaceChildren(...windowControls(this, size));
     if (this.onDrawn) this.onDrawn();
+    this.isReady();
   }
 
   // How many rows and columns fit, and where the window lies.
   fit(size) {
-    const fontSize = this.style.fontSize;
+    const { fontSize, scale } = this.style;
+    const minCell = this.minCell * scale;
     const labelRoom = this.labels ? fontSize * 5 : 4;
-    const columns = windowAround(this.corner.column, size.columns, Math.floor((this.width - labelRoom) / this.minCell));
+    const columns = windowAround(this.corner.column, size.columns, Math.floor((this.width - labelRoom) / minCell));
     const rows = windowAround(this.corner.row, size.rows, Math.floor(this.maxHeight / this.minCell));
     this.window = { row: rows.start, rows: rows.width, column: columns.start, columns: columns.width };
     const labels = this.labelsOf(this.window);
     this.layout = layoutFor({
       width: this.width, rows: rows.width, columns: columns.width, ...labels, fontSize,
-      minCell: this.minCell, maxCell: this.maxCell, maxHeight: this.maxHeight,
+      minCell, maxCell: this.maxCell * scale, tallest: 30 * scale, maxHeight: this.maxHeight * scale,
     });
   }
 
@@ -248,31 +252,4 @@ class Heatmap {
   table() {
     return tableOf(this);
   }
-}
-
-function kindOf(info, ref) {
-  if (info.dtype === "bool") return "mask";
-  return isGradient(ref) ? "gradient" : "value";
-}
-
-// The page's colors as the canvas needs them; they change with the theme.
-function styleOf(element) {
-  const style = getComputedStyle(element);
-  const color = (name, otherwise) => style.getPropertyValue(name).trim() || otherwise;
-  const fontSize = Math.max(10, parseFloat(style.fontSize) * 0.72);
-  return {
-    text: style.color, panel: color("--panel", "#ffffff"), muted: color("--ink-2", "#666666"),
-    alarm: color("--wrong", "#c00000"), light: color("--focus", "#b0005a"),
-    fontSize, font: `${fontSize}px ${style.fontFamily}`,
-  };
-}
-
-function movedCursor(key, { row, column }, size, window) {
-  const moves = {
-    ArrowLeft: [row, column - 1], ArrowRight: [row, column + 1], ArrowUp: [row - 1, column], ArrowDown: [row + 1, column],
-    Home: [row, 0], End: [row, size.columns - 1], PageUp: [row - window.rows, column], PageDown: [row + window.rows, column],
-  };
-  if (!moves[key]) return null;
-  const within = (i, count) => Math.max(0, Math.min(count - 1, i));
-  return { row: within(moves[key][0], size.rows), column: within(moves[key][1], size.columns) };
 }

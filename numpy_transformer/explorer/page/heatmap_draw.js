@@ -8,7 +8,7 @@ const DOTS_FROM = 5;
 const LABEL_LENGTH = 9;
 
 // Where everything stands: widths of the gutters and the size of a cell, for a window that has to fit into `width`.
-export function layoutFor({ width, rows, columns, rowLabels, columnLabels, fontSize, minCell, maxCell, maxHeight }) {
+export function layoutFor({ width, rows, columns, rowLabels, columnLabels, fontSize, minCell, maxCell, tallest, maxHeight }) {
   const widest = (labels) => Math.max(0, ...labels.map((label) => Math.min(label.length, LABEL_LENGTH)));
   const left = rowLabels.length ? Math.ceil(widest(rowLabels) * fontSize * 0.6) + 8 : 1;
   const slanted = widest(columnLabels) > 2;
@@ -17,8 +17,8 @@ export function layoutFor({ width, rows, columns, rowLabels, columnLabels, fontS
   const right = slanted ? fontSize * 2 : 1;
   const fit = Math.floor((width - left - right) / columns);
   const cellWidth = Math.max(minCell, Math.min(maxCell, fit));
-  const tallest = Math.max(minCell, Math.floor(maxHeight / rows));
-  const cellHeight = Math.max(minCell, Math.min(cellWidth, 30, tallest));
+  const share = Math.max(minCell, Math.floor(maxHeight / rows));
+  const cellHeight = Math.max(minCell, Math.min(cellWidth, tallest, share));
   return {
     left, top, slanted, fontSize, cellWidth, cellHeight,
     width: left + columns * cellWidth + right, height: top + rows * cellHeight + 1,

@@ -50,9 +50,15 @@ function layGroup(group, context, side) {
   const placed = arrange(nodes, drawn.map((edge) => ({
     value: edge.value.id, from: edge.from, to: edge.to, consumers: edge.ops, tie: edge.shared ? 1 : -1,
     minor: edge.shared,
-    fromDx: portOffset(inner.get(edge.from), "out", edge), toDx: portOffset(inner.get(edge.to), "in", edge),
+    fromDx: leavesAt(edge, nodes) ?? portOffset(inner.get(edge.from), "out", edge), toDx: portOffset(inner.get(edge.to), "in", edge),
   })));
   return assemble(group, context, { nodes, placed, inner, sideEdges, side });
+}
+
+// A shared parameter's lines leave near the right end of its box, so that the box does not widen the map.
+function leavesAt(edge, nodes) {
+  const from = edge.shared && nodes.find((node) => node.id === edge.from && node.input);
+  return from ? from.w / 2 - 10 : null;
 }
 
 function portOffset(box, direction, edge) {

@@ -101,9 +101,9 @@ function markers() {
 
 export function legend(save) {
   return h("div", { class: "legend note" },
-    h("span", { class: "key forward" }, t("map.legend.forward")), h("span", { class: "key backward" }, t("map.legend.backward")),
+    h("span", { class: "key forward" }, t("map.legend.forward")), h("span", { class: "key backward" }, t("map.legend.backward")), save,
     h("span", { class: "key mark" }, t("map.legend.parameter")),
-    h("span", { class: "key mark full" }, t("map.legend.with_gradient")), h("span", {}, t("map.legend.dropout")), save);
+    h("span", { class: "key mark full" }, t("map.legend.with_gradient")), h("span", {}, t("map.legend.dropout")));
 }
 
 let canvas = null;

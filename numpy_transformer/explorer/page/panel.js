@@ -41,10 +41,22 @@ export function drawWhen(app, view, names, draw) {
   look(app.state.get());
 }
 
-/** A labeled list to choose from: options are [value, text] pairs, and choose gets the value itself. */
+/**
+ * A labeled list to choose from: options are [value, text] or [value, text, heading], and choose gets the value itself.
+ * Options with the same heading must stand together.
+ */
 export function selectField(label, key, options, value, choose) {
-  const list = h("select", { "data-key": key, onchange: () => choose(options[list.selectedIndex][0]) },
-    options.map(([name, text]) => h("option", { value: name, selected: name === value }, text)));
+  const list = h("select", { "data-key": key, onchange: () => choose(options[list.selectedIndex][0]) });
+  let heading = null;
+  let place = list;
+  for (const [name, text, group] of options) {
+    if (group && group !== heading) {
+      place = h("optgroup", { label: group });
+      list.append(place);
+      heading = group;
+    }
+    place.append(h("option", { value: name, selected: name === value }, text));
+  }
   return h("label", { class: "choice" }, h("span", {}, label), list);
 }
 

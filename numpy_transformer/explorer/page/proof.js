@@ -54,13 +54,13 @@ async function saved({ app, doc, value, index, gradient, name }) {
     comparison(numeric, gradient, here ? here.error : relative(numeric, gradient)), points.length > 0 && curve(points)];
 }
 
-// The bytes of a curve: b stands for a relative error of 10^(-b / 16).
+// The bytes of a curve: b stands for a relative error of 10^(-b / 16), the largest byte for none.
 async function savedCurve(store, doc, value, index) {
   if (!store.info(`curve ${value.id}`)) return [];
   const entry = index.reduce((flat, i, axis) => flat * value.shape[axis] + i, 0);
   const { steps } = doc.proof;
   const { data } = await store.slice(`curve ${value.id}`, [entry, [0, steps.length]]);
-  return steps.map((step, i) => ({ h: step, error: 10 ** (-data[i] / 16) }));
+  return steps.map((step, i) => ({ h: step, error: data[i] === 255 ? 0 : 10 ** (-data[i] / 16) }));
 }
 
 function relative(a, b) {
@@ -111,11 +111,11 @@ function live({ app, value, index, name }) {
     h("div", { class: "nudge-size" }, slider, shown, button(t("proof.nudge"), nudge, { id: "nudge" })), result);
 }
 
-function nudged({ plus, minus, numeric, gradient, error, curve: points }, name) {
+function nudged({ plus, minus, numeric, gradient, difference, curve: points }, name) {
   const errors = (points || []).map(([size, error]) => ({ h: size, error }));
   return [
     h("dl", { class: "comparison" }, row(`L(${name} + h)`, plus, "is-loss", digits(plus, 10)), row(`L(${name} − h)`, minus, "is-loss", digits(minus, 10))),
-    comparison(numeric, gradient, error ?? relative(numeric, gradient)), errors.length > 1 && curve(errors),
+    comparison(numeric, gradient, difference ?? relative(numeric, gradient)), errors.length > 1 && curve(errors),
   ];
 }
 

@@ -1,5 +1,5 @@
 // A tour through one training step, in at most eight stations. It is offered on the first visit, and can be left and
-// repeated at any time. The card does not block the page: the reader can try things between two stations.
+// repeated at any time. It stands above the panels and covers nothing: the reader can try things between two stations.
 
 import { button, h, replace } from "explorer/dom";
 import { t } from "explorer/strings";
@@ -80,7 +80,7 @@ function goTo(tour, at) {
 
 /** The last station's one step of SGD, with the loss before and after. */
 function stepButton({ app }) {
-  const result = h("p", { role: "status", class: "number" });
+  const result = h("span", { role: "status", class: "number" });
   const take = button(t("tour.take_step"), async () => {
     const { doc, edits } = app.state.get();
     take.disabled = true;
@@ -92,12 +92,12 @@ function stepButton({ app }) {
     }
     take.disabled = false;
   }, { class: "primary", id: "tour-step" });
-  return [take, result];
+  return h("div", { class: "now" }, take, result);
 }
 
 function show({ root }, title, body, actions, count) {
   const card = h("div", { class: "tour-card", role: "dialog", "aria-labelledby": "tour-title" },
-    h("p", { class: "note number" }, count), h("h2", { id: "tour-title" }, title), body,
+    h("div", { class: "tour-text" }, h("h2", { id: "tour-title" }, title), h("span", { class: "note number" }, count), body),
     h("div", { class: "tour-actions" }, actions));
   replace(root, card);
   return card;

@@ -23,14 +23,14 @@ def check(op, arrays, entries=None, rng=None):
             indices = [indices[i] for i in rng.choice(len(indices), entries, replace=False)]
         largest = np.abs(expected[np.isfinite(expected)]).max(initial=0)
         for index in indices:
-            np.testing.assert_allclose(spelling.at(index)["value"], expected[index], rtol=0, atol=1e-12 * largest,
+            np.testing.assert_allclose(spelling.value(index), expected[index], rtol=0, atol=1e-12 * largest,
                                        err_msg=f"{target}{list(index)}: {formula.text}")
 
 
 @pytest.mark.parametrize("sample", LEAVES, ids=lambda sample: sample.name)
 def test_formulas_of_every_component(sample):
     op, arrays = run(*sample.make())
-    check(op, arrays, 6, np.random.default_rng(0))
+    check(op, arrays, 4, np.random.default_rng(0))
 
 
 @pytest.mark.slow

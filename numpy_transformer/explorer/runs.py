@@ -1,0 +1,47 @@
+"""The Example of a run that `train` saved."""
+
+import numpy as np
+
+from ..data.plurals import counted
+from ..tasks import TASKS
+from ..tasks.runs import ENCODERS, load_run
+from .encoder_examples import ClassifierExample, MaskedWordExample, TaggerExample
+from .examples import LanguageModelExample, PairsExample
+
+EXAMPLES = {"lm": LanguageModelExample, "seq2seq": PairsExample, "text2text": PairsExample,
+            "classifier": ClassifierExample, "tagger": TaggerExample, "mlm": MaskedWordExample}
+TEXTS = {"lm": ["The cat sat", "the cat sat"], "seq2seq": ["planet", "March 3, 1999"], "text2text": ["sort: planet"],
+         "classifier": ["The film was not good."], "tagger": ["yesterday Ashbury smiled at the crowd ."],
+         "mlm": ["The [MASK] is a name."]}
+
+
+def from_run(path, text=None, target=None):
+    """Returns the Example of a run that `train` saved. Without a text it starts with a short one that the model can read.
+
+    Raises: ValueError if the file holds no run, or if the model cannot read the text.
+    """
+    run = load_run(path)
+    reader = run.reader if run.kind in ENCODERS else None
+    labels = run.labels if run.kind in ("classifier", "tagger") else None
+    tokenizers = run.tokenizers if len(run.tokenizers) > 1 else run.tokenizers * 2
+    title = f"{TASKS[run.kind].title.capitalize()}, after {counted(run.meta['step'], 'step')} of training"
+    example = EXAMPLES[run.kind](run.model, tokenizers, text, target, title=title, labels=labels, reader=reader)
+    example.kind = run.kind
+    if text is None:
+        example.text = first_readable(example, target)
+    example.read()
+    return example
+
+
+def first_readable(example, target):
+    """Returns a short text that the model can read: a sentence, or else some of its tokens."""
+    tokenizer = example.tokenizers[0]
+    tokens = tokenizer.decode(np.arange(max(tokenizer.vocab_size - 4, 0), tokenizer.vocab_size)).strip()
+    texts = [*TEXTS[example.kind], f"[MASK] {tokens}" if example.kind == "mlm" else tokens]
+    for text in texts:
+        try:
+            example.read(text, target)
+            return text
+        except ValueError as error:
+            problem = error
+    raise ValueError(f"this model cannot read the text that the explorer starts with; give one with --text ({problem})")
