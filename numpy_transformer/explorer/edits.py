@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..layers import MultiHeadAttention
-from ..layers.blocks import CrossAttentionBlock, EncoderBlock
+from ..layers.blocks import EncoderBlock
 from ..module import Module
 from ..training import SGD, Adam
 from . import switches
-from .possibilities import bugs_of, possibilities
+from .possibilities import bugs_of, possibilities, sublayers_of
 
 OPTIMIZERS = {"sgd": SGD, "adam": Adam}
 FIELDS = {"text": {"text", "target"}, "weight": {"value", "index", "number"},
@@ -151,11 +151,6 @@ def check_residual(block, edit):
         raise ValueError("a bug has replaced the code of this block, so its residual connection cannot be switched off; "
                          "undo the bug first")
     return (sublayer,)
-
-
-def sublayers_of(block):
-    cross = ["cross_attention"] if isinstance(block, CrossAttentionBlock) else []
-    return ["attention", *cross, "feed_forward"]
 
 
 def edit_bug(example, edited, edit):

@@ -14,6 +14,7 @@ STEPS = tuple(10.0 ** -k for k in range(1, 13))
 H = 1e-5
 SMALLEST = 1e-4                                 # rounding limits a central difference with H to about 1e-11
 LARGEST_NUDGE = 1e3
+MOST_ONE_BY_ONE = 2000                          # forwards for one value, beyond which its curve is left out
 
 
 def nudge(step, value, index, number=None):
@@ -63,15 +64,17 @@ def proof(step, progress=None):
     for value in step.values.values():
         if value.gradient is None or value.handle is None:
             continue
-        differences = central_differences(step, repeated, value)            # (entries, steps)
+        differences = central_differences(step, repeated, value)
+        has_curve = differences.shape[1] == len(STEPS)
+        at_h = STEPS.index(H) if has_curve else 0
         gradient = value.gradient.reshape(-1, 1)
         scale = scale_of(value)
         with np.errstate(all="ignore"):
             error = np.abs(differences - gradient) / scale
-        numeric = differences[:, STEPS.index(H)]
-        errors[value.id] = float(error[:, STEPS.index(H)].max())
-        arrays[f"numeric {value.id}"] = numeric.reshape(value.gradient.shape)
-        arrays[f"curve {value.id}"] = as_bytes(error)
+        errors[value.id] = float(error[:, at_h].max())
+        arrays[f"numeric {value.id}"] = differences[:, at_h].reshape(value.gradient.shape)
+        if has_curve:
+            arrays[f"curve {value.id}"] = as_bytes(error)
         if progress is not None:
             progress.advance()
     return {"worst": max(errors.values(), default=0.0), "errors": errors, "h": H, "steps": list(STEPS)}, arrays
@@ -84,15 +87,23 @@ def as_bytes(error):
 
 
 def central_differences(step, repeated, value):
-    """Returns (entries, steps): the central differences at each entry of a value for each h of STEPS."""
+    """Returns (entries, sizes): the central differences at each entry of a value for each h of STEPS.
+
+    Where nudges have to be tried one by one and would be many, h takes the value H alone.
+    """
     size = value.array.size
-    entries = np.repeat(np.arange(size), 2 * len(STEPS))
-    steps = np.tile(np.ravel([(h, -h) for h in STEPS]), size)
+    sizes = STEPS
     with np.errstate(all="ignore"):
         try:
-            losses = repeated.losses(value, entries, steps)
+            losses = repeated.losses(value, *nudges_of(size, sizes))
         except NotIndependent:
+            sizes = STEPS if 2 * size * len(STEPS) <= MOST_ONE_BY_ONE else (H,)
             losses = np.array([step.loss_with(value.id, np.unravel_index(entry, value.array.shape), h)
-                               for entry, h in zip(entries, steps)])
-        plus, minus = losses.reshape(size, len(STEPS), 2).transpose(2, 0, 1)
-        return (plus - minus) / (2 * np.array(STEPS))
+                               for entry, h in zip(*nudges_of(size, sizes))])
+        plus, minus = losses.reshape(size, len(sizes), 2).transpose(2, 0, 1)
+        return (plus - minus) / (2 * np.array(sizes))
+
+
+def nudges_of(size, sizes):
+    """Returns (entries, steps): for each entry of an array and each h the two nudges +h and -h."""
+    return np.repeat(np.arange(size), 2 * len(sizes)), np.tile(np.ravel([(h, -h) for h in sizes]), size)

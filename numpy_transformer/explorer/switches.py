@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from ..layers import FlashAttention, MultiHeadAttention, ScaledDotProductAttention
+from ..layers import FlashAttention, MultiHeadAttention
 from ..layers.blocks import CrossAttentionBlock, EncoderBlock
 from ..module import Module
 
@@ -217,6 +217,3 @@ def switch_residual_off(block, sublayer):
 
 def switched_block(block):
     return mix_in(block, SwitchedCrossBlock if isinstance(block, CrossAttentionBlock) else SwitchedBlock)
-
-
-ATTENTIONS = (ScaledDotProductAttention, FlashAttention)
