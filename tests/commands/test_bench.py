@@ -187,6 +187,7 @@ def broken(monkeypatch):
     monkeypatch.setattr(measure, "__package__", "numpy_transformer.nowhere")
 
 
+@pytest.mark.slow
 def test_a_process_that_cannot_start_is_one_line_and_leaves_no_zombie(capsys, broken, children, small, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: True)
     line = refused(capsys, "bench", "--config", "tiny", "--vs", "torch")

@@ -330,7 +330,7 @@ def test_commands_that_are_told_can_be_typed(tmp_path, capsys):
     assert code == 0 and f'solution 01.2 --folder "{tmp_path}/한 글"' in out and out.count("PASS") == 1
 
 
-@pytest.mark.parametrize("place", ["my-exercises", "exercises"])
+@pytest.mark.parametrize("place", ["my-exercises", pytest.param("exercises", marks=pytest.mark.slow)])
 def test_the_folder_is_found_below(tmp_path, capsys, monkeypatch, place):
     run(capsys, "exercise", "start", tmp_path / place, "01.2")
     monkeypatch.chdir(tmp_path)

@@ -30,12 +30,14 @@ def test_the_first_example_prints_its_output():
     assert plain(run.stdout) == plain(output), run.stderr
 
 
+@pytest.mark.slow
 def test_the_recorder_prints_its_output():
     code, output = next((code, LESSONS[n + 1][1]) for n, (_, code) in enumerate(LESSONS) if "nt.record" in code)
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert run.stdout == output, run.stderr
 
 
+@pytest.mark.slow
 def test_the_trace_prints_its_output():
     command, output = next((command, LESSONS[n + 1][1]) for n, (_, command) in enumerate(LESSONS)
                            if command.startswith("numpy-transformer trace"))

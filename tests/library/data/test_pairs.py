@@ -97,6 +97,7 @@ def test_short_and_long_batches_come_mixed():
     assert abs(np.corrcoef(widths, np.arange(100))[0, 1]) < 0.4           # sorted batches: 1.0; shuffled: 0.1
 
 
+@pytest.mark.slow
 def test_bucketing_makes_padding_small():
     """Lengths are 1 to 40: random batches pad nearly all of 64 sentences to 42 ids. Their mean is 22.5, so 46 % is
     padding.

@@ -330,6 +330,7 @@ def test_a_stop_token_ends_its_own_text_only():
     assert len({len(text) - len(prompt) for text, prompt in zip(stopped, prompts)}) > 1
 
 
+@pytest.mark.slow
 def test_samples_have_the_frequencies_of_the_model():
     model = nt.CausalLanguageModel(5, 12, 2, 1, max_len=6, rng=0).eval()
     p = nt.Softmax()(3 * np.random.default_rng(0).standard_normal(5))

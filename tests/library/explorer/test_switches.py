@@ -75,7 +75,7 @@ def test_a_block_that_is_off_returns_its_input(norm, cross):
         assert np.array_equal(gradients[1], np.zeros((B, S, D)))
 
 
-@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("norm", ["pre", pytest.param("post", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("cross, sublayer", [(False, "attention"), (False, "feed_forward"), (True, "attention"),
                                              (True, "cross_attention"), (True, "feed_forward")])
 def test_a_residual_that_is_off_is_left_out_and_passes_gradcheck(norm, cross, sublayer):

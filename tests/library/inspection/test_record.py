@@ -259,6 +259,7 @@ def test_influence_is_the_norm_of_the_jacobian_and_exactly_zero_where_hidden(nor
     assert (nt.influence(block, X) != 0).all()
 
 
+@pytest.mark.slow
 def test_influence_through_a_named_component_and_of_another_argument():
     model = nt.EncoderDecoder(7, 8, 4, 2, 2, 5, 0.1, 9, rng=0)
     source, target = np.array([1, 2, 3, 0, 0]), np.array([1, 2, 3])

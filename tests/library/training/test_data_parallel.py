@@ -99,7 +99,8 @@ STEPS = {                                       # the batches of each step
 }
 
 
-@pytest.mark.parametrize("case", STEPS)
+@pytest.mark.parametrize("case", [
+    pytest.param(case, marks=() if case in ("ignored", "pairs, accumulated") else pytest.mark.slow) for case in STEPS])
 def test_any_number_of_workers_computes_the_same(case):
     build, steps = STEPS[case]
     runs = [make(build(), count, accumulate=len(steps[0]), clip=1.0) for count in (1, 2, 3)]
@@ -212,7 +213,7 @@ def trained(count, seed=0, steps=3, dtype=np.float64):
     return run
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
 def test_the_same_seed_and_number_of_workers_give_the_same_bits_and_other_numbers_do_not(dtype):
     runs = {count: trained(count, dtype=dtype) for count in (1, 2, 3)}
     for count, run in runs.items():
@@ -646,7 +647,7 @@ def test_a_number_below_one_is_refused(count):
 
 # checkpoints
 
-@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("count", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_resumed_run_takes_its_number_of_workers_from_the_file_and_ends_with_the_same_bits(tmp_path, count):
     whole, first, second = (make(language_model(0.3, seed), n) for seed, n in ((0, count), (0, count), (0, None)))
     whole.fit(batch, 6)

@@ -51,6 +51,7 @@ def test_masks_are_drawn_as_they_are():
     assert [text.get_text() for text in axes.texts] == ["1" if seen else "0" for seen in mask.ravel()]
 
 
+@pytest.mark.slow
 def test_waves_are_columns_and_rows_of_the_table():
     left, right = views.positional_waves(TABLE, dimensions=(0, 3, 8), positions=(2, 7, 99)).axes
     for line, dimension in zip(left.lines, (0, 3, 8), strict=True):

@@ -157,6 +157,7 @@ def test_only_equal_neighbors_are_drawn_once():
     assert {"blocks.0", "blocks.1-2", "same as blocks.0"} <= set(again) and again.count("attention") == 1
 
 
+@pytest.mark.slow
 def test_an_unknown_forward_gets_no_arrows_and_no_sums():
     axes = architecture(Parallel(12, 3, 20, rng=0)).axes[0]
     assert "+" not in [text.get_text() for text in axes.texts] and not annotations(axes)
