@@ -97,8 +97,9 @@ class Explorer:
     def _repr_html_(self):
         page = html.escape(render(self.document, in_frame=True))
         page = page.encode("ascii", "xmlcharrefreplace").decode()           # the same in every encoding of the notebook
-        return (f'<iframe srcdoc="{page}" title="{html.escape(self.session.example.title)}" '
-                f'style="width: 100%; height: 800px; border: 1px solid #8888">{TRUST}</iframe>')
+        style = "display: block; box-sizing: border-box; width: 100%; height: 800px; border: 1px solid #8888"
+        return (f'<iframe srcdoc="{page}" title="{html.escape(self.session.example.title)}" style="{style}">{TRUST}'
+                "</iframe>")
 
 
 def open_page(document):

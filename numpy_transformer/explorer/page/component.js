@@ -40,7 +40,7 @@ export function start(root, app) {
   async function showChosen(drawn) {
     await Promise.all(drawn.flatMap((pair) => pair.maps.map(({ map }) => map.ready)));
     const figure = drawn === pairs && root.querySelector(".has-chosen");
-    if (figure) figure.scrollIntoView({ block: "nearest" });
+    if (figure) figure.closest(".array-row").scrollIntoView({ block: "nearest" });
   }
 
   function mark(now) {

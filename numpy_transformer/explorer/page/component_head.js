@@ -10,9 +10,8 @@ import { formulaView } from "explorer/formula_view";
 export function componentHead(app, item, isGroup) {
   const { doc } = app.state.get();
   const description = (doc.classes || {})[item.class] || {};
-  return h("header", { class: "component-head" }, place(app, item),
-    h("h2", {}, item.label || item.id, nameOfKind(item)),
-    numbers(item), isGroup ? words(description) : formulas(doc, item, description));
+  return h("header", { class: "component-head" },
+    h("h2", {}, item.label || item.id, nameOfKind(item)), place(app, item), numbers(item), isGroup ? words(description) : formulas(doc, item, description));
 }
 
 // Code between components has no class: what it computes stands in its place.
@@ -26,8 +25,8 @@ function place(app, item) {
   const look = lookup(app.state.get().doc);
   const groups = look.ancestors(item.id).map((id) => look.group(id));
   if (!groups.length) return null;
-  const links = groups.flatMap((group) => [opLink(app, group), h("span", { class: "divider", "aria-hidden": "true" }, " › ")]);
-  return h("p", { class: "component-place" }, links);
+  const links = groups.map((group, i) => [i > 0 && h("span", { class: "divider", "aria-hidden": "true" }, " › "), opLink(app, group)]);
+  return h("p", { class: "component-place" }, `${t("component.place")} `, links);
 }
 
 function numbers(item) {

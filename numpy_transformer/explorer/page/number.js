@@ -8,9 +8,10 @@ import { t } from "explorer/strings";
 import { derivationOf, refOfName } from "explorer/derivation";
 import { addressOf, follow, numberLink, opLink } from "explorer/links";
 import { light } from "explorer/lit";
+import { lookup } from "explorer/lookup";
 import { onward } from "explorer/onward";
 import { differs, sumDiffers } from "explorer/rounding";
-import { axesOf, batchOf, gradientRef, indexText, isGradient, parseRef, placeText, shortName, valueOf } from "explorer/refs";
+import { axesOf, batchOf, gradientRef, indexText, isGradient, parseRef, placeText, shortName, slotName, valueOf } from "explorer/refs";
 import { spelledOut } from "explorer/spelled";
 import { symbolText } from "explorer/symbols";
 
@@ -57,9 +58,17 @@ async function contentOf(app, { doc, ref, index: chosen }) {
   const derivation = derivationOf(doc, ref);
   const origin = await originOf(app, derivation, ref, index, number);
   light(origin.cells);
-  const name = derivation.target || shortName(doc, ref);
+  const name = nameInPanel(app, ref) || derivation.target || shortName(doc, ref);
   const side = isGradient(ref) ? "is-gradient" : "is-value";
   return { index, nodes: [heading(app, { ref, index, number, info, name }), h("div", { class: `origin ${side}` }, origin.nodes)] };
+}
+
+// What the component in the panel calls the array, so that both speak of the same name.
+function nameInPanel(app, ref) {
+  const { doc, op } = app.state.get();
+  const item = op ? lookup(doc).node(op) : null;
+  const slot = item ? slotName(item, parseRef(ref).value) : null;
+  return slot && isGradient(ref) ? `d${slot}` : slot;
 }
 
 // A single number, such as the loss, needs no index.
@@ -122,7 +131,8 @@ async function fromFormula(app, { op, formula, target }, ref, index, number) {
   const phase = target.startsWith("d") && isGradient(ref) ? "backward" : "forward";
   return { cells, nodes: [
     h("h3", {}, t("number.from")), differs(spelled, number) && disagreement(spelled.value, number),
-    h("p", { class: "note" }, t(`number.by.${phase}`), " ", opLink(app, op), ` (${op.class || op.kind})`),
+    h("p", { class: "note" }, t(`number.by.${phase}`), " ", opLink(app, op), ` (${op.class || op.kind})`,
+      nameInPanel(app, ref) === target ? "" : t("number.as_its", { name: symbolText(target) })),
     h("div", { class: "formula" }, formulaView(formula)),
     h("p", { class: "note" }, t("number.with_numbers")),
     line,

@@ -33,10 +33,11 @@ async function cellThatUses({ store, doc }, ref, index, target) {
   const { data } = await store.slice(target.ref, request);
   const tries = store.live ? TRIES.live : TRIES.saved;
   const end = performance.now() + PATIENCE;
-  const largest = Array.from(data.keys()).sort((a, b) => sizeOf(data[b]) - sizeOf(data[a])).slice(0, tries);
-  for (const i of largest) {
+  const alike = likeness(store.info(ref).shape, index, request);
+  const candidates = Array.from(data.keys(), (i) => ({ i, candidate: unflatten(i, request) }));
+  candidates.sort((a, b) => alike(b.candidate) - alike(a.candidate) || sizeOf(data[b.i]) - sizeOf(data[a.i]));
+  for (const { i, candidate } of candidates.slice(0, tries)) {
     if (performance.now() > end) return nothing;
-    const candidate = unflatten(i, request);
     if (await uses({ store, doc }, target, candidate, ref, index)) return { index: candidate, number: Number(data[i]) };
   }
   return nothing;
@@ -56,6 +57,14 @@ function sharedEntries(doc, ref, shape, index, targetRef, targetShape) {
     taken.add(j);
     return index[j];
   });
+}
+
+// How many of the free axes take an entry that the source has on an axis of the same length: the row of a query is
+// sought first at the token of that query, whatever the axes are called.
+function likeness(shape, index, request) {
+  const entries = new Set(index.map((i, axis) => `${shape[axis]}:${i}`));
+  const free = request.map((item, axis) => (Array.isArray(item) ? axis : -1)).filter((axis) => axis >= 0);
+  return (candidate) => free.filter((axis) => entries.has(`${request[axis][1]}:${candidate[axis]}`)).length;
 }
 
 function unflatten(flat, request) {

@@ -54,13 +54,13 @@ async function saved({ app, doc, value, index, gradient, name }) {
     comparison(numeric, gradient, here ? here.error : relative(numeric, gradient)), points.length > 0 && curve(points)];
 }
 
-// The bytes of a curve: b stands for a relative error of 10^(-b / 16).
+// The bytes of a curve: b stands for a relative error of 10^(-b / 16), the largest byte for none.
 async function savedCurve(store, doc, value, index) {
   if (!store.info(`curve ${value.id}`)) return [];
   const entry = index.reduce((flat, i, axis) => flat * value.shape[axis] + i, 0);
   const { steps } = doc.proof;
   const { data } = await store.slice(`curve ${value.id}`, [entry, [0, steps.length]]);
-  return steps.map((step, i) => ({ h: step, error: 10 ** (-data[i] / 16) }));
+  return steps.map((step, i) => ({ h: step, error: data[i] === 255 ? 0 : 10 ** (-data[i] / 16) }));
 }
 
 function relative(a, b) {

@@ -83,7 +83,8 @@ function writer(context) {
   // The largest terms, then how many are left and what they add.
   function firstTerms(term, lead) {
     const bySize = [...term.terms].sort((left, right) => Math.abs(right.value) - Math.abs(left.value));
-    const count = bySize.length === context.inlineTerms + 1 ? bySize.length : context.inlineTerms;
+    const nonzero = Math.max(1, bySize.filter((each) => each.value !== 0).length);
+    const count = nonzero <= context.inlineTerms + 1 ? nonzero : context.inlineTerms;
     const shown = bySize.slice(0, count);
     const rest = bySize.slice(count);
     const nodes = joined(shown, " + ", TIGHT, lead);
