@@ -97,19 +97,9 @@ class Explorer:
     def _repr_html_(self):
         page = html.escape(render(self.document, in_frame=True))
         page = page.encode("ascii", "xmlcharrefreplace").decode()           # the same in every encoding of the notebook
-        return (f'<iframe srcdoc="{page}" title="{html.escape(self.session.example.title)}" '
-                f'style="width: 100%; height: 800px; border: 1px solid #8888">{TRUST}</iframe>')
-
-
-def open_page(document):
-    """Saves the page of a document to a temporary file and opens it in the browser. Returns its path."""
-    handle, name = tempfile.mkstemp(prefix="explorer-", suffix=".html")
-    os.close(handle)
-    path = Path(name)
-    write_page(path, render(document))
-    if not open_in_browser(path.as_uri()):
-        print(f"No browser was found here. Open {name} in one.")
-    return path
+        style = "display: block; box-sizing: border-box; width: 100%; height: 800px; border: 1px solid #8888"
+        return (f'<iframe srcdoc="{page}" title="{html.escape(self.session.example.title)}" style="{style}">{TRUST}'
+                "</iframe>")
 
 
 def check_page(path):
