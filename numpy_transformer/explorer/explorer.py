@@ -1,7 +1,6 @@
 """The explorer in Python: `nt.explore(model, inputs, targets, criterion)` shows a training step as a page."""
 
 import html
-import os
 import tempfile
 import webbrowser
 from pathlib import Path
@@ -100,6 +99,15 @@ class Explorer:
         style = "display: block; box-sizing: border-box; width: 100%; height: 800px; border: 1px solid #8888"
         return (f'<iframe srcdoc="{page}" title="{html.escape(self.session.example.title)}" style="{style}">{TRUST}'
                 "</iframe>")
+
+
+def open_page(document):
+    """Saves the page of a document to a temporary file and opens it in the browser. Returns its path."""
+    path = Path(tempfile.mkdtemp(prefix="explorer-"), "page.html")          # a folder that only this user can read
+    write_page(path, render(document))
+    if not open_in_browser(path.as_uri()):
+        print(f"No browser was found here. Open {path} in one.")
+    return path
 
 
 def check_page(path):
