@@ -102,6 +102,17 @@ class Explorer:
                 "</iframe>")
 
 
+def open_page(document):
+    """Saves the page of a document to a temporary file and opens it in the browser. Returns its path."""
+    handle, name = tempfile.mkstemp(prefix="explorer-", suffix=".html")
+    os.close(handle)
+    path = Path(name)
+    write_page(path, render(document))
+    if not open_in_browser(path.as_uri()):
+        print(f"No browser was found here. Open {name} in one.")
+    return path
+
+
 def check_page(path):
     """Returns the Path of a page that will be written. Raises ValueError if it cannot, or would replace another file."""
     path = Path(path)

@@ -138,6 +138,42 @@ def test_own_code_gets_the_gradient_that_nothing_else_explains():
     assert all(value.mismatch < 1e-12 for value in step.values.values())
 
 
+class Attention(nt.Module):
+    """Attention with matrices of its own, in lists, around a softmax."""
+
+    def __init__(self):
+        rng = np.random.default_rng(0)
+        self.matrices = [Table(rng.standard_normal((4, 4))) for _ in range(3)]
+        self.softmax = nt.layers.Softmax()
+
+    def forward(self, x):
+        q, k, v = (x @ matrix.data for matrix in self.matrices)
+        p = self.softmax(q @ k.mT)
+        self.remember(x, q, k, v, p)
+        return p @ v
+
+    def backward(self, dy):
+        x, q, k, v, p = self.recall()
+        ds = self.softmax.backward(dy @ v.mT)
+        gradients = ds @ k, ds.mT @ q, p.mT @ dy
+        for matrix, gradient in zip(self.matrices, gradients):
+            matrix.grad = matrix.grad + (x.mT @ gradient).sum(0)
+        return sum(gradient @ matrix.data.T for matrix, gradient in zip(self.matrices, gradients))
+
+
+def test_own_code_with_parameters_shows_their_gradients():
+    step = make_step(Attention(), X, np.arange(10).reshape(2, 5) % 4)
+    assert {op.id: op.kind for op in step.ops.values()} == {
+        "own_code": "own code", "softmax": "component", "own_code2": "own code", "loss": "component"}
+    assert step.values["input:x"].gradient is not None
+    for number in range(3):
+        matrix = step.values[f"matrices.{number}"]
+        assert [op.id for op, _ in matrix.consumers] == ["own_code"] and matrix.mismatch == 0
+        numeric = (step.loss_with(matrix.id, (1, 2), 1e-5) - step.loss_with(matrix.id, (1, 2), -1e-5)) / 2e-5
+        assert numeric == pytest.approx(matrix.gradient[1, 2], rel=1e-6)
+    step.document()
+
+
 class Pair(nt.Module):
     def __init__(self):
         self.first, self.last = nt.Linear(4, 4, rng=0), Hidden()
