@@ -90,6 +90,7 @@ class Heatmap {
   resized() {
     const width = Math.floor(this.element.clientWidth);
     if (!width || width === this.width) return;
+    if (!this.width) drawn.forEach((map) => map.width && !map.element.isConnected && drawn.delete(map));
     this.width = width;
     this.render();
   }
