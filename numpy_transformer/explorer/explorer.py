@@ -1,7 +1,6 @@
 """The explorer in Python: `nt.explore(model, inputs, targets, criterion)` shows a training step as a page."""
 
 import html
-import os
 import tempfile
 import webbrowser
 from pathlib import Path
@@ -104,12 +103,10 @@ class Explorer:
 
 def open_page(document):
     """Saves the page of a document to a temporary file and opens it in the browser. Returns its path."""
-    handle, name = tempfile.mkstemp(prefix="explorer-", suffix=".html")
-    os.close(handle)
-    path = Path(name)
+    path = Path(tempfile.mkdtemp(prefix="explorer-"), "page.html")          # a folder that only this user can read
     write_page(path, render(document))
     if not open_in_browser(path.as_uri()):
-        print(f"No browser was found here. Open {name} in one.")
+        print(f"No browser was found here. Open {path} in one.")
     return path
 
 

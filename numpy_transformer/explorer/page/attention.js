@@ -141,7 +141,7 @@ function readoutOf({ layer }, heads, side, at) {
     const title = heads.length > 1 && [h("strong", {}, t("attention.head_title", { n: head })), " "];
     return h("p", {}, title, headSentences(layer, side, at, head).join(" "));
   });
-  return [...lines, ...maskSentences(layer, side, at, heads[0]).map((text) => h("p", { class: "hint" }, text))];
+  return [...lines, ...maskSentences(layer, side, at, heads[0]).map((text) => h("p", {}, text))];
 }
 
 /** One card for each head, with its weights and their two gradients, each kind on one scale for all heads. */
