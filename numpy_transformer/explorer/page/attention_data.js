@@ -23,17 +23,13 @@ export function findRef(doc, ref) {
   return null;
 }
 
-/** Loads one layer: sizes, labels and number(name, head, i, j) with i and j counted from the window's start. */
+/** Loads one layer: sizes, labels and number(name, head, i, j) with i and j counted from the window's start [query, key]. */
 export async function loadLayer(app, entry, batch, start) {
   const { doc } = app.state.get();
   const refs = refsOf(entry);
   const [, heads, allQueries, allKeys] = app.store.info(entry.weights).shape;
-  const rows = [Math.min(start, Math.max(0, allQueries - 1)), Math.min(allQueries, start + WINDOW)];
-  const columns = [0, allKeys];
-  if (allKeys > WINDOW) {
-    columns[0] = Math.min(start, Math.max(0, allKeys - WINDOW));
-    columns[1] = Math.min(allKeys, columns[0] + WINDOW);
-  }
+  const rows = [start[0], Math.min(allQueries, start[0] + WINDOW)];
+  const columns = [start[1], Math.min(allKeys, start[1] + WINDOW)];
   const index = [batch, [0, heads], rows, columns];
   const parts = {};
   for (const name of ARRAYS) {
@@ -103,7 +99,11 @@ export function maskSentences(layer, side, at, head) {
     const more = names.length > 8 ? [t("attention.more", { n: names.length - 8 })] : [];
     all.push(t(`attention.${side}.masked`, { list: [...names.slice(0, 8), ...more].join(", ") }));
   }
-  if (side === "query" && layer.has("dscores")) {
+  const axis = side === "query" ? 1 : 0;
+  if (layer.total[axis] > pairs.length) {                // what follows would hold for whole rows only
+    const first = layer.start[axis];
+    all.push(t(`attention.${side}.window`, { first, last: first + pairs.length - 1 }));
+  } else if (side === "query" && layer.has("dscores")) {
     if (visible.length === 1) all.push(t("attention.single", { key: visible[0].label }));
     else if (visible.length) all.push(t("attention.row_sum"));
   }
