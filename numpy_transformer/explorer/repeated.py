@@ -5,7 +5,7 @@ import numpy as np
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss
 from ..module import is_module, is_parameter, named_parts
 from .predictions import losses_of
-from .rerun import argument
+from .rerun import argument, changeable
 
 COPIES = 256                                    # in one forward
 CLOSE = 1e-12                                   # a copy without a change must have the loss of the step
@@ -108,7 +108,7 @@ class Changed:
         if call is repeated.recording.criterion_call:       # the criterion is called for each copy apart
             self.outputs = True
         else:
-            self.patches = [(call.module, self.after(call, slot) if place == "after" else self.before(call, slot))]
+            self.patches = [(call.module, self.after(call, slot) if place == "after" else self.before(place, call, slot))]
 
     def __enter__(self):
         for module, patch in self.patches:
@@ -145,11 +145,12 @@ class Changed:
 
         return changed
 
-    def before(self, call, slot):
+    def before(self, place, call, slot):
         forward, count = call.module.forward, iter(range(10 ** 9))
 
         def changed(*inputs, **named):
             if next(count) == call.repeat:
+                inputs, named = changeable(place, call, slot, inputs, named)
                 self.add_to(argument(call, slot, inputs, named))
             return forward(*inputs, **named)
 

@@ -164,8 +164,10 @@ const en = {
   "proof.curve.label": "Relative difference over h. It is smallest, about {error}, near h = {h}.",
 
   "map.name": "Map of the training step",
-  "map.fold": "Fold all",
-  "map.unfold": "Unfold all",
+  "map.fold": "Fold",
+  "map.fold.help": "Fold all groups",
+  "map.unfold": "Unfold",
+  "map.unfold.help": "Unfold all groups",
   "map.whole": "Fit",
   "map.wide": "Wider",
   "map.follow": "follow",

@@ -120,6 +120,12 @@ def test_slices_concatenations_and_sums_of_three_are_found():
     assert {slot: value.id for slot, value in ops["activation.add"].inputs.items()} == {
         "a": "up:y", "b": "activation.f.down:y", "c": "activation.output:y"}
     assert all(value.mismatch < 1e-12 for value in step.values.values())
+    nudged = [value for value in step.values.values() if value.handle is not None]
+    assert len(nudged) == len([value for value in step.values.values() if value.gradient is not None]) - 1
+    for value in nudged:
+        numeric = (step.loss_with(value.id, value.array.ndim * (0,), 1e-5)
+                   - step.loss_with(value.id, value.array.ndim * (0,), -1e-5)) / 2e-5
+        assert numeric == pytest.approx(value.gradient[value.array.ndim * (0,)], rel=1e-6, abs=1e-9), value.id
     for op in ops.values():
         arrays = op.arrays()
         for target, formula in formulas_of(op).items():
