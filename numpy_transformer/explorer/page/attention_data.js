@@ -5,6 +5,8 @@ import { formatNumber } from "explorer/format";
 import { t } from "explorer/strings";
 
 export const WINDOW = 48;                     // most queries and most keys that are shown at once
+const SUBSCRIPT = "₀₁₂₃₄₅₆₇₈₉";
+const LISTED = 4;                             // tokens that a sentence lists
 export const ARRAYS = ["weights", "dweights", "dscores"];
 
 /** The refs of the arrays that belong to one entry of doc.attention. */
@@ -74,10 +76,10 @@ async function loadMask(app, ref) {
   };
 }
 
-/** A token's name in a sentence: repeated tokens get their position. */
+/** A token's name in a sentence: repeated tokens get their position as an index. */
 export function tokenName(labels, i, start) {
   const twice = labels.indexOf(labels[i]) !== labels.lastIndexOf(labels[i]);
-  return twice ? t("attention.repeated", { token: labels[i], position: i + start }) : labels[i];
+  return twice ? labels[i] + [...String(i + start)].map((digit) => SUBSCRIPT[digit]).join("") : labels[i];
 }
 
 /** "cat attends to the 0.61, cat 0.39.", and the gradients of these scores, for one head. */
@@ -122,8 +124,8 @@ function pairsOf(layer, side, at, head) {
 
 function listed(pairs, name, text) {
   const sorted = [...pairs].sort((a, b) => Math.abs(b[name]) - Math.abs(a[name]));
-  const shown = sorted.slice(0, 6).map((pair) => `${pair.label} ${text(pair[name])}`);
-  if (sorted.length > 6) shown.push(t("attention.more", { n: sorted.length - 6 }));
+  const shown = sorted.slice(0, LISTED).map((pair) => `${pair.label} ${text(pair[name])}`);
+  if (sorted.length > LISTED) shown.push(t("attention.more", { n: sorted.length - LISTED }));
   return shown.join(", ") || t("attention.nothing");
 }
 

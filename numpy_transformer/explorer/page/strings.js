@@ -239,7 +239,6 @@ const en = {
   "attention.lines_caption.dscores": "Backward: green lines are scores that would raise the loss if they grew, purple ones would lower it. Each query's lines add up to 0.",
   "attention.hint": "Point at a token, or move to it with the arrow keys, to see what it collects and which gradient comes back.",
   "attention.of_head": "Head {head}: {text}",
-  "attention.repeated": "{token} (position {position})",
   "attention.query.forward": "{token} attends to {list}.",
   "attention.query.masked": "The mask hides {list}.",
   "attention.query.window": "Only the keys {first} to {last} are shown.",
