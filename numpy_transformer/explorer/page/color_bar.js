@@ -28,7 +28,8 @@ export function colorBar(info, kind) {
 }
 
 export function zeroCount(info, kind) {
-  if (!info.zeros || kind === "mask" || info.dtype === "int32") return null;
+  const all = info.shape.reduce((product, length) => product * length, 1) === info.zeros;
+  if (!info.zeros || all || kind === "mask" || info.dtype === "int32") return null;
   return h("span", { class: "zeros note" }, t("bar.zeros", { n: info.zeros, count: formatCount(info.zeros) }));
 }
 

@@ -90,6 +90,7 @@ class Heatmap {
   resized() {
     const width = Math.floor(this.element.clientWidth);
     if (!width || width === this.width) return;
+    if (!this.width) drawn.forEach((map) => map.width && !map.element.isConnected && drawn.delete(map));
     this.width = width;
     this.render();
   }
@@ -113,13 +114,18 @@ class Heatmap {
     const { window } = this;
     const request = requestOf(this.view, this.shape, window);
     this.asked = request;
-    const slice = await this.app.store.slice(this.ref, request, this.doc);
-    if (this.asked !== request) return; // the reader has moved on meanwhile
-    this.slice = slice;
+    const slice = await this.app.store.slice(this.ref, request, this.doc).catch((error) => this.say(error.message));
+    if (!slice || this.asked !== request) return; // the reader has moved on meanwhile
     this.read = readerOf(this.view, window, slice.data);
     this.draw();
     this.controls.replaceChildren(...windowControls(this, size));
     if (this.onDrawn) this.onDrawn();
+    this.isReady();
+  }
+
+  // A page whose server has ended, or a saved page that leaves out large arrays, says so in the place of the numbers.
+  say(sentence) {
+    this.controls.replaceChildren(h("p", { class: "note" }, sentence));
     this.isReady();
   }
 

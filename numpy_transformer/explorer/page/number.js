@@ -128,7 +128,7 @@ async function onwardList(app, ref, index) {
   if (!places.length) return null;
   const { doc } = app.state.get();
   const rows = places.map(({ ref: to, op, name, index: at, number }) => {
-    const text = at ? `${symbolText(name)}[${at.join(", ")}] = ` : symbolText(name);
+    const text = at ? `${symbolText(name)}${at.length ? `[${at.join(", ")}]` : ""} = ` : symbolText(name);
     const link = at ? numberLink(app, to, at, number) : null;
     if (parseRef(ref).kind === "contribution")
       return h("li", {}, t("number.into", { title: valueOf(doc, ref).title }), " ", link);

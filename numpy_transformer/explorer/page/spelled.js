@@ -6,7 +6,7 @@ import { h } from "explorer/dom";
 import { formatNumber, fullNumber, shortestNumber } from "explorer/format";
 import { t } from "explorer/strings";
 import { symbolText } from "explorer/symbols";
-import { termList } from "explorer/terms";
+import { sizeOf, termList } from "explorer/terms";
 
 const LOOSE = 1; // a sum or difference
 const TIGHT = 2; // a product
@@ -110,7 +110,7 @@ function writer(context) {
 
   // The largest terms, then how many are left and what they add.
   function firstTerms(term, lead) {
-    const bySize = [...term.terms].sort((left, right) => Math.abs(right.value) - Math.abs(left.value));
+    const bySize = [...term.terms].sort((left, right) => sizeOf(right) - sizeOf(left));
     const nonzero = Math.max(1, bySize.filter((each) => each.value !== 0).length);
     const count = nonzero <= context.inlineTerms + 1 ? nonzero : context.inlineTerms;
     const shown = bySize.slice(0, count);

@@ -11,14 +11,20 @@ const MORE = 40;
 // `context`: {write, placeName(variable, i)}; `sum` is an evaluated sum, mean or max.
 export function termList(sum, context) {
   const rows = sum.terms.map((term, i) => ({ term, place: (sum.places || [])[i] || {} }));
-  rows.sort((left, right) => Math.abs(right.term.value) - Math.abs(left.term.value));
-  const largest = Math.max(...rows.map(({ term }) => Math.abs(term.value))) || 1;
+  rows.sort((left, right) => sizeOf(right.term) - sizeOf(left.term));
+  const finite = rows.map(({ term }) => Math.abs(term.value)).filter(Number.isFinite);
+  const largest = finite.reduce((most, size) => Math.max(most, size), 0) || 1;
   const list = h("ol", { class: "terms" });
   const heading = t(`terms.${sum.kind}`, { n: rows.length, total: formatNumber(sum.value) });
   const row = (entry) => termRow(entry, largest, context);
   const nonzero = rows.filter(({ term }) => term.value !== 0).length; // masked terms need no line of their own
   fill(list, rows, Math.min(FIRST, Math.max(1, nonzero)), row);
   return h("section", { class: "term-list" }, h("h4", {}, heading), list);
+}
+
+// Terms that are not numbers come first: they decide the sum.
+export function sizeOf(term) {
+  return Number.isNaN(term.value) ? Infinity : Math.abs(term.value);
 }
 
 // The first `count` of the rows, and a button for more.
