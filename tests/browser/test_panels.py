@@ -63,7 +63,7 @@ def test_a_token_says_what_it_collects_and_why_the_first_ones_gradient_is_zero(p
     shown = page("decoder", "view=attention").settle()
     first, second = example("decoder").text.split()[:2]
     shown.script("document.querySelector('.token[data-side=query]').focus()")
-    assert f"{first} (position 0) 1.00" in shown.text(".readout") or f"{first} 1.00" in shown.text(".readout")
+    assert f"{first}₀ 1.00" in shown.text(".readout") or f"{first} 1.00" in shown.text(".readout")
     assert "exactly 0" in shown.text(".readout")
     shown.press(DOWN)
     assert f"{second} attends to" in shown.text(".readout") and "exactly 0" not in shown.text(".readout")

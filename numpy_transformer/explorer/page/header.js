@@ -87,7 +87,7 @@ function savedText() {
   const element = h("div", { class: "text saved", title: t("header.saved") });
 
   function draw({ doc }) {
-    const row = (name, tokens, note) => tokens?.length > 0 && h("span", { class: "field", title: note },
+    const row = (name, tokens, note) => tokens?.length > 0 && h("span", { class: "field", title: [tokens.join(" "), note].filter(Boolean).join(". ") },
       h("span", {}, t(`header.${name}`)), h("span", { class: "tokens" }, tokens.map((token) => h("span", {}, token))));
     replace(element, row("text", doc.tokens?.source?.[0]), row("target", targetsOf(doc), doc.tokens?.note));
   }

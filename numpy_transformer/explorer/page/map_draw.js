@@ -99,9 +99,9 @@ function markers() {
   }, s("path", { d: "M0 0.5 8 4 0 7.5Z" }))));
 }
 
-export function legend(save) {
+export function legend() {
   return h("div", { class: "legend note" },
-    h("span", { class: "key forward" }, t("map.legend.forward")), h("span", { class: "key backward" }, t("map.legend.backward")), save,
+    h("span", { class: "key forward" }, t("map.legend.forward")), h("span", { class: "key backward" }, t("map.legend.backward")),
     h("span", { class: "key mark" }, t("map.legend.parameter")),
     h("span", { class: "key mark full" }, t("map.legend.with_gradient")), h("span", {}, t("map.legend.dropout")));
 }
