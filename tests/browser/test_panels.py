@@ -163,7 +163,7 @@ def test_a_step_is_numpys_step_and_undo_brings_everything_back(live):
     shown = live("view=hands-on").settle()
     before = loss(shown)
     shown.click("#take-step").wait("return document.querySelectorAll('.edit-list li').length === 1")
-    assert loss(shown) == pytest.approx(loss_after_sgd(0.1), rel=1e-9) and loss(shown) < before
+    assert loss(shown) == pytest.approx(loss_after_sgd(0.01), rel=1e-9) and loss(shown) < before
     shown.find(".moved .bars-row")
     shown.click("[data-edit=undo]").wait("return document.querySelectorAll('.edit-list li').length === 0")
     assert loss(shown) == before and edits(shown) == []
