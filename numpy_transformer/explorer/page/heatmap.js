@@ -158,7 +158,8 @@ class Heatmap {
     const names = (axis, start, count) => {
       if (axis === null || (axes[axis].name === "batch" && this.shape[axis] === 1)) return [];
       const tokens = tokensOfAxis(this.doc, axes[axis], batch);
-      return Array.from({ length: count }, (_, i) => (tokens && tokens[start + i]) || String(start + i));
+      const name = (i) => (tokens && tokens[i] !== undefined ? tokens[i] || "–" : String(i)); // a target that does not count
+      return Array.from({ length: count }, (_, i) => name(start + i));
     };
     return {
       rowLabels: names(this.view.rows, window.row, window.rows),

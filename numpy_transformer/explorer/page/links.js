@@ -5,7 +5,7 @@ import { h } from "explorer/dom";
 import { formatNumber, fullNumber } from "explorer/format";
 import { derivationOf } from "explorer/derivation";
 import { isGradient, shortName } from "explorer/refs";
-import { writeAddress } from "explorer/state";
+import { writeAddress } from "explorer/address";
 import { t } from "explorer/strings";
 
 // Where a link leads: the panel shows the op that computed the number, so that the cells it came from can light up.

@@ -17,7 +17,8 @@ export function start(root, app) {
   const stage = h("div", { class: "stage" });
   const follow = h("input", { type: "checkbox", id: "follow", checked: true });
   const whole = button(t("map.whole"), () => showWhole(!view.whole), { id: "map-whole", "aria-pressed": "false" });
-  const wide = button(t("map.wide"), () => showWide(!document.body.hasAttribute("data-wide-map")), { id: "map-wide", "aria-pressed": "false" });
+  const wide = button(t("map.wide"), () => showWide(!document.body.hasAttribute("data-wide-map")),
+    { id: "map-wide", "aria-pressed": "false" });
   replace(root,
     h("div", { class: "tools" },
       button(t("map.fold"), () => foldAll(true), { id: "fold-all", label: t("map.fold.help") }),

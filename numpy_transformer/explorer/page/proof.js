@@ -7,6 +7,7 @@ import { formatNumber, fullNumber } from "explorer/format";
 import { t } from "explorer/strings";
 import { curveOf } from "explorer/proof_curve";
 import { gradientRef, parseRef, shortName, valueOf } from "explorer/refs";
+import { saveButton } from "explorer/svg_export";
 
 export function start(root, app) {
   const { state } = app;
@@ -152,10 +153,7 @@ function nudged({ plus, minus, numeric, gradient, difference, curve: points }, n
 }
 
 function curve(points) {
-  return h(
-    "figure",
-    { class: "proof-figure" },
-    curveOf(points),
-    h("figcaption", { class: "note" }, t("proof.curve.words")),
-  );
+  const picture = curveOf(points);
+  const words = h("figcaption", { class: "note" }, t("proof.curve.words"));
+  return h("figure", { class: "proof-figure" }, picture, saveButton(t("proof.curve.file"), () => picture), words);
 }
