@@ -53,6 +53,7 @@ def check_row(row, config):
     assert list(row["shares"].values()) == sorted(row["shares"].values(), reverse=True)
 
 
+@pytest.mark.slow
 def test_rows_of_all_configurations(capsys, small, tmp_path):
     code, out, err = run(capsys, "bench", "--rounds", 2, "--threads", 2, "--json", tmp_path / "rows.json")
     rows = json.loads((tmp_path / "rows.json").read_text())

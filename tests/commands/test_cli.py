@@ -339,6 +339,7 @@ def test_a_model_that_cannot_fit_into_memory_is_refused(capsys, tmp_path):
     assert not (tmp_path / "run.npz").exists()
 
 
+@pytest.mark.slow
 def test_info_shows_only_the_settings_that_a_run_uses(capsys, tmp_path):
     run(capsys, "train", "lm", "--steps", 1, "--out", tmp_path / "run.npz", "--d-model", 8, "--num-heads", 2,
         "--num-layers", 1, "--d-ff", 8, "--context", 8)
