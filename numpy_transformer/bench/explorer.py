@@ -38,7 +38,8 @@ def make_session(name):
         return Session(tiny(name, train=False))
     config = CONFIGS[name]
     inputs, targets = config.batch_of_ids()
-    return Session(ArrayExample(config.model(), [ids[:1] for ids in inputs], targets[:1], config.criterion(), title=name))
+    one_text = tuple(ids[:1] for ids in inputs)
+    return Session(ArrayExample(config.model(), one_text, targets[:1], config.criterion(), title=name))
 
 
 def measure_explorer(name, rounds=5, browser=None):

@@ -16,12 +16,15 @@ from .plot import readable
 from .plot_examples import masks
 from .terminal import wrap
 
+PAGE = 2                                        # megabytes of the arrays in the page of the language model
+
 
 def add(commands):
     parser = add_command(
         commands, "demo", run, help="check the gradients, train two models and draw pictures (about two minutes)",
         description="Checks the gradients of every component, trains a small language model on English prose and a small "
-                    "encoder-decoder that converts dates, and draws their attention weights and learning curves.")
+                    "encoder-decoder that converts dates, draws their attention weights and learning curves, and saves a "
+                    "page on which one training step of the language model can be explored.")
     parser.add_argument("--text", metavar="FILE", help="UTF-8 text for the language model (default: the language "
                                                        "reference that is included in Python)")
     parser.add_argument("--figures", metavar="FOLDER", default="figures",
@@ -36,8 +39,10 @@ def add(commands):
 def run(arguments):
     started = time.perf_counter()
     from .. import views                        # matplotlib is slow to import
+    from ..explorer.explorer import check_page
 
     folder = views.check_folder(arguments.figures)
+    page = check_page(folder / "explorer.html")
     text = LanguageModelTask(LanguageModelTask.default_settings(
         "small", text=arguments.text, steps=arguments.lm_steps, seed=arguments.seed))
     dates = SequenceToSequenceTask(SequenceToSequenceTask.default_settings(
@@ -61,6 +66,11 @@ def run(arguments):
     histories = {"Language model": history, "Encoder-decoder for dates": date_history}
     for name, picture in draw(views, model, text, reader, dates.pairs, histories):
         print(f"  {views.save(picture, folder, name)}")
+
+    print("\n5. A training step")
+    save_page(model, text, page)
+    print(wrap(f"{page} shows one training step of the language model, forward and backward, down to every number: open it "
+               "in a browser."))
     print(f"\nDone in {time.perf_counter() - started:.0f} seconds.")
     return 0 if all(report.ok for report in reports) else 1
 
@@ -116,6 +126,17 @@ def sentence(text, length):
     held_out = text.windows.held_out
     start = max(text.tokenizers[0].decode(held_out[:-length]).find("The "), 0)
     return held_out[start:start + length]
+
+
+def save_page(model, text, path):
+    """Saves a page that shows a training step of the language model on a piece of held-out text."""
+    from ..explorer.examples import LanguageModelExample
+    from ..explorer.explorer import Explorer
+    from ..explorer.session import Session
+
+    tokens = text.tokenizers[0]
+    example = LanguageModelExample(model, [tokens], tokens.decode(sentence(text, 12)), title="the language model")
+    Explorer(Session(example)).save(path, megabytes=PAGE)
 
 
 def draw(views, model, text, reader, dates, histories):

@@ -150,7 +150,7 @@ class Wrapped:
         call = waiting.pop() if waiting else None
         given = [np.array(value) for value in (*dy, *named.values()) or (1.0,)]
         line = calling_line()
-        own = {name: part for name, part in vars(module).items() if is_parameter(part)}
+        own = own_parameters(module)
         before = {name: np.array(parameter.grad) for name, parameter in own.items() if np.any(parameter.grad)}
         try:
             gradients = backward(*dy, **named)
@@ -164,6 +164,15 @@ class Wrapped:
             call.input_gradients = gradients_by_name(call.inputs, gradients)
             call.parameter_gradients = {name: parameter.grad - before.get(name, 0) for name, parameter in own.items()}
         return gradients
+
+
+def own_parameters(module):
+    """Returns {name: parameter} of those that a module holds itself, also in lists ("weights.0")."""
+    parts = {}
+    for name, part in vars(module).items():
+        several = enumerate(part) if isinstance(part, (list, tuple)) else ()
+        parts.update({f"{name}.{index}": item for index, item in several}, **{name: part})
+    return {name: part for name, part in parts.items() if is_parameter(part)}
 
 
 def is_unchanged(array, duplicate):

@@ -1,7 +1,6 @@
 """The explorer in Python: `nt.explore(model, inputs, targets, criterion)` shows a training step as a page."""
 
 import html
-import os
 import tempfile
 import webbrowser
 from pathlib import Path
@@ -97,18 +96,17 @@ class Explorer:
     def _repr_html_(self):
         page = html.escape(render(self.document, in_frame=True))
         page = page.encode("ascii", "xmlcharrefreplace").decode()           # the same in every encoding of the notebook
-        return (f'<iframe srcdoc="{page}" title="{html.escape(self.session.example.title)}" '
-                f'style="width: 100%; height: 800px; border: 1px solid #8888">{TRUST}</iframe>')
+        style = "display: block; box-sizing: border-box; width: 100%; height: 800px; border: 1px solid #8888"
+        return (f'<iframe srcdoc="{page}" title="{html.escape(self.session.example.title)}" style="{style}">{TRUST}'
+                "</iframe>")
 
 
 def open_page(document):
     """Saves the page of a document to a temporary file and opens it in the browser. Returns its path."""
-    handle, name = tempfile.mkstemp(prefix="explorer-", suffix=".html")
-    os.close(handle)
-    path = Path(name)
+    path = Path(tempfile.mkdtemp(prefix="explorer-"), "page.html")          # a folder that only this user can read
     write_page(path, render(document))
     if not open_in_browser(path.as_uri()):
-        print(f"No browser was found here. Open {name} in one.")
+        print(f"No browser was found here. Open {path} in one.")
     return path
 
 

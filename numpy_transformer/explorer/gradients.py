@@ -56,8 +56,7 @@ def settle(value, known, unknown, recorded):
     Parameters: known : what backward received for it, or None; unknown : the ops of which no backward is known, which
         contribute what is left; recorded : as recorded_gradients returns it
     """
-    own = next((op for op in reversed(unknown) if any(value is other for other in op.found.visible)
-                and op.outputs["y"].gradient is not None), None)
+    own = own_code_of(value, unknown)
     if own is not None and known is None:
         known = through_sum(value, recorded)
     given = list(value.contributions.values())
@@ -66,14 +65,25 @@ def settle(value, known, unknown, recorded):
     if known is None:
         return
     mismatch = relative_difference(known, given)
-    if own is not None and (mismatch > ROUNDING or (own, "x") in value.consumers):
-        slot = next((slot for op, slot in value.consumers if op is own), f"x{len(own.inputs) + 1}")
-        if slot not in own.inputs:
-            own.inputs[slot] = value
+    uses = [slot for op, slot in value.consumers if op is own]
+    if own is not None and (uses or mismatch > ROUNDING):
+        slot = uses[0] if uses else f"x{len(own.inputs) + len(own.parameters) + 1}"
+        if not uses:
+            place = own.inputs if value.parameter is None else own.parameters
+            place[slot] = value
             value.consumers.append((own, slot))
         value.contributions[own.id, slot] = known if total is None else known - total
     elif total is not None:
         value.mismatch = mismatch
+
+
+def own_code_of(value, unknown):
+    """Returns the op of unknown code that contributes to a value's gradient: one that is known to use it, or the last
+    one that may; None without one."""
+    possible = [op for op in unknown if any(value is other for other in op.found.visible)
+                and op.outputs["y"].gradient is not None]
+    known = [op for op, _ in value.consumers if op in possible]
+    return (known or possible[::-1] or [None])[0]
 
 
 def relative_difference(known, given):

@@ -10,6 +10,7 @@ from ..layers import Dropout
 from ..module import is_parameter, named_parts
 from .axes import (axes_like, axes_of_constant, axes_of_inputs, axes_of_output, axes_of_parameter, axes_of_targets,
                    finish_axes)
+from .calls import own_parameters
 from .elements import Group, Op, Scope, Value
 from .found import Found
 from .gradients import flow
@@ -89,6 +90,10 @@ class Graph:
                 value.parameter = part
                 self.names[id(part)] = value
 
+    def parameters_of(self, module):
+        """Returns the Values of the parameters that a module holds itself, by the names that it gives them."""
+        return {name: self.names[id(part)] for name, part in own_parameters(module).items() if id(part) in self.names}
+
     def add_value(self, name, title, kind, array):
         value = Value(self.unused(name, self.values), title, kind, array)
         self.values[value.id] = value
@@ -121,8 +126,7 @@ class Graph:
         name = path or "model"
         op = Op(self.unused(name, self.taken), name, label_of(name), "component", scope.group,
                 type(call.module).__name__, call.module, inputs, call=call, enclosing=scope.call)
-        op.parameters = {key: self.names[id(part)] for key, part in vars(call.module).items()
-                         if is_parameter(part) and id(part) in self.names}
+        op.parameters = self.parameters_of(call.module)
         op.numbers = {**numbers_in(vars(call.module)), **numbers_in(call.inputs)}
         op.lines = call.lines
         return self.add_op(op, call.outputs)
@@ -174,8 +178,7 @@ class Graph:
             self.groups[group] = Group(group, path, label_of(path), type(call.module).__name__, scope.group, call,
                                        inputs)
         inner = Scope(group, call, scope, list(dict.fromkeys(inputs.values())))
-        inner.parameters = [self.names[id(part)] for part in vars(call.module).values()
-                            if is_parameter(part) and id(part) in self.names]
+        inner.parameters = list(self.parameters_of(call.module).values())
         if rule is not None:
             outputs = rule(self, call, inner, inputs)
         else:

@@ -23,7 +23,7 @@ def find(array, scope, copies):
             or find_product(array, operands) or find_equal(array, values) or find_rearranged(array, values)
             or find_selected(array, values, scope.values) or find_slice(array, values)
             or find_joined(array, values) or find_outside(array, scope) or find_sum_of_three(array, values)
-            or find_combination(array, values) or own_code(values))
+            or find_combination(array, values) or own_code(values, scope.parameters))
 
 
 def find_equal(array, values):
@@ -104,7 +104,7 @@ def find_combination(array, values):
     return None
 
 
-def own_code(values):
+def own_code(values, parameters):
     """An array that the component's code computes in a way that is not known, from what was not used before.
 
     What it uses besides is seen later, from gradients that nothing else explains: see gradients.py.
@@ -112,5 +112,6 @@ def own_code(values):
     used = [value for value in values if not value.consumers] or values[:1]
     if not used:
         return None
-    return Found("own code", dict(zip(["x", *(f"x{number}" for number in range(2, len(used) + 1))], reversed(used))),
-                 visible=values)
+    used = [*reversed(used), *(value for value in parameters if not value.consumers)]
+    slots = ["x", *(f"x{number}" for number in range(2, len(used) + 1))]
+    return Found("own code", dict(zip(slots, used)), visible=[*values, *parameters])

@@ -5,7 +5,7 @@ import numpy as np
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss
 from ..module import is_module, is_parameter, named_parts
 from .predictions import losses_of
-from .rerun import argument
+from .rerun import argument, changeable
 
 COPIES = 256                                    # in one forward
 CLOSE = 1e-12                                   # a copy without a change must have the loss of the step
@@ -19,7 +19,8 @@ class RepeatedStep:
     """Computes the losses of many copies of a recorded step, each with one entry of a value changed.
 
     The rows of a batch do not depend on each other, so that copies along the batch axis are computed at once. This is
-    verified in each forward: its last copy is not changed, and must have the loss of the step.
+    verified for each value: copies with different changes must have the losses that one forward after another gives. In
+    each forward, moreover, the last copy is not changed, and must have the loss of the step.
 
     Parameters: step : Step of document.py
     """
@@ -42,11 +43,22 @@ class RepeatedStep:
         """
         if self.batch is None:
             raise NotIndependent
+        self.verify(value)
         parts = []
         for start in range(0, len(entries), COPIES):
             chosen = slice(start, start + COPIES)
             parts.append(self.forward(value, np.append(entries[chosen], 0), np.append(steps[chosen], 0.0)))
         return np.concatenate(parts)
+
+    def verify(self, value):
+        """Compares some copies, computed at once, with one forward after another."""
+        entries = np.unique([0, value.array.size // 2, value.array.size - 1])
+        steps = np.array([0.1, 0.03, -0.07])[:len(entries)]                 # they do not cancel
+        together = self.forward(value, np.append(entries, 0), np.append(steps, 0.0))
+        for entry, step, loss in zip(entries, steps, together):
+            alone = self.step.loss_with(value.id, np.unravel_index(entry, value.array.shape), step)
+            if not abs(loss - alone) <= CLOSE * max(abs(alone), 1):
+                raise NotIndependent
 
     def forward(self, value, entries, steps):
         """Computes one forward of len(entries) copies, of which the last is not changed; returns the losses of the others."""
@@ -96,7 +108,7 @@ class Changed:
         if call is repeated.recording.criterion_call:       # the criterion is called for each copy apart
             self.outputs = True
         else:
-            self.patches = [(call.module, self.after(call, slot) if place == "after" else self.before(call, slot))]
+            self.patches = [(call.module, self.after(call, slot) if place == "after" else self.before(place, call, slot))]
 
     def __enter__(self):
         for module, patch in self.patches:
@@ -133,11 +145,12 @@ class Changed:
 
         return changed
 
-    def before(self, call, slot):
+    def before(self, place, call, slot):
         forward, count = call.module.forward, iter(range(10 ** 9))
 
         def changed(*inputs, **named):
             if next(count) == call.repeat:
+                inputs, named = changeable(place, call, slot, inputs, named)
                 self.add_to(argument(call, slot, inputs, named))
             return forward(*inputs, **named)
 

@@ -1,7 +1,8 @@
 """Runs the recorded step's forward again, with one entry of one value changed.
 
-A value that a component returns is changed right after that call. A value that other code computes is changed in place
-at the beginning of the first call that takes it, so that whatever uses it later, such as a residual, sees the change.
+A value that a component returns is changed right after that call. A value that other code computes is changed at the
+beginning of the first call that takes it. If other code uses it later, such as a residual, it is changed in place, so
+that this code sees the change. (Code that made a copy before that call does not.)
 """
 
 import numpy as np
@@ -21,12 +22,35 @@ def handle_of(value, graph):
     for call in graph.recording.calls:
         for name, array in call.inputs.items():
             if array is value.array:
-                return "before", call, name
+                return before(call, name, value, graph)
     for call in reversed(graph.recording.calls):
         for index, array in enumerate(call.outputs):
             if array is value.array:
                 return "after", call, index
     return None
+
+
+def before(call, name, value, graph):
+    """Returns the handle of a value that is an argument of a call.
+
+    Where nothing else uses the value, the call gets a changed copy: a slice of an array can then be changed apart from
+    that array. A slice that several parts use cannot.
+    """
+    if all(is_inside(op.call or op.enclosing, call) for op, _ in value.consumers):
+        return "copy before", call, name
+    copies = graph.recording.copies
+    sources = [] if value.producer is None else value.producer.inputs.values()
+    for source in sources:
+        if copies.owner(source.array) == copies.owner(value.array) and len(source.consumers) > 1:
+            return None
+    return "before", call, name
+
+
+def is_inside(call, outer):
+    """Returns True if a call is another one, or made by it, directly or not."""
+    while call is not None and call is not outer:
+        call = call.parent
+    return call is outer
 
 
 def input_handle(value, recording):
@@ -72,7 +96,8 @@ class Rerun:
             calls += 1
             if calls - 1 != call.repeat:
                 return forward(*inputs, **named)
-            if place == "before":
+            if place != "after":
+                inputs, named = changeable(place, call, slot, inputs, named)
                 argument(call, slot, inputs, named)[index] += step
                 return forward(*inputs, **named)
             outputs = forward(*inputs, **named)
@@ -95,6 +120,16 @@ class Rerun:
             return self.loss()
         finally:
             data[index] = before
+
+
+def changeable(place, call, name, inputs, named):
+    """Returns the arguments, with a copy of the one of this name if it is to be changed in this call alone."""
+    if place != "copy before":
+        return inputs, named
+    if name in named:
+        return inputs, {**named, name: np.array(named[name])}
+    at = call.positional.index(name)
+    return (*inputs[:at], np.array(inputs[at]), *inputs[at + 1:]), named
 
 
 def argument(call, name, inputs, named):

@@ -28,19 +28,19 @@ def from_run(path, text=None, target=None):
     example = EXAMPLES[run.kind](run.model, tokenizers, text, target, title=title, labels=labels, reader=reader)
     example.kind = run.kind
     if text is None:
-        example.text = first_readable(example, target)
+        example.text = first_readable(example)
     example.read()
     return example
 
 
-def first_readable(example, target):
+def first_readable(example):
     """Returns a short text that the model can read: a sentence, or else some of its tokens."""
     tokenizer = example.tokenizers[0]
     tokens = tokenizer.decode(np.arange(max(tokenizer.vocab_size - 4, 0), tokenizer.vocab_size)).strip()
     texts = [*TEXTS[example.kind], f"[MASK] {tokens}" if example.kind == "mlm" else tokens]
     for text in texts:
         try:
-            example.read(text, target)
+            example.read(text)
             return text
         except ValueError as error:
             problem = error

@@ -1,4 +1,13 @@
-"""Tiny models that are trained in seconds, so that every number can be read and attention still means something."""
+"""Tiny models that are trained in seconds, so that every number can be read and attention still means something.
+
+decoder             one head looks from the word before the verb back to the subject: "the cats near the dog sleep"
+encoder             the masked subject looks most at the verb that tells which word it is: "the [MASK] near the dog sleep"
+encoder-decoder     cross-attention aligns each French word with the English one: "the black cow sleeps"
+classifier          the word of praise or blame looks at the "not" before it: "the film was not dull"
+
+The slow tests of the explorer measure this for the default seed. Another processor rounds differently, and training then
+ends with other weights.
+"""
 
 import numpy as np
 

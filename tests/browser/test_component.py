@@ -25,6 +25,11 @@ def chosen(shown):
     return ref, tuple(map(int, filter(None, cell.split(",")))), number
 
 
+def datasets(shown, css):
+    """The data attributes of these elements, a dict each."""
+    return shown.script("return [...document.querySelectorAll(arguments[0])].map(({ dataset }) => ({ ...dataset }))", css)
+
+
 def follow(shown, css):
     """Goes to the first link of this kind that leads to another array, by keyboard alone."""
     ref = chosen(shown)[0]
@@ -75,14 +80,15 @@ def test_a_table_has_numpys_numbers_of_the_chosen_head(page, numbers):
     weights = numbers("decoder")[f"{SOFTMAX}:y"]
     shown = page("decoder", f"op={SOFTMAX}&ref={SOFTMAX}:y&cell=0,1,2,1").settle()
     shown.click(".is-output .array-foot button").settle()
-    cells = shown.script("return [...document.querySelectorAll('.is-output .array-table [data-ref]')].map(({ dataset }) => ({ ...dataset }))")
+    cells = datasets(shown, ".is-output .array-table [data-ref]")
     values = [cell for cell in cells if cell["ref"] == f"{SOFTMAX}:y"]
     assert len(values) == weights[0, 1].size and len(cells) == 2 * len(values)
     for cell in values:
         index = tuple(map(int, cell["cell"].split(",")))
         assert index[:2] == (0, 1)
         assert float(cell["value"]) == pytest.approx(weights[index], rel=2e-6, abs=1e-9)
-    headers = shown.script("return [...document.querySelectorAll('.is-output .array-table th[scope=row]')].map((cell) => cell.textContent)")
+    headers = shown.script("""return [...document.querySelectorAll('.is-output .array-table th[scope=row]')]
+        .map((cell) => cell.textContent)""")
     assert headers[:2] == shown.document()["tokens"]["source"][0][:2]
 
 
@@ -91,7 +97,7 @@ def test_arrow_keys_point_at_cells_and_enter_spells_one_out(page, numbers):
     shown = page("decoder", "op=decoder.norm").settle()
     shown.script("document.querySelector('.is-output .heatmap-gradient .heatmap-rings').focus()")
     shown.press(DOWN, DOWN, RIGHT).settle()
-    pointed = shown.script("return [...document.querySelectorAll('.is-output .pair-readout [data-cell]')].map(({ dataset }) => ({ ...dataset }))")
+    pointed = datasets(shown, ".is-output .pair-readout [data-cell]")
     assert [cell["cell"] for cell in pointed] == ["0,2,1"] * 2
     assert float(pointed[1]["value"]) == pytest.approx(right[0, 2, 1], rel=2e-6)
     shown.press(END, ENTER).settle()
@@ -104,7 +110,8 @@ def test_arrow_keys_point_at_cells_and_enter_spells_one_out(page, numbers):
 def test_the_terms_of_a_sum_add_up_and_are_sorted_by_size(page, numbers):
     right = numbers("decoder")
     x, weight = right["decoder.blocks.0.norm1:y"], right["decoder.blocks.0.attention.query.weight"]
-    shown = page("decoder", "op=decoder.blocks.0.attention.query&ref=decoder.blocks.0.attention.query:y&cell=0,2,1").settle()
+    query = "decoder.blocks.0.attention.query"
+    shown = page("decoder", f"op={query}&ref={query}:y&cell=0,2,1").settle()
     shown.click(".terms .more button").settle()
     factors = shown.script("""return [...document.querySelectorAll('.terms .term')].map((term) =>
         [...term.querySelectorAll('.number-link')].map((link) => Number(link.dataset.value)))""")
@@ -116,8 +123,8 @@ def test_the_terms_of_a_sum_add_up_and_are_sorted_by_size(page, numbers):
 def test_a_saved_page_shows_the_nudge_and_how_well_gradients_agree(driver, tmp_path):
     session = Session(example("decoder"))
     session.prove()
-    shown = Page(driver).open(Explorer(session).save(tmp_path / "proven.html").as_uri(), f"op={SCORES}&ref=grad {SCORES}:y&cell=0,1,2,1")
-    shown.settle()
+    path = Explorer(session).save(tmp_path / "proven.html")
+    shown = Page(driver).open(path.as_uri(), f"op={SCORES}&ref=grad {SCORES}:y&cell=0,1,2,1").settle()
     proof = shown.document()["proof"]
     numeric, gradient = shown.script("""return ['numeric', 'gradient'].map((name) =>
         Number(document.querySelector(`#proof .is-${name}`).dataset.value))""")
@@ -145,7 +152,8 @@ def test_a_live_page_nudges_and_a_planted_bug_shows_as_a_disagreement(live):
 def test_a_panel_shows_the_source_line_that_made_the_chosen_array(page):
     shown = page("decoder", f"op={SOFTMAX}&ref=grad {SCORES}:y&cell=0,1,2,1").settle()
     lines, first = inspect.getsourcelines(Softmax.backward)
-    marked = shown.script("return [...document.querySelectorAll('.source .line.marked')].map((line) => [Number(line.dataset.line), line.innerText])")
+    marked = shown.script("""return [...document.querySelectorAll('.source .line.marked')]
+        .map((line) => [Number(line.dataset.line), line.innerText])""")
     assert len(marked) == 1
     number, text = marked[0]
     assert lines[number - first].strip() in text and "sum" in text
@@ -156,7 +164,8 @@ def test_no_heatmap_is_wider_than_its_place(page, width):
     shown = page("decoder", f"op={SOFTMAX}&ref=grad {SCORES}:y&cell=0,1,2,1").resize(width, 800).settle()
     shown.script("document.body.dataset.area = 'panel'")
     shown.settle()
-    wide = shown.script("""return [...document.querySelectorAll('.heatmap canvas')]
-        .filter((canvas) => canvas.getBoundingClientRect().right > document.getElementById('panel').getBoundingClientRect().right)
-        .length + Number(document.getElementById('panel').scrollWidth > document.getElementById('panel').clientWidth)""")
+    wide = shown.script("""const panel = document.getElementById('panel');
+        const { right } = panel.getBoundingClientRect();
+        return [...document.querySelectorAll('.heatmap canvas')].filter((canvas) => canvas.getBoundingClientRect().right > right)
+            .length + Number(panel.scrollWidth > panel.clientWidth);""")
     assert wide == 0

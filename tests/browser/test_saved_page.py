@@ -160,3 +160,26 @@ def test_nudged_gradients_agree_with_backward_to_1e_6(page, kind, numbers):
     for name in ("numeric", "gradient"):
         number = float(shown.find(f"#proof dd.is-{name}").get_attribute("data-value"))
         np.testing.assert_allclose(number, recorded[f"grad {value}"][cell], rtol=1e-6)
+
+
+def test_the_page_shows_why_the_gradient_of_the_first_query_is_zero(page, numbers):
+    """Behind a causal mask token 0 sees only itself: its weight is 1 whatever its score is. Four clicks lead there."""
+    recorded, block = numbers("decoder"), "decoder.blocks.0.attention"
+    assert np.all(recorded[f"grad {block}.query:y"][:, 0] == 0) and np.any(recorded[f"grad {block}.query:y"][:, 1] != 0)
+    shown = page("decoder", f"op={block}.query&ref=grad {block}.query:y&cell=0,0,0").settle()
+    for ref in (f"grad {block}.split_heads:y", f"grad {block}.attention.scores:y"):
+        assert heading(shown)[2] == 0
+        follow(shown, f"#number .spelled a[data-ref='{ref}']", "clicks")
+        shown.settle()
+    assert heading(shown)[:3] == (f"grad {block}.attention.scores:y", (0, 0, 0, 0), 0)
+    weight = shown.find(f"#number .spelled a[data-ref='{block}.attention.softmax:y']")          # P (dP - sum P dP)
+    assert float(weight.get_attribute("data-value")) == 1 and weight.get_attribute("data-cell") == "0,0,0,0"
+    dp = {float(link.get_attribute("data-value")) for link in shown.driver.find_elements(
+        "css selector", f"#number .spelled-main a[data-ref='grad {block}.attention.softmax:y'][data-cell='0,0,0,0']")}
+    np.testing.assert_allclose(list(dp), [recorded[f"grad {block}.attention.softmax:y"][0, 0, 0, 0]], rtol=1e-6)
+    shown.click("#tab-attention").settle()
+    shown.script("document.querySelector('#view-attention [data-token=\"0\"][data-side=query]').dispatchEvent("
+                 "new Event('focus'))")
+    assert "weight is 1 whatever the score is" in shown.wait("""
+        const text = document.querySelector('#view-attention').innerText;
+        return text.includes('whatever') && text""")

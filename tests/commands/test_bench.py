@@ -53,6 +53,7 @@ def check_row(row, config):
     assert list(row["shares"].values()) == sorted(row["shares"].values(), reverse=True)
 
 
+@pytest.mark.slow
 def test_rows_of_all_configurations(capsys, small, tmp_path):
     code, out, err = run(capsys, "bench", "--rounds", 2, "--threads", 2, "--json", tmp_path / "rows.json")
     rows = json.loads((tmp_path / "rows.json").read_text())
@@ -243,4 +244,6 @@ def test_explorer_measures_pages(capsys, monkeypatch, tmp_path):
     assert code == 0 and "was not measured: there is none." in " ".join(out.split())
     assert row["page_bytes"] > row["document_bytes"] > 100_000 and row["recompute_ms"] > 0 and row["ready_ms"] is None
     assert f"{row['parameters']:,}" in out and f"{row['page_bytes'] / 1e6:.2f}" in out and row["processor"] in out
+    larger = CONFIGS[explorer.LARGER]
+    assert explorer.make_session(larger.name).base.values["input:ids"].array.shape == (1, larger.length)
     assert "--config would have no effect with --explorer" in refused(capsys, "bench", "--explorer", "--config", "tiny")

@@ -232,7 +232,7 @@ def test_the_demo_exits_1_when_a_gradient_is_wrong(capsys, tmp_path, monkeypatch
         monkeypatch.setattr("numpy_transformer.layers.RMSNorm.backward", lambda self, dy: dy * self.recall()[1])
     for task in ("LanguageModelTask", "SequenceToSequenceTask"):
         monkeypatch.setattr(demo, task, MagicMock())
-    for part in ("sample", "describe_smoothing", "read_dates"):
+    for part in ("sample", "describe_smoothing", "read_dates", "save_page"):
         monkeypatch.setattr(demo, part, lambda *_: None)
     monkeypatch.setattr(demo, "train", lambda *_: (None, []))
     monkeypatch.setattr(demo, "draw", lambda *_: ())
@@ -261,9 +261,10 @@ def test_the_demo_in_small(capsys, tmp_path, monkeypatch):
         assert code == 0 and "exact match on" in out and "validation loss" in out
         monkeypatch.setattr("numpy_transformer.cli.demo.draw", lambda *_: ())       # once is enough: it takes long
     names = {path.name for path in (tmp_path / "figures1").iterdir()}
-    assert names == {f"{name}.png" for name in ("positional_encoding_heatmap", "positional_encoding_waves", "masks",
-                                                "attention_heads", "cross_attention", "learning_curves")}
-    losses = [[line for line in out.splitlines() if line.startswith("step")] for out in outputs]
+    pictures = ("positional_encoding_heatmap", "positional_encoding_waves", "masks", "attention_heads",
+                "cross_attention", "learning_curves")
+    assert names == {"explorer.html"} | {f"{name}.png" for name in pictures}
+    losses = [[line for line in out.splitlines() if "validation loss" in line] for out in outputs]
     assert len(losses[0]) >= 5 and not set(losses[0]) & set(losses[1])
 
 
@@ -338,6 +339,7 @@ def test_a_model_that_cannot_fit_into_memory_is_refused(capsys, tmp_path):
     assert not (tmp_path / "run.npz").exists()
 
 
+@pytest.mark.slow
 def test_info_shows_only_the_settings_that_a_run_uses(capsys, tmp_path):
     run(capsys, "train", "lm", "--steps", 1, "--out", tmp_path / "run.npz", "--d-model", 8, "--num-heads", 2,
         "--num-layers", 1, "--d-ff", 8, "--context", 8)

@@ -51,7 +51,7 @@ def test_a_trained_tiny_model_predicts_better_than_a_random_one(capsys, unproven
     monkeypatch.setattr("numpy_transformer.explorer.tiny.STEPS", {"decoder": 150})
     trained, random = tmp_path / "trained.html", tmp_path / "random.html"
     code, _, err = run(capsys, "explore", "--text", "the cat sleeps .", "--out", trained)
-    assert code == 0 and err.splitlines()[-1] == "a tiny decoder: 150/150"
+    assert code == 0 and err.splitlines()[-1] == "A tiny decoder: 150/150"
     assert run(capsys, "explore", "--text", "the cat sleeps .", "--random", "--out", random)[0] == 0
     assert document_in(trained)["loss"] < document_in(random)["loss"] - 0.5
     assert document_in(trained)["tokens"]["source"] == [["the", "cat", "sleeps", "."]]

@@ -170,7 +170,8 @@ def test_bytes_are_filled_in_too(capsys, runs, tmp_path):
     assert all(re.fullmatch(r"\d\.\d{4}\t.+", line) and line.split("\t", 1)[1].isprintable() for line in lines[:-1])
 
 
-@pytest.mark.parametrize("kind", ["mlm", "classifier", "tagger"])
+@pytest.mark.parametrize("kind", [
+    "mlm", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("classifier", "tagger"))])
 def test_a_vector_is_the_mean_of_the_outputs(capsys, runs, tmp_path, kind, monkeypatch):
     loaded = load_run(runs / f"{kind}.npz")
     texts = ["the film", *texts_of(runs, 38), "a"]

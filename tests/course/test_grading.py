@@ -152,6 +152,7 @@ def test_with_one_exercise_a_file_may_have_the_name_of_the_student(tmp_path, cap
                                                                                        ("lee", "fail", "SMB-8")]
 
 
+@pytest.mark.slow
 def test_a_file_named_like_the_skeleton_takes_precedence(tmp_path, capsys):
     hand_in(tmp_path / "class" / "kim", BACKWARD)
     hand_in(tmp_path / "class" / "kim", BACKWARD, "SMB-1", name="ex01_2_old.py")

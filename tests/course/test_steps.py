@@ -291,6 +291,7 @@ def test_e_opens_the_arrays_of_the_lesson(tiny, temporary):
     assert document["title"] == "Lesson 07"
 
 
+@pytest.mark.slow
 def test_e_opens_the_latest_step_of_a_module_with_its_loss(tiny, temporary):
     path = tiny()
     path.write_text(MODULES, encoding="utf-8")

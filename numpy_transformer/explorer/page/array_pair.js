@@ -32,8 +32,19 @@ class ArrayPair {
     this.choices = h("div", { class: "axis-choices" });
     this.order = h("div", { class: "axis-choices" });
     this.maps = this.refs().map(({ ref, title }) => this.figureOf(ref, title));
-    this.element = h("section", { class: `array-row is-${role}`, "data-value-id": value.id, "aria-label": t(`component.${role}`, { name }) },
-      this.heading(), this.choices, h("div", { class: "array-maps" }, this.maps.map((map) => map.figure)), this.readout, this.foot());
+    this.element = h(
+      "section",
+      { class: `array-row is-${role}`, "data-value-id": value.id, "aria-label": t(`component.${role}`, { name }) },
+      this.heading(),
+      this.choices,
+      h(
+        "div",
+        { class: "array-maps" },
+        this.maps.map((map) => map.figure),
+      ),
+      this.readout,
+      this.foot(),
+    );
     this.drawChoices();
     this.say(null);
   }
@@ -56,37 +67,61 @@ class ArrayPair {
   figureOf(ref, title) {
     const { app } = this;
     const map = heatmap({
-      app, ref, title: `${this.name}, ${title}`, view: this.view,
-      onPoint: (index) => this.point(index), onChoose: (index, byKey) => this.choose(ref, index, byKey),
+      app,
+      ref,
+      title: `${this.name}, ${title}`,
+      view: this.view,
+      onPoint: (index) => this.point(index),
+      onChoose: (index, byKey) => this.choose(ref, index, byKey),
       onDrawn: () => this.say(null),
       onWindow: (corner) => this.maps.forEach((other) => other.map !== map && other.map.showWindow(corner)),
     });
     const bar = colorBar(map.info, map.kind);
     const save = saveButton(`${this.name} ${title}`, () => map.cells);
-    const figure = h("figure", { class: `array-map is-${map.kind}` },
-      h("figcaption", {}, h("span", { class: "figure-title" }, title), zeroCount(map.info, map.kind), bar, save), map.element);
+    const figure = h(
+      "figure",
+      { class: `array-map is-${map.kind}` },
+      h("figcaption", {}, h("span", { class: "figure-title" }, title), zeroCount(map.info, map.kind), bar, save),
+      map.element,
+    );
     return { ref, map, figure };
   }
 
   heading() {
     const { value, doc, axes, shape } = this;
-    const words = shape.length ? `${shape.join(" × ")} (${axes.map((axis) => axis.name).join(", ")})` : t("pair.scalar");
+    const words = shape.length
+      ? `${shape.join(" × ")} (${axes.map((axis) => axis.name).join(", ")})`
+      : t("pair.scalar");
     const letter = symbolText(this.name);
-    return h("h4", {}, h("span", { class: "array-name mono" }, this.name), " ",
+    return h(
+      "h4",
+      {},
+      h("span", { class: "array-name mono" }, this.name),
+      " ",
       letter !== this.name && [h("span", { class: "array-letter" }, letter), " "],
-      h("span", { class: "array-shape" }, words), " ",
-      h("span", { class: "array-title" }, value.title), this.agreement(doc));
+      h("span", { class: "array-shape" }, words),
+      " ",
+      h("span", { class: "array-title" }, value.title),
+      this.agreement(doc),
+    );
   }
 
   // How well this array's gradient agrees with finite differences.
   agreement(doc) {
     const error = doc.proof && doc.proof.errors ? doc.proof.errors[this.value.id] : undefined;
     if (error === undefined || error === null) return null;
-    return h("span", { class: "agreement", title: t("pair.agreement.title") }, t("pair.agreement", { error: formatNumber(error, 2) }));
+    return h(
+      "span",
+      { class: "agreement", title: t("pair.agreement.title") },
+      t("pair.agreement", { error: formatNumber(error, 2) }),
+    );
   }
 
   foot() {
-    const toggle = button(t("pair.table"), () => this.toggleTables(toggle), { class: "quiet small", "aria-expanded": "false" });
+    const toggle = button(t("pair.table"), () => this.toggleTables(toggle), {
+      class: "quiet small",
+      "aria-expanded": "false",
+    });
     return h("div", { class: "array-foot" }, toggle, this.order, this.tables);
   }
 
@@ -99,16 +134,33 @@ class ArrayPair {
 
   drawTables() {
     const open = this.element.querySelector(".array-foot [aria-expanded]").getAttribute("aria-expanded") === "true";
-    const parts = open ? this.maps.filter(({ map }) => map.read).map(({ map, figure }) => (
-      h("div", { class: "table-scroll", tabindex: "0", role: "group", "aria-label": figure.querySelector(".figure-title").textContent },
-        h("p", { class: "note" }, figure.querySelector(".figure-title").textContent), map.table()))) : [];
+    const parts = open
+      ? this.maps
+          .filter(({ map }) => map.read)
+          .map(({ map, figure }) =>
+            h(
+              "div",
+              {
+                class: "table-scroll",
+                tabindex: "0",
+                role: "group",
+                "aria-label": figure.querySelector(".figure-title").textContent,
+              },
+              h("p", { class: "note" }, figure.querySelector(".figure-title").textContent),
+              map.table(),
+            ),
+          )
+      : [];
     replace(this.tables, parts);
   }
 
   // Which axes run along rows and columns, and which entry of the others is shown.
   drawChoices() {
     const options = {
-      axes: this.axes, shape: this.shape, view: this.view, doc: this.doc,
+      axes: this.axes,
+      shape: this.shape,
+      view: this.view,
+      doc: this.doc,
       onView: (view) => this.show(view),
       onHold: (axis, i) => (this.onHold ? this.onHold(this.axes[axis].name, i) : this.hold(this.axes[axis].name, i)),
     };
@@ -154,15 +206,29 @@ class ArrayPair {
     }
     const place = indexText(this.doc, this.value.id, this.shape, at);
     const numbers = this.maps.map(({ ref, map, figure }) => this.numberOf(ref, map, figure, at)).filter(Boolean);
-    replace(this.readout, h("span", { class: "mono" }, `${this.name}[${at.join(", ")}]`), place ? ` ${place}` : "", numbers);
+    replace(
+      this.readout,
+      h("span", { class: "mono" }, `${this.name}[${at.join(", ")}]`),
+      place ? ` ${place}` : "",
+      numbers,
+    );
   }
 
   numberOf(ref, map, figure, at) {
     const number = map.numberAt(at);
     if (number === null) return null;
-    return h("span", { class: `readout-number is-${map.kind}`, "data-ref": ref, "data-cell": at.join(","), "data-value": String(number) },
-      h("span", { class: "readout-name" }, figure.querySelector(".figure-title").textContent), " ",
-      h("b", { class: "number", title: fullNumber(Number(number)) }, formatNumber(Number(number), 4)));
+    return h(
+      "span",
+      {
+        class: `readout-number is-${map.kind}`,
+        "data-ref": ref,
+        "data-cell": at.join(","),
+        "data-value": String(number),
+      },
+      h("span", { class: "readout-name" }, figure.querySelector(".figure-title").textContent),
+      " ",
+      h("b", { class: "number", title: fullNumber(Number(number)) }, formatNumber(Number(number), 4)),
+    );
   }
 
   choose(ref, index, byKey) {
@@ -185,10 +251,12 @@ class ArrayPair {
   // The slice in which an entry lies. The other arrays of the panel follow: to the same head, to the same batch row.
   showEntry(index) {
     const view = viewShowing(this.view, this.shape, index);
-    heldAxes(view, this.shape).filter((axis) => (this.view.fixed[axis] || 0) !== index[axis]).forEach((axis) => {
-      if (this.onHold) this.onHold(this.axes[axis].name, index[axis]);
-      else this.hold(this.axes[axis].name, index[axis]);
-    });
+    heldAxes(view, this.shape)
+      .filter((axis) => (this.view.fixed[axis] || 0) !== index[axis])
+      .forEach((axis) => {
+        if (this.onHold) this.onHold(this.axes[axis].name, index[axis]);
+        else this.hold(this.axes[axis].name, index[axis]);
+      });
   }
 
   light() {

@@ -41,7 +41,9 @@ export function placeOf(view, shape, index) {
 // The view that shows a given entry: the same rows and columns, the other axes held where the entry lies.
 export function viewShowing(view, shape, index) {
   const fixed = { ...view.fixed };
-  heldAxes(view, shape).forEach((axis) => { fixed[axis] = index[axis]; });
+  heldAxes(view, shape).forEach((axis) => {
+    fixed[axis] = index[axis];
+  });
   return { ...view, fixed };
 }
 

@@ -25,7 +25,9 @@ async function build(app, own, draw) {
   const place = placeOf(app, own);
   const layer = await loadLayer(app, layers[place.layer], place.batch, place.start);
   own.layer = place.layer;
+  followAddress(app, own, place, layer);
   if (own.head !== "all" && own.head >= layer.heads) own.head = "all";
+  if (own.pinned && own.pinned.at >= (own.pinned.side === "query" ? layer.queries : layer.keys).length) own.pinned = null;
   const readout = h("div", { class: "readout", role: "status", "aria-live": "polite" });
   const goTo = (name, head, i, j) => app.state.update({ ref: layer.refs[name], index: layer.cell(head, i, j) });
   const scene = { app, own, draw, layer, place, readout, goTo, large: Boolean(app.state.get().large) };
@@ -38,41 +40,63 @@ function placeOf(app, own) {
   const { doc, ref, index } = app.state.get();
   const found = findRef(doc, ref);
   const total = doc.attention.length;
-  if (!found || !index) return { layer: Math.min(own.layer, total - 1), batch: 0, start: 0, cell: null };
+  if (!found || !index) return { layer: Math.min(own.layer, total - 1), batch: 0, start: [0, 0], cell: null };
   const [batch, head, i, j] = index;
-  const start = WINDOW * Math.floor(Math.min(i, j) / WINDOW);
-  return { layer: found.layer, batch, start, cell: { name: found.name, head, i: i - start, j } };
+  const start = [i, j].map((at) => WINDOW * Math.floor(at / WINDOW));
+  return { layer: found.layer, batch, start, cell: { name: found.name, head, i: i - start[0], j: j - start[1] } };
 }
 
-function controls({ app, own, draw, layer, place }) {
+/** A new number that was chosen anywhere decides which array the lines show, and whose lines: those of its query. */
+function followAddress(app, own, { cell }, layer) {
+  const { ref, index } = app.state.get();
+  const address = `${ref} ${index}`;
+  if (!cell || address === own.address) return;
+  own.address = address;
+  own.shown = layer.has(cell.name) ? cell.name : "weights";
+  if (!own.choosing) own.pinned = { side: "query", at: cell.i };
+  own.choosing = false;
+}
+
+function controls({ app, own, draw, layer, place, goTo }) {
   const { doc } = app.state.get();
   const choose = (batch, number, start) => {
     own.layer = number;
     own.pinned = null;
-    app.state.update({ ref: doc.attention[number].weights, index: [batch, 0, start, 0] });
+    own.choosing = true;
+    app.state.update({ ref: doc.attention[number].weights, index: [batch, 0, ...start] });
     app.state.update({ area: "panel" }, { replace: true });      // on a small screen, a cell would lead to its number
   };
   const heads = [["all", t("attention.all_heads")], ...headNames(layer)];
   const arrays = ARRAYS.filter(layer.has).map((name) => [name, t(`attention.array.${name}`)]);
+  const show = (name) => {
+    own.shown = name;
+    own.choosing = true;
+    if (place.cell) goTo(name, place.cell.head, place.cell.i, place.cell.j);
+    else draw();
+  };
   const parts = [
     selectField(t("attention.layer"), "attention-layer", doc.attention.map(({ title }, i) => [i, title]), place.layer,
-      (value) => choose(Math.min(place.batch, texts(app, value) - 1), value, 0)),
+      (value) => choose(Math.min(place.batch, texts(app, value) - 1), value, [0, 0])),
     selectField(t("attention.lines_of"), "attention-head", heads, own.head, (value) => { own.head = value; draw(); }),
-    selectField(t("attention.show"), "attention-shown", arrays, own.shown, (value) => { own.shown = value; draw(); }),
+    selectField(t("attention.show"), "attention-shown", arrays, own.shown, show),
   ];
   if (texts(app, place.layer) > 1) {
     const names = Array.from({ length: texts(app, place.layer) }, (_, i) => [i, t("attention.text", { n: i + 1 })]);
     parts.push(selectField(t("attention.batch"), "attention-batch", names, place.batch,
-      (value) => choose(value, place.layer, 0)));
+      (value) => choose(value, place.layer, [0, 0])));
   }
-  if (layer.total[0] > WINDOW) {
-    const count = Math.ceil(layer.total[0] / WINDOW);
-    const names = Array.from({ length: count }, (_, i) => [i * WINDOW,
-      t("attention.window", { first: i * WINDOW, last: Math.min(layer.total[0], (i + 1) * WINDOW) - 1 })]);
-    parts.push(selectField(t("attention.part"), "attention-window", names, layer.start[0],
-      (value) => choose(place.batch, place.layer, value)));
-  }
+  ["queries", "keys"].forEach((side, axis) => {
+    if (layer.total[axis] <= WINDOW) return;
+    const start = (value) => layer.start.map((old, other) => (other === axis ? value : old));
+    const field = [t(`attention.part.${side}`), `attention-${side}`, windowNames(layer.total[axis]), layer.start[axis]];
+    parts.push(selectField(...field, (value) => choose(place.batch, place.layer, start(value))));
+  });
   return h("div", { class: "controls" }, ...parts);
+}
+
+function windowNames(total) {
+  return Array.from({ length: Math.ceil(total / WINDOW) }, (_, i) => [i * WINDOW,
+    t("attention.window", { first: i * WINDOW, last: Math.min(total, (i + 1) * WINDOW) - 1 })]);
 }
 
 function texts(app, number) {
@@ -91,7 +115,8 @@ function linesFigure(scene) {
   const chosen = own.pinned;
   const picture = attentionLines({
     name: t("attention.lines_name", { layer: layer.entry.title }), titles: [t("attention.queries"), t("attention.keys")],
-    queries: layer.queries, keys: layer.keys, heads, large, chosen, kind: KIND[shown], limit: layer.limit(shown),
+    queries: layer.queries, keys: layer.keys, heads, large, chosen, kind: KIND[shown],
+    limit: shown === "weights" ? 1 : layer.limit(shown),                       // a weight is a share of 1
     value: (head, i, j) => layer.number(shown, head, i, j), masked: layer.masked,
     sentence: (side, i) => spoken(layer, heads, side, i),
     hover: (side, i) => (side ? say(side, i) : say(chosen && chosen.side, chosen && chosen.at)),
@@ -115,13 +140,14 @@ function caption({ layer }, lines) {
 }
 
 /** A token that is chosen takes one to its largest number, so that the number's panel and the address follow. */
-function goToToken({ layer, goTo, draw, app }, head, side, at, shown) {
+function goToToken({ layer, goTo, draw, own }, head, side, at, shown) {
   const others = side === "query" ? layer.keys : layer.queries;
   const sizes = others.map((_, other) => {
     const [i, j] = side === "query" ? [at, other] : [other, at];
     return layer.masked(head, i, j) ? -1 : Math.abs(layer.number(shown, head, i, j));
   });
   const best = sizes.indexOf(Math.max(...sizes));
+  own.choosing = true;
   goTo(shown, head, ...(side === "query" ? [at, best] : [best, at]));
   draw();
 }
@@ -141,7 +167,7 @@ function readoutOf({ layer }, heads, side, at) {
     const title = heads.length > 1 && [h("strong", {}, t("attention.head_title", { n: head })), " "];
     return h("p", {}, title, headSentences(layer, side, at, head).join(" "));
   });
-  return [...lines, ...maskSentences(layer, side, at, heads[0]).map((text) => h("p", { class: "hint" }, text))];
+  return [...lines, ...maskSentences(layer, side, at, heads[0]).map((text) => h("p", {}, text))];
 }
 
 /** One card for each head, with its weights and their two gradients, each kind on one scale for all heads. */
@@ -167,7 +193,7 @@ function headFigure({ layer, place, goTo, large, output }, head, name) {
     name: `${t("attention.head", { n: head })}, ${t(`attention.array.${name}`)}`, kind: KIND[name], limit: layer.limit(name),
     rows: layer.queries, columns: layer.keys, large, ref: layer.refs[name],
     value: (i, j) => layer.number(name, head, i, j), masked: (i, j) => layer.masked(head, i, j),
-    cell: (i, j) => layer.cell(head, i, j), chosen: here ? [cell.i, cell.j - layer.start[1]] : null,
+    cell: (i, j) => layer.cell(head, i, j), chosen: here ? [cell.i, cell.j] : null,
     describe: (i, j) => cellSentence(layer, name, head, i, j),
     hover: (i, j, sentence) => { output.textContent = i === null ? hint : sentence; },
     choose: (i, j) => goTo(name, head, i, j),

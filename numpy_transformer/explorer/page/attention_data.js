@@ -5,6 +5,8 @@ import { formatNumber } from "explorer/format";
 import { t } from "explorer/strings";
 
 export const WINDOW = 48;                     // most queries and most keys that are shown at once
+const SUBSCRIPT = "₀₁₂₃₄₅₆₇₈₉";
+const LISTED = 4;                             // tokens that a sentence lists
 export const ARRAYS = ["weights", "dweights", "dscores"];
 
 /** The refs of the arrays that belong to one entry of doc.attention. */
@@ -23,17 +25,13 @@ export function findRef(doc, ref) {
   return null;
 }
 
-/** Loads one layer: sizes, labels and number(name, head, i, j) with i and j counted from the window's start. */
+/** Loads one layer: sizes, labels and number(name, head, i, j) with i and j counted from the window's start [query, key]. */
 export async function loadLayer(app, entry, batch, start) {
   const { doc } = app.state.get();
   const refs = refsOf(entry);
   const [, heads, allQueries, allKeys] = app.store.info(entry.weights).shape;
-  const rows = [Math.min(start, Math.max(0, allQueries - 1)), Math.min(allQueries, start + WINDOW)];
-  const columns = [0, allKeys];
-  if (allKeys > WINDOW) {
-    columns[0] = Math.min(start, Math.max(0, allKeys - WINDOW));
-    columns[1] = Math.min(allKeys, columns[0] + WINDOW);
-  }
+  const rows = [start[0], Math.min(allQueries, start[0] + WINDOW)];
+  const columns = [start[1], Math.min(allKeys, start[1] + WINDOW)];
   const index = [batch, [0, heads], rows, columns];
   const parts = {};
   for (const name of ARRAYS) {
@@ -78,10 +76,10 @@ async function loadMask(app, ref) {
   };
 }
 
-/** A token's name in a sentence: repeated tokens get their position. */
+/** A token's name in a sentence: repeated tokens get their position as an index. */
 export function tokenName(labels, i, start) {
   const twice = labels.indexOf(labels[i]) !== labels.lastIndexOf(labels[i]);
-  return twice ? t("attention.repeated", { token: labels[i], position: i + start }) : labels[i];
+  return twice ? labels[i] + [...String(i + start)].map((digit) => SUBSCRIPT[digit]).join("") : labels[i];
 }
 
 /** "cat attends to the 0.61, cat 0.39.", and the gradients of these scores, for one head. */
@@ -103,7 +101,11 @@ export function maskSentences(layer, side, at, head) {
     const more = names.length > 8 ? [t("attention.more", { n: names.length - 8 })] : [];
     all.push(t(`attention.${side}.masked`, { list: [...names.slice(0, 8), ...more].join(", ") }));
   }
-  if (side === "query" && layer.has("dscores")) {
+  const axis = side === "query" ? 1 : 0;
+  if (layer.total[axis] > pairs.length) {                // what follows would hold for whole rows only
+    const first = layer.start[axis];
+    all.push(t(`attention.${side}.window`, { first, last: first + pairs.length - 1 }));
+  } else if (side === "query" && layer.has("dscores")) {
     if (visible.length === 1) all.push(t("attention.single", { key: visible[0].label }));
     else if (visible.length) all.push(t("attention.row_sum"));
   }
@@ -122,8 +124,8 @@ function pairsOf(layer, side, at, head) {
 
 function listed(pairs, name, text) {
   const sorted = [...pairs].sort((a, b) => Math.abs(b[name]) - Math.abs(a[name]));
-  const shown = sorted.slice(0, 6).map((pair) => `${pair.label} ${text(pair[name])}`);
-  if (sorted.length > 6) shown.push(t("attention.more", { n: sorted.length - 6 }));
+  const shown = sorted.slice(0, LISTED).map((pair) => `${pair.label} ${text(pair[name])}`);
+  if (sorted.length > LISTED) shown.push(t("attention.more", { n: sorted.length - LISTED }));
   return shown.join(", ") || t("attention.nothing");
 }
 

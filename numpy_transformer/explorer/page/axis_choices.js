@@ -17,14 +17,37 @@ function entryChoice({ axis, axes, titles, shape, view, doc, onHold }) {
   const chosen = view.fixed[axis] || 0;
   const tokens = axes[axis].name === "batch" ? null : tokensOfAxis(doc, axes[axis]);
   if (shape[axis] > BUTTONS_UP_TO) {
-    const field = h("input", { type: "number", min: 0, max: shape[axis] - 1, value: chosen, "aria-label": titles[axis],
-      onchange: () => onHold(axis, Math.max(0, Math.min(shape[axis] - 1, Math.round(Number(field.value)) || 0))) });
-    return h("label", { class: "axis-choice" }, `${titles[axis]} `, field, ` ${t("axes.of", { last: shape[axis] - 1 })}`);
+    const field = h("input", {
+      type: "number",
+      min: 0,
+      max: shape[axis] - 1,
+      value: chosen,
+      "aria-label": titles[axis],
+      onchange: () => onHold(axis, Math.max(0, Math.min(shape[axis] - 1, Math.round(Number(field.value)) || 0))),
+    });
+    return h(
+      "label",
+      { class: "axis-choice" },
+      `${titles[axis]} `,
+      field,
+      ` ${t("axes.of", { last: shape[axis] - 1 })}`,
+    );
   }
-  const choices = Array.from({ length: shape[axis] }, (_, i) => button((tokens && tokens[i]) || String(i), () => onHold(axis, i), {
-    "aria-pressed": String(i === chosen), "aria-label": `${titles[axis]} ${i}`, class: "segment", "data-axis": axis, "data-entry": i,
-  }));
-  return h("span", { class: "axis-choice segments", role: "group", "aria-label": titles[axis] }, h("span", {}, titles[axis]), choices);
+  const choices = Array.from({ length: shape[axis] }, (_, i) =>
+    button((tokens && tokens[i]) || String(i), () => onHold(axis, i), {
+      "aria-pressed": String(i === chosen),
+      "aria-label": `${titles[axis]} ${i}`,
+      class: "segment",
+      "data-axis": axis,
+      "data-entry": i,
+    }),
+  );
+  return h(
+    "span",
+    { class: "axis-choice segments", role: "group", "aria-label": titles[axis] },
+    h("span", {}, titles[axis]),
+    choices,
+  );
 }
 
 // Every ordered pair of axes that are longer than 1: "rows: token, columns: feature". Null if there is nothing to choose.
@@ -34,12 +57,25 @@ export function orderChoice({ axes, shape, view, onView }) {
   if (drawable.length < 2) return null;
   const pairs = drawable.flatMap((rows) => drawable.filter((axis) => axis !== rows).map((columns) => [rows, columns]));
   const here = `${view.rows},${view.columns}`;
-  const options = pairs.map(([rows, columns]) => h("option", { value: `${rows},${columns}`, selected: here === `${rows},${columns}` },
-    t("axes.order", { rows: titles[rows], columns: titles[columns] })));
-  if (!pairs.some((pair) => pair.join(",") === here)) options.unshift(h("option", { value: here, selected: true }, t("axes.order.last")));
-  const list = h("select", { "aria-label": t("axes.order.name"), onchange: () => {
-    const [rows, columns] = list.value.split(",").map((axis) => (axis === "null" ? null : Number(axis)));
-    onView({ ...view, rows, columns });
-  } }, options);
+  const options = pairs.map(([rows, columns]) =>
+    h(
+      "option",
+      { value: `${rows},${columns}`, selected: here === `${rows},${columns}` },
+      t("axes.order", { rows: titles[rows], columns: titles[columns] }),
+    ),
+  );
+  if (!pairs.some((pair) => pair.join(",") === here))
+    options.unshift(h("option", { value: here, selected: true }, t("axes.order.last")));
+  const list = h(
+    "select",
+    {
+      "aria-label": t("axes.order.name"),
+      onchange: () => {
+        const [rows, columns] = list.value.split(",").map((axis) => (axis === "null" ? null : Number(axis)));
+        onView({ ...view, rows, columns });
+      },
+    },
+    options,
+  );
   return h("span", { class: "axis-choice" }, list);
 }

@@ -55,12 +55,12 @@ function titleOf({ value, kind, via }) {
 }
 
 function changeList(changes, shown, show) {
+  const limit = Math.max(...changes.map(({ relative }) => relative).filter(Number.isFinite), 1e-30);
   const items = changes.slice(0, SHOWN).map((change) => ({
-    label: titleOf(change), number: Math.min(2, change.relative), text: amount(change), marked: change === shown,
+    label: titleOf(change), number: Math.min(limit, change.relative), text: amount(change), marked: change === shown,
     kind: change.kind, ref: change.ref, title: `${titleOf(change)}: ${amount(change)}`,
   }));
   const rest = changes.length > SHOWN && h("p", { class: "note" }, t("changes.more", { n: changes.length - SHOWN }));
-  const limit = Math.max(...items.map(({ number }) => number));
   const name = t("changes.list", { n: changes.length });
   return h("div", { class: "change-list" }, h("h4", {}, name),
     bars(items, { limit, name, key: "change", choose: ({ ref }) => show(ref) }), rest);

@@ -14,7 +14,7 @@ import { sourceOf } from "explorer/source";
 
 export function start(root, app) {
   const { state } = app;
-  const held = {};                     // chosen entries by the name of their axis: one head for all arrays of the panel
+  const held = {}; // chosen entries by the name of their axis: one head for all arrays of the panel
   let pairs = [];
   let source = null;
   let theme = lookOf();
@@ -30,8 +30,17 @@ export function start(root, app) {
     pairs = pairsOf(app, item, held, hold);
     source = h("div", { class: "source-place" });
     const isGroup = Boolean(lookup(now.doc).group(item.id));
-    replace(root, h("article", { class: "component", "data-op": item.id },
-      componentHead(app, item, isGroup), ...rowsByRole(pairs), isGroup && partsOf(app, item), source));
+    replace(
+      root,
+      h(
+        "article",
+        { class: "component", "data-op": item.id },
+        componentHead(app, item, isGroup),
+        ...rowsByRole(pairs),
+        isGroup && partsOf(app, item),
+        source,
+      ),
+    );
     mark(now);
     showChosen(pairs);
   }
@@ -84,16 +93,29 @@ function takeSlices({ doc, ref, slices }, held) {
   const chosen = ref && slices ? slices[ref] : null;
   const value = chosen ? lookup(doc).value(parseRef(ref).value) : null;
   if (!value) return;
-  Object.entries(chosen).forEach(([axis, i]) => { held[value.axes[axis].name] = i; });
+  Object.entries(chosen).forEach(([axis, i]) => {
+    held[value.axes[axis].name] = i;
+  });
 }
 
 function pairsOf(app, item, held, onHold) {
   const { doc } = app.state.get();
   const op = lookup(doc).op(item.id);
-  const roles = [["input", item.inputs], ["parameter", item.parameters], ["output", item.outputs]];
-  return roles.flatMap(([role, slots]) => Object.entries(slots || {}).flatMap(([name, ids]) => (
-    [ids].flat().map((id) => lookup(doc).value(id)).filter((value) => value && app.store.info(value.id))
-      .map((value) => ({ app, value, role, name, op, held, onHold })))))
+  const roles = [
+    ["input", item.inputs],
+    ["parameter", item.parameters],
+    ["output", item.outputs],
+  ];
+  return roles
+    .flatMap(([role, slots]) =>
+      Object.entries(slots || {}).flatMap(([name, ids]) =>
+        [ids]
+          .flat()
+          .map((id) => lookup(doc).value(id))
+          .filter((value) => value && app.store.info(value.id))
+          .map((value) => ({ app, value, role, name, op, held, onHold })),
+      ),
+    )
     .map((options, i) => arrayPair({ ...options, hint: i === 0 }));
 }
 
@@ -101,12 +123,25 @@ function rowsByRole(pairs) {
   return ["input", "parameter", "output"].map((role) => {
     const mine = pairs.filter((pair) => pair.role === role);
     if (!mine.length) return null;
-    return h("section", { class: "array-group" }, h("h3", {}, t(`component.${role}s`)), mine.map((pair) => pair.element));
+    return h(
+      "section",
+      { class: "array-group" },
+      h("h3", {}, t(`component.${role}s`)),
+      mine.map((pair) => pair.element),
+    );
   });
 }
 
 function partsOf(app, group) {
   const parts = lookup(app.state.get().doc).children(group.id);
-  return h("section", { class: "parts" }, h("h3", {}, t("component.parts")),
-    h("ul", {}, parts.map((part) => h("li", {}, opLink(app, part), " ", h("span", { class: "note" }, part.class || part.kind)))));
+  return h(
+    "section",
+    { class: "parts" },
+    h("h3", {}, t("component.parts")),
+    h(
+      "ul",
+      {},
+      parts.map((part) => h("li", {}, opLink(app, part), " ", h("span", { class: "note" }, part.class || part.kind))),
+    ),
+  );
 }

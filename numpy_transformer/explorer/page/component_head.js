@@ -10,8 +10,14 @@ import { formulaView } from "explorer/formula_view";
 export function componentHead(app, item, isGroup) {
   const { doc } = app.state.get();
   const description = (doc.classes || {})[item.class] || {};
-  return h("header", { class: "component-head" },
-    h("h2", {}, item.label || item.id, nameOfKind(item)), place(app, item), numbers(item), isGroup ? words(description) : formulas(doc, item, description));
+  return h(
+    "header",
+    { class: "component-head" },
+    h("h2", {}, item.label || item.id, nameOfKind(item)),
+    place(app, item),
+    numbers(item),
+    isGroup ? words(description) : formulas(doc, item, description),
+  );
 }
 
 // Code between components has no class: what it computes stands in its place.
@@ -25,14 +31,19 @@ function place(app, item) {
   const look = lookup(app.state.get().doc);
   const groups = look.ancestors(item.id).map((id) => look.group(id));
   if (!groups.length) return null;
-  const links = groups.map((group, i) => [i > 0 && h("span", { class: "divider", "aria-hidden": "true" }, " › "), opLink(app, group)]);
+  const links = groups.map((group, i) => [
+    i > 0 && h("span", { class: "divider", "aria-hidden": "true" }, " › "),
+    opLink(app, group),
+  ]);
   return h("p", { class: "component-place" }, `${t("component.place")} `, links);
 }
 
 function numbers(item) {
   const entries = Object.entries(item.numbers || {});
   if (!entries.length) return null;
-  const said = entries.map(([name, number]) => `${name} = ${typeof number === "number" ? shortestNumber(number) : number}`);
+  const said = entries.map(
+    ([name, number]) => `${name} = ${typeof number === "number" ? shortestNumber(number) : number}`,
+  );
   return h("p", { class: "note mono" }, said.join(", "));
 }
 
@@ -40,9 +51,19 @@ function numbers(item) {
 function words(description) {
   const backward = [description.backward || []].flat();
   if (!description.summary && !backward.length) return null;
-  return h("dl", { class: "docstring" },
+  return h(
+    "dl",
+    { class: "docstring" },
     description.summary && [h("dt", {}, t("component.forward")), h("dd", { class: "is-forward" }, description.summary)],
-    backward.length > 0 && [h("dt", {}, t("component.backward")), h("dd", { class: "is-backward" }, backward.map((line) => h("span", {}, line)))]);
+    backward.length > 0 && [
+      h("dt", {}, t("component.backward")),
+      h(
+        "dd",
+        { class: "is-backward" },
+        backward.map((line) => h("span", {}, line)),
+      ),
+    ],
+  );
 }
 
 // The same with indices, as the numbers are spelled out.
@@ -50,9 +71,18 @@ function formulas(doc, item, description) {
   const targets = Object.keys(item.formulas || {});
   const list = targets.map((target) => {
     const backward = !item.outputs[target];
-    return h("div", { class: backward ? "formula is-backward" : "formula is-forward" }, formulaView(doc.formulas[item.formulas[target]]));
+    return h(
+      "div",
+      { class: backward ? "formula is-backward" : "formula is-forward" },
+      formulaView(doc.formulas[item.formulas[target]]),
+    );
   });
   if (item.kind === "variables") return words(description);
   const none = h("p", { class: "note" }, t("component.no_formula"));
-  return [words(description), list.length ? h("details", { class: "formulas", open: !description.summary }, h("summary", {}, t("component.formulas")), list) : none];
+  return [
+    words(description),
+    list.length
+      ? h("details", { class: "formulas", open: !description.summary }, h("summary", {}, t("component.formulas")), list)
+      : none,
+  ];
 }

@@ -74,7 +74,10 @@ export function goesTo(doc, ref) {
   const producer = value.producer ? lookup(doc).op(value.producer) : null;
   if (kind !== "gradient" || !producer) return [];
   const names = [...Object.keys(producer.inputs || {}), ...Object.keys(producer.parameters || {})];
-  return present(doc, names.map((name) => ({ ref: refOfName(doc, producer, "d" + name), op: producer, name: "d" + name })));
+  return present(
+    doc,
+    names.map((name) => ({ ref: refOfName(doc, producer, "d" + name), op: producer, name: "d" + name })),
+  );
 }
 
 function present(doc, list) {

@@ -1,4 +1,4 @@
-// What flows on the map between the members of a group, seen from the document: values from ops, inputs and shared parameters to ops.
+// What flows on the map between the members of a group: values from ops, inputs and shared parameters to ops.
 // Masks are marks on their ops, and a parameter is a box only if it is shared.
 
 import { lookup } from "explorer/lookup";
@@ -102,7 +102,7 @@ export function portsOf(edges) {
   return ports;
 }
 
-// From one group to another that has a main input of its own (encoder to decoder): drawn side by side, with the line between them.
+// From one group to another that has a main input of its own (encoder to decoder): these are drawn side by side.
 export function findSideEdges(edges, look) {
   return edges.filter((edge) => {
     const from = look.group(edge.from);

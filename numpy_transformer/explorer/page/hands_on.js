@@ -17,7 +17,7 @@ export function start(root, app) {
     root.append(...savedPage());
     return;
   }
-  const own = { redo: [], bug: null, optimizer: "sgd", lr: "0.1", ref: null, slice: null, switches: false, all: false };
+  const own = { redo: [], bug: null, optimizer: "sgd", lr: "0.01", ref: null, slice: null, switches: false, all: false };
   const actions = editing(app, own);
   own.draw = redrawer(root, () => build(app, own, actions), problem);
   drawWhen(app, "hands-on", ["doc", "edits", "ref", "index", "large"], own.draw);

@@ -87,8 +87,9 @@ function savedText() {
   const element = h("div", { class: "text saved", title: t("header.saved") });
 
   function draw({ doc }) {
-    const row = (name, tokens, note) => tokens?.length > 0 && h("span", { class: "field", title: note },
-      h("span", {}, t(`header.${name}`)), h("span", { class: "tokens" }, tokens.map((token) => h("span", {}, token))));
+    const row = (name, tokens, note) => tokens?.length > 0
+      && h("span", { class: "field", title: [tokens.join(" "), note].filter(Boolean).join(". ") },
+        h("span", {}, t(`header.${name}`)), h("span", { class: "tokens" }, tokens.map((token) => h("span", {}, token))));
     replace(element, row("text", doc.tokens?.source?.[0]), row("target", targetsOf(doc), doc.tokens?.note));
   }
   return { element, draw };
@@ -118,8 +119,8 @@ function themeButton({ state }) {
 
 function switches(app) {
   const { state } = app;
-  const large = button([h("span", { class: "long" }, t("header.large")), h("span", { class: "short", "aria-hidden": "true" }, "Aa")],
-    () => state.update({ large: !state.get().large }, { replace: true }), { id: "large", label: t("header.large") });
+  const texts = [h("span", { class: "long" }, t("header.large")), h("span", { class: "short", "aria-hidden": "true" }, "Aa")];
+  const large = button(texts, () => state.update({ large: !state.get().large }, { replace: true }), { id: "large", label: t("header.large") });
   const press = (now) => large.setAttribute("aria-pressed", String(Boolean(now.large)));
   press(state.get());
   state.subscribe(press);

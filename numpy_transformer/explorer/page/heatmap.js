@@ -28,9 +28,21 @@ export function redrawAll() {
 }
 
 class Heatmap {
-  constructor({ app, ref, doc, title, view, limit, labels = true, maxHeight = 420, minCell = 6, maxCell = 44, ...calls }) {
-    Object.assign(this, { app, ref, labels, maxHeight, minCell, maxCell, ...calls });      // onPoint, onChoose, onDrawn, onWindow
-    this.doc = doc || app.state.get().doc;              // the document before the edits can be drawn, too
+  constructor({
+    app,
+    ref,
+    doc,
+    title,
+    view,
+    limit,
+    labels = true,
+    maxHeight = 420,
+    minCell = 6,
+    maxCell = 44,
+    ...calls
+  }) {
+    Object.assign(this, { app, ref, labels, maxHeight, minCell, maxCell, ...calls }); // onPoint, onChoose, onDrawn, onWindow
+    this.doc = doc || app.state.get().doc; // the document before the edits can be drawn, too
     this.info = app.store.info(ref, this.doc);
     this.shape = this.info.shape;
     this.kind = kindOf(this.info, ref);
@@ -41,15 +53,21 @@ class Heatmap {
     this.pointed = null;
     this.chosen = null;
     this.lit = [];
-    this.ready = new Promise((resolve) => { this.isReady = resolve; });      // once it has been drawn
+    this.ready = new Promise((resolve) => {
+      this.isReady = resolve;
+    }); // once it has been drawn
     this.build(title || ref);
   }
 
   build(title) {
     this.cells = h("canvas", { class: "heatmap-cells", "aria-hidden": "true" });
     this.rings = h("canvas", {
-      class: "heatmap-rings", tabindex: "0", role: "application", "aria-roledescription": t("heatmap.role"),
-      "aria-label": t("heatmap.label", { title, shape: this.shape.join(" × ") }), "data-ref": this.ref,
+      class: "heatmap-rings",
+      tabindex: "0",
+      role: "application",
+      "aria-roledescription": t("heatmap.role"),
+      "aria-label": t("heatmap.label", { title, shape: this.shape.join(" × ") }),
+      "data-ref": this.ref,
     });
     this.stage = h("div", { class: "heatmap-stage" }, this.cells, this.rings);
     this.controls = h("div", { class: "heatmap-window" });
@@ -72,6 +90,7 @@ class Heatmap {
   resized() {
     const width = Math.floor(this.element.clientWidth);
     if (!width || width === this.width) return;
+    if (!this.width) drawn.forEach((map) => map.width && !map.element.isConnected && drawn.delete(map));
     this.width = width;
     this.render();
   }
@@ -95,13 +114,18 @@ class Heatmap {
     const { window } = this;
     const request = requestOf(this.view, this.shape, window);
     this.asked = request;
-    const slice = await this.app.store.slice(this.ref, request, this.doc);
-    if (this.asked !== request) return;               // the reader has moved on meanwhile
-    this.slice = slice;
+    const slice = await this.app.store.slice(this.ref, request, this.doc).catch((error) => this.say(error.message));
+    if (!slice || this.asked !== request) return; // the reader has moved on meanwhile
     this.read = readerOf(this.view, window, slice.data);
     this.draw();
     this.controls.replaceChildren(...windowControls(this, size));
     if (this.onDrawn) this.onDrawn();
+    this.isReady();
+  }
+
+  // A page whose server has ended, or a saved page that leaves out large arrays, says so in the place of the numbers.
+  say(sentence) {
+    this.controls.replaceChildren(h("p", { class: "note" }, sentence));
     this.isReady();
   }
 
@@ -115,8 +139,15 @@ class Heatmap {
     this.window = { row: rows.start, rows: rows.width, column: columns.start, columns: columns.width };
     const labels = this.labelsOf(this.window);
     this.layout = layoutFor({
-      width: this.width, rows: rows.width, columns: columns.width, ...labels, fontSize,
-      minCell, maxCell: this.maxCell * scale, tallest: 30 * scale, maxHeight: this.maxHeight * scale,
+      width: this.width,
+      rows: rows.width,
+      columns: columns.width,
+      ...labels,
+      fontSize,
+      minCell,
+      maxCell: this.maxCell * scale,
+      tallest: 30 * scale,
+      maxHeight: this.maxHeight * scale,
     });
   }
 
@@ -127,7 +158,8 @@ class Heatmap {
     const names = (axis, start, count) => {
       if (axis === null || (axes[axis].name === "batch" && this.shape[axis] === 1)) return [];
       const tokens = tokensOfAxis(this.doc, axes[axis], batch);
-      return Array.from({ length: count }, (_, i) => (tokens && tokens[start + i]) || String(start + i));
+      const name = (i) => (tokens && tokens[i] !== undefined ? tokens[i] || "–" : String(i)); // a target that does not count
+      return Array.from({ length: count }, (_, i) => name(start + i));
     };
     return {
       rowLabels: names(this.view.rows, window.row, window.rows),
@@ -140,7 +172,12 @@ class Heatmap {
     const context = prepare(this.cells, layout.width, layout.height);
     const number = this.info.dtype === "int32";
     drawCells(context, layout, {
-      rows: window.rows, columns: window.columns, read: this.read, kind: this.kind, limit: this.limit, style,
+      rows: window.rows,
+      columns: window.columns,
+      read: this.read,
+      kind: this.kind,
+      limit: this.limit,
+      style,
       texts: number ? (row, column) => String(this.read(row, column)) : null,
     });
     drawLabels(context, layout, { ...this.labelsOf(window), style, strong: {} });
@@ -230,7 +267,7 @@ class Heatmap {
     if (event.key === "Enter" || event.key === " ") this.choose(this.cursor, true);
     else if (!moved) return;
     event.preventDefault();
-    event.stopPropagation();                          // the time line's keys are arrows, too
+    event.stopPropagation(); // the time line's keys are arrows, too
     if (!moved) return;
     this.cursor = moved;
     if (!this.contains(moved)) await this.moveWindowTo(moved);

@@ -3,12 +3,23 @@
 
 import { colorOf, inkOn } from "explorer/colors";
 
-const NUMBERS_FROM = 26;   // width in pixels from which a cell may have room for its number
+const NUMBERS_FROM = 26; // width in pixels from which a cell may have room for its number
 const DOTS_FROM = 5;
 const LABEL_LENGTH = 9;
 
 // Where everything stands: widths of the gutters and the size of a cell, for a window that has to fit into `width`.
-export function layoutFor({ width, rows, columns, rowLabels, columnLabels, fontSize, minCell, maxCell, tallest, maxHeight }) {
+export function layoutFor({
+  width,
+  rows,
+  columns,
+  rowLabels,
+  columnLabels,
+  fontSize,
+  minCell,
+  maxCell,
+  tallest,
+  maxHeight,
+}) {
   const widest = (labels) => Math.max(0, ...labels.map((label) => Math.min(label.length, LABEL_LENGTH)));
   const left = rowLabels.length ? Math.ceil(widest(rowLabels) * fontSize * 0.6) + 8 : 1;
   const slanted = widest(columnLabels) > 2;
@@ -20,8 +31,14 @@ export function layoutFor({ width, rows, columns, rowLabels, columnLabels, fontS
   const share = Math.max(minCell, Math.floor(maxHeight / rows));
   const cellHeight = Math.max(minCell, Math.min(cellWidth, tallest, share));
   return {
-    left, top, slanted, fontSize, cellWidth, cellHeight,
-    width: left + columns * cellWidth + right, height: top + rows * cellHeight + 1,
+    left,
+    top,
+    slanted,
+    fontSize,
+    cellWidth,
+    cellHeight,
+    width: left + columns * cellWidth + right,
+    height: top + rows * cellHeight + 1,
   };
 }
 
@@ -68,8 +85,10 @@ function numberTexts(context, layout, { rows, columns, read, kind, limit, style 
 
 export function boxOf(layout, row, column) {
   return {
-    x: layout.left + column * layout.cellWidth, y: layout.top + row * layout.cellHeight,
-    width: layout.cellWidth, height: layout.cellHeight,
+    x: layout.left + column * layout.cellWidth,
+    y: layout.top + row * layout.cellHeight,
+    width: layout.cellWidth,
+    height: layout.cellHeight,
   };
 }
 
@@ -138,7 +157,7 @@ function hatch(context, box, color) {
   context.lineWidth = 1;
   context.beginPath();
   const step = 5;
-  const first = Math.floor((box.x - box.y - box.height) / step) * step;     // one pattern across neighboring cells
+  const first = Math.floor((box.x - box.y - box.height) / step) * step; // one pattern across neighboring cells
   for (let offset = first; offset < box.x + box.width - box.y; offset += step) {
     context.moveTo(offset + box.y, box.y);
     context.lineTo(offset + box.y + box.height, box.y + box.height);

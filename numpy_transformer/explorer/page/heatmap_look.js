@@ -12,19 +12,29 @@ export function styleOf(element) {
   const style = getComputedStyle(element);
   const color = (name, otherwise) => style.getPropertyValue(name).trim() || otherwise;
   const size = parseFloat(style.fontSize);
-  const fontSize = size > 20 ? size * 0.85 : Math.max(10, size * 0.72);      // on a projector, small type is lost
+  const fontSize = size > 20 ? size * 0.85 : Math.max(10, size * 0.72); // on a projector, small type is lost
   return {
     scale: size / 16,
-    text: style.color, panel: color("--panel", "#ffffff"), muted: color("--ink-2", "#666666"),
-    alarm: color("--wrong", "#c00000"), light: color("--focus", "#b0005a"),
-    fontSize, font: `${fontSize}px ${style.fontFamily}`,
+    text: style.color,
+    panel: color("--panel", "#ffffff"),
+    muted: color("--ink-2", "#666666"),
+    alarm: color("--wrong", "#c00000"),
+    light: color("--focus", "#b0005a"),
+    fontSize,
+    font: `${fontSize}px ${style.fontFamily}`,
   };
 }
 
 export function movedCursor(key, { row, column }, size, window) {
   const moves = {
-    ArrowLeft: [row, column - 1], ArrowRight: [row, column + 1], ArrowUp: [row - 1, column], ArrowDown: [row + 1, column],
-    Home: [row, 0], End: [row, size.columns - 1], PageUp: [row - window.rows, column], PageDown: [row + window.rows, column],
+    ArrowLeft: [row, column - 1],
+    ArrowRight: [row, column + 1],
+    ArrowUp: [row - 1, column],
+    ArrowDown: [row + 1, column],
+    Home: [row, 0],
+    End: [row, size.columns - 1],
+    PageUp: [row - window.rows, column],
+    PageDown: [row + window.rows, column],
   };
   if (!moves[key]) return null;
   const within = (i, count) => Math.max(0, Math.min(count - 1, i));

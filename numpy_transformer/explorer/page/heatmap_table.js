@@ -24,10 +24,18 @@ export function tableOf(map) {
 }
 
 function cellOf(map, ref, index, number) {
-  const button = h("button", {
-    type: "button", class: "number-link", title: fullNumber(number), "data-ref": ref, "data-cell": index.join(","),
-    "data-value": String(number),
-  }, formatNumber(number));
+  const button = h(
+    "button",
+    {
+      type: "button",
+      class: "number-link",
+      title: fullNumber(number),
+      "data-ref": ref,
+      "data-cell": index.join(","),
+      "data-value": String(number),
+    },
+    formatNumber(number),
+  );
   button.addEventListener("click", () => map.onChoose && map.onChoose(index));
   return h("td", {}, button);
 }

@@ -13,7 +13,12 @@ export function windowControls(map, size) {
 
 function controlOf(map, what, start, count, total) {
   const text = t(`heatmap.window.${what}`, { first: start, last: start + count - 1, total });
-  const move = (corner) => map.moveWindowTo({ row: map.window.row, column: map.window.column, [what]: Math.max(0, Math.min(total - 1, corner)) });
+  const move = (corner) =>
+    map.moveWindowTo({
+      row: map.window.row,
+      column: map.window.column,
+      [what]: Math.max(0, Math.min(total - 1, corner)),
+    });
   const button = (label, name, to, disabled) => {
     const element = h("button", { type: "button", class: "quiet", "aria-label": name }, label);
     element.disabled = disabled;
@@ -21,12 +26,20 @@ function controlOf(map, what, start, count, total) {
     return element;
   };
   const jump = h("input", {
-    type: "range", min: "0", max: String(total - count), step: "1", value: String(start), "aria-label": text,
+    type: "range",
+    min: "0",
+    max: String(total - count),
+    step: "1",
+    value: String(start),
+    "aria-label": text,
   });
   jump.addEventListener("change", () => move(Number(jump.value)));
-  return h("div", { class: "window-control" },
+  return h(
+    "div",
+    { class: "window-control" },
     button("‹", t("heatmap.window.back"), start - count, start === 0),
     h("span", {}, text),
     button("›", t("heatmap.window.on"), start + count, start + count >= total),
-    jump);
+    jump,
+  );
 }

@@ -40,8 +40,8 @@ function layGroup(group, context, side) {
     }
   }
   for (const flow of graph.filter((other) => !other.producer && other.home === group)) {
-    nodes.push({ id: flow.value.id, w: context.measure(inputLabel(flow.value), true) + 18, h: SIZE.input, input: flow, tie: flow.shared ? 1 : 0,
-                 light: true });
+    const w = context.measure(inputLabel(flow.value), true) + 18;
+    nodes.push({ id: flow.value.id, w, h: SIZE.input, input: flow, tie: flow.shared ? 1 : 0, light: true });
   }
   for (const [id, pin] of portsOf(edges)) {
     nodes.push({ id, w: 2, h: 0, pin, port: true, tie: side.has(id.slice(3)) ? -2 : 0 });
@@ -50,7 +50,8 @@ function layGroup(group, context, side) {
   const placed = arrange(nodes, drawn.map((edge) => ({
     value: edge.value.id, from: edge.from, to: edge.to, consumers: edge.ops, tie: edge.shared ? 1 : -1,
     minor: edge.shared,
-    fromDx: leavesAt(edge, nodes) ?? portOffset(inner.get(edge.from), "out", edge), toDx: portOffset(inner.get(edge.to), "in", edge),
+    fromDx: leavesAt(edge, nodes) ?? portOffset(inner.get(edge.from), "out", edge),
+    toDx: portOffset(inner.get(edge.to), "in", edge),
   })));
   return assemble(group, context, { nodes, placed, inner, sideEdges, side });
 }
@@ -89,8 +90,7 @@ function assemble(group, context, { nodes, placed, inner, sideEdges, side }) {
   const top = framed ? TITLE : 0;
   const boxes = [];
   const isEnd = (node) => !node.bend && !node.port && !inner.has(node.id);
-  const lines = placed.lines.map((line) => ({ value: line.value, consumers: line.consumers, points: line.points, round: line.b.round,
-                                              first: isEnd(line.a), last: isEnd(line.b) }));
+  const lines = placed.lines.map(({ value, consumers, points, a, b }) => ({ value, consumers, points, first: isEnd(a), last: isEnd(b) }));
   const fans = [...placed.fans];
   for (const node of nodes) {
     const x = node.x - node.w / 2;
@@ -109,7 +109,8 @@ function assemble(group, context, { nodes, placed, inner, sideEdges, side }) {
   }
   const ports = nodes.filter((node) => node.port);
   for (const port of ports.filter((other) => side.has(other.id.slice(3)))) {
-    lines.push({ value: port.id.slice(3), consumers: consumersOf(placed.lines, port), points: [[-pad, port.y], [port.x, port.y]] });
+    const points = [[-pad, port.y], [port.x, port.y]];
+    lines.push({ value: port.id.slice(3), consumers: consumersOf(placed.lines, port), points });
   }
   const scene = { boxes, lines, fans };
   const titleX = titlePlace(ports, framed ? measure(item.label) + 20 : 0, side);
@@ -118,7 +119,8 @@ function assemble(group, context, { nodes, placed, inner, sideEdges, side }) {
   const shift = pad + Math.max(0, (width - placed.width - 2 * pad) / 2) * (ports.length ? 0 : 1);
   move(scene, shift, top);
   if (framed) {
-    scene.boxes.unshift({ id: group, depth: look.ancestors(group).length, x: 0, y: 0, w: width, h: height, parent: item.parent || "", type: "frame", titleX });
+    const place = { x: 0, y: 0, w: width, h: height, titleX };
+    scene.boxes.unshift({ id: group, parent: item.parent || "", type: "frame", depth: look.ancestors(group).length, ...place });
     closePorts(scene, ports, { shift, top, height, placed, side });
   }
   const offsets = { in: new Map(), out: new Map(), left: new Map() };

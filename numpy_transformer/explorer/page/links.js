@@ -5,7 +5,7 @@ import { h } from "explorer/dom";
 import { formatNumber, fullNumber } from "explorer/format";
 import { derivationOf } from "explorer/derivation";
 import { isGradient, shortName } from "explorer/refs";
-import { writeAddress } from "explorer/state";
+import { writeAddress } from "explorer/address";
 import { t } from "explorer/strings";
 
 // Where a link leads: the panel shows the op that computed the number, so that the cells it came from can light up.
@@ -31,15 +31,28 @@ export function numberLink(app, ref, index, number, text = formatNumber(number))
   const { doc } = app.state.get();
   const place = placeOfNumber(doc, ref, index);
   const name = `${shortName(doc, ref)}[${index.join(", ")}] = ${fullNumber(number)}`;
-  return h("a", {
-    class: isGradient(ref) ? "number-link is-gradient" : "number-link is-value", href: addressOf(app, place),
-    title: name, "data-ref": ref, "data-cell": index.join(","), "data-value": String(number), onclick: follow(app, place),
-  }, text);
+  return h(
+    "a",
+    {
+      class: isGradient(ref) ? "number-link is-gradient" : "number-link is-value",
+      href: addressOf(app, place),
+      title: name,
+      "data-ref": ref,
+      "data-cell": index.join(","),
+      "data-value": String(number),
+      onclick: follow(app, place),
+    },
+    text,
+  );
 }
 
 export function opLink(app, op, text = opName(op)) {
   const place = { op: op.id, ref: null, index: null, view: "component" };
-  return h("a", { class: "op-link", href: addressOf(app, place), "data-op": op.id, title: op.id, onclick: follow(app, place) }, text);
+  return h(
+    "a",
+    { class: "op-link", href: addressOf(app, place), "data-op": op.id, title: op.id, onclick: follow(app, place) },
+    text,
+  );
 }
 
 // A lone sign reads badly in a sentence.

@@ -1,7 +1,7 @@
 // The cells that the chosen number came from. number.js tells, the heatmaps on the page light them up.
 
 const listeners = new Set();
-let lit = new Map();           // ref -> list of indexes
+let lit = new Map(); // ref -> list of indexes
 
 export function light(cells) {
   lit = new Map();

@@ -17,12 +17,15 @@ export function start(root, app) {
   const stage = h("div", { class: "stage" });
   const follow = h("input", { type: "checkbox", id: "follow", checked: true });
   const whole = button(t("map.whole"), () => showWhole(!view.whole), { id: "map-whole", "aria-pressed": "false" });
-  const wide = button(t("map.wide"), () => showWide(!document.body.hasAttribute("data-wide-map")), { id: "map-wide", "aria-pressed": "false" });
+  const wide = button(t("map.wide"), () => showWide(!document.body.hasAttribute("data-wide-map")),
+    { id: "map-wide", "aria-pressed": "false" });
   replace(root,
     h("div", { class: "tools" },
-      button(t("map.fold"), () => foldAll(true), { id: "fold-all" }), button(t("map.unfold"), () => foldAll(false), { id: "unfold-all" }),
-      whole, wide, h("label", { class: "check", title: t("map.follow.help") }, follow, t("map.follow"))),
-    stage, legend(saveButton(t("map.picture"), () => view.svg)));
+      button(t("map.fold"), () => foldAll(true), { id: "fold-all", label: t("map.fold.help") }),
+      button(t("map.unfold"), () => foldAll(false), { id: "unfold-all", label: t("map.unfold.help") }),
+      whole, wide, h("label", { class: "check", title: t("map.follow.help") }, follow, t("map.follow")),
+      saveButton(t("map.picture"), () => view.svg)),
+    stage, legend());
 
   function foldAll(folded) {
     view.folded = new Set(folded ? state.get().doc.groups.map((group) => group.id) : []);

@@ -27,8 +27,10 @@ export function drawMap(scene, doc, folded) {
   };
   const frames = scene.boxes.filter((box) => box.type === "frame");
   const others = scene.boxes.filter((box) => box.type !== "frame");
-  const svg = s("svg", { role: "tree", "aria-label": t("map.name"), class: "map", viewBox: `0 0 ${scene.width} ${scene.height}` },
-    markers(), frames.map(draw), scene.lines.map((line) => drawLine(line, look)), others.map(draw), scene.fans.map((fan) => drawFan(fan, scene.width)));
+  const viewBox = `0 0 ${scene.width} ${scene.height}`;
+  const svg = s("svg", { role: "tree", "aria-label": t("map.name"), class: "map", viewBox },
+    markers(), frames.map(draw), scene.lines.map((line) => drawLine(line, look)), others.map(draw),
+    scene.fans.map((fan) => drawFan(fan, scene.width)));
   return { svg, nodes };
 }
 
@@ -42,8 +44,9 @@ function node(box, look) {
   const item = look.node(box.id);
   const value = item ? null : look.value(box.id);
   const kind = item?.kind ?? box.type;
+  const markAt = (i) => (box.type === "round" ? box.w + 3 + 9 * i : box.w - 11 - 9 * i);
   const marks = Object.entries(item?.parameters ?? {}).slice(0, MARKS).map(([name, id], i) => s("rect", {
-    class: "parameter", "data-parameter": id, x: box.type === "round" ? box.w + 3 + 9 * i : box.w - 11 - 9 * i, y: box.h / 2 - 3, width: 6, height: 6,
+    class: "parameter", "data-parameter": id, x: markAt(i), y: box.h / 2 - 3, width: 6, height: 6,
   }, s("title", {}, name)));
   const middle = box.type === "round" ? box.w / 2 : (box.w - 9 * marks.length) / 2;
   return s("g", { class: `node ${box.type} kind-${kind.replace(/\s+/g, "-")}`, "data-op": item ? box.id : null,
@@ -84,7 +87,8 @@ function drawLine(line, look) {
 function drawFan(fan, width) {
   const room = measure(t("map.adds_some", { count: 1, of: 2 }), true);
   const right = fan.x + fan.right + room < width;
-  fan.text = s("text", { x: right ? fan.right : -10, y: right ? -11 : 0, "dominant-baseline": "central", "text-anchor": right ? "start" : "end" });
+  const place = right ? { x: fan.right, y: -11, "text-anchor": "start" } : { x: -10, y: 0, "text-anchor": "end" };
+  fan.text = s("text", { ...place, "dominant-baseline": "central" });
   fan.title = s("title");
   fan.element = s("g", { class: "fan", "data-fan": fan.value, transform: `translate(${fan.x} ${fan.y})` },
     s("circle", { r: 6.5 }), s("path", { d: "M-3 0H3M0 -3V3" }), fan.text, fan.title);
@@ -99,9 +103,9 @@ function markers() {
   }, s("path", { d: "M0 0.5 8 4 0 7.5Z" }))));
 }
 
-export function legend(save) {
+export function legend() {
   return h("div", { class: "legend note" },
-    h("span", { class: "key forward" }, t("map.legend.forward")), h("span", { class: "key backward" }, t("map.legend.backward")), save,
+    h("span", { class: "key forward" }, t("map.legend.forward")), h("span", { class: "key backward" }, t("map.legend.backward")),
     h("span", { class: "key mark" }, t("map.legend.parameter")),
     h("span", { class: "key mark full" }, t("map.legend.with_gradient")), h("span", {}, t("map.legend.dropout")));
 }

@@ -6,7 +6,7 @@ import { goesTo, refOfName } from "explorer/derivation";
 import { axesOf, parseRef } from "explorer/refs";
 
 const TRIES = { saved: 60, live: 12 };
-const PATIENCE = 200;           // milliseconds for each array; a reader who moves on must not wait for a search
+const PATIENCE = 200; // milliseconds for each array; a reader who moves on must not wait for a search
 const MOST_CELLS = 60000;
 
 // [{ref, op, name, index, number}]; index is null where no cell was found within the tries.
@@ -82,8 +82,10 @@ function unflatten(flat, request) {
 async function uses({ store, doc }, target, candidate, ref, index) {
   const spelled = await store.spell(contributionOf(doc, target), candidate);
   const wanted = index.join(",");
-  return Boolean(spelled) && spelled.entries.some((entry) => (
-    refOfName(doc, target.op, entry.array) === ref && entry.index.join(",") === wanted));
+  return (
+    Boolean(spelled) &&
+    spelled.entries.some((entry) => refOfName(doc, target.op, entry.array) === ref && entry.index.join(",") === wanted)
+  );
 }
 
 // What this op sends to an array with several consumers stands in an array of its own.

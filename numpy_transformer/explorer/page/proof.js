@@ -7,6 +7,7 @@ import { formatNumber, fullNumber } from "explorer/format";
 import { t } from "explorer/strings";
 import { curveOf } from "explorer/proof_curve";
 import { gradientRef, parseRef, shortName, valueOf } from "explorer/refs";
+import { saveButton } from "explorer/svg_export";
 
 export function start(root, app) {
   const { state } = app;
@@ -29,19 +30,28 @@ async function contentOf(app, { doc, ref, index: chosen }) {
   const statement = statementOf(doc);
   const value = ref ? valueOf(doc, ref) : null;
   const index = value && value.shape.length === 0 ? [] : chosen;
-  if (!value || !index || !app.store.info(gradientRef(value.id)) || value.shape.length !== index.length) return statement;
+  if (!value || !index || !app.store.info(gradientRef(value.id)) || value.shape.length !== index.length)
+    return statement;
   const gradient = Number((await app.store.slice(gradientRef(value.id), index)).data[0]);
   const context = { app, doc, value, index, gradient, name: `${shortName(doc, value.id)}[${index.join(", ")}]` };
   const measured = app.store.live && value.nudge ? live(context) : await saved(context);
-  return [h("h3", {}, t("proof.name")), measured || h("p", { class: "note" }, t("proof.none")),
-    parseRef(ref).op && h("p", { class: "note" }, t("proof.whole")), statement];
+  return [
+    h("h3", {}, t("proof.name")),
+    measured || h("p", { class: "note" }, t("proof.none")),
+    parseRef(ref).op && h("p", { class: "note" }, t("proof.whole")),
+    statement,
+  ];
 }
 
 // What holds for the whole page.
 function statementOf(doc) {
   const worst = doc && doc.proof ? doc.proof.worst : null;
   if (worst === null || worst === undefined) return null;
-  return h("p", { class: "note proof-worst", "data-worst": worst }, t("proof.worst", { worst: formatNumber(worst, 2) }));
+  return h(
+    "p",
+    { class: "note proof-worst", "data-worst": worst },
+    t("proof.worst", { worst: formatNumber(worst, 2) }),
+  );
 }
 
 async function saved({ app, doc, value, index, gradient, name }) {
@@ -50,8 +60,11 @@ async function saved({ app, doc, value, index, gradient, name }) {
   const numeric = Number((await store.slice(`numeric ${value.id}`, index)).data[0]);
   const points = await savedCurve(store, doc, value, index);
   const here = points.find((point) => point.h === doc.proof.h);
-  return [h("p", {}, t("proof.saved", { name, h: formatStep(doc.proof.h) })),
-    comparison(numeric, gradient, here ? here.error : relative(numeric, gradient)), points.length > 0 && curve(points)];
+  return [
+    h("p", {}, t("proof.saved", { name, h: formatStep(doc.proof.h) })),
+    comparison(numeric, gradient, here ? here.error : relative(numeric, gradient)),
+    points.length > 0 && curve(points),
+  ];
 }
 
 // The bytes of a curve: b stands for a relative error of 10^(-b / 16), the largest byte for none.
@@ -70,9 +83,18 @@ function relative(a, b) {
 
 // Quotient, gradient and their difference, relative to the largest gradient of the array.
 function comparison(numeric, gradient, difference) {
-  return h("dl", { class: "comparison" },
-    row(t("proof.quotient"), numeric, "is-numeric"), row(t("proof.gradient"), gradient, "is-gradient"),
-    row(h("span", { title: t("proof.difference.title") }, t("proof.difference")), difference, "is-difference", formatNumber(difference, 2)));
+  return h(
+    "dl",
+    { class: "comparison" },
+    row(t("proof.quotient"), numeric, "is-numeric"),
+    row(t("proof.gradient"), gradient, "is-gradient"),
+    row(
+      h("span", { title: t("proof.difference.title") }, t("proof.difference")),
+      difference,
+      "is-difference",
+      formatNumber(difference, 2),
+    ),
+  );
 }
 
 function row(name, number, kind, text = digits(number)) {
@@ -107,18 +129,31 @@ function live({ app, value, index, name }) {
       replace(result, h("p", { class: "note", role: "alert" }, error.message));
     }
   };
-  return h("div", { class: "proof-live" }, h("p", {}, t("proof.live", { name })),
-    h("div", { class: "nudge-size" }, slider, shown, button(t("proof.nudge"), nudge, { id: "nudge" })), result);
+  return h(
+    "div",
+    { class: "proof-live" },
+    h("p", {}, t("proof.live", { name })),
+    h("div", { class: "nudge-size" }, slider, shown, button(t("proof.nudge"), nudge, { id: "nudge" })),
+    result,
+  );
 }
 
 function nudged({ plus, minus, numeric, gradient, difference, curve: points }, name) {
   const errors = (points || []).map(([size, error]) => ({ h: size, error }));
   return [
-    h("dl", { class: "comparison" }, row(`L(${name} + h)`, plus, "is-loss", digits(plus, 10)), row(`L(${name} − h)`, minus, "is-loss", digits(minus, 10))),
-    comparison(numeric, gradient, difference ?? relative(numeric, gradient)), errors.length > 1 && curve(errors),
+    h(
+      "dl",
+      { class: "comparison" },
+      row(`L(${name} + h)`, plus, "is-loss", digits(plus, 10)),
+      row(`L(${name} − h)`, minus, "is-loss", digits(minus, 10)),
+    ),
+    comparison(numeric, gradient, difference ?? relative(numeric, gradient)),
+    errors.length > 1 && curve(errors),
   ];
 }
 
 function curve(points) {
-  return h("figure", { class: "proof-figure" }, curveOf(points), h("figcaption", { class: "note" }, t("proof.curve.words")));
+  const picture = curveOf(points);
+  const words = h("figcaption", { class: "note" }, t("proof.curve.words"));
+  return h("figure", { class: "proof-figure" }, picture, saveButton(t("proof.curve.file"), () => picture), words);
 }

@@ -19,29 +19,45 @@ export function curveOf(points) {
   const range = { low: Math.log10(sorted[0].h), high: Math.log10(sorted[sorted.length - 1].h) };
   const exponents = sorted.map(({ error }) => Math.log10(Math.max(error, FLOOR)));
   const floor = Math.min(-2, Math.floor(Math.min(...exponents)));
-  const x = (exponent) => LEFT + (WIDTH - LEFT - RIGHT) * (exponent - range.low) / (range.high - range.low);
-  const y = (exponent) => TOP + (HEIGHT - TOP - BOTTOM) * Math.min(exponent, 0) / floor;
+  const x = (exponent) => LEFT + ((WIDTH - LEFT - RIGHT) * (exponent - range.low)) / (range.high - range.low);
+  const y = (exponent) => TOP + ((HEIGHT - TOP - BOTTOM) * Math.min(exponent, 0)) / floor;
   const places = sorted.map(({ h }, i) => [x(Math.log10(h)), y(exponents[i])]);
   const best = exponents.indexOf(Math.min(...exponents));
 
-  return s("svg", { class: "proof-curve", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
-    "aria-label": t("proof.curve.label", { h: power(Math.log10(sorted[best].h)), error: power(exponents[best]) }) },
-    axes(x, y, range, floor), s("polyline", { class: "curve-line", points: places.map((place) => place.join(",")).join(" "), fill: "none" }),
-    places.map(([left, top], i) => s("circle", { class: i === best ? "curve-point best" : "curve-point", cx: left, cy: top, r: i === best ? 4 : 2.5 },
-      s("title", {}, `h = ${sorted[i].h}: ${sorted[i].error.toExponential(1)}`))),
+  return s(
+    "svg",
+    {
+      class: "proof-curve",
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      role: "img",
+      "aria-label": t("proof.curve.label", { h: power(Math.log10(sorted[best].h)), error: power(exponents[best]) }),
+    },
+    axes(x, y, range, floor),
+    s("polyline", { class: "curve-line", points: places.map((place) => place.join(",")).join(" "), fill: "none" }),
+    places.map(([left, top], i) =>
+      s(
+        "circle",
+        { class: i === best ? "curve-point best" : "curve-point", cx: left, cy: top, r: i === best ? 4 : 2.5 },
+        s("title", {}, `h = ${sorted[i].h}: ${sorted[i].error.toExponential(1)}`),
+      ),
+    ),
     s("text", { x: LEFT + 6, y: TOP + 8, class: "curve-note" }, t("proof.curve.rounding")),
-    s("text", { x: WIDTH - RIGHT, y: TOP + 8, class: "curve-note", "text-anchor": "end" }, t("proof.curve.truncation")));
+    s("text", { x: WIDTH - RIGHT, y: TOP + 8, class: "curve-note", "text-anchor": "end" }, t("proof.curve.truncation")),
+  );
 }
 
 function axes(x, y, range, floor) {
   const across = every(range.low, range.high, 3);
   const up = every(floor, 0, 4);
   const bottom = HEIGHT - BOTTOM;
-  return s("g", { class: "curve-axes" },
+  return s(
+    "g",
+    { class: "curve-axes" },
     s("path", { d: `M${LEFT},${TOP} V${bottom} H${WIDTH - RIGHT}`, fill: "none" }),
     across.map((exponent) => label(x(exponent), bottom + 14, "middle", power(exponent))),
     up.map((exponent) => label(LEFT - 5, y(exponent) + 4, "end", power(exponent))),
-    label((LEFT + WIDTH) / 2, HEIGHT - 4, "middle", t("proof.curve.x")));
+    label((LEFT + WIDTH) / 2, HEIGHT - 4, "middle", t("proof.curve.x")),
+  );
 }
 
 function label(x, y, anchor, text) {

@@ -24,16 +24,30 @@ function errorOf(term, spelled, known) {
   const errors = () => parts.map((part) => errorOf(part, spelled, known));
   const total = () => errors().reduce((sum, error) => sum + error, 0);
   switch (term.kind) {
-    case "entry": return Number.isFinite(term.value) ? Math.abs(term.value) * HALF_UNIT : 0;
-    case "named": return errorOfNamed(term, spelled, known);
-    case "add": case "sub": case "neg": case "sum": case "where": return total();
-    case "mean": return total() / Math.max(1, parts.length);
-    case "max": return Math.max(0, ...errors());
-    case "mul": return errorOfProduct(parts, errors());
-    case "div": return errorOfQuotient(parts, errors());
-    case "pow": return errorOfPower(term, parts, errors());
-    case "call": return errorOfCall(term, parts, errors());
-    default: return 0;
+    case "entry":
+      return Number.isFinite(term.value) ? Math.abs(term.value) * HALF_UNIT : 0;
+    case "named":
+      return errorOfNamed(term, spelled, known);
+    case "add":
+    case "sub":
+    case "neg":
+    case "sum":
+    case "where":
+      return total();
+    case "mean":
+      return total() / Math.max(1, parts.length);
+    case "max":
+      return Math.max(0, ...errors());
+    case "mul":
+      return errorOfProduct(parts, errors());
+    case "div":
+      return errorOfQuotient(parts, errors());
+    case "pow":
+      return errorOfPower(term, parts, errors());
+    case "call":
+      return errorOfCall(term, parts, errors());
+    default:
+      return 0;
   }
 }
 
@@ -55,17 +69,17 @@ function errorOfProduct(parts, errors) {
 
 function errorOfQuotient([above, below], [errorAbove, errorBelow]) {
   const size = Math.abs(below.value);
-  return size ? errorAbove / size + errorBelow * Math.abs(above.value) / (size * size) : 0;
+  return size ? errorAbove / size + (errorBelow * Math.abs(above.value)) / (size * size) : 0;
 }
 
 function errorOfPower(term, [base, exponent], [error]) {
   if (!base.value) return error;
-  return Math.abs(exponent.value * term.value / base.value) * error;
+  return Math.abs((exponent.value * term.value) / base.value) * error;
 }
 
 function errorOfCall(term, [argument], [error]) {
   if (term.name === "exp") return Math.abs(term.value) * error;
   if (term.name === "log") return error / Math.max(Math.abs(argument.value), 1e-300);
   if (term.name === "sqrt") return term.value ? error / (2 * term.value) : Math.sqrt(error);
-  return error * 1.2;                                  // tanh, erf, abs: their slope is nowhere above 1.2
+  return error * 1.2; // tanh, erf, abs: their slope is nowhere above 1.2
 }

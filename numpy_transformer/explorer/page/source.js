@@ -14,23 +14,41 @@ export function sourceOf(doc, item, ref) {
   const own = item.class ? classes[item.class] : null;
   const marked = markedLines(item, ref);
   if (own) {
-    return h("section", { class: "sources" }, partsOf(own, item.class).map((part) => listing(part, own.file, marked)),
-      around && calls(around, aroundName, item.called_at || {}));
+    return h(
+      "section",
+      { class: "sources" },
+      partsOf(own, item.class).map((part) => listing(part, own.file, marked)),
+      around && calls(around, aroundName, item.called_at || {}),
+    );
   }
   if (item.class || !around) return h("p", { class: "note" }, t("source.none"));
 
   // Of a longer class, the functions that contain one of the op's lines.
   const lines = Object.values(item.lines || {});
-  const parts = partsOf(around, aroundName).filter((part) => lines.some((line) => line >= part.first && line < part.first + part.lines.length));
+  const parts = partsOf(around, aroundName).filter((part) =>
+    lines.some((line) => line >= part.first && line < part.first + part.lines.length),
+  );
   const shown = marked.length ? marked : lines;
-  return h("section", { class: "sources" }, parts.map((part) => listing(part, around.file, shown)));
+  return h(
+    "section",
+    { class: "sources" },
+    parts.map((part) => listing(part, around.file, shown)),
+  );
 }
 
 // The functions of a class: forward, backward, and those in which they call its parts.
 function partsOf(description, className) {
-  const main = [["forward", description.forward], ["backward", description.backward_source]]
-    .filter(([, part]) => part && part.lines).map(([phase, part]) => ({ ...part, phase, title: t(`source.${phase}`, { class: className }) }));
-  const more = (description.more || []).map((part) => ({ ...part, phase: /backward/.test(part.name) ? "backward" : "forward", title: part.name }));
+  const main = [
+    ["forward", description.forward],
+    ["backward", description.backward_source],
+  ]
+    .filter(([, part]) => part && part.lines)
+    .map(([phase, part]) => ({ ...part, phase, title: t(`source.${phase}`, { class: className }) }));
+  const more = (description.more || []).map((part) => ({
+    ...part,
+    phase: /backward/.test(part.name) ? "backward" : "forward",
+    title: part.name,
+  }));
   return [...main, ...more];
 }
 
@@ -47,21 +65,40 @@ function markedLines(item, ref) {
 function listing({ title, phase, first, lines, file }, classFile, marked) {
   const indent = Math.min(...lines.filter((line) => line.trim()).map((line) => line.length - line.trimStart().length));
   const rows = lines.map((line, i) => row(first + i, line.slice(indent), marked.includes(first + i)));
-  return h("figure", { class: `source is-${phase}` }, h("figcaption", {}, title, h("span", { class: "note" }, ` ${file || classFile || ""}`)),
-    h("pre", { tabindex: "0", role: "group", "aria-label": title }, h("code", {}, rows)));
+  return h(
+    "figure",
+    { class: `source is-${phase}` },
+    h("figcaption", {}, title, h("span", { class: "note" }, ` ${file || classFile || ""}`)),
+    h("pre", { tabindex: "0", role: "group", "aria-label": title }, h("code", {}, rows)),
+  );
 }
 
 function row(number, text, marked) {
-  return h("span", { class: marked ? "line marked" : "line", "data-line": number, "aria-current": marked ? "true" : null },
-    h("span", { class: "line-number", "aria-hidden": "true" }, number), h("span", { class: "line-code" }, `${text || " "}\n`));
+  return h(
+    "span",
+    { class: marked ? "line marked" : "line", "data-line": number, "aria-current": marked ? "true" : null },
+    h("span", { class: "line-number", "aria-hidden": "true" }, number),
+    h("span", { class: "line-code" }, `${text || " "}\n`),
+  );
 }
 
 // The single lines of the class around it that call this component.
 function calls(around, className, called) {
-  const lineAt = (number) => partsOf(around, className).map(({ first, lines }) => lines[number - first]).find((line) => line !== undefined);
+  const lineAt = (number) =>
+    partsOf(around, className)
+      .map(({ first, lines }) => lines[number - first])
+      .find((line) => line !== undefined);
   const rows = ["forward", "backward"].filter((phase) => called[phase] && lineAt(called[phase]));
-  return rows.map((phase) => h("figure", { class: `source is-${phase}` },
-    h("figcaption", {}, t("source.called", { line: called[phase], class: `${className}.${phase}` })),
-    h("pre", { tabindex: "0", role: "group", "aria-label": t("source.called", { line: called[phase], class: className }) },
-      h("code", {}, row(called[phase], lineAt(called[phase]).trim(), false)))));
+  return rows.map((phase) =>
+    h(
+      "figure",
+      { class: `source is-${phase}` },
+      h("figcaption", {}, t("source.called", { line: called[phase], class: `${className}.${phase}` })),
+      h(
+        "pre",
+        { tabindex: "0", role: "group", "aria-label": t("source.called", { line: called[phase], class: className }) },
+        h("code", {}, row(called[phase], lineAt(called[phase]).trim(), false)),
+      ),
+    ),
+  );
 }

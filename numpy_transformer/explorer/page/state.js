@@ -9,6 +9,7 @@
 // update(..., {replace: true}) changes the present place instead, for example while a cell is only focused, and with {step: true}
 // a row of steps on the time line is one place.
 
+import { readAddress, writeAddress } from "explorer/address";
 import { lookup } from "explorer/lookup";
 import { isGradient, parseRef } from "explorer/refs";
 
@@ -221,44 +222,4 @@ function placeOf(state) {
 
 function same(a, b) {
   return a === b || JSON.stringify(a) === JSON.stringify(b);
-}
-
-// The address: #op=decoder.norm&ref=grad decoder.norm:y&cell=0,2,1&t=14&view=attention&large=1
-export function writeAddress(state) {
-  const parts = new URLSearchParams();
-  const set = (name, value) => value !== null && value !== "" && parts.set(name, value);
-  set("op", state.op);
-  set("ref", state.ref);
-  set("cell", state.index ? state.index.join(",") : null);
-  set("t", String(state.at));
-  set("view", state.view === "component" ? null : state.view);
-  const slices = Object.entries(state.slices ?? {}).filter(([ref, axes]) => ref === state.ref && Object.keys(axes).length);
-  set("slice", slices.length ? Object.entries(slices[0][1]).map(([axis, i]) => `${axis}:${i}`).join(",") : null);
-  set("large", state.large ? "1" : null);
-  return "#" + parts.toString();
-}
-
-export function readAddress(hash) {
-  const parts = new URLSearchParams(hash.replace(/^#/, ""));
-  const result = {};
-  for (const name of ["op", "ref", "view"]) {
-    if (parts.get(name)) {
-      result[name] = parts.get(name);
-    }
-  }
-  const cell = parts.get("cell");
-  if (cell && /^\d+(,\d+)*$/.test(cell)) {
-    result.index = cell.split(",").map(Number);
-  }
-  if (/^\d+$/.test(parts.get("t") ?? "")) {
-    result.at = Number(parts.get("t"));
-  }
-  const slice = parts.get("slice");
-  if (slice && result.ref && /^\d+:\d+(,\d+:\d+)*$/.test(slice)) {
-    result.slices = { [result.ref]: Object.fromEntries(slice.split(",").map((pair) => pair.split(":").map(Number))) };
-  }
-  if (parts.has("large")) {
-    result.large = parts.get("large") === "1";
-  }
-  return result;
 }

@@ -142,7 +142,7 @@ export function createStore(state) {
       return fail(t("store.unreadable", { status: response.status }));
     }
     if (!response.ok || typeof answer?.error === "string") {       // the error of a nudge is a number
-      return fail(answer?.error ?? t("store.unreadable", { status: response.status }));
+      return fail(answer?.error ? asSentence(answer.error) : t("store.unreadable", { status: response.status }));
     }
     return answer;
   }
@@ -153,6 +153,11 @@ export function createStore(state) {
   }
 
   return { live, start, info, array, slice: array, spell, nudge, edit };
+}
+
+// The server's errors are written as on the command line, where they follow the name of the command.
+function asSentence(text) {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}`;
 }
 
 function fromBase64(text) {

@@ -5,11 +5,12 @@ import { h } from "explorer/dom";
 import { t } from "explorer/strings";
 
 const SVG = "http://www.w3.org/2000/svg";
-const KEPT = [
+const INHERITED = [
   "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap",
-  "stroke-linejoin", "opacity", "font-family", "font-size", "font-style", "font-weight", "text-anchor",
-  "dominant-baseline", "image-rendering", "visibility", "display", "marker-end", "marker-start", "writing-mode", "paint-order",
+  "stroke-linejoin", "font-family", "font-size", "font-style", "font-weight", "text-anchor", "image-rendering",
+  "visibility", "writing-mode", "paint-order",
 ];
+const OWN = { opacity: "1", display: null, "dominant-baseline": "auto", "marker-end": "none", "marker-start": "none" };
 
 /** A button that saves what `picture()` returns (an SVG, a canvas, or any element) as NAME.svg. */
 export function saveButton(name, picture) {
@@ -42,11 +43,19 @@ function copyOfSvg(svg) {
   const originals = [svg, ...svg.querySelectorAll("*")];
   [copy, ...copy.querySelectorAll("*")].forEach((element, i) => {
     const style = getComputedStyle(originals[i]);
-    for (const property of KEPT) {
+    const around = i > 0 ? getComputedStyle(originals[i].parentElement) : null;
+    for (const property of INHERITED) {
       const value = style.getPropertyValue(property);
-      if (value && value !== "normal" && value !== "auto") element.setAttribute(property, value);
+      if (value !== around?.getPropertyValue(property)) element.setAttribute(property, value);
+      else element.removeAttribute(property);           // the file stays small
     }
-    ["class", "style", "tabindex", "role"].forEach((name) => element.removeAttribute(name));
+    for (const [property, usual] of Object.entries(OWN)) {
+      const value = style.getPropertyValue(property);
+      if (property === "display" ? value === "none" : value !== usual) element.setAttribute(property, value);
+    }
+    [...element.attributes].forEach(({ name }) => {
+      if (/^(class|style|tabindex|role|data-.*|aria-.*)$/.test(name)) element.removeAttribute(name);
+    });
   });
   const box = svg.getBoundingClientRect();
   copy.setAttribute("width", svg.width.baseVal.value || box.width);

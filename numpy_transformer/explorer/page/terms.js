@@ -11,14 +11,20 @@ const MORE = 40;
 // `context`: {write, placeName(variable, i)}; `sum` is an evaluated sum, mean or max.
 export function termList(sum, context) {
   const rows = sum.terms.map((term, i) => ({ term, place: (sum.places || [])[i] || {} }));
-  rows.sort((left, right) => Math.abs(right.term.value) - Math.abs(left.term.value));
-  const largest = Math.max(...rows.map(({ term }) => Math.abs(term.value))) || 1;
+  rows.sort((left, right) => sizeOf(right.term) - sizeOf(left.term));
+  const finite = rows.map(({ term }) => Math.abs(term.value)).filter(Number.isFinite);
+  const largest = finite.reduce((most, size) => Math.max(most, size), 0) || 1;
   const list = h("ol", { class: "terms" });
   const heading = t(`terms.${sum.kind}`, { n: rows.length, total: formatNumber(sum.value) });
   const row = (entry) => termRow(entry, largest, context);
-  const nonzero = rows.filter(({ term }) => term.value !== 0).length;         // masked terms need no line of their own
+  const nonzero = rows.filter(({ term }) => term.value !== 0).length; // masked terms need no line of their own
   fill(list, rows, Math.min(FIRST, Math.max(1, nonzero)), row);
   return h("section", { class: "term-list" }, h("h4", {}, heading), list);
+}
+
+// Terms that are not numbers come first: they decide the sum.
+export function sizeOf(term) {
+  return Number.isNaN(term.value) ? Infinity : Math.abs(term.value);
 }
 
 // The first `count` of the rows, and a button for more.
@@ -27,7 +33,11 @@ export function fill(list, rows, count, row) {
   const rest = rows.slice(count);
   if (!rest.length) return;
   const total = rest.reduce((sum, { term }) => sum + term.value, 0);
-  const button = h("button", { type: "button", class: "quiet" }, t("terms.more", { n: rest.length, total: formatNumber(total) }));
+  const button = h(
+    "button",
+    { type: "button", class: "quiet" },
+    t("terms.more", { n: rest.length, total: formatNumber(total) }),
+  );
   const place = h("li", { class: "more" }, button);
   button.addEventListener("click", () => {
     const before = list.children.length - 1;
@@ -40,9 +50,14 @@ export function fill(list, rows, count, row) {
 }
 
 function termRow({ term, place }, largest, context) {
-  const name = Object.entries(place).map(([variable, i]) => context.placeName(variable, i)).filter(Boolean).join(", ");
+  const name = Object.entries(place)
+    .map(([variable, i]) => context.placeName(variable, i))
+    .filter(Boolean)
+    .join(", ");
   const plain = term.kind === "entry" || term.kind === "number";
-  const result = plain ? [] : [" = ", h("span", { class: "term-value", title: fullNumber(term.value) }, formatNumber(term.value))];
+  const result = plain
+    ? []
+    : [" = ", h("span", { class: "term-value", title: fullNumber(term.value) }, formatNumber(term.value))];
   const line = h("div", { class: "spelled-line" }, ...context.write.inside(term), ...result);
   return h("li", { class: "term" }, h("span", { class: "term-place" }, name), bar(term.value, largest), line);
 }

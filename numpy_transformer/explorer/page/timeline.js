@@ -155,7 +155,8 @@ export function sentenceFor(doc, at) {
   if (!item) {
     return "";
   }
-  const place = [...look.ancestors(op).map((id) => look.group(id).label), item.kind === "add" ? t("sentence.plus") : item.label].join(", ");
+  const name = item.kind === "add" ? t("sentence.plus") : item.label;
+  const place = [...look.ancestors(op).map((id) => look.group(id).label), name].join(", ");
   const inputs = Object.keys(item.inputs);
   const outputs = Object.keys(item.outputs);
   if (phase === "forward") {
@@ -168,7 +169,7 @@ export function sentenceFor(doc, at) {
   const sentences = [parts.length === 0 ? t("sentence.backward.end", { place })
     : t(item.kind === "add" ? "sentence.backward.add" : "sentence.backward",
         { place, from: list(outputs.map((name) => `d${name}`)), to: list(parts.map((name) => `d${name}`)) })];
-  const waiting = gathered(doc, look, item, at);
+  const waiting = gathered(look, item);
   if (waiting) {
     sentences.unshift(waiting);
   }
@@ -176,10 +177,10 @@ export function sentenceFor(doc, at) {
 }
 
 // Before an op runs backward, the gradients of all consumers of its output have been added.
-function gathered(doc, look, item) {
-  const output = look.value(Object.values(item.outputs)[0]);
-  const contributions = (output?.consumers ?? []).filter(({ op }) => look.stepOf(op, "backward") !== null);
-  return contributions.length > 1 ? t("sentence.sum", { n: contributions.length, count: contributions.length, name: `d${Object.keys(item.outputs)[0]}` }) : null;
+function gathered(look, item) {
+  const [name, output] = Object.entries(item.outputs)[0];
+  const senders = look.value(output).consumers.filter(({ op }) => look.stepOf(op, "backward") !== null);
+  return senders.length > 1 ? t("sentence.sum", { n: senders.length, count: senders.length, name: `d${name}` }) : null;
 }
 
 function sign(name) {

@@ -7,7 +7,7 @@ import { formatNumber } from "explorer/format";
 import { stationsOf } from "explorer/stations";
 
 const SEEN = "numpy-transformer-explorer-tour";
-const RATE = 0.1;                             // of the SGD step at the last station
+const RATE = 0.01;                            // of the SGD step at the last station
 
 export function start(root, app) {
   const tour = { root, app, stations: [], at: 0 };

@@ -18,11 +18,6 @@ def decoder():
     return tiny("decoder", train=False)
 
 
-@pytest.fixture(scope="module")
-def pairs():
-    return tiny("encoder-decoder", train=False)
-
-
 def document(example, *changes):
     edited = edits.apply(example, changes)
     step = make_step(edited.model, edited.inputs, edited.targets, edited.criterion, tokens=edited.tokens)
@@ -56,7 +51,7 @@ def test_every_switch_keeps_the_ids_and_the_gradients_stay_right(kind):
         else:
             assert not gone, switch
         values = [value for value in step.values.values() if value.gradient is not None and value.handle is not None]
-        for value in rng.choice(values, 4, replace=False):
+        for value in rng.choice(values, 3, replace=False):
             index = tuple(int(rng.integers(size)) for size in value.array.shape)
             numeric = (step.loss_with(value.id, index, 1e-5) - step.loss_with(value.id, index, -1e-5)) / 2e-5
             assert abs(numeric - value.gradient[index]) < 1e-6 * max(np.abs(value.gradient).max(), 1e-4), (switch, value.id)
@@ -196,10 +191,8 @@ def test_a_bug_and_a_residual_that_replace_the_same_code_are_not_combined(decode
 
 
 def test_a_loss_that_is_not_finite_is_refused(decoder):
-    changes = [{"kind": "step", "optimizer": "sgd", "lr": 1e3}] * 20
-    changes += [{"kind": "weight", "value": "embedding.weight", "index": [i, 0], "number": 1e6} for i in range(4)]
-    try:
-        edited = edits.apply(decoder, changes)
-        assert np.isfinite(edited.loss())
-    except ValueError as error:
-        assert "loss" in str(error)
+    bug = {"kind": "bug", "name": "softmax-overflow"}
+    weight = {"kind": "weight", "value": "decoder.blocks.0.attention.query.bias", "index": [0], "number": 1e6}
+    assert np.isfinite(edits.apply(decoder, [weight]).loss())
+    with pytest.raises(ValueError, match="after this edit the loss is nan"):
+        edits.apply(decoder, [bug, weight])

@@ -120,6 +120,12 @@ def test_slices_concatenations_and_sums_of_three_are_found():
     assert {slot: value.id for slot, value in ops["activation.add"].inputs.items()} == {
         "a": "up:y", "b": "activation.f.down:y", "c": "activation.output:y"}
     assert all(value.mismatch < 1e-12 for value in step.values.values())
+    nudged = [value for value in step.values.values() if value.handle is not None]
+    assert len(nudged) == len([value for value in step.values.values() if value.gradient is not None]) - 1
+    for value in nudged:
+        numeric = (step.loss_with(value.id, value.array.ndim * (0,), 1e-5)
+                   - step.loss_with(value.id, value.array.ndim * (0,), -1e-5)) / 2e-5
+        assert numeric == pytest.approx(value.gradient[value.array.ndim * (0,)], rel=1e-6, abs=1e-9), value.id
     for op in ops.values():
         arrays = op.arrays()
         for target, formula in formulas_of(op).items():
@@ -136,6 +142,42 @@ def test_own_code_gets_the_gradient_that_nothing_else_explains():
     np.testing.assert_allclose(x.contributions["last.own_code", "x2"], x.gradient - x.contributions["last.f", "x"])
     np.testing.assert_allclose(x.contributions["last.own_code", "x2"], np.cos(x.array), atol=1e-12)
     assert all(value.mismatch < 1e-12 for value in step.values.values())
+
+
+class Attention(nt.Module):
+    """Attention with matrices of its own, in lists, around a softmax."""
+
+    def __init__(self):
+        rng = np.random.default_rng(0)
+        self.matrices = [Table(rng.standard_normal((4, 4))) for _ in range(3)]
+        self.softmax = nt.layers.Softmax()
+
+    def forward(self, x):
+        q, k, v = (x @ matrix.data for matrix in self.matrices)
+        p = self.softmax(q @ k.mT)
+        self.remember(x, q, k, v, p)
+        return p @ v
+
+    def backward(self, dy):
+        x, q, k, v, p = self.recall()
+        ds = self.softmax.backward(dy @ v.mT)
+        gradients = ds @ k, ds.mT @ q, p.mT @ dy
+        for matrix, gradient in zip(self.matrices, gradients):
+            matrix.grad = matrix.grad + (x.mT @ gradient).sum(0)
+        return sum(gradient @ matrix.data.T for matrix, gradient in zip(self.matrices, gradients))
+
+
+def test_own_code_with_parameters_shows_their_gradients():
+    step = make_step(Attention(), X, np.arange(10).reshape(2, 5) % 4)
+    assert {op.id: op.kind for op in step.ops.values()} == {
+        "own_code": "own code", "softmax": "component", "own_code2": "own code", "loss": "component"}
+    assert step.values["input:x"].gradient is not None
+    for number in range(3):
+        matrix = step.values[f"matrices.{number}"]
+        assert [op.id for op, _ in matrix.consumers] == ["own_code"] and matrix.mismatch == 0
+        numeric = (step.loss_with(matrix.id, (1, 2), 1e-5) - step.loss_with(matrix.id, (1, 2), -1e-5)) / 2e-5
+        assert numeric == pytest.approx(matrix.gradient[1, 2], rel=1e-6)
+    step.document()
 
 
 class Pair(nt.Module):

@@ -209,6 +209,8 @@ def test_a_run_is_read(runs):
     for kind in ("classifier", "tagger", "mlm", "text2text"):
         example, _, tokens = step_of_run(runs / f"{kind}.npz")
         assert example.kind == kind and "itself predicts" in tokens["note"]
+    with pytest.raises(ValueError, match="'xx' is not a class of this model"):
+        from_run(runs / "classifier.npz", target="xx")
 
 
 SIZES = ["--steps", "1", "--d-model", "8", "--num-heads", "2", "--num-layers", "1", "--d-ff", "16"]

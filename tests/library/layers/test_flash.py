@@ -166,7 +166,8 @@ def test_backward_computes_the_very_weights_that_forward_used():
     np.testing.assert_allclose(dv[0, 0], np.tile(dy[0, 0].sum(0) / S, (S, 1)), rtol=2e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("is_causal, block_size", [(False, 2), (True, 3), (True, 64)])
+@pytest.mark.parametrize("is_causal, block_size", [
+    (True, 3), *(pytest.param(*pair, marks=pytest.mark.slow) for pair in ((False, 2), (True, 64)))])
 def test_gradients_agree_with_differences_and_the_complex_step(is_causal, block_size):
     q, k, v, _ = draw((2, H, 4), keys=5)
     mask = random_mask(2, 1, 4, 5)

@@ -136,6 +136,7 @@ def test_switches_of_the_language_model_show():
     assert "Embedding, scaled by √24" in texts(language_model(scale_embedding=True)) and "Embedding" in shown
 
 
+@pytest.mark.slow
 def test_what_is_shared_points_to_its_first_name_and_counts_once():
     assert any("shares embedding.weight" in text for text in texts(language_model()))
     untied = texts(language_model(tie_weights=False))
