@@ -139,7 +139,9 @@ class Session:
         index = checked_index(index, find_array(step, ref).shape)
         op, target = formula_of(step, ref)
         formula = formulas_of(op).get(target) if op else None
-        return spell(formula, op.arrays(), index) if formula else None
+        if formula is None or not formula.names <= op.arrays().keys():      # a wrong backward may skip an op
+            return None
+        return spell(formula, op.arrays(), index)
 
     def nudge(self, document, value, index, number):
         """Returns what becomes of the loss if one entry of a value is changed by +-number."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from helpers.browser import Page, example
 
+import numpy_transformer as nt
 from numpy_transformer.explorer.explorer import Explorer
 from numpy_transformer.explorer.session import Session
 from numpy_transformer.layers import Softmax
@@ -147,6 +148,30 @@ def test_a_live_page_nudges_and_a_planted_bug_shows_as_a_disagreement(live):
     shown.settle().click("#plant-bug").find(".changes")
     shown.find(".disagreement")
     shown.click("#plant-bug").wait("return document.querySelector('.disagreement') === null")
+
+
+@pytest.mark.parametrize("served", [False, True], ids=["saved", "live"])
+def test_a_row_of_zeros_flows_back_to_a_place_of_its_own_token(page, live, served):
+    """Why the gradient of the first token's query is zero: all numbers of that row are equal, so only places tell them apart."""
+    place = f"op={SCORES}&ref=grad {SCORES}:y&cell=0,1,0,0"
+    shown = (live(place) if served else page("decoder", place)).settle()
+    for slot, name in (("q", "split_heads"), ("k", "split_heads2")):
+        link = shown.find(f"#number .onward .number-link[data-ref='grad decoder.blocks.0.attention.{name}:y']")
+        batch, head, token, _ = shown.script("return arguments[0].dataset.cell", link).split(",")
+        assert (batch, head, token) == ("0", "1", "0"), slot
+    shown.go("op=decoder.blocks.0.attention.query&ref=grad decoder.blocks.0.attention.split_heads:y&cell=0,1,2,1")
+    link = shown.find("#number .onward .number-link[data-ref='grad decoder.blocks.0.attention.query:y']")
+    width = shown.script("return arguments[0].dataset.cell", link).split(",")[2]
+    assert int(width) % 4 == 1 and shown.errors() == []
+
+
+def test_a_step_of_nan_is_still_a_step(driver, tmp_path):
+    model = nt.Linear(3, 2, rng=np.random.default_rng(0))
+    path = nt.explore(model, np.full((2, 3), np.nan)).save(tmp_path / "nan.html")
+    shown = Page(driver).open(path.as_uri(), "op=model&ref=model:y&cell=0,1").settle()
+    assert "nan" in shown.text("#header .loss") and "nan" in shown.text("#number .number-head")
+    assert "finite" in shown.text(".is-output .color-bar")
+    assert shown.find("#timeline") and shown.errors() == []
 
 
 def test_a_panel_shows_the_source_line_that_made_the_chosen_array(page):

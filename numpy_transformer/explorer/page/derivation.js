@@ -4,7 +4,7 @@
 import { lookup } from "explorer/lookup";
 import { contributionRef, gradientRef, parseRef, valueOf } from "explorer/refs";
 
-// {kind: "input" | "parameter" | "formula" | "no formula" | "variable" | "sum" | "one" | "unused", op, target, parts}
+// {kind: "input" | "parameter" | "formula" | "no formula" | "variable" | "sum" | "one" | "unused" | "untraced", op, target, parts}
 export function derivationOf(doc, ref) {
   const { kind, value: id, op, slot } = parseRef(ref);
   const value = valueOf(doc, ref);
@@ -16,7 +16,7 @@ export function derivationOf(doc, ref) {
 
   const parts = contributors(doc, value);
   if (value.kind === "loss" && !parts.length) return { kind: "one" };
-  if (!parts.length) return { kind: "unused" };
+  if (!parts.length) return { kind: (value.consumers || []).length ? "untraced" : "unused" };
   if (parts.length === 1) return madeBy(doc, parts[0].op, "d" + parts[0].slot);
   return { kind: "sum", parts: parts.map((part) => ({ ...part, ref: contributionRef(id, part.op, part.slot) })) };
 }

@@ -20,16 +20,25 @@ const KINDS = {
 // The spelling of the entry at `index` of the array `ref` of a document, or null if no formula gives it. `array` is a
 // function from a ref to a promise of {shape, data}.
 export async function spellIn(doc, ref, index, array) {
-  const { op, target, formula } = derivationOf(doc, ref);
+  const { formula } = derivationOf(doc, ref);
   if (!formula) {
     return null;
   }
-  const shaped = target in op.outputs ? target : target.slice(1); // dx has the shape of x
   const arrays = {};
-  for (const name of [shaped, ...namesIn(formula)]) {
-    arrays[name] = await array(refOfName(doc, op, name));
+  for (const [name, needed] of refsFor(doc, ref)) {
+    arrays[name] = await array(needed);
   }
   return evaluate(formula, arrays, index);
+}
+
+// The arrays that the formula of a ref needs, as pairs of their name in it and their ref.
+export function refsFor(doc, ref) {
+  const { op, target, formula } = derivationOf(doc, ref);
+  if (!formula) {
+    return [];
+  }
+  const shaped = target in op.outputs ? target : target.slice(1); // dx has the shape of x
+  return [shaped, ...namesIn(formula)].map((name) => [name, refOfName(doc, op, name)]);
 }
 
 // Names of the arrays that a formula reads.

@@ -11,7 +11,7 @@ export function start(root, app) {
   const { state, store } = app;
   const facts = h("div", { class: "facts" });
   const form = store.live ? textForm(app) : savedText(app);
-  const hasStep = state.get().doc.loss !== null;
+  const hasStep = state.get().doc.loss_value !== null;       // a loss that is not finite is null as well
   const title = t(hasStep ? "header.title" : "header.variables");
   replace(root, h("h1", {}, title), form.element, facts, switches(app));
 
@@ -23,7 +23,7 @@ export function start(root, app) {
       return;
     }
     replace(facts,
-      h("span", { class: "model", title: doc.model.class }, doc.title),
+      h("span", { class: "model", title: `${doc.title} (${doc.model.class})` }, doc.title),
       h("span", { class: "count" }, t("header.parameters", { n: doc.model.parameters, count: formatCount(doc.model.parameters) })),
       h("span", { class: "loss", "data-value": doc.loss }, `${t("header.loss")} `, h("b", {}, formatNumber(doc.loss, 4))));
     form.draw(now);

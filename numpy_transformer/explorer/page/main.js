@@ -37,7 +37,7 @@ async function main() {
     state.update({ problem: t("status.no_document", { reason: error.message }) }, { replace: true });
     return;
   }
-  const hasStep = state.get().doc.loss !== null;
+  const hasStep = state.get().doc.loss_value !== null;       // a loss that is not finite is null as well
   document.body.classList.toggle("no-step", !hasStep);
   for (const [id, start] of PANELS.filter(([id]) => hasStep || PANELS_OF_VARIABLES.includes(id))) {
     const root = document.getElementById(id);

@@ -1,11 +1,11 @@
 // Where a number goes on to: cells of other arrays whose formula uses it. Axes that both arrays have keep their entry;
-// along the others the largest number is taken. The formula of that cell must really contain the number; otherwise the
-// next largest is tried.
+// along the others the same number is taken (a reshape only moves numbers), or else the largest one. The formula of that
+// cell must really contain the number; otherwise the next one is tried.
 
 import { goesTo, refOfName } from "explorer/derivation";
 import { axesOf, parseRef } from "explorer/refs";
 
-const TRIES = { saved: 60, live: 12 };
+const TRIES = { here: 60, asked: 12 };
 const PATIENCE = 200; // milliseconds for each array; a reader who moves on must not wait for a search
 const MOST_CELLS = 60000;
 
@@ -31,16 +31,28 @@ async function cellThatUses({ store, doc }, ref, index, target) {
   const free = request.filter(Array.isArray).reduce((product, [, stop]) => product * stop, 1);
   if (free > MOST_CELLS) return nothing;
   const { data } = await store.slice(target.ref, request);
-  const tries = store.live ? TRIES.live : TRIES.saved;
+  if (isId(store, ref)) return first(data, request);
+  const number = await numberAt(store, ref, index);
+  const tries = store.holds(contributionOf(doc, target)) ? TRIES.here : TRIES.asked;
   const end = performance.now() + PATIENCE;
   const alike = likeness(store.info(ref).shape, index, request);
   const candidates = Array.from(data.keys(), (i) => ({ i, candidate: unflatten(i, request) }));
-  candidates.sort((a, b) => alike(b.candidate) - alike(a.candidate) || sizeOf(data[b.i]) - sizeOf(data[a.i]));
+  const equal = ({ i }) => Number(Number(data[i]) === number);
+  candidates.sort((a, b) => equal(b) - equal(a) || alike(b.candidate) - alike(a.candidate) || sizeOf(data[b.i]) - sizeOf(data[a.i]));
   for (const { i, candidate } of candidates.slice(0, tries)) {
     if (performance.now() > end) return nothing;
     if (await uses({ store, doc }, target, candidate, ref, index)) return { index: candidate, number: Number(data[i]) };
   }
   return nothing;
+}
+
+// Ids and targets say which row is read: every number of the token's row depends on them, and the first will do.
+function isId(store, ref) {
+  return store.info(ref).dtype === "int32";
+}
+
+function first(data, request) {
+  return { index: unflatten(0, request), number: Number(data[0]) };
 }
 
 function sizeOf(number) {
@@ -80,7 +92,7 @@ function unflatten(flat, request) {
 }
 
 async function uses({ store, doc }, target, candidate, ref, index) {
-  const spelled = await store.spell(contributionOf(doc, target), candidate);
+  const spelled = await store.spell(contributionOf(doc, target), candidate, { here: true });
   const wanted = index.join(",");
   return (
     Boolean(spelled) &&

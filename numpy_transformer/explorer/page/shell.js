@@ -124,6 +124,7 @@ function drawTheme({ theme, large }) {
   document.body.classList.toggle("large", Boolean(large));
 }
 
+// The style sheet keeps the room of this line from the start.
 function drawTrail({ doc }, { state }) {
   const { places, position } = state.places();
   const nav = document.getElementById("trail");

@@ -7,12 +7,14 @@
 //   store.array(ref, index)              a part: for each axis a number (drops the axis) or [start, stop]; store.slice is the same.
 //                                        Another document, such as state.base, may follow as the last argument.
 //   store.spell(ref, index)              the evaluated formula of one entry, or null if its component brings no formula
+//                                        A server answers in float64; with {here: true} as a last argument, the page
+//                                        does it itself if it has the arrays, which is quicker. store.holds(ref) says so.
 //   store.nudge(value, index, number)    {loss} with one entry of a value set to `number`
 //   store.edit(edits)                    a new document; sets state.doc, state.base and state.edits
 //
 // A rejected promise carries an Error whose message is one sentence for the reader; the status bar shows it too.
 
-import { spellIn } from "explorer/evaluate";
+import { refsFor, spellIn } from "explorer/evaluate";
 import { stillThere } from "explorer/state";
 import { reviveNumbers } from "explorer/spelling";
 import { t } from "explorer/strings";
@@ -76,12 +78,17 @@ export function createStore(state) {
     return decoded.get(found);
   }
 
-  async function spell(ref, index) {
+  async function spell(ref, index, { here = false } = {}) {
     const doc = state.get().doc;
-    if (live) {
+    if (live && !(here && holds(ref))) {
       return reviveNumbers(await ask("api/spell", { document: doc.id, ref, index }));
     }
     return spellIn(doc, ref, index, array);
+  }
+
+  // Whether the page itself has all arrays that the formula of a ref needs.
+  function holds(ref) {
+    return refsFor(state.get().doc, ref).every(([, needed]) => needed && typeof info(needed)?.data === "string");
   }
 
   async function nudge(value, index, number) {
@@ -152,7 +159,7 @@ export function createStore(state) {
     throw new Error(sentence);
   }
 
-  return { live, start, info, array, slice: array, spell, nudge, edit };
+  return { live, start, info, array, slice: array, spell, holds, nudge, edit };
 }
 
 // The server's errors are written as on the command line, where they follow the name of the command.

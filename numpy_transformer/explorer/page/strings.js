@@ -74,6 +74,7 @@ const en = {
   "number.origin.one": "The derivative of the loss with respect to itself is 1. Backward starts here.",
   "number.origin.variable": "This is a variable of the program. Explore the module that computed it to see where its numbers come from.",
   "number.origin.unused": "No operation sends a gradient back to this value.",
+  "number.origin.untraced": "The code returned this gradient, but the explorer could not find out which operation it came through: the backward pass computed something else than the forward pass asks for.",
   "number.origin.unknown": "The page has no formula for this array.",
   "number.origin.no_formula": "{op} has no formula here, so this number cannot be spelled out. The panel shows the inputs and outputs of the operation.",
   "number.plus": "the “+”",
