@@ -69,6 +69,7 @@ def test_the_printed_errors_are_inside_the_targets():
     assert len(rows) == 9 and all(float(central) <= 1e-6 and float(exact) <= 1e-12 for central, exact in rows)
 
 
+@pytest.mark.slow
 def test_the_sample_of_a_wrong_gradient_is_real(tmp_path):
     output = next(text for _, text in LESSONS if text.startswith("built as MyLayerNorm"))
     (tmp_path / "mine.py").write_text("""
