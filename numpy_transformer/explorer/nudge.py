@@ -12,7 +12,7 @@ from .repeated import NotIndependent, RepeatedStep
 
 STEPS = tuple(10.0 ** -k for k in range(1, 13))
 H = 1e-5
-SMALLEST = 1e-4                                 # rounding limits a central difference with H to about 1e-11
+SMALLEST = 1e-4                                 # of the step's largest gradient: below it, rounding of the loss dominates
 LARGEST_NUDGE = 1e3
 MOST_ONE_BY_ONE = 2000                          # forwards for one value, beyond which its curve is left out
 
@@ -36,7 +36,7 @@ def nudge(step, value, index, number=None):
         raise ValueError(f"{value} has no gradient, so there is nothing to compare a nudge with")
     index = tuple(index)
     gradient = float(entry.gradient[index])
-    scale = scale_of(entry)
+    scale = scale_of(entry, step)
 
     def difference(h):
         return [step.loss_with(value, index, sign * h) for sign in (1, -1)]
@@ -49,9 +49,21 @@ def nudge(step, value, index, number=None):
             "difference": abs(numeric - gradient) / scale, "curve": curve}
 
 
-def scale_of(value):
-    """Returns what errors relate to: the largest entry of a value's gradient, but at least SMALLEST."""
-    return max(float(np.abs(value.gradient).max(initial=0.0)), SMALLEST)
+def scale_of(value, step):
+    """Returns what errors relate to: the largest entry of a value's gradient, but at least SMALLEST of the step's largest."""
+    return max(largest(value.gradient), SMALLEST * largest_of(step))
+
+
+def largest_of(step):
+    """Returns the largest gradient of a step, which is at least 1, that of the loss itself."""
+    if not hasattr(step, "largest_gradient"):
+        gradients = [value.gradient for value in step.values.values() if value.gradient is not None]
+        step.largest_gradient = max(1.0, *map(largest, gradients))
+    return step.largest_gradient
+
+
+def largest(array):
+    return float(np.abs(np.nan_to_num(array)).max(initial=0.0))
 
 
 def proof(step, progress=None):
@@ -68,7 +80,7 @@ def proof(step, progress=None):
         has_curve = differences.shape[1] == len(STEPS)
         at_h = STEPS.index(H) if has_curve else 0
         gradient = value.gradient.reshape(-1, 1)
-        scale = scale_of(value)
+        scale = scale_of(value, step)
         with np.errstate(all="ignore"):
             error = np.abs(differences - gradient) / scale
         errors[value.id] = float(error[:, at_h].max())

@@ -48,7 +48,7 @@ def test_every_entry_of_every_array_of_the_tiny_models(live, kind):
             for index, spelled in zip(indexes, page.run(EVALUATE, formula.tree(), needed, indexes), strict=True):
                 same(spelled, spell(formula, arrays, tuple(index)), f"{op.id} {target} {index}")
             entries, formulas = entries + right.size, formulas + 1
-    assert entries > 5_000 and formulas > 100 and page.errors() == []
+    assert entries > 3_000 and formulas > 50 and page.errors() == []
 
 
 def same(found, wanted, where):

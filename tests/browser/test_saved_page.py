@@ -18,7 +18,7 @@ def test_the_keys_walk_through_the_whole_step(page, kind):
     shown = page(kind)
     steps = shown.document()["steps"]
     count = {phase: sum(step["phase"] == phase for step in steps) for phase in ("forward", "backward")}
-    assert count["forward"] >= 40 and count["backward"] >= 40 and steps[-1]["phase"] == "optimizer"
+    assert count["forward"] >= 20 and count["backward"] >= 20 and steps[-1]["phase"] == "optimizer"
     shown.press(Keys.HOME)
     done = {"forward": 0, "backward": 0}
     for n, step in enumerate(steps):
@@ -57,7 +57,7 @@ def test_shown_numbers_are_those_of_the_components(page, kind, numbers):
     shown, recorded = page(kind), numbers(kind)
     rng = np.random.default_rng(5)
     refs = [ref for ref in shown.document()["arrays"] if ref in recorded]
-    assert len(refs) > 100
+    assert len(refs) > 60
     seen = {}
     for ref in rng.permutation(refs)[:60]:
         cell = tuple(map(int, (rng.integers(size) for size in np.shape(recorded[ref]))))

@@ -47,6 +47,7 @@ def test_a_page_is_saved_and_its_size_is_printed(capsys, unproven, monkeypatch, 
     assert all("data" in array or "same" in array for array in document["arrays"].values())
 
 
+@pytest.mark.slow
 def test_a_trained_tiny_model_predicts_better_than_a_random_one(capsys, unproven, monkeypatch, tmp_path):
     monkeypatch.setattr("numpy_transformer.explorer.tiny.STEPS", {"decoder": 150})
     trained, random = tmp_path / "trained.html", tmp_path / "random.html"

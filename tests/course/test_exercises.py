@@ -65,7 +65,7 @@ def play(key, source, change=lambda y: y):
     return Run("", 0, 0.1, "", {}, results)
 
 
-@every_exercise
+@first_exercises
 def test_it_is_handed_out_unsolved(exercise):
     skeleton = exercise.skeleton()
     assert "TODO" in skeleton and len(exercise.hints) == 3 and all(hint.endswith((".", "?")) for hint in exercise.hints)
@@ -80,7 +80,7 @@ def test_the_solution_passes_for_another_seed(exercise):
     assert verdict.status == "pass", (verdict.stage, verdict.note)
 
 
-@every_exercise
+@first_exercises
 def test_the_solution_passes_and_keeps_to_its_lines(exercise):
     verdict = judge(answer_key(exercise), play(answer_key(exercise), exercise.edited()))
     assert verdict.status == "pass", (verdict.stage, verdict.note)

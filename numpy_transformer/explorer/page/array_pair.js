@@ -210,7 +210,7 @@ class ArrayPair {
       this.readout,
       h("span", { class: "mono" }, `${this.name}[${at.join(", ")}]`),
       place ? ` ${place}` : "",
-      numbers,
+      numbers.flatMap((number) => ["\u2003", number]),          // a wide space, at which the line may end
     );
   }
 

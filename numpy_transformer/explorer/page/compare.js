@@ -4,6 +4,7 @@ import { lookup } from "explorer/lookup";
 import { parseRef } from "explorer/refs";
 
 const SMALLEST = 1e-6;                        // relative changes below this are rounding
+const ZERO = 1e-12;                           // and so are numbers this small beside the largest gradient or value of the step
 
 /**
  * Returns the changes [{ref, value, kind, via, relative, at, rough}], the largest first; `via` is the op of a contribution. `relative` is the norm of the
@@ -12,6 +13,7 @@ const SMALLEST = 1e-6;                        // relative changes below this are
  */
 export async function changesOf(store, right, wrong) {
   const look = lookup(wrong);
+  const largest = { grad: largestOf(store, right, true), value: largestOf(store, right, false) };
   const changes = [];
   for (const ref of Object.keys(wrong.arrays)) {
     const parts = parseRef(ref);
@@ -21,9 +23,17 @@ export async function changesOf(store, right, wrong) {
     const now = store.info(ref, wrong);
     if (!before || now.dtype !== "float32" || String(before.shape) !== String(now.shape)) continue;
     const change = has(before) && has(now) ? await measured(store, ref, right, wrong) : byRange(before, now);
-    if (change.relative > SMALLEST) changes.push({ ref, value, kind: parts.kind, via: parts.op, ...change });
+    const zero = ZERO * largest[ref.startsWith("grad ") ? "grad" : "value"];
+    if (change.relative > SMALLEST && change.difference > zero) changes.push({ ref, value, kind: parts.kind, via: parts.op, ...change });
   }
   return changes.sort((a, b) => b.relative - a.relative);
+}
+
+/** The largest finite number among the gradients, or among the values, of a document. */
+function largestOf(store, doc, gradients) {
+  const sizes = Object.keys(doc.arrays).filter((ref) => ref.startsWith("grad ") === gradients)
+    .map((ref) => store.info(ref, doc)).filter(Boolean).flatMap(({ min, max }) => [Math.abs(min ?? 0), Math.abs(max ?? 0)]);
+  return sizes.filter(Number.isFinite).reduce((most, size) => Math.max(most, size), 0);
 }
 
 function has(entry) {
@@ -49,13 +59,14 @@ export function relativeChange(a, b) {
     difference += Number.isFinite(gap) ? gap * gap : Infinity;
     if (!(gap <= most)) [most, at] = [gap, i];
   });
-  return { relative: ratio(Math.sqrt(difference), Math.sqrt(norm)), at, rough: false };
+  difference = Math.sqrt(difference);
+  return { relative: ratio(difference, Math.sqrt(norm)), difference, at, rough: false };
 }
 
 function byRange(before, now) {
   const size = Math.max(Math.abs(before.min ?? 0), Math.abs(before.max ?? 0));
   const gap = Math.abs((now.min ?? 0) - (before.min ?? 0)) + Math.abs((now.max ?? 0) - (before.max ?? 0));
-  return { relative: ratio(gap, size), at: 0, rough: true };
+  return { relative: ratio(gap, size), difference: gap, at: 0, rough: true };
 }
 
 function ratio(difference, size) {

@@ -157,7 +157,7 @@ const en = {
   "proof.difference.title": "Relative to the largest gradient of the array",
   "proof.none": "This page has no finite differences for this array.",
   "proof.whole": "The nudge changes the value for all of its consumers, so it is compared with the sum of what they send back.",
-  "proof.worst": "Every gradient on this page was compared with finite differences of the loss. They agree to within {worst}, relative to the largest gradient of the array.",
+  "proof.worst": "Every gradient on this page was compared with finite differences of the loss. They agree to within {worst}, relative to the largest gradient of the array (for gradients that are 0 up to rounding: to 1/10,000 of the largest one of the step).",
   "proof.curve.words": "The relative difference between quotient and gradient. On the right, h is so large that the loss is not a straight line (truncation error). On the left, h is so small that the two losses share almost all of their digits (rounding error).",
   "proof.curve.file": "error of the nudge",
   "proof.curve.x": "h",
