@@ -143,6 +143,7 @@ const en = {
   "pair.table": "Show as table",
   "pair.table.close": "Hide the table",
   "pair.agreement": "gradient verified to {error}",
+  "pair.disagreement": "gradient does not agree: differs by {error}",
   "pair.agreement.title": "Largest difference between this gradient and finite differences, relative to its largest entry",
 
   "proof.name": "Nudge it",
@@ -158,6 +159,10 @@ const en = {
   "proof.none": "This page has no finite differences for this array.",
   "proof.whole": "The nudge changes the value for all of its consumers, so it is compared with the sum of what they send back.",
   "proof.worst": "Every gradient on this page was compared with finite differences of the loss. They agree to within {worst}, relative to the largest gradient of the array (for gradients that are 0 up to rounding: to 1/10,000 of the largest one of the step).",
+  "proof.wrong": "Every gradient on this page was compared with finite differences of the loss. They do not agree: the code of backward computes something else than the derivative of forward.",
+  "proof.wrong.worst": "The worst array differs by {error}, relative to its largest gradient:",
+  "proof.wrong.first": "The first one that backward got wrong is",
+  "proof.cell.wrong": "This gradient does not agree with the finite difference.",
   "proof.curve.words": "The relative difference between quotient and gradient. On the right, h is so large that the loss is not a straight line (truncation error). On the left, h is so small that the two losses share almost all of their digits (rounding error).",
   "proof.curve.file": "error of the nudge",
   "proof.curve.x": "h",
