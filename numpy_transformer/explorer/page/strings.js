@@ -19,6 +19,7 @@ const en = {
   "header.model": "model",
   "header.parameters": { one: "{count} parameter", other: "{count} parameters" },
   "header.loss": "loss",
+  "header.sum": "sum of the output",
   "header.theme": "Colors",
   "header.theme.auto": "as the system",
   "header.theme.light": "light",
