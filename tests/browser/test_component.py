@@ -225,3 +225,66 @@ def test_a_wrong_gradient_is_never_called_verified(driver, tmp_path):
     assert shown.place()["ref"].removeprefix("grad ") in wrong and shown.errors() == []
     shown.go("op=relu&ref=grad relu:y&cell=0,1")
     assert "verified" in shown.text(".is-output .agreement") and "does not" not in shown.text(".is-output .agreement")
+
+
+def test_a_part_of_a_gradient_and_the_whole_have_different_names(page):
+    """The gradients of a value that two operations use: each sends back a part, and the sum is what the producer receives."""
+    value, norm, plus = "decoder.blocks.0.add:y", "decoder.blocks.0.norm2", "decoder.blocks.0.add2"
+    shown = page("decoder", f"op={norm}&ref=grad {value} via {norm} x&cell=0,2,1").settle()
+    part, said = shown.text("#number h2"), shown.text("#number .number-head")
+    assert part.startswith("dx[0, 2, 1]") and "Part of" in said and "norm2" in said
+    shown.go(f"op={norm}&ref=grad {value}&cell=0,2,1")
+    whole, said = shown.text("#number h2"), shown.text("#number .number-head")
+    assert whole.startswith("dy[0, 2, 1]") and "sum of what 2 operations" in said and "Part of" not in said
+    titles = shown.script("return [...document.querySelectorAll('.is-input .figure-title')].map((title) => title.textContent)")
+    assert len(titles) == 3 and len([title for title in titles if title.startswith("dx")]) == 1
+    shown.go(f"op={plus}&ref=grad {value} via {plus} a&cell=0,2,1")
+    assert shown.text("#number h2").startswith("da[0, 2, 1]")
+    assert shown.errors() == []
+
+
+def test_rounding_noise_is_called_zero_and_drawn_pale(page):
+    key = "decoder.blocks.0.attention.key"
+    shown = page("decoder", f"op={key}&ref=grad {key}.bias&cell=0").settle()
+    largest = np.abs(shown.arrays()[f"grad {key}.bias"]).max()
+    assert 0 < largest < 1e-12
+    assert "0 up to rounding" in shown.text("#number .number-head")
+    row = f".array-row[data-value-id='{key}.bias'] .array-map.is-gradient"
+    assert "0 up to rounding" in shown.text(row)
+    darkest = """const canvas = document.querySelector(arguments[0] + ' .heatmap-cells');
+        const { data } = canvas.getContext('2d').getImageData(0, canvas.height - 6, canvas.width, 1);
+        let least = 255;
+        for (let i = 0; i < data.length; i += 4) if (data[i + 3] === 255) least = Math.min(least, data[i], data[i + 2]);
+        return least;"""
+    assert shown.script(darkest, row) > 230
+    assert shown.script(darkest, row.replace("bias", "weight")) < 150
+    shown.go(f"op={key}&ref=grad {key}.weight&cell=0,0")
+    assert "rounding" not in shown.text("#number .number-head") and shown.errors() == []
+
+
+@pytest.mark.parametrize("ref, cell", [
+    (f"grad {SCORES}:y", "0,1,{},0"),
+    ("grad decoder.blocks.0.attention.split_heads:y", "0,1,{},2"),
+    ("grad decoder.blocks.0.attention.query:y", "0,{},3"),
+])
+def test_a_zero_says_that_its_query_sees_a_single_key(page, ref, cell):
+    first = example("decoder").text.split()[0]
+    shown = page("decoder", f"op=decoder.blocks.0.attention&ref={ref}&cell={cell.format(0)}").settle()
+    assert chosen(shown)[2] == 0 and f"“{first}”" in shown.text(".single-key") and "single key" in shown.text(".single-key")
+    shown.go(f"op=decoder.blocks.0.attention&ref={ref}&cell={cell.format(1)}")
+    assert chosen(shown)[1][cell.split(",").index("{}")] == 1
+    assert shown.text(".single-key") == "" and shown.errors() == []
+
+
+def test_another_component_opens_at_its_head(page):
+    shown = page("decoder", "op=decoder.blocks.0.norm1").settle()
+    shown.script("document.getElementById('panel').scrollTop = 500")
+    assert shown.script("return document.getElementById('panel').scrollTop") > 300
+    shown.click("#map [data-op='embedding']").settle()
+    assert shown.place()["op"] == "embedding" and shown.script("return document.getElementById('panel').scrollTop") == 0
+
+
+def test_the_heatmap_of_a_single_number_has_a_whole_name(page):
+    shown = page("decoder", "op=loss&ref=loss:y").settle()
+    name = shown.script("return document.querySelector('.is-output .heatmap-rings').getAttribute('aria-label')")
+    assert "single number" in name and "shape" not in name

@@ -11,6 +11,7 @@ import { colorBar, zeroCount } from "explorer/color_bar";
 import { contributors } from "explorer/derivation";
 import { heatmap } from "explorer/heatmap";
 import { litIn } from "explorer/lit";
+import { largestIn } from "explorer/noise";
 import { axesOf, contributionRef, gradientRef, indexText } from "explorer/refs";
 import { saveButton } from "explorer/svg_export";
 import { symbolText } from "explorer/symbols";
@@ -60,7 +61,7 @@ class ArrayPair {
     const part = this.op && this.role !== "output" ? contributionRef(this.value.id, this.op.id, this.name) : null;
     if (!part || !store.info(part)) return list;
     const count = contributors(this.doc, this.value).length;
-    list[1].title = t("pair.all", { name, n: count });
+    list[1].title = t("pair.all", { n: count });
     list.push({ ref: part, title: t("pair.part", { name }) });
     return list;
   }
@@ -77,7 +78,10 @@ class ArrayPair {
       onDrawn: () => this.say(null),
       onWindow: (corner) => this.maps.forEach((other) => other.map !== map && other.map.showWindow(corner)),
     });
-    const bar = colorBar(map.info, map.kind);
+    const largest = map.noise ? formatNumber(largestIn(map.info), 2) : null;
+    const bar = map.noise
+      ? h("span", { class: "color-bar note" }, t("bar.noise", { largest }))
+      : colorBar(map.info, map.kind);
     const save = saveButton(`${this.name} ${title}`, () => map.cells);
     const figure = h(
       "figure",

@@ -52,6 +52,11 @@ export function start(root, app) {
     if (figure) figure.closest(".array-row").scrollIntoView({ block: "nearest" });
   }
 
+  // Another component is read from its head, however far down the last one was read.
+  function toTop() {
+    root.closest("#panel").scrollTop = 0;
+  }
+
   function mark(now) {
     pairs.forEach((pair) => pair.mark(now.ref, now.index));
     const item = lookup(now.doc).node(now.op);
@@ -70,8 +75,10 @@ export function start(root, app) {
   draw(state.get());
   onLight(() => pairs.forEach((pair) => pair.light()));
   state.subscribe((now, before) => {
-    if (now.op !== before.op || now.doc !== before.doc) draw(now);
-    else if (now.ref !== before.ref || String(now.index) !== String(before.index)) {
+    if (now.op !== before.op || now.doc !== before.doc) {
+      draw(now);
+      if (now.op !== before.op && now.view === "component") toTop();
+    } else if (now.ref !== before.ref || String(now.index) !== String(before.index)) {
       mark(now);
       showChosen(pairs);
     }

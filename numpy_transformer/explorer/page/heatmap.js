@@ -14,6 +14,7 @@ import { cellIndex, defaultView, placeOf, readerOf, requestOf, sizeOf, windowAro
 import { boxOf, drawCells, drawLabels, layoutFor, prepare, ring } from "explorer/heatmap_draw";
 import { kindOf, movedCursor, styleOf } from "explorer/heatmap_look";
 import { tableOf } from "explorer/heatmap_table";
+import { isNoise, largestIn, noiseLevel } from "explorer/noise";
 import { windowControls } from "explorer/heatmap_window";
 
 const drawn = new Set();
@@ -46,7 +47,9 @@ class Heatmap {
     this.info = app.store.info(ref, this.doc);
     this.shape = this.info.shape;
     this.kind = kindOf(this.info, ref);
-    this.limit = limit || Math.max(Math.abs(this.info.min || 0), Math.abs(this.info.max || 0)) || 1;
+    this.noise = isNoise(app.store, this.doc, ref, this.info);
+    const scale = this.noise ? noiseLevel(app.store, this.doc, ref) : largestIn(this.info); // noise is drawn pale
+    this.limit = limit || scale || 1;
     this.view = view || defaultView(this.shape);
     this.corner = { row: 0, column: 0 };
     this.cursor = { row: 0, column: 0 };
@@ -66,7 +69,7 @@ class Heatmap {
       tabindex: "0",
       role: "application",
       "aria-roledescription": t("heatmap.role"),
-      "aria-label": t("heatmap.label", { title, shape: this.shape.join(" × ") }),
+      "aria-label": t(this.shape.length ? "heatmap.label" : "heatmap.label.scalar", { title, shape: this.shape.join(" × ") }),
       "data-ref": this.ref,
     });
     this.stage = h("div", { class: "heatmap-stage" }, this.cells, this.rings);

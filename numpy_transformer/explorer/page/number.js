@@ -7,9 +7,12 @@ import { t } from "explorer/strings";
 import { derivationOf } from "explorer/derivation";
 import { addressOf, follow, numberLink, opLink } from "explorer/links";
 import { light } from "explorer/lit";
-import { nameInPanel, originOf } from "explorer/number_origin";
+import { lookup } from "explorer/lookup";
+import { isNoise, largestGradient, largestIn } from "explorer/noise";
+import { isSum, nameInPanel, originOf } from "explorer/number_origin";
 import { onward } from "explorer/onward";
 import { gradientRef, indexText, isGradient, parseRef, shortName, valueOf } from "explorer/refs";
+import { singleKey } from "explorer/single_key";
 import { symbolText } from "explorer/symbols";
 
 export function start(root, app) {
@@ -25,7 +28,7 @@ export function start(root, app) {
     replace(root, content.nodes);
     const heading = root.querySelector("h2");
     if (focused && heading) heading.focus();
-    if (focused) root.parentElement.scrollTop = 0;
+    root.parentElement.scrollTop = 0; // a new number is read from its name, however far down the last one was read
     if (!content.index) return;
     const onwards = await onwardList(app, now.ref, content.index).catch(() => null); // the search takes longer
     if (mine === turn && onwards) root.append(onwards);
@@ -60,11 +63,16 @@ async function contentOf(app, { doc, ref, index: chosen }) {
   const derivation = derivationOf(doc, ref);
   const origin = await originOf(app, derivation, ref, index, number);
   light(origin.cells);
+  const key = await singleKey(app, ref, index, number).catch(() => null); // a server that has ended explains nothing
   const name = nameInPanel(app, ref) || derivation.target || shortName(doc, ref);
   const side = isGradient(ref) ? "is-gradient" : "is-value";
   return {
     index,
-    nodes: [heading(app, { ref, index, number, info, name }), h("div", { class: `origin ${side}` }, origin.nodes)],
+    nodes: [
+      heading(app, { ref, index, number, info, name }),
+      key && h("p", { class: "single-key" }, t("number.single_key", { key })),
+      h("div", { class: `origin ${side}` }, origin.nodes),
+    ],
   };
 }
 
@@ -80,6 +88,7 @@ function heading(app, { ref, index, number, info, name }) {
   const { doc } = app.state.get();
   const value = valueOf(doc, ref);
   const kind = isGradient(ref) ? "gradient" : "value";
+  const noise = isNoise(app.store, doc, ref, info);
   return h(
     "header",
     { class: `number-head is-${kind}` },
@@ -100,10 +109,33 @@ function heading(app, { ref, index, number, info, name }) {
         formatNumber(number, 4),
       ),
     ),
-    h("p", { class: "note" }, t(`number.kind.${kind}`, { title: value ? value.title : ref })),
+    h("p", { class: "note" }, caption(doc, ref, value ? value.title : ref)),
     h("p", { class: "note" }, indexText(doc, ref, info.shape, index)),
+    noise && h("p", { class: "noise" }, t("number.noise", sizes(app.store, doc, info))),
     otherSide(app, ref, index),
   );
+}
+
+// What the number is. Where several operations use a value, the part of one of them and the whole gradient are told apart.
+function caption(doc, ref, title) {
+  const { kind, op } = parseRef(ref);
+  if (kind === "contribution") {
+    const sender = lookup(doc).op(op);
+    return t("number.kind.part", { title, op: sender ? placeTitle(doc, sender) : op });
+  }
+  if (isSum(doc, ref)) return t("number.kind.sum", { title, n: derivationOf(doc, ref).parts.length });
+  return t(isGradient(ref) ? "number.kind.gradient" : "number.kind.value", { title });
+}
+
+// "block 0, norm1"
+function placeTitle(doc, op) {
+  const look = lookup(doc);
+  const names = [...look.ancestors(op.id).map((id) => look.group(id).label), op.label === "+" ? t("number.plus") : op.label];
+  return names.slice(-2).join(", ");
+}
+
+function sizes(store, doc, info) {
+  return { largest: formatNumber(largestIn(info), 2), step: formatNumber(largestGradient(store, doc), 2) };
 }
 
 function otherSide(app, ref, index) {

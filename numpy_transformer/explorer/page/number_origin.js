@@ -5,12 +5,12 @@ import { h } from "explorer/dom";
 import { formatNumber } from "explorer/format";
 import { formulaView } from "explorer/formula_view";
 import { t } from "explorer/strings";
-import { refOfName } from "explorer/derivation";
+import { derivationOf, refOfName } from "explorer/derivation";
 import { numberLink, opLink } from "explorer/links";
 import { lookup } from "explorer/lookup";
 import { placeNamer } from "explorer/place_names";
 import { differs, sumDiffers } from "explorer/rounding";
-import { isGradient, parseRef, slotName } from "explorer/refs";
+import { isGradient, parseRef, shortName, slotName, valueOf } from "explorer/refs";
 import { spelledOut } from "explorer/spelled";
 import { symbolText } from "explorer/symbols";
 
@@ -119,10 +119,28 @@ async function fromConsumers(app, { parts }, index, number) {
   };
 }
 
-// What the component in the panel calls the array, so that both speak of the same name.
+// What the component in the panel calls the array, so that both speak of the same name. A component has a name for the part
+// of a gradient that it sends back (dx); the sum of the parts is called as the component that it reaches calls it (dy).
 export function nameInPanel(app, ref) {
   const { doc, op } = app.state.get();
+  const { kind, value } = parseRef(ref);
   const item = op ? lookup(doc).node(op) : null;
-  const slot = item ? slotName(item, parseRef(ref).value) : null;
+  const slot = item ? slotName(item, value) : null;
+  if (kind === "gradient" && slot && !ownOutput(item, value) && isSum(doc, ref)) return nameOfSum(doc, ref);
   return slot && isGradient(ref) ? `d${slot}` : slot;
+}
+
+export function isSum(doc, ref) {
+  return parseRef(ref).kind === "gradient" && derivationOf(doc, ref).kind === "sum";
+}
+
+function ownOutput(item, id) {
+  return Object.values(item.outputs || {}).flat().includes(id);
+}
+
+// A parameter or an input has no producer whose dy the sum would be.
+function nameOfSum(doc, ref) {
+  const { producer } = valueOf(doc, ref);
+  const name = shortName(doc, ref);
+  return producer ? name : `dL/${symbolText(name)}`;
 }

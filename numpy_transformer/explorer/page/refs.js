@@ -51,8 +51,9 @@ export function slotName(op, valueId) {
 
 // The short name of an array, as its producer calls it: "y" and "dy", "weight" and "dweight", "ids".
 export function shortName(doc, ref) {
-  const { kind, value: id } = parseRef(ref);
+  const { kind, value: id, slot } = parseRef(ref);
   if (kind === "other") return ref;
+  if (kind === "contribution") return "d" + slot; // a part of a gradient has the name that the op which sends it back gives it
   const colon = id.lastIndexOf(":");
   const dot = id.lastIndexOf(".");
   const name = colon >= 0 ? id.slice(colon + 1) : id.slice(dot + 1);

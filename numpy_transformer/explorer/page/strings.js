@@ -60,6 +60,10 @@ const en = {
 
   "number.kind.value": "A value of the forward pass: {title}",
   "number.kind.gradient": "A gradient, dL/d({title})",
+  "number.kind.part": "Part of dL/d({title}): what {op} sends back",
+  "number.kind.sum": "The whole gradient, dL/d({title}): the sum of what {n} operations send back",
+  "number.single_key": "The mask leaves this query a single key, {key}. Softmax over a single score is 1 whatever the score is, so the gradient of the score is exactly 0, and so is that of the query.",
+  "number.noise": "0 up to rounding: the largest entry of this array is {largest}, the largest gradient of the step {step}.",
   "number.to_gradient": "Its gradient, how the loss depends on it",
   "number.to_value": "Its value in the forward pass",
   "number.no_gradient": "No gradient flows to this value.",
@@ -121,6 +125,7 @@ const en = {
   "source.none": "The source of this class is not available.",
 
   "heatmap.label": "{title}, a heatmap of shape {shape}. Arrow keys move from cell to cell, Enter spells out the number.",
+  "heatmap.label.scalar": "{title}, a heatmap of a single number. Enter spells it out.",
   "heatmap.window.column": "columns {first} to {last} of {total}",
   "heatmap.window.row": "rows {first} to {last} of {total}",
   "heatmap.window.back": "Show the previous cells",
@@ -129,6 +134,7 @@ const en = {
   "bar.mask": "hatched: masked",
   "bar.all_zero": "every entry is exactly 0",
   "bar.none_finite": "no entry is finite",
+  "bar.noise": "0 up to rounding (at most {largest})",
   "bar.zeros": { one: "1 exact zero", other: "{count} exact zeros" },
   "axes.order": "rows: {rows}, columns: {columns}",
   "axes.order.last": "as drawn",
@@ -137,8 +143,8 @@ const en = {
 
   "pair.value": "value",
   "pair.gradient": "gradient {name}",
-  "pair.all": { one: "gradient {name}", other: "{name}, all {n} consumers" },
-  "pair.part": "{name} from this operation alone",
+  "pair.all": { one: "gradient", other: "gradient, the sum over {n} consumers" },
+  "pair.part": "{name}, the part from this operation",
   "pair.scalar": "a single number",
   "pair.hint": "Point at a cell to read its number. Click it, or press Enter, to spell it out.",
   "pair.table": "Show as table",
