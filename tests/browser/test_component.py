@@ -288,3 +288,15 @@ def test_the_heatmap_of_a_single_number_has_a_whole_name(page):
     shown = page("decoder", "op=loss&ref=loss:y").settle()
     name = shown.script("return document.querySelector('.is-output .heatmap-rings').getAttribute('aria-label')")
     assert "single number" in name and "shape" not in name
+
+
+def test_nothing_that_can_be_read_is_cut_off(page):
+    shown = page("decoder", "op=loss&ref=loss:y").settle()
+    wide = """return [...document.querySelectorAll(arguments[0])].filter((element) => element.clientWidth)
+        .map((element) => element.scrollWidth - element.clientWidth)"""
+    formulas, lines = shown.script(wide, "#number .formula"), shown.script(wide, ".source pre")
+    assert formulas and max(formulas) <= 1 and lines and max(lines) == 0
+    shown.go("view=predictions&area=panel").resize(360, 740).settle()
+    shown.script("document.body.dataset.area = 'panel'")
+    tables = shown.settle().script(wide, ".probabilities-table")
+    assert tables and max(tables) == 0 and shown.errors() == []

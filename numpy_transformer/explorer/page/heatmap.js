@@ -173,7 +173,7 @@ class Heatmap {
   draw() {
     const { layout, window, style } = this;
     const context = prepare(this.cells, layout.width, layout.height);
-    const number = this.info.dtype === "int32";
+    const texts = this.info.dtype === "int32" ? (row, column) => String(this.read(row, column)) : null;
     drawCells(context, layout, {
       rows: window.rows,
       columns: window.columns,
@@ -181,7 +181,7 @@ class Heatmap {
       kind: this.kind,
       limit: this.limit,
       style,
-      texts: number ? (row, column) => String(this.read(row, column)) : null,
+      texts: this.noise ? () => "≈0" : texts,
     });
     drawLabels(context, layout, { ...this.labelsOf(window), style, strong: {} });
     this.drawRings();

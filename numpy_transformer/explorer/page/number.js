@@ -15,6 +15,8 @@ import { gradientRef, indexText, isGradient, parseRef, shortName, valueOf } from
 import { singleKey } from "explorer/single_key";
 import { symbolText } from "explorer/symbols";
 
+const SMALLEST_TYPE = 0.7; // of the panel's
+
 export function start(root, app) {
   const { state } = app;
   let turn = 0;
@@ -26,6 +28,7 @@ export function start(root, app) {
     const content = await contentOf(app, now).catch((error) => ({ nodes: h("p", { class: "note" }, error.message) }));
     if (mine !== turn) return;
     replace(root, content.nodes);
+    root.querySelectorAll(".formula").forEach(fit);
     const heading = root.querySelector("h2");
     if (focused && heading) heading.focus();
     root.parentElement.scrollTop = 0; // a new number is read from its name, however far down the last one was read
@@ -48,6 +51,12 @@ export function start(root, app) {
       now.doc !== before.doc;
     if (moved) draw(now);
   });
+}
+
+// A formula that is wider than the panel is set smaller; one that is far too wide scrolls.
+function fit(formula) {
+  const share = formula.clientWidth / Math.max(1, formula.scrollWidth);
+  if (share > 0 && share < 1) formula.style.fontSize = `${Math.max(SMALLEST_TYPE, 0.98 * share)}em`;
 }
 
 // {nodes, index}; without an index there is no number to show.
