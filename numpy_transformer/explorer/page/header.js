@@ -26,7 +26,7 @@ export function start(root, app) {
     replace(facts,
       h("span", { class: "model", title: `${doc.title} (${doc.model.class})` }, doc.title),
       h("span", { class: "count" }, t("header.parameters", { n: doc.model.parameters, count: formatCount(doc.model.parameters) })),
-      h("span", { class: "loss", "data-value": doc.loss }, `${t("header.loss")} `, h("b", {}, formatNumber(doc.loss, 4))));
+      h("span", { class: "loss", "data-value": doc.loss }, `${t(isSum(doc) ? "header.sum" : "header.loss")} `, h("b", {}, formatNumber(doc.loss, 4))));
     form.draw(now);
   }
   draw(state.get());
@@ -133,6 +133,11 @@ function savedText() {
 }
 
 // The targets of the first text; a place whose target is empty does not count in the loss.
+// Without a criterion, backward starts from the sum of all entries of the output.
+function isSum(doc) {
+  return doc.ops.some((op) => op.kind === "sum" && op.outputs.y === doc.loss_value);
+}
+
 function targetsOf(doc) {
   return ((doc.tokens?.targets ?? doc.tokens?.target ?? [])[0] ?? []).filter(Boolean);
 }
