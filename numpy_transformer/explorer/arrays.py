@@ -21,8 +21,15 @@ class ArrayExample:
         if empty is not None:
             raise ValueError(f"an input of shape {empty.shape} holds no number; give a batch of at least one sequence")
         self.targets = None if targets is None else np.asarray(targets)
+        if criterion is None and targets is not None and self.targets.dtype.kind not in "iu":
+            raise TypeError(f"targets have dtype {self.targets.dtype}, but CrossEntropyLoss takes ids; if this is another input "
+                            "of the model, put the inputs into a tuple: explore(model, (x, mask))")
         self.criterion = CrossEntropyLoss() if criterion is None and targets is not None else criterion
         self.tokens = checked_tokens(tokens)
+        check_lengths(self.tokens, "source", self.inputs[0])
+        if len(self.inputs) > 1:
+            check_lengths(self.tokens, "target", self.inputs[1])
+        check_lengths(self.tokens, "targets", self.targets)
         self.title = type(model).__name__ if title is None else str(title)
 
     def read(self, text=None, target=None):
@@ -31,6 +38,17 @@ class ArrayExample:
             raise ValueError("this step was made from arrays, so its text cannot be changed here; call nt.explore with "
                              "other arrays")
         return self.inputs, self.targets, self.tokens
+
+
+def check_lengths(tokens, name, array):
+    """Raises ValueError unless there is a name for each token of an array (T,), (B, T) or (B, T, ...)."""
+    if name not in tokens or array is None or array.ndim == 0:
+        return
+    wanted = array.shape[:2] if array.ndim > 1 else (1, *array.shape)
+    for row in tokens[name]:
+        if (len(tokens[name]), len(row)) != wanted:
+            raise ValueError(f"tokens[{name!r}] names {len(row)} tokens in a batch of {len(tokens[name])}, but there are "
+                             f"{wanted[1]} in a batch of {wanted[0]}; give a list of strings for each sequence")
 
 
 def checked_tokens(tokens):

@@ -5,12 +5,15 @@ import tempfile
 import webbrowser
 from pathlib import Path
 
+import numpy as np
+
 from ..training.checkpoint import check_writable
 from .arrays import ArrayExample
 from .page import MARK, render
 from .server import Server
 from .session import LARGEST_PAGE, Session
 
+AGREES = 1e-5                                   # relative error of a right gradient, at most
 TRUST = "If this stays empty, the notebook is not trusted: choose “Trust Notebook”, or run the cell again."
 
 
@@ -45,8 +48,21 @@ class Explorer:
 
     def __repr__(self):
         step = self.session.base
-        return (f"Explorer({step.title!r}, loss={step.loss:.4g}, {len(step.ops)} operations, {len(step.arrays)} arrays); "
-                "use .open(), .save('page.html') or .serve()")
+        loss = f"loss={step.loss:.4g}"
+        if step.graph.loss.producer is not None and step.graph.loss.producer.kind == "sum":
+            loss = f"sum of the output={step.loss:.4g}"
+        return (f"Explorer({step.title!r}, {loss}, {len(step.ops)} operations, {len(step.arrays)} arrays"
+                f"{self.verdict()}); use .open(), .save('page.html') or .serve()")
+
+    def verdict(self):
+        """Returns what the comparison with finite differences found, as text after a comma; "" if there was none."""
+        proof = self.session.proof
+        if proof is None:
+            return ""
+        if proof["worst"] <= AGREES:
+            return f", gradients agree with finite differences to {proof['worst']:.0e}"
+        array = max(proof["errors"], key=lambda name: np.nan_to_num(proof["errors"][name], nan=np.inf))
+        return f", gradients do NOT agree with finite differences: the worst is that of {array!r}, by {proof['errors'][array]:.0e}"
 
     @property
     def document(self):

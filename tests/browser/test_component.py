@@ -194,3 +194,34 @@ def test_no_heatmap_is_wider_than_its_place(page, width):
         return [...document.querySelectorAll('.heatmap canvas')].filter((canvas) => canvas.getBoundingClientRect().right > right)
             .length + Number(panel.scrollWidth > panel.clientWidth);""")
     assert wide == 0
+
+
+class ForgetsTheRelu(nt.Module):
+    """A mistake that readers make in their own code: backward leaves out the ReLU."""
+
+    def __init__(self):
+        self.linear, self.relu = nt.Linear(4, 3, rng=0), nt.ReLU()
+
+    def forward(self, x):
+        return self.relu(self.linear(x))
+
+    def backward(self, dy):
+        return self.linear.backward(dy)
+
+
+def test_a_wrong_gradient_is_never_called_verified(driver, tmp_path):
+    explorer = nt.explore(ForgetsTheRelu(), np.random.default_rng(0).standard_normal((2, 4)))
+    wrong = {value for value, error in explorer.document["proof"]["errors"].items() if error > 1e-5}
+    assert wrong == {"input:x", "linear:y", "linear.weight", "linear.bias"}
+    shown = Page(driver).open(explorer.save(tmp_path / "wrong.html").as_uri(), "op=linear&ref=grad linear:y&cell=0,1").settle()
+    said = shown.script("return [...document.querySelectorAll('.agreement')].map(({ innerText, className }) => [innerText, className])")
+    assert len(said) == 4 and all("does not agree" in text and "is-wrong" in kind for text, kind in said)
+    statement = shown.text(".proof-worst")
+    assert "do not agree" in statement and "agree to within" not in statement
+    right, alarm = shown.script("""return ['.agreement', '.proof-worst'].map((css) =>
+        getComputedStyle(document.querySelector(css)).color)""")
+    assert right == alarm != shown.script("return getComputedStyle(document.querySelector('.is-gradient')).color")
+    shown.click(".proof-worst a").settle()
+    assert shown.place()["ref"].removeprefix("grad ") in wrong and shown.errors() == []
+    shown.go("op=relu&ref=grad relu:y&cell=0,1")
+    assert "verified" in shown.text(".is-output .agreement") and "does not" not in shown.text(".is-output .agreement")

@@ -4,6 +4,7 @@
 import { button, h, replace } from "explorer/dom";
 import { formatNumber, fullNumber } from "explorer/format";
 import { t } from "explorer/strings";
+import { agrees } from "explorer/agreement";
 import { defaultView, heldAxes, viewShowing } from "explorer/array_view";
 import { entryChoices, orderChoice } from "explorer/axis_choices";
 import { colorBar, zeroCount } from "explorer/color_bar";
@@ -110,10 +111,11 @@ class ArrayPair {
   agreement(doc) {
     const error = doc.proof && doc.proof.errors ? doc.proof.errors[this.value.id] : undefined;
     if (error === undefined || error === null) return null;
+    const right = agrees(error);
     return h(
       "span",
-      { class: "agreement", title: t("pair.agreement.title") },
-      t("pair.agreement", { error: formatNumber(error, 2) }),
+      { class: right ? "agreement" : "agreement is-wrong", title: t("pair.agreement.title") },
+      t(right ? "pair.agreement" : "pair.disagreement", { error: formatNumber(error, 2) }),
     );
   }
 

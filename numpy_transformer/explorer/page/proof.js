@@ -5,6 +5,8 @@
 import { button, h, replace } from "explorer/dom";
 import { formatNumber, fullNumber } from "explorer/format";
 import { t } from "explorer/strings";
+import { agrees, disagreements } from "explorer/agreement";
+import { addressOf, follow, placeOfNumber } from "explorer/links";
 import { curveOf } from "explorer/proof_curve";
 import { gradientRef, parseRef, shortName, valueOf } from "explorer/refs";
 import { saveButton } from "explorer/svg_export";
@@ -27,7 +29,7 @@ export function start(root, app) {
 }
 
 async function contentOf(app, { doc, ref, index: chosen }) {
-  const statement = statementOf(doc);
+  const statement = statementOf(app, doc);
   const value = ref ? valueOf(doc, ref) : null;
   const index = value && value.shape.length === 0 ? [] : chosen;
   if (!value || !index || !app.store.info(gradientRef(value.id)) || value.shape.length !== index.length)
@@ -44,13 +46,33 @@ async function contentOf(app, { doc, ref, index: chosen }) {
 }
 
 // What holds for the whole page.
-function statementOf(doc) {
+function statementOf(app, doc) {
+  const wrong = disagreements(doc);
+  if (wrong) return disagreement(app, wrong);
   const worst = doc && doc.proof ? doc.proof.worst : null;
   if (worst === null || worst === undefined) return null;
   return h(
     "p",
     { class: "note proof-worst", "data-worst": worst },
     t("proof.worst", { worst: formatNumber(worst, 2) }),
+  );
+}
+
+// Gradients that finite differences contradict: the worst array, and the first one on the way back, as links.
+function disagreement(app, { worst, first }) {
+  const words = [t("proof.wrong"), " ", t("proof.wrong.worst", { error: formatNumber(worst.error, 2) }), " "];
+  words.push(gradientLink(app, worst.value), ".");
+  if (first.value !== worst.value) words.push(" ", t("proof.wrong.first"), " ", gradientLink(app, first.value), ".");
+  return h("p", { class: "disagreement proof-worst", "data-worst": worst.error }, words);
+}
+
+function gradientLink(app, value) {
+  const ref = gradientRef(value.id);
+  const place = placeOfNumber(app.state.get().doc, ref, null);
+  return h(
+    "a",
+    { href: addressOf(app, place), onclick: follow(app, place), "data-ref": ref },
+    `dL/d(${value.title})`,
   );
 }
 
@@ -62,7 +84,7 @@ async function saved({ app, doc, value, index, gradient, name }) {
   const here = points.find((point) => point.h === doc.proof.h);
   return [
     h("p", {}, t("proof.saved", { name, h: formatStep(doc.proof.h) })),
-    comparison(numeric, gradient, here ? here.error : relative(numeric, gradient)),
+    comparison(numeric, gradient, here ? here.error : relative(numeric, gradient), points),
     points.length > 0 && curve(points),
   ];
 }
@@ -81,8 +103,15 @@ function relative(a, b) {
   return scale ? Math.abs(a - b) / scale : 0;
 }
 
-// Quotient, gradient and their difference, relative to the largest gradient of the array.
-function comparison(numeric, gradient, difference) {
+// Quotient, gradient and their difference, relative to the largest gradient of the array; and the verdict. A gradient is
+// wrong if it agrees with no quotient, whatever the step: a large h differs by its truncation error alone.
+function comparison(numeric, gradient, difference, points) {
+  const least = Math.min(difference, ...points.map(({ error }) => error).filter(Number.isFinite));
+  const wrong = Number.isFinite(least) && !agrees(least);
+  return [wrong && h("p", { class: "disagreement", role: "alert" }, t("proof.cell.wrong")), numbersOf(numeric, gradient, difference)];
+}
+
+function numbersOf(numeric, gradient, difference) {
   return h(
     "dl",
     { class: "comparison" },
@@ -147,7 +176,7 @@ function nudged({ plus, minus, numeric, gradient, difference, curve: points }, n
       row(`L(${name} + h)`, plus, "is-loss", digits(plus, 10)),
       row(`L(${name} − h)`, minus, "is-loss", digits(minus, 10)),
     ),
-    comparison(numeric, gradient, difference ?? relative(numeric, gradient)),
+    comparison(numeric, gradient, difference ?? relative(numeric, gradient), errors),
     errors.length > 1 && curve(errors),
   ];
 }

@@ -101,10 +101,16 @@ def test_the_largest_arrays_are_left_out_of_a_large_page(tmp_path):
 
 @pytest.mark.parametrize("tokens, match", [
     (["a", "b", "c"], "must hold a list of strings for each sequence"), ({"source": "abc"}, "must hold a list"),
-    ({"words": []}, "no entry 'words'; give source")])
+    ({"words": []}, "no entry 'words'; give source"), ([["a", "b"]], r"names 2 tokens in a batch of 1, but there are 3"),
+    ({"targets": [["a", "b", "c"]] * 2}, r"names 3 tokens in a batch of 2, but there are 3 in a batch of 1")])
 def test_tokens_of_another_form_are_refused(tokens, match):
     with pytest.raises(ValueError, match=match):
         make(tokens=tokens)
+
+
+def test_a_second_input_without_a_tuple_is_recognized():
+    with pytest.raises(TypeError, match=r"targets have dtype bool, .* put the inputs into a tuple"):
+        nt.explore(nt.SelfAttention(8, 2, rng=0), np.ones((1, 3, 8)), nt.causal_mask(3))
 
 
 class Doubling:
@@ -144,3 +150,19 @@ def test_a_tiny_step_is_proven_unless_it_is_not_wanted():
     document = nt.explore(layer, x, np.array([0, 1])).document
     assert 0 < document["proof"]["worst"] < 1e-6 and "numeric weight" in document["arrays"]
     assert nt.explore(layer, x, np.array([0, 1]), proof=False).document["proof"] is None
+
+
+class ForgetsTheFactor(Doubling):
+    """A wrong backward."""
+
+    def backward(self, dy):
+        return self.linear.backward(dy)
+
+
+def test_the_repr_says_whether_the_gradients_agree():
+    x = np.arange(6.0).reshape(2, 3)
+    right = nt.explore(Doubling(), x)
+    assert "sum of the output=" in repr(right)
+    assert re.search(r"gradients agree with finite differences to \de-(0[789]|1\d)\);", repr(right))
+    wrong = repr(nt.explore(ForgetsTheFactor(), x))
+    assert "gradients do NOT agree with finite differences: the worst is that of 'input:x', by 1e+00" in wrong
