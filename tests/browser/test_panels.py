@@ -207,10 +207,76 @@ def test_a_head_is_switched_off_and_bad_numbers_get_a_sentence(live):
 @pytest.mark.parametrize("width, height", [(1280, 800), (1000, 800), (360, 740)])
 def test_the_first_choice_does_not_move_the_picture_under_the_pointer(page, width, height):
     shown = page("decoder", "view=attention&area=panel").resize(width, height).settle()
-    tops = """return ['.attention-lines', '.head-gallery .heads'].map((css) => document.querySelector(css).getBoundingClientRect().top)"""
+    parts = ["#view-attention .attention-lines", "#view-attention .heads"]
+    tops = f"""return {parts}.map((css) => document.querySelector(css).getBoundingClientRect().top)"""
     shown.script("document.body.dataset.area = 'panel'")
     before = shown.settle().script(tops)
     shown.script("document.querySelector('.attention-lines .token').dispatchEvent(new MouseEvent('click', { bubbles: true }))")
     shown.wait("return new URLSearchParams(location.hash.slice(1)).get('cell')")
     shown.script("document.body.dataset.area = 'panel'")
     assert shown.settle().script(tops) == before
+
+
+def choose(shown, key, value):
+    shown.script("""const list = document.querySelector(`[data-key=${arguments[0]}]`); list.value = arguments[1];
+                    list.dispatchEvent(new Event('change'))""", key, value)
+    return shown.settle()
+
+
+def test_every_view_says_that_the_model_is_edited_and_takes_an_edit_back(live):
+    shown = live("view=hands-on").settle()
+    before = loss(shown)
+    assert shown.text("#edited") == ""
+    shown.click("#take-step").wait("return document.querySelectorAll('.edit-list li').length === 1")
+    shown.click("#tab-attention").settle()
+    assert shown.text("#edited").startswith("1 edit")
+    shown.find("#edited-undo").send_keys(ENTER)
+    shown.wait("return Number(document.querySelector('#header .loss').dataset.value) === arguments[0]", before)
+    assert shown.text("#edited") == "" and shown.script("return document.activeElement.id") == "panel"
+    shown.click("#tab-hands-on").click("[data-edit=redo]").wait("return document.querySelectorAll('.edit-list li').length === 1")
+    shown.click("[data-edit=reset]").wait("return document.querySelectorAll('.edit-list li').length === 0")
+    assert shown.errors() == []
+
+
+def test_what_changed_is_seen_and_leads_to_its_component(live):
+    shown = live("view=hands-on").settle().click("#switches").settle()
+    choose(shown, "which-bug", "no-scale").click("#plant-bug").find("#to-changes")
+    in_sight = """
+        const panel = document.getElementById('panel').getBoundingClientRect();
+        const box = document.querySelector(arguments[0]).getBoundingClientRect();
+        return box.top >= panel.top && box.bottom <= panel.bottom;"""
+    assert shown.settle().script(in_sight, "#to-changes")               # at once, wherever the panel is scrolled to
+    first = shown.script("return document.querySelector('[data-first]').dataset.first")
+    shown.click("#to-changes").settle().click("[data-first]").settle()
+    assert shown.script(in_sight, ".changed-array h4") and shown.script(in_sight, ".side-by-side figure")
+    shown.click("#open-changed").settle()
+    place = shown.place()
+    assert place["ref"] == first and place["op"] == shown.op_of(first) and place.get("view", "component") == "component"
+    shown.click("#edited-undo").wait("return document.getElementById('edited').hidden")
+
+
+def test_an_edit_can_be_compared_with_the_model_before_it(live):
+    """With a head off, a later mistake in backward changes no value; compared with the original model, the head does."""
+    shown = live("view=hands-on").settle().click("#switches")
+    shown.find(".switch input[data-key^='off head']").click()
+    shown.wait("return document.querySelectorAll('.edit-list li').length === 1")
+    choose(shown.settle(), "which-bug", "mean-path-missing").click("#plant-bug")
+    shown.wait("return document.querySelectorAll('.edit-list li').length === 2")
+    assert "nothing changed" not in shown.settle().text(".changes")
+    choose(shown, "against", "latest").wait("return document.querySelector('.changes').innerText.includes('nothing changed')")
+    assert shown.script("return document.querySelector('[data-first]').dataset.first") == "grad decoder.blocks.1.add2:y"
+    shown.click("[data-edit=reset]").wait("return document.querySelectorAll('.edit-list li').length === 0")
+
+
+def test_each_optimizer_has_a_learning_rate_of_its_own(live):
+    shown = live("view=hands-on").settle()
+    before = loss(shown)
+    rate = "return document.getElementById('hands-lr').value"
+    sgd = shown.script(rate)
+    choose(shown, "optimizer", "adam")
+    assert float(shown.script(rate)) < float(sgd)
+    shown.click("#take-step").wait("return document.querySelectorAll('.edit-list li').length === 1")
+    assert loss(shown) < before
+    choose(shown, "optimizer", "sgd")
+    assert shown.script(rate) == sgd
+    shown.click("[data-edit=reset]").wait("return document.querySelectorAll('.edit-list li').length === 0")

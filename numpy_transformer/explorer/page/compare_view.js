@@ -10,28 +10,61 @@ import { scaleLegend } from "explorer/scale_legend";
 import { saveButton } from "explorer/svg_export";
 import { selectField } from "explorer/panel";
 import { changesOf, firstChanges } from "explorer/compare";
+import { editTitle } from "explorer/edit_list";
 
 const SHOWN = 30;                             // arrays in the list
 const WINDOW = 32;                            // rows and columns of the heatmaps
 
 /** The section "What changed". own remembers which array and which slice of it is shown; draw redraws the panel. */
 export async function compareView(app, own, draw) {
-  const { doc, base } = app.state.get();
-  if (!base || base.id === doc.id) return null;
+  const { doc, base: original, edits } = app.state.get();
+  if (!original || original.id === doc.id) return null;
+  const several = edits.filter(({ kind }) => kind !== "text").length > 1;
+  const latest = several && own.against === "latest";
+  const base = latest ? await withoutLatest(app, own, edits) : original;
   if (own.comparedWith !== base || own.compared !== doc) {
     own.changes = await changesOf(app.store, base, doc);
     Object.assign(own, { compared: doc, comparedWith: base });
   }
   const { changes } = own;
-  const title = h("h3", {}, t("changes.title"));
+  const title = [h("h3", {}, t("changes.title")), several && againstField(app, own, edits, draw)];
   if (!changes.length) return h("section", { class: "changes" }, title, h("p", {}, t("changes.none")));
   const first = firstChanges(doc, changes);
   const find = (wanted) => changes.find(({ ref }) => ref === wanted);
   const shown = find(own.ref) ?? find(firstRef(first)) ?? changes[0];
-  const show = (ref) => { own.ref = ref; own.slice = null; draw(); };
-  const picture = await sideBySide(app, own, shown, draw);
+  const show = async (ref) => {
+    Object.assign(own, { ref, slice: null });
+    await draw();
+    document.querySelector(".changed-array")?.scrollIntoView({ block: "nearest" });      // it may stand below the list
+  };
+  const op = [first.forward, first.backward].find((found) => found?.ref === shown.ref)?.op;
+  const pair = { base, latest, op };
+  const picture = await sideBySide(app, own, shown, pair, draw);
   return h("section", { class: "changes" }, title, sentences(first, changes, show),
     h("div", { class: "changes-columns" }, changeList(changes.filter(({ via }) => !via), shown, show), picture));
+}
+
+/** Leads from the bar at the top to the section "What changed", which may be far below. */
+export function changesLink({ changes }) {
+  const go = () => document.querySelector("#view-hands-on .changes")?.scrollIntoView({ block: "start" });
+  return h("p", { class: "changes-link" }, changes.length ? t("changes.count", { n: changes.length }) : t("changes.none"), " ",
+    changes.length > 0 && h("button", { type: "button", class: "link", "data-key": "to-changes", id: "to-changes", onclick: go },
+      t("changes.go")));
+}
+
+/** The document with all edits but the latest one; it is asked for once. */
+async function withoutLatest(app, own, edits) {
+  const key = JSON.stringify(edits.slice(0, -1));
+  if (own.earlier?.key !== key) own.earlier = { key, doc: await app.store.documentOf(edits.slice(0, -1)) };
+  return own.earlier.doc;
+}
+
+function againstField(app, own, edits, draw) {
+  const { doc } = app.state.get();
+  const options = [["original", t("changes.against.original")],
+    ["latest", t("changes.against.latest", { edit: editTitle(edits[edits.length - 1], doc.hands_on) })]];
+  const choose = (value) => { Object.assign(own, { against: value, ref: null, slice: null }); draw(); };
+  return h("div", { class: "controls" }, selectField(t("changes.against"), "against", options, own.against, choose));
 }
 
 function firstRef({ forward, backward }) {
@@ -73,8 +106,8 @@ function amount({ relative, rough }) {
 }
 
 /** One array of both documents, and their difference, as small heatmaps of the slice with the largest difference. */
-async function sideBySide(app, own, change, draw) {
-  const { doc, base, large } = app.state.get();
+async function sideBySide(app, own, change, { base, latest, op }, draw) {
+  const { doc, large } = app.state.get();
   const { shape } = app.store.info(change.ref, doc);
   const at = unravel(change.at, shape);
   const leading = own.slice ?? at.slice(0, Math.max(0, shape.length - 2));
@@ -90,8 +123,9 @@ async function sideBySide(app, own, change, draw) {
   const place = (i, j) => [...leading, ...last(i, j)];
   const output = h("p", { class: "cell-readout", role: "status", "aria-live": "polite" }, t("changes.hint"));
   const [rowNames, columnNames] = names(doc, change.value, shape, rows, columns, leading);
-  const figure = (name) => h("figure", {}, h("figcaption", {}, t(`changes.${name}`)), keyed(`compare-${name}`, smallMatrix({
-    name: `${t(`changes.${name}`)}: ${titleOf(change)}`, kind: change.kind, limit: limits[name], rows: rowNames,
+  const captions = { right: t(latest ? "changes.right.latest" : "changes.right"), wrong: t("changes.wrong"), difference: t("changes.difference") };
+  const figure = (name) => h("figure", {}, h("figcaption", {}, captions[name]), keyed(`compare-${name}`, smallMatrix({
+    name: `${captions[name]}: ${titleOf(change)}`, kind: change.kind, limit: limits[name], rows: rowNames,
     columns: columnNames, large, ref: change.ref, cell: place, chosen: null,
     value: (i, j) => arrays[name][i * width + j], masked: (i, j) => arrays[name][i * width + j] === -Infinity,
     describe: (i, j) => t("changes.cell", { index: place(i, j).join(", "), right: formatNumber(right[i * width + j]),
@@ -101,7 +135,10 @@ async function sideBySide(app, own, change, draw) {
   })));
   const figures = h("div", { class: "side-by-side" }, ["right", "wrong", "difference"].map(figure));
   const title = titleOf(change);
+  const open = () => app.state.update({ view: "component", ref: change.ref, index: at, ...(op ? { op: op.id } : {}) });
   return h("div", { class: "changed-array" }, h("h4", {}, title, " ", saveButton(title, () => figures)),
+    h("p", {}, h("button", { type: "button", class: "link", "data-key": "open-changed", id: "open-changed", onclick: open },
+      t("changes.open"))),
     axisFields(doc, change.value, shape, leading, own, draw), figures, output,
     h("div", { class: "legends" }, scaleLegend(t("changes.both"), change.kind, limit),
       scaleLegend(t("changes.difference"), change.kind, limits.difference)));

@@ -4,25 +4,26 @@ import { button, h } from "explorer/dom";
 import { t } from "explorer/strings";
 import { formatNumber } from "explorer/format";
 
-/** The actions on the list of edits. `own.redo` keeps the edits that were undone, until a new one is made. */
-export function editing(app, own) {
+/** The actions on the list of edits. `app.undone` keeps the edits that were undone, until a new one is made. */
+export function editing(app) {
   const edits = () => app.state.get().edits;
+  const undone = () => app.undone ?? [];
   const apply = async (list, redo = []) => {
     if (app.state.get().busy) return;         // one edit at a time; buttons that went gray would lose the focus
+    const before = undone();
+    app.undone = redo;                        // before the edit, because the new document draws the buttons
     try {
       await app.store.edit(list);
-      own.redo = redo;
     } catch (error) {
-      return;                                 // the status bar shows the sentence; everything stays as it was
+      app.undone = before;                    // the status bar shows the sentence; everything stays as it was
     }
-    own.draw();
   };
   return {
-    edits, apply,
+    edits, undone, apply,
     add: (edit) => apply([...edits(), edit]),
     remove: (wanted) => apply(edits().filter((edit) => !sameEdit(edit, wanted))),
-    undo: () => apply(edits().slice(0, -1), [...own.redo, edits()[edits().length - 1]]),
-    redo: () => apply([...edits(), own.redo[own.redo.length - 1]], own.redo.slice(0, -1)),
+    undo: () => apply(edits().slice(0, -1), [...undone(), edits()[edits().length - 1]]),
+    redo: () => apply([...edits(), undone()[undone().length - 1]], undone().slice(0, -1)),
     reset: () => apply([]),
     has: (wanted) => edits().some((edit) => sameEdit(edit, wanted)),
   };
@@ -52,8 +53,8 @@ function sublayer(name) {
   return name ? name.replaceAll("_", " ") : "";
 }
 
-/** The bar at the top: undo, redo, reset, the edits so far, and what became of the loss. */
-export function editList(app, own, actions) {
+/** The bar at the top, always in sight: undo, redo, reset, the edits so far, what became of the loss, and the way to what changed. */
+export function editList(app, actions, changed) {
   const { doc, base } = app.state.get();
   const edits = actions.edits();
   const tool = (name, action, able) => button(t(`edit.${name}`), () => able && action(), { "aria-disabled": String(!able),
@@ -62,8 +63,9 @@ export function editList(app, own, actions) {
     edits.length ? h("ol", {}, edits.map((edit) => h("li", {}, editTitle(edit, doc.hands_on)))) :
       h("p", { class: "hint" }, t("edit.none")),
     h("div", { class: "edit-tools" }, tool("undo", actions.undo, edits.length > 0),
-      tool("redo", actions.redo, own.redo.length > 0), tool("reset", actions.reset, edits.length > 0)),
-    h("p", { role: "status", class: "loss-change" }, lossChange(doc, base, edits)));
+      tool("redo", actions.redo, actions.undone().length > 0), tool("reset", actions.reset, edits.length > 0)),
+    h("p", { role: "status", class: "loss-change" }, lossChange(doc, base, edits)),
+    changed);
 }
 
 function lossChange(doc, base, edits) {

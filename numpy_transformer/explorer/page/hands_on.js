@@ -5,20 +5,21 @@ import { button, h } from "explorer/dom";
 import { t } from "explorer/strings";
 import { formatNumber } from "explorer/format";
 import { lookup } from "explorer/lookup";
-import { compareView } from "explorer/compare_view";
+import { changesLink, compareView } from "explorer/compare_view";
 import { editList, editing } from "explorer/edit_list";
 import { movedTable } from "explorer/moved";
 import { drawWhen, problem, redrawer, selectField } from "explorer/panel";
 
 const SWITCHES = [["head", "heads"], ["block", "blocks"], ["mask", "masks"], ["scale", "scales"], ["residual", "residuals"]];
+const RATES = { sgd: "0.01", adam: "0.001" };  // Adam moves every weight by about its learning rate, whatever the gradient is
 
 export function start(root, app) {
   if (!app.store.live) {
     root.append(...savedPage());
     return;
   }
-  const own = { redo: [], bug: null, optimizer: "sgd", lr: "0.01", ref: null, slice: null, switches: false, all: false };
-  const actions = editing(app, own);
+  const own = { bug: null, optimizer: "sgd", lr: { ...RATES }, ref: null, slice: null, against: "original", switches: false, all: false };
+  const actions = editing(app);
   own.draw = redrawer(root, () => build(app, own, actions), problem);
   drawWhen(app, "hands-on", ["doc", "edits", "ref", "index", "large"], own.draw);
 }
@@ -34,26 +35,27 @@ function savedPage() {
 async function build(app, own, actions) {
   const hands = app.state.get().doc.hands_on;
   if (!hands) return savedPage();
+  const changes = await compareView(app, own, own.draw);
   return [
-    editList(app, own, actions),
+    editList(app, actions, changes && changesLink(own)),
     h("div", { class: "hands" }, stepSection(own, actions), weightSection(app, actions)),
     bugSection(own, actions, hands),
     switchSection(own, actions, hands),
     movedTable(app, own),
-    await compareView(app, own, own.draw),
+    changes,
   ].filter(Boolean);
 }
 
 /** One step of an optimizer. */
 function stepSection(own, actions) {
   const optimizers = ["sgd", "adam"].map((name) => [name, t(`edit.optimizer.${name}`)]);
-  const rate = numberField(t("hands.lr"), "lr", own.lr, (value) => { own.lr = value; });
+  const rate = numberField(t("hands.lr"), "lr", own.lr[own.optimizer], (value) => { own.lr[own.optimizer] = value; });
   const take = (event) => {
     event.preventDefault();
-    actions.add({ kind: "step", optimizer: own.optimizer, lr: Number(own.lr) });
+    actions.add({ kind: "step", optimizer: own.optimizer, lr: Number(own.lr[own.optimizer]) });
   };
   return section("step", h("form", { class: "controls", onsubmit: take },
-    selectField(t("hands.optimizer"), "optimizer", optimizers, own.optimizer, (value) => { own.optimizer = value; }), rate,
+    selectField(t("hands.optimizer"), "optimizer", optimizers, own.optimizer, (value) => { own.optimizer = value; own.draw(); }), rate,
     h("button", { type: "submit", "data-key": "take-step", id: "take-step" }, t("hands.take_step"))));
 }
 

@@ -1,6 +1,7 @@
 // The header: text and target, the model, the loss, and the switches of the page.
 
 import { button, h, replace, s } from "explorer/dom";
+import { editTitle, editing } from "explorer/edit_list";
 import { formatCount, formatNumber } from "explorer/format";
 import { t } from "explorer/strings";
 
@@ -13,7 +14,7 @@ export function start(root, app) {
   const form = store.live ? textForm(app) : savedText(app);
   const hasStep = state.get().doc.loss_value !== null;       // a loss that is not finite is null as well
   const title = t(hasStep ? "header.title" : "header.variables");
-  replace(root, h("h1", {}, title), form.element, facts, switches(app));
+  replace(root, h("h1", {}, title), form.element, facts, store.live && editedNote(app), switches(app));
 
   function draw(now) {
     const { doc } = now;
@@ -80,6 +81,42 @@ function textForm({ state, store }) {
   }
 
   return { element: h("form", { class: "text", onsubmit: submit }, field("text", text), targetField, go), draw };
+}
+
+// Says in every view that the model is not the given one, and takes the latest edit back. The text is seen in its field.
+function editedNote(app) {
+  const { state } = app;
+  const { undo } = editing(app);
+  const note = h("span", { id: "edited", class: "edited" });
+
+  function draw({ doc, edits, busy }) {
+    const mine = edits.filter(({ kind }) => kind !== "text");
+    note.hidden = mine.length === 0;
+    if (note.hidden) {
+      if (note.contains(document.activeElement)) {
+        document.getElementById("panel").focus();
+      }
+      replace(note);
+      return;
+    }
+    const count = t("header.edits", { n: mine.length });
+    const list = button(count, () => state.update({ view: "hands-on" }), { class: "link", id: "edited-count" });
+    list.title = mine.map((edit) => editTitle(edit, doc.hands_on)).join("\n");
+    const back = button(t("header.undo"), undo, { class: "link", id: "edited-undo", label: t("header.undo.name") });
+    const focused = note.contains(document.activeElement) ? document.activeElement.id : null;
+    replace(note, list, h("span", { "aria-hidden": "true" }, " · "), back);
+    note.classList.toggle("busy", busy);
+    if (focused) {
+      document.getElementById(focused).focus();
+    }
+  }
+  draw(state.get());
+  state.subscribe((now, before) => {
+    if (now.doc !== before.doc || now.edits !== before.edits) {
+      draw(now);
+    }
+  });
+  return note;
 }
 
 // In a saved page: the tokens as they are.

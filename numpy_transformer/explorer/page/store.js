@@ -10,6 +10,7 @@
 //                                        A server answers in float64; with {here: true} as a last argument, the page
 //                                        does it itself if it has the arrays, which is quicker. store.holds(ref) says so.
 //   store.nudge(value, index, number)    {loss} with one entry of a value set to `number`
+//   store.documentOf(edits)              a document with other edits, which changes nothing on the page
 //   store.edit(edits)                    a new document; sets state.doc, state.base and state.edits
 //
 // A rejected promise carries an Error whose message is one sentence for the reader; the status bar shows it too.
@@ -107,7 +108,7 @@ export function createStore(state) {
     const mine = latest;
     state.update({ busy: true }, { replace: true });
     try {
-      const doc = await ask("api/document", { edits });
+      const doc = await documentOf(edits);
       if (mine === latest) {
         const changes = { doc, edits: doc.hands_on?.edits ?? edits, busy: false, problem: null };
         changes.base = await baseOf(edits, doc);
@@ -130,7 +131,11 @@ export function createStore(state) {
     }
     const { base } = state.get();
     const same = JSON.stringify(base.hands_on?.edits ?? []) === JSON.stringify(texts);
-    return same ? base : ask("api/document", { edits: texts });
+    return same ? base : documentOf(texts);
+  }
+
+  function documentOf(edits) {
+    return ask("api/document", { edits });
   }
 
   async function ask(address, body) {
@@ -159,7 +164,7 @@ export function createStore(state) {
     throw new Error(sentence);
   }
 
-  return { live, start, info, array, slice: array, spell, holds, nudge, edit };
+  return { live, start, info, array, slice: array, spell, holds, nudge, documentOf, edit };
 }
 
 // The server's errors are written as on the command line, where they follow the name of the command.
