@@ -47,7 +47,7 @@ export async function compareView(app, own, draw) {
 /** Leads from the bar at the top to the section "What changed", which may be far below. */
 export function changesLink({ changes }) {
   const go = () => document.querySelector("#view-hands-on .changes")?.scrollIntoView({ block: "start" });
-  return h("p", { class: "changes-link" }, changes.length ? t("changes.count", { n: changes.length }) : t("changes.none"), " ",
+  return h("p", { class: "changes-link" }, changes.length ? t("changes.count", { n: changes.filter(({ via }) => !via).length }) : t("changes.none"), " ",
     changes.length > 0 && h("button", { type: "button", class: "link", "data-key": "to-changes", id: "to-changes", onclick: go },
       t("changes.go")));
 }

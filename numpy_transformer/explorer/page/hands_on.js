@@ -37,7 +37,7 @@ async function build(app, own, actions) {
   if (!hands) return savedPage();
   const changes = await compareView(app, own, own.draw);
   return [
-    editList(app, actions, changes && changesLink(own)),
+    ...editList(app, actions, changes && changesLink(own)),
     h("div", { class: "hands" }, stepSection(own, actions), weightSection(app, actions)),
     bugSection(own, actions, hands),
     switchSection(own, actions, hands),

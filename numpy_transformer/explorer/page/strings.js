@@ -29,7 +29,7 @@ const en = {
   "header.undo.name": "Undo the latest edit",
   "header.large": "Large type",
   "header.tour": "Tour",
-  "header.saved": "This is a saved page. To change the text, start the server with `numpy-transformer explore`.",
+  "header.saved": "This is a saved page, so its text cannot be changed; “Hands on” says how to start the explorer on your own computer.",
 
   "status.close": "Close this message",
   "status.broken": "This part of the page could not be drawn: {reason}",
