@@ -135,13 +135,14 @@ async function sideBySide(app, own, change, { base, latest, op }, draw) {
   })));
   const figures = h("div", { class: "side-by-side" }, ["right", "wrong", "difference"].map(figure));
   const title = titleOf(change);
+  const scales = h("div", { class: "legends" }, scaleLegend(t("changes.both"), change.kind, limit),
+    scaleLegend(t("changes.difference"), change.kind, limits.difference));
   const open = () => app.state.update({ view: "component", ref: change.ref, index: at, ...(op ? { op: op.id } : {}) });
-  return h("div", { class: "changed-array" }, h("h4", {}, title, " ", saveButton(title, () => figures)),
+  return h("div", { class: "changed-array" }, h("h4", {}, title, " ", saveButton(title, () => figures, () => [scales])),
     h("p", {}, h("button", { type: "button", class: "link", "data-key": "open-changed", id: "open-changed", onclick: open },
       t("changes.open"))),
     axisFields(doc, change.value, shape, leading, own, draw), figures, output,
-    h("div", { class: "legends" }, scaleLegend(t("changes.both"), change.kind, limit),
-      scaleLegend(t("changes.difference"), change.kind, limits.difference)));
+    scales);
 }
 
 function keyed(key, element) {
