@@ -239,7 +239,8 @@ def test_a_head_is_switched_off_and_bad_numbers_get_a_sentence(live):
 @pytest.mark.parametrize("width, height", [(1280, 800), (1000, 800), (360, 740)])
 def test_the_first_choice_does_not_move_the_picture_under_the_pointer(page, width, height):
     shown = page("decoder", "view=attention&area=panel").resize(width, height).settle()
-    tops = """return ['.attention-lines', '.head-gallery .heads'].map((css) => document.querySelector(css).getBoundingClientRect().top)"""
+    parts = ["#view-attention .attention-lines", "#view-attention .heads"]
+    tops = f"""return {parts}.map((css) => document.querySelector(css).getBoundingClientRect().top)"""
     shown.script("document.body.dataset.area = 'panel'")
     before = shown.settle().script(tops)
     shown.script("document.querySelector('.attention-lines .token').dispatchEvent(new MouseEvent('click', { bubbles: true }))")

@@ -3,7 +3,7 @@
 
 import { h } from "explorer/dom";
 import { t } from "explorer/strings";
-import { attentionLines } from "explorer/attention_lines";
+import { DASHES, attentionLines } from "explorer/attention_lines";
 import { smallMatrix } from "explorer/small_matrix";
 import { saveButton } from "explorer/svg_export";
 import { drawWhen, problem, redrawer, selectField } from "explorer/panel";
@@ -40,7 +40,7 @@ function placeOf(app, own) {
   const { doc, ref, index } = app.state.get();
   const found = findRef(doc, ref);
   const total = doc.attention.length;
-  if (!found || !index) return { layer: Math.min(own.layer, total - 1), batch: 0, start: [0, 0], cell: null };
+  if (!found || !index) return { layer: found ? found.layer : Math.min(own.layer, total - 1), batch: 0, start: [0, 0], cell: null };
   const [batch, head, i, j] = index;
   const start = [i, j].map((at) => WINDOW * Math.floor(at / WINDOW));
   return { layer: found.layer, batch, start, cell: { name: found.name, head, i: i - start[0], j: j - start[1] } };
@@ -63,7 +63,8 @@ function controls({ app, own, draw, layer, place, goTo }) {
     own.layer = number;
     own.pinned = null;
     own.choosing = true;
-    app.state.update({ ref: doc.attention[number].weights, index: [batch, 0, ...start] });
+    const isFirst = batch === 0 && start.every((at) => at === 0);      // then no number needs to be chosen
+    app.state.update({ ref: doc.attention[number].weights, index: isFirst ? null : [batch, 0, ...start] });
     app.state.update({ area: "panel" }, { replace: true });      // on a small screen, a cell would lead to its number
   };
   const heads = [["all", t("attention.all_heads")], ...headNames(layer)];
@@ -111,14 +112,14 @@ function linesFigure(scene) {
   const { app, own, layer, place, readout, goTo, large } = scene;
   const shown = layer.has(own.shown) ? own.shown : "weights";
   const heads = own.head === "all" ? headNames(layer).map(([head]) => head) : [own.head];
-  const say = (side, at) => readout.replaceChildren(...readoutOf(scene, heads, side, at));
+  const say = (side, at) => readout.replaceChildren(...readoutOf(scene, heads, side, at, shown));
   const chosen = own.pinned;
   const picture = attentionLines({
     name: t("attention.lines_name", { layer: layer.entry.title }), titles: [t("attention.queries"), t("attention.keys")],
     queries: layer.queries, keys: layer.keys, heads, large, chosen, kind: KIND[shown],
     limit: shown === "weights" ? 1 : layer.limit(shown),                       // a weight is a share of 1
     value: (head, i, j) => layer.number(shown, head, i, j), masked: layer.masked,
-    sentence: (side, i) => spoken(layer, heads, side, i),
+    sentence: (side, i) => spoken(layer, heads, side, i, shown),
     hover: (side, i) => (side ? say(side, i) : say(chosen && chosen.side, chosen && chosen.at)),
     choose: (side, i) => {
       const again = chosen && chosen.side === side && chosen.at === i;
@@ -131,12 +132,19 @@ function linesFigure(scene) {
   picture.querySelectorAll(".token").forEach((node) => {
     node.setAttribute("data-key", `token-${node.dataset.side}-${node.dataset.token}`);
   });
-  return h("div", { class: "scroll lines-scroll", "data-shown": shown }, picture);
+  const dashed = heads.length > 1 && heads.length <= DASHES.length ? heads.join(",") : null;
+  return h("div", { class: "scroll lines-scroll", "data-shown": shown, "data-dashed": dashed }, picture);
 }
 
 function caption({ layer }, lines) {
   const save = saveButton(() => t("attention.lines_name", { layer: layer.entry.title }), () => lines.firstChild);
-  return h("p", { class: "note" }, t(`attention.lines_caption.${lines.dataset.shown}`), " ", save);
+  return h("p", { class: "note" }, t(`attention.lines_caption.${lines.dataset.shown}`), " ", dashes(lines), " ", save);
+}
+
+/** How the heads' lines are told apart, where several are drawn. */
+function dashes(lines) {
+  const drawn = lines.dataset.dashed ? lines.dataset.dashed.split(",") : [];
+  return drawn.length > 0 && t("attention.dashes", { list: drawn.map((head, n) => t(`attention.dash.${n}`, { n: head })).join(", ") });
 }
 
 /** A token that is chosen takes one to its largest number, so that the number's panel and the address follow. */
@@ -153,19 +161,19 @@ function goToToken({ layer, goTo, draw, own }, head, side, at, shown) {
 }
 
 /** All sentences about a token as one text, for screen readers. */
-function spoken(layer, heads, side, at) {
+function spoken(layer, heads, side, at, shown) {
   const parts = heads.slice(0, 4).map((head) => {
-    const text = headSentences(layer, side, at, head).join(" ");
+    const text = headSentences(layer, side, at, head, shown).join(" ");
     return heads.length > 1 ? t("attention.of_head", { head, text }) : text;
   });
   return [...parts, ...maskSentences(layer, side, at, heads[0])].join(" ");
 }
 
-function readoutOf({ layer }, heads, side, at) {
+function readoutOf({ layer }, heads, side, at, shown) {
   if (!side) return [h("p", { class: "hint" }, t("attention.hint"))];
   const lines = heads.slice(0, 8).map((head) => {
     const title = heads.length > 1 && [h("strong", {}, t("attention.head_title", { n: head })), " "];
-    return h("p", {}, title, headSentences(layer, side, at, head).join(" "));
+    return h("p", {}, title, headSentences(layer, side, at, head, shown).join(" "));
   });
   return [...lines, ...maskSentences(layer, side, at, heads[0]).map((text) => h("p", {}, text))];
 }

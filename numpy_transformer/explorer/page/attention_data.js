@@ -82,13 +82,14 @@ export function tokenName(labels, i, start) {
   return twice ? labels[i] + [...String(i + start)].map((digit) => SUBSCRIPT[digit]).join("") : labels[i];
 }
 
-/** "cat attends to the 0.61, cat 0.39.", and the gradients of these scores, for one head. */
-export function headSentences(layer, side, at, head) {
+/** "cat attends to the 0.61, cat 0.39.", and the gradients of these scores (or of the weights, if they are shown), for one head. */
+export function headSentences(layer, side, at, head, shown = "weights") {
   const visible = pairsOf(layer, side, at, head).filter(({ hidden }) => !hidden);
   const own = side === "query" ? tokenName(layer.queries, at, layer.start[0]) : tokenName(layer.keys, at, layer.start[1]);
   const forward = t(`attention.${side}.forward`, { token: own, list: listed(visible, "weights", (x) => x.toFixed(2)) });
-  if (!layer.has("dscores") || !visible.length) return [forward];
-  return [forward, t("attention.backward", { list: listed(visible, "dscores", withSign) })];
+  const name = shown === "dweights" ? "dweights" : "dscores";
+  if (!layer.has(name) || !visible.length) return [forward];
+  return [forward, t(`attention.backward.${name}`, { list: listed(visible, name, withSign) })];
 }
 
 /** What the mask hides, and what that means for the gradients; said once, for one head's mask. */
@@ -117,7 +118,7 @@ function pairsOf(layer, side, at, head) {
   return others.map((_, other) => {
     const [i, j] = side === "query" ? [at, other] : [other, at];
     const label = tokenName(others, other, layer.start[side === "query" ? 1 : 0]);
-    const numbers = { weights: layer.number("weights", head, i, j), dscores: layer.number("dscores", head, i, j) };
+    const numbers = Object.fromEntries(ARRAYS.map((name) => [name, layer.number(name, head, i, j)]));
     return { label, hidden: layer.masked(head, i, j), ...numbers };
   });
 }

@@ -5,6 +5,7 @@ import { s } from "explorer/dom";
 import { cssColor } from "explorer/colors";
 import { shortened } from "explorer/small_matrix";
 
+export const DASHES = ["none", "9 4", "2 3", "9 3 2 3"];      // of the lines of the first, second ... head that is drawn
 const MOST_LINES = 1500;                      // more lines than this can neither be seen nor drawn quickly
 
 /**
@@ -43,19 +44,21 @@ function drawLines(group, { queries, keys, heads, value, masked, kind, limit, la
     const number = value(head, i, j);
     const seen = !masked(head, i, j) && Number.isFinite(number) && Math.abs(number) >= 0.01 * limit;
     const wanted = !chosen || (chosen.side === "query" ? chosen.at === i : chosen.at === j);
-    if (seen && wanted) found.push({ i, j, number, offset: n - (heads.length - 1) / 2 });
+    if (seen && wanted) found.push({ i, j, number, n, offset: n - (heads.length - 1) / 2 });
   })));
   found.sort((a, b) => Math.abs(b.number) - Math.abs(a.number)).length = Math.min(found.length, MOST_LINES);
   const thickest = (large ? 14 : 9) / Math.sqrt(heads.length);
   const apart = Math.min(4, (scene.step * 0.6) / heads.length);
   const [left, right] = [scene.room, scene.width - scene.room];
   const bend = (right - left) / 2.4;
-  group.replaceChildren(...found.reverse().map(({ i, j, number, offset }) => {
+  const several = heads.length > 1 && heads.length <= DASHES.length;
+  group.replaceChildren(...found.reverse().map(({ i, j, number, n, offset }) => {
     const share = Math.min(1, Math.abs(number) / limit);
     const [from, to] = [scene.y(i) + offset * apart, scene.y(j) + offset * apart];
     return s("path", { d: `M${left},${from} C${left + bend},${from} ${right - bend},${to} ${right},${to}`, fill: "none",
       stroke: cssColor(kind, Math.sign(number) * limit * (0.45 + 0.55 * share), limit),
-      "stroke-width": 0.6 + thickest * share, "stroke-opacity": 0.3 + 0.6 * share, "stroke-linecap": "round",
+      "stroke-width": 0.6 + thickest * share, "stroke-opacity": 0.3 + 0.6 * share, "stroke-linecap": n > 0 && several ? "butt" : "round",
+      "stroke-dasharray": several ? DASHES[n] : "none",
       "data-pair": `${i},${j}` });
   }));
 }

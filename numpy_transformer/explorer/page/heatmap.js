@@ -66,7 +66,7 @@ class Heatmap {
       tabindex: "0",
       role: "application",
       "aria-roledescription": t("heatmap.role"),
-      "aria-label": t("heatmap.label", { title, shape: this.shape.join(" × ") }),
+      "aria-label": t(this.shape.length ? "heatmap.label" : "heatmap.single", { title, shape: this.shape.join(" × ") }),
       "data-ref": this.ref,
     });
     this.stage = h("div", { class: "heatmap-stage" }, this.cells, this.rings);

@@ -132,7 +132,7 @@ function fillBox(context, box, color) {
 function dot(context, box, color) {
   context.fillStyle = color;
   context.beginPath();
-  context.arc(box.x + box.width / 2, box.y + box.height / 2, Math.min(1.6, box.width / 5), 0, 2 * Math.PI);
+  context.arc(box.x + box.width / 2, box.y + box.height / 2, Math.max(Math.min(1.6, box.width / 5), Math.min(box.width, box.height) / 16), 0, 2 * Math.PI);
   context.fill();
 }
 

@@ -11,6 +11,8 @@ import { gradientRef } from "explorer/refs";
 import { t } from "explorer/strings";
 import { saveButton } from "explorer/svg_export";
 
+const NARROW = "(max-width: 899px)";          // one area at a time (style.css)
+
 export function start(root, app) {
   const { state } = app;
   const view = { folded: new Set(), opened: new Set(), scene: null, nodes: new Map(), svg: null, focus: null, whole: false };
@@ -120,7 +122,7 @@ export function start(root, app) {
     view.svg.setAttribute("height", height * scale);
   }
 
-  // A group folds or unfolds; an op, a parameter or an input is shown in the panel.
+  // A group folds or unfolds; an op, a parameter or an input is shown in the panel, to which a small screen turns.
   function choose(id, parameter) {
     const look = lookup(state.get().doc);
     if (parameter) {
@@ -132,6 +134,9 @@ export function start(root, app) {
       state.update({ op: id, view: "component" });
     } else {
       state.update({ op: look.value(id).consumers[0]?.op, ref: id, view: "component" });
+    }
+    if (!look.group(id) && window.matchMedia(NARROW).matches) {
+      state.update({ area: "panel" }, { replace: true });
     }
   }
 

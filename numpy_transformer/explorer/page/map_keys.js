@@ -1,4 +1,4 @@
-// Keys on the map: down and up along the lines, left and right to neighbors, Enter chooses, + and - unfold and fold.
+// Keys on the map: down and up along the lines, left and right to neighbors, Home and End to the first and last box, Enter chooses, + and - unfold and fold.
 
 const DOWN = "ArrowDown";
 
@@ -19,6 +19,8 @@ export function handleKey(event, id, { view, doc, choose, toggle, focusOn }) {
     } else if (parent) {
       toggle(parent);
     }
+  } else if (event.key === "Home" || event.key === "End") {
+    focusOn(farthest(view, event.key === "Home" ? -1 : 1));
   } else if (event.key.startsWith("Arrow")) {
     const next = neighbor(view, id, event.key);
     next && focusOn(next);
@@ -48,6 +50,12 @@ function neighbor(view, id, key) {
     }
   }
   return best;
+}
+
+// The box at the top or at the bottom of the map.
+function farthest(view, sign) {
+  const height = (id) => sign * center(view.nodes.get(id).box).y;
+  return [...view.nodes.keys()].reduce((best, id) => (height(id) > height(best) ? id : best));
 }
 
 // A frame counts as its title, which stands at its top.

@@ -71,6 +71,7 @@ function startTabs({ state }) {
 
 function drawTabs({ view }) {
   const chosen = VIEWS.includes(view) ? view : "component";
+  document.getElementById("panel").scrollTop = 0;          // another view begins at its top
   for (const name of VIEWS) {
     const tab = document.getElementById(`tab-${name}`);
     tab.setAttribute("aria-selected", String(name === chosen));
@@ -78,6 +79,8 @@ function drawTabs({ view }) {
     document.getElementById(`view-${name}`).hidden = name !== chosen;
   }
 }
+
+const NARROW = "(max-width: 899px)";
 
 // Below 900 px one area is visible at a time (the style sheet decides); choosing a cell or a view leads to its area.
 function startAreas({ state }) {
@@ -92,6 +95,10 @@ function startAreas({ state }) {
       state.update({ area: "panel" }, { replace: true });
     }
   });
+  const { view, area } = state.get();
+  if (VIEWS.indexOf(view) > 0 && area === "map" && window.matchMedia(NARROW).matches) {
+    state.update({ area: "panel" }, { replace: true });      // a link to a view leads there
+  }
 }
 
 function drawAreas({ area }) {
@@ -139,7 +146,7 @@ function drawTrail({ doc }, { state }) {
     return here ? h("span", { "aria-current": "location" }, text) : button(text, () => state.go(first + i), { class: "link" });
   });
   replace(nav, button("←", () => state.back(), { label: t("trail.back"), class: "quiet" }),
-          links.map((link, i) => [i > 0 && h("span", { class: "divider", "aria-hidden": "true" }, "›"), link]));
+          h("span", {}, t("trail.visited")), links.map((link, i) => [i > 0 && h("span", { class: "divider", "aria-hidden": "true" }, "·"), link]));
 }
 
 function placeTitle(doc, { op, ref, index, view }) {

@@ -45,7 +45,7 @@ const en = {
 
   "areas.name": "Parts of the page",
   "areas.map": "Map",
-  "areas.panel": "Component",
+  "areas.panel": "Views",
   "areas.number": "Number",
 
   "panel.name": "Views",
@@ -57,6 +57,7 @@ const en = {
 
   "trail.name": "Where you have been",
   "trail.back": "Back",
+  "trail.visited": "visited:",
 
   "number.name": "One number",
   "number.empty": "Choose a cell of an array to see where its number comes from.",
@@ -123,6 +124,7 @@ const en = {
   "source.called": "Line {line} of {class} calls it:",
   "source.none": "The source of this class is not available.",
 
+  "heatmap.single": "{title}, a single number. Enter spells it out.",
   "heatmap.label": "{title}, a heatmap of shape {shape}. Arrow keys move from cell to cell, Enter spells out the number.",
   "heatmap.window.column": "columns {first} to {last} of {total}",
   "heatmap.window.row": "rows {first} to {last} of {total}",
@@ -258,7 +260,13 @@ const en = {
   "attention.single": "Only {key} is visible, so its weight is 1 whatever the score is: the gradient of the score is exactly 0, and so is the query's.",
   "attention.key.forward": "As a key, {token} gets attention from {list}.",
   "attention.key.masked": "The mask hides it from {list}.",
-  "attention.backward": "Gradients of these scores: {list}.",
+  "attention.backward.dscores": "Gradients of these scores: {list}.",
+  "attention.backward.dweights": "Gradients of these weights: {list}.",
+  "attention.dashes": "Lines: {list}.",
+  "attention.dash.0": "head {n} solid",
+  "attention.dash.1": "head {n} dashed",
+  "attention.dash.2": "head {n} dotted",
+  "attention.dash.3": "head {n} dashes and dots",
   "attention.more": "and {n} more",
   "attention.nothing": "nothing",
   "attention.heads": "All heads",
