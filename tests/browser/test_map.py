@@ -220,3 +220,20 @@ def test_the_page_says_that_the_server_has_ended_and_goes_on(live):
         assert shown.text("#position").startswith("forward 2 of")
     finally:
         shown.command("Network.emulateNetworkConditions", offline=False, **offline)
+
+
+def test_home_and_end_reach_the_first_and_the_last_box_of_the_map(page):
+    shown = page("decoder", "op=decoder").settle()
+    before = shown.script("return document.querySelector('#timeline .track').getAttribute('aria-valuenow')")
+    shown.script("document.querySelector('#map .node[tabindex=\"0\"]').focus()")
+    focused = "return document.activeElement.dataset.op ?? document.activeElement.dataset.valueId"
+    assert shown.press(END).script(focused) == "loss"
+    assert shown.press(HOME).script(focused) in ("input:ids", "embedding.weight")
+    assert shown.script("return document.querySelector('#timeline .track').getAttribute('aria-valuenow')") == before
+
+
+def test_on_a_phone_a_tapped_box_leads_to_its_component(page):
+    shown = page("decoder", "op=embedding").resize(360, 740).settle()
+    shown.script("document.querySelector('#map .node[data-op=loss]').dispatchEvent(new MouseEvent('click', { bubbles: true }))")
+    shown.wait("return document.body.dataset.area === 'panel'")
+    assert shown.settle().place()["op"] == "loss"

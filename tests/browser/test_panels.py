@@ -109,10 +109,42 @@ def test_pictures_are_saved_as_svg_files_that_load_nothing(page, view):
     assert "class=" not in text and "var(--" not in text and "http" not in text.replace("http://www.w3.org/", "")
     words = "".join(root.itertext())
     assert all(token in words for token in example("decoder").text.split())
+    box = [float(number) for number in root.get("viewBox").split()]
+    parts = root.findall("{http://www.w3.org/2000/svg}svg")
+    title = root.find("{http://www.w3.org/2000/svg}title").text
+    assert title and root.find("{http://www.w3.org/2000/svg}text").text == title
+    for part in parts:                                              # nothing touches the edge
+        assert float(part.get("x")) > 0 and float(part.get("x")) + float(part.get("width")) < box[2]
+        assert float(part.get("y")) > 0 and float(part.get("y")) + float(part.get("height")) < box[3]
+
+
+@pytest.mark.parametrize("view, button", [("attention", ".head-gallery .export"), ("component", ".array-map .export")])
+def test_saved_heatmaps_have_their_color_scale(page, view, button):
+    place = "op=decoder.blocks.0.attention.attention.softmax"
+    shown = page("decoder", f"view={view}&{place}").settle()
+    root = ElementTree.fromstring(shown.driver.execute_script(SAVED_FILE, f"#view-{view} {button}")[1])
+    heatmap, scale = root.findall("{http://www.w3.org/2000/svg}svg")
+    fills = {rect.get("fill") for rect in scale.iter("{http://www.w3.org/2000/svg}rect")}
+    assert len(fills) > 5 and "".join(scale.itertext()).strip()
+
+
+def test_the_tours_words_agree_with_the_page_beside_it(page):
+    shown = page("decoder", "view=component").settle().click("#tour-start").settle()
+    said = {}
+    for _ in range(8):
+        said[shown.script("return document.querySelector('.tour-card').dataset.station")] = shown.text(".tour-card")
+        if shown.script("return document.getElementById('tour-next') !== null"):
+            shown.click("#tour-next").settle()
+    _, targets, _ = example("decoder").read()
+    assert f"{np.sum(targets >= 0)} targets" in said["loss"] and shown.text("#header .loss b") in said["loss"]
+    assert "every token" in said["loss"] and "p − q" in said["gradient"] and "label" not in said["gradient"] + said["loss"]
+    assert "`" not in "".join(said.values()) and shown.text(".tour-card code") == "numpy-transformer explore"
+    shown.press(ESCAPE)
 
 
 def test_a_saved_page_says_how_to_start_the_server(page):
-    assert "numpy-transformer explore" in page("decoder", "view=hands-on").settle().text("#view-hands-on")
+    said = page("encoder-decoder", "view=hands-on").settle().text("#view-hands-on")
+    assert "numpy-transformer explore" in said and "--model encoder-decoder" in said and "`" not in said
 
 
 def test_the_tour_leads_through_eight_places_and_can_be_left(page, kind):
@@ -280,3 +312,14 @@ def test_each_optimizer_has_a_learning_rate_of_its_own(live):
     choose(shown, "optimizer", "sgd")
     assert shown.script(rate) == sgd
     shown.click("[data-edit=reset]").wait("return document.querySelectorAll('.edit-list li').length === 0")
+
+
+def test_an_error_says_what_is_still_shown_and_leads_to_its_field(live):
+    shown = live("view=component").settle()
+    shown.find("#target").send_keys("elephants" + ENTER)
+    said = shown.wait("return document.querySelector('#status').innerText")
+    assert "elephants" in said and "still shows" in said
+    shown.wait("return document.activeElement.id === 'target'")
+    shown.script("document.getElementById('target').value = ''")
+    shown.find("#text").send_keys(" elephants" + ENTER)
+    shown.wait("return document.activeElement.id === 'text'")

@@ -187,10 +187,11 @@ function gallery({ layer, place, goTo, large }) {
   const legends = names.map((name) => scaleLegend(t(`attention.short.${name}`), KIND[name], layer.limit(name),
     name === "weights" ? 0 : -layer.limit(name)));
   const grid = h("div", { class: "heads" }, ...cards);
-  const save = saveButton(() => t("attention.heads_of", { layer: layer.entry.title }), () => grid);
+  const scales = h("div", { class: "legends" }, ...legends);
+  const save = saveButton(() => t("attention.heads_of", { layer: layer.entry.title }), () => grid, () => [scales]);
   return h("div", { class: "head-gallery" },
     h("h3", {}, t("attention.heads"), " ", save),
-    h("div", { class: "legends" }, ...legends), output, grid);
+    scales, output, grid);
 }
 
 function headFigure({ layer, place, goTo, large, output }, head, name) {

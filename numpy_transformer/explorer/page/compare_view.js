@@ -47,7 +47,7 @@ export async function compareView(app, own, draw) {
 /** Leads from the bar at the top to the section "What changed", which may be far below. */
 export function changesLink({ changes }) {
   const go = () => document.querySelector("#view-hands-on .changes")?.scrollIntoView({ block: "start" });
-  return h("p", { class: "changes-link" }, changes.length ? t("changes.count", { n: changes.length }) : t("changes.none"), " ",
+  return h("p", { class: "changes-link" }, changes.length ? t("changes.count", { n: changes.filter(({ via }) => !via).length }) : t("changes.none"), " ",
     changes.length > 0 && h("button", { type: "button", class: "link", "data-key": "to-changes", id: "to-changes", onclick: go },
       t("changes.go")));
 }
@@ -135,13 +135,14 @@ async function sideBySide(app, own, change, { base, latest, op }, draw) {
   })));
   const figures = h("div", { class: "side-by-side" }, ["right", "wrong", "difference"].map(figure));
   const title = titleOf(change);
+  const scales = h("div", { class: "legends" }, scaleLegend(t("changes.both"), change.kind, limit),
+    scaleLegend(t("changes.difference"), change.kind, limits.difference));
   const open = () => app.state.update({ view: "component", ref: change.ref, index: at, ...(op ? { op: op.id } : {}) });
-  return h("div", { class: "changed-array" }, h("h4", {}, title, " ", saveButton(title, () => figures)),
+  return h("div", { class: "changed-array" }, h("h4", {}, title, " ", saveButton(title, () => figures, () => [scales])),
     h("p", {}, h("button", { type: "button", class: "link", "data-key": "open-changed", id: "open-changed", onclick: open },
       t("changes.open"))),
     axisFields(doc, change.value, shape, leading, own, draw), figures, output,
-    h("div", { class: "legends" }, scaleLegend(t("changes.both"), change.kind, limit),
-      scaleLegend(t("changes.difference"), change.kind, limits.difference)));
+    scales);
 }
 
 function keyed(key, element) {

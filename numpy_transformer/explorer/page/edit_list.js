@@ -53,19 +53,19 @@ function sublayer(name) {
   return name ? name.replaceAll("_", " ") : "";
 }
 
-/** The bar at the top, always in sight: undo, redo, reset, the edits so far, what became of the loss, and the way to what changed. */
+/** The edits so far with undo, redo and reset, and a line that stays in sight: what became of the loss, and the way to what changed. */
 export function editList(app, actions, changed) {
   const { doc, base } = app.state.get();
   const edits = actions.edits();
   const tool = (name, action, able) => button(t(`edit.${name}`), () => able && action(), { "aria-disabled": String(!able),
     "data-key": `edit-${name}`, "data-edit": name });
-  return h("section", { class: "edit-list", "aria-label": t("edit.list") },
+  const list = h("section", { class: "edit-list", "aria-label": t("edit.list") },
     edits.length ? h("ol", {}, edits.map((edit) => h("li", {}, editTitle(edit, doc.hands_on)))) :
       h("p", { class: "hint" }, t("edit.none")),
     h("div", { class: "edit-tools" }, tool("undo", actions.undo, edits.length > 0),
-      tool("redo", actions.redo, actions.undone().length > 0), tool("reset", actions.reset, edits.length > 0)),
-    h("p", { role: "status", class: "loss-change" }, lossChange(doc, base, edits)),
-    changed);
+      tool("redo", actions.redo, actions.undone().length > 0), tool("reset", actions.reset, edits.length > 0)));
+  const loss = h("p", { role: "status", class: "loss-change" }, lossChange(doc, base, edits));
+  return [list, h("div", { class: "edit-bar" }, loss, changed)];
 }
 
 function lossChange(doc, base, edits) {

@@ -8,7 +8,7 @@ import { lookup } from "explorer/lookup";
 import { changesLink, compareView } from "explorer/compare_view";
 import { editList, editing } from "explorer/edit_list";
 import { movedTable } from "explorer/moved";
-import { drawWhen, problem, redrawer, selectField } from "explorer/panel";
+import { drawWhen, problem, redrawer, selectField, withCode } from "explorer/panel";
 
 const SWITCHES = [["head", "heads"], ["block", "blocks"], ["mask", "masks"], ["scale", "scales"], ["residual", "residuals"]];
 const RATES = { sgd: "0.01", adam: "0.001" };  // Adam moves every weight by about its learning rate, whatever the gradient is
@@ -28,7 +28,7 @@ function savedPage() {
   return [
     h("p", {}, t("hands.saved")),
     h("pre", { class: "command" }, h("code", {}, "numpy-transformer explore")),
-    h("p", {}, t("hands.saved_more")),
+    h("p", {}, withCode(t("hands.saved_more"))),
   ];
 }
 
@@ -37,7 +37,7 @@ async function build(app, own, actions) {
   if (!hands) return savedPage();
   const changes = await compareView(app, own, own.draw);
   return [
-    editList(app, actions, changes && changesLink(own)),
+    ...editList(app, actions, changes && changesLink(own)),
     h("div", { class: "hands" }, stepSection(own, actions), weightSection(app, actions)),
     bugSection(own, actions, hands),
     switchSection(own, actions, hands),

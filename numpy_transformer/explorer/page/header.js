@@ -60,7 +60,7 @@ function textForm({ state, store }) {
     try {
       await store.edit([edit, ...others]);
     } catch (error) {
-      text.focus();          // the status bar shows the sentence
+      (text.value === shown.text ? target : text).focus();          // the status bar shows the sentence
     }
   }
 

@@ -60,6 +60,11 @@ export function selectField(label, key, options, value, choose) {
   return h("label", { class: "choice" }, h("span", {}, label), list);
 }
 
+/** A text whose parts between backticks are code, as children of an element. */
+export function withCode(text) {
+  return text.split("`").map((part, i) => (i % 2 ? h("code", {}, part) : part));
+}
+
 /** A sentence about something that went wrong, as the panel's content. */
 export function problem(error) {
   return [h("p", { class: "problem", role: "alert" }, error.message)];

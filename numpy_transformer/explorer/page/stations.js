@@ -3,6 +3,7 @@
 
 import { lookup } from "explorer/lookup";
 import { formatNumber } from "explorer/format";
+import { t } from "explorer/strings";
 import { describe, targetsOf } from "explorer/predictions_data";
 
 /** The stations that this document has; some look into arrays, so this is a promise. */
@@ -40,20 +41,34 @@ function tokensOf(doc, value) {
   return axis ? ((doc.tokens ?? {})[axis.tokens] ?? [])[0] ?? [] : [];
 }
 
-/** The place of the target with the largest loss: {index of its logit, label, loss}; null if there is no target. */
+/** The place of the target with the largest loss: {index of its logit, label, loss, and what it is}; null if there is no target. */
 async function targetOf(app, doc) {
   if (!doc.predictions) return null;
   const about = describe(app);
   const counted = (await targetsOf(app, about, 0)).filter(({ target }) => target !== null);
   if (!counted.length) return null;
   const { target, loss: most, position } = counted.reduce((best, one) => (one.loss > best.loss ? one : best));
-  return { index: about.index(0, position, target), label: about.label(target), loss: most };
+  return { index: about.index(0, position, target), label: about.label(target), loss: most, what: t(`tour.what.${about.kind}`) };
 }
 
 async function loss(app, doc) {
   const target = await targetOf(app, doc);
-  return target && { key: "loss", numbers: { target: target.label, loss: formatNumber(target.loss) },
+  return target && { key: "loss",
+    numbers: { target: target.label, loss: formatNumber(target.loss), what: target.what, mean: await meanOf(app, doc) },
     place: { view: "predictions", ref: doc.predictions.logits, index: target.index } };
+}
+
+/** Says that the loss is the mean over all targets, where it is: class weights would make it another number. */
+async function meanOf(app, doc) {
+  const about = describe(app);
+  const losses = [];
+  for (let batch = 0; batch < about.texts; batch += 1) {
+    const counted = (await targetsOf(app, about, batch)).filter(({ target }) => target !== null);
+    losses.push(...counted.map((one) => one.loss));
+  }
+  const mean = losses.reduce((sum, one) => sum + one, 0) / losses.length;
+  if (!(Math.abs(mean - doc.loss) < 1e-5 * Math.abs(doc.loss))) return "";
+  return t("tour.loss.mean", { n: losses.length, loss: formatNumber(doc.loss, 4) });
 }
 
 async function firstGradient(app, doc) {
@@ -61,7 +76,7 @@ async function firstGradient(app, doc) {
   const ref = target && `grad ${doc.predictions.logits}`;
   if (!target || !app.store.info(ref) || describe(app).binary) return null;       // a single logit has no y of its own
   const { data } = await app.store.slice(ref, target.index);
-  return { key: "gradient", numbers: { target: target.label, gradient: formatNumber(data[0]) },
+  return { key: "gradient", numbers: { target: target.label, gradient: formatNumber(data[0]), what: target.what },
     place: { view: "component", op: lastOp(doc), ref, index: target.index } };
 }
 

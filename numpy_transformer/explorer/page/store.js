@@ -117,7 +117,8 @@ export function createStore(state) {
       return doc;
     } catch (error) {
       if (mine === latest) {
-        state.update({ busy: false }, { replace: true });
+        const ended = error.message === t("store.ended");
+        state.update({ busy: false, problem: ended ? error.message : t("store.kept", { problem: error.message }) }, { replace: true });
       }
       throw error;
     }

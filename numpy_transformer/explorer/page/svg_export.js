@@ -12,25 +12,55 @@ const INHERITED = [
 ];
 const OWN = { opacity: "1", display: null, "dominant-baseline": "auto", "marker-end": "none", "marker-start": "none" };
 
-/** A button that saves what `picture()` returns (an SVG, a canvas, or any element) as NAME.svg. */
-export function saveButton(name, picture) {
+const MARGIN = 1;                             // around the picture, in rem like the sizes of its heading
+
+/**
+ * A button that saves what `picture()` returns (an SVG, a canvas, or any element) as NAME.svg, below its name as a heading
+ * and above the color scales that `scales()` returns.
+ */
+export function saveButton(name, picture, scales = () => []) {
   const label = t("export.button", { name });
   return h("button", { type: "button", class: "export quiet", title: label, "aria-label": label,
-    onclick: () => download(typeof name === "function" ? name() : name, svgText(picture())) }, t("export.short"));
+    onclick: () => {
+      const title = typeof name === "function" ? name() : name;
+      download(title, svgText(picture(), title, scales()));
+    } }, t("export.short"));
 }
 
-/** The text of a self-contained SVG file that shows the element as it looks now. */
-export function svgText(element) {
-  const picture = isPicture(element) ? copyOfSvg(element) : drawnElement(element);
+/** The text of a self-contained SVG file that shows the element as it looks now, with its title and its color scales. */
+export function svgText(element, title, scales = []) {
+  const parts = [element, ...scales.filter(Boolean)].map((part) => (isPicture(part) ? copyOfSvg(part) : drawnElement(part)));
   const style = getComputedStyle(document.body);
-  const [x, y, width, height] = sizeOf(picture);
-  const background = document.createElementNS(SVG, "rect");
-  const place = { x, y, width, height, fill: backgroundOf(element) };
-  Object.entries(place).forEach(([key, value]) => background.setAttribute(key, value));
-  picture.insertBefore(background, picture.firstChild);
-  picture.setAttribute("xmlns", SVG);
-  picture.setAttribute("font-family", style.fontFamily);
-  return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(picture)}\n`;
+  const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("xmlns", SVG);
+  svg.setAttribute("font-family", style.fontFamily);
+  add(svg, "title", {}).textContent = title;
+  const background = add(svg, "rect", { x: 0, y: 0, fill: backgroundOf(element) });
+  const heading = add(svg, "text", { x: MARGIN * rem, y: (MARGIN + 0.8) * rem, fill: style.color, "font-size": rem, "font-weight": 650 });
+  heading.textContent = title;
+  let width = textWidth(title, `650 ${rem}px ${style.fontFamily}`);
+  let y = (MARGIN + 1.6) * rem;
+  for (const part of parts) {
+    part.setAttribute("x", MARGIN * rem);
+    part.setAttribute("y", y);
+    svg.append(part);
+    width = Math.max(width, Number(part.getAttribute("width")));
+    y += Number(part.getAttribute("height")) + rem / 2;
+  }
+  const size = { width: Math.ceil(width + 2 * MARGIN * rem), height: Math.ceil(y + (MARGIN - 0.5) * rem) };
+  Object.entries(size).forEach(([key, value]) => {
+    svg.setAttribute(key, value);
+    background.setAttribute(key, value);
+  });
+  svg.setAttribute("viewBox", `0 0 ${size.width} ${size.height}`);
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(svg)}\n`;
+}
+
+function textWidth(text, font) {
+  const context = document.createElement("canvas").getContext("2d");
+  context.font = font;
+  return context.measureText(text).width;
 }
 
 function isPicture(element) {
@@ -129,12 +159,6 @@ function add(svg, tag, attributes) {
   Object.entries(attributes).forEach(([key, value]) => element.setAttribute(key, value));
   svg.append(element);
   return element;
-}
-
-function sizeOf(svg) {
-  const box = svg.viewBox.baseVal;
-  if (box && box.width) return [box.x, box.y, box.width, box.height];
-  return [0, 0, Number(svg.getAttribute("width")), Number(svg.getAttribute("height"))];
 }
 
 /** The first background color at or above the element that is not transparent. */

@@ -4,6 +4,7 @@
 import { button, h, replace } from "explorer/dom";
 import { t } from "explorer/strings";
 import { formatNumber } from "explorer/format";
+import { withCode } from "explorer/panel";
 import { stationsOf } from "explorer/stations";
 
 const SEEN = "numpy-transformer-explorer-tour";
@@ -71,7 +72,7 @@ function goTo(tour, at) {
       : button(t("tour.next"), () => goTo(tour, at + 1), { class: "primary", id: "tour-next" }),
     !last && button(t("tour.leave"), () => end(tour), { class: "quiet", id: "tour-leave" }),
   ];
-  const body = [h("p", {}, t(`tour.${station.key}`, station.numbers)), station.step && stepButton(tour)];
+  const body = [h("p", {}, withCode(t(`tour.${station.key}`, station.numbers))), station.step && stepButton(tour)];
   const title = t(`tour.${station.key}.title`);
   const card = show(tour, title, body, actions, t("tour.station", { at: at + 1, of: stations.length }));
   card.dataset.station = station.key;
