@@ -78,7 +78,7 @@ class ArrayPair {
       onWindow: (corner) => this.maps.forEach((other) => other.map !== map && other.map.showWindow(corner)),
     });
     const bar = colorBar(map.info, map.kind);
-    const save = saveButton(`${this.name} ${title}`, () => map.cells, () => [bar]);
+    const save = saveButton(`${this.value.title}, ${title}`, () => map.cells, () => [bar]);
     const figure = h(
       "figure",
       { class: `array-map is-${map.kind}` },
