@@ -82,7 +82,7 @@ class ArrayPair {
     const bar = map.noise
       ? h("span", { class: "color-bar note" }, t("bar.noise", { largest }))
       : colorBar(map.info, map.kind);
-    const save = saveButton(`${this.name} ${title}`, () => map.cells, () => [bar]);
+    const save = saveButton(`${this.value.title}, ${title}`, () => map.cells, () => [bar]);
     const figure = h(
       "figure",
       { class: `array-map is-${map.kind}` },

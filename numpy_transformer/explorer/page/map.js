@@ -26,7 +26,7 @@ export function start(root, app) {
       button(t("map.fold"), () => foldAll(true), { id: "fold-all", label: t("map.fold.help") }),
       button(t("map.unfold"), () => foldAll(false), { id: "unfold-all", label: t("map.unfold.help") }),
       whole, wide, h("label", { class: "check", title: t("map.follow.help") }, follow, t("map.follow")),
-      saveButton(t("map.picture"), () => view.svg)),
+      saveButton(t("map.name"), () => view.svg)),
     stage, legend());
 
   function foldAll(folded) {
