@@ -323,3 +323,11 @@ def test_an_error_says_what_is_still_shown_and_leads_to_its_field(live):
     shown.script("document.getElementById('target').value = ''")
     shown.find("#text").send_keys(" elephants" + ENTER)
     shown.wait("return document.activeElement.id === 'text'")
+
+
+def test_a_target_that_does_not_count_says_so(page):
+    targets = example("decoder").read()[1]
+    at = int(np.flatnonzero(targets[0] < 0)[0])
+    shown = page("decoder", f"op=loss&ref=loss:targets&cell=0,{at}").settle()
+    assert "not counted in the loss" in shown.text("#number")
+    assert "not counted" not in page("decoder", "op=loss&ref=loss:targets&cell=0,0").settle().text("#number")

@@ -2,6 +2,7 @@
 // together, and gives entries their names: other files never cut strings.
 
 import { lookup } from "explorer/lookup";
+import { t } from "explorer/strings";
 
 const GRADIENT = "grad ";
 const VIA = " via ";
@@ -86,7 +87,8 @@ export function batchOf(axes, index) {
 // One entry of an axis in words: 'token 2 "sat"', "feature 5".
 export function placeText(doc, axis, i, batch = 0) {
   const tokens = tokensOfAxis(doc, axis, batch);
-  const token = tokens && tokens[i] ? ` “${tokens[i]}”` : "";
+  const uncounted = tokens && tokens[i] === "" && axis.tokens === "targets" ? ` ${t("refs.not_counted")}` : "";
+  const token = tokens && tokens[i] ? ` “${tokens[i]}”` : uncounted;
   return `${axis.name} ${i}${token}`;
 }
 

@@ -387,6 +387,8 @@ const en = {
   "changes.hint": "Point at a cell to read both numbers.",
   "changes.cell": "[{index}]: before {right}, with the edits {wrong}.",
 
+  "refs.not_counted": "(not counted in the loss)",
+
   "tour.title": "New here?",
   "tour.invitation": "A short tour follows one training step forward, backward, and through one step of the optimizer.",
   "tour.start": "Take the tour",
