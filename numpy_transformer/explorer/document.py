@@ -4,16 +4,11 @@ import base64
 
 import numpy as np
 
+from .formulas import formulas_of
 from .graph import Graph
 from .recording import record_step
 from .rerun import Rerun
 from .sources import describe_class, lines_of_arrays, lines_of_attention
-
-try:
-    from .formulas import formulas_of
-except ImportError:                             # until the formulas land
-    def formulas_of(op):
-        return {}
 
 
 class Step:
