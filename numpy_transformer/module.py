@@ -251,7 +251,8 @@ def named_parts(root):
     counts as a module, and any object with `.data` and `.grad` as a parameter, so classes that do not use this package
     work too. Attributes whose names begin with an underscore are skipped.
     """
-    found, seen = [], set()
+    found = []
+    seen = set()
 
     def walk(name, part):
         if isinstance(part, (list, tuple)):

@@ -168,7 +168,7 @@ def check_size(model, inputs):
 
 
 def describe(step, entries):
-    """Returns the document of a step, whose arrays have at most so many entries together: the largest are left out."""
+    """Returns the document of a step without its largest arrays: the others have at most `entries` entries together."""
     return step.document(size_limit(step, entries)) | step.shown
 
 

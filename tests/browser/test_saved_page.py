@@ -163,7 +163,7 @@ def test_nudged_gradients_agree_with_backward_to_1e_6(page, kind, numbers):
 
 
 def test_the_page_shows_why_the_gradient_of_the_first_query_is_zero(page, numbers):
-    """Behind a causal mask token 0 sees only itself: its weight is 1 whatever its score is. Four clicks lead there."""
+    """Under a causal mask, token 0 sees only itself: its weight is 1 whatever its score is. Four clicks lead there."""
     recorded, block = numbers("decoder"), "decoder.blocks.0.attention"
     assert np.all(recorded[f"grad {block}.query:y"][:, 0] == 0) and np.any(recorded[f"grad {block}.query:y"][:, 1] != 0)
     shown = page("decoder", f"op={block}.query&ref=grad {block}.query:y&cell=0,0,0").settle()

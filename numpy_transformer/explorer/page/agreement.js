@@ -4,7 +4,7 @@
 import { lookup } from "explorer/lookup";
 
 // Correct gradients of a float64 step differ by about 10⁻¹⁰ from the quotients; wrong ones by far more than this.
-export const LIMIT = 1e-5;
+const LIMIT = 1e-5;
 
 export function agrees(error) {
   return error <= LIMIT;

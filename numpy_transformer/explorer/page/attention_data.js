@@ -77,7 +77,7 @@ async function loadMask(app, ref) {
 }
 
 /** A token's name in a sentence: repeated tokens get their position as an index. */
-export function tokenName(labels, i, start) {
+function tokenName(labels, i, start) {
   const twice = labels.indexOf(labels[i]) !== labels.lastIndexOf(labels[i]);
   return twice ? labels[i] + [...String(i + start)].map((digit) => SUBSCRIPT[digit]).join("") : labels[i];
 }

@@ -1,10 +1,10 @@
 // Compares two documents array by array: the step as it was (right) and the step after the edits (wrong).
 
 import { lookup } from "explorer/lookup";
-import { parseRef } from "explorer/refs";
+import { SHARE, largestAmong, largestGradient } from "explorer/noise";
+import { isGradient, parseRef } from "explorer/refs";
 
-const SMALLEST = 1e-6;                        // relative changes below this are rounding
-const ZERO = 1e-12;                           // and so are numbers this small beside the largest gradient or value of the step
+const SMALLEST = 1e-6;                        // relative changes below this are rounding, as are numbers in the noise
 
 /**
  * Returns the changes [{ref, value, kind, via, relative, at, rough}], the largest first; `via` is the op of a contribution. `relative` is the norm of the
@@ -13,7 +13,8 @@ const ZERO = 1e-12;                           // and so are numbers this small b
  */
 export async function changesOf(store, right, wrong) {
   const look = lookup(wrong);
-  const largest = { grad: largestOf(store, right, true), value: largestOf(store, right, false) };
+  const ofGradients = SHARE * largestGradient(store, right);
+  const ofValues = SHARE * largestAmong(store, right, Object.keys(right.arrays).filter((ref) => !isGradient(ref)));
   const changes = [];
   for (const ref of Object.keys(wrong.arrays)) {
     const parts = parseRef(ref);
@@ -23,17 +24,10 @@ export async function changesOf(store, right, wrong) {
     const now = store.info(ref, wrong);
     if (!before || now.dtype !== "float32" || String(before.shape) !== String(now.shape)) continue;
     const change = has(before) && has(now) ? await measured(store, ref, right, wrong) : byRange(before, now);
-    const zero = ZERO * largest[ref.startsWith("grad ") ? "grad" : "value"];
+    const zero = isGradient(ref) ? ofGradients : ofValues;
     if (change.relative > SMALLEST && change.difference > zero) changes.push({ ref, value, kind: parts.kind, via: parts.op, ...change });
   }
   return changes.sort((a, b) => b.relative - a.relative);
-}
-
-/** The largest finite number among the gradients, or among the values, of a document. */
-function largestOf(store, doc, gradients) {
-  const sizes = Object.keys(doc.arrays).filter((ref) => ref.startsWith("grad ") === gradients)
-    .map((ref) => store.info(ref, doc)).filter(Boolean).flatMap(({ min, max }) => [Math.abs(min ?? 0), Math.abs(max ?? 0)]);
-  return sizes.filter(Number.isFinite).reduce((most, size) => Math.max(most, size), 0);
 }
 
 function has(entry) {
@@ -47,7 +41,7 @@ async function measured(store, ref, right, wrong) {
 }
 
 /** The norm of b - a divided by the norm of a, and where they differ most; pairs that are equal add nothing, even -inf. */
-export function relativeChange(a, b) {
+function relativeChange(a, b) {
   let norm = 0;
   let difference = 0;
   let most = -1;

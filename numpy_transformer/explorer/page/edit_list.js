@@ -29,7 +29,7 @@ export function editing(app) {
   };
 }
 
-export function sameEdit(a, b) {
+function sameEdit(a, b) {
   const keys = new Set([...Object.keys(a), ...Object.keys(b)]);
   return [...keys].every((key) => JSON.stringify(a[key]) === JSON.stringify(b[key]));
 }

@@ -42,7 +42,7 @@ export function refsFor(doc, ref) {
 }
 
 // Names of the arrays that a formula reads.
-export function namesIn(formula) {
+function namesIn(formula) {
   const intermediates = new Set();
   const names = new Set();
   const visit = (node) => {

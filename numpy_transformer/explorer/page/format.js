@@ -34,11 +34,6 @@ export function formatCount(n) {
   return n.toLocaleString("en-US");
 }
 
-// An index without its brackets: 0, 2, 1.
-export function formatIndex(index) {
-  return index.join(", ");
-}
-
 export function formatShape(shape) {
   return shape.length === 0 ? "a single number" : shape.join(" × ");
 }

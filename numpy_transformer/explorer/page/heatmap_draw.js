@@ -174,7 +174,7 @@ function write(context, box, text, color, font) {
   context.fillText(shorten(text), box.x + box.width / 2, box.y + box.height / 2 + 0.5, box.width - 2);
 }
 
-export function shorten(label) {
+function shorten(label) {
   return label.length > LABEL_LENGTH ? `${label.slice(0, LABEL_LENGTH - 1)}…` : label;
 }
 

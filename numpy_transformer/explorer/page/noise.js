@@ -3,7 +3,7 @@
 
 import { isGradient } from "explorer/refs";
 
-const SHARE = 1e-12; // of the largest gradient of the step
+export const SHARE = 1e-12; // of the largest gradient of the step
 const known = new WeakMap(); // document -> its largest gradient
 
 // The size below which the numbers of an array are rounding; 0 for values, which have no common scale.
@@ -23,12 +23,13 @@ export function largestIn({ min, max }) {
 
 export function largestGradient(store, doc) {
   if (!known.has(doc)) {
-    const sizes = Object.keys(doc.arrays)
-      .filter(isGradient)
-      .map((ref) => store.info(ref, doc))
-      .filter(Boolean)
-      .map(largestIn);
-    known.set(doc, sizes.filter(Number.isFinite).reduce((most, size) => Math.max(most, size), 0));
+    known.set(doc, largestAmong(store, doc, Object.keys(doc.arrays).filter(isGradient)));
   }
   return known.get(doc);
+}
+
+// The largest finite number in these arrays of a document.
+export function largestAmong(store, doc, refs) {
+  const sizes = refs.map((ref) => store.info(ref, doc)).filter(Boolean).map(largestIn);
+  return sizes.filter(Number.isFinite).reduce((most, size) => Math.max(most, size), 0);
 }

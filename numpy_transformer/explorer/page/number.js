@@ -86,7 +86,7 @@ async function contentOf(app, { doc, ref, index: chosen }) {
 }
 
 // A single number, such as the loss, needs no index.
-export function chosenIndex(info, index) {
+function chosenIndex(info, index) {
   if (!info) return null;
   return info.shape.length === 0 ? [] : index;
 }

@@ -28,7 +28,7 @@ export function saveButton(name, picture, scales = () => []) {
 }
 
 /** The text of a self-contained SVG file that shows the element as it looks now, with its title and its color scales. */
-export function svgText(element, title, scales = []) {
+function svgText(element, title, scales = []) {
   const parts = [element, ...scales.filter(Boolean)].map((part) => (isPicture(part) ? copyOfSvg(part) : drawnElement(part)));
   const style = getComputedStyle(document.body);
   const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);

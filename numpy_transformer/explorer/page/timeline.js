@@ -145,7 +145,7 @@ export function start(root, app) {
 }
 
 // What happens in a step, as one sentence.
-export function sentenceFor(doc, at) {
+function sentenceFor(doc, at) {
   const { phase, op } = doc.steps[at] ?? {};
   if (phase === "optimizer") {
     return t("sentence.optimizer");
