@@ -18,7 +18,7 @@ from typing import Callable
 import numpy as np
 
 from .numbering import FORMER, stream
-from .worker import Function, instances, produce
+from .sandbox.worker import Function, instances, produce
 
 IMPORTS = "import math\n\nimport numpy as np\n"
 TODO = "# TODO: replace this line{}.\nraise NotImplementedError"

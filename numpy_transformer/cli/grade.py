@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from .. import __version__
-from ..classroom import report, rights
 from ..classroom.exercises import choose_several, exercises
-from ..classroom.grader import Grader
-from ..classroom.journal import Journal
-from ..classroom.submissions import students
+from ..classroom.sandbox import rights
+from ..grading import report
+from ..grading.grader import Grader
+from ..grading.journal import Journal
+from ..grading.submissions import students
 from ..training.progress import Progress
 from .parser import add_command, number, whole_number
 from .terminal import columns, wrap

@@ -2,7 +2,7 @@
 
 from ...models import Encoder
 from ..exercise import Exercise, Mistake
-from ..worker import Function
+from ..sandbox.worker import Function
 from .blocks import Part, normal
 
 

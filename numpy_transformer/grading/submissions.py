@@ -9,8 +9,8 @@ import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .numbering import full_number
-from .reading import read_bytes
+from ..classroom.numbering import full_number
+from ..classroom.sandbox.reading import read_bytes
 
 LARGEST = 1 << 20                               # bytes of a student's file
 SCANNED = 100_000                               # bytes that `unusual_names` reads

@@ -19,11 +19,12 @@ from PIL import Image
 
 import numpy_transformer
 from numpy_transformer import views
-from numpy_transformer.classroom import grader, report, rights
 from numpy_transformer.classroom.exercise import Observation
 from numpy_transformer.classroom.exercises import choose, exercises
-from numpy_transformer.classroom.grader import Row
+from numpy_transformer.classroom.sandbox import rights
 from numpy_transformer.cli import grade as command
+from numpy_transformer.grading import grader, report
+from numpy_transformer.grading.grader import Row
 
 SOFTMAX, BACKWARD = choose("01.1"), choose("01.2")
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")

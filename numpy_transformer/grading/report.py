@@ -8,8 +8,8 @@ import re
 import textwrap
 from pathlib import Path
 
-from .feedback import feedback
-from .verdict import STATUS, Verdict
+from ..classroom.feedback import feedback
+from ..classroom.verdict import STATUS, Verdict
 
 LOOK_AT = "for you to look at"                  # in the note of a file that uses names that no exercise needs
 COLUMNS = ("student", "exercise", "status", "points", "max", "misconception", "seconds", "note")

@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from numpy_transformer.classroom import isolation, reading, rights
 from numpy_transformer.classroom.exercises import choose
-from numpy_transformer.classroom.submissions import unusual_names
+from numpy_transformer.classroom.sandbox import isolation, reading, rights
+from numpy_transformer.grading.submissions import unusual_names
 from numpy_transformer.cli import main
 
 EXERCISE = choose("01.2")
@@ -73,7 +73,7 @@ def graded(request, tmp_path_factory):
     base = tmp_path_factory.mktemp("hostile")
     folder, target = base / "class", base / "target"
     paths = {"{TARGET}": repr(str(target)), "{OTHER}": repr(str(folder / "anna" / EXERCISE.file)),
-             "{PACKAGE}": repr(str(os.path.dirname(os.path.dirname(isolation.__file__))))}
+             "{PACKAGE}": repr(str(Path(isolation.__file__).parents[2]))}
     for name, (source, _) in {**request.param, "anna": (RIGHT, {}), "zoe": (RIGHT, {})}.items():
         (folder / name).mkdir(parents=True)
         for key, path in paths.items():

@@ -96,7 +96,7 @@ def prepare(folder, source, exercise, cases, seconds, megabytes):
     (folder / "submission.py").write_bytes(source)
     job = {"file": "submission.py", "name": exercise.name, "seconds": seconds, "megabytes": megabytes,
            "numpy": str(Path(np.__file__).resolve().parents[1]), "paths": exercise.paths,
-           "secret": str(Path(worker.__file__).resolve().parents[1]),
+           "secret": str(Path(worker.__file__).resolve().parents[2]),
            "cases": [[as_json(case.inputs), [[method, as_json(arguments)] for method, arguments in case.calls]]
                      for case in cases]}
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")

@@ -8,12 +8,12 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from .diagnosis import AnswerKey
-from .exercise import Exercise
-from .isolation import Stopped, run
+from ..classroom.diagnosis import AnswerKey
+from ..classroom.exercise import Exercise
+from ..classroom.sandbox.isolation import Stopped, run
 from .report import LOOK_AT
 from .submissions import one_line, printable, read, unusual_names
-from .verdict import Verdict, answers, judge
+from ..classroom.verdict import Verdict, answers, judge
 
 LONGEST_NOTE, LONGEST_LINE, PRINTED_LINES = 600, 2000, 40
 
