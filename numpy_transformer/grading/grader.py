@@ -1,5 +1,6 @@
 """Grades a class: runs the files of one student after the other in a sandbox, a few students at a time."""
 
+import contextlib
 import hashlib
 import itertools
 import queue
@@ -10,9 +11,9 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 
 from ..classroom.diagnosis import AnswerKey
-from ..classroom.sandbox import Stopped, Task, run_files
 from ..classroom.verdict import Verdict, answers, judge
 from .report import LOOK_AT
+from .stand_in import Stopped, Task, run_files
 from .submissions import one_line, printable, unusual_names
 
 LONGEST_NOTE, LONGEST_LINE, PRINTED_LINES = 600, 2000, 40
@@ -193,18 +194,19 @@ class Grader:
         """Yields (attempt, Row) for attempts that run in one sandbox."""
         tasks = [Task(attempt.exercise, self.judges[attempt.exercise.number].answer_key.cases, attempt.file.name)
                  for attempt in attempts]
-        runs = run_files(files, tasks, self.layer, self.seconds, self.megabytes, self.stop.is_set)
-        for attempt in attempts:
-            if self.stop.is_set():
-                raise Stopped
-            self.journal.started((student.name, attempt.exercise.number, attempt.digest))
-            run = next(runs)
-            verdict, answer = self.judges[attempt.exercise.number].judge(run)
-            row = make_row(student, attempt.exercise, verdict, unusual_names(attempt.file.content),
-                           seconds=round(run.seconds, 2), printed=run.printed, answer=answer, digest=attempt.digest)
-            self.journal.add(row)
-            yield attempt, row
-        runs.close()
+        with contextlib.closing(run_files(files, tasks, self.layer, self.seconds, self.megabytes,
+                                          self.stop.is_set)) as runs:
+            for attempt in attempts:
+                if self.stop.is_set():
+                    raise Stopped
+                self.journal.started((student.name, attempt.exercise.number, attempt.digest))
+                run = next(runs)
+                verdict, answer = self.judges[attempt.exercise.number].judge(run)
+                row = make_row(student, attempt.exercise, verdict, unusual_names(attempt.file.content),
+                               seconds=round(run.seconds, 2), printed=run.printed, answer=answer,
+                               digest=attempt.digest)
+                self.journal.add(row)
+                yield attempt, row
 
 
 def without_file(student, exercise):
@@ -232,6 +234,13 @@ def make_row(student, exercise, verdict, unusual=(), seconds=0.0, printed="", re
                [printable(line[:LONGEST_LINE]) for line in lines], list(verdict.mistakes),
                [one_line(remark, LONGEST_LINE) for remark in remarks],
                "\n".join(map(printable, printed.splitlines()[:PRINTED_LINES])), ids=dict(student.ids), **more)
+
+
+def problems_of(students):
+    """Returns {student: sentences} about files that belong to no exercise."""
+    found = {student.name: [one_line(f"{problem.where}: {problem.sentence}", LONGEST_LINE)
+                            for problem in student.problems if not problem.number] for student in students}
+    return {name: sentences for name, sentences in found.items() if sentences}
 
 
 def remarks_on(student, number):

@@ -109,6 +109,18 @@ class Journal:
                                  " use the same value to resume, or delete that file to start over")
         self.write({"ended": "killed"})         # no effect after an orderly end
 
+    def sentences(self):
+        """Returns what the teacher should know of the interrupted run."""
+        found = [self.warning] if self.warning else []
+        if self.rows:
+            found.append(f"resuming an interrupted run: {len(self.rows)} files are graded already")
+        if self.guilty:
+            found.append("the grader was killed while it ran these files, which are not run again without --retry: "
+                         + names(self.guilty))
+        if self.suspects:
+            found.append(f"one of these files may have killed the grader, and they run alone now: {names(self.suspects)}")
+        return found
+
     def started(self, key):
         """Records that a file is about to run, given by its student, number and digest."""
         self.write({"started": key})
@@ -140,6 +152,11 @@ class Journal:
                 self.write({"ended": "interrupted"})
         finally:
             self.file.close()
+
+
+def names(keys):
+    """Returns the students and exercises of a few keys."""
+    return ", ".join(sorted(f"{student} {number}" for student, number, _ in keys)[:10])
 
 
 def is_same_file(descriptor, path):
