@@ -15,10 +15,11 @@ import numpy as np
 from .. import __version__
 from ..classroom.exercises import choose_several, exercises
 from ..grading import policy, report, shards
+from ..grading.arrival import read_class
 from ..grading.files import check_output
 from ..grading.grader import Grader, problems_of
 from ..grading.journal import Journal
-from ..grading.stand_in import layers, read_class
+from ..grading.stand_in import layers
 from ..training.progress import Progress
 from .parser import add_command, number, whole_number
 from .terminal import columns, wrap
@@ -143,7 +144,7 @@ def grade(arguments):
     check_places(arguments)
     layer = choose_layer(arguments)
     wanted = choose_several(arguments.only or [])
-    class_, notes = read_class(arguments.folder[0], wanted[0].number if len(wanted) == 1 else None)
+    class_, notes = read_class(arguments.folder[0], [exercise.number for exercise in wanted] or None)
     chosen = wanted or submitted_exercises(class_, arguments.folder[0])
     for note in notes[:20]:
         print(wrap(note), file=sys.stderr)
