@@ -45,7 +45,7 @@ def deviations(pupils, document, system):
     for student in document["students"]:
         known.setdefault(str(student.get("ids", {}).get(system)), []).append(student)
     for pupil in pupils:
-        here = known.pop(str(pupil.ids[system])[:5 if system == "anonymous" else None], [])
+        here = known.pop(str(pupil.ids[system]), [])
         if len(here) > 1:
             found.append(f"{pupil.habit}: {pupil.name} is there {len(here)} times")
         elif not here and pupil.hands_in:

@@ -54,7 +54,7 @@ def canvas(pupils, path, anonymous=False, flagged=False):
 
 def canvas_files(pupil, number, anonymous):
     """Yields (name, content) of a pupil. `number` is the id of the first file."""
-    who = f"anon_{pupil.ids['anonymous'][:5]}" if anonymous else str(pupil.ids["canvas"])
+    who = f"anon_{pupil.ids['anonymous']}" if anonymous else str(pupil.ids["canvas"])
     shown = [] if anonymous else [re.sub(r"_(\d+)_", r"\1", pupil.sortable).lower()]
     prefix = "_".join(shown + ["LATE"] * pupil.late + [who])
     prefix = "".join(c for c in prefix if c == "_" or unicodedata.category(c)[0] in "LMN")

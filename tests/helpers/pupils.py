@@ -34,8 +34,7 @@ TRIES = "\n\nif __name__ == '__main__':\n    print({0}.__doc__)\n"
 class Truth:
     """The row that one exercise of one student has to get.
 
-    `status` lists the possible ones, separated by "|". `note` lists, in the same way, what a note to a row without
-    points has to contain.
+    `status` lists the possible ones, separated by "|", and `note`, in the same way, what the note has to contain.
     """
 
     status: str
@@ -103,7 +102,7 @@ def enroll(rng, i, habit):
     plain = "".join(c for c in f"{first[:1]}{last}".lower() if c.isascii() and c.isalpha()) or "student"
     ids = {"canvas": 40000 + 7 * i, "sis": f"S{100200 + i}", "login": f"{plain}{i}", "moodle": 1500 + 3 * i,
            "email": f"{plain}{i}@example.edu", "gradescope": str(30000200 + i), "github": f"{plain}-{i:03d}",
-           "anonymous": f"{rng.randrange(16 ** 4):04x}{'aBcDeFgHiJ'[i % 10]}", "submission": 250000000 + 13 * i}
+           "anonymous": f"{'aBcDeFgHiJ'[i % 10]}{rng.randrange(16 ** 4):04x}", "submission": 250000000 + 13 * i}
     late = datetime.timedelta(hours=rng.choice([3, 30])) if rng.random() < 0.15 else -datetime.timedelta(
         hours=rng.randrange(1, 200))
     both = i % 17 == 5
@@ -126,7 +125,7 @@ def draw(rng, exercise, outcomes):
             "crash": (Truth("error", 0, note="does not work yet"), right + CRASH.format(exercise.name)),
             "in place": (Truth("fail", full // 2), right + IN_PLACE.format(exercise.name)),
             "loop": (Truth("timeout"), right + LOOP.format(exercise.name)),
-            "matplotlib": (Truth("error", 0, note="matplotlib"), f"import matplotlib.pyplot as plt\n{right}"),
+            "matplotlib": (Truth("pass", full, note="matplotlib"), f"import matplotlib.pyplot as plt\n{right}"),
             "missing": (MISSING, None)}[outcome]
 
 
