@@ -305,6 +305,11 @@ class Observation:
     error: str = ""
     changed: tuple = ()                         # indices of the argument arrays that it changed
 
+    @functools.cached_property
+    def largest(self):
+        """The largest absolute value of all outputs; infinity and NaN do not count."""
+        return max((np.max(abs(y), initial=0, where=np.isfinite(y)) for y in self.outputs), default=0)
+
 
 def observe(exercise, target, case):
     """Runs a trusted function or class on copies of the case's arguments. Returns an Observation."""
