@@ -19,7 +19,7 @@ from ..grading.arrival import read_class
 from ..grading.files import check_output
 from ..grading.grader import Grader, problems_of
 from ..grading.journal import Journal
-from ..grading.stand_in import layers
+from ..classroom.sandbox import layers
 from ..training.progress import Progress
 from .parser import add_command, number, whole_number
 from .terminal import columns, wrap

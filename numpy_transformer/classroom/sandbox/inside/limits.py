@@ -1,14 +1,18 @@
-"""Limits of a student's process, and the refusal of imports, with a sentence that says what may be imported.
+"""Limits of a student's process, and what happens on an import of anything but NumPy and the standard library.
 
-The operating system enforces the limits on every program. The import blocker only explains; what a student's program
-cannot import is kept from it by the sandbox.
+The operating system enforces the limits on every program. The finder of imports only explains; what a student's program
+must not import is kept from it by the sandbox.
 """
 
 import contextlib
+import importlib.machinery
 import signal
 import sys
+import types
 
 FILE_BYTES = 4 << 20                            # the largest file that a student's program may write
+# Packages that are often imported, but that no exercise needs: importing them is allowed, using them is not.
+SPARE = ("matplotlib", "seaborn", "pandas", "sklearn", "tqdm", "IPython", "pytest", "google")
 
 
 def set_limits(seconds, megabytes):
@@ -28,10 +32,42 @@ def set_limits(seconds, megabytes):
             resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), values)
 
 
-class ImportBlocker:
-    """The last of the finders: explains that a module which is neither NumPy nor Python's own cannot be imported."""
+class LastFinder:
+    """The last of the finders: gets the imports of what is neither Python's own nor NumPy's."""
 
     def find_spec(self, name, path=None, target=None):
         top = name.partition(".")[0]
+        if top in SPARE:
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
         if top not in sys.stdlib_module_names and top != "numpy":
             raise ModuleNotFoundError(f"{name} cannot be imported in an exercise; use only NumPy", name=name)
+
+    def create_module(self, spec):
+        return SpareModule(spec.name)
+
+    def exec_module(self, module):
+        pass
+
+
+class SpareModule(types.ModuleType):
+    """Stands for a package that is not there. Its names can be imported, but using them raises an error."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Spare(f"{self.__name__}.{name}")
+
+
+class Spare:
+    """A name of a package that is not there."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Spare(f"{self.name}.{name}")
+
+    def __call__(self, *arguments, **options):
+        raise RuntimeError(f"{self.name} is not available while an exercise is checked; use only NumPy")

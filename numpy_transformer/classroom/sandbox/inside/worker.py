@@ -225,7 +225,7 @@ def serve():
     sys.path.remove(os.path.dirname(os.path.abspath(__file__)))
     setup = read_request()[0]
     import_numpy(setup["numpy"])
-    sys.meta_path.append(limits.ImportBlocker())
+    sys.meta_path.append(limits.LastFinder())
     work, files = os.path.join(setup["scratch"], "work"), os.path.join(setup["scratch"], "files")
     for folder in (work, files):
         os.mkdir(folder, 0o700)
@@ -360,7 +360,7 @@ def alone():
     sys.path.remove(os.path.dirname(os.path.abspath(__file__)))
     job, cases, blob = read_request()
     import_numpy(job["numpy"])
-    sys.meta_path.append(limits.ImportBlocker())
+    sys.meta_path.append(limits.LastFinder())
     results = os.dup(1)
     os.dup2(2, 1)
     sys.path.append(job["folder"])
