@@ -10,6 +10,7 @@ import functools
 import inspect
 import io
 import json
+import linecache
 import os
 import struct
 import sys
@@ -69,13 +70,17 @@ def describe_error(error, path):
     """Returns the error and the line of the student's file that raised it."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     at = f" (line {frames[-1].lineno}: {frames[-1].line})" if frames else ""
-    text = str(error) if isinstance(error, SyntaxError) else f"{error}{at}"
+    text = f"{error}{at}"
+    if isinstance(error, SyntaxError) and error.filename == path:
+        text = f"{error.msg} (line {error.lineno})"
     return f"{type(error).__name__}: {text.strip()}"[:MESSAGE_LENGTH]
 
 
 def load(source, path, name):
     """Returns the student's function or class (None if it is missing) and the names that the file defines."""
     sys.modules["exercise"] = module = types.ModuleType("exercise")
+    lines = source.decode("utf-8", "replace").splitlines(keepends=True)
+    linecache.cache[path] = (len(source), None, lines, path)        # for `describe_error`
     exec(compile(source, path, "exec"), vars(module))
     names = vars(module)
     if callable(names.get(name)):
@@ -126,8 +131,8 @@ def run_task(job, cases, blob, send):
     """Runs one task. Calls send(kind, case, index, bytes) for each result."""
     import numpy as np
 
-    def report(kind, case=0, **fields):
-        send(kind, case, 0, json.dumps(fields).encode())
+    def report(record, case=0, /, **fields):
+        send(record, case, 0, json.dumps(fields).encode())
 
     with open(os.path.join(job["folder"], job["file"]), "rb") as file:
         source = file.read()
