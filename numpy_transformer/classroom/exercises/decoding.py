@@ -7,7 +7,7 @@ import numpy as np
 from ...decoding import beam_search as package_beam_search
 from ...decoding import greedy_decode as package_greedy_decode
 from ..exercise import Exercise, Mistake
-from ..sandbox.worker import Function
+from ..sandbox import Function
 
 
 def greedy_decode(model, bos, eos, max_len):
