@@ -180,12 +180,17 @@ class Exercise:
         return [name for name, value in named for _ in instances(value, np.ndarray)]
 
     def letters(self, case):
-        """Returns {name: value} of possible factors: the sizes, each float argument p, and 1 - p. {} for edge cases."""
+        """Returns {name: value} of possible factors: the sizes, each float argument p, and 1 - p. {} for edge cases.
+
+        A size that is itself an argument, such as T, has the value of the argument.
+        """
         if not case.sizes:
             return {}
-        numbers = {name: value for name, value in zip(self.parameters, case.inputs) if isinstance(value, float)}
+        arguments = dict(zip(self.parameters, case.inputs))
+        numbers = {name: value for name, value in arguments.items() if isinstance(value, float)}
         numbers |= {f"(1 - {name})": 1 - value for name, value in numbers.items()}
-        return {**case.sizes, **{name: value for name, value in numbers.items() if value > 0}}
+        sizes = {name: arguments.get(name, size) for name, size in case.sizes.items()}
+        return {**sizes, **{name: value for name, value in numbers.items() if value > 0}}
 
     def case(self, note, arguments, sizes):
         """Returns the Case of what `inputs` or `edges` returned."""
