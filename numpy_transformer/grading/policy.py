@@ -27,6 +27,7 @@ class Policy:
         extensions : {folded name or id: list of Entry}, later deadlines of single students
         times : {folded name or id: list of Entry}, times of submission that the delivery does not tell
         free_late_days : days that each student may be late in all without a deduction
+        as_json : the options' texts, to compare two runs
     """
 
     attempts: str = "last"
@@ -36,6 +37,7 @@ class Policy:
     extensions: dict = field(default_factory=dict)
     times: dict = field(default_factory=dict)
     free_late_days: int = 0
+    as_json: dict = field(default_factory=dict)
 
     @classmethod
     def from_options(cls, due=(), late=None, grace=None, attempts="last", extensions=None, submitted=None,
@@ -58,9 +60,11 @@ class Policy:
         if not deadlines and (rate.unit or grace or extensions or submitted or free_late_days):
             raise ValueError("a rate for each day or hour, --grace, --extensions, --submitted and --free-late-days need "
                              "a deadline; add --due, such as --due '2026-11-20 23:59'")
+        as_json = {"due": list(due or ()), "late": late, "grace": grace, "attempts": attempts,
+                   "free_late_days": free_late_days, "timezone": timezone}
         return cls(attempts, deadlines, rate, parse_duration(grace) if grace else timedelta(0),
                    read_entries(extensions, zone) if extensions else {},
-                   read_entries(submitted, zone, days=False) if submitted else {}, free_late_days)
+                   read_entries(submitted, zone, days=False) if submitted else {}, free_late_days, as_json)
 
     @property
     def about_lateness(self):
@@ -80,15 +84,15 @@ class Policy:
         given = [entry.time.moment for entry in entries(self.times, row)]
         return file.submitted or (given[-1] if given else None)
 
-    def sentences(self, attempts):
+    def sentences(self, graded):
         """Returns sentences for the teacher: the rule, where the times come from, and what cannot be computed.
 
         Parameters:
-            attempts : as in `settle`
+            graded : as in `settle`
         """
         if not self.about_lateness:
             return []
-        pairs = [(file, row) for own in attempts.values() for file, row in own if file is not None]
+        pairs = [(file, row) for own in graded for file, row in own if file is not None]
         sources = collections.Counter(file.time_from or "the delivery" for file, _ in pairs if file.submitted)
         silent = [file for file, row in pairs if self.submitted(file, row) is None]
         marked = sum(file.late for file in silent)
@@ -129,29 +133,30 @@ def choose_attempts(student, number, policy):
     return list(files) if policy.attempts == "best" else list(files[-1:])
 
 
-def settle(attempts, policy):
+def settle(graded, policy):
     """Returns one row for each student and exercise: the attempt that counts, after deductions for lateness.
 
     Free late days are spent in the order of submission. Each moves a deadline by a day, for all exercises that share this
     deadline. None is spent on an attempt that earned no points.
 
     Parameters:
-        attempts : {(student, number): [(File or None, Row), ...]}, oldest first, with rows as the grader made them
+        graded : for each student and exercise a list of (File, Row), oldest attempt first, with rows as the grader made
+            them; the File is None if it is missing or unreadable
     """
     students = collections.defaultdict(list)
-    for (student, _), pairs in attempts.items():
-        students[student].append(pairs)
+    for attempts in graded:
+        students[attempts[0][1].student].append(attempts)
     rows = []
     for own in students.values():
         budget = Budget(policy.free_late_days)
-        rows += [settle_exercise(pairs, policy, budget) for pairs in sorted(own, key=by_time(policy))]
+        rows += [settle_exercise(attempts, policy, budget) for attempts in sorted(own, key=by_time(policy))]
     return sorted(rows, key=lambda row: (row.student, row.number))
 
 
 def by_time(policy):
     """Returns a sorting key for lists of attempts: when the newest was submitted. Unknown times come first."""
-    def key(pairs):
-        file, row = pairs[-1]
+    def key(attempts):
+        file, row = attempts[-1]
         time = policy.submitted(file, row) if file else None
         return (time.timestamp() if time else 0.0, row.number)
     return key
@@ -177,16 +182,16 @@ class Settled:
     days: int = 0
 
 
-def settle_exercise(pairs, policy, budget):
+def settle_exercise(attempts, policy, budget):
     """Returns the row of the attempt that counts, and spends free late days on it."""
-    settled = [settle_attempt(file, row, policy, budget) for file, row in pairs]
-    best = max(range(len(pairs)), key=lambda i: (settled[i].row.points, -settled[i].days, i))
+    settled = [settle_attempt(file, row, policy, budget) for file, row in attempts]
+    best = max(range(len(attempts)), key=lambda i: (settled[i].row.points, -settled[i].days, i))
     chosen = settled[best]
     budget.spend(chosen.deadline, chosen.days)
-    if len(pairs) == 1:
+    if len(attempts) == 1:
         return chosen.row
-    return with_note(chosen.row, f"the best of {len(pairs)} attempts counts, which is number {best + 1} "
-                                 f"({pairs[best][0].where})")
+    return with_remark(chosen.row, f"the best of {len(attempts)} attempts counts: number {best + 1}, "
+                                   f"{attempts[best][0].where}")
 
 
 def settle_attempt(file, row, policy, budget):
@@ -223,9 +228,8 @@ def deduct(row, deducted, late, words):
     """Returns the row with fewer points, and a sentence about it for the teacher and the student."""
     what = f"{shown(deducted)} of {shown(row.points)} points deducted" if deducted else "nothing deducted"
     sentence = f"submitted {words}: {what}"
-    row = replace(row, points=shown(Decimal(str(row.points)) - deducted), deducted=shown(deducted), late=late,
-                  lines=[*row.lines, f"{sentence[0].upper()}{sentence[1:]}."])
-    return with_note(row, sentence)
+    row = replace(row, points=shown(Decimal(str(row.points)) - deducted), deducted=shown(deducted), late=late)
+    return with_remark(row, sentence)
 
 
 def shown(points):
@@ -238,4 +242,10 @@ def count(number, noun):
 
 
 def with_note(row, sentence):
+    """Returns the row with a further sentence in the teacher's table."""
     return replace(row, note=f"{row.note}; {sentence}" if row.note else sentence)
+
+
+def with_remark(row, sentence):
+    """Returns the row with a further sentence in the teacher's table and in the student's feedback."""
+    return replace(row, remarks=[*row.remarks, sentence])
