@@ -3,13 +3,13 @@
 import collections
 import csv
 import json
-import os
 import re
 import textwrap
 from pathlib import Path
 
-from ..classroom.feedback import feedback
+from ..classroom.feedback import WIDTH, feedback
 from ..classroom.verdict import STATUS, Verdict
+from .files import replace_file
 
 LOOK_AT = "for you to look at"                  # in the note of a file that uses names that no exercise needs
 COLUMNS = ("student", "exercise", "status", "points", "max", "misconception", "seconds", "note")
@@ -21,22 +21,16 @@ def write_csv(rows, path):
     def table(file):
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
-        writer.writerows([escape_formula(getattr(row, column)) for column in COLUMNS] for row in rows)
+        writer.writerows([escape_formula(cell(row, column)) for column in COLUMNS] for row in rows)
     replace_file(path, table)
+
+
+def cell(row, column):
+    return row.whole_note if column == "note" else getattr(row, column)
 
 
 def write_json(document, path):
     replace_file(path, lambda file: file.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n"))
-
-
-def replace_file(path, write):
-    """Writes a file completely before it replaces an existing one, which is kept as .bak."""
-    new = path.with_name(path.name + ".new")
-    with open(new, "w", encoding="utf-8", newline="") as file:
-        write(file)
-    if path.exists():
-        os.replace(path, path.with_name(path.name + ".bak"))
-    os.replace(new, path)
 
 
 def escape_formula(value):
@@ -45,29 +39,54 @@ def escape_formula(value):
     return f"'{value}" if looks_like_formula else value
 
 
-def document(rows, settings, summary):
-    """Returns all results for other programs, similar to exercism's results.json: a list of tests for each student."""
+def document(rows, settings, summary, problems=None):
+    """Returns all results for other programs, similar to exercism's results.json: a list of tests for each student.
+
+    It holds everything of the rows, so that `shards.rows_of` can read them back.
+
+    Parameters:
+        rows : list of Row
+        settings : dict of the seed, the versions and so on
+        summary : what `summary` returned
+        problems : {student: sentences} about files that belong to no exercise
+    """
     students = []
     for name, own in grouped(rows, "student").items():
         points, most = sum(row.points for row in own), sum(row.max for row in own)
-        tests = [{"name": row.exercise, "status": row.status, "message": "\n".join(row.lines) or row.note,
-                  "output": row.printed, "points": row.points, "max": row.max, "stage": row.stage,
-                  "misconceptions": list(row.mistakes), "seconds": row.seconds, "note": row.note} for row in own]
-        students.append({"student": name, "status": "pass" if all(row.status == "pass" for row in own) else "fail",
-                         "points": points, "max": most, "tests": tests})
+        tests = [{"name": row.exercise, "number": row.number, "status": row.status,
+                  "message": "\n".join(row.lines) or row.note, "output": row.printed, "points": row.points,
+                  "max": row.max, "stage": row.stage, "misconceptions": list(row.mistakes), "seconds": row.seconds,
+                  "note": row.note, "remarks": list(row.remarks), "lines": len(row.lines), "answer": row.answer,
+                  "digest": row.digest, "submitted": row.submitted, "late": row.late, "deducted": row.deducted}
+                 for row in own]
+        students.append({"student": name, "ids": own[0].ids,
+                         "status": "pass" if all(row.status == "pass" for row in own) else "fail",
+                         "points": points, "max": most, "problems": list((problems or {}).get(name, ())),
+                         "tests": tests})
     return {"version": 3, **settings, "students": students, "summary": summary}
 
 
-def write_feedback(rows, chosen, folder):
-    """Writes a file for each student with the feedback of `exercise check`. Returns how many."""
+def write_feedback(rows, chosen, folder, problems=None):
+    """Writes a file for each student with the feedback of `exercise check`. Returns how many.
+
+    Parameters:
+        problems : {student: sentences} about files that belong to no exercise
+    """
     exercises = {exercise.number: exercise for exercise in chosen}
     students, taken = grouped(rows, "student"), set()
     for name, own in students.items():
-        lines = [name, f"{sum(row.points for row in own)} of {sum(row.max for row in own)} points", ""]
+        lines = [name, f"{sum(row.points for row in own):g} of {sum(row.max for row in own)} points", ""]
+        for sentence in (problems or {}).get(name, ()):
+            lines += [*textwrap.wrap(sentence, WIDTH, subsequent_indent="  ", break_on_hyphens=False), ""]
         for row in own:
             verdict = Verdict(row.status, row.stage, lines=row.lines)       # without the note, which is for the teacher
-            lines += [*feedback(exercises[row.number], verdict, row.printed), ""]
-        Path(folder, file_name(name, taken) + ".txt").write_text("\n".join(lines), encoding="utf-8", newline="\n")
+            lines += feedback(exercises[row.number], verdict, row.printed)
+            for remark in row.remarks:
+                lines += textwrap.wrap(remark, WIDTH, initial_indent="  ", subsequent_indent="    ",
+                                       break_on_hyphens=False)
+            lines.append("")
+        text = "\n".join(lines)
+        replace_file(Path(folder, file_name(name, taken) + ".txt"), lambda file, text=text: file.write(text), backup=False)
     return len(students)
 
 

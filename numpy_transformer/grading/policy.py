@@ -1,0 +1,241 @@
+"""Which of several attempts counts, and what lateness costs.
+
+The rules of courses differ in few things: a rate for each started day or hour (Canvas rounds up as well:
+instructure/canvas-lms, app/models/late_policy.rb, commit 02936f26), a limit to it, free late days for the whole term, and
+a day after which nothing is accepted. Percentages are of the points that were earned. Canvas takes them of the points
+possible, which is written "10% of max/day" here. Points are rounded to two decimals, halves up.
+"""
+
+import collections
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from decimal import Decimal
+
+from ..classroom.exercises import choose_several
+from .lateness import Deadline, Rate, folded, parse_duration, parse_zone, read_entries
+
+
+@dataclass
+class Policy:
+    """The rules of one grading run.
+
+    Parameters:
+        attempts : "last" or "best"
+        deadlines : {number of an exercise, or "" for all others: Deadline}
+        rate : Rate, what lateness costs
+        grace : timedelta by which every deadline is moved
+        extensions : {folded name or id: list of Entry}, later deadlines of single students
+        times : {folded name or id: list of Entry}, times of submission that the delivery does not tell
+        free_late_days : days that each student may be late in all without a deduction
+    """
+
+    attempts: str = "last"
+    deadlines: dict = field(default_factory=dict)
+    rate: Rate = field(default_factory=Rate)
+    grace: timedelta = timedelta(0)
+    extensions: dict = field(default_factory=dict)
+    times: dict = field(default_factory=dict)
+    free_late_days: int = 0
+
+    @classmethod
+    def from_options(cls, due=(), late=None, grace=None, attempts="last", extensions=None, submitted=None,
+                     free_late_days=0, timezone=None):
+        """Returns the Policy that the command line's texts describe. Raises ValueError with one sentence.
+
+        Parameters:
+            due : texts such as "2026-11-20 23:59", or "05=2026-11-20" for one exercise or lesson
+            late : text such as "10%/day, at most 50%"
+            grace : text such as "15min"
+            extensions, submitted : paths of CSV files, see `read_entries`
+            timezone : text such as "Europe/Berlin"; None for the machine's
+        """
+        zone, deadlines = parse_zone(timezone), {}
+        for text in due or ():
+            names, _, time = text.rpartition("=")
+            numbers = [exercise.number for exercise in choose_several([names])] if names else [""]
+            deadlines |= dict.fromkeys(numbers, Deadline.parse(time, zone))
+        rate = Rate.parse(late) if late else Rate()
+        if not deadlines and (rate.unit or grace or extensions or submitted or free_late_days):
+            raise ValueError("a rate for each day or hour, --grace, --extensions, --submitted and --free-late-days need "
+                             "a deadline; add --due, such as --due '2026-11-20 23:59'")
+        return cls(attempts, deadlines, rate, parse_duration(grace) if grace else timedelta(0),
+                   read_entries(extensions, zone) if extensions else {},
+                   read_entries(submitted, zone, days=False) if submitted else {}, free_late_days)
+
+    @property
+    def about_lateness(self):
+        """True if a late submission may differ from one in time."""
+        return bool(self.deadlines) or self.rate.amount > 0
+
+    def deadline(self, row):
+        """Returns the Deadline of a row's student and exercise, or None."""
+        deadline = self.deadlines.get(row.number, self.deadlines.get(""))
+        if deadline is not None:
+            for entry in entries(self.extensions, row):
+                deadline = entry.extend(deadline)
+        return deadline
+
+    def submitted(self, file, row):
+        """Returns when a row's file was submitted: as the delivery says, else as --submitted says, else None."""
+        given = [entry.time.moment for entry in entries(self.times, row)]
+        return file.submitted or (given[-1] if given else None)
+
+    def sentences(self, attempts):
+        """Returns sentences for the teacher: the rule, where the times come from, and what cannot be computed.
+
+        Parameters:
+            attempts : as in `settle`
+        """
+        if not self.about_lateness:
+            return []
+        pairs = [(file, row) for own in attempts.values() for file, row in own if file is not None]
+        sources = collections.Counter(file.time_from or "the delivery" for file, _ in pairs if file.submitted)
+        silent = [file for file, row in pairs if self.submitted(file, row) is None]
+        marked = sum(file.late for file in silent)
+        found = [f"lateness: {self.rate}; points are rounded to two decimals"]
+        if sources:
+            listed = ", ".join(f"{source} ({count} files)" for source, count in sources.most_common())
+            found.append(f"times of submission from: {listed}")
+        if marked and self.rate.unit:
+            found.append(
+                f"{marked} files are marked late without a time, so a deduction for each {self.rate.unit} cannot be "
+                "computed, and nothing was deducted from them. Let the learning platform deduct (Canvas does so by its "
+                "own late policy), deduct once with --late 10%, or list their times in a file for --submitted")
+        if self.deadlines and len(silent) > marked:
+            found.append(f"{len(silent) - marked} files have no time of submission and are not marked late; they count "
+                         "as on time")
+        known = {folded(name) for _, row in pairs for name in names(row)}
+        for option, given in (("--extensions", self.extensions), ("--submitted", self.times)):
+            unknown = [own[0].student for name, own in given.items() if name not in known]
+            if unknown:
+                found.append(f"{option} names students who handed in nothing here: {', '.join(unknown[:10])}")
+        return found
+
+
+def names(row):
+    """Returns the name and the ids of a row's student."""
+    return {row.student, *row.ids.values()}
+
+
+def entries(given, row):
+    """Returns the entries about a row's student and exercise."""
+    found = (entry for name in names(row) for entry in given.get(folded(name), ())) if given else ()
+    return [entry for entry in found if entry.applies(row.number)]
+
+
+def choose_attempts(student, number, policy):
+    """Returns the files of a student to run for an exercise, oldest first."""
+    files = student.attempts.get(number, [])
+    return list(files) if policy.attempts == "best" else list(files[-1:])
+
+
+def settle(attempts, policy):
+    """Returns one row for each student and exercise: the attempt that counts, after deductions for lateness.
+
+    Free late days are spent in the order of submission. Each moves a deadline by a day, for all exercises that share this
+    deadline. None is spent on an attempt that earned no points.
+
+    Parameters:
+        attempts : {(student, number): [(File or None, Row), ...]}, oldest first, with rows as the grader made them
+    """
+    students = collections.defaultdict(list)
+    for (student, _), pairs in attempts.items():
+        students[student].append(pairs)
+    rows = []
+    for own in students.values():
+        budget = Budget(policy.free_late_days)
+        rows += [settle_exercise(pairs, policy, budget) for pairs in sorted(own, key=by_time(policy))]
+    return sorted(rows, key=lambda row: (row.student, row.number))
+
+
+def by_time(policy):
+    """Returns a sorting key for lists of attempts: when the newest was submitted. Unknown times come first."""
+    def key(pairs):
+        file, row = pairs[-1]
+        time = policy.submitted(file, row) if file else None
+        return (time.timestamp() if time else 0.0, row.number)
+    return key
+
+
+class Budget:
+    """A student's free late days: those left, and those spent on each deadline."""
+
+    def __init__(self, days):
+        self.left, self.spent = days, collections.Counter()
+
+    def spend(self, deadline, days):
+        self.left -= days
+        self.spent[deadline] += days
+
+
+@dataclass
+class Settled:
+    """An attempt after deductions, and the free late days to be spent on it."""
+
+    row: object
+    deadline: object = None
+    days: int = 0
+
+
+def settle_exercise(pairs, policy, budget):
+    """Returns the row of the attempt that counts, and spends free late days on it."""
+    settled = [settle_attempt(file, row, policy, budget) for file, row in pairs]
+    best = max(range(len(pairs)), key=lambda i: (settled[i].row.points, -settled[i].days, i))
+    chosen = settled[best]
+    budget.spend(chosen.deadline, chosen.days)
+    if len(pairs) == 1:
+        return chosen.row
+    return with_note(chosen.row, f"the best of {len(pairs)} attempts counts, which is number {best + 1} "
+                                 f"({pairs[best][0].where})")
+
+
+def settle_attempt(file, row, policy, budget):
+    """Returns the Settled of one attempt. Spends nothing."""
+    if file is None:
+        return Settled(row)
+    submitted, deadline = policy.submitted(file, row), policy.deadline(row)
+    if submitted:
+        row = replace(row, submitted=submitted.isoformat(timespec="seconds"))
+    if not submitted or not deadline:
+        return Settled(late_without_time(row, policy) if file.late and policy.about_lateness else row)
+    late = deadline.days_late(submitted, policy.grace)
+    if not late:
+        return Settled(with_note(row, "marked late, but its time is before the deadline") if file.late else row)
+    spent = budget.spent[deadline]
+    days = min(max(0, late - spent), budget.left) if row.points else 0
+    moved = deadline.moved(spent + days)
+    deducted = policy.rate.deduction(row.points, row.max, moved.units_late(submitted, policy.grace, policy.rate.unit),
+                                     moved.days_late(submitted, policy.grace))
+    words = f"{count(late, 'day')} after the deadline {deadline}"
+    if days or spent:
+        words += f", {count(min(late, spent + days), 'free late day')} used"
+    return Settled(deduct(row, deducted, late, words), deadline, days)
+
+
+def late_without_time(row, policy):
+    """Returns the row of a file that the delivery marks as late without its time."""
+    if policy.rate.unit or policy.rate.last_day is not None:
+        return with_note(replace(row, late=1), "marked late without a time, so nothing was deducted")
+    return deduct(row, policy.rate.deduction(row.points, row.max, 1, 1), 1, "late")
+
+
+def deduct(row, deducted, late, words):
+    """Returns the row with fewer points, and a sentence about it for the teacher and the student."""
+    what = f"{shown(deducted)} of {shown(row.points)} points deducted" if deducted else "nothing deducted"
+    sentence = f"submitted {words}: {what}"
+    row = replace(row, points=shown(Decimal(str(row.points)) - deducted), deducted=shown(deducted), late=late,
+                  lines=[*row.lines, f"{sentence[0].upper()}{sentence[1:]}."])
+    return with_note(row, sentence)
+
+
+def shown(points):
+    """Returns points as an int if they are whole, else as a float."""
+    return int(points) if points == int(points) else float(points)
+
+
+def count(number, noun):
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def with_note(row, sentence):
+    return replace(row, note=f"{row.note}; {sentence}" if row.note else sentence)
