@@ -64,6 +64,7 @@ def expand(source):
         source = re.sub(rf"^{word}\n", lambda found: text, source, flags=re.M)
     source = re.sub(r"^WRONG\n", lambda found: WRONG, source, flags=re.M)
     source = re.sub(r"^RIGHT\n", lambda found: RIGHT, source, flags=re.M)
+    source = source.replace("PUNYCODE", "abcdefghi-" + "zzzzz9" * 15_000)       # takes long to decode
     return source.replace("{CR}", "\r").replace("{NUL}", "\0")
 
 
