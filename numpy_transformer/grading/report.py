@@ -1,11 +1,14 @@
 """Writes a class's results: the table, the same as JSON, a feedback file for each student, and a summary."""
 
+import codecs
 import collections
 import csv
+import io
 import json
 import os
 import re
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..classroom.feedback import feedback
@@ -16,24 +19,42 @@ COLUMNS = ("student", "exercise", "status", "points", "max", "misconception", "s
 RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.I)        # device names on Windows
 
 
-def write_csv(rows, path):
+@dataclass(frozen=True)
+class Dialect:
+    """How CSV files are written: Excel needs a byte order mark to read UTF-8, and, in much of Europe, semicolons."""
+
+    delimiter: str = ","
+    bom: bool = False
+
+    def value(self, value):
+        """Returns what is written for a value. With semicolons, numbers have a decimal comma."""
+        if self.delimiter == ";" and isinstance(value, float):
+            return str(value).replace(".", ",")
+        return escape_formula(value)
+
+
+def write_csv(rows, path, dialect=Dialect()):
     """Writes the table as CSV."""
-    def table(file):
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows([escape_formula(getattr(row, column)) for column in COLUMNS] for row in rows)
-    replace_file(path, table)
+    write_table(COLUMNS, [[getattr(row, column) for column in COLUMNS] for row in rows], path, dialect)
+
+
+def write_table(header, rows, path, dialect=Dialect()):
+    """Writes rows of values as CSV."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n", delimiter=dialect.delimiter)
+    writer.writerow(header)
+    writer.writerows([dialect.value(value) for value in row] for row in rows)
+    replace_bytes(path, (codecs.BOM_UTF8 if dialect.bom else b"") + file.getvalue().encode())
 
 
 def write_json(document, path):
-    replace_file(path, lambda file: file.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n"))
+    replace_bytes(path, (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode())
 
 
-def replace_file(path, write):
+def replace_bytes(path, content):
     """Writes a file completely before it replaces an existing one, which is kept as .bak."""
     new = path.with_name(path.name + ".new")
-    with open(new, "w", encoding="utf-8", newline="") as file:
-        write(file)
+    new.write_bytes(content)
     if path.exists():
         os.replace(path, path.with_name(path.name + ".bak"))
     os.replace(new, path)
@@ -41,7 +62,7 @@ def replace_file(path, write):
 
 def escape_formula(value):
     """Prefixes an apostrophe to text that a spreadsheet would take for a formula."""
-    looks_like_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    looks_like_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", *"＝＋－＠"))
     return f"'{value}" if looks_like_formula else value
 
 
