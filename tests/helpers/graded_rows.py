@@ -1,7 +1,5 @@
 """Rows of the grader's table for tests of what is made of them."""
 
-from dataclasses import fields
-
 from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.grading.grader import Row
 from numpy_transformer.grading.gradebooks.people import people
@@ -11,12 +9,9 @@ def row(student, number, status="pass", points=None, **more):
     """Returns a Row with the points that the status gives, or others."""
     exercise = choose(number)
     full = exercise.points if status == "pass" else 0
-    values = {"ids": {}, "late": 0, "deducted": 0, "submitted": "", "misconception": "", "seconds": 0.5, "note": "", **more}
-    made = Row(student, exercise.number, exercise.file.removesuffix(".py"), status, full if points is None else points,
-               exercise.points, **{key: value for key, value in values.items() if key in {f.name for f in fields(Row)}})
-    for name, value in values.items():
-        setattr(made, name, value)
-    return made
+    values = {"misconception": "", "seconds": 0.5, "note": "", **more}
+    return Row(student, exercise.number, exercise.file.removesuffix(".py"), status, full if points is None else points,
+               exercise.points, **values)
 
 
 def handed_in(pupil, *numbers):

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+from ...classroom.exercises import exercises
 from .. import report
+from ..files import check_output, replace_file
 from . import github, gradescope
 from .canvas import CanvasGradebook
 from .moodle import MoodleWorksheet
@@ -21,10 +23,13 @@ class Gradebooks:
             None), zero_if_missing, overwrite and bom (True or False) and delimiter
         chosen : the exercises that are graded
         students : number of students
+        others : rows of an existing table that stay as they are
     Raises: ValueError with one sentence if a file cannot be read or written.
     """
 
-    def __init__(self, options, chosen, students):
+    def __init__(self, options, chosen, students, others=()):
+        numbers = sorted({exercise.number for exercise in chosen} | {row.number for row in others})
+        chosen = [exercises()[number] for number in numbers]
         self.options, self.dialect = options, report.Dialect(options.delimiter, options.bom)
         self.filled = []                        # (gradebook, path of the result)
         if options.canvas:
@@ -33,6 +38,8 @@ class Gradebooks:
             raise ValueError("--column names columns of the gradebook that --canvas reads; add --canvas FILE")
         if options.moodle:
             self.add(MoodleWorksheet(options.moodle), options.moodle)
+        for path in self.places():
+            check_output(path)
         for option, path in (("--gradescope", options.gradescope), ("--github", options.github)):
             if path and students != 1:
                 raise ValueError(f"{option} writes the result of one student, but this class has {students}; use it in "
@@ -50,12 +57,17 @@ class Gradebooks:
         return [*filter(None, (options.summary, options.gradescope, options.github)),
                 *(path for _, path in self.filled)]
 
-    def write(self, rows):
-        """Writes all files. Returns their names, and sentences on what was entered where."""
-        students, sentences = people(rows), []
+    def write(self, rows, problems=None):
+        """Writes all files. Returns their names, and sentences on what was entered where.
+
+        Parameters:
+            rows : list of Row
+            problems : {student: sentences} about files that belong to no exercise
+        """
+        students, sentences = people(rows, problems), []
         for gradebook, path in self.filled:
             filling = gradebook.fill(students, self.options.zero_if_missing)
-            report.replace_bytes(path, gradebook.sheet.content())
+            replace_file(path, lambda file, book=gradebook: file.write(book.sheet.content()), encoding=None)
             sentences += [f"{path}:", *(f"  {sentence}" for sentence in filling.summary())]
         if self.options.summary:
             report.write_table(*summary_table(rows), self.options.summary, self.dialect)

@@ -15,7 +15,7 @@ import datetime
 import os
 
 from ...classroom.exercises import exercises
-from .people import student_feedback
+from ..report import student_feedback
 
 STATUS = {"pass": "pass", "fail": "fail", "todo": "fail", "missing": "fail"}        # all others are errors
 RUNNER = ("CLASSROOM", "ASSIGNMENT", "SUBMISSION_TAG", "COMMIT_URL", "RELEASE_URL")     # set by Classroom 50
@@ -55,4 +55,4 @@ def classroom50_result(person, environment):
 
 
 def message(row):
-    return "" if row.status == "pass" else student_feedback(row)
+    return "" if row.status == "pass" else "\n".join(student_feedback(row))

@@ -6,22 +6,23 @@ output_format.
 """
 
 from ...classroom.exercises import exercises
+from ..report import student_feedback
 from .filling import counted
-from .people import student_feedback
 
 
 def results(person):
     """Returns the content of results.json for one student."""
     tests = [test(row) for row in person.rows]
     passed = sum(row.status == "pass" for row in person.rows)
-    return {"score": person.points, "output": f"{passed} of {counted(len(tests), 'exercise')} passed.",
-            "output_format": "text", "visibility": "visible", "stdout_visibility": "hidden",
+    output = [f"{passed} of {counted(len(tests), 'exercise')} passed.", *person.problems]
+    return {"score": person.points, "output": "\n".join(output), "output_format": "text",
+            "visibility": "visible", "stdout_visibility": "hidden",
             "execution_time": round(sum(row.seconds for row in person.rows), 2), "tests": tests}
 
 
 def test(row):
     return {"score": row.points, "max_score": row.max, "status": "passed" if row.status == "pass" else "failed",
             "name": exercises()[row.number].title, "name_format": "text", "number": row.number,
-            "output": student_feedback(row), "output_format": "text",
+            "output": "\n".join(student_feedback(row)), "output_format": "text",
             "tags": [row.status, *row.mistakes], "visibility": "visible",
             "extra_data": {"exercise": row.exercise, "late_days": row.late, "deducted": row.deducted}}

@@ -21,8 +21,9 @@ mod/assign/feedback/comments/locallib.php (commit 04975560).
 import html
 import re
 
+from ..report import student_feedback
 from .filling import Filling, scaled
-from .people import Line, match, name_keys, student_feedback
+from .people import Line, match, name_keys
 from .sheet import number_text, parse_number, read_sheet
 
 ORDER = ("moodle", "login", "name")
@@ -170,8 +171,8 @@ def comment_html(person):
     entities.
     """
     paragraphs = [f"{MARK}{number_text(person.points)} of {number_text(person.max)} points</p>"]
-    for row in person.rows:
-        paragraphs.append(f"<pre>{html.escape(student_feedback(row))}</pre>".replace("\\", "&#92;"))
+    texts = [*person.problems, *("\n".join(student_feedback(row)) for row in person.rows)]
+    paragraphs += [f"<pre>{html.escape(text)}</pre>".replace("\\", "&#92;") for text in texts]
     length = 0
     for i, paragraph in enumerate(paragraphs):
         length += len(paragraph) + 1

@@ -4,9 +4,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from ...classroom.exercises import exercises
-from ...classroom.feedback import feedback
-from ...classroom.verdict import STATUS, Verdict
+from ...classroom.verdict import STATUS
 
 LETTERS = str.maketrans({"ß": "ss", "ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i"})
 
@@ -18,6 +16,7 @@ class Person:
     name: str
     ids: dict                                   # any of canvas, moodle, github, gradescope, email, login
     rows: list
+    problems: list = field(default_factory=list)        # sentences about files that belong to no exercise
 
     @property
     def handed_in(self):
@@ -33,25 +32,24 @@ class Person:
 
     def only(self, numbers):
         """Returns the same student with the rows of these exercises."""
-        return Person(self.name, self.ids, [row for row in self.rows if row.number in numbers])
+        return Person(self.name, self.ids, [row for row in self.rows if row.number in numbers], self.problems)
 
     def counts(self):
         found = Counter(row.status for row in self.rows)
         return {status: found[status] for status in STATUS}
 
 
-def people(rows):
-    """Returns a Person for each student in the rows. Two students of one name are told apart by their ids."""
+def people(rows, problems=None):
+    """Returns a Person for each student in the rows. Two students of one name are told apart by their ids.
+
+    Parameters:
+        rows : list of Row
+        problems : {student: sentences} about files that belong to no exercise
+    """
     groups = defaultdict(list)
     for row in rows:
         groups[row.student, tuple(sorted(row.ids.items()))].append(row)
-    return [Person(own[0].student, dict(own[0].ids), own) for own in groups.values()]
-
-
-def student_feedback(row):
-    """Returns the feedback on one exercise, as a student reads it: without the note, which is for the teacher."""
-    verdict = Verdict(row.status, row.stage, lines=row.lines)
-    return "\n".join(feedback(exercises()[row.number], verdict, row.printed))
+    return [Person(name, dict(ids), own, list((problems or {}).get(name, ()))) for (name, ids), own in groups.items()]
 
 
 @dataclass
