@@ -20,7 +20,7 @@ from ..grading.files import check_output
 from ..grading.gradebooks import Gradebooks
 from ..grading.grader import Grader, problems_of
 from ..grading.journal import Journal
-from ..grading.stand_in import layers
+from ..classroom.sandbox import layers
 from ..training.progress import Progress
 from . import gradebook_options
 from .parser import add_command, number, whole_number
