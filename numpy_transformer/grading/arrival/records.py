@@ -1,0 +1,38 @@
+"""What the reader hands to the grader: a class as students, each with attempts, other files and problems."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+
+@dataclass
+class File:
+    """One attempt at an exercise."""
+
+    name: str                                   # the module's name to run it under: "ex05_2_attention_backward.py"
+    where: str                                  # what people read: "Kim.zip/ex12.py" or "homework.ipynb"
+    content: bytes                              # Python source in UTF-8, ready to run
+    number: str = ""                            # of the exercise, or "" if the file belongs to none
+    submitted: datetime | None = None           # with a time zone
+    time_from: str = ""                         # what says so: "Gradescope", "time of the file", ...
+    late: bool = False                          # the delivery itself says that it is late, as Canvas does
+
+
+@dataclass
+class Problem:
+    """Something that a student handed in and that could not be read or assigned to an exercise."""
+
+    where: str
+    number: str                                 # of the exercise, or "" if it may belong to any
+    sentence: str                               # what is wrong, and what the student can do
+
+
+@dataclass
+class Student:
+    """One student, or one group, and everything handed in."""
+
+    name: str
+    ids: dict = field(default_factory=dict)     # any of "canvas", "moodle", "github", "gradescope", "email", "login"
+    attempts: dict = field(default_factory=dict)    # {number: [File, ...]}, oldest first
+    files: dict = field(default_factory=dict)   # {module file name: bytes}, under the names that other files import
+    problems: list = field(default_factory=list)
+    remarks: dict = field(default_factory=dict)     # {number: [sentence, ...]} for the teacher and the student
