@@ -27,7 +27,6 @@ class Policy:
         extensions : {folded name or id: list of Entry}, later deadlines of single students
         times : {folded name or id: list of Entry}, times of submission that the delivery does not tell
         free_late_days : days that each student may be late in all without a deduction
-        as_json : the options' texts, to compare two runs
     """
 
     attempts: str = "last"
@@ -37,7 +36,6 @@ class Policy:
     extensions: dict = field(default_factory=dict)
     times: dict = field(default_factory=dict)
     free_late_days: int = 0
-    as_json: dict = field(default_factory=dict)
 
     @classmethod
     def from_options(cls, due=(), late=None, grace=None, attempts="last", extensions=None, submitted=None,
@@ -60,11 +58,9 @@ class Policy:
         if not deadlines and (rate.unit or grace or extensions or submitted or free_late_days):
             raise ValueError("a rate for each day or hour, --grace, --extensions, --submitted and --free-late-days need "
                              "a deadline; add --due, such as --due '2026-11-20 23:59'")
-        as_json = {"due": list(due or ()), "late": late, "grace": grace, "attempts": attempts,
-                   "free_late_days": free_late_days, "timezone": timezone}
         return cls(attempts, deadlines, rate, parse_duration(grace) if grace else timedelta(0),
                    read_entries(extensions, zone) if extensions else {},
-                   read_entries(submitted, zone, days=False) if submitted else {}, free_late_days, as_json)
+                   read_entries(submitted, zone, days=False) if submitted else {}, free_late_days)
 
     @property
     def about_lateness(self):
@@ -98,16 +94,16 @@ class Policy:
         marked = sum(file.late for file in silent)
         found = [f"lateness: {self.rate}; points are rounded to two decimals"]
         if sources:
-            listed = ", ".join(f"{source} ({count} files)" for source, count in sources.most_common())
+            listed = ", ".join(f"{source} ({count(number, 'file')})" for source, number in sources.most_common())
             found.append(f"times of submission from: {listed}")
         if marked and self.rate.unit:
             found.append(
-                f"{marked} files are marked late without a time, so a deduction for each {self.rate.unit} cannot be "
-                "computed, and nothing was deducted from them. Let the learning platform deduct (Canvas does so by its "
+                f"{count(marked, 'file')} {'is' if marked == 1 else 'are'} marked late without a time, so a deduction for each "
+                f"{self.rate.unit} cannot be computed, and nothing was deducted there. Let the learning platform deduct (Canvas does so by its "
                 "own late policy), deduct once with --late 10%, or list their times in a file for --submitted")
         if self.deadlines and len(silent) > marked:
-            found.append(f"{len(silent) - marked} files have no time of submission and are not marked late; they count "
-                         "as on time")
+            found.append(f"counted as on time: {count(len(silent) - marked, 'file')} without a time of submission and "
+                         "without a mark that says late")
         known = {folded(name) for _, row in pairs for name in names(row)}
         for option, given in (("--extensions", self.extensions), ("--submitted", self.times)):
             unknown = [own[0].student for name, own in given.items() if name not in known]
