@@ -23,6 +23,9 @@ def layers():
     return [Layer("process", True, "a separate process without a sandbox")]
 
 
+NO_LAYER = Layer("none", False, "")
+
+
 def best_layer():
     return layers()[0]
 
