@@ -14,12 +14,12 @@ import numpy as np
 
 from .. import __version__
 from ..classroom.exercises import choose_several, exercises
+from ..classroom.sandbox import NO_LAYER, best_layer, layers
 from ..grading import policy, report, shards
 from ..grading.arrival import read_class
 from ..grading.files import check_output
 from ..grading.grader import Grader, problems_of
 from ..grading.journal import Journal
-from ..grading.stand_in import NO_LAYER, best_layer, layers
 from ..training.progress import Progress
 from .parser import add_command, number, whole_number
 from .terminal import columns, wrap
