@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from .exercise import observe
-from .sandbox.worker import Function, instances
+from .sandbox.inside.worker import Function, instances
 
 MOST_TOGETHER = 3                               # known mistakes that one answer may combine
 
@@ -46,6 +46,15 @@ class AnswerKey:
         """Returns what the solution with these mistakes does in the given cases, by default in all main cases."""
         return [observe(self.exercise, self.variant(mistakes), case) for case in cases or self.main_cases]
 
+    def observations_like(self, answers, mistakes):
+        """Returns the observations up to the first case in which they do not match the answer."""
+        observed = []
+        for case, answer in zip(self.main_cases, answers):
+            observed += self.observations(mistakes, [case])
+            if not matches_in_case(observed[-1], answer):
+                break
+        return observed
+
     def fingerprint(self, mistakes):
         """Returns the fingerprint of these mistakes in the smallest case, or None if they cannot be combined.
 
@@ -83,7 +92,7 @@ class AnswerKey:
             for mistakes in itertools.combinations(self.exercise.mistakes, count):
                 if count > 1 and not similar(self.fingerprint(mistakes), small):
                     continue
-                observed = self.observations(mistakes)
+                observed = self.observations_like(answers, mistakes)
                 if matches(observed, answers) and self.distinguishable(observed, answers):
                     found.append((agreement_on_changes(observed, answers), mistakes))
             if found:
@@ -145,8 +154,10 @@ def error_type(observation):
 def matches(observed, answers):
     """Returns True if both agree in every case: equal outputs, or errors of one type.
 
-    If every case of both is an error, the messages must agree too.
+    If every case of both is an error, the messages must agree too. Observations that stop early do not match.
     """
+    if len(observed) < len(answers):
+        return False
     pairs = list(zip(observed, answers))
     if all(a.error and b.error for a, b in pairs):
         return all(a.error == b.error for a, b in pairs)
@@ -156,11 +167,7 @@ def matches(observed, answers):
 def matches_in_case(a, b):
     if a.error or b.error:
         return error_type(a) == error_type(b)
-    return len(a.outputs) == len(b.outputs) and all(equal(x, y, largest(b)) for x, y in zip(a.outputs, b.outputs))
-
-
-def largest(observation):
-    return max((np.max(abs(y), initial=0, where=np.isfinite(y)) for y in observation.outputs), default=0)
+    return len(a.outputs) == len(b.outputs) and all(equal(x, y, b.largest) for x, y in zip(a.outputs, b.outputs))
 
 
 def equal(a, b, largest=0):

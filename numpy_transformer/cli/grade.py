@@ -1,12 +1,12 @@
 """numpy-transformer grade: turns students' files into a table, feedback and a picture of the class's mistakes."""
 
+import argparse
 import contextlib
-import errno
+import os
 import platform
 import secrets
 import signal
 import sys
-import tempfile
 import threading
 from pathlib import Path
 
@@ -14,45 +14,94 @@ import numpy as np
 
 from .. import __version__
 from ..classroom.exercises import choose_several, exercises
-from ..classroom.sandbox import rights
-from ..grading import report
-from ..grading.grader import Grader
+from ..grading import policy, report, shards
+from ..grading.arrival import read_class
+from ..grading.files import check_output
+from ..grading.gradebooks import Gradebooks
+from ..grading.grader import Grader, problems_of
 from ..grading.journal import Journal
-from ..grading.submissions import students
+from ..classroom.sandbox import layers
 from ..training.progress import Progress
+from . import gradebook_options
 from .parser import add_command, number, whole_number
 from .terminal import columns, wrap
+
+USAGE = """numpy-transformer grade FOLDER [options]
+       numpy-transformer grade merge TABLE... --out FILE [options]
+       numpy-transformer grade --doctor"""
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def add(commands):
     parser = add_command(
-        commands, "grade", run, help="grade the exercises of a whole class",
-        description="Run every student's file in a separate process, compare the results with the correct ones, and "
-                    "name the mistakes. This protects against accidents and forged scores, but not against malicious "
-                    "programs: if you do not trust the class, grade in a container or with a separate account.")
-    parser.add_argument("folder", metavar="FOLDER", help="a folder for each student, or files such as Kim_ex01_2.py")
-    parser.add_argument("--out", metavar="FILE", type=Path, default=Path("scores.csv"),
-                        help="the table; an existing file is renamed to FILE.bak")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="the same results with all details")
-    parser.add_argument("--feedback", metavar="DIR", type=Path, help="a text file for each student")
-    parser.add_argument("--picture", metavar="FILE", type=Path,
-                        help="picture of the class's results (default: the table's name with .png)")
+        commands, "grade", run, help="grade the exercises of a whole class", usage=USAGE,
+        description="Run every student's files in a sandbox of the operating system, compare the results with the "
+                    "correct ones, and name the mistakes. `grade merge` joins the tables of parts that were graded "
+                    "separately. `grade --doctor` says what this machine offers for a sandbox.")
+    parser.add_argument("folder", metavar="FOLDER", nargs="*", help="the class as it was downloaded: a folder or a zip; "
+                        "or the word merge and the tables to join")
     parser.add_argument("--only", metavar="NN.N", action="append",
                         help="grade only these exercises, such as 05.2 or 05.1,05.2, or a lesson's, such as 05 "
-                             "(default: all for which at least one student submitted a file)")
-    parser.add_argument("--timeout", type=number(0.5, 3600), default=10.0, help="time limit for each file, in seconds")
-    parser.add_argument("--memory", type=whole_number(256, 1 << 20), default=1024,
-                        help="memory limit for each file, in megabytes")
-    parser.add_argument("--jobs", type=whole_number(1, 64), default=2, help="number of files that run at the same time")
+                             "(default: all for which at least one student submitted a file); in an existing table, the "
+                             "other rows stay as they are")
+    parser.add_argument("--students", metavar="NAME", action="append",
+                        help="grade only these students, such as kim,zoe, and leave the other rows of an existing table "
+                             "as they are")
     parser.add_argument("--seed", type=whole_number(0),
-                        help="seed of the cases (default: a secret one, which is printed)")
-    parser.add_argument("--allow-root", action="store_true", help="grade as root; students' files then run as the user "
-                        "nobody, if that user can read the Python installation")
+                        help="seed of the cases (default: that of the existing table, else a secret one, which is "
+                             "printed)")
+    add_outputs(parser)
+    gradebook_options.add(parser)
+    add_sandbox(parser)
+    group = parser.add_argument_group("courses of thousands")
+    group.add_argument("--shard", metavar="K/N", type=shard,
+                       help="grade the students of part K of N, such as 3/16, for `grade merge`; needs --seed")
+    group.add_argument("--jobs", type=whole_number(1, 64), default=min(CORES, 64),
+                       help="number of students whose files run at the same time")
+    group.add_argument("--retry", action="store_true",
+                       help="run files again that were running when the grader was killed")
+
+
+def shard(text):
+    try:
+        return shards.parse_shard(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def add_outputs(parser):
+    group = parser.add_argument_group("outputs")
+    group.add_argument("--out", metavar="FILE", type=Path,
+                       help="the table; an existing file is renamed to FILE.bak (default: scores.csv, and "
+                            "scores-K-of-N.csv with --shard)")
+    group.add_argument("--json", metavar="FILE", type=Path,
+                       help="the same results with all details and the seed, from which grading goes on later "
+                            "(default: the table's name with .json)")
+    group.add_argument("--feedback", metavar="DIR", type=Path, help="a text file for each student")
+    group.add_argument("--picture", metavar="FILE", type=Path,
+                       help="picture of the class's results (default: the table's name with .png)")
+
+
+def add_sandbox(parser):
+    group = parser.add_argument_group("sandbox")
+    group.add_argument("--doctor", action="store_true", help="say what this machine offers for a sandbox, and end")
+    group.add_argument("--trust-students", action="store_true",
+                       help="grade without a sandbox if there is none: the files can then do whatever you can")
+    group.add_argument("--allow-root", action="store_true", help="needed to use --trust-students as root")
+    group.add_argument("--timeout", type=number(0.5, 3600), default=10.0, help="time limit for each file, in seconds")
+    group.add_argument("--memory", type=whole_number(256, 1 << 20), default=1024,
+                       help="memory limit for each file, in megabytes")
 
 
 def run(arguments):
-    if rights.is_root() and not arguments.allow_root:
-        raise ValueError("refusing to run students' programs as root; use an ordinary account, or --allow-root")
+    if arguments.doctor:
+        return doctor()
+    if not arguments.folder:
+        raise ValueError("name the FOLDER of the class, or use --doctor")
+    if arguments.folder[0] == "merge":
+        return merge(arguments)
+    if len(arguments.folder) > 1:
+        raise ValueError(f"one FOLDER at a time, not {len(arguments.folder)}; to join tables, write grade merge TABLE...")
     if hasattr(signal, "SIGTERM") and threading.current_thread() is threading.main_thread():
         before = signal.signal(signal.SIGTERM, raise_interrupt)
     else:
@@ -68,104 +117,204 @@ def raise_interrupt(*_):
     raise KeyboardInterrupt
 
 
+def doctor():
+    """Prints what this machine offers for a sandbox. Returns 0 if there is one."""
+    found = layers()
+    for layer in found:
+        print(wrap(f"{'works' if layer.works else 'missing':<8} {layer.name}: {layer.sentence}"))
+    return 0 if any(layer.works for layer in found if layer.name != "none") else 2
+
+
+def choose_layer(arguments):
+    """Returns the strongest layer that works. Raises ValueError if there is none and the class is not trusted."""
+    found = layers()
+    if not arguments.trust_students:
+        for layer in found:
+            if layer.works and layer.name != "none":
+                return layer
+        missing = "; ".join(f"{layer.name}: {layer.sentence}" for layer in found if layer.name != "none")
+        raise ValueError(f"there is no sandbox on this machine ({missing}); install one with python -m pip install "
+                         "'numpy-transformer[sandbox]' (Linux), grade in a container as lessons/README.md shows, or, if "
+                         "you trust every file of the class, use --trust-students")
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    if is_root and not arguments.allow_root:
+        raise ValueError("refusing to run students' programs as root without a sandbox; use an ordinary account, or "
+                         "--allow-root")
+    return found[-1]
+
+
 def grade(arguments):
     check_places(arguments)
+    layer = choose_layer(arguments)
     wanted = choose_several(arguments.only or [])
-    class_, unknown = students(arguments.folder, wanted[0].number if len(wanted) == 1 else None)
-    known = exercises()
-    submitted = {number for student in class_ for number in student.files}
-    chosen = wanted or [known[number] for number in sorted(submitted & set(known))]
-    if not chosen:
-        raise ValueError(f"no file in {str(arguments.folder)!r} is named after an exercise, such as "
-                         f"{next(iter(known.values())).file}; rename the files, or name the exercise with --only")
-    unknown += [f"ex{number.replace('.', '_')}" for number in sorted(submitted - set(known))]
-    if unknown:
-        print(f"not graded, because they belong to no exercise: {', '.join(unknown[:10])}", file=sys.stderr)
-    settings = make_settings(arguments)
-    rows = graded(arguments, settings, class_, chosen)
-    publish(arguments, settings, rows, chosen)
+    class_, notes = read_class(arguments.folder[0], [exercise.number for exercise in wanted] or None)
+    chosen = wanted or submitted_exercises(class_, arguments.folder[0])
+    for note in notes[:20]:
+        print(wrap(note), file=sys.stderr)
+    class_ = some_students(class_, arguments)
+    record = shards.read_record(arguments.json)
+    goes_on = record is not None and bool(arguments.only or arguments.students)
+    Gradebooks(arguments, chosen, len(class_), record.rows if goes_on else ())      # before the work, for its errors
+    with contextlib.closing(Journal(journal_of(arguments))) as journal:
+        settings = make_settings(arguments, journal, record)
+        journal.start(settings)
+        rows = graded(arguments, settings, layer, journal, class_, chosen)
+        problems = problems_of(class_)
+        if goes_on:
+            rows, problems = continued(record, rows, problems, settings)
+        publish(arguments, settings, rows, problems)
+        journal.close(remove=True)
     return 0
 
 
+def submitted_exercises(class_, folder):
+    """Returns the exercises for which at least one student submitted a file."""
+    numbers = {number for student in class_ for number in student.attempts}
+    numbers |= {problem.number for student in class_ for problem in student.problems}
+    chosen = [exercise for number, exercise in exercises().items() if number in numbers]
+    if not chosen:
+        raise ValueError(f"no file in {str(folder)!r} is named after an exercise, such as "
+                         f"{next(iter(exercises().values())).file}; rename the files, or name the exercise with --only")
+    return chosen
+
+
+def some_students(class_, arguments):
+    """Returns the students that --students and --shard choose."""
+    if arguments.shard:
+        class_ = [student for student in class_ if shards.in_shard(student.name, arguments.shard)]
+    if not arguments.students:
+        return class_
+    wanted = [name.strip() for name in ",".join(arguments.students).split(",") if name.strip()]
+    known = {student.name: student for student in class_}
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise ValueError(f"there is no student {unknown[0]!r} in {arguments.folder[0]}; the names are those of the table, "
+                         f"such as {', '.join(list(known)[:3])}")
+    return [student for name, student in known.items() if name in wanted]
+
+
 def check_places(arguments):
-    """Checks before the work that every output can be written. Raises ValueError."""
+    """Fills in the default names of outputs, and checks before the work that all can be written. Raises ValueError."""
     from .. import views                        # matplotlib is slow to import
-    places = [arguments.out, arguments.json, arguments.feedback,
-              arguments.picture or arguments.out.with_suffix(".png")]
-    given = [path for path in places if path]
+    if arguments.shard and arguments.seed is None:
+        raise ValueError("--shard needs --seed, the same secret number for all parts")
+    part = "-{}-of-{}".format(*arguments.shard) if arguments.shard else ""
+    arguments.out = arguments.out or Path(f"scores{part}.csv")
+    arguments.json = arguments.json or shards.record_of(arguments.out)
+    arguments.picture = arguments.picture or arguments.out.with_suffix(".png")
+    given = [path for path in (arguments.out, arguments.json, arguments.feedback, arguments.picture, arguments.summary,
+                               arguments.gradescope, arguments.github, arguments.canvas, arguments.moodle) if path]
     if len({path.resolve() for path in given}) < len(given):
-        raise ValueError("table, JSON, feedback and picture need different names; two of them have the same name")
-    arguments.picture = views.check_file(places[3])
-    for path in filter(None, (arguments.out, arguments.json)):
-        try:
-            if path.is_dir():
-                raise IsADirectoryError(errno.EISDIR, "it is a folder")
-            tempfile.TemporaryFile(dir=path.parent).close()
-        except OSError as error:
-            raise ValueError(f"cannot write {str(path)!r}: {error.strerror}; name a file in an existing folder"
-                             ) from error
+        raise ValueError("table, JSON, feedback, picture, summary and gradebooks need different names; two of them have "
+                         "the same name")
+    views.check_file(arguments.picture)
+    for path in (arguments.out, arguments.json, arguments.picture):
+        check_output(path)
     if arguments.feedback:
         if arguments.feedback.is_file():
             raise ValueError(f"--feedback {arguments.feedback} is a file; name a folder, new or existing")
-        if arguments.feedback.resolve().parent == Path(arguments.folder).resolve():
+        if arguments.feedback.resolve().parent == Path(arguments.folder[0]).resolve():
             raise ValueError(f"--feedback {arguments.feedback} would be taken for a student's folder; name a folder "
-                             f"outside {arguments.folder}")
+                             f"outside {arguments.folder[0]}")
         views.check_folder(arguments.feedback)
 
 
-def make_settings(arguments):
-    seed = Journal.seed(journal_of(arguments)) if arguments.seed is None else arguments.seed
+def make_settings(arguments, journal, record):
+    """Returns what all rows of a run have in common. The seed is that of an interrupted run, or of the existing table."""
+    seed, kept = arguments.seed, record.settings["seed"] if record else None
+    if seed is None:
+        seed = journal.settings["seed"] if journal.settings else kept
+    if seed is None:
+        seed = secrets.randbelow(1 << 31)
+    if kept is not None and seed != kept and (arguments.only or arguments.students):
+        raise ValueError(f"{arguments.json} was graded with seed {kept}, not {seed}; use the same, or another --out")
     versions = {"numpy_transformer": __version__, "numpy": np.__version__, "python": platform.python_version()}
-    return {"seed": secrets.randbelow(1 << 31) if seed is None else seed, "timeout": arguments.timeout,
-            "memory": arguments.memory, "folder": str(Path(arguments.folder).resolve()), "versions": versions}
+    settings = {"seed": seed, "timeout": arguments.timeout, "memory": arguments.memory, "versions": versions}
+    if arguments.shard:
+        settings["shard"] = "{}/{}".format(*arguments.shard)
+    return settings
 
 
 def journal_of(arguments):
     return arguments.out.with_name(arguments.out.name + ".part")
 
 
-def graded(arguments, settings, class_, chosen):
+def graded(arguments, settings, layer, journal, class_, chosen):
     """Returns the rows of the class, sorted. After Ctrl-C raises KeyboardInterrupt with a message on how to resume."""
-    journal, rows, total = Journal(journal_of(arguments), settings), [], len(class_) * len(chosen)
-    print(f"{len(class_)} students, {len(chosen)} exercises, seed {settings['seed']}", file=sys.stderr)
-    users = rights.users(arguments.jobs)
-    for sentence in rights.warnings(users):
-        print(sentence, file=sys.stderr)
-    if journal.rows:
-        print(f"resuming an interrupted run: {len(journal.rows)} of {total} rows are done", file=sys.stderr)
-    grader = Grader(settings["seed"], arguments.timeout, arguments.memory, users, journal.rows)
+    rules, attempts, total, done = policy.Policy(), {}, len(class_) * len(chosen), 0
+    if arguments.retry:
+        journal.guilty.clear()
+    print(f"{len(class_)} students, {len(chosen)} exercises, seed {settings['seed']}, sandbox: {layer.name}",
+          file=sys.stderr)
+    for sentence in journal.sentences():
+        print(wrap(sentence), file=sys.stderr)
+    grader = Grader(chosen, settings["seed"], layer, journal,
+                    lambda student, number: policy.choose_attempts(student, number, rules),
+                    arguments.timeout, arguments.memory, arguments.jobs)
     try:
-        with rights.private(), Progress(total, "grade", "file") as progress, \
-                contextlib.closing(grader.grade(class_, chosen)) as results:
-            for row in results:
-                journal.add(row)
-                rows.append(row)
-                progress.advance(f"{row.student} {row.exercise}")
+        with Progress(total, "grade", "file") as progress, contextlib.closing(grader.grade(class_)) as results:
+            for student, file, row in results:
+                attempts.setdefault((row.student, row.number), []).append((file, row))
+                done += 1
+                progress.advance(f"{row.student} {row.number}")
     except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(f"{len(rows)} of {total} rows are saved in {journal.path}; run the same command again "
+        raise KeyboardInterrupt(f"{done} of {total} rows are saved in {journal.path}; run the same command again "
                                 "to resume") from stop
-    finally:
-        journal.file.close()
-    return sorted(rows, key=lambda row: (row.student, row.number))
+    for sentence in rules.sentences(attempts):
+        print(wrap(sentence), file=sys.stderr)
+    return policy.settle({key: pairs[::-1] for key, pairs in attempts.items()}, rules)
 
 
-def publish(arguments, settings, rows, chosen):
-    """Writes all outputs and prints the summary. Deletes the journal last."""
+def continued(record, rows, problems, settings):
+    """Returns the rows and problems of an existing table with new ones in place of those that were graded again."""
+    old, new = record.settings["versions"]["numpy_transformer"], settings["versions"]["numpy_transformer"]
+    if old != new:
+        print(f"the other rows of the table were graded by version {old}, these by {new}", file=sys.stderr)
+    students = {row.student for row in rows}
+    others = {name: sentences for name, sentences in record.problems.items() if name not in students}
+    return shards.replace_rows(record.rows, rows), {**others, **problems}
+
+
+def merge(arguments):
+    """Joins the tables of parts of a class, which have been graded separately."""
+    tables = [Path(name) for name in arguments.folder[1:]]
+    if not tables or not arguments.out:
+        raise ValueError("name the tables to join and the new one: grade merge TABLE... --out FILE")
+    check_places(arguments)
+    records = {}
+    for table in tables:
+        path = shards.record_of(table)
+        records[str(table)] = shards.read_record(path)
+        if records[str(table)] is None:
+            raise ValueError(f"there is no {path} beside {table}; keep it, because it holds the rows with all details")
+    whole = shards.merge(records)
+    publish(arguments, whole.settings, whole.rows, whole.problems)
+    return 0
+
+
+def publish(arguments, settings, rows, problems):
+    """Writes all outputs and prints the summary.
+
+    Parameters:
+        rows : all rows of the table, sorted
+        problems : {student: sentences} about files that belong to no exercise
+    """
     from .. import views
+    chosen = [exercises()[number] for number in sorted({row.number for row in rows})]
     summary = report.summary(rows, chosen)
-    report.write_csv(rows, arguments.out)
-    written = [str(arguments.out)]
-    if arguments.json:
-        public = {name: value for name, value in settings.items() if name != "folder"}
-        report.write_json(report.document(rows, public, summary), arguments.json)
-        written.append(str(arguments.json))
+    report.write_csv(rows, arguments.out, report.Dialect(arguments.delimiter, arguments.bom))
+    report.write_json(report.document(rows, settings, summary, problems), arguments.json)
+    written = [str(arguments.out), str(arguments.json)]
     if arguments.feedback:
-        count = report.write_feedback(rows, chosen, arguments.feedback)
+        count = report.write_feedback(rows, arguments.feedback, problems)
         written.append(f"{arguments.feedback} ({count} files)")
     written.append(str(views.write(views.class_report(summary["exercises"], summary["mistakes"]), arguments.picture)))
-    journal_of(arguments).unlink()
+    names, sentences = Gradebooks(arguments, chosen, len({row.student for row in rows})).write(rows, problems)
+    written += names
     for line in report.summary_lines(summary, columns()):
         print(line)
+    for sentence in sentences:
+        print(wrap(sentence))
     passed = sum(row.status == "pass" for row in rows)
-    print("\n" + wrap(f"{passed} of {len(rows)} passed. Written: {', '.join(written)}. To grade again with the same "
-                      f"cases, use --seed {settings['seed']}."))
+    print("\n" + wrap(f"{passed} of {len(rows)} passed. Written: {', '.join(written)}. The seed {settings['seed']} is "
+                      f"kept in {arguments.json}; do not show that file to students."))

@@ -3,71 +3,114 @@
 import collections
 import csv
 import json
-import os
 import re
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 
-from ..classroom.feedback import feedback
+from ..classroom.exercises import exercises
+from ..classroom.feedback import WIDTH, feedback
 from ..classroom.verdict import STATUS, Verdict
+from .files import replace_file
 
 LOOK_AT = "for you to look at"                  # in the note of a file that uses names that no exercise needs
 COLUMNS = ("student", "exercise", "status", "points", "max", "misconception", "seconds", "note")
 RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.I)        # device names on Windows
 
 
-def write_csv(rows, path):
+@dataclass(frozen=True)
+class Dialect:
+    """How CSV files are written: Excel needs a byte order mark to read UTF-8, and, in much of Europe, semicolons."""
+
+    delimiter: str = ","
+    bom: bool = False
+
+    def value(self, value):
+        """Returns what is written for a value. With semicolons, numbers have a decimal comma."""
+        if self.delimiter == ";" and isinstance(value, float):
+            return str(value).replace(".", ",")
+        return escape_formula(value)
+
+
+def write_csv(rows, path, dialect=Dialect()):
     """Writes the table as CSV."""
+    write_table(COLUMNS, [[cell(row, column) for column in COLUMNS] for row in rows], path, dialect)
+
+
+def cell(row, column):
+    return row.whole_note if column == "note" else getattr(row, column)
+
+
+def write_table(header, rows, path, dialect=Dialect()):
+    """Writes rows of values as CSV."""
     def table(file):
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows([escape_formula(getattr(row, column)) for column in COLUMNS] for row in rows)
-    replace_file(path, table)
+        writer = csv.writer(file, lineterminator="\n", delimiter=dialect.delimiter)
+        writer.writerow(header)
+        writer.writerows([dialect.value(value) for value in row] for row in rows)
+    replace_file(path, table, encoding="utf-8-sig" if dialect.bom else "utf-8")
 
 
 def write_json(document, path):
     replace_file(path, lambda file: file.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n"))
 
 
-def replace_file(path, write):
-    """Writes a file completely before it replaces an existing one, which is kept as .bak."""
-    new = path.with_name(path.name + ".new")
-    with open(new, "w", encoding="utf-8", newline="") as file:
-        write(file)
-    if path.exists():
-        os.replace(path, path.with_name(path.name + ".bak"))
-    os.replace(new, path)
-
-
 def escape_formula(value):
     """Prefixes an apostrophe to text that a spreadsheet would take for a formula."""
-    looks_like_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    looks_like_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", *"＝＋－＠"))
     return f"'{value}" if looks_like_formula else value
 
 
-def document(rows, settings, summary):
-    """Returns all results for other programs, similar to exercism's results.json: a list of tests for each student."""
+def document(rows, settings, summary, problems=None):
+    """Returns all results for other programs, similar to exercism's results.json: a list of tests for each student.
+
+    It holds everything of the rows, so that `shards.rows_of` can read them back.
+
+    Parameters:
+        rows : list of Row
+        settings : dict of the seed, the versions and so on
+        summary : what `summary` returned
+        problems : {student: sentences} about files that belong to no exercise
+    """
     students = []
     for name, own in grouped(rows, "student").items():
         points, most = sum(row.points for row in own), sum(row.max for row in own)
-        tests = [{"name": row.exercise, "status": row.status, "message": "\n".join(row.lines) or row.note,
-                  "output": row.printed, "points": row.points, "max": row.max, "stage": row.stage,
-                  "misconceptions": list(row.mistakes), "seconds": row.seconds, "note": row.note} for row in own]
-        students.append({"student": name, "status": "pass" if all(row.status == "pass" for row in own) else "fail",
-                         "points": points, "max": most, "tests": tests})
+        tests = [{"name": row.exercise, "number": row.number, "status": row.status,
+                  "message": "\n".join(row.lines) or row.note, "output": row.printed, "points": row.points,
+                  "max": row.max, "stage": row.stage, "misconceptions": list(row.mistakes), "seconds": row.seconds,
+                  "note": row.note, "remarks": list(row.remarks), "lines": len(row.lines), "answer": row.answer,
+                  "digest": row.digest, "submitted": row.submitted, "late": row.late, "deducted": row.deducted}
+                 for row in own]
+        students.append({"student": name, "ids": own[0].ids,
+                         "status": "pass" if all(row.status == "pass" for row in own) else "fail",
+                         "points": points, "max": most, "problems": list((problems or {}).get(name, ())),
+                         "tests": tests})
     return {"version": 3, **settings, "students": students, "summary": summary}
 
 
-def write_feedback(rows, chosen, folder):
-    """Writes a file for each student with the feedback of `exercise check`. Returns how many."""
-    exercises = {exercise.number: exercise for exercise in chosen}
+def student_feedback(row):
+    """Yields the lines of feedback on one exercise, as a student reads them: without the note for the teacher."""
+    verdict = Verdict(row.status, row.stage, lines=row.lines)
+    yield from feedback(exercises()[row.number], verdict, row.printed)
+    for remark in row.remarks:
+        yield from textwrap.wrap(remark, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+
+
+def write_feedback(rows, folder, problems=None):
+    """Writes a file for each student with the feedback of `exercise check`. Returns how many.
+
+    Parameters:
+        problems : {student: sentences} about files that belong to no exercise
+    """
     students, taken = grouped(rows, "student"), set()
     for name, own in students.items():
-        lines = [name, f"{sum(row.points for row in own)} of {sum(row.max for row in own)} points", ""]
+        lines = [name, f"{sum(row.points for row in own):g} of {sum(row.max for row in own)} points", ""]
+        for sentence in (problems or {}).get(name, ()):
+            lines += [*textwrap.wrap(sentence, WIDTH, subsequent_indent="  ", break_on_hyphens=False), ""]
         for row in own:
-            verdict = Verdict(row.status, row.stage, lines=row.lines)       # without the note, which is for the teacher
-            lines += [*feedback(exercises[row.number], verdict, row.printed), ""]
-        Path(folder, file_name(name, taken) + ".txt").write_text("\n".join(lines), encoding="utf-8", newline="\n")
+            lines += student_feedback(row)
+            lines.append("")
+        text = "\n".join(lines)
+        replace_file(Path(folder, file_name(name, taken) + ".txt"), lambda file, text=text: file.write(text), backup=False)
     return len(students)
 
 

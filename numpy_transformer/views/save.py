@@ -58,7 +58,9 @@ def write(figure, path):
         file = io.BytesIO()
         picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, "png", optimize=True)
     part = path.with_name(f"{path.name}.part")
-    part.write_bytes(file.getvalue())
+    part.unlink(missing_ok=True)
+    with open(part, "xb") as new:               # "x" follows no link and opens no pipe
+        new.write(file.getvalue())
     part.replace(path)                          # the picture appears only when it is complete
     return path
 

@@ -13,7 +13,7 @@ from helpers.commands import run
 from numpy_transformer.classroom.diagnosis import AnswerKey, matches
 from numpy_transformer.classroom.exercise import observe
 from numpy_transformer.classroom.exercises import exercises
-from numpy_transformer.classroom.sandbox.isolation import CaseResult, Run
+from numpy_transformer.classroom.sandbox import CaseResult, Run
 from numpy_transformer.classroom.numbering import stream
 from numpy_transformer.classroom.verdict import judge
 
@@ -28,24 +28,9 @@ first_exercises = pytest.mark.parametrize("exercise", [         # the slow run h
                  marks=[] if exercise in FIRST else [pytest.mark.slow]) for exercise in EXERCISES])
 
 
-class CachedAnswerKey(AnswerKey):
-    """Runs each known mistake once, however many answers are compared with it."""
-
-    def __init__(self, exercise, seed):
-        super().__init__(exercise, seed)
-        self.cache = {}
-
-    def observations(self, mistakes, cases=None):
-        if cases is not None:
-            return super().observations(mistakes, cases)
-        if mistakes not in self.cache:
-            self.cache[mistakes] = super().observations(mistakes)
-        return self.cache[mistakes]
-
-
 @functools.cache
 def answer_key(exercise, seed=1):
-    return CachedAnswerKey(exercise, seed)
+    return AnswerKey(exercise, seed)
 
 
 def play(key, source, change=lambda y: y):

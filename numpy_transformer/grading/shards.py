@@ -1,0 +1,135 @@
+"""Parts of a class that are graded separately, and tables that are joined or continued."""
+
+import hashlib
+import json
+import os
+import unicodedata
+from dataclasses import dataclass
+
+from .files import open_regular
+from .grader import Row
+
+LARGEST = 1 << 30                               # bytes of a record
+AGREE = ("seed", "versions", "timeout", "memory", "policy")         # settings that all parts have in common
+
+
+@dataclass
+class Record:
+    """What the JSON beside a table holds: the settings, the rows, and problems that belong to no exercise."""
+
+    settings: dict
+    rows: list
+    problems: dict
+
+
+def in_shard(student, shard):
+    """Returns True if a student belongs to shard (k, n): a digest of the name decides, on every machine alike."""
+    number, count = shard
+    name = unicodedata.normalize("NFC", student).encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.sha256(name).digest()[:8], "big") % count == number - 1
+
+
+def parse_shard(text):
+    """Returns (k, n) for a text such as "3/16". Raises ValueError."""
+    number, _, count = text.partition("/")
+    good = all(part.isascii() and part.isdigit() for part in (number, count))
+    if not good or not 1 <= int(number) <= int(count) <= 100_000:
+        raise ValueError(f"{text!r} is no part of a class; write 3/16 for the third of sixteen parts")
+    return int(number), int(count)
+
+
+def record_of(table):
+    """Returns the path of the JSON that is kept beside a table unless --json says otherwise."""
+    return table.with_suffix(".json")
+
+
+def read_record(path):
+    """Returns the Record in a JSON file, or None if there is no file. Raises ValueError if it is anything else."""
+    try:
+        with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+            found = json.loads(file.read(LARGEST))
+        problems = {student["student"]: student["problems"] for student in found["students"] if student["problems"]}
+        rows = [row for student in found["students"] for row in rows_of(student)]
+        settings = {name: value for name, value in found.items() if name not in ("version", "students", "summary")}
+        if not isinstance(settings["seed"], int):
+            raise TypeError("seed")
+        return Record(settings, rows, problems)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ValueError(f"cannot read {str(path)!r}: {error.strerror}") from error
+    except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"{str(path)!r} does not hold the results of a grading by this version; move it away, or choose "
+                         "another --out") from error
+
+
+def rows_of(student):
+    """Yields the Rows of a student in the JSON."""
+    for test in student["tests"]:
+        lines = test["message"].split("\n")[:test["lines"]]
+        yield Row(student["student"], test["number"], test["name"], test["status"], test["points"], test["max"],
+                  " or ".join(test["misconceptions"]), test["seconds"], test["note"], test["stage"], lines,
+                  test["misconceptions"], test["remarks"], test["output"], test["answer"], test["digest"],
+                  student["ids"], test["submitted"], test["late"], test["deducted"])
+
+
+def replace_rows(old, new, problems_of_old=None, problems_of_new=None):
+    """Returns the old rows with the new ones in place of those of the same student and exercise, sorted."""
+    rows = {(row.student, row.number): row for row in (*old, *new)}
+    return [rows[key] for key in sorted(rows)]
+
+
+def merge(records):
+    """Returns the Record that one run over all students would have given.
+
+    Parameters:
+        records : {name of the table: Record}
+    Raises: ValueError if settings or exercises differ, or a shard or a student is missing or occurs twice.
+    """
+    (first, start), *others = records.items()
+    for name, record in others:
+        for setting in AGREE:
+            ours, theirs = start.settings.get(setting), record.settings.get(setting)
+            if ours != theirs:
+                raise ValueError(f"{first} and {name} cannot be joined: their {setting} differ, {ours} and {theirs}; "
+                                 "grade one of them again with the same")
+        if exercises_of(record) and exercises_of(start) and exercises_of(record) != exercises_of(start):
+            different = sorted(exercises_of(record) ^ exercises_of(start))
+            raise ValueError(f"{first} and {name} cannot be joined: only one of them has {', '.join(different[:5])}; "
+                             "grade both with the same --only")
+    check_shards({name: record.settings.get("shard") for name, record in records.items()})
+    seen = {}
+    for name, record in records.items():
+        for student in dict.fromkeys(row.student for row in record.rows):
+            if student in seen:
+                raise ValueError(f"the student {student!r} is in {seen[student]} and in {name}; leave one of them out")
+            seen[student] = name
+    rows = sorted((row for record in records.values() for row in record.rows),
+                  key=lambda row: (row.student, row.number))
+    settings = {name: value for name, value in start.settings.items() if name != "shard"}
+    return Record(settings, rows, {name: sentences for record in records.values()
+                                   for name, sentences in record.problems.items()})
+
+
+def exercises_of(record):
+    return {row.exercise for row in record.rows}
+
+
+def check_shards(shards):
+    """Raises ValueError unless the tables are all the parts of one class, or none of them is a part."""
+    texts = [text for text in shards.values() if text]
+    if not texts:
+        return
+    whole = [name for name, text in shards.items() if not text]
+    counts = {parse_shard(text)[1] for text in texts}
+    if whole or len(counts) > 1:
+        raise ValueError(f"the tables are not parts of one class: {', '.join(sorted({*texts, *whole}))}; join all parts "
+                         "of one --shard K/N")
+    count, = counts
+    wanted = [f"{k}/{count}" for k in range(1, count + 1)]
+    twice = sorted({text for text in texts if texts.count(text) > 1})
+    missing = [text for text in wanted if text not in texts]
+    if twice or missing:
+        raise ValueError("; ".join(f"{words} {', '.join(found[:8])}{', ...' if len(found) > 8 else ''}"
+                                   for words, found in (("missing parts:", missing), ("parts named twice:", twice))
+                                   if found))

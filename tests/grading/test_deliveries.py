@@ -1,0 +1,102 @@
+"""A class as four systems deliver it, with everything that students do to their files: every row is the one owed."""
+
+import json
+import zipfile
+
+import pytest
+from helpers import deliveries
+from helpers.commands import run
+from helpers.deliveries import unpack
+from helpers.pupils import HABITS, make_class
+
+# The id by which a system's pupils are told apart, and how its delivery is written to tmp_path.
+WAYS = {
+    "canvas": ("canvas", lambda pupils, path: deliveries.canvas(pupils, path / "submissions.zip")),
+    "canvas, unpacked": ("canvas", lambda pupils, path: unpack(zip_of(deliveries.canvas, pupils, path))),
+    "canvas, flagged names": ("canvas", lambda pupils, path: deliveries.canvas(pupils, path / "c.zip", flagged=True)),
+    "canvas, anonymous": ("anonymous", lambda pupils, path: deliveries.canvas(pupils, path / "c.zip", anonymous=True)),
+    "moodle": ("moodle", lambda pupils, path: deliveries.moodle(pupils, path / "sheet.zip")),
+    "moodle, unpacked": ("moodle", lambda pupils, path: unpack(zip_of(deliveries.moodle, pupils, path))),
+    "moodle, old": ("moodle", lambda pupils, path: deliveries.moodle(pupils, path / "sheet.zip", old=True)),
+    "moodle, flat": ("moodle", lambda pupils, path: deliveries.moodle(pupils, path / "sheet.zip", folders=False)),
+    "moodle, blind": ("moodle", lambda pupils, path: deliveries.moodle(pupils, path / "s.zip", blind=True,
+                                                                       language="de")),
+    "gradescope": ("gradescope", lambda pupils, path: deliveries.gradescope(pupils, path / "submissions.zip")),
+    "gradescope, unpacked": ("gradescope", lambda pupils, path: unpack(zip_of(deliveries.gradescope, pupils, path))),
+    "github": ("github", lambda pupils, path: deliveries.github(pupils, path)),
+}
+
+
+def zip_of(write, pupils, path):
+    write(pupils, path / "download.zip")
+    return path / "download.zip"
+
+
+def deliver(way, pupils, path):
+    """Writes the delivery. Returns the folder or zip that a teacher names, and the system."""
+    system, write = WAYS[way]
+    path.mkdir()
+    return write(pupils, path) or next(path.iterdir()), system
+
+
+def deviations(pupils, document, system):
+    """Returns a sentence for every row that is not the one owed, and for every student who is missing or too many."""
+    found, known = [], {}
+    for student in document["students"]:
+        known.setdefault(str(student.get("ids", {}).get(system)), []).append(student)
+    for pupil in pupils:
+        here = known.pop(str(pupil.ids[system]), [])
+        if len(here) > 1:
+            found.append(f"{pupil.habit}: {pupil.name} is there {len(here)} times")
+        elif not here and pupil.hands_in:
+            found.append(f"{pupil.habit}: {pupil.name} is dropped")
+        for student in here:
+            tests = {test["name"][2:6].replace("_", "."): test for test in student["tests"]}
+            found += [f"{pupil.habit}: {pupil.name}, {number}: {wrong}" for number, truth in pupil.truth.items()
+                      for wrong in differences(truth, tests.get(number))]
+    return found + [f"nobody's: {key} {[student['student'] for student in students]}" for key, students in known.items()]
+
+
+def differences(truth, test):
+    """Yields what is wrong with one entry of the JSON file."""
+    if test is None:
+        yield f"no row, owed {truth}"
+        return
+    what = f"got {test['status']} {test['points']} {test['misconceptions']} {test['note']!r}"
+    if test["status"] not in truth.status.split("|") or test["points"] != truth.points:
+        yield f"{what}, owed {truth}"
+    named = {name for entry in test["misconceptions"] for name in entry.split(" and ")}
+    if truth.mistakes and not named & set(truth.mistakes):
+        yield f"{what}, owed one of {truth.mistakes}"
+    if truth.note and not any(part in test["note"] for part in truth.note.split("|")):
+        yield f"{what}, the note should contain {truth.note!r}"
+
+
+def grade(capsys, place, path, *options):
+    """The JSON file of a grading of the place, and what was printed."""
+    code, out, error = run(capsys, "grade", place, "--out", path / "scores.csv", "--json", path / "scores.json",
+                           "--allow-root", "--seed", "3", *options)
+    assert code == 0, error
+    return json.loads((path / "scores.json").read_text(encoding="utf-8")), out + error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+def test_every_row_of_every_delivery_is_the_one_owed(way, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("numpy_transformer.views.write", lambda figure, path: path)
+    pupils = make_class(len(HABITS) + 4)
+    place, system = deliver(way, pupils, tmp_path / "delivery")
+    document, _ = grade(capsys, place, tmp_path)
+    assert deviations(pupils, document, system) == []
+
+
+def test_the_class_is_always_the_same_and_has_every_habit(tmp_path):
+    pupils = make_class(len(HABITS))
+    assert [pupil.habit for pupil in pupils] == list(HABITS) and len({pupil.name for pupil in pupils}) < len(pupils)
+    assert {status for pupil in pupils for truth in pupil.truth.values() for status in truth.status.split("|")} >= {
+        "pass", "fail", "todo", "error", "missing"}
+    for i in range(2):
+        deliveries.canvas(make_class(len(HABITS)), tmp_path / f"{i}.zip")
+    assert (tmp_path / "0.zip").read_bytes() == (tmp_path / "1.zip").read_bytes()
+    names = zipfile.ZipFile(tmp_path / "0.zip").namelist()
+    assert any("_LATE_" in name for name in names) and not any(name.isascii() for name in names if "40000" in name)
