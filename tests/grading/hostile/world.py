@@ -22,6 +22,10 @@ USER = 1000                                     # an ordinary user in the contai
 SECRET = 9                                      # a descriptor that the teacher's shell has left open
 
 
+def contained():
+    return os.environ.get("CONTAINED") == "1"
+
+
 def forbid(*, landlock):
     """Refuses new namespaces and mounts to this process and its children, as the containers of Docker do.
 
@@ -54,6 +58,12 @@ def enter(base, kind):
     if kind.endswith(("container", "nothing")):
         forbid(landlock=kind.endswith("nothing"))
     os.dup2(os.open(os.path.join(base, "class", "anna", "notes.txt"), os.O_RDONLY), SECRET)     # is inherited
+    for _ in range(300 * contained()):          # so that the grader's number belongs to no process in a sandbox
+        os.waitpid(os.fork() or os._exit(0), 0)
+    grader = os.fork()
+    if grader:
+        _, status = os.waitpid(grader, 0)
+        os._exit(min(255, abs(os.waitstatus_to_exitcode(status))))
     os.execv(sys.executable, [sys.executable, "-B", "-X", "utf8", __file__, base, "grade"])
 
 
@@ -93,8 +103,9 @@ def children(before):
     """The processes that the grading has left: all new ones in a container, else this process's children."""
     for _ in range(40):                         # those that are just ending may take a moment
         with contextlib.suppress(ChildProcessError):
-            os.waitpid(-1, os.WNOHANG)
-        inside = os.environ.get("CONTAINED") == "1"
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        inside = contained()
         left = {pid: name for pid, name in processes().items() if inside and pid not in before or parent(pid) == os.getpid()}
         if not left:
             break
@@ -121,7 +132,7 @@ def state():
             told[path] = file.read()
     for name in ("shm", "msg", "sem"):
         with contextlib.suppress(OSError), open(f"/proc/sysvipc/{name}") as file:
-            told[name] = len(file.readlines()) if os.environ.get("CONTAINED") == "1" else 0
+            told[name] = len(file.readlines()) if contained() else 0
     with contextlib.suppress(OSError), open("/proc/keys") as file:
         told["keys"] = [line for line in file if "hostile" in line]
     return told
@@ -170,7 +181,7 @@ def grade(base):
     from numpy_transformer import views
     from numpy_transformer.cli import main
     views.write, views.class_report = (lambda figure, path: path, lambda *given: None)  # no picture, which takes a second
-    folders = [base, *(["/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"] if os.environ.get("CONTAINED") == "1" else [])]
+    folders = [base, *(["/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"] if contained() else [])]
     before = files(*folders), processes(), state()
     text = io.StringIO()
     with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
@@ -180,7 +191,7 @@ def grade(base):
             code = stop.code
     left, now, found = children(before[1]), state(), files(*folders)
     changed = sorted(path for path in found.keys() | before[0].keys() if found.get(path) != before[0].get(path))
-    allowed = os.path.join(base, "out")
+    allowed = os.path.join(base, "out"), os.path.join(base, "home", ".local")       # the outputs, and the journal's key
     report = {"code": code, "text": text.getvalue(), "left": left, "callers": callers(sockets),
               "changed": [path for path in changed if not path.startswith(allowed)],
               "state": {key: [before[2].get(key), value] for key, value in now.items() if value != before[2].get(key)}}
