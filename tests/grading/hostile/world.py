@@ -77,10 +77,10 @@ def files(*folders):
             for name in (*inner, *names):
                 whole = os.path.join(path, name)
                 status = os.lstat(whole)
-                told = [stat.filemode(status.st_mode), status.st_uid, status.st_nlink]
+                told = [stat.filemode(status.st_mode), status.st_uid]
                 if stat.S_ISREG(status.st_mode):
                     with open(whole, "rb") as file:
-                        told += [status.st_size, hashlib.sha256(file.read(1 << 20)).hexdigest()[:16]]
+                        told += [status.st_nlink, status.st_size, hashlib.sha256(file.read(1 << 20)).hexdigest()[:16]]
                 found[whole] = told
     return found
 
