@@ -17,7 +17,7 @@ from numpy_transformer.classroom.exercises import choose
 
 HERE = Path(__file__).resolve().parents[1] / "grading" / "hostile"
 ROOT = Path(numpy_transformer.__file__).resolve().parents[1]
-EXERCISE, OTHER_EXERCISE = choose("01.2"), choose("01.1")
+EXERCISE, OTHER_EXERCISE = EXERCISES = (choose("01.2"), choose("01.1"))      # most files are for the first of them
 RIGHT = EXERCISE.edited()
 WRONG = "def softmax_backward(p, dp):\n    return dp\n"
 MARK, ANNA, SEEN = "mark-5f1c0e", "# secret-a77e1d\n", "SEEN:"      # none may show up in what a hostile student gets
@@ -85,7 +85,7 @@ def library(place):
         return (Path(folder) / "mine.so").read_bytes().hex()
 
 
-def write_world(base, chosen, seconds=2):
+def write_world(base, chosen, exercises=EXERCISES, seconds=2):
     """Writes the class with an honest student at each end, a venv of its own and the options of `grade`."""
     for name in ("class", "out", "home", "tmp"):
         (base / name).mkdir()
@@ -98,8 +98,8 @@ def write_world(base, chosen, seconds=2):
     for student in ("anna", "zoe"):
         folder = base / "class" / student
         folder.mkdir()
-        (folder / EXERCISE.file).write_text(ANNA + RIGHT, encoding="utf-8")
-        (folder / OTHER_EXERCISE.file).write_text(ANNA + OTHER_EXERCISE.edited(), encoding="utf-8")
+        for exercise in EXERCISES:
+            (folder / exercise.file).write_text(ANNA + exercise.edited(), encoding="utf-8")
         (folder / "notes.txt").write_text(ANNA, encoding="utf-8")
     for attack in chosen.values():
         folder = base / "class" / attack.name
@@ -110,8 +110,8 @@ def write_world(base, chosen, seconds=2):
             (folder / name).write_bytes(content)
     write_venv(base / "venv")
     options = ["grade", base / "class", "--out", base / "out" / "scores.csv", "--json", base / "out" / "scores.json",
-               "--feedback", base / "out" / "feedback", "--only", f"{OTHER_EXERCISE.number},{EXERCISE.number}",
-               "--seed", 5, "--timeout", seconds, "--jobs", 4, "--allow-root"]
+               "--feedback", base / "out" / "feedback", "--only",
+               ",".join(exercise.number for exercise in exercises), "--seed", 5, "--timeout", seconds, "--jobs", 4]
     (base / "options.json").write_text(json.dumps(list(map(str, options))), encoding="utf-8")
 
 
@@ -181,11 +181,13 @@ class Outcome:
     report: dict                                # what world.py found; {} if the grader did not get to its end
 
 
-def grade_world(base, kind="", seconds=120):
-    """Grades the class in a container of this kind ("": in none). Returns an Outcome."""
+def grade_world(base, kind="", *options, layer="", seconds=120):
+    """Grades the class in a container of this kind ("": in none), in this layer ("": the best). Returns an Outcome."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(base / "home"), "GRADER_MARK": MARK, "LC_ALL": "C.UTF-8",
                    "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg", "MPLCONFIGDIR": str(base / "out")}
-    command = [base / "venv" / "bin" / "python", "-B", "-X", "utf8", HERE / "world.py", base, kind or "here"]
+    if layer:
+        environment["NUMPY_TRANSFORMER_SANDBOX"] = layer
+    command = [base / "venv" / "bin" / "python", "-B", "-X", "utf8", HERE / "world.py", base, kind or "here", *options]
     if kind:
         command = [*container(base, kind), *command]
         if kind.startswith("user") and os.geteuid() == 0:
@@ -209,7 +211,7 @@ def grade_world(base, kind="", seconds=120):
     return Outcome(base, code, error, rows, feedback, report)
 
 
-def effects(outcome, chosen):
+def effects(outcome, chosen, exercises=EXERCISES):
     """Sentences about everything that a hostile class has achieved: [] if the sandbox holds."""
     found = []
     if outcome.code != 0 or not outcome.report:
@@ -232,7 +234,7 @@ def effects(outcome, chosen):
         shown = [line for line in text.splitlines() if any(word in line for word in (MARK, ANNA.strip("# \n"), SEEN))]
         found += [f"{name}: has seen: {line[:200]}" for line in shown]
     for student in ("anna", "zoe"):
-        for exercise in (EXERCISE, OTHER_EXERCISE):
+        for exercise in exercises:
             row = outcome.rows.get((student, exercise.number), {})
             if row.get("status") != "pass":
                 found.append(f"{student}, who is honest: {row}")

@@ -1,4 +1,4 @@
-"""Grades a hostile class and reports what has changed in the world: `python world.py FOLDER KIND`.
+"""Grades a hostile class and reports what has changed in the world: `python world.py FOLDER KIND [OPTION...]`.
 
 test_hostile.py runs this in a container of its own where it can, so that everything found here was done by the grading.
 The folder holds class/, venv/ and options.json; what is found goes to FOLDER/report.json.
@@ -49,7 +49,7 @@ def forbid(*, landlock):
     assert libc.prctl(22, 2, filter_, 0, 0) == 0, os.strerror(ctypes.get_errno())       # PR_SET_SECCOMP
 
 
-def enter(base, kind):
+def enter(base, kind, *options):
     """Becomes the user, and gives up the rights, that `kind` asks for. Then starts this file again as the grader."""
     if kind.startswith("user") and os.geteuid() == 0:
         os.setgroups([])
@@ -64,7 +64,7 @@ def enter(base, kind):
     if grader:
         _, status = os.waitpid(grader, 0)
         os._exit(min(255, abs(os.waitstatus_to_exitcode(status))))
-    os.execv(sys.executable, [sys.executable, "-B", "-X", "utf8", __file__, base, "grade"])
+    os.execv(sys.executable, [sys.executable, "-B", "-X", "utf8", __file__, base, "grade", *options])
 
 
 def files(*folders):
@@ -172,9 +172,9 @@ def fill_in(folder, values):
                     file.write(new)
 
 
-def grade(base):
+def grade(base, options):
     with open(os.path.join(base, "options.json")) as file:
-        options = json.load(file)
+        options = [*json.load(file), *options]
     sockets = listen()
     fill_in(os.path.join(base, "class"), {b"{GRADER}": os.getpid(), b"{PORT}": sockets[0].getsockname()[1]})
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)     # PR_SET_CHILD_SUBREAPER: orphans become children of this process
@@ -201,6 +201,6 @@ def grade(base):
 
 if __name__ == "__main__":
     if sys.argv[2] == "grade":
-        grade(sys.argv[1])
+        grade(sys.argv[1], sys.argv[3:])
     else:
         enter(*sys.argv[1:])
