@@ -8,9 +8,9 @@ from helpers.pupils import HABITS, make_class
 
 WEEK = "Week 2: softmax and attention (770002)"
 OTHER = {"Reading Quiz (770001)": 6, "Project (770003)": 100}
-CHANGED = {"en": ("Last modified (grade)", "Feedback comments"),
-           "de": ("Zuletzt geändert (Bewertung)", "Feedback als Kommentar"),
-           "fr": ("Dernière modification (note)", "Feedback par commentaires")}
+CHANGED = {"en": ("Feedback comments",),
+           "de": ("Feedback als Kommentar",),
+           "fr": ("Feedback par commentaires",)}
 GRADE = {"en": "Grade", "de": "Bewertung", "fr": "Note"}
 
 
