@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from .exercise import observe
-from .sandbox.worker import Function, instances
+from .sandbox.inside.worker import Function, instances
 
 MOST_TOGETHER = 3                               # known mistakes that one answer may combine
 

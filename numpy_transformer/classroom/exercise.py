@@ -18,7 +18,7 @@ from typing import Callable
 import numpy as np
 
 from .numbering import FORMER, stream
-from .sandbox.worker import Function, instances, produce
+from .sandbox.inside.worker import Function, instances, produce
 
 IMPORTS = "import math\n\nimport numpy as np\n"
 TODO = "# TODO: replace this line{}.\nraise NotImplementedError"
@@ -44,7 +44,7 @@ class Mistake:
     twin: str = ""                              # name of another mistake with the same results in every case
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)               # compared by identity, too
 class Case:
     """The arguments of a function, or the constructor's arguments of a class and the calls that follow."""
 
@@ -180,12 +180,17 @@ class Exercise:
         return [name for name, value in named for _ in instances(value, np.ndarray)]
 
     def letters(self, case):
-        """Returns {name: value} of possible factors: the sizes, each float argument p, and 1 - p. {} for edge cases."""
+        """Returns {name: value} of possible factors: the sizes, each float argument p, and 1 - p. {} for edge cases.
+
+        A size that is itself an argument, such as T, has the value of the argument.
+        """
         if not case.sizes:
             return {}
-        numbers = {name: value for name, value in zip(self.parameters, case.inputs) if isinstance(value, float)}
+        arguments = dict(zip(self.parameters, case.inputs))
+        numbers = {name: value for name, value in arguments.items() if isinstance(value, float)}
         numbers |= {f"(1 - {name})": 1 - value for name, value in numbers.items()}
-        return {**case.sizes, **{name: value for name, value in numbers.items() if value > 0}}
+        sizes = {name: arguments.get(name, size) for name, size in case.sizes.items()}
+        return {**sizes, **{name: value for name, value in numbers.items() if value > 0}}
 
     def case(self, note, arguments, sizes):
         """Returns the Case of what `inputs` or `edges` returned."""

@@ -57,7 +57,7 @@ def check_loading(answer_key, run):
     name = answer_key.exercise.name
     stage = run.report.get("stage")
     if stage == "import":
-        error = reported(run.report, "error").replace("(submission.py, line", "(line")
+        error = reported(run.report, "error")
         status = "error"
         if run.ended == "memory":
             status = "memory"

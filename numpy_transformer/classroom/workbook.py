@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .diagnosis import AnswerKey
 from .exercises import exercises
-from .sandbox.isolation import run
+from .sandbox import run
 from .numbering import CURRENT
 from .verdict import judge
 

@@ -17,10 +17,12 @@ from ..classroom.exercises import choose_several, exercises
 from ..grading import policy, report, shards
 from ..grading.arrival import read_class
 from ..grading.files import check_output
+from ..grading.gradebooks import Gradebooks
 from ..grading.grader import Grader, problems_of
 from ..grading.journal import Journal
-from ..grading.stand_in import layers
+from ..classroom.sandbox import layers
 from ..training.progress import Progress
+from . import gradebook_options
 from .parser import add_command, number, whole_number
 from .terminal import columns, wrap
 
@@ -49,6 +51,7 @@ def add(commands):
                         help="seed of the cases (default: that of the existing table, else a secret one, which is "
                              "printed)")
     add_outputs(parser)
+    gradebook_options.add(parser)
     add_sandbox(parser)
     group = parser.add_argument_group("courses of thousands")
     group.add_argument("--shard", metavar="K/N", type=shard,
@@ -150,12 +153,14 @@ def grade(arguments):
         print(wrap(note), file=sys.stderr)
     class_ = some_students(class_, arguments)
     record = shards.read_record(arguments.json)
+    goes_on = record is not None and bool(arguments.only or arguments.students)
+    Gradebooks(arguments, chosen, len(class_), record.rows if goes_on else ())      # before the work, for its errors
     with contextlib.closing(Journal(journal_of(arguments))) as journal:
         settings = make_settings(arguments, journal, record)
         journal.start(settings)
         rows = graded(arguments, settings, layer, journal, class_, chosen)
         problems = problems_of(class_)
-        if record and (arguments.only or arguments.students):
+        if goes_on:
             rows, problems = continued(record, rows, problems, settings)
         publish(arguments, settings, rows, problems)
         journal.close(remove=True)
@@ -197,9 +202,11 @@ def check_places(arguments):
     arguments.out = arguments.out or Path(f"scores{part}.csv")
     arguments.json = arguments.json or shards.record_of(arguments.out)
     arguments.picture = arguments.picture or arguments.out.with_suffix(".png")
-    given = [path for path in (arguments.out, arguments.json, arguments.feedback, arguments.picture) if path]
+    given = [path for path in (arguments.out, arguments.json, arguments.feedback, arguments.picture, arguments.summary,
+                               arguments.gradescope, arguments.github, arguments.canvas, arguments.moodle) if path]
     if len({path.resolve() for path in given}) < len(given):
-        raise ValueError("table, JSON, feedback and picture need different names; two of them have the same name")
+        raise ValueError("table, JSON, feedback, picture, summary and gradebooks need different names; two of them have "
+                         "the same name")
     views.check_file(arguments.picture)
     for path in (arguments.out, arguments.json, arguments.picture):
         check_output(path)
@@ -295,15 +302,19 @@ def publish(arguments, settings, rows, problems):
     from .. import views
     chosen = [exercises()[number] for number in sorted({row.number for row in rows})]
     summary = report.summary(rows, chosen)
-    report.write_csv(rows, arguments.out)
+    report.write_csv(rows, arguments.out, report.Dialect(arguments.delimiter, arguments.bom))
     report.write_json(report.document(rows, settings, summary, problems), arguments.json)
     written = [str(arguments.out), str(arguments.json)]
     if arguments.feedback:
-        count = report.write_feedback(rows, chosen, arguments.feedback, problems)
+        count = report.write_feedback(rows, arguments.feedback, problems)
         written.append(f"{arguments.feedback} ({count} files)")
     written.append(str(views.write(views.class_report(summary["exercises"], summary["mistakes"]), arguments.picture)))
+    names, sentences = Gradebooks(arguments, chosen, len({row.student for row in rows})).write(rows, problems)
+    written += names
     for line in report.summary_lines(summary, columns()):
         print(line)
+    for sentence in sentences:
+        print(wrap(sentence))
     passed = sum(row.status == "pass" for row in rows)
     print("\n" + wrap(f"{passed} of {len(rows)} passed. Written: {', '.join(written)}. The seed {settings['seed']} is "
                       f"kept in {arguments.json}; do not show that file to students."))

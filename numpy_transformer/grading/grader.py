@@ -14,7 +14,7 @@ from ..classroom.diagnosis import AnswerKey
 from ..classroom.verdict import Verdict, answers, judge
 from .arrival import one_line, printable, unusual_names
 from .report import LOOK_AT
-from .stand_in import Stopped, Task, run_files
+from ..classroom.sandbox import Stopped, Task, run_files
 
 LONGEST_NOTE, LONGEST_LINE, PRINTED_LINES = 600, 2000, 40
 KILLED = ("The grader was killed while it ran this file, which was not run again; look at it, and grade it with "

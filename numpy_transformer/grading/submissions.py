@@ -4,13 +4,13 @@ import contextlib
 import io
 import os
 import re
+import stat
 import tokenize
 import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..classroom.numbering import full_number
-from ..classroom.sandbox.reading import read_bytes
 
 LARGEST = 1 << 20                               # bytes of a student's file
 SCANNED = 100_000                               # bytes that `unusual_names` reads
@@ -20,6 +20,29 @@ IGNORED = re.compile(r"__.*|\.(git|venv|idea|vscode|ipynb_checkpoints|pytest_cac
 EXPECTED_IMPORTS = {"numpy", "math", "typing", "__future__"}
 UNUSUAL = {"open", "exec", "eval", "compile", "__import__", "__builtins__", "ctypes", "sys", "os", "gc", "globals",
            "importlib", "pickle", "subprocess", "socket"}
+
+
+def read_bytes(path, most=LARGEST, whole=True):
+    """Returns the first `most` bytes of a regular file, or None. Never follows a link and never blocks.
+
+    Parameters:
+        whole : if True, returns None for a file that is larger than `most`
+    """
+    flags = [getattr(os, f"O_{name}", 0) for name in ("RDONLY", "NOFOLLOW", "NONBLOCK", "BINARY")]
+    try:
+        descriptor = os.open(path, sum(flags))
+    except OSError:                             # missing, a link, or not readable
+        return None
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or whole and status.st_size > most:
+            return None
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(most)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
 
 
 @dataclass
@@ -149,8 +172,9 @@ def unusual_names(content):
     Reads tokens instead of parsing, because a malicious file can crash the parser.
     """
     found, statement = set(), []
-    # A file that is not valid Python ends the loop early; the names found before that are returned.
-    with contextlib.suppress(SyntaxError, tokenize.TokenError, ValueError):
+    # A file that is not valid Python ends the loop early; the names found before that are returned. LookupError: it
+    # names an encoding that is none of text, such as rot13.
+    with contextlib.suppress(SyntaxError, tokenize.TokenError, ValueError, LookupError):
         for token in tokenize.tokenize(io.BytesIO(content[:SCANNED]).readline):
             if token.type == tokenize.NEWLINE or token.string in (";", ":"):
                 found |= imported(statement)

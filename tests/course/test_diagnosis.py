@@ -10,7 +10,7 @@ from numpy_transformer.classroom.comparison import close, compare_shapes
 from numpy_transformer.classroom.diagnosis import AnswerKey, equal
 from numpy_transformer.classroom.exercise import Exercise, Mistake, brief, changed, with_todo
 from numpy_transformer.classroom.exercises import choose
-from numpy_transformer.classroom.sandbox.isolation import CaseResult, Run
+from numpy_transformer.classroom.sandbox import CaseResult, Run
 from numpy_transformer.classroom.verdict import judge
 
 

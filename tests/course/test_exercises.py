@@ -13,7 +13,7 @@ from helpers.commands import run
 from numpy_transformer.classroom.diagnosis import AnswerKey, matches
 from numpy_transformer.classroom.exercise import observe
 from numpy_transformer.classroom.exercises import exercises
-from numpy_transformer.classroom.sandbox.isolation import CaseResult, Run
+from numpy_transformer.classroom.sandbox import CaseResult, Run
 from numpy_transformer.classroom.numbering import stream
 from numpy_transformer.classroom.verdict import judge
 

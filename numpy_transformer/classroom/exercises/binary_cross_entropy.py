@@ -35,11 +35,12 @@ def questions(rng, n):
 
 
 def confident(rng):
-    return [("confident and right", (np.array([40.0, -40, 2000, -2000, 1.5]), np.array([1.0, 0, 1, 0, 1]))),
-            ("confident and wrong, large negative logits for yes",
-             (np.array([[-3000.0, 0.5], [1, -900]]), np.array([[1.0, 1], [0.25, 1]]))),
-            ("confident and wrong, a large positive logit for no",
-             (np.array([[3000.0, 0.5, -1]]), np.array([[0.0, 0, 0.75]])))]
+    """The logits are at least as large as these: exp(40) + 1 is exp(40) in float64, and exp(710) overflows."""
+    cases = [("confident and right", [40.0, -40, 2000, -2000, 1.5], [1.0, 0, 1, 0, 1]),
+             ("confident and wrong, large negative logits for yes", [[-3000, 0.5], [1, -900]], [[1.0, 1], [0.25, 1]]),
+             ("confident and wrong, a large positive logit for no", [[3000, 0.5, -1]], [[0.0, 0, 0.75]])]
+    return [(note, (logits * rng.uniform(1, 1.3, np.shape(logits)), np.array(targets)))
+            for note, logits, targets in cases]
 
 
 def by_loss_backward(logits, targets):

@@ -2,7 +2,7 @@
 
 from ...layers import EncoderBlock as PackageBlock
 from ..exercise import Exercise, Mistake
-from ..sandbox.worker import Function
+from ..sandbox import Function
 from .given import Parameter
 
 

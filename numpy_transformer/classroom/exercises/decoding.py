@@ -7,7 +7,7 @@ import numpy as np
 from ...decoding import beam_search as package_beam_search
 from ...decoding import greedy_decode as package_greedy_decode
 from ..exercise import Exercise, Mistake
-from ..sandbox.worker import Function
+from ..sandbox import Function
 
 
 def greedy_decode(model, bos, eos, max_len):
@@ -142,8 +142,8 @@ def other_beams(rng):
             ("unfinished texts at the end", draw_beam(rng, small, shows=("BEAM-4d",), ending=0.0)),
             ("a long text with a high log P", draw_beam(rng, SimpleNamespace(T=5, V=5), beam=3, alpha=1.0,
                                                         shows=("BEAM-3d", "BEAM-10a"), ending=0.0)),
-            ("a larger beam", draw_beam(rng, n, beam=4, alpha=1.5)),
-            ("a beam of 1", draw_beam(rng, n, beam=1, alpha=0.6, shows=())),
+            ("a larger beam", draw_beam(rng, n, beam=4, alpha=1.5, shows=("BEAM-3a", "BEAM-5", "BEAM-13"))),
+            ("a beam of 1", draw_beam(rng, n, beam=1, alpha=0.6, shows=("BEAM-13",))),
             ("alpha = 0: the score is log P", draw_beam(rng, n, beam=3, alpha=0.0, shows=())),
             ("one token", draw_beam(rng, n, max_len=1, beam=3, alpha=0.6, shows=())),
             ("eos is very unlikely", draw_beam(rng, n, beam=3, alpha=0.6, shows=(), ending=-20.0))]
@@ -267,6 +267,8 @@ EXERCISES = [
             Mistake("BEAM-12", {"total + log_p[token]": "log_p[token]"},
                     "Your candidate has the log probability of its last token only. Add it to log P of the hypothesis "
                     "that you extend."),
+            Mistake("BEAM-13", {"finished = []": "finished, beam = [], 2"},
+                    "Your code does not use the argument beam: it always keeps two hypotheses."),
         ),
         alternatives={
             "ranked by score": {"-candidate[1]": f"-candidate[1] / {PENALTY}"},

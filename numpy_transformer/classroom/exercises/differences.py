@@ -4,7 +4,7 @@ import numpy as np
 
 from ...checks.gradcheck import Checker, Entries
 from ..exercise import Exercise, Mistake
-from ..sandbox.worker import Function
+from ..sandbox import Function
 
 
 def finite_difference(f, x, h):

@@ -39,12 +39,16 @@ def draw_tags(rng, T):
 
 
 def sentences_by_hand(rng):
-    def tags(text, types):
-        return np.array(["OBI".index(kind) for kind in text]), np.array(list(map(int, types)))
+    """Sentences that separate the known mistakes, after a few words with O; the types 1 and 2 stand for any others."""
+    def tags(text, types, most=4):
+        before = int(rng.integers(most + 1))
+        numbers = np.append(0, rng.permutation(np.arange(1, 30))[:2])
+        kinds = ["OBI".index(kind) for kind in "O" * before + text]
+        return np.array(kinds), numbers[[0] * before + list(map(int, types))]
     return [("a B after an entity of its type", tags("BIBIO", "11112")), ("I after O", tags("OIIOI", "12222")),
             ("I after O, with the type of the first entity", tags("BIOIO", "00000")),
             ("I of another type", tags("BIIIO", "11220")), ("no entity", tags("OOO", "120")),
-            ("one word", tags("I", "0")), ("types that change from word to word", tags("OIIIB", "01011"))]
+            ("one word", tags("I", "1", most=0)), ("types that change from word to word", tags("OIIIB", "01011"))]
 
 
 def by_conlleval(kinds, types):

@@ -17,6 +17,10 @@ def causal_mask(T):
     return np.tri(T, dtype=bool)
 
 
+def one_and_many(rng):
+    return [("one token", (1,)), ("many tokens", (int(rng.integers(100, 300)),))]
+
+
 def padding_mask(ids, pad_id):
     """Returns the mask that hides padding tokens.
 
@@ -33,6 +37,14 @@ def sentences(rng, n):
     pad_id = int(rng.integers(1, n.V))
     ids = rng.integers(0, n.V, (n.B, n.S))
     return np.where(rng.random(ids.shape) < 0.3, pad_id, ids), pad_id
+
+
+def one_sentence(rng):
+    pad_id = int(rng.integers(1, 50))
+    ids = rng.permutation(50)[:5]
+    ids[[1, 2, 4]] = pad_id
+    ids[3] = 0
+    return [("one sequence", (ids[None], pad_id))]
 
 
 def masked_softmax(scores, mask):
@@ -75,7 +87,7 @@ EXERCISES = [
     Exercise(
         "06.1", "The causal mask", minutes=5, lines=1,
         solution=causal_mask, reference=lambda T: layers.causal_mask(T)[0, 0], outputs=("mask",),
-        inputs=lambda rng, n: (n.T,), edges=lambda rng: [("one token", (1,))],
+        inputs=lambda rng, n: (int(rng.integers(3, 40)),), edges=one_and_many,
         invariants=(("row t must allow t + 1 keys",
                      lambda inputs, outputs: outputs[0].sum(1) - np.arange(1, inputs[0] + 1)),),
         hints=("Write the mask for T = 3 on paper, with a row for each query. Which triangle is True, and is the "
@@ -108,7 +120,7 @@ EXERCISES = [
     Exercise(
         "06.2", "The padding mask", minutes=5, lines=2,
         solution=padding_mask, reference=layers.padding_mask, inputs=sentences, outputs=("mask",),
-        edges=lambda rng: [("one sequence", (np.array([[0, 4, 4, 2, 4]]), 4))],
+        edges=one_sentence,
         hints=("Which comparison is True at real tokens? And which of the axes (B, H, T, S) does its result have?",
                "It has the axes of the batch and of the keys. All heads and all queries share it, so insert two axes "
                "of size 1 between them.",

@@ -6,9 +6,6 @@ from ...layers import LayerNorm as PackageLayerNorm
 from ..exercise import Exercise, Mistake
 from .given import Parameter, loaded
 
-EPS = 0.1                                       # large, so that a wrong place of eps has a visible effect
-
-
 def layer_norm(x, gamma, beta, eps):
     """Computes layer normalization: each row gets mean 0 and variance 1 (apart from eps), then gamma and beta apply.
 
@@ -82,9 +79,14 @@ class LayerNorm:
 
 
 def draw(rng, shape):
-    """x with mean far from 0 and variance far from 1, a gamma that is not 1, a beta, and dy."""
+    """x with mean far from 0 and variance far from 1, a gamma that is not 1, a beta, an eps, and dy.
+
+    eps is large, so that a wrong place of eps has a visible effect.
+    """
     x, dy, beta = (rng.standard_normal(size) for size in (shape, shape, shape[-1]))
-    return 1 + 2 * x, rng.uniform(0.5, 2, shape[-1]), beta, dy
+    gamma = rng.uniform(0.5, 2, shape[-1])
+    eps = round(float(rng.uniform(0.05, 0.2)), 3)
+    return 1 + 2 * x, gamma, beta, eps, dy
 
 
 def inputs_and_edges(pick):
@@ -98,9 +100,9 @@ def inputs_and_edges(pick):
 
 def use_twice(rng, shape, longer):
     """Two uses of the layer, with the backward calls in reverse order."""
-    x, gamma, beta, dy = draw(rng, shape)
-    later, _, _, dlater = draw(rng, (shape[0] + longer, *shape[1:]))
-    return (gamma, beta, EPS), (("forward", (x,)), ("forward", (later,)), ("backward", (dlater,)), ("backward", (dy,)))
+    x, gamma, beta, eps, dy = draw(rng, shape)
+    later, *_, dlater = draw(rng, (shape[0] + longer, *shape[1:]))
+    return (gamma, beta, eps), (("forward", (x,)), ("forward", (later,)), ("backward", (dlater,)), ("backward", (dy,)))
 
 
 def package_layer_norm(gamma, beta, eps):
@@ -190,7 +192,7 @@ SUMMED = "All rows share gamma and beta, so their gradients are sums over every 
 EXERCISES = [
     Exercise(
         "08.1", "LayerNorm, forward", minutes=10, lines=4,
-        solution=layer_norm, **inputs_and_edges(lambda x, gamma, beta, dy: (x, gamma, beta, EPS)),
+        solution=layer_norm, **inputs_and_edges(lambda x, gamma, beta, eps, dy: (x, gamma, beta, eps)),
         reference=lambda x, gamma, beta, eps: package_layer_norm(gamma, beta, eps)(x),
         invariants=(("in each row the mean of (y - beta) / gamma must be 0",
                      lambda inputs, outputs: ((outputs[0] - inputs[2]) / inputs[1]).mean(-1)),),
@@ -246,7 +248,7 @@ EXERCISES = [
     Exercise(
         "08.2", "LayerNorm, backward", minutes=30, lines=9,
         solution=layer_norm_backward, reference=by_layer_norm, outputs=("dx", "dgamma", "dbeta"),
-        **inputs_and_edges(lambda x, gamma, beta, dy: (x, gamma, EPS, dy)),
+        **inputs_and_edges(lambda x, gamma, beta, eps, dy: (x, gamma, eps, dy)),
         invariants=(("rows of dx must sum to 0", lambda inputs, outputs: outputs[0].sum(-1)),),
         hints=("x affects y on three paths: directly, through the mean, and through the standard deviation. How many "
                "of them are in your dx? And how many rows share gamma and beta?",

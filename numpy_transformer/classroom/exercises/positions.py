@@ -23,6 +23,16 @@ def sinusoidal_positions(T, D):
     return table
 
 
+def draw_sizes(rng, n):
+    """Draws T and an even D, so widely that no table of the answers to one seed fits another seed."""
+    return int(rng.integers(4, 40)), 2 * int(rng.integers(3, 20))
+
+
+def odd_and_long(rng):
+    return [("an odd number of features", (int(rng.integers(4, 12)), 2 * int(rng.integers(3, 20)) + 1)),
+            ("many positions", (int(rng.integers(100, 300)), 2 * int(rng.integers(10, 40))))]
+
+
 def by_layer(T, D):
     return SinusoidalPositionalEncoding(D, max_len=T).astype(np.float64).table
 
@@ -106,8 +116,8 @@ OWN = ("Each of your features has its own frequency. The two features of a pair 
 EXERCISES = [
     Exercise(
         "04.1", "Sinusoidal positions", minutes=15, lines=6,
-        solution=sinusoidal_positions, reference=by_layer, inputs=lambda rng, n: (n.T, n.D), outputs=("PE",),
-        edges=lambda rng: [("an odd number of features", (6, 7)), ("many positions", (300, 16))],
+        solution=sinusoidal_positions, reference=by_layer, inputs=draw_sizes, outputs=("PE",),
+        edges=odd_and_long,
         invariants=(("sin² + cos² of each pair must be 1", circles),),
         hints=("Which features share a frequency? Write down the exponents of the features 0, 1, 2, 3 for D = 4.",
                "The exponents 2i / D are np.arange(0, D, 2) / D, one for every two features. With t as a column and "

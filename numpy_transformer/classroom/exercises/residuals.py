@@ -2,7 +2,7 @@
 
 from ...models import Encoder
 from ..exercise import Exercise, Mistake
-from ..sandbox.worker import Function
+from ..sandbox import Function
 from .blocks import Part, normal
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from ...layers import RMSNorm
 from ..exercise import Exercise, Mistake
 from .given import loaded
-from .normalization import EPS, KEEPDIMS, in_dx, inputs_and_edges
+from .normalization import KEEPDIMS, in_dx, inputs_and_edges
 
 
 def rms_norm(x, gamma, eps):
@@ -55,7 +55,7 @@ EXERCISES = [
     Exercise(
         "16.1", "RMSNorm, forward", minutes=5, lines=2,
         solution=rms_norm, reference=lambda x, gamma, eps: package_rms_norm(gamma, eps)(x),
-        **inputs_and_edges(lambda x, gamma, beta, dy: (x, gamma, EPS)),
+        **inputs_and_edges(lambda x, gamma, beta, eps, dy: (x, gamma, eps)),
         hints=("Which steps of LayerNorm remain, and over which axis?",
                "Square x, take the mean over the last axis with keepdims=True, add eps, and then take the root.",
                "Divide gamma * x by np.sqrt((x ** 2).mean(-1, keepdims=True) + eps)."),
@@ -96,7 +96,7 @@ EXERCISES = [
     Exercise(
         "16.2", "RMSNorm, backward", minutes=20, lines=6,
         solution=rms_norm_backward, reference=by_rms_norm, outputs=("dx", "dgamma"),
-        **inputs_and_edges(lambda x, gamma, beta, dy: (x, gamma, EPS, dy)),
+        **inputs_and_edges(lambda x, gamma, beta, eps, dy: (x, gamma, eps, dy)),
         hints=("x affects y on two paths. Which of LayerNorm's three paths is missing?",
                "Let g = gamma dy. Scaling a row of x leaves y unchanged, apart from eps. So dx is g without its "
                "component along x_hat, divided by the root mean square.",

@@ -40,6 +40,14 @@ def by_noam(step, d_model, warmup):
     return NoamSchedule(Adam([Parameter(np.zeros(1))]), d_model, warmup).rate(step)
 
 
+def along_the_schedule(rng):
+    """Draws a width and a warm-up of the size of the paper's, 512 and 4000."""
+    d_model, warmup = 64 * int(rng.integers(4, 17)), int(rng.integers(2000, 8000))
+    steps = {"the first step": 1, "the second step": 2, "in the warm-up": warmup // 4, "the last step of the warm-up":
+             warmup, "the step after the warm-up": warmup + 1, "long after the warm-up": 25 * warmup}
+    return [(note, (step, d_model, warmup)) for note, step in steps.items()]
+
+
 def above_peak(inputs, outputs):
     _, d_model, warmup = inputs
     return np.maximum(outputs[0] * math.sqrt(d_model * warmup) - 1, 0)
@@ -56,7 +64,7 @@ def three(rng, n):
 def short(rng):
     shapes = (3, 4), (4,), (2, 2)
     return [("a norm below the limit", ([0.1 * rng.standard_normal(shape) for shape in shapes], 5.0)),
-            ("all gradients are 0", ([np.zeros(shape) for shape in shapes], 1.0))]
+            ("all gradients are 0", ([np.zeros(shape) for shape in shapes], round(float(rng.uniform(0.5, 2)), 3)))]
 
 
 def by_clip(gradients, max_norm):
@@ -75,7 +83,7 @@ EXERCISES = [
         "19.3", "The learning rate of the paper", minutes=10, lines=1,
         solution=noam_rate, reference=by_noam, outputs=("rate",),
         inputs=lambda rng, n: (int(rng.integers(2, 60)), n.D, n.F),
-        edges=lambda rng: [(f"step {step}", (step, 512, 4000)) for step in (1, 2, 1000, 4000, 4001, 100_000)],
+        edges=along_the_schedule,
         invariants=(("the rate must not exceed 1 / sqrt(d_model * warmup)", above_peak),),
         hints=("Write down both formulas: a number times step, and another number times 1 / sqrt(step). Where do they "
                "meet?",

@@ -1,1 +1,9 @@
-"""Runs a student's file in a separate process that sees only its inputs, and reads back plain arrays."""
+"""Runs students' files apart from everything: inputs go in, plain arrays come out, and nothing else is in reach."""
+
+from .inside.worker import Function
+from .layers import NO_LAYER, Layer, best_layer, layers
+from .runs import CaseResult, Run, Task, run, run_files
+from .server import Stopped
+
+__all__ = ["NO_LAYER", "CaseResult", "Function", "Layer", "Run", "Stopped", "Task", "best_layer", "layers", "run",
+           "run_files"]

@@ -1,0 +1,1 @@
+"""The files that a sandboxed process sees. They import the standard library, NumPy and each other, nothing else."""

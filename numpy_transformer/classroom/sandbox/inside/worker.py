@@ -1,0 +1,386 @@
+"""Runs a student's files on the cases of exercises: `python -I -S -B -X utf8 worker.py`.
+
+The parent sends files and inputs over a pipe and gets back raw arrays and short messages, which it judges. In a sandbox
+this process is a server that forks a child for each task; elsewhere (`worker.py alone`) it runs one task itself. What
+runs here is one student's: expected values, other students' files and the package are not in reach.
+"""
+
+import contextlib
+import functools
+import inspect
+import io
+import json
+import linecache
+import os
+import struct
+import sys
+import time
+import traceback
+import types
+
+MESSAGE_LENGTH = 2000                           # characters of an error message, at most
+MOST_RESULTS = 8                                # returned values that are sent; no exercise has more
+MOST_PRINTED = 4 << 20                          # bytes that a task may print
+MOST_SENT = 16 << 20                            # bytes of results of one task
+MOST_BYTES, MOST_FILES = 64 << 20, 2000         # in the working folder; beyond these the task is stopped
+REQUEST = struct.Struct("<3Q")                  # lengths of a request's JSON, its cases (JSON) and its arrays
+REPLY = struct.Struct("<8siBdII")               # READY, exit code, ENDED, processor seconds, bytes printed and sent
+RECORD = struct.Struct("<BHHI")                 # kind, case, index and length of one result
+LOADING, CASE, OUTPUT, AFTER = range(4)         # kinds of results
+ENDED = ("", "timeout", "full", "flood", "spoilt")
+READY = b"sandbox\n"
+
+
+class Function:
+    """A function as an argument of an exercise, given by its source, which may use np, math and these arrays."""
+
+    def __init__(self, source, **arrays):
+        self.source, self.arrays, self.compiled = source, arrays, None
+
+    def __call__(self, *arguments):
+        if self.compiled is None:
+            import math
+
+            import numpy as np
+            self.compiled = eval(self.source, {"np": np, "math": math, **self.arrays})
+        return self.compiled(*arguments)
+
+
+def produce(target, inputs, calls=(), paths=()):
+    """Returns a list of what a function returns, or what the calls of a class return and its attributes at `paths`."""
+    if not calls:
+        return flat(target(*inputs))
+    made = target(*inputs)
+    returned = [part for method, arguments in calls for part in flat(getattr(made, method)(*arguments))]
+    return returned + [functools.reduce(getattr, path.split("."), made) for path in paths]
+
+
+def flat(result):
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+def instances(value, kind):
+    """Returns every instance of this class in nested tuples and lists, in order."""
+    if isinstance(value, (tuple, list)):
+        return [found for item in value for found in instances(item, kind)]
+    return [value] if isinstance(value, kind) else []
+
+
+def describe_error(error, path):
+    """Returns the error and the line of the student's file that raised it."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    at = f" (line {frames[-1].lineno}: {frames[-1].line})" if frames else ""
+    text = f"{error}{at}"
+    if isinstance(error, SyntaxError) and error.filename == path:
+        text = f"{error.msg} (line {error.lineno})"
+    return f"{type(error).__name__}: {text.strip()}"[:MESSAGE_LENGTH]
+
+
+def load(source, path, name):
+    """Returns the student's function or class (None if it is missing) and the names that the file defines."""
+    sys.modules["exercise"] = module = types.ModuleType("exercise")
+    lines = source.decode("utf-8", "replace").splitlines(keepends=True)
+    linecache.cache[path] = (len(source), None, lines, path)        # for `describe_error`
+    exec(compile(source, path, "exec"), vars(module))
+    names = vars(module)
+    if callable(names.get(name)):
+        return names[name], sorted(names)
+    return None, sorted(key for key, value in names.items() if callable(value) and not key.startswith("_"))
+
+
+def seed_global_generators(source, np):
+    """Seeds the global random generators, so that a program without a seed of its own is reproducible."""
+    if b"random" in source:                     # otherwise NumPy need not load its random module
+        import random
+        random.seed(0)
+        np.random.seed(0)
+
+
+def unpack(cases, blob, np):
+    """Returns the arguments of all cases, and for each case its arrays' (dtype, shape, bytes) in order."""
+    def argument(value, arrays):
+        if isinstance(value, dict) and "array" in value:
+            kind, shape, start, end = value["array"]
+            arrays.append((kind, tuple(shape), blob[start:end]))
+            return np.frombuffer(blob[start:end], kind).reshape(shape).copy()
+        if isinstance(value, dict):
+            return Function(value["function"], **{key: argument(part, []) for key, part in value["arrays"].items()})
+        return [argument(part, arrays) for part in value] if isinstance(value, list) else value
+
+    unpacked = []
+    for inputs, calls in cases:
+        arrays = []
+        inputs = [argument(value, arrays) for value in inputs]
+        calls = [(method, [argument(value, arrays) for value in arguments]) for method, arguments in calls]
+        unpacked.append((inputs, calls, arrays))
+    return unpacked
+
+
+def takes_arguments(target, inputs):
+    """Returns "" if the function or class can be called with these arguments, else why not."""
+    try:
+        inspect.signature(target).bind(*inputs)
+    except TypeError as error:
+        return str(error)[:MESSAGE_LENGTH]
+    except ValueError:                          # builtins have no signature; calling them will show any problem
+        return ""
+    return ""
+
+
+def run_task(job, cases, blob, send):
+    """Runs one task. Calls send(kind, case, index, bytes) for each result."""
+    import numpy as np
+
+    def report(record, case=0, /, **fields):
+        send(record, case, 0, json.dumps(fields).encode())
+
+    with open(os.path.join(job["folder"], job["file"]), "rb") as file:
+        source = file.read()
+    cases = unpack(json.loads(cases), blob, np)
+    seed_global_generators(source, np)
+    try:
+        target, names = load(source, job["file"], job["name"])
+    except BaseException as error:              # SystemExit too
+        return report(LOADING, stage="import", error=describe_error(error, job["file"]))
+    if target is None:
+        return report(LOADING, stage="name", names=names[:20])
+    problem = takes_arguments(target, cases[0][0])
+    if problem:
+        return report(LOADING, stage="arguments", error=problem)
+    for i, (inputs, calls, before) in enumerate(cases):
+        try:
+            outputs = produce(target, inputs, calls, job["paths"])[:len(job["paths"]) + MOST_RESULTS]
+            send_outputs(i, outputs, send, np)
+            send_changed(i, before, instances([inputs, [arguments for _, arguments in calls]], np.ndarray), send, np)
+            report(CASE, i, kinds=[type(output).__name__ for output in outputs])
+        except BaseException as error:
+            report(CASE, i, kind=type(error).__name__, error=describe_error(error, job["file"]))
+
+
+def send_outputs(i, outputs, send, np):
+    """Sends the outputs of case i that are numeric arrays."""
+    for j, output in enumerate(outputs):
+        try:
+            array = np.asarray(output)
+        except ValueError:                      # a list of arrays with different shapes: only its type is reported
+            continue
+        if array.dtype.kind in "fiub":
+            send(OUTPUT, i, j, as_npy(array, np))
+
+
+def send_changed(i, before, after, send, np):
+    """Sends the arguments of case i that were changed in place; nothing (no bytes) for one that is gone."""
+    for j, (kind, shape, content) in enumerate(before):
+        if j >= len(after):
+            send(AFTER, i, j, b"")
+        elif (after[j].dtype.str, after[j].shape, after[j].tobytes()) != (kind, shape, content):
+            send(AFTER, i, j, as_npy(after[j], np))
+
+
+def as_npy(array, np):
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array, allow_pickle=False)
+    return file.getvalue()
+
+
+def send_to(descriptor):
+    def send(kind, case, index, content):
+        write_all(descriptor, RECORD.pack(kind, case, index, len(content)) + content)
+    return send
+
+
+def write_all(descriptor, content):
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view):]
+
+
+def read_exactly(count):
+    """Returns this many bytes from stdin, or fewer at its end."""
+    parts = []
+    while count:
+        parts.append(os.read(0, min(count, 1 << 20)))
+        count -= len(parts[-1])
+        if not parts[-1]:
+            break
+    return b"".join(parts)
+
+
+def read_request():
+    """Returns the next request: JSON, the cases as JSON text, and the arrays' bytes; None at the end."""
+    head = read_exactly(REQUEST.size)
+    if len(head) < REQUEST.size:
+        return None
+    request, cases, blob = map(read_exactly, REQUEST.unpack(head))
+    return json.loads(request), cases, blob
+
+
+def import_numpy(folder):
+    """Imports NumPy from a folder whose other packages stay out of reach."""
+    sys.path.append(folder)
+    import numpy.lib.format                     # noqa: F401
+    sys.path.remove(folder)
+
+
+def serve():
+    """Serves one student: first the set-up, then a task at a time, each in a child of its own."""
+    import select                               # noqa: F401  what the children need is imported once
+    import limits
+    import seccomp                              # noqa: F401
+    sys.path.remove(os.path.dirname(os.path.abspath(__file__)))
+    setup = read_request()[0]
+    import_numpy(setup["numpy"])
+    sys.meta_path.append(limits.LastFinder())
+    work, files = os.path.join(setup["scratch"], "work"), os.path.join(setup["scratch"], "files")
+    for folder in (work, files):
+        os.mkdir(folder, 0o700)
+    write_all(1, REPLY.pack(READY, 0, 0, 0.0, 0, 0))
+    names, _, contents = read_request()
+    write_files(files, names, contents)
+    os.chmod(setup["scratch"], 0o500)
+    sys.path.append(files)
+    os.chdir(work)
+    while request := read_request():
+        request[0]["folder"] = files
+        write_all(1, supervise(request, work))
+
+
+def write_files(folder, names, contents):
+    """Writes the student's files, {name: length}, read-only into this folder."""
+    start = 0
+    for name, length in names.items():
+        with open(os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400), "wb") as file:
+            file.write(contents[start:start + length])
+        start += length
+    os.chmod(folder, 0o500)
+
+
+def supervise(request, work):
+    """Runs a task in a child. Returns the reply to the parent."""
+    (results, results_in), (printed, printed_in), (nothing, nothing_in) = os.pipe(), os.pipe(), os.pipe()
+    os.close(nothing_in)
+    request[0]["server"] = os.getpid()
+    child = os.fork()
+    if not child:
+        become_child(request, nothing, printed_in, results_in)
+    for descriptor in (nothing, printed_in, results_in):
+        os.close(descriptor)
+    texts = {results: bytearray(), printed: bytearray()}
+    ended = collect(texts, {results: MOST_SENT, printed: MOST_PRINTED}, request[0]["seconds"], work)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, 9)
+    _, status, usage = os.wait4(child, 0)
+    for descriptor in texts:
+        os.close(descriptor)
+    if not empty(work):
+        ended = ended or "spoilt"
+    shown = texts[printed][:request[0]["printed"]]
+    return REPLY.pack(READY, os.waitstatus_to_exitcode(status), ENDED.index(ended),
+                      usage.ru_utime + usage.ru_stime, len(shown), len(texts[results])) + shown + texts[results]
+
+
+def collect(texts, most, seconds, work):
+    """Reads what comes over these pipes until both are closed. Returns a word of ENDED."""
+    import select
+    poll, end = select.poll(), time.monotonic() + seconds
+    for descriptor in texts:
+        poll.register(descriptor, select.POLLIN)
+    left = len(texts)
+    while left:
+        remaining = end - time.monotonic()
+        if remaining <= 0:
+            return "timeout"
+        ready = poll.poll(1000 * min(remaining, 0.1))
+        for descriptor, _ in ready:
+            part = os.read(descriptor, 1 << 16)
+            texts[descriptor] += part
+            if not part:
+                poll.unregister(descriptor)
+                left -= 1
+            if len(texts[descriptor]) > most[descriptor]:
+                del texts[descriptor][most[descriptor]:]
+                return "flood"
+        if not ready and is_full(work):
+            return "full"
+    return ""
+
+
+def is_full(folder):
+    """Returns True if the folder holds more than any exercise needs to write. Does not follow links."""
+    folders, size, count = [folder], 0, 0
+    while folders:
+        # A folder that is gone, closed or nested too deeply counts as empty: the program may change it at any time.
+        with contextlib.suppress(OSError), os.scandir(folders.pop()) as items:
+            for item in items:
+                size += item.stat(follow_symlinks=False).st_size
+                count += 1
+                if size > MOST_BYTES or count > MOST_FILES:
+                    return True
+                if item.is_dir(follow_symlinks=False):
+                    folders.append(item.path)
+    return False
+
+
+def empty(folder):
+    """Deletes the files in this folder. Returns False if something is left, such as a folder."""
+    try:
+        with os.scandir(folder) as items:
+            for item in items:
+                os.unlink(item)
+        return not os.listdir(folder)
+    except OSError:
+        return False
+
+
+def become_child(request, stdin, stdout, results):
+    """Gives up every right and every open file but these three, runs the task, and ends this process."""
+    end, status = os._exit, 1
+    try:
+        import limits
+        import seccomp
+        job = request[0]
+        seccomp.die_with_parent(job["server"])
+        os.dup2(stdin, 0)
+        os.dup2(stdout, 1)
+        os.dup2(1, 2)
+        os.dup2(results, 3)
+        os.closerange(4, 1 << 16)
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(line_buffering=True)
+        limits.set_limits(job["processor"], job["megabytes"])
+        seccomp.restrict()
+        run_task(*request, send_to(3))
+        sys.stdout.flush()
+        status = 0
+    except BaseException:
+        with contextlib.suppress(BaseException):
+            traceback.print_exc()
+    finally:
+        end(status)                             # ends exit handlers of the student's program
+
+
+def alone():
+    """Runs one task in this process, without a sandbox: stdout takes the results, stderr what is printed."""
+    import limits
+    sys.path.remove(os.path.dirname(os.path.abspath(__file__)))
+    job, cases, blob = read_request()
+    import_numpy(job["numpy"])
+    sys.meta_path.append(limits.LastFinder())
+    results = os.dup(1)
+    os.dup2(2, 1)
+    sys.path.append(job["folder"])
+    limits.set_limits(job["processor"], job["megabytes"])
+    end, status = os._exit, 1
+    try:
+        run_task(job, cases, blob, send_to(results))
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    with contextlib.suppress(BaseException):    # the student's program may have closed or replaced stdout
+        sys.stdout.flush()
+    end(status)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    {"serve": serve, "alone": alone}[sys.argv[1]]()

@@ -1,0 +1,101 @@
+"""What the grader sends to a worker, and the strict reading of what comes back. Nothing in it is trusted or pickled."""
+
+import functools
+import json
+import re
+
+import numpy as np
+
+from .inside.worker import AFTER, CASE, LOADING, MESSAGE_LENGTH, MOST_SENT, OUTPUT, RECORD, REQUEST, Function
+
+LARGEST = 1 << 20                               # bytes of an array that is read
+LARGEST_REPORT = 1 << 16                        # bytes of a report
+HEADER = re.compile(rb"\{'descr': '([<>|=][fiub]\d{1,2})', 'fortran_order': (True|False), "
+                    rb"'shape': \(((?:\d{1,9}, ?)*\d{0,9})\), \} *\n")
+
+
+def request(job, cases=b"", arrays=b""):
+    """Returns the bytes of one request: a dictionary, the cases as JSON text, and the bytes of their arrays."""
+    job = json.dumps(job).encode()
+    return REQUEST.pack(len(job), len(cases), len(arrays)) + job + cases + arrays
+
+
+@functools.lru_cache(maxsize=256)               # the same cases are sent once for each student
+def pack(cases):
+    """Returns a tuple of cases as JSON text, and the bytes of their arrays."""
+    parts, length = [], 0
+
+    def as_json(value):
+        nonlocal length
+        if isinstance(value, (np.ndarray, np.generic)):
+            start = length
+            parts.append(value.tobytes())
+            length += len(parts[-1])
+            return {"array": [value.dtype.str, value.shape, start, length]}
+        if isinstance(value, Function):
+            return {"function": value.source, "arrays": {key: as_json(part) for key, part in value.arrays.items()}}
+        return [as_json(part) for part in value] if isinstance(value, (tuple, list)) else value
+
+    text = json.dumps([[as_json(case.inputs), [[method, as_json(arguments)] for method, arguments in case.calls]]
+                       for case in cases])
+    return text.encode(), b"".join(parts)
+
+
+def read_records(data):
+    """Returns {(kind, case, index): bytes} of the records at the beginning of `data`; the first of each counts."""
+    records, start = {}, 0
+    while start + RECORD.size <= len(data) <= MOST_SENT:
+        *key, length = RECORD.unpack_from(data, start)
+        start += RECORD.size
+        if start + length > len(data):
+            break
+        records.setdefault(tuple(key), data[start:start + length])
+        start += length
+    return records
+
+
+def read_array(data, most=LARGEST):
+    """Returns the numeric array in these bytes of a .npy file as NumPy writes it, or None if they are anything else."""
+    header = HEADER.match(data, 10)
+    if len(data) > most or data[:8] != b"\x93NUMPY\x01\x00" or not header:
+        return None
+    if header.end() != 10 + int.from_bytes(data[8:10], "little"):
+        return None
+    shape = tuple(map(int, re.findall(rb"\d+", header[3])))
+    try:
+        entries = np.frombuffer(data, header[1].decode(), offset=header.end())
+        return entries.reshape(shape, order="F" if header[2] == b"True" else "C")
+    except (TypeError, ValueError, OverflowError):          # no such dtype, or the size does not fit the shape
+        return None
+
+
+def read_report(data):
+    """Returns the short texts, and lists of short texts, in a JSON report of the worker. Drops everything else."""
+    if len(data) > LARGEST_REPORT:
+        return {}
+    try:
+        report = json.loads(data or b"{}")
+    except (ValueError, RecursionError):        # not JSON, or nested too deeply: written by the student's program
+        return {}
+    report = report if isinstance(report, dict) else {}
+    texts = {key: value[:MESSAGE_LENGTH] for key, value in report.items() if isinstance(value, str)}
+    lists = {key: [item[:200] for item in value[:20]] for key, value in report.items()
+             if isinstance(value, list) and all(isinstance(item, str) for item in value)}
+    return texts | lists
+
+
+def read_loading(records):
+    return read_report(records.get((LOADING, 0, 0), b""))
+
+
+def read_case(records, case, i, outputs):
+    """Returns (outputs, arguments after the call, report) of case i of an exercise with this many outputs."""
+    report = read_report(records.get((CASE, i, 0), b""))
+    found = [read_array(records.get((OUTPUT, i, j), b"")) for j in range(outputs + 1)]
+    while found and found[-1] is None and len(found) > len(report.get("kinds", [])):
+        found.pop()
+    after = []
+    for j, before in enumerate(case.arrays()):
+        changed = records.get((AFTER, i, j))    # sent only if the call changed the argument
+        after.append(before if changed is None else read_array(changed, before.nbytes + 1024))
+    return found, after, report

@@ -1,0 +1,180 @@
+"""Runs students' files on the cases of exercises, each in a process of its own. None of the results is trusted."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from .inside import worker
+from .layers import NO_LAYER
+from .protocol import pack, read_case, read_loading, read_records, request
+from .scratch import scratch
+from .server import PRINTED, TO_SPARE, Stopped
+from .visible import ENVIRONMENT
+
+TIME_SIGNALS = [-getattr(signal, name) for name in ("SIGXCPU", "SIGALRM", "SIGKILL") if hasattr(signal, name)]
+STOPPED = {"full": "stopped: more than 64 MB or 2000 files were written, and an exercise needs none",
+           "flood": "stopped: it prints or returns too much"}
+MODULE = re.compile(r"\w+\.py")
+
+
+@dataclass
+class Task:
+    """One exercise of one student."""
+
+    exercise: object                            # an Exercise
+    cases: list                                 # its cases
+    file: str                                   # name of the student's file for it, such as "ex01_2.py"
+
+
+@dataclass
+class CaseResult:
+    """What a student's program returned in one case."""
+
+    outputs: list                               # arrays; None for an output that could not be read
+    after: list                                 # the arguments after the call
+    report: dict                                # what the process reports of this case, used only in messages
+
+
+@dataclass
+class Run:
+    """How one student's program ended and what it returned."""
+
+    ended: str                                  # "", "timeout", "memory" or "killed"
+    code: int
+    seconds: float                              # of processor time; the limit if the time ran out
+    printed: str
+    report: dict                                # what the process reports of loading the file, used only in messages
+    results: list = field(default_factory=list) # a CaseResult for each case
+
+
+def run_files(files, tasks, layer, seconds=10, megabytes=1024, stop=lambda: False):
+    """Runs one student's files in a sandbox, each task in a child process of its own. Yields a Run for each task.
+
+    A task that ends the whole sandbox is "killed" or "timeout"; the next one gets a new sandbox.
+
+    Parameters:
+        files : {name: bytes} of all Python files of the student, which can import each other
+        tasks : list of Task
+        layer : a Layer that works, or NO_LAYER: no protection
+        seconds, megabytes : limits of each task
+        stop : function that is called several times a second; the program is killed once it returns True
+    Raises: Stopped if `stop` returned True, OSError if the sandbox does not start.
+    """
+    files = {name: content for name, content in files.items() if MODULE.fullmatch(name)}
+    if layer.name == NO_LAYER.name:
+        for task in tasks:
+            yield run_alone(files, task, seconds, megabytes, stop)
+        return
+    names = {name: len(content) for name, content in files.items()}
+    greeting = request(names, b"", b"".join(files.values()))
+    with contextlib.ExitStack() as stack:
+        server = None
+        for task in tasks:
+            if server is None:
+                server = stack.enter_context(layer.server(stop))
+                server.send(greeting)
+            reply = server.ask(make_request(task, seconds, megabytes), seconds + TO_SPARE)
+            yield make_run(task, reply, seconds)
+            if reply is None or reply[1] == "spoilt":
+                stack.close()
+                server = None
+
+
+def run(source, exercise, cases, seconds=10, megabytes=1024, stop=lambda: False):
+    """Runs a file, given as a path or as bytes, without a sandbox: a student's own, on the student's own machine."""
+    source = source if isinstance(source, bytes) else Path(source).read_bytes()
+    return run_alone({exercise.file: source}, Task(exercise, cases, exercise.file), seconds, megabytes, stop)
+
+
+def make_request(task, seconds, megabytes, **more):
+    job = {"file": task.file, "name": task.exercise.name, "paths": task.exercise.paths, "seconds": seconds,
+           "processor": max(1, round(0.8 * seconds)), "megabytes": megabytes, "printed": 4 * PRINTED, **more}
+    return request(job, *pack(tuple(task.cases)))
+
+
+def make_run(task, reply, seconds):
+    """Returns the Run of a reply of a worker; of None if the worker has not replied."""
+    code, ended, spent, printed, data = reply or (-signal.SIGKILL, "timeout", seconds, "", b"")
+    if code in TIME_SIGNALS and ended in ("", "spoilt"):
+        ended = "timeout"
+    if ended == "timeout":
+        spent = seconds                         # so that all programs that run out of time show the same number
+    records = read_records(data)
+    report = read_loading(records)
+    results = [CaseResult(*read_case(records, case, i, len(task.exercise.outputs)))
+               for i, case in enumerate(task.cases)]
+    for result in results:
+        if ended in STOPPED and not result.report:
+            result.report = {"kind": "OSError", "error": STOPPED[ended]}
+    errors = [str(part.get("error", "")) for part in (report, *(result.report for result in results))]
+    if ended in ("", "spoilt"):
+        ended = "killed" if code else ""
+        if any(error.startswith("MemoryError") for error in errors):
+            ended = "memory"
+    elif ended in STOPPED:
+        ended = "killed"
+    return Run(ended, code, spent, printed, report, results)
+
+
+def run_alone(files, task, seconds, megabytes, stop):
+    """Runs one task in a process of its own, in a temporary folder, with limits but without a sandbox."""
+    environment = {**ENVIRONMENT, "SYSTEMROOT": os.environ.get("SYSTEMROOT", "")}
+    with scratch() as folder, tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as sent:
+        (folder / "files").mkdir()
+        (folder / "work").mkdir()
+        for name, content in files.items():
+            (folder / "files" / name).write_bytes(content)
+        environment |= {"HOME": str(folder / "work"), "TMPDIR": str(folder / "work")}
+        message = make_request(task, seconds, megabytes, folder=str(folder / "files"),
+                               numpy=str(Path(np.__file__).resolve().parents[1]))
+        command = [sys.executable, "-I", "-S", "-B", "-X", "utf8", worker.__file__, "alone"]
+        start = time.monotonic()
+        child = subprocess.Popen(command, cwd=folder / "work", env=environment, stdin=subprocess.PIPE, stdout=sent,
+                                 stderr=printed, start_new_session=True)
+        try:
+            ended = wait(child, message, seconds, folder / "work", stop)
+        finally:
+            kill(child)
+        spent = time.monotonic() - start
+        printed.seek(0)
+        sent.seek(0)
+        text = printed.read(4 * PRINTED).decode("utf-8", "replace")[:PRINTED]
+        return make_run(task, (child.returncode, ended, spent, text, sent.read(worker.MOST_SENT)), seconds)
+
+
+def wait(child, message, seconds, work, stop):
+    """Sends the task and waits for the process. Returns "", or "timeout" or "full" if it has to be stopped."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            child.communicate(message, timeout=max(0, min(0.1, end - time.monotonic())))
+            return ""
+        except subprocess.TimeoutExpired:       # still running: check and wait again
+            message = None
+        if stop():
+            raise Stopped
+        if worker.is_full(work):
+            return "full"
+    return "timeout"
+
+
+def kill(child):
+    """Kills the process and its group repeatedly until none is left, because some may be starting others."""
+    for _ in range(500 if hasattr(os, "killpg") else 0):
+        try:
+            os.killpg(child.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):       # macOS raises PermissionError for ended processes
+            break
+        child.poll()
+        time.sleep(0.002)
+    child.kill()
+    child.wait()

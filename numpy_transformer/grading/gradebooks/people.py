@@ -1,0 +1,143 @@
+"""The results student by student, and whose row in a gradebook they belong in."""
+
+import unicodedata
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+from ...classroom.verdict import STATUS
+
+LETTERS = str.maketrans({"ß": "ss", "ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i"})
+
+
+@dataclass
+class Person:
+    """One student with all rows of the table."""
+
+    name: str
+    ids: dict                                   # any of canvas, moodle, github, gradescope, email, login
+    rows: list
+    problems: list = field(default_factory=list)        # sentences about files that belong to no exercise
+
+    @property
+    def handed_in(self):
+        return any(row.status != "missing" for row in self.rows)
+
+    @property
+    def points(self):
+        return round(sum(row.points for row in self.rows), 2)
+
+    @property
+    def max(self):
+        return sum(row.max for row in self.rows)
+
+    def only(self, numbers):
+        """Returns the same student with the rows of these exercises."""
+        return Person(self.name, self.ids, [row for row in self.rows if row.number in numbers], self.problems)
+
+    def counts(self):
+        found = Counter(row.status for row in self.rows)
+        return {status: found[status] for status in STATUS}
+
+
+def people(rows, problems=None):
+    """Returns a Person for each student in the rows. Two students of one name are told apart by their ids.
+
+    Parameters:
+        rows : list of Row
+        problems : {student: sentences} about files that belong to no exercise
+    """
+    groups = defaultdict(list)
+    for row in rows:
+        groups[row.student, tuple(sorted(row.ids.items()))].append(row)
+    return [Person(name, dict(ids), own, list((problems or {}).get(name, ()))) for (name, ids), own in groups.items()]
+
+
+@dataclass
+class Line:
+    """A student's row in a gradebook: how people call it, and what identifies the student, most reliable first."""
+
+    row: int
+    label: str
+    keys: dict = field(default_factory=dict)    # {"canvas": {"123"}, "login": {...}, ..., "name": {...}}
+    name: str = ""                              # if a match by number has to share a word with it
+
+
+@dataclass
+class Matches:
+    """Which line of the gradebook belongs to which student. Nothing is guessed."""
+
+    pairs: list                                 # (Person, Line)
+    unmatched: list                             # names of students who are not in the gradebook
+    ambiguous: list                             # sentences
+
+
+def match(students, lines, order):
+    """Finds each student's line in a gradebook.
+
+    Parameters:
+        students : list of Person
+        lines : list of Line
+        order : kinds of keys, most reliable first; the first kind that fits any line decides
+    """
+    index = defaultdict(list)
+    for line in lines:
+        for kind in order:
+            for value in line.keys.get(kind, ()):
+                index[kind, value].append(line)
+    found, result = defaultdict(list), Matches([], [], [])
+    for person in students:
+        candidates = find(person, index, order)
+        stranger = [line for line in candidates if line.name and not set(words(line.name)) & set(words(person.name))]
+        if not candidates:
+            result.unmatched.append(person.name)
+        elif stranger:
+            result.ambiguous.append(f"the number of {person.name} is that of {stranger[0].label} there; is it the file of "
+                                    "another assignment?")
+        elif len(candidates) > 1:
+            result.ambiguous.append(f"{person.name} may be {' or '.join(line.label for line in candidates[:4])}")
+        else:
+            found[candidates[0].row].append((person, candidates[0]))
+    for pairs in found.values():
+        if len(pairs) == 1:
+            result.pairs += pairs
+        else:
+            names = " and ".join(person.name for person, _ in pairs)
+            result.ambiguous.append(f"{names} may all be {pairs[0][1].label}")
+    return result
+
+
+def find(person, index, order):
+    """Returns the lines that the first fitting kind of key gives."""
+    own = keys(person)
+    for kind in order:
+        lines = {line.row: line for value in own.get(kind, ()) for line in index.get((kind, value), ())}
+        if lines:
+            return list(lines.values())
+    return []
+
+
+def keys(person):
+    """Returns what identifies a student: {kind: values}. A login may be an e-mail address and the other way round."""
+    ids = {kind: str(value).strip().casefold() for kind, value in person.ids.items() if value}
+    login = {ids[kind] for kind in ("login", "email") if kind in ids}
+    return {"canvas": {ids["canvas"]} if "canvas" in ids else set(),
+            "moodle": {ids["moodle"]} if "moodle" in ids else set(),
+            "login": login, "name": name_keys(person.name)}
+
+
+def plain_name(text):
+    """Returns a name in lower case without accents, spaces and punctuation, as Canvas writes it in file names."""
+    return "".join(words(text))
+
+
+def words(text):
+    letters = unicodedata.normalize("NFKD", text.casefold().translate(LETTERS))
+    letters = (letter for letter in letters if not unicodedata.combining(letter))
+    return "".join(letter if letter.isalnum() else " " for letter in letters).split()
+
+
+def name_keys(*parts):
+    """Returns the ways to write a name: from ("Lee", "Kim") or "Lee, Kim", these are leekim, kimlee and kim|lee."""
+    parts = [part for text in parts for part in text.split(",", 1)]
+    in_order = words(" ".join(parts))
+    return {plain_name("".join(parts)), plain_name("".join(reversed(parts))), "|".join(sorted(in_order))} - {""}
