@@ -51,7 +51,7 @@ def deviations(pupils, document, system):
     """Returns a sentence for every row that is not the one owed, and for every student who is missing or too many."""
     found, known = [], {}
     for student in document["students"]:
-        key = student["student"] if system == "login" else str(student.get("ids", {}).get(system))
+        key = student["student"] if system in ("login", "anonymous") else str(student["ids"].get(system))
         known.setdefault(key, []).append(student)
     for pupil in pupils:
         here = known.pop(next((key for key in known if matches(pupil, key, known[key], system)), None), [])
@@ -68,6 +68,8 @@ def deviations(pupils, document, system):
 
 def matches(pupil, key, students, system):
     """Returns True if this id, or in the absence of ids the name, is the pupil's."""
+    if system == "anonymous":
+        return key == f"anon_{pupil.ids['anonymous']}"
     if system != "login":
         return key == str(pupil.ids[system])
     return any(pupil.ids["login"] in re.split(r"[^\w-]|_", student["student"]) for student in students)
