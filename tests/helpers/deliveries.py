@@ -147,7 +147,7 @@ def history(pupil):
 
 def as_uploaded(pupil):
     if pupil.online:
-        return {"homework_text.html": f"<p>{paragraphs(pupil.online)}</p>"}
+        return {"homework.txt": pupil.online.encode()}
     return {name: content for path, upload in pupil.files.items() for name, content in unpacked(path, upload).items()}
 
 
@@ -191,13 +191,14 @@ def github(pupils, folder, assignment="attention", starter=()):
         if pupil.before:
             write(clone, pupil.before)
             commit(clone, "first try", pupil.submitted - datetime.timedelta(days=1), pupil.name)
-        write(clone, {"text.html": pupil.online.encode()} if pupil.online else pupil.files)
+        write(clone, {"homework.txt": pupil.online.encode()} if pupil.online else pupil.files)
         for path, target in pupil.links.items():
             (clone / path).unlink(missing_ok=True)
             (clone / path).symlink_to(target)
         for number in starter:
-            if not pupil.files or pupil.truth[number].status.startswith(("missing", "error|missing")):
-                pupil.truth[number] = Truth("todo|error")
+            truth = pupil.truth[number]
+            if not pupil.hands_in or truth.status.startswith("missing") or truth.note in pupil.files:
+                pupil.truth[number] = Truth("todo|error", 0, note=truth.note)
         if pupil.hands_in:
             commit(clone, "Done!\n\n— at last", pupil.submitted, pupil.name)
     return top
@@ -241,7 +242,7 @@ def folders(pupils, folder):
     for pupil in pupils:
         mine = folder / f"{pupil.ids['login']} {pupil.name}"
         mine.mkdir()
-        write(mine, {"homework_text.html": pupil.online.encode()} if pupil.online else pupil.files)
+        write(mine, {"homework.txt": pupil.online.encode()} if pupil.online else pupil.files)
         for path, target in pupil.links.items():
             (mine / path).symlink_to(target)
     return folder

@@ -337,7 +337,7 @@ def typed_online(rng, pupil, sources):
 
 def an_address(rng, pupil, sources):
     pupil.online = "https://example.edu/homework"
-    pupil.truth = {number: Truth("error|missing", 0, note=".html") for number in pupil.truth}
+    pupil.truth = {number: Truth("error|missing", 0, note=".html|.txt") for number in pupil.truth}
 
 
 ANY = ["right"] * 8 + ["mistake"] * 5 + ["todo", "syntax", "crash", "in place", "missing", "matplotlib"]
