@@ -35,9 +35,9 @@ class Row:
     seconds: float
     note: str                                   # for the teacher
     stage: str = ""
-    lines: list = ()                            # the explanation for the student
-    mistakes: list = ()                         # names of known mistakes, one entry for each possible explanation
-    remarks: list = ()                          # sentences about how the file arrived, for teacher and student
+    lines: list = field(default_factory=list)  # the explanation for the student
+    mistakes: list = field(default_factory=list)  # names of known mistakes, one entry for each possible explanation
+    remarks: list = field(default_factory=list)  # sentences about how the file arrived, for teacher and student
     printed: str = ""
     answer: str = ""                            # digest of a wrong answer that no known mistake explains
     digest: str = ""                            # of the file, and of the student's other files, which it may import

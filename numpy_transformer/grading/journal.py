@@ -138,6 +138,7 @@ class Journal:
                     line = line[self.file.write(line):]
             except OSError:
                 self.file.truncate(end)
+                self.file.seek(end)
                 raise
             self.code = code
 

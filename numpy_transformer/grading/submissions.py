@@ -172,8 +172,9 @@ def unusual_names(content):
     Reads tokens instead of parsing, because a malicious file can crash the parser.
     """
     found, statement = set(), []
-    # A file that is not valid Python ends the loop early; the names found before that are returned.
-    with contextlib.suppress(SyntaxError, tokenize.TokenError, ValueError):
+    # A file that is not valid Python ends the loop early; the names found before that are returned. LookupError: it
+    # names an encoding that is none of text, such as rot13.
+    with contextlib.suppress(SyntaxError, tokenize.TokenError, ValueError, LookupError):
         for token in tokenize.tokenize(io.BytesIO(content[:SCANNED]).readline):
             if token.type == tokenize.NEWLINE or token.string in (";", ":"):
                 found |= imported(statement)
