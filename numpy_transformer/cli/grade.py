@@ -22,7 +22,7 @@ from ..grading.gradebooks import Gradebooks
 from ..grading.grader import Grader, problems_of
 from ..grading.journal import Journal
 from ..training.progress import Progress
-from . import gradebook_options
+from . import gradebook_options, policy_options
 from .parser import add_command, number, whole_number
 from .terminal import columns, wrap
 
@@ -53,6 +53,7 @@ def add(commands):
                         help="seed of the cases (default: that of the existing table, else a secret one, which is "
                              "printed)")
     add_outputs(parser)
+    policy_options.add(parser)
     gradebook_options.add(parser)
     add_sandbox(parser)
     group = parser.add_argument_group("courses of thousands")
@@ -148,6 +149,7 @@ def choose_layer(arguments):
 def grade(arguments):
     check_places(arguments)
     layer = choose_layer(arguments)
+    policy_options.policy(arguments)            # before the work, for its errors
     wanted = choose_several(arguments.only or [])
     class_, notes = read_class(arguments.folder[0], [exercise.number for exercise in wanted] or None)
     chosen = wanted or submitted_exercises(class_, arguments.folder[0])
@@ -231,7 +233,8 @@ def make_settings(arguments, journal, record):
     if kept is not None and seed != kept and (arguments.only or arguments.students):
         raise ValueError(f"{arguments.json} was graded with seed {kept}, not {seed}; use the same, or another --out")
     versions = {"numpy_transformer": __version__, "numpy": np.__version__, "python": platform.python_version()}
-    settings = {"seed": seed, "timeout": arguments.timeout, "memory": arguments.memory, "versions": versions}
+    settings = {"seed": seed, "timeout": arguments.timeout, "memory": arguments.memory, "versions": versions,
+                "policy": policy_options.texts(arguments)}
     if arguments.shard:
         settings["shard"] = "{}/{}".format(*arguments.shard)
     return settings
@@ -243,7 +246,7 @@ def journal_of(arguments):
 
 def graded(arguments, settings, layer, journal, class_, chosen):
     """Returns the rows of the class, sorted. After Ctrl-C raises KeyboardInterrupt with a message on how to resume."""
-    rules, attempts, total, done = policy.Policy(), {}, len(class_) * len(chosen), 0
+    rules, attempts, total, done = policy_options.policy(arguments), {}, len(class_) * len(chosen), 0
     if arguments.retry:
         journal.guilty.clear()
     print(f"{len(class_)} students, {len(chosen)} exercises, seed {settings['seed']}, sandbox: {layer.name}",
@@ -262,9 +265,10 @@ def graded(arguments, settings, layer, journal, class_, chosen):
     except KeyboardInterrupt as stop:
         raise KeyboardInterrupt(f"{done} of {total} rows are saved in {journal.path}; run the same command again "
                                 "to resume") from stop
-    for sentence in rules.sentences(attempts):
+    oldest_first = [pairs[::-1] for pairs in attempts.values()]
+    for sentence in rules.sentences(oldest_first):
         print(wrap(sentence), file=sys.stderr)
-    return policy.settle({key: pairs[::-1] for key, pairs in attempts.items()}, rules)
+    return policy.settle(oldest_first, rules)
 
 
 def continued(record, rows, problems, settings):
