@@ -18,7 +18,7 @@ The entries of Canvas's and Moodle's archives carry the time of the download, so
 """
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from .text import folded, one_line
@@ -68,10 +68,10 @@ def owner_by_system(name, is_folder):
         return None
     match = ANONYMOUS.fullmatch(name)
     if match:
-        return canvas(match, f"anon_{match['id']}", {"canvas": f"anon_{match['id']}"})
+        return canvas(match, "anonymous", f"anon_{match['id']}", match["id"])
     match = CANVAS.fullmatch(name)
     if match and match["name"] == match["name"].lower():
-        return canvas(match, match["name"], {"canvas": match["id"]})
+        return canvas(match, "canvas", match["name"], match["id"])
     match = BLACKBOARD.fullmatch(name)
     if match:
         submitted = datetime.strptime(match["time"], "%Y-%m-%d-%H-%M-%S").astimezone()
@@ -80,8 +80,8 @@ def owner_by_system(name, is_folder):
     return None
 
 
-def canvas(match, name, ids):
-    return Owner(("canvas", ids["canvas"]), name, ids, match["rest"] or "", bool(match["late"]),
+def canvas(match, system, name, number):
+    return Owner((system, number), name, {system: number}, match["rest"] or "", bool(match["late"]),
                  int(match["file"] or 0), time_from="Canvas does not tell", kind=match["kind"] or "")
 
 
@@ -117,6 +117,3 @@ def told_apart(owners):
         taken.add(names[key])
     return names
 
-
-def renamed(owner, name):
-    return replace(owner, name=one_line(name) or owner.name)
