@@ -18,12 +18,13 @@ The entries of Canvas's and Moodle's archives carry the time of the download, so
 """
 
 import re
+import unicodedata
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from .text import folded, one_line
 
-CANVAS = re.compile(r"(?P<name>[^\W_][\w]*?)_(?:(?P<late>LATE)_)?(?P<id>\d+)_(?:(?P<file>\d{3,})_(?P<rest>.+)|"
+CANVAS = re.compile(r"(?P<name>[^\W_]\S*?)_(?:(?P<late>LATE)_)?(?P<id>\d+)_(?:(?P<file>\d{3,})_(?P<rest>.+)|"
                     r"(?P<kind>text|link)(?:-\d+)?\.html)", re.S)
 ANONYMOUS = re.compile(r"(?:(?P<late>LATE)_)?anon_(?P<id>[0-9A-Za-z]+)_(?:(?P<file>\d+)_(?P<rest>.+)|"
                        r"(?P<kind>text|link)(?:-\d+)?\.html)", re.S)
@@ -70,7 +71,7 @@ def owner_by_system(name, is_folder):
     if match:
         return canvas(match, "anonymous", f"anon_{match['id']}", match["id"])
     match = CANVAS.fullmatch(name)
-    if match and match["name"] == match["name"].lower():
+    if match and is_canvas_name(match["name"]):
         return canvas(match, "canvas", match["name"], match["id"])
     match = BLACKBOARD.fullmatch(name)
     if match:
@@ -78,6 +79,11 @@ def owner_by_system(name, is_folder):
         return Owner(("login", match["id"]), match["id"], {"login": match["id"]}, match["rest"] or "",
                      submitted=submitted, time_from="Blackboard", kind="" if match["rest"] else "receipt")
     return None
+
+
+def is_canvas_name(name):
+    """Returns True for lower case letters, marks and digits, which is what Canvas leaves of "Last, First"."""
+    return name == name.lower() and all(c == "_" or unicodedata.category(c)[0] in "LMN" for c in name)
 
 
 def canvas(match, system, name, number):

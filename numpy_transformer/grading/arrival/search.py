@@ -108,7 +108,7 @@ class Search:
             raise Unreadable(f"is {KINDS[suffix]}, which is not read; {HAND_IN}")
         elif item.problem:
             raise Unreadable(item.problem)
-        else:
+        elif not name.startswith("."):
             self.others.append(name)
 
     def count(self, item):
@@ -144,7 +144,7 @@ class Search:
             reader.feed(source(item.read())[0])
             reader.close()
             self.add(item, name, (), "", "".join(reader.parts).replace("\xa0", " ").strip() + "\n",
-                     ["the code was taken from the text that was typed in"], surely_python=False)
+                     [f"the code was taken from the text that was typed in, {item.name}"], surely_python=False)
         except Unreadable as error:
             self.add_problem(item, name, (), str(error))
 
