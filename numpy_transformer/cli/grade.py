@@ -14,21 +14,23 @@ import numpy as np
 
 from .. import __version__
 from ..classroom.exercises import choose_several, exercises
+from ..classroom.sandbox import NO_LAYER, best_layer, layers
 from ..grading import policy, report, shards
 from ..grading.arrival import read_class
 from ..grading.files import check_output
 from ..grading.gradebooks import Gradebooks
 from ..grading.grader import Grader, problems_of
 from ..grading.journal import Journal
-from ..classroom.sandbox import layers
 from ..training.progress import Progress
-from . import gradebook_options
+from . import gradebook_options, policy_options
 from .parser import add_command, number, whole_number
 from .terminal import columns, wrap
 
 USAGE = """numpy-transformer grade FOLDER [options]
-       numpy-transformer grade merge TABLE... --out FILE [options]
+       numpy-transformer grade merge TABLE... --out FILE [outputs]
        numpy-transformer grade --doctor"""
+REMEDIES = ("Install one with python -m pip install 'numpy-transformer[sandbox]' on Linux; or grade in a container, with the "
+            "docker or podman line in lessons/README.md; or, if you trust all files of the class, use --trust-students.")
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -51,6 +53,7 @@ def add(commands):
                         help="seed of the cases (default: that of the existing table, else a secret one, which is "
                              "printed)")
     add_outputs(parser)
+    policy_options.add(parser)
     gradebook_options.add(parser)
     add_sandbox(parser)
     group = parser.add_argument_group("courses of thousands")
@@ -86,7 +89,7 @@ def add_sandbox(parser):
     group = parser.add_argument_group("sandbox")
     group.add_argument("--doctor", action="store_true", help="say what this machine offers for a sandbox, and end")
     group.add_argument("--trust-students", action="store_true",
-                       help="grade without a sandbox if there is none: the files can then do whatever you can")
+                       help="grade without a sandbox: the files can then do whatever you can")
     group.add_argument("--allow-root", action="store_true", help="needed to use --trust-students as root")
     group.add_argument("--timeout", type=number(0.5, 3600), default=10.0, help="time limit for each file, in seconds")
     group.add_argument("--memory", type=whole_number(256, 1 << 20), default=1024,
@@ -101,7 +104,7 @@ def run(arguments):
     if arguments.folder[0] == "merge":
         return merge(arguments)
     if len(arguments.folder) > 1:
-        raise ValueError(f"one FOLDER at a time, not {len(arguments.folder)}; to join tables, write grade merge TABLE...")
+        raise ValueError(f"one FOLDER at a time, not {len(arguments.folder)}; to join tables, use grade merge TABLE...")
     if hasattr(signal, "SIGTERM") and threading.current_thread() is threading.main_thread():
         before = signal.signal(signal.SIGTERM, raise_interrupt)
     else:
@@ -119,33 +122,34 @@ def raise_interrupt(*_):
 
 def doctor():
     """Prints what this machine offers for a sandbox. Returns 0 if there is one."""
-    found = layers()
-    for layer in found:
-        print(wrap(f"{'works' if layer.works else 'missing':<8} {layer.name}: {layer.sentence}"))
-    return 0 if any(layer.works for layer in found if layer.name != "none") else 2
+    for layer in layers():
+        print(wrap(f"{layer.name}: {layer.sentence}"))
+    best = best_layer()
+    if best:
+        print(f"numpy-transformer grade uses {best.name}.")
+        return 0
+    print(wrap(f"numpy-transformer grade refuses to run. {REMEDIES}"))
+    return 2
 
 
 def choose_layer(arguments):
     """Returns the strongest layer that works. Raises ValueError if there is none and the class is not trusted."""
-    found = layers()
     if not arguments.trust_students:
-        for layer in found:
-            if layer.works and layer.name != "none":
-                return layer
-        missing = "; ".join(f"{layer.name}: {layer.sentence}" for layer in found if layer.name != "none")
-        raise ValueError(f"there is no sandbox on this machine ({missing}); install one with python -m pip install "
-                         "'numpy-transformer[sandbox]' (Linux), grade in a container as lessons/README.md shows, or, if "
-                         "you trust every file of the class, use --trust-students")
+        layer = best_layer()
+        if layer is None:
+            raise ValueError(f"there is no sandbox: {layers()[0].sentence}. {REMEDIES}")
+        return layer
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0
     if is_root and not arguments.allow_root:
         raise ValueError("refusing to run students' programs as root without a sandbox; use an ordinary account, or "
                          "--allow-root")
-    return found[-1]
+    return NO_LAYER
 
 
 def grade(arguments):
     check_places(arguments)
     layer = choose_layer(arguments)
+    policy_options.policy(arguments)            # before the work, for its errors
     wanted = choose_several(arguments.only or [])
     class_, notes = read_class(arguments.folder[0], [exercise.number for exercise in wanted] or None)
     chosen = wanted or submitted_exercises(class_, arguments.folder[0])
@@ -229,7 +233,8 @@ def make_settings(arguments, journal, record):
     if kept is not None and seed != kept and (arguments.only or arguments.students):
         raise ValueError(f"{arguments.json} was graded with seed {kept}, not {seed}; use the same, or another --out")
     versions = {"numpy_transformer": __version__, "numpy": np.__version__, "python": platform.python_version()}
-    settings = {"seed": seed, "timeout": arguments.timeout, "memory": arguments.memory, "versions": versions}
+    settings = {"seed": seed, "timeout": arguments.timeout, "memory": arguments.memory, "versions": versions,
+                "policy": policy_options.texts(arguments)}
     if arguments.shard:
         settings["shard"] = "{}/{}".format(*arguments.shard)
     return settings
@@ -241,7 +246,7 @@ def journal_of(arguments):
 
 def graded(arguments, settings, layer, journal, class_, chosen):
     """Returns the rows of the class, sorted. After Ctrl-C raises KeyboardInterrupt with a message on how to resume."""
-    rules, attempts, total, done = policy.Policy(), {}, len(class_) * len(chosen), 0
+    rules, attempts, total, done = policy_options.policy(arguments), {}, len(class_) * len(chosen), 0
     if arguments.retry:
         journal.guilty.clear()
     print(f"{len(class_)} students, {len(chosen)} exercises, seed {settings['seed']}, sandbox: {layer.name}",
@@ -260,9 +265,10 @@ def graded(arguments, settings, layer, journal, class_, chosen):
     except KeyboardInterrupt as stop:
         raise KeyboardInterrupt(f"{done} of {total} rows are saved in {journal.path}; run the same command again "
                                 "to resume") from stop
-    for sentence in rules.sentences(attempts):
+    oldest_first = [pairs[::-1] for pairs in attempts.values()]
+    for sentence in rules.sentences(oldest_first):
         print(wrap(sentence), file=sys.stderr)
-    return policy.settle({key: pairs[::-1] for key, pairs in attempts.items()}, rules)
+    return policy.settle(oldest_first, rules)
 
 
 def continued(record, rows, problems, settings):

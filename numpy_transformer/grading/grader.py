@@ -35,9 +35,9 @@ class Row:
     seconds: float
     note: str                                   # for the teacher
     stage: str = ""
-    lines: list = ()                            # the explanation for the student
-    mistakes: list = ()                         # names of known mistakes, one entry for each possible explanation
-    remarks: list = ()                          # sentences about how the file arrived, for teacher and student
+    lines: list = field(default_factory=list)  # the explanation for the student
+    mistakes: list = field(default_factory=list)  # names of known mistakes, one entry for each possible explanation
+    remarks: list = field(default_factory=list)  # sentences about how the file arrived, for teacher and student
     printed: str = ""
     answer: str = ""                            # digest of a wrong answer that no known mistake explains
     digest: str = ""                            # of the file, and of the student's other files, which it may import
@@ -202,11 +202,19 @@ class Grader:
                 self.journal.started((student.name, attempt.exercise.number, attempt.digest))
                 run = next(runs)
                 verdict, answer = self.judges[attempt.exercise.number].judge(run)
-                row = make_row(student, attempt.exercise, verdict, unusual_names(attempt.file.content),
+                row = make_row(student, attempt.exercise, verdict, look_at(attempt.file.content),
                                seconds=round(run.seconds, 2), printed=run.printed, answer=answer,
                                digest=attempt.digest)
                 self.journal.add(row)
                 yield attempt, row
+
+
+def look_at(content):
+    """Returns the unusual names in a file; they are only a help, so that no file can stop the grading by them."""
+    try:
+        return unusual_names(content)
+    except Exception as error:
+        return [f"{type(error).__name__} while its names were read"]
 
 
 def without_file(student, exercise):

@@ -10,7 +10,7 @@ import shutil
 import stat
 import subprocess
 
-from .visible import ENVIRONMENT, HIDDEN, INSIDE, visible
+from .visible import ENVIRONMENT, HIDDEN, INSIDE, visible, worker_command
 
 MEMORY = 80 << 20                               # bytes of the scratch folder; a task is stopped at 64 MB
 PLACE, PACKAGES, SCRATCH = "/inside", "/packages", "/scratch"      # of the worker, of NumPy and of the student's files
@@ -61,4 +61,4 @@ def command(program):
         words += ["--ro-bind", file, path]
     limit = ["--size", str(MEMORY)] if "--size" in known else []
     words += [*limit, "--tmpfs", SCRATCH, "--chdir", SCRATCH, "--remount-ro", "/"]
-    return (program, *words, "--", files.python, "-I", "-S", "-B", "-X", "utf8", f"{PLACE}/worker.py", "serve")
+    return (program, *words, "--", *worker_command(files.python, f"{PLACE}/worker.py"))
