@@ -202,11 +202,19 @@ class Grader:
                 self.journal.started((student.name, attempt.exercise.number, attempt.digest))
                 run = next(runs)
                 verdict, answer = self.judges[attempt.exercise.number].judge(run)
-                row = make_row(student, attempt.exercise, verdict, unusual_names(attempt.file.content),
+                row = make_row(student, attempt.exercise, verdict, look_at(attempt.file.content),
                                seconds=round(run.seconds, 2), printed=run.printed, answer=answer,
                                digest=attempt.digest)
                 self.journal.add(row)
                 yield attempt, row
+
+
+def look_at(content):
+    """Returns the unusual names in a file; they are only a help, so that no file can stop the grading by them."""
+    try:
+        return unusual_names(content)
+    except Exception as error:
+        return [f"{type(error).__name__} while its names were read"]
 
 
 def without_file(student, exercise):
