@@ -38,8 +38,8 @@ SAMPLE = ("replaced any", "through lib64", "readline writes", "interpreter that 
 # Without a sandbox the same files succeed: what each of them then does.
 REAL = {
     "reads the others": "reads the others: pass", "through lib64": "through lib64: pass", "users": "users: has seen: ",
-    "interpreter that reads": "interpreter that reads: pass", "daemon": "left running",
-    "cells of the hook for writing": "changed: target", "readline writes": "changed: class/anna/ex01_2",
+    "interpreter that reads": "interpreter that reads: pass", "sees whether others are there": "sees whether others are there: has seen",
+    "cells of the hook for writing": "changed: target", "plants a file among the others": "changed: class/anna/",
     "pth by sqlite": "changed: venv/lib", "priority of the grader": "changed: nice",
     "affinity of the grader": "changed: processors", "internet": "a connection to the teacher's machine",
     "System V shared memory": "changed: shm"}
