@@ -44,7 +44,8 @@ class Filling:
         lines = [f"Grades of {counted(len(self.entered), 'student')} entered"]
         if self.zeros:
             lines.append(f"0 entered for {counted(len(self.zeros), 'student')} who handed nothing in")
-        lines += [f"Left as they were ({reason}), {len(names)}: {shortened(list(names), 20)}" for reason, names in self.kept.items()]
+        lines += [f"Left as they were ({reason}), {len(names)}: {shortened(list(names), 20)}"
+                  for reason, names in self.kept.items()]
         return [*self.sentences, *lines]
 
 

@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...classroom.verdict import STATUS
 
@@ -17,6 +17,8 @@ class Person:
     ids: dict                                   # any of canvas, moodle, github, gradescope, email, login
     rows: list
     problems: list = field(default_factory=list)        # sentences about files that belong to no exercise
+    logins: set = field(default_factory=set)            # that a roster tells, in lower case
+    names: set = field(default_factory=set)             # that a roster tells, as `name_keys` writes them
 
     @property
     def handed_in(self):
@@ -32,7 +34,7 @@ class Person:
 
     def only(self, numbers):
         """Returns the same student with the rows of these exercises."""
-        return Person(self.name, self.ids, [row for row in self.rows if row.number in numbers], self.problems)
+        return replace(self, rows=[row for row in self.rows if row.number in numbers])
 
     def counts(self):
         found = Counter(row.status for row in self.rows)
@@ -91,8 +93,8 @@ def match(students, lines, order):
         if not candidates:
             result.unmatched.append(person.name)
         elif stranger:
-            result.ambiguous.append(f"the number of {person.name} is that of {stranger[0].label} there; is it the file of "
-                                    "another assignment?")
+            result.ambiguous.append(f"the number of {person.name} is that of {stranger[0].label} there; is it the file "
+                                    "of another assignment?")
         elif len(candidates) > 1:
             result.ambiguous.append(f"{person.name} may be {' or '.join(line.label for line in candidates[:4])}")
         else:
@@ -119,10 +121,11 @@ def find(person, index, order):
 def keys(person):
     """Returns what identifies a student: {kind: values}. A login may be an e-mail address and the other way round."""
     ids = {kind: str(value).strip().casefold() for kind, value in person.ids.items() if value}
-    login = {ids[kind] for kind in ("login", "email") if kind in ids}
-    return {"canvas": {ids["canvas"]} if "canvas" in ids else set(),
-            "moodle": {ids["moodle"]} if "moodle" in ids else set(),
-            "login": login, "name": name_keys(person.name)}
+
+    def known(*kinds):
+        return {ids[kind] for kind in kinds if kind in ids}
+    return {"canvas": known("canvas"), "moodle": known("moodle"), "login": known("login", "email") | person.logins,
+            "name": name_keys(person.name) | person.names}
 
 
 def plain_name(text):
