@@ -194,8 +194,7 @@ class Grader:
         """Yields (attempt, Row) for attempts that run in one sandbox."""
         tasks = [Task(attempt.exercise, self.judges[attempt.exercise.number].answer_key.cases, attempt.file.name)
                  for attempt in attempts]
-        with contextlib.closing(run_files(files, tasks, self.layer, self.seconds, self.megabytes,
-                                          self.stop.is_set)) as runs:
+        with contextlib.closing(self.run_tasks(files, tasks)) as runs:
             for attempt in attempts:
                 if self.stop.is_set():
                     raise Stopped
@@ -207,6 +206,22 @@ class Grader:
                                digest=attempt.digest)
                 self.journal.add(row)
                 yield attempt, row
+
+    def run_tasks(self, files, tasks):
+        """Yields a Run for each task. Tries again for a while if the sandbox does not start on a busy machine."""
+        done = 0
+        for pause in (1, 5, 30, None):
+            try:
+                with contextlib.closing(run_files(files, tasks[done:], self.layer, self.seconds, self.megabytes,
+                                                  self.stop.is_set)) as runs:
+                    for run in runs:
+                        done += 1
+                        yield run
+                return
+            except OSError:
+                if pause is None:
+                    raise
+                self.stop.wait(pause)
 
 
 def look_at(content):

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -20,10 +21,11 @@ import numpy_transformer
 from numpy_transformer import views
 from numpy_transformer.classroom.exercise import Observation
 from numpy_transformer.classroom.exercises import choose, exercises
-from numpy_transformer.classroom.sandbox import NO_LAYER, Layer
+from numpy_transformer.classroom.sandbox import NO_LAYER, Layer, Run
 from numpy_transformer.cli import grade as command
 from numpy_transformer.grading import grader, report
-from numpy_transformer.grading.grader import Row
+from numpy_transformer.grading.arrival import File, Student
+from numpy_transformer.grading.grader import Grader, Row
 from numpy_transformer.grading.journal import Journal
 
 SOFTMAX, BACKWARD = choose("01.1"), choose("01.2")
@@ -441,11 +443,78 @@ def test_joined_parts_are_the_same_as_one_run(tmp_path, capsys):
     refusals = [(("merge", *tables[:2], "--out", tmp_path / "x.csv"), "missing parts: 3/3"),
                 (("merge", *tables), "--out FILE"), (("merge", "--out", tmp_path / "x.csv"), "TABLE"),
                 (("merge", tmp_path / "none.csv", "--out", tmp_path / "x.csv"), "there is no"),
+                (("merge", *tables, "--out", tables[0]), "one of the tables"),
                 ((tmp_path / "class", "--shard", "1/3"), "--shard needs --seed"),
                 ((tmp_path / "class", "--shard", "4/3"), "no part of a class"),
                 ((tmp_path / "class", tmp_path), "one FOLDER at a time"), ((), "name the FOLDER")]
     for arguments, words in refusals:
         assert words in refused(capsys, "grade", *arguments)
+
+
+class Runs:
+    """Stands in for run_files: counts how many run at the same time, and how often a sandbox does not start."""
+
+    def __init__(self, failures=0):
+        self.guard, self.now, self.failures, self.most = threading.Lock(), 0, failures, {}
+
+    def __call__(self, files, tasks, *_):
+        for task in tasks:
+            with self.guard:
+                self.failures -= 1
+                if self.failures >= 0:
+                    raise OSError("the sandbox did not start")
+                self.now += 1
+            time.sleep(0.02)
+            name = files["name"].decode()
+            with self.guard:
+                self.most[name] = max(self.most.get(name, 0), self.now)
+                self.now -= 1
+            yield Run("timeout", 0, 0.5, "", {})
+
+
+def grade_with(patch, runs, path, students, jobs, chosen=(BACKWARD,)):
+    """Rows by (student, number) of a Grader that uses `runs` in place of the sandbox."""
+    patch.setattr(grader, "run_files", runs)
+    journal = Journal(path)
+    journal.start({"seed": 1})
+    made = Grader(chosen, 1, NO_LAYER, journal, lambda student, number: student.attempts[number], jobs=jobs)
+    try:
+        return {(row.student, row.number): row for _, _, row in made.grade(students)}
+    finally:
+        journal.file.close()
+
+
+def pupil(name, chosen=(BACKWARD,)):
+    attempts = {exercise.number: [File(exercise.file, exercise.file, b"x", exercise.number)] for exercise in chosen}
+    return Student(name, attempts=attempts, files={"name": name.encode()})
+
+
+def test_files_under_suspicion_run_alone_and_first(tmp_path, monkeypatch):
+    students = [pupil(name) for name in ("ada", "ben", "cem", "dan", "eva")]
+    path, killed = tmp_path / "part", []
+
+    def die(files, tasks, *_):
+        killed.append(files["name"].decode())
+        while len(killed) < 2:                              # until two run at the same time
+            time.sleep(0.01)
+        raise SystemExit                                    # not recorded as an orderly end
+        yield
+
+    with pytest.raises(SystemExit):
+        grade_with(monkeypatch, die, path, students, 2)
+    runs = Runs()
+    assert len(grade_with(monkeypatch, runs, path, students, 3)) == 5
+    assert set(killed) < {name for name, most in runs.most.items() if most == 1} and max(runs.most.values()) > 1
+    assert set(list(runs.most)[:2]) == set(killed)
+
+
+def test_a_sandbox_that_does_not_start_is_tried_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(threading.Event, "wait", lambda event, seconds=None: event.is_set())
+    chosen = (SOFTMAX, BACKWARD)
+    rows = grade_with(monkeypatch, Runs(failures=3), tmp_path / "part", [pupil("ada", chosen)], 1, chosen)
+    assert [row.status for row in rows.values()] == ["timeout", "timeout"]
+    with pytest.raises(OSError, match="did not start"):
+        grade_with(monkeypatch, Runs(failures=4), tmp_path / "other", [pupil("ada", chosen)], 1, chosen)
 
 
 @pytest.mark.parametrize("installed", [True, False])
