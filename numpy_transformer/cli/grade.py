@@ -19,8 +19,9 @@ from ..grading import policy, report, shards
 from ..grading.arrival import read_class
 from ..grading.files import check_output
 from ..grading.gradebooks import Gradebooks
-from ..grading.grader import Grader, problems_of
+from ..grading.grader import Grader
 from ..grading.journal import Journal
+from ..grading.rows import problems_of
 from ..training.progress import Progress
 from . import gradebook_options, policy_options
 from .parser import add_command, number, whole_number

@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from .files import open_regular
-from .grader import Row
+from .rows import Row
 
 LARGEST = 1 << 30                               # bytes of a record
 AGREE = ("seed", "versions", "timeout", "memory", "policy")         # settings that all parts have in common

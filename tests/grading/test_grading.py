@@ -24,9 +24,10 @@ from numpy_transformer.classroom.exercises import choose, exercises
 from numpy_transformer.classroom.sandbox import NO_LAYER, Layer, Run
 from numpy_transformer.cli import grade as command
 from numpy_transformer.grading import grader, report
-from numpy_transformer.grading.arrival import File, Student
-from numpy_transformer.grading.grader import Grader, Row
+from numpy_transformer.grading.arrival import File, Problem, Student
+from numpy_transformer.grading.grader import Grader
 from numpy_transformer.grading.journal import Journal
+from numpy_transformer.grading.rows import Row, arrived, digest_of, without_file
 
 SOFTMAX, BACKWARD = choose("01.1"), choose("01.2")
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -547,6 +548,23 @@ def row(name, **more):
                          misconception="", seconds=0.5, note=""), **more})
 
 
+def test_what_could_not_be_read_is_said_and_never_called_missing():
+    broken, old = Problem("all.zip", "", "This is damaged."), Problem("ex.pdf", "01.2", "This is a PDF file.")
+    student = Student("kim", {"moodle": "7"}, problems=[broken, old],
+                      remarks={"01.2": ["2 files; the newest counts: b.py (not a.py)", "Latin-1 became UTF-8"]})
+    one, two = (arrived(without_file(student, exercise), student, 0) for exercise in (SOFTMAX, BACKWARD))
+    assert (one.status, one.whole_note) == ("error", "all.zip: This is damaged") and one.ids == {"moodle": "7"}
+    assert two.note == "all.zip: This is damaged; ex.pdf: This is a PDF file"
+    assert two.lines == ["all.zip: This is damaged.", "ex.pdf: This is a PDF file."]
+    nothing = without_file(Student("lee", problems=[old]), SOFTMAX)
+    assert (nothing.status, nothing.note) == ("missing", "no file ex01_1_softmax.py")
+    failed = arrived(row("kim", note="y is wrong"), student, 1)
+    assert failed.note == "y is wrong; all.zip: This is damaged"
+    assert failed.remarks == [*student.remarks["01.2"], "ex.pdf: This is a PDF file."]
+    passed = arrived(row("kim", status="pass"), student, 2)     # the best of two counts
+    assert passed.whole_note == "Latin-1 became UTF-8; ex.pdf: This is a PDF file"
+
+
 def test_csv_cells_are_no_formulas_and_quotes_survive(tmp_path):
     notes = ["=1+1", "+1", "-1", "@x", "plain", 'a "b", c', "ü = 3"]
     report.write_csv([row("kim", note=note) for note in notes], tmp_path / "scores.csv")
@@ -617,10 +635,10 @@ def test_equal_answers_have_one_digest_up_to_rounding():
     rng = np.random.default_rng(0)
     y = rng.standard_normal((3, 4))
     def digest(*outputs):
-        return grader.digest_of([Observation(outputs)])
+        return digest_of([Observation(outputs)])
     assert digest(y) == digest(y * (1 + 1e-14)) == digest(y + 0.0) and digest(-0.0 * y) == digest(0.0 * y)
     others = [y, 2 * y, y.T, y[::-1], np.full(3, np.nan), np.full(3, np.inf)]
-    assert len(set(map(digest, others))) == len(others) and grader.digest_of([Observation()]) == ""
+    assert len(set(map(digest, others))) == len(others) and digest_of([Observation()]) == ""
 
 
 @pytest.mark.slow
