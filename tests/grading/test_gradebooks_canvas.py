@@ -109,7 +109,7 @@ def test_excused_unassigned_and_missing_students_keep_their_cells(tmp_path):
                        for name, i, status in (("a", "1", "pass"), ("b", "2", "pass"), ("c", "3", "missing"))])
     new, sentences = filled(book(tmp_path, text), students)
     assert new == text
-    assert {"Left as they were (excused), 1: A", "Left as they were (nothing handed in), 2: C, D"} <= set(sentences)
+    assert {"Left as they were (excused), 1: A", "Left as they were (nothing handed in), 2: C; D"} <= set(sentences)
     new, _ = filled(book(tmp_path, text), students, zeros=True)
     assert new == text.replace("C,3,,,,,3\nD,4,,,,,", "C,3,,,,,0\nD,4,,,,,0")
 
@@ -124,7 +124,7 @@ def test_no_zeros_for_strangers_while_a_submission_has_no_row(tmp_path):
 def test_two_submissions_for_one_row_are_not_entered(tmp_path):
     text = HEADER.format("Sheet 5 (12)", "8") + '"Lee, Kim",4,,,,,\n'
     new, sentences = filled(book(tmp_path, text), people([row("Kim Lee", "05.2"), row("Lee Kim", "05.2", "fail")]))
-    assert new == text and "Not entered, because Kim Lee and Lee Kim may all be Lee, Kim" in sentences
+    assert new == text and "Not entered, because Kim Lee and Lee Kim may all be Lee, Kim (row 3)" in sentences
 
 
 @pytest.mark.parametrize("title, numbers", [
