@@ -15,6 +15,12 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ.pop("COLUMNS", None)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_of_its_own(tmp_path_factory):
+    """The key of the grader's journals is drawn in a temporary folder, not in the user's own."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory):
     """A folder with small data files and a tiny run of each kind of encoder.

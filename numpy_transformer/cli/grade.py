@@ -14,19 +14,24 @@ import numpy as np
 
 from .. import __version__
 from ..classroom.exercises import choose_several, exercises
+from ..classroom.sandbox import NO_LAYER, best_layer, layers
 from ..grading import policy, report, shards
 from ..grading.arrival import read_class
 from ..grading.files import check_output
-from ..grading.grader import Grader, problems_of
+from ..grading.gradebooks import Gradebooks
+from ..grading.grader import Grader
 from ..grading.journal import Journal
-from ..classroom.sandbox import layers
+from ..grading.rows import problems_of
 from ..training.progress import Progress
+from . import gradebook_options, policy_options
 from .parser import add_command, number, whole_number
 from .terminal import columns, wrap
 
 USAGE = """numpy-transformer grade FOLDER [options]
-       numpy-transformer grade merge TABLE... --out FILE [options]
+       numpy-transformer grade merge TABLE... --out FILE [outputs]
        numpy-transformer grade --doctor"""
+REMEDIES = ("Install one with python -m pip install 'numpy-transformer[sandbox]' on Linux; or grade in a container, with the "
+            "docker or podman line in lessons/README.md; or, if you trust all files of the class, use --trust-students.")
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -49,6 +54,8 @@ def add(commands):
                         help="seed of the cases (default: that of the existing table, else a secret one, which is "
                              "printed)")
     add_outputs(parser)
+    policy_options.add(parser)
+    gradebook_options.add(parser)
     add_sandbox(parser)
     group = parser.add_argument_group("courses of thousands")
     group.add_argument("--shard", metavar="K/N", type=shard,
@@ -83,7 +90,7 @@ def add_sandbox(parser):
     group = parser.add_argument_group("sandbox")
     group.add_argument("--doctor", action="store_true", help="say what this machine offers for a sandbox, and end")
     group.add_argument("--trust-students", action="store_true",
-                       help="grade without a sandbox if there is none: the files can then do whatever you can")
+                       help="grade without a sandbox: the files can then do whatever you can")
     group.add_argument("--allow-root", action="store_true", help="needed to use --trust-students as root")
     group.add_argument("--timeout", type=number(0.5, 3600), default=10.0, help="time limit for each file, in seconds")
     group.add_argument("--memory", type=whole_number(256, 1 << 20), default=1024,
@@ -98,16 +105,24 @@ def run(arguments):
     if arguments.folder[0] == "merge":
         return merge(arguments)
     if len(arguments.folder) > 1:
-        raise ValueError(f"one FOLDER at a time, not {len(arguments.folder)}; to join tables, write grade merge TABLE...")
-    if hasattr(signal, "SIGTERM") and threading.current_thread() is threading.main_thread():
-        before = signal.signal(signal.SIGTERM, raise_interrupt)
-    else:
-        before = None
-    try:
+        raise ValueError(f"one FOLDER at a time, not {len(arguments.folder)}; to join tables, use grade merge TABLE...")
+    with interruptible():
         return grade(arguments)
+
+
+@contextlib.contextmanager
+def interruptible():
+    """Ends the grading in an orderly way, as Ctrl-C does, when it is told to end or its terminal is closed."""
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+        before = {number: signal.signal(number, raise_interrupt) for number in numbers
+                  if signal.getsignal(number) != signal.SIG_IGN}
+    try:
+        yield
     finally:
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def raise_interrupt(*_):
@@ -116,47 +131,52 @@ def raise_interrupt(*_):
 
 def doctor():
     """Prints what this machine offers for a sandbox. Returns 0 if there is one."""
-    found = layers()
-    for layer in found:
-        print(wrap(f"{'works' if layer.works else 'missing':<8} {layer.name}: {layer.sentence}"))
-    return 0 if any(layer.works for layer in found if layer.name != "none") else 2
+    for layer in layers():
+        print(wrap(f"{layer.name}: {layer.sentence}"))
+    best = best_layer()
+    if best:
+        print(f"numpy-transformer grade uses {best.name}.")
+        return 0
+    print(wrap(f"numpy-transformer grade refuses to run. {REMEDIES}"))
+    return 2
 
 
 def choose_layer(arguments):
     """Returns the strongest layer that works. Raises ValueError if there is none and the class is not trusted."""
-    found = layers()
     if not arguments.trust_students:
-        for layer in found:
-            if layer.works and layer.name != "none":
-                return layer
-        missing = "; ".join(f"{layer.name}: {layer.sentence}" for layer in found if layer.name != "none")
-        raise ValueError(f"there is no sandbox on this machine ({missing}); install one with python -m pip install "
-                         "'numpy-transformer[sandbox]' (Linux), grade in a container as lessons/README.md shows, or, if "
-                         "you trust every file of the class, use --trust-students")
+        layer = best_layer()
+        if layer is None:
+            raise ValueError(f"there is no sandbox: {layers()[0].sentence}. {REMEDIES}")
+        return layer
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0
     if is_root and not arguments.allow_root:
         raise ValueError("refusing to run students' programs as root without a sandbox; use an ordinary account, or "
                          "--allow-root")
-    return found[-1]
+    return NO_LAYER
 
 
 def grade(arguments):
     check_places(arguments)
     layer = choose_layer(arguments)
+    policy_options.policy(arguments)            # before the work, for its errors
     wanted = choose_several(arguments.only or [])
     class_, notes = read_class(arguments.folder[0], [exercise.number for exercise in wanted] or None)
     chosen = wanted or submitted_exercises(class_, arguments.folder[0])
     for note in notes[:20]:
         print(wrap(note), file=sys.stderr)
-    class_ = some_students(class_, arguments)
+    if len(notes) > 20:
+        print(f"and {len(notes) - 20} more like these", file=sys.stderr)
+    whole_class, class_ = class_, some_students(class_, arguments)
     record = shards.read_record(arguments.json)
+    goes_on = record is not None and bool(arguments.only or arguments.students)
+    Gradebooks(arguments, chosen, len(class_), record.rows if goes_on else ())      # before the work, for its errors
     with contextlib.closing(Journal(journal_of(arguments))) as journal:
         settings = make_settings(arguments, journal, record)
         journal.start(settings)
         rows = graded(arguments, settings, layer, journal, class_, chosen)
         problems = problems_of(class_)
-        if record and (arguments.only or arguments.students):
-            rows, problems = continued(record, rows, problems, settings)
+        if goes_on:
+            settings, rows, problems = continued(record, settings, rows, problems, whole_class)
         publish(arguments, settings, rows, problems)
         journal.close(remove=True)
     return 0
@@ -197,9 +217,11 @@ def check_places(arguments):
     arguments.out = arguments.out or Path(f"scores{part}.csv")
     arguments.json = arguments.json or shards.record_of(arguments.out)
     arguments.picture = arguments.picture or arguments.out.with_suffix(".png")
-    given = [path for path in (arguments.out, arguments.json, arguments.feedback, arguments.picture) if path]
+    given = [path for path in (arguments.out, arguments.json, arguments.feedback, arguments.picture, arguments.summary,
+                               arguments.gradescope, arguments.github, arguments.canvas, arguments.moodle) if path]
     if len({path.resolve() for path in given}) < len(given):
-        raise ValueError("table, JSON, feedback and picture need different names; two of them have the same name")
+        raise ValueError("table, JSON, feedback, picture, summary and gradebooks need different names; two of them have "
+                         "the same name")
     views.check_file(arguments.picture)
     for path in (arguments.out, arguments.json, arguments.picture):
         check_output(path)
@@ -222,7 +244,8 @@ def make_settings(arguments, journal, record):
     if kept is not None and seed != kept and (arguments.only or arguments.students):
         raise ValueError(f"{arguments.json} was graded with seed {kept}, not {seed}; use the same, or another --out")
     versions = {"numpy_transformer": __version__, "numpy": np.__version__, "python": platform.python_version()}
-    settings = {"seed": seed, "timeout": arguments.timeout, "memory": arguments.memory, "versions": versions}
+    settings = {"seed": seed, "timeout": arguments.timeout, "memory": arguments.memory, "versions": versions,
+                "policy": policy_options.texts(arguments)}
     if arguments.shard:
         settings["shard"] = "{}/{}".format(*arguments.shard)
     return settings
@@ -234,7 +257,7 @@ def journal_of(arguments):
 
 def graded(arguments, settings, layer, journal, class_, chosen):
     """Returns the rows of the class, sorted. After Ctrl-C raises KeyboardInterrupt with a message on how to resume."""
-    rules, attempts, total, done = policy.Policy(), {}, len(class_) * len(chosen), 0
+    rules, attempts, total, done = policy_options.policy(arguments), {}, len(class_) * len(chosen), 0
     if arguments.retry:
         journal.guilty.clear()
     print(f"{len(class_)} students, {len(chosen)} exercises, seed {settings['seed']}, sandbox: {layer.name}",
@@ -253,19 +276,24 @@ def graded(arguments, settings, layer, journal, class_, chosen):
     except KeyboardInterrupt as stop:
         raise KeyboardInterrupt(f"{done} of {total} rows are saved in {journal.path}; run the same command again "
                                 "to resume") from stop
-    for sentence in rules.sentences(attempts):
+    oldest_first = [pairs[::-1] for pairs in attempts.values()]
+    for sentence in rules.sentences(oldest_first):
         print(wrap(sentence), file=sys.stderr)
-    return policy.settle({key: pairs[::-1] for key, pairs in attempts.items()}, rules)
+    return policy.settle(oldest_first, rules)
 
 
-def continued(record, rows, problems, settings):
-    """Returns the rows and problems of an existing table with new ones in place of those that were graded again."""
+def continued(record, settings, rows, problems, class_):
+    """Returns settings, rows and problems of an existing table, with those in place that are new."""
     old, new = record.settings["versions"]["numpy_transformer"], settings["versions"]["numpy_transformer"]
     if old != new:
         print(f"the other rows of the table were graded by version {old}, these by {new}", file=sys.stderr)
-    students = {row.student for row in rows}
-    others = {name: sentences for name, sentences in record.problems.items() if name not in students}
-    return shards.replace_rows(record.rows, rows), {**others, **problems}
+    gone = {row.student for row in record.rows} - {student.name for student in class_}
+    if gone:
+        print(wrap(f"not in this folder, so that their rows stay as they are: {', '.join(sorted(gone)[:10])}"
+                   f"{', ...' if len(gone) > 10 else ''}"), file=sys.stderr)
+    graded_again = {row.student for row in rows}
+    kept = {name: sentences for name, sentences in record.problems.items() if name not in graded_again}
+    return {**record.settings, **settings}, shards.replace_rows(record.rows, rows), {**kept, **problems}
 
 
 def merge(arguments):
@@ -274,6 +302,8 @@ def merge(arguments):
     if not tables or not arguments.out:
         raise ValueError("name the tables to join and the new one: grade merge TABLE... --out FILE")
     check_places(arguments)
+    if arguments.out.resolve() in [table.resolve() for table in tables]:
+        raise ValueError(f"{arguments.out} is one of the tables to join; choose another --out")
     records = {}
     for table in tables:
         path = shards.record_of(table)
@@ -295,15 +325,19 @@ def publish(arguments, settings, rows, problems):
     from .. import views
     chosen = [exercises()[number] for number in sorted({row.number for row in rows})]
     summary = report.summary(rows, chosen)
-    report.write_csv(rows, arguments.out)
+    report.write_csv(rows, arguments.out, report.Dialect(arguments.delimiter, arguments.bom))
     report.write_json(report.document(rows, settings, summary, problems), arguments.json)
     written = [str(arguments.out), str(arguments.json)]
     if arguments.feedback:
-        count = report.write_feedback(rows, chosen, arguments.feedback, problems)
+        count = report.write_feedback(rows, arguments.feedback, problems)
         written.append(f"{arguments.feedback} ({count} files)")
     written.append(str(views.write(views.class_report(summary["exercises"], summary["mistakes"]), arguments.picture)))
+    names, sentences = Gradebooks(arguments, chosen, len({row.student for row in rows})).write(rows, problems)
+    written += names
     for line in report.summary_lines(summary, columns()):
         print(line)
+    for sentence in sentences:
+        print(wrap(sentence))
     passed = sum(row.status == "pass" for row in rows)
     print("\n" + wrap(f"{passed} of {len(rows)} passed. Written: {', '.join(written)}. The seed {settings['seed']} is "
                       f"kept in {arguments.json}; do not show that file to students."))

@@ -97,13 +97,14 @@ def lock(descriptor):
 
 def state_folder():
     """Returns the folder in which the user's programs keep their state. It is created if it is missing."""
-    home = Path.home()
-    if sys.platform == "darwin":
-        base = home / "Library" / "Application Support"
+    if os.environ.get("XDG_STATE_HOME"):
+        base = Path(os.environ["XDG_STATE_HOME"])
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Application Support"
     elif os.name == "nt":
-        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     else:
-        base = Path(os.environ.get("XDG_STATE_HOME") or home / ".local" / "state")
+        base = Path.home() / ".local" / "state"
     folder = base / "numpy-transformer"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

@@ -80,30 +80,30 @@ class Policy:
         given = [entry.time.moment for entry in entries(self.times, row)]
         return file.submitted or (given[-1] if given else None)
 
-    def sentences(self, attempts):
+    def sentences(self, graded):
         """Returns sentences for the teacher: the rule, where the times come from, and what cannot be computed.
 
         Parameters:
-            attempts : as in `settle`
+            graded : as in `settle`
         """
         if not self.about_lateness:
             return []
-        pairs = [(file, row) for own in attempts.values() for file, row in own if file is not None]
+        pairs = [(file, row) for own in graded for file, row in own if file is not None]
         sources = collections.Counter(file.time_from or "the delivery" for file, _ in pairs if file.submitted)
         silent = [file for file, row in pairs if self.submitted(file, row) is None]
         marked = sum(file.late for file in silent)
         found = [f"lateness: {self.rate}; points are rounded to two decimals"]
         if sources:
-            listed = ", ".join(f"{source} ({count} files)" for source, count in sources.most_common())
+            listed = ", ".join(f"{source} ({count(number, 'file')})" for source, number in sources.most_common())
             found.append(f"times of submission from: {listed}")
         if marked and self.rate.unit:
             found.append(
-                f"{marked} files are marked late without a time, so a deduction for each {self.rate.unit} cannot be "
-                "computed, and nothing was deducted from them. Let the learning platform deduct (Canvas does so by its "
+                f"{count(marked, 'file')} {'is' if marked == 1 else 'are'} marked late without a time, so a deduction for each "
+                f"{self.rate.unit} cannot be computed, and nothing was deducted there. Let the learning platform deduct (Canvas does so by its "
                 "own late policy), deduct once with --late 10%, or list their times in a file for --submitted")
         if self.deadlines and len(silent) > marked:
-            found.append(f"{len(silent) - marked} files have no time of submission and are not marked late; they count "
-                         "as on time")
+            found.append(f"counted as on time: {count(len(silent) - marked, 'file')} without a time of submission and "
+                         "without a mark that says late")
         known = {folded(name) for _, row in pairs for name in names(row)}
         for option, given in (("--extensions", self.extensions), ("--submitted", self.times)):
             unknown = [own[0].student for name, own in given.items() if name not in known]
@@ -129,29 +129,30 @@ def choose_attempts(student, number, policy):
     return list(files) if policy.attempts == "best" else list(files[-1:])
 
 
-def settle(attempts, policy):
+def settle(graded, policy):
     """Returns one row for each student and exercise: the attempt that counts, after deductions for lateness.
 
     Free late days are spent in the order of submission. Each moves a deadline by a day, for all exercises that share this
     deadline. None is spent on an attempt that earned no points.
 
     Parameters:
-        attempts : {(student, number): [(File or None, Row), ...]}, oldest first, with rows as the grader made them
+        graded : for each student and exercise a list of (File, Row), oldest attempt first, with rows as the grader made
+            them; the File is None if it is missing or unreadable
     """
     students = collections.defaultdict(list)
-    for (student, _), pairs in attempts.items():
-        students[student].append(pairs)
+    for attempts in graded:
+        students[attempts[0][1].student].append(attempts)
     rows = []
     for own in students.values():
         budget = Budget(policy.free_late_days)
-        rows += [settle_exercise(pairs, policy, budget) for pairs in sorted(own, key=by_time(policy))]
+        rows += [settle_exercise(attempts, policy, budget) for attempts in sorted(own, key=by_time(policy))]
     return sorted(rows, key=lambda row: (row.student, row.number))
 
 
 def by_time(policy):
     """Returns a sorting key for lists of attempts: when the newest was submitted. Unknown times come first."""
-    def key(pairs):
-        file, row = pairs[-1]
+    def key(attempts):
+        file, row = attempts[-1]
         time = policy.submitted(file, row) if file else None
         return (time.timestamp() if time else 0.0, row.number)
     return key
@@ -177,16 +178,16 @@ class Settled:
     days: int = 0
 
 
-def settle_exercise(pairs, policy, budget):
+def settle_exercise(attempts, policy, budget):
     """Returns the row of the attempt that counts, and spends free late days on it."""
-    settled = [settle_attempt(file, row, policy, budget) for file, row in pairs]
-    best = max(range(len(pairs)), key=lambda i: (settled[i].row.points, -settled[i].days, i))
+    settled = [settle_attempt(file, row, policy, budget) for file, row in attempts]
+    best = max(range(len(attempts)), key=lambda i: (settled[i].row.points, -settled[i].days, i))
     chosen = settled[best]
     budget.spend(chosen.deadline, chosen.days)
-    if len(pairs) == 1:
+    if len(attempts) == 1:
         return chosen.row
-    return with_note(chosen.row, f"the best of {len(pairs)} attempts counts, which is number {best + 1} "
-                                 f"({pairs[best][0].where})")
+    return with_remark(chosen.row, f"the best of {len(attempts)} attempts counts: number {best + 1}, "
+                                   f"{attempts[best][0].where}")
 
 
 def settle_attempt(file, row, policy, budget):
@@ -223,9 +224,8 @@ def deduct(row, deducted, late, words):
     """Returns the row with fewer points, and a sentence about it for the teacher and the student."""
     what = f"{shown(deducted)} of {shown(row.points)} points deducted" if deducted else "nothing deducted"
     sentence = f"submitted {words}: {what}"
-    row = replace(row, points=shown(Decimal(str(row.points)) - deducted), deducted=shown(deducted), late=late,
-                  lines=[*row.lines, f"{sentence[0].upper()}{sentence[1:]}."])
-    return with_note(row, sentence)
+    row = replace(row, points=shown(Decimal(str(row.points)) - deducted), deducted=shown(deducted), late=late)
+    return with_remark(row, sentence)
 
 
 def shown(points):
@@ -238,4 +238,10 @@ def count(number, noun):
 
 
 def with_note(row, sentence):
+    """Returns the row with a further sentence in the teacher's table."""
     return replace(row, note=f"{row.note}; {sentence}" if row.note else sentence)
+
+
+def with_remark(row, sentence):
+    """Returns the row with a further sentence in the teacher's table and in the student's feedback."""
+    return replace(row, remarks=[*row.remarks, sentence])

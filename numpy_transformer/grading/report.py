@@ -5,8 +5,10 @@ import csv
 import json
 import re
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 
+from ..classroom.exercises import exercises
 from ..classroom.feedback import WIDTH, feedback
 from ..classroom.verdict import STATUS, Verdict
 from .files import replace_file
@@ -16,17 +18,36 @@ COLUMNS = ("student", "exercise", "status", "points", "max", "misconception", "s
 RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.I)        # device names on Windows
 
 
-def write_csv(rows, path):
+@dataclass(frozen=True)
+class Dialect:
+    """How CSV files are written: Excel needs a byte order mark to read UTF-8, and, in much of Europe, semicolons."""
+
+    delimiter: str = ","
+    bom: bool = False
+
+    def value(self, value):
+        """Returns what is written for a value. With semicolons, numbers have a decimal comma."""
+        if self.delimiter == ";" and isinstance(value, float):
+            return str(value).replace(".", ",")
+        return escape_formula(value)
+
+
+def write_csv(rows, path, dialect=Dialect()):
     """Writes the table as CSV."""
-    def table(file):
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows([escape_formula(cell(row, column)) for column in COLUMNS] for row in rows)
-    replace_file(path, table)
+    write_table(COLUMNS, [[cell(row, column) for column in COLUMNS] for row in rows], path, dialect)
 
 
 def cell(row, column):
     return row.whole_note if column == "note" else getattr(row, column)
+
+
+def write_table(header, rows, path, dialect=Dialect()):
+    """Writes rows of values as CSV."""
+    def table(file):
+        writer = csv.writer(file, lineterminator="\n", delimiter=dialect.delimiter)
+        writer.writerow(header)
+        writer.writerows([dialect.value(value) for value in row] for row in rows)
+    replace_file(path, table, encoding="utf-8-sig" if dialect.bom else "utf-8")
 
 
 def write_json(document, path):
@@ -35,7 +56,7 @@ def write_json(document, path):
 
 def escape_formula(value):
     """Prefixes an apostrophe to text that a spreadsheet would take for a formula."""
-    looks_like_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    looks_like_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", *"＝＋－＠"))
     return f"'{value}" if looks_like_formula else value
 
 
@@ -66,24 +87,27 @@ def document(rows, settings, summary, problems=None):
     return {"version": 3, **settings, "students": students, "summary": summary}
 
 
-def write_feedback(rows, chosen, folder, problems=None):
+def student_feedback(row):
+    """Yields the lines of feedback on one exercise, as a student reads them: without the note for the teacher."""
+    verdict = Verdict(row.status, row.stage, lines=row.lines)
+    yield from feedback(exercises()[row.number], verdict, row.printed)
+    for remark in row.remarks:
+        yield from textwrap.wrap(remark, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+
+
+def write_feedback(rows, folder, problems=None):
     """Writes a file for each student with the feedback of `exercise check`. Returns how many.
 
     Parameters:
         problems : {student: sentences} about files that belong to no exercise
     """
-    exercises = {exercise.number: exercise for exercise in chosen}
     students, taken = grouped(rows, "student"), set()
     for name, own in students.items():
         lines = [name, f"{sum(row.points for row in own):g} of {sum(row.max for row in own)} points", ""]
         for sentence in (problems or {}).get(name, ()):
             lines += [*textwrap.wrap(sentence, WIDTH, subsequent_indent="  ", break_on_hyphens=False), ""]
         for row in own:
-            verdict = Verdict(row.status, row.stage, lines=row.lines)       # without the note, which is for the teacher
-            lines += feedback(exercises[row.number], verdict, row.printed)
-            for remark in row.remarks:
-                lines += textwrap.wrap(remark, WIDTH, initial_indent="  ", subsequent_indent="    ",
-                                       break_on_hyphens=False)
+            lines += student_feedback(row)
             lines.append("")
         text = "\n".join(lines)
         replace_file(Path(folder, file_name(name, taken) + ".txt"), lambda file, text=text: file.write(text), backup=False)

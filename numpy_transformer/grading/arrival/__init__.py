@@ -1,8 +1,24 @@
-"""Reads a class as it was delivered. Runs nothing, follows no link, and reads no more than it needs."""
+"""Reads a class as it was delivered. Runs nothing, follows no link, and writes nothing.
 
-from ..submissions import one_line, printable, students, unusual_names
+records.py      what comes out: students with attempts, other files, problems and remarks
+delivery.py     who handed in what; formats.py, gradescope.py and github.py know how each system names things
+search.py       what one student handed in, in folders, archives (items.py, archives.py) and notebooks (notebooks.py)
+names.py        which exercise a file belongs to, by its name and by what it defines (statements.py)
+reading.py      bytes to source: encodings, line ends, and what word processors put into code
+students.py     attempts in order, and the names under which files import each other
+"""
+
+import contextlib
+from pathlib import Path
+
+from . import archives
+from .delivery import Delivery, holds_students, notes_on_names
+from .formats import told_apart
+from .items import OnDisk, Unreadable
+from .names import lessons_in, numbers_in, stem_of
 from .records import File, Problem, Student
-from ...classroom.exercises import exercises
+from .students import build
+from .text import listed, one_line, printable, unusual_names
 
 __all__ = ["File", "Problem", "Student", "one_line", "printable", "read_class", "unusual_names"]
 
@@ -12,22 +28,53 @@ def read_class(place, only=None):
 
     Parameters:
         place : path of a folder, or of a zip of the whole class
-        only : numbers of the exercises that are graded; None: all
-    Raises: ValueError with one sentence if the class cannot be read.
+        only : numbers of the exercises that are graded, such as ["05.2"]; None: all. If it is one exercise, a file
+            named after the student, or a student's only file, is taken for it whatever it defines.
+    Raises: ValueError with one sentence if the class cannot be read or contains no student.
     """
-    only = list(only or [])
-    found, unknown = students(place, only[0] if len(only) == 1 else None)
+    place = Path(place)
+    is_archive = place.is_file() and archives.is_archive(place.name)
+    if not place.is_dir() and not is_archive:
+        raise ValueError(f"there is no folder {str(place)!r}; name the one with a folder or files of each student, or a "
+                         "zip of the whole class")
+    item = OnDisk(place.name, "", is_folder=not is_archive, path=str(place.resolve()))
+    with contextlib.ExitStack() as stack:
+        delivery = Delivery(list(only or []), stack)
+        try:
+            top = stack.enter_context(archives.opened(item, whole_class=True)) if is_archive else item
+            delivery.go_through(unwrapped(top, is_archive))
+        except Unreadable as error:
+            raise ValueError(f"{str(place)!r} {error}") from error
+    if not delivery.handed_in:
+        raise ValueError(no_students(place, delivery.bare))
+    owners = {key: entries[0][0] for key, entries in delivery.handed_in.items()}
+    notes = [*delivery.notes, *notes_on_names(delivery, owners)]
+    if delivery.bare:
+        notes.append(f"{listed(delivery.bare)} lies beside the students' folders and belongs to no student")
     class_ = []
-    for item in found:
-        student = Student(item.name)
-        for number, paths in item.files.items():
-            exercise = exercises().get(number)
-            for path in paths:
-                content = path.read_bytes()
-                name = exercise.file if exercise else path.name
-                student.attempts.setdefault(number, []).append(File(name, path.name, content, number))
-                student.files[name] = student.files[path.name] = content
-        for path in item.others:
-            student.files[path.name] = path.read_bytes()
+    for key, name in told_apart(owners).items():
+        student, sentences = build(name, delivery.handed_in[key], delivery.only)
         class_.append(student)
-    return class_, [f"{name} belongs to no exercise" for name in unknown]
+        notes += sentences
+    return sorted(class_, key=lambda student: student.name), notes
+
+
+def unwrapped(top, is_archive):
+    """Returns the folder that holds the students: inside `top` if there is only one folder, which is no student's."""
+    items = top.children()
+    if len(items) != 1 or not items[0].is_folder or items[0].problem:
+        return top
+    inside = items[0].children()
+    if holds_students(items[0]):
+        return items[0]
+    folders = [item for item in inside if item.is_folder or archives.is_archive(item.name)]
+    is_class = len(folders) > 1 and not any(stem_of(item.name) and not item.is_folder for item in inside)
+    of_exercises = any(numbers_in(item.name)[0] or lessons_in(item.name) for item in folders)
+    return items[0] if is_archive and is_class and not of_exercises else top
+
+
+def no_students(place, bare):
+    if bare:
+        return (f"{str(place)!r} contains {one_line(bare[0])}, so it is a single folder of exercises; name the folder "
+                "above it, with a folder for each student, or with files such as Kim_ex01_2.py")
+    return f"{str(place)!r} contains no student's folder and no files such as Kim_ex01_2.py"

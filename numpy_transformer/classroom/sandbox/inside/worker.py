@@ -7,10 +7,13 @@ runs here is one student's: expected values, other students' files and the packa
 
 import contextlib
 import functools
+import gc
 import inspect
 import io
 import json
+import linecache
 import os
+import select
 import struct
 import sys
 import time
@@ -69,13 +72,17 @@ def describe_error(error, path):
     """Returns the error and the line of the student's file that raised it."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     at = f" (line {frames[-1].lineno}: {frames[-1].line})" if frames else ""
-    text = str(error) if isinstance(error, SyntaxError) else f"{error}{at}"
+    text = f"{error}{at}"
+    if isinstance(error, SyntaxError) and error.filename == path:
+        text = f"{error.msg} (line {error.lineno})"
     return f"{type(error).__name__}: {text.strip()}"[:MESSAGE_LENGTH]
 
 
 def load(source, path, name):
     """Returns the student's function or class (None if it is missing) and the names that the file defines."""
     sys.modules["exercise"] = module = types.ModuleType("exercise")
+    lines = source.decode("utf-8", "replace").splitlines(keepends=True)
+    linecache.cache[path] = (len(source), None, lines, path)        # for `describe_error`
     exec(compile(source, path, "exec"), vars(module))
     names = vars(module)
     if callable(names.get(name)):
@@ -126,8 +133,8 @@ def run_task(job, cases, blob, send):
     """Runs one task. Calls send(kind, case, index, bytes) for each result."""
     import numpy as np
 
-    def report(kind, case=0, **fields):
-        send(kind, case, 0, json.dumps(fields).encode())
+    def report(record, case=0, /, **fields):
+        send(record, case, 0, json.dumps(fields).encode())
 
     with open(os.path.join(job["folder"], job["file"]), "rb") as file:
         source = file.read()
@@ -218,26 +225,33 @@ def import_numpy(folder):
 
 
 def serve():
-    """Serves one student: first the set-up, then a task at a time, each in a child of its own."""
-    import select                               # noqa: F401  what the children need is imported once
-    import limits
-    import seccomp                              # noqa: F401
-    sys.path.remove(os.path.dirname(os.path.abspath(__file__)))
+    """Serves one student: first the set-up, then the files, then a task at a time, each in a child of its own."""
     setup = read_request()[0]
+    import landlock
+    import limits
+    import seccomp
+    sys.path.remove(os.path.dirname(os.path.abspath(__file__)))
     import_numpy(setup["numpy"])
     sys.meta_path.append(limits.LastFinder())
     work, files = os.path.join(setup["scratch"], "work"), os.path.join(setup["scratch"], "files")
     for folder in (work, files):
         os.mkdir(folder, 0o700)
+    os.chdir(work)
+    if setup["landlock"]:
+        landlock.restrict(setup["landlock"], setup["scratch"])
+        landlock.drop_capabilities()
+        seccomp.die_with_parent(setup["parent"])
+    gc.collect()
+    gc.freeze()                                 # or the children's collections would copy all that is shared
     write_all(1, REPLY.pack(READY, 0, 0, 0.0, 0, 0))
     names, _, contents = read_request()
     write_files(files, names, contents)
     os.chmod(setup["scratch"], 0o500)
     sys.path.append(files)
-    os.chdir(work)
     while request := read_request():
         request[0]["folder"] = files
         write_all(1, supervise(request, work))
+    os._exit(0)
 
 
 def write_files(folder, names, contents):
@@ -276,7 +290,6 @@ def supervise(request, work):
 
 def collect(texts, most, seconds, work):
     """Reads what comes over these pipes until both are closed. Returns a word of ENDED."""
-    import select
     poll, end = select.poll(), time.monotonic() + seconds
     for descriptor in texts:
         poll.register(descriptor, select.POLLIN)

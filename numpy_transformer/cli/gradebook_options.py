@@ -1,0 +1,31 @@
+"""The options of `numpy-transformer grade` that hand the results to Canvas, Moodle, Gradescope, GitHub and Excel."""
+
+from pathlib import Path
+
+
+def add(parser):
+    group = parser.add_argument_group(
+        "gradebooks", "Canvas and Moodle: download the gradebook, name it here, and upload the file that is written "
+        "beside it, such as grades-graded.csv. Only grades and comments of students who handed something in change.")
+    group.add_argument("--canvas", metavar="FILE", type=Path, help="gradebook exported from Canvas (.csv)")
+    group.add_argument("--column", metavar="NAME", action="append",
+                       help="column of the Canvas gradebook for the total, or 05=NAME for a lesson's points, 05.2=NAME "
+                            "for an exercise's (default: columns named 05.2, 'Lesson 05' or 'Sheet 5', or after an "
+                            "exercise)")
+    group.add_argument("--moodle", metavar="FILE", type=Path,
+                       help="grading worksheet of an assignment, downloaded from Moodle (.csv)")
+    group.add_argument("--roster", metavar="FILE", type=Path,
+                       help="list of the class that says whose GitHub logins the names in the table are (.csv)")
+    group.add_argument("--zero-if-missing", action="store_true",
+                       help="enter 0 for students who handed nothing in, instead of leaving their grades as they are")
+    group.add_argument("--overwrite", action="store_true",
+                       help="replace a file named like the filled gradebook even if it was not written by this command")
+    group.add_argument("--summary", metavar="FILE", type=Path, help="table with one row for each student (.csv)")
+    group.add_argument("--bom", action="store_true",
+                       help="begin CSV files with a byte order mark, so that Excel reads accents correctly")
+    group.add_argument("--delimiter", choices=(",", ";"), default=",",
+                       help="';' for Excel in countries with a decimal comma; numbers then have one")
+    group.add_argument("--gradescope", metavar="FILE", type=Path,
+                       help="results.json of Gradescope's autograder, for one student")
+    group.add_argument("--github", metavar="FILE", type=Path,
+                       help="result of autograding on GitHub (.json), for one student")

@@ -1,0 +1,43 @@
+"""The options of `numpy-transformer grade` on deadlines, late work and several attempts."""
+
+from pathlib import Path
+
+from ..grading.policy import Policy
+from .parser import whole_number
+
+TEXTS = "due", "late", "grace", "attempts", "free_late_days", "timezone"       # equal in all parts of a class
+
+
+def add(parser):
+    group = parser.add_argument_group(
+        "deadlines and attempts", "Points are deducted only if --late says so, and only where the time of submission is "
+        "known: from Gradescope's export, Git, or a file for --submitted. Canvas's and Moodle's downloads do not tell "
+        "it; Canvas marks late files, which is enough for a single deduction such as --late 20%.")
+    group.add_argument("--due", metavar="TIME", action="append",
+                       help="deadline, such as '2026-11-20 23:59' or 2026-11-20, which ends with that day; 05=TIME for "
+                            "one lesson, 05.2=TIME for one exercise; can be repeated")
+    group.add_argument("--timezone", metavar="NAME", help="of these times, such as Europe/Berlin (default: this machine's)")
+    group.add_argument("--late", metavar="RATE",
+                       help="deduction from the points earned for each started day or hour: 10%%/day, 5%%/hour, "
+                            "2points/day, '10%% of max/day', or 20%% once; '10%%/day, at most 50%%'; '10%%/day, nothing "
+                            "after 3 days'; none only tells how late a file is (default: none)")
+    group.add_argument("--grace", metavar="TIME", help="moves every deadline without a word, such as 15min")
+    group.add_argument("--free-late-days", metavar="N", type=whole_number(0, 365), default=0,
+                       help="late days without a deduction that each student has for all exercises of this run; one day "
+                            "counts for all exercises with the same deadline")
+    group.add_argument("--extensions", metavar="FILE", type=Path,
+                       help="CSV file with the columns student, days or new deadline, and, if wanted, exercise or lesson")
+    group.add_argument("--submitted", metavar="FILE", type=Path,
+                       help="CSV file with the columns student, time of submission, and, if wanted, exercise or lesson")
+    group.add_argument("--attempts", choices=("last", "best"), default="last",
+                       help="which of several files for an exercise counts; best grades all of them")
+
+
+def texts(arguments):
+    """Returns the options that all rows of a table have in common."""
+    return {name: getattr(arguments, name) for name in TEXTS}
+
+
+def policy(arguments):
+    """Returns the Policy that the options describe. Raises ValueError with one sentence."""
+    return Policy.from_options(**texts(arguments), extensions=arguments.extensions, submitted=arguments.submitted)

@@ -1,0 +1,199 @@
+"""Finds out who handed in what: goes through the top of a delivery, and through deliveries inside it."""
+
+import contextlib
+import re
+from dataclasses import dataclass, field, replace
+
+from . import archives, formats, github, gradescope, names
+from .items import OnDisk, Unreadable
+from .search import KINDS, Search
+from .text import folded, one_line
+
+ROSTER = re.compile(r".*roster.*\.csv", re.I)
+DEEPEST = 3                                     # deliveries in folders in the folder of the class
+
+
+@dataclass
+class Delivery:
+    """What was handed in, by owner.
+
+    Parameters:
+        only : numbers of the exercises that are graded
+        stack : keeps archives open until everything is read
+        handed_in : {key of a student: [(Owner, Search), ...]}
+        notes : sentences about what belongs to no student
+        bare : names of exercise files that lie beside the students' folders
+    """
+
+    only: list
+    stack: contextlib.ExitStack
+    handed_in: dict = field(default_factory=dict)
+    notes: list = field(default_factory=list)
+    bare: list = field(default_factory=list)
+    folders: dict = field(default_factory=dict)
+
+    def go_through(self, top, depth=0):
+        """Assigns every item in a folder to its owner."""
+        items = top.children()
+        metadata = self.metadata(items)
+        roster = self.roster(items)
+        clones = {item.name: path for item in items if (path := github.dot_git(item))}
+        clones = clones if len(clones) > 1 or roster or top.name.endswith("-submissions") else {}
+        logins, times = github.logins(clones, top.name), github.commit_times(clones)
+        for item in items:
+            if item.name in metadata:
+                self.add_submission(item.name, metadata.pop(item.name), searched(item))
+            elif item.name in clones and logins[item.name]:
+                self.add(github_owner(logins[item.name], roster, times.get(item.name)), item)
+            elif item.name in clones:
+                self.notes.append(f"{one_line(item.name)} was taken for the starter code and is not graded")
+            elif item.name != gradescope.METADATA and not ROSTER.fullmatch(item.name):
+                self.add_item(item, depth)
+        for name, entry in metadata.items():    # Gradescope gives no folder to a submission without files
+            self.add_submission(name, entry, Search())
+
+    def metadata(self, items):
+        """Returns what Gradescope's submission_metadata.yml says, {} without one."""
+        for item in items:
+            if item.name == gradescope.METADATA and not item.is_folder:
+                text = item.read(gradescope.LARGEST).decode("utf-8", "replace")
+                return gradescope.submissions(text)
+        return {}
+
+    def roster(self, items):
+        """Returns what the rosters of GitHub Classroom say, {} without one."""
+        found = {}
+        for item in items:
+            if ROSTER.fullmatch(item.name) and not item.is_folder and not item.problem:
+                found |= github.roster(item.read().decode("utf-8", "replace"))
+        return found
+
+    def add_submission(self, name, entry, search):
+        """Adds what is in a folder of Gradescope to each of its submitters."""
+        people, submitted = entry
+        if not people:
+            owner = formats.Owner(("gradescope", name), name, {"gradescope": name})
+            self.handed_in.setdefault(owner.key, []).append((owner, search))
+        for person in people:
+            number = person.get("sid") or person.get("email") or person.get("name") or name
+            ids = {"gradescope": person.get("sid", ""), "email": person.get("email", "")}
+            owner = formats.Owner(("gradescope", number), one_line(person.get("name", "")) or number,
+                                  {key: value for key, value in ids.items() if value}, submitted=submitted,
+                                  time_from="Gradescope")
+            self.handed_in.setdefault(owner.key, []).append((owner, search))
+
+    def add_item(self, item, depth):
+        owner = formats.owner_by_system(item.name, item.is_folder)
+        if owner:
+            self.add(owner, item)
+        elif depth < DEEPEST and self.is_delivery(item):
+            with contextlib.suppress(Unreadable):
+                self.go_through(self.inside(item), depth + 1)
+        elif item.is_folder:
+            owner = formats.plain_owner(item.name)
+            self.folders.setdefault(owner.name, []).append(item.where)
+            self.add(owner, item)
+        else:
+            self.add_plain_file(item)
+
+    def inside(self, item):
+        """Returns the folder that an item is, or the top of the archive that it is, open until everything is read."""
+        return item if item.is_folder else self.stack.enter_context(archives.opened(item, whole_class=True))
+
+    def is_delivery(self, item):
+        """Returns True for a folder or an archive that holds the work of several students as a system names it."""
+        if item.problem or not (item.is_folder or archives.is_archive(item.name)):
+            return False
+        try:
+            if item.is_folder:
+                return holds_students(item)
+            with archives.opened(item, whole_class=True) as top:
+                return holds_students(top)
+        except Unreadable:
+            return False
+
+    def add_plain_file(self, item):
+        """Adds a loose file to the student in its name."""
+        stem = names.stem_of(item.name)
+        suffix = item.name[len(stem):] if stem is not None else ""
+        split = formats.split_plain(item.name)
+        is_archive = archives.is_archive(item.name)
+        if split:
+            self.add(formats.plain_owner(*split), item)
+        elif names.named_only(re.sub(r"(\.\w+){1,2}$", "", item.name) if stem is None else stem):
+            self.bare.append(item.name)
+        elif is_archive:
+            self.add(formats.plain_owner(archives.SUFFIXES.sub("", item.name) or archive_stem(item.name), item.name), item)
+        elif stem is not None or item.problem:
+            self.add_named_after_student(item, stem if stem is not None else item.name, suffix)
+        elif "." + item.name.rpartition(".")[2].lower() in KINDS:
+            self.notes.append(f"{one_line(item.name)} belongs to no student's folder and was not read")
+
+    def add_named_after_student(self, item, stem, suffix):
+        """Adds Kim.py, Kim.ipynb or Kim_softmax_backward.py."""
+        person, own = names.split_function(names.split_marks(stem)[0])
+        owner = formats.plain_owner(person, own + suffix if own else item.name)
+        search = searched(item, owner)
+        is_work = any(one.answers for one in search.found) or search.problems
+        if is_work or own or item.problem or self.only and len(self.only) == 1 and search.found:
+            self.handed_in.setdefault(owner.key, []).append((owner, search))
+        elif item.name.lower().endswith((".py", ".ipynb")):
+            self.notes.append(f"{one_line(item.name)} belongs to no exercise and to no student")
+
+    def add(self, owner, item):
+        if owner.kind != "receipt":
+            self.handed_in.setdefault(owner.key, []).append((owner, searched(item, owner)))
+
+
+def searched(item, owner=None):
+    """Returns the Search of an item."""
+    search = Search()
+    if owner and owner.kind == "text":
+        pages = item.children() if item.is_folder else [item]
+        for page in pages:
+            search.read_text_entry(page, page.name)
+    elif owner and owner.kind == "link":
+        search.problems.append((item.where, "", "holds only a link to something elsewhere; hand in the file itself"))
+    elif item.is_folder and not item.problem:
+        try:
+            for child in item.children():
+                search.visit(child)
+        except Unreadable as error:
+            search.problems.append((item.where, "", str(error)))
+    else:
+        search.visit(item, (owner.rest if owner else "") or item.name)
+    return search
+
+
+def github_owner(login, roster, submitted):
+    entry = roster.get(login.casefold(), {})
+    identifier = entry.get("identifier", "")
+    ids = {"github": login}
+    if identifier:
+        ids["email" if "@" in identifier else "login"] = identifier
+    return formats.Owner(("github", login.casefold()), entry.get("name") or login, ids, submitted=submitted,
+                         time_from="the last commit, by the clock of the student's computer" if submitted else "git")
+
+
+def holds_students(folder):
+    items = folder.children()
+    clones = sum(github.dot_git(item) is not None for item in items)
+    return any(item.name == gradescope.METADATA or formats.owner_by_system(item.name, item.is_folder)
+               for item in items) or clones > 1 or bool(clones) and folder.name.endswith("-submissions")
+
+
+def archive_stem(name):
+    return name.partition(".")[0]
+
+
+def notes_on_names(delivery, owners):
+    """Returns sentences about names that may belong to one student."""
+    notes = [f"{len(places)} folders are called {name!r} and were taken as one student's"
+             for name, places in sorted(delivery.folders.items()) if len(places) > 1]
+    spellings = {}
+    for key in owners:
+        if key[0] == "name":
+            spellings.setdefault(folded(key[1]), []).append(key[1])
+    return notes + [f"{' and '.join(map(repr, sorted(group)))} differ only in spelling and were kept as "
+                    f"{len(group)} students; rename one of them if they are the same"
+                    for group in spellings.values() if len(group) > 1]

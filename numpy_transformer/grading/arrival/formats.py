@@ -1,0 +1,125 @@
+"""How each system names what students hand in. Each name at the top of a delivery gives its owner.
+
+Read in the systems' published code (facts, no code):
+Canvas      instructure/canvas-lms, lib/content_zipper.rb at 05e9653. A file is NAME_USERID_FILEID_FILE, where NAME is
+            "Last, First" in lower case with nothing but letters and digits; NAME_LATE_USERID_... if late;
+            anon_ID_FILEID_FILE or LATE_anon_ID_... in anonymous assignments; NAME_USERID_text.html for a text entry and
+            ..._link.html for a link. A group has its own name as NAME. If a student hands in a file of the same name
+            again, Canvas puts -1, -2, ... before the extension.
+Moodle      moodle/moodle, mod/assign/classes/downloader.php. A folder is NAME_ID_assignsubmission_file (before
+            Moodle 4 with _ at the end), or without folders a file is NAME_ID_assignsubmission_file_FILE. NAME is the
+            full name without _, the word for "Participant" in blind marking, or the name of a group; ID is the number
+            in "Participant ID" of the grading worksheet.
+Blackboard  ASSIGNMENT_LOGIN_attempt_2026-11-20-23-59-01_FILE, and a text file without FILE for each attempt.
+Gradescope  folders submission_ID beside submission_metadata.yml (gradescope.py).
+GitHub      folders ASSIGNMENT-LOGIN, in the folder ASSIGNMENT-submissions that `gh classroom clone` makes (github.py).
+
+The entries of Canvas's and Moodle's archives carry the time of the download, so these systems tell no time.
+"""
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from .text import folded, one_line
+
+CANVAS = re.compile(r"(?P<name>[^\W_]\S*?)_(?:(?P<late>LATE)_)?(?P<id>\d+)_(?:(?P<file>\d{3,})_(?P<rest>.+)|"
+                    r"(?P<kind>text|link)(?:-\d+)?\.html)", re.S)
+ANONYMOUS = re.compile(r"(?:(?P<late>LATE)_)?anon_(?P<id>[0-9A-Za-z]+)_(?:(?P<file>\d+)_(?P<rest>.+)|"
+                       r"(?P<kind>text|link)(?:-\d+)?\.html)", re.S)
+MOODLE = re.compile(r"(?P<name>.+?)(?:_(?P<id>\d+))?_assignsubmission_(?P<kind>[a-z]+?)(?:_(?P<rest>.*))?", re.S)
+BLACKBOARD = re.compile(r"(?P<name>.+?)_(?P<id>[^_]+)_attempt_(?P<time>\d{4}(?:-\d\d){5})(?:_(?P<rest>.+)|\.txt)", re.S)
+PLAIN = re.compile(r"(?P<name>.+?)[ _-]+(?P<rest>ex(?:ercise)?[ _.-]?\d{1,2}(?!\d).*)", re.I | re.S)
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Who handed something in.
+
+    Parameters:
+        key : (system, id), the same for everything of one student
+        rest : the name that the student gave to a file, without what the system put before it; "" for a folder
+        order : number that grows from upload to upload, 0 if the system gives none
+        time_from : what tells `submitted`, or says that it tells nothing; "" leaves it to the file
+        kind : "text" or "link" for what was typed in instead of handed in as a file
+    """
+
+    key: tuple
+    name: str
+    ids: dict = field(default_factory=dict)
+    rest: str = ""
+    late: bool = False
+    order: int = 0
+    submitted: datetime | None = None
+    time_from: str = ""
+    kind: str = ""
+
+
+def owner_by_system(name, is_folder):
+    """Returns the Owner of something that Canvas, Moodle or Blackboard named, else None."""
+    match = MOODLE.fullmatch(name)
+    if match:
+        number = match["id"]
+        person = one_line(match["name"]) or "?"
+        text = "text" if match["kind"] == "onlinetext" else ""
+        return Owner(("moodle", number or folded(person)), person, {"moodle": number} if number else {},
+                     match["rest"] or "", time_from="Moodle does not tell", kind=text)
+    if is_folder:
+        return None
+    match = ANONYMOUS.fullmatch(name)
+    if match:
+        return canvas(match, "anonymous", f"anon_{match['id']}", match["id"])
+    match = CANVAS.fullmatch(name)
+    if match and is_canvas_name(match["name"]):
+        return canvas(match, "canvas", match["name"], match["id"])
+    match = BLACKBOARD.fullmatch(name)
+    if match:
+        submitted = datetime.strptime(match["time"], "%Y-%m-%d-%H-%M-%S").astimezone()
+        return Owner(("login", match["id"]), match["id"], {"login": match["id"]}, match["rest"] or "",
+                     submitted=submitted, time_from="Blackboard", kind="" if match["rest"] else "receipt")
+    return None
+
+
+def is_canvas_name(name):
+    """Returns True for lower case letters, marks and digits, which is what Canvas leaves of "Last, First"."""
+    return name == name.lower() and all(c == "_" or unicodedata.category(c)[0] in "LMN" for c in name)
+
+
+def canvas(match, system, name, number):
+    return Owner((system, number), name, {system: number}, match["rest"] or "", bool(match["late"]),
+                 int(match["file"] or 0), time_from="Canvas does not tell", kind=match["kind"] or "")
+
+
+def plain_owner(name, rest=""):
+    """Returns the Owner of a folder or file that is named after the student."""
+    name = one_line(name).strip(" _-") or "?"
+    return Owner(("name", name), name, rest=rest)
+
+
+def split_plain(name):
+    """Returns the student's name and the file's in a name such as Kim_ex01_2.py, or None."""
+    match = PLAIN.fullmatch(name)
+    return (match["name"], match["rest"]) if match else None
+
+
+def told_apart(owners):
+    """Returns {key: name} with different names: students with the same name get their id in brackets.
+
+    Parameters:
+        owners : {key: Owner}
+    """
+    same = {}
+    for key, owner in owners.items():
+        same.setdefault(owner.name, []).append(key)
+    names = {}
+    for name, keys in same.items():
+        for key in keys:
+            names[key] = name if len(keys) == 1 else f"{name} ({owners[key].ids.get(key[0], key[1])})"
+    taken = set()
+    for key in sorted(names, key=str):
+        while names[key] in taken:
+            names[key] += "'"
+        taken.add(names[key])
+    return names
+

@@ -1,0 +1,111 @@
+"""Takes the code for an exercise out of a Jupyter notebook. Outputs are ignored, and nothing runs.
+
+The format is that of nbformat 4 (a list of cells with a `source`) and 3 (worksheets with cells that have an `input`).
+"""
+
+import json
+import re
+from dataclasses import dataclass
+
+from .items import Unreadable
+from .statements import statements
+
+LARGEST = 1 << 25                               # bytes of a notebook with its outputs
+KEPT_MAGICS = {"time", "timeit", "capture", "prun", "python", "python3", "%time"}      # the cell below them is Python
+SHELL = re.compile(r"^([ \t]*)(?:[%!].*|\?.*|.*\w\?{1,2}[ \t]*)$")
+CAPTURED = re.compile(r"^([ \t]*[\w, ]+=)[ \t]*[%!].*$")
+WRITEFILE = re.compile(r"%%(?:writefile|file)[ \t]+(?:-a[ \t]+)?[\"']?([^\s\"']+)")
+
+
+@dataclass
+class Cell:
+    """A code cell: its source without magics, its tags, and the file that it writes with %%writefile, if any."""
+
+    source: str
+    tags: tuple = ()
+    writes: str = ""
+
+
+def is_notebook(content):
+    """Returns True if this looks like a notebook, whatever the name of its file says."""
+    start = content[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
+    return start.startswith(b"{") and (b'"cells"' in content or b'"worksheets"' in content)
+
+
+def cells(content):
+    """Returns the code Cells of a notebook, and remarks. Raises Unreadable."""
+    try:
+        document = json.loads(content)
+        sheets = document.get("worksheets") or [document]
+        raw = [cell for sheet in sheets for cell in sheet.get("cells", []) if cell.get("cell_type") == "code"]
+        found = [cell_of(cell) for cell in raw]
+    except (ValueError, RecursionError, AttributeError, TypeError) as error:
+        raise Unreadable("is not a notebook that can be read; save it again in Jupyter, or hand in a .py file") from error
+    left_out = any(changed for _, changed in found)
+    kept = [cell for cell, _ in found if cell.source.strip()]
+    return kept, ["magics and shell commands were left out"] if left_out else []
+
+
+def cell_of(cell):
+    """Returns the Cell, and whether anything was left out."""
+    source = cell.get("source", cell.get("input", ""))
+    source = "".join(source) if isinstance(source, list) else source
+    tags = cell.get("metadata", {}).get("tags", [])
+    tags = tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
+    source = source.replace("\r\n", "\n").replace("\r", "\n")
+    first, _, rest = source.lstrip().partition("\n")
+    if first.startswith("%%"):
+        written = WRITEFILE.match(first)
+        if written:
+            return Cell(rest, tags, written[1]), False
+        word = first[2:].split()[:1]
+        source = rest if word and word[0] in KEPT_MAGICS else ""
+        return Cell(without_magics(source), tags), True
+    plain = without_magics(source)
+    return Cell(plain, tags), plain != source
+
+
+def without_magics(source):
+    """Replaces magics, shell commands and questions such as `x?` by statements without effect."""
+    lines, inside = [], ""
+    for line in source.split("\n"):
+        match = None if inside else CAPTURED.match(line) or SHELL.match(line)
+        if match:
+            line = f"{match[1]} None" if match[1].rstrip().endswith("=") else f"{match[1]}pass"
+        inside = quote_after(line, inside)
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def quote_after(line, inside):
+    """Returns the triple quote that is open at the end of a line, else ""."""
+    for mark in re.findall(r'"{3}|\'{3}', line):
+        if not inside:
+            inside = mark
+        elif mark == inside:
+            inside = ""
+    return inside
+
+
+def code_for(name, found, tagged=()):
+    """Returns the source for one exercise: what defines `name`, and the imports and helpers that it needs, in order.
+
+    Parameters:
+        name : of the function or class
+        found : all Cells of the notebook that belong to no file of their own
+        tagged : those among them that are tagged with the exercise; they are taken as a whole
+    """
+    parts = [(statement, cell) for cell in found for statement in statements(cell.source)]
+    needed, wanted = set(), {name}
+    for index, (statement, cell) in enumerate(parts):
+        if any(cell is one for one in tagged):
+            needed.add(index)
+            wanted |= statement.uses
+    while True:
+        more = {index for index, (statement, _) in enumerate(parts) if index not in needed and statement.kind != "other"
+                and (statement.binds & wanted or statement.kind == "import" and "*" in statement.binds)}
+        if not more:
+            break
+        needed |= more
+        wanted |= {word for index in more for word in parts[index][0].uses}
+    return "\n\n".join(parts[index][0].text.strip("\n") for index in sorted(needed)) + "\n"

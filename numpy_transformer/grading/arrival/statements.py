@@ -1,0 +1,117 @@
+"""Splits Python source into its top-level statements without parsing it.
+
+A parser can be crashed by a file that is made for it, and gives nothing for a file with a syntax error. Here strings,
+comments and brackets are recognized, which is enough to tell what each statement defines and uses.
+"""
+
+import re
+from dataclasses import dataclass
+
+PIECES = re.compile(r'''[rbuf]{0,2}(?:"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""'''
+                    r"""|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''"""
+                    r'''|"[^"\\\n]*(?:\\.[^"\\\n]*)*"'''
+                    r"""|'[^'\\\n]*(?:\\.[^'\\\n]*)*')"""
+                    r"|#[^\n]*|\\\n|[()\[\]{}]|\n", re.S | re.I)
+STARTS = re.compile(r"[^\s#)\]}]")              # the first character of a statement at the left margin
+CONTINUES = re.compile(r"(?:else|elif|except|finally)\b")
+SURELY_STARTS = re.compile(r"(?:def|class|import|from|async def) +\w|@\w")
+DEFINES = re.compile(r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.M)
+ASSIGNS = re.compile(r"^[ \t]*\(?(\w+(?:[ \t]*,[ \t]*\w+)*)\)?[ \t]*(?::[^=\n]*)?=(?!=)", re.M)
+IMPORTS = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+)?import[ \t]+(\([^)]*\)|[^\n;]+)", re.M)
+COMPOUND = re.compile(r"(?:if|try|with|for|while)\b")
+WORD = re.compile(r"[^\W\d]\w*")
+
+
+@dataclass
+class Statement:
+    """A statement at the left margin with everything below it."""
+
+    text: str
+    kind: str                                   # "definition", "import", "assignment", "compound" or "other"
+    binds: set                                  # names that it defines
+    uses: set                                   # names that occur in it, strings and comments excepted
+
+
+def pieces(text):
+    """Returns the source in statements, as they were written."""
+    found, start, depth = [], 0, 0
+    for match in PIECES.finditer(text):
+        piece, end = match[0], match.end()
+        if piece in "([{":
+            depth += 1
+        elif piece in ")]}":
+            depth = max(0, depth - 1)
+        elif piece == "\n" and (SURELY_STARTS.match(text, end) or depth == 0 and begins(text, end)):
+            if not only_decorators(text[start:end]):
+                found.append(text[start:end])
+                start = end
+            depth = 0
+    return [*found, text[start:]]
+
+
+def begins(text, position):
+    return STARTS.match(text, position) and not CONTINUES.match(text, position)
+
+
+def only_decorators(text):
+    """Returns True for decorators, whose function is still to come."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return bool(lines) and lines[0].startswith("@") and not DEFINES.search(text)
+
+
+def statements(text):
+    """Returns the Statements of a source."""
+    return [describe(piece) for piece in pieces(text) if piece.strip()]
+
+
+def describe(piece):
+    code = without_strings(piece)
+    uses = set(WORD.findall(code))
+    first = code.lstrip()
+    if COMPOUND.match(first):
+        return Statement(piece, "compound", set(DEFINES.findall(code)) | assigned(code) | imported(code), uses)
+    if first.startswith("@") or DEFINES.match(first):
+        return Statement(piece, "definition", set(DEFINES.findall(first)[:1]), uses)
+    if IMPORTS.match(first):
+        return Statement(piece, "import", imported(first), uses)
+    names = assigned(first)
+    return Statement(piece, "assignment" if names else "other", names, uses)
+
+
+def without_strings(text):
+    """Returns the source without comments and strings. Strings with an f stay, because they contain code."""
+    return PIECES.sub(lambda match: replacement(match[0]), text)
+
+
+def replacement(piece):
+    if piece[0] == "#":
+        return ""
+    quote = min((piece.find(mark) for mark in "\"'" if mark in piece), default=-1)
+    if quote < 0 or "f" in piece[:quote].lower():
+        return piece
+    return '""'
+
+
+def assigned(code):
+    return {name for group in ASSIGNS.findall(code) for name in WORD.findall(group)}
+
+
+def imported(code):
+    """Returns the names that import statements bind; "*" for all names of a module."""
+    names = set()
+    for _, group in IMPORTS.findall(code):
+        for part in group.strip("() \n").split(","):
+            words = part.split()
+            if words:
+                names.add(words[-1] if "as" in words else words[0].split(".")[0])
+    return names
+
+
+def modules(code):
+    """Returns the modules that a source imports, such as {"numpy", "helper", "utils.tools"}."""
+    found = set()
+    for origin, group in IMPORTS.findall(without_strings(code)):
+        names = {part.split()[0] for part in group.strip("() \n").split(",") if part.split()}
+        found |= names if not origin else {origin.lstrip(".") or name for name in names}
+        found |= {f"{origin.lstrip('.')}.{name}" for name in names} if origin else set()
+    return found

@@ -1,0 +1,155 @@
+"""Puts together what one student handed in: attempts by exercise, files for imports, problems and remarks."""
+
+import re
+import sys
+from datetime import timezone
+
+from ...classroom.exercises import exercises
+from ...classroom.numbering import FORMER
+from . import names
+from .records import File, Problem, Student
+from .search import HAND_IN
+from .statements import modules
+from .text import listed, one_line
+
+OTHER_IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(?!(?:numpy|math|typing|__future__)\b)", re.M)
+NOT_SHADOWED = frozenset(sys.stdlib_module_names) | {"numpy"}
+
+
+def build(name, owners_and_searches, only=None):
+    """Returns the Student, and sentences for the teacher about what is not graded.
+
+    Parameters:
+        owners_and_searches : [(Owner, Search), ...] of everything that the student handed in
+        only : numbers of the exercises that are graded; None: all
+    """
+    student = Student(name)
+    for owner, _ in owners_and_searches:
+        student.ids |= owner.ids
+    found = [(owner, one) for owner, search in owners_and_searches for one in search.found]
+    claims = claimed(found, only)
+    for number in sorted(claims):
+        add_attempts(student, number, claims[number])
+    add_files(student, found)
+    used = {id(one) for claim in claims.values() for _, one in claim}
+    sentences = add_problems(student, owners_and_searches, [one for _, one in found if id(one) not in used])
+    return student, sentences
+
+
+def claimed(found, only):
+    """Returns {number: [(Owner, Found), ...]}."""
+    claims = {}
+    for owner, one in found:
+        for number in one.answers:
+            claims.setdefault(number, []).append((owner, one))
+    for owner, one in found:
+        for number in one.spare:
+            if number not in claims or all(other.answers.count(number) == 0 for _, other in claims[number]):
+                claims.setdefault(number, []).append((owner, one))
+    unclaimed = [(owner, one) for owner, one in found if not one.answers and not one.spare]
+    if only and len(only) == 1 and only[0] not in claims and len(unclaimed) == 1:
+        claims[only[0]] = unclaimed             # one exercise is graded and there is one file: it must be this one
+    return claims
+
+
+def add_attempts(student, number, claim):
+    exercise = exercises()[number]
+    if len(claim) > 1:
+        claim = without_equals(number, sorted(claim, key=lambda pair: newest_last(exercise, *pair)))
+    for owner, one in claim:
+        submitted, time_from = owner.submitted, owner.time_from
+        if not time_from and one.modified:
+            submitted, time_from = one.modified, "the time of the file"
+        student.attempts.setdefault(number, []).append(File(
+            exercise.file, one_line(one.where), one.source(number).encode("utf-8", "replace"), number, submitted,
+            time_from, owner.late))
+    one = claim[-1][1]
+    remarks = list(one.remarks)
+    if len(claim) > 1:
+        older = listed([other.name for _, other in claim[:-1]])
+        remarks.insert(0, f"{len(claim)} files; the newest counts: {one_line(one.name)} (not {older})")
+    if one.mislabeled or number not in one.answers:
+        remarks.append(f"the function was found in {one_line(one.name)}")
+    if remarks:
+        student.remarks[number] = remarks
+
+
+def newest_last(exercise, owner, one):
+    """Returns the sort key of an attempt. What an unchanged skeleton, or a file without the function, is worth comes
+    first; then the marks in its name, the order of uploads, its time in minutes, and the name of the skeleton."""
+    text = one.source(exercise.number)
+    is_skeleton = "TODO: replace this line" in text and names.normal(text) == names.normal(exercise.skeleton())
+    minutes = 0
+    if one.modified and owner.key[0] != "github":           # git gives all files the time of the clone
+        minutes = int(one.modified.astimezone(timezone.utc).timestamp()) // 60
+    has_own_name = one.name in (exercise.file, exercise.former_file)
+    return (not is_skeleton, exercise.number in one.defined, one.marks, owner.order, minutes, has_own_name, one.where)
+
+
+def without_equals(number, claim):
+    """Returns attempts, oldest first, without those that have the same content as a newer one."""
+    kept = {one.source(number).strip(): (owner, one) for owner, one in claim}
+    return [pair for pair in claim if any(pair[1] is one for _, one in kept.values())]
+
+
+def add_files(student, found):
+    """Adds all Python files, under the names by which the student's files import each other."""
+    imported = {module for _, one in found for text in one.sources.values() if OTHER_IMPORTS.search(text)
+                for module in modules(text)}
+    for _, one in sorted(found, key=lambda pair: (pair[1].marks, pair[0].order, pair[1].where)):
+        stem = names.stem_of(one.name) or ""
+        content = one.sources[""].encode("utf-8", "replace")
+        is_helper = not one.answers and one.name.lower().endswith(".py")
+        if stem.isidentifier() and stem not in NOT_SHADOWED and (is_helper or stem in imported):
+            student.files[f"{stem}.py"] = content
+        for module in imported:
+            parts = tuple(module.split("."))
+            if len(parts) > 1 and one.path[-len(parts):] == (*parts[:-1], f"{parts[-1]}.py"):
+                student.files["/".join(one.path[-len(parts):])] = content
+    for number, attempts in student.attempts.items():
+        content = attempts[-1].content
+        student.files[attempts[-1].name] = content
+        for alias in aliases(number) & imported - NOT_SHADOWED:
+            student.files[f"{alias}.py"] = content
+
+
+def aliases(number):
+    """Returns the module names under which other files may import an exercise."""
+    exercise, place = exercises()[number], number.replace(".", "_")
+    found = {f"ex{place}", f"exercise{place}", f"exercise_{place}", exercise.name, exercise.file[:-len(".py")],
+             exercise.former_file[:-len(".py")], exercise.file[len("ex00_0_"):-len(".py")]}
+    former = FORMER.get(number)
+    return found | {f"ex{former}", f"exercise{former}"} if former else found
+
+
+def add_problems(student, owners_and_searches, unused):
+    """Adds what could not be read, and what keeps a student from having nothing at all. Returns notes for the teacher."""
+    for owner, search in owners_and_searches:
+        student.problems += [problem(*entry) for entry in search.problems]
+    strays = [problem(where, "", sentence) for _, search in owners_and_searches for where, sentence in search.strays]
+    strays += [problem(one.where, "", why_unused(one)) for one in unused if is_left_over(student, one)]
+    if student.attempts or student.problems:
+        return [f"{student.name}: {stray.where}: {stray.sentence}" for stray in strays]
+    # A repository has a README and more from the start, which the student did not hand in.
+    others = [name for owner, search in owners_and_searches for name in search.others if owner.key[0] != "github"]
+    if not strays and others:
+        strays = [problem(listed(others), "", f"is no exercise's file; {HAND_IN} of the exercise")]
+    student.problems += strays
+    return [] if student.problems else [f"{student.name} handed in nothing: there is no file"]
+
+
+def problem(where, number, sentence):
+    return Problem(one_line(where), number, f"This {sentence}.")
+
+
+def is_left_over(student, one):
+    """Returns True for a file that is no helper of the others."""
+    stem = names.stem_of(one.name) or ""
+    return f"{stem}.py" not in student.files or not student.attempts or bool(names.unknown_number(stem))
+
+
+def why_unused(one):
+    number = names.unknown_number(names.stem_of(one.name) or "")
+    if number:
+        return f"is named after exercise {number}, which does not exist; rename the file"
+    return "belongs to no exercise: its name has no exercise's number, and it defines no exercise's function"

@@ -1,0 +1,73 @@
+"""Text from students and file systems as one printable line, and what is unusual in a student's file."""
+
+import contextlib
+import io
+import tokenize
+import unicodedata
+
+SCANNED = 100_000                               # bytes that `unusual_names` reads
+EXPECTED_IMPORTS = {"numpy", "math", "typing", "__future__"}
+UNUSUAL = {"open", "exec", "eval", "compile", "__import__", "__builtins__", "ctypes", "sys", "os", "gc", "globals",
+           "importlib", "pickle", "subprocess", "socket"}
+
+
+def printable(text):
+    """Replaces control characters, lone surrogates and characters that change the writing direction by spaces."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def one_line(text, most=400):
+    """Returns at most `most` characters of the text as one printable line, with single spaces."""
+    return " ".join(printable(text[:most]).split())
+
+
+def file_name(raw):
+    """Returns the name of a file as people read it, with accents as single characters.
+
+    A name on the disk that is not UTF-8 was written by an old Windows or Linux; it is read as Windows-1252.
+    """
+    with contextlib.suppress(UnicodeEncodeError):
+        if not raw.isascii() and any("\udc80" <= c <= "\udcff" for c in raw):
+            raw = raw.encode("utf-8", "surrogateescape").decode("cp1252", "replace")
+    return unicodedata.normalize("NFC", raw)
+
+
+def folded(name):
+    """Returns a name without differences of case and encoding, for comparisons."""
+    return unicodedata.normalize("NFKC", name).casefold()
+
+
+def listed(names, most=5):
+    """Returns the first names, separated by commas, and how many more there are."""
+    names = [one_line(name, 120) for name in names]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def unusual_names(content):
+    """Returns the imports and names in a student's file that no exercise needs, for the teacher to look at.
+
+    Reads tokens instead of parsing, because a malicious file can crash the parser.
+    """
+    found, statement = set(), []
+    # A file that is not valid Python ends the loop early; the names found before that are returned.
+    with contextlib.suppress(SyntaxError, tokenize.TokenError, ValueError):
+        for token in tokenize.generate_tokens(io.StringIO(content[:SCANNED].decode("utf-8", "replace")).readline):
+            if token.type == tokenize.NEWLINE or token.string in (";", ":"):
+                found |= imported(statement)
+                statement = []
+            elif token.type in (tokenize.NAME, tokenize.OP):
+                statement.append(token.string)
+                found |= {token.string} & UNUSUAL
+    names = sorted(found - EXPECTED_IMPORTS)
+    return [*names, "more than 100 kB"] if len(content) > SCANNED else names
+
+
+def imported(words):
+    """Returns the modules that a statement imports."""
+    if words[:1] == ["from"]:
+        return set(words[1:2])
+    if words[:1] != ["import"]:
+        return set()
+    ends = [i for i, word in enumerate(words) if word in ("import", ",")]
+    return {words[i + 1] for i in ends if i + 1 < len(words)}

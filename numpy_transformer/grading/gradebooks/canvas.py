@@ -1,0 +1,105 @@
+"""Fills the gradebook that a teacher exported from Canvas, so that it can be imported again.
+
+What Canvas writes and reads is taken from instructure/canvas-lms: lib/gradebook_exporter.rb (commit 0140a2ef) and
+lib/gradebook_importer.rb (commit 00b222d7). The first cells of the header are Student (or LastName, FirstName), ID,
+SIS User ID, SIS Login ID, Integration ID, Root Account and Section, of which some may be missing; they are not
+translated. Columns of the teacher's own follow, and one column "name (id)" for each assignment. Between the header and
+the students, there may be a row that says "Manual Posting" or "Muted", and there is the row "    Points Possible", in
+which columns that Canvas does not import say "(read only)". A student is found by ID, then by SIS User ID and SIS Login
+ID, then by name. EX stands for an excused student, N/A for one who does not have the assignment. Numbers may have a
+decimal comma, and cells may be separated by semicolons.
+"""
+
+from .columns import ID, targets
+from .filling import Filling, scaled
+from .people import Line, match, name_keys
+from .sheet import parse_number, read_sheet
+
+ORDER = ("canvas", "login", "name")
+INFORMATION = ("SIS User ID", "SIS Login ID", "Integration ID", "Root Account", "Section")
+KEPT = {"EX": "excused", "N/A": "not assigned"}
+
+
+class CanvasGradebook:
+    """A gradebook that can be filled, with the columns that belong to the graded exercises.
+
+    Parameters:
+        path : path of the exported file
+        chosen : the exercises that are graded
+        wanted : texts of --column
+    Raises: ValueError if the file is no gradebook of Canvas, or the columns cannot be told.
+    """
+
+    def __init__(self, path, chosen, wanted=()):
+        self.sheet = read_sheet(path)
+        rows, header = self.sheet.rows, self.sheet.rows[0]
+        self.names = 2 if header[:2] == ["LastName", "FirstName"] else 1
+        is_gradebook = self.names == 2 or "Student" in header[0]
+        if not is_gradebook or len(header) <= self.names or "ID" not in header[self.names]:
+            raise ValueError(f"{path.name} is not a gradebook of Canvas: its first columns are not Student and ID; "
+                             "export it with Export under Grades")
+        self.points_row = next((i for i, row in enumerate(rows) if "Points Possible" in row[0]), None)
+        if self.points_row is None:
+            raise ValueError(f"{path.name} has no row Points Possible; export the whole gradebook again")
+        self.targets = targets(self.assignments(), chosen, wanted, path.name)
+        for target in self.targets:
+            target.possible = parse_number(rows[self.points_row][target.column])
+
+    def assignments(self):
+        """Returns {column: header} of the columns that Canvas imports as assignments."""
+        header, possible = self.sheet.rows[0], self.sheet.rows[self.points_row]
+        return {i: name for i, name in enumerate(header)
+                if i > self.names and ID.fullmatch(name) and i < len(possible)
+                and (not possible[i].strip() or parse_number(possible[i]) is not None)}
+
+    def columns(self):
+        """Returns the columns that `fill` changes."""
+        return [target.column for target in self.targets]
+
+    def lines(self):
+        """Returns a Line for each student's row."""
+        header = self.sheet.rows[0]
+        kinds = {i: "canvas" if i == self.names else "login" for i, name in enumerate(header)
+                 if i == self.names or i > self.names and name in INFORMATION[:2]}
+        found = []
+        for i, row in enumerate(self.sheet.rows):
+            names = [cell.strip() for cell in row[:self.names]]
+            if i <= self.points_row or len(row) <= self.names or not "".join(names):
+                continue
+            keys = {"name": name_keys(*names)}
+            for column, kind in kinds.items():
+                keys.setdefault(kind, set()).update({row[column].strip().casefold()} - {""})
+            found.append(Line(i, ", ".join(names), keys))
+        return found
+
+    def fill(self, students, zeros=False):
+        """Fills the cells of all students who handed something in. Returns the Filling, which says what was done.
+
+        Parameters:
+            students : list of Person
+            zeros : True to enter 0 where nothing was handed in
+        """
+        lines = self.lines()
+        matches, filling = match(students, lines, ORDER), Filling(self.sheet)
+        filling.tell_matches(matches, "the gradebook")
+        filled = {line.row: person for person, line in matches.pairs}
+        all_matched = not matches.unmatched and not matches.ambiguous
+        for target in self.targets:
+            highest = max([person.only(target.numbers).max for person in students], default=0)
+            filling.say(f"{target.header}: {target.what}, " + scaled(highest, target.possible))
+            for line in lines:
+                person = filled.get(line.row)
+                own = person.only(target.numbers) if person else None
+                current = self.sheet.rows[line.row][target.column].strip().upper()
+                if current in KEPT:
+                    filling.keep(KEPT[current], line.label)
+                elif own and own.handed_in:
+                    filling.enter(line.row, target.column, own, target.possible)
+                elif zeros and (person or all_matched):
+                    filling.zero(line.row, target.column)
+                else:
+                    filling.keep("nothing handed in", line.label)
+        if zeros and not all_matched:
+            filling.say("Zeros were entered only for students whose files were found, because some files belong to no "
+                        "row of the gradebook")
+        return filling

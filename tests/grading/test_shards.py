@@ -1,0 +1,131 @@
+"""Parts of a class that are graded separately, and the tables joined from them."""
+
+import collections
+import json
+
+import pytest
+from test_journal import row
+
+from numpy_transformer.classroom.exercises import choose
+from numpy_transformer.grading import report, shards
+from numpy_transformer.grading.shards import Record, in_shard, merge, parse_shard, read_record, replace_rows
+
+SOFTMAX, BACKWARD = choose("01.1"), choose("01.2")
+VERSIONS = {"numpy_transformer": "1", "numpy": "2", "python": "3"}
+NAMES = [f"student {i:03}" for i in range(200)] + ["Zoë", "Nguyễn Văn An", "李伟", "O'Neil, Kim", "kim\udc80"]
+
+
+def settings(**more):
+    return {"seed": 5, "timeout": 10.0, "memory": 1024, "versions": VERSIONS, **more}
+
+
+def rows_of_class(names=NAMES):
+    """Rows with every kind of content, two for each student."""
+    made = []
+    for i, name in enumerate(sorted(names)):
+        made.append(row(name, number="01.1", exercise="ex01_1_softmax", status="pass", points=2, ids={"canvas": str(i)}))
+        made.append(row(name, note="y is wrong", stage="values", lines=["Case 1", "DIAGNOSIS [SMB-1] x"],
+                        misconception="SMB-1 or SMB-2", mistakes=["SMB-1", "SMB-2"], remarks=["2 files; the newest counts"],
+                        printed="one\ntwo", answer="0123", points=1.25, ids={"canvas": str(i)}, late=2, deducted=0.75,
+                        submitted="2026-11-20T23:59:00+01:00"))
+    return made
+
+
+def write_record(path, rows, more, problems=None):
+    summary = report.summary(rows, [SOFTMAX, BACKWARD])
+    report.write_json(report.document(rows, more, summary, problems), path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 16, 97])
+def test_each_student_is_in_exactly_one_shard(count):
+    found = collections.Counter(name for number in range(1, count + 1) for name in NAMES
+                                if in_shard(name, (number, count)))
+    assert found == dict.fromkeys(NAMES, 1)
+
+
+def test_the_shard_of_a_student_depends_on_the_name_alone():
+    """Expected values from sha256sum: printf kim | sha256sum | cut -c1-16, as a number modulo the count."""
+    assert [k for k in range(1, 8) if in_shard("kim", (k, 7))] == [0x26ae784d194a5760 % 7 + 1]
+    assert [in_shard("Zoë", (k, 7)) for k in range(1, 8)] == [in_shard("Zoe\u0308", (k, 7)) for k in range(1, 8)]
+    sizes = [sum(in_shard(name, (k, 4)) for name in NAMES) for k in range(1, 5)]
+    assert min(sizes) > 30                      # 51 on average
+
+
+def test_shards_are_read_from_text():
+    assert parse_shard("3/16") == (3, 16) and parse_shard("1/1") == (1, 1)
+    for text in ("0/3", "4/3", "3", "3/", "/3", "a/b", "-1/3", "1/3/4", "٣/٤", "1/100001", "1.0/2"):
+        with pytest.raises(ValueError, match="write 3/16"):
+            parse_shard(text)
+
+
+def test_a_record_holds_every_row_as_it_was(tmp_path):
+    names = NAMES[:5] + ["Zoë"]
+    rows = rows_of_class(names)
+    write_record(tmp_path / "scores.json", rows, settings(shard="1/2"), {"Zoë": ["homework.zip: broken"]})
+    record = read_record(tmp_path / "scores.json")
+    assert record.rows == rows and record.settings == settings(shard="1/2")
+    assert record.problems == {"Zoë": ["homework.zip: broken"]}
+    assert read_record(tmp_path / "none.json") is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "7", '{"seed": "x", "students": []}', '{"seed": 1, "students": [{}]}',
+                                  '{"seed": 1, "students": 3}', "[" * 100_000, "\udc80"])
+def test_a_file_that_is_no_record_is_refused(text, tmp_path):
+    (tmp_path / "scores.json").write_bytes(text.encode(errors="surrogatepass"))
+    with pytest.raises(ValueError, match="does not hold the results of a grading by this version"):
+        read_record(tmp_path / "scores.json")
+
+
+@pytest.mark.parametrize("count", [1, 3, 16])
+def test_joined_parts_are_what_one_run_gives_byte_for_byte(count, tmp_path):
+    names = [name for name in NAMES if name.isprintable()]
+    rows, problems = rows_of_class(names), {"Zoë": ["homework.zip: broken"], names[0]: ["a.pdf: no Python"]}
+    whole = write_record(tmp_path / "whole.json", rows, settings(), problems)
+    report.write_csv(rows, tmp_path / "whole.csv")
+    records = {}
+    for number in reversed(range(1, count + 1)):
+        own = [entry for entry in rows if in_shard(entry.student, (number, count))]
+        path = tmp_path / f"part{number}.json"
+        write_record(path, own, settings(shard=f"{number}/{count}"), {name: problems[name] for name in problems})
+        records[path.name] = read_record(path)
+    joined = merge(records)
+    assert write_record(tmp_path / "joined.json", joined.rows, joined.settings, joined.problems) == whole
+    report.write_csv(joined.rows, tmp_path / "joined.csv")
+    assert (tmp_path / "joined.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+def part(shard, names, numbers=("01.1", "01.2"), **more):
+    rows = [entry for entry in rows_of_class(names) if entry.number in numbers]
+    return Record(settings(**({"shard": shard} if shard else {}), **more), rows, {})
+
+
+@pytest.mark.parametrize("parts, words", [
+    ([part("1/2", ["a"]), part("2/2", ["b"], versions={**VERSIONS, "numpy": "9"})], "their versions differ"),
+    ([part("1/2", ["a"]), part("2/2", ["b"], seed=6)], "their seed differ, 5 and 6"),
+    ([part("1/2", ["a"]), part("2/2", ["b"], memory=512)], "their memory differ"),
+    ([part("1/2", ["a"]), part("2/2", ["b"], policy={"late": "10%/day"})], "their policy differ"),
+    ([part("1/2", ["a"]), part("2/2", ["b"], ("01.1",))], "only one of them has ex01_2_softmax_backward"),
+    ([part("1/3", ["a"]), part("3/3", ["b"])], "missing parts: 2/3"),
+    ([part("1/2", ["a"]), part("1/2", ["b"]), part("2/2", ["c"])], "parts named twice: 1/2"),
+    ([part("1/2", ["a"]), part("2/3", ["b"])], "not parts of one class"),
+    ([part("1/2", ["a"]), part("", ["b"])], "not parts of one class"),
+    ([part("1/2", ["a"]), part("2/2", ["a"])], "the student 'a' is in part0 and in part1"),
+    ([part("", ["a", "b"]), part("", ["b"])], "the student 'b' is in part0 and in part1")])
+def test_tables_that_do_not_belong_together_are_refused(parts, words):
+    with pytest.raises(ValueError, match=words):
+        merge({f"part{i}": record for i, record in enumerate(parts)})
+
+
+def test_two_sections_and_an_empty_part_are_joined():
+    assert [entry.student for entry in merge({"x": part("", ["b"]), "y": part("", ["a"])}).rows] == ["a", "a", "b", "b"]
+    joined = merge({"x": part("2/2", ["b"]), "y": part("1/2", [])})
+    assert [entry.student for entry in joined.rows] == ["b", "b"] and "shard" not in joined.settings
+
+
+def test_rows_graded_again_take_the_place_of_the_old_ones():
+    old = [row("a", points=1), row("b", points=1), row("b", number="01.1", points=1)]
+    new = [row("b", points=2), row("0", points=2)]
+    found = [(entry.student, entry.number, entry.points) for entry in replace_rows(old, new)]
+    assert found == [("0", "01.2", 2), ("a", "01.2", 1), ("b", "01.1", 1), ("b", "01.2", 2)]
+    assert json.dumps(found)                    # plain numbers
