@@ -18,6 +18,7 @@ from ..grading import policy, report, shards
 from ..grading.arrival import read_class
 from ..grading.files import check_output
 from ..grading.gradebooks import Gradebooks
+from ..grading.gradebooks.times import tell_times
 from ..grading.grader import Grader
 from ..grading.journal import Journal
 from ..grading.rows import problems_of
@@ -105,6 +106,8 @@ def grade(arguments):
     wanted = choose_several(arguments.only or [])
     class_, notes = read_class(arguments.folder[0], [exercise.number for exercise in wanted] or None)
     chosen = wanted or submitted_exercises(class_, arguments.folder[0])
+    if arguments.moodle and arguments.due:
+        notes = [*tell_times(class_, arguments.moodle, arguments.timezone), *notes]
     for note in notes[:20]:
         print(wrap(note), file=sys.stderr)
     if len(notes) > 20:
