@@ -15,7 +15,7 @@ import numpy as np
 from .. import __version__
 from ..classroom.exercises import choose_several, exercises
 from ..classroom.sandbox import NO_LAYER, best_layer, layers
-from ..grading import policy, report, shards
+from ..grading import policy, report, shards, similar_page, similarity
 from ..grading.arrival import read_class
 from ..grading.files import check_output
 from ..grading.gradebooks import Gradebooks
@@ -83,6 +83,9 @@ def add_outputs(parser):
     group.add_argument("--feedback", metavar="DIR", type=Path, help="a text file for each student")
     group.add_argument("--picture", metavar="FILE", type=Path,
                        help="picture of the class's results (default: the table's name with .png)")
+    group.add_argument("--similar", metavar="FILE", type=Path,
+                       help="list of students whose files agree in rare ways, with the evidence and no verdict (.html or "
+                            ".md); always of the whole class")
 
 
 def add_sandbox(parser):
@@ -155,7 +158,7 @@ def grade(arguments):
     chosen = wanted or submitted_exercises(class_, arguments.folder[0])
     for note in notes[:20]:
         print(wrap(note), file=sys.stderr)
-    class_ = some_students(class_, arguments)
+    everyone, class_ = class_, some_students(class_, arguments)
     record = shards.read_record(arguments.json)
     goes_on = record is not None and bool(arguments.only or arguments.students)
     Gradebooks(arguments, chosen, len(class_), record.rows if goes_on else ())      # before the work, for its errors
@@ -167,6 +170,8 @@ def grade(arguments):
         if goes_on:
             rows, problems = continued(record, rows, problems, settings)
         publish(arguments, settings, rows, problems)
+        if arguments.similar:
+            list_similar(arguments, everyone, chosen, rows)
         journal.close(remove=True)
     return 0
 
@@ -207,12 +212,15 @@ def check_places(arguments):
     arguments.json = arguments.json or shards.record_of(arguments.out)
     arguments.picture = arguments.picture or arguments.out.with_suffix(".png")
     given = [path for path in (arguments.out, arguments.json, arguments.feedback, arguments.picture, arguments.summary,
-                               arguments.gradescope, arguments.github, arguments.canvas, arguments.moodle) if path]
+                               arguments.gradescope, arguments.github, arguments.canvas, arguments.moodle,
+                               arguments.similar) if path]
     if len({path.resolve() for path in given}) < len(given):
         raise ValueError("table, JSON, feedback, picture, summary and gradebooks need different names; two of them have "
                          "the same name")
     views.check_file(arguments.picture)
-    for path in (arguments.out, arguments.json, arguments.picture):
+    if arguments.similar:
+        similar_page.check_name(arguments.similar)
+    for path in filter(None, (arguments.out, arguments.json, arguments.picture, arguments.similar)):
         check_output(path)
     if arguments.feedback:
         if arguments.feedback.is_file():
@@ -271,6 +279,14 @@ def graded(arguments, settings, layer, journal, class_, chosen):
     return policy.settle(oldest_first, rules)
 
 
+def list_similar(arguments, students, chosen, rows):
+    """Compares the files of all students, and writes the list for the teacher."""
+    wrong = {(row.student, row.number): row.answer for row in rows if row.answer}
+    found = similarity.find(students, wrong, chosen)
+    path = similar_page.write(found, students, arguments.similar)
+    print(wrap(f"{similar_page.heading(found)} See {path}; it is evidence to look at, not a verdict."))
+
+
 def continued(record, rows, problems, settings):
     """Returns the rows and problems of an existing table with new ones in place of those that were graded again."""
     old, new = record.settings["versions"]["numpy_transformer"], settings["versions"]["numpy_transformer"]
@@ -286,6 +302,8 @@ def merge(arguments):
     tables = [Path(name) for name in arguments.folder[1:]]
     if not tables or not arguments.out:
         raise ValueError("name the tables to join and the new one: grade merge TABLE... --out FILE")
+    if arguments.similar:
+        raise ValueError("--similar reads the students' files; give it to one of the parts, which compares the whole class")
     check_places(arguments)
     records = {}
     for table in tables:
