@@ -100,7 +100,9 @@ def check_errors(answer_key, run):
 
 REMARKS = (("BdbQuit", "breakpoint() does not work while the checker runs; run your file by itself to use it"),
            ("EOFError", "input() does not work while the checker runs"),
-           ("File too large", "it prints or writes too much"), ("null bytes", "save the file as UTF-8"))
+           ("File too large", "it prints or writes too much"), ("null bytes", "save the file as UTF-8"),
+           ("No space left", "it writes more than 64 MB, and an exercise needs no files"),
+           ("PermissionError", "an exercise needs no other process, no network and no files outside its own folder"))
 
 
 def explain_error(error):

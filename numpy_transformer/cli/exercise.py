@@ -1,6 +1,7 @@
 """numpy-transformer exercise: files to fill in, a checker that explains mistakes, hints and solutions."""
 
 import re
+import secrets
 import textwrap
 import time
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 from ..classroom.exercises import choose_several, exercises, lesson_or_one
 from ..classroom.feedback import differences, feedback
 from ..classroom.workbook import Workbook, start
+from ..grading.gradebooks.autograder import write_zip
 from .parser import Formatter, Parser, number, whole_number
 from .terminal import columns, wrap
 
@@ -45,6 +47,18 @@ def add(commands):
     action = add_action(actions, "solution", solution, "show the solution of an exercise that you have passed")
     add_number(action)
     action.add_argument("--give-up", action="store_true", help="show it before the exercise is passed")
+
+    action = add_action(actions, "gradescope-zip", gradescope_zip, "make the autograder of an assignment on Gradescope",
+                        False)
+    action.add_argument("file", metavar="FILE", type=Path, help="the zip to write")
+    add_numbers(action, "without numbers: all exercises")
+    action.add_argument("--seed", type=whole_number(0), metavar="N",
+                        help="seed of the cases (default: a secret one, kept in the zip)")
+    action.add_argument("--timeout", type=number(0.5, 3600), default=10.0, metavar="SECONDS",
+                        help="time limit per exercise")
+    action.add_argument("--trust-students", action="store_true",
+                        help="grade without a sandbox if Gradescope's container allows none: a program can then read the "
+                             "solutions and write its own score")
 
 
 def add_action(actions, name, run, text, folder_option=True):
@@ -229,4 +243,15 @@ def solution(arguments):
         raise ValueError(f"exercise {exercise.number} is not passed yet; try hint {exercise.number}, or use --give-up "
                          "to see the solution anyway")
     print(exercise.text.rstrip())
+    return 0
+
+
+def gradescope_zip(arguments):
+    wanted = chosen(arguments, list(exercises().values())) or list(exercises().values())
+    seed = secrets.randbelow(1 << 31) if arguments.seed is None else arguments.seed
+    write_zip(arguments.file, wanted, seed, arguments.timeout, arguments.trust_students)
+    points = sum(exercise.points for exercise in wanted)
+    print(wrap(f"{arguments.file}: the autograder for {len(wanted)} exercises with {points} points. Upload it on "
+               "Gradescope under Configure Autograder; README.md inside says what to know. It holds the solutions and the "
+               "seed: do not give it to students."))
     return 0

@@ -15,12 +15,14 @@ import numpy as np
 from .. import __version__
 from ..classroom.exercises import choose_several, exercises
 from ..classroom.sandbox import NO_LAYER, best_layer, layers
-from ..grading import policy, report, shards, similar_page, similarity
+from ..grading import anonymous, policy, report, shards, similar_page, similarity
 from ..grading.arrival import read_class
 from ..grading.files import check_output
 from ..grading.gradebooks import Gradebooks
-from ..grading.grader import Grader, problems_of
+from ..grading.gradebooks.times import tell_times
+from ..grading.grader import Grader
 from ..grading.journal import Journal
+from ..grading.rows import problems_of
 from ..training.progress import Progress
 from . import gradebook_options, policy_options
 from .parser import add_command, number, whole_number
@@ -83,6 +85,9 @@ def add_outputs(parser):
     group.add_argument("--feedback", metavar="DIR", type=Path, help="a text file for each student")
     group.add_argument("--picture", metavar="FILE", type=Path,
                        help="picture of the class's results (default: the table's name with .png)")
+    group.add_argument("--anonymous", metavar="FILE", type=Path,
+                       help="page for the lecture after the deadline, with a picture beside it: how the exercises went "
+                            "and the most frequent mistakes, without names; it shows lines of the solutions (.html)")
     group.add_argument("--similar", metavar="FILE", type=Path,
                        help="list of students whose files agree in rare ways, with the evidence and no verdict (.html or "
                             ".md); always of the whole class")
@@ -108,15 +113,23 @@ def run(arguments):
         return merge(arguments)
     if len(arguments.folder) > 1:
         raise ValueError(f"one FOLDER at a time, not {len(arguments.folder)}; to join tables, use grade merge TABLE...")
-    if hasattr(signal, "SIGTERM") and threading.current_thread() is threading.main_thread():
-        before = signal.signal(signal.SIGTERM, raise_interrupt)
-    else:
-        before = None
-    try:
+    with interruptible():
         return grade(arguments)
+
+
+@contextlib.contextmanager
+def interruptible():
+    """Ends the grading in an orderly way, as Ctrl-C does, when it is told to end or its terminal is closed."""
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+        before = {number: signal.signal(number, raise_interrupt) for number in numbers
+                  if signal.getsignal(number) != signal.SIG_IGN}
+    try:
+        yield
     finally:
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def raise_interrupt(*_):
@@ -156,9 +169,13 @@ def grade(arguments):
     wanted = choose_several(arguments.only or [])
     class_, notes = read_class(arguments.folder[0], [exercise.number for exercise in wanted] or None)
     chosen = wanted or submitted_exercises(class_, arguments.folder[0])
+    if arguments.moodle and arguments.due:
+        notes = [*tell_times(class_, arguments.moodle, arguments.timezone), *notes]
     for note in notes[:20]:
         print(wrap(note), file=sys.stderr)
-    everyone, class_ = class_, some_students(class_, arguments)
+    if len(notes) > 20:
+        print(f"and {len(notes) - 20} more like these", file=sys.stderr)
+    whole_class, class_ = class_, some_students(class_, arguments)
     record = shards.read_record(arguments.json)
     goes_on = record is not None and bool(arguments.only or arguments.students)
     Gradebooks(arguments, chosen, len(class_), record.rows if goes_on else ())      # before the work, for its errors
@@ -168,10 +185,10 @@ def grade(arguments):
         rows = graded(arguments, settings, layer, journal, class_, chosen)
         problems = problems_of(class_)
         if goes_on:
-            rows, problems = continued(record, rows, problems, settings)
+            settings, rows, problems = continued(record, settings, rows, problems, whole_class)
         publish(arguments, settings, rows, problems)
         if arguments.similar:
-            list_similar(arguments, everyone, chosen, rows)
+            list_similar(arguments, whole_class, chosen, rows)
         journal.close(remove=True)
     return 0
 
@@ -213,14 +230,16 @@ def check_places(arguments):
     arguments.picture = arguments.picture or arguments.out.with_suffix(".png")
     given = [path for path in (arguments.out, arguments.json, arguments.feedback, arguments.picture, arguments.summary,
                                arguments.gradescope, arguments.github, arguments.canvas, arguments.moodle,
-                               arguments.similar) if path]
+                               arguments.similar, arguments.anonymous) if path]
     if len({path.resolve() for path in given}) < len(given):
         raise ValueError("table, JSON, feedback, picture, summary and gradebooks need different names; two of them have "
                          "the same name")
     views.check_file(arguments.picture)
     if arguments.similar:
         similar_page.check_name(arguments.similar)
-    for path in filter(None, (arguments.out, arguments.json, arguments.picture, arguments.similar)):
+    if arguments.anonymous and arguments.anonymous.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"--anonymous {arguments.anonymous}: name a file that ends in .html")
+    for path in filter(None, (arguments.out, arguments.json, arguments.picture, arguments.similar, arguments.anonymous)):
         check_output(path)
     if arguments.feedback:
         if arguments.feedback.is_file():
@@ -287,14 +306,18 @@ def list_similar(arguments, students, chosen, rows):
     print(wrap(f"{similar_page.heading(found)} See {path}; it is evidence to look at, not a verdict."))
 
 
-def continued(record, rows, problems, settings):
-    """Returns the rows and problems of an existing table with new ones in place of those that were graded again."""
+def continued(record, settings, rows, problems, class_):
+    """Returns settings, rows and problems of an existing table, with those in place that are new."""
     old, new = record.settings["versions"]["numpy_transformer"], settings["versions"]["numpy_transformer"]
     if old != new:
         print(f"the other rows of the table were graded by version {old}, these by {new}", file=sys.stderr)
-    students = {row.student for row in rows}
-    others = {name: sentences for name, sentences in record.problems.items() if name not in students}
-    return shards.replace_rows(record.rows, rows), {**others, **problems}
+    gone = {row.student for row in record.rows} - {student.name for student in class_}
+    if gone:
+        print(wrap(f"not in this folder, so that their rows stay as they are: {', '.join(sorted(gone)[:10])}"
+                   f"{', ...' if len(gone) > 10 else ''}"), file=sys.stderr)
+    graded_again = {row.student for row in rows}
+    kept = {name: sentences for name, sentences in record.problems.items() if name not in graded_again}
+    return {**record.settings, **settings}, shards.replace_rows(record.rows, rows), {**kept, **problems}
 
 
 def merge(arguments):
@@ -305,6 +328,8 @@ def merge(arguments):
     if arguments.similar:
         raise ValueError("--similar reads the students' files; give it to one of the parts, which compares the whole class")
     check_places(arguments)
+    if arguments.out.resolve() in [table.resolve() for table in tables]:
+        raise ValueError(f"{arguments.out} is one of the tables to join; choose another --out")
     records = {}
     for table in tables:
         path = shards.record_of(table)
@@ -333,6 +358,8 @@ def publish(arguments, settings, rows, problems):
         count = report.write_feedback(rows, arguments.feedback, problems)
         written.append(f"{arguments.feedback} ({count} files)")
     written.append(str(views.write(views.class_report(summary["exercises"], summary["mistakes"]), arguments.picture)))
+    if arguments.anonymous:
+        written += write_anonymous(rows, chosen, arguments.anonymous)
     names, sentences = Gradebooks(arguments, chosen, len({row.student for row in rows})).write(rows, problems)
     written += names
     for line in report.summary_lines(summary, columns()):
@@ -342,3 +369,15 @@ def publish(arguments, settings, rows, problems):
     passed = sum(row.status == "pass" for row in rows)
     print("\n" + wrap(f"{passed} of {len(rows)} passed. Written: {', '.join(written)}. The seed {settings['seed']} is "
                       f"kept in {arguments.json}; do not show that file to students."))
+
+
+def write_anonymous(rows, chosen, path):
+    """Writes the page for the lecture and its picture. Returns the names of what was written."""
+    from .. import views
+    found = anonymous.results(rows, chosen)
+    if not found:
+        print(wrap(f"no {path}, because a summary without names needs at least {anonymous.SMALL} students"))
+        return []
+    anonymous.write(found, path)
+    picture = views.class_report(*anonymous.for_picture(found), unit="share of the students in percent")
+    return [str(path), str(views.write(picture, path.with_suffix(".png")))]

@@ -101,16 +101,14 @@ def changed_lines(exercise, mistake):
 
 
 def results(rows, chosen):
-    """Returns the Result of each exercise that anybody handed in. Raises ValueError if the class is too small."""
-    if len({row.student for row in rows}) < SMALL:
-        raise ValueError(f"an anonymous summary needs at least {SMALL} students; leave out --anonymous")
+    """Returns the Result of each exercise that enough students handed in for a summary without names."""
     found = [Result(exercise, [row for row in rows if row.number == exercise.number]) for exercise in chosen]
-    return [result for result in found if result.handed_in]
+    return [result for result in found if result.handed_in >= SMALL]
 
 
 def discuss_first(found):
     """Returns the three exercises in which the most points are to be gained, the first one first."""
-    worth = [result for result in found if result.handed_in >= SMALL and result.counts["wrong"] >= SMALL]
+    worth = [result for result in found if result.counts["wrong"] >= SMALL]
     return sorted(worth, key=lambda result: -result.lost)[:3]
 
 
@@ -145,15 +143,18 @@ def for_picture(found):
     return exercises, sorted(mistakes, key=lambda entry: -entry["count"])
 
 
-def write(rows, chosen, path):
-    """Writes the page. Returns its path. Raises ValueError if the class is too small."""
-    text = page(results(rows, chosen), len({row.student for row in rows}))
-    return replace_file(path, lambda file: file.write(text))
+def write(found, path):
+    """Writes the page. Returns its path."""
+    return replace_file(path, lambda file: file.write(page(found)))
 
 
-def page(found, students):
-    """Returns the page, which needs no other file."""
-    first = discuss_first(found)
+def page(found):
+    """Returns the page, which needs no other file.
+
+    Parameters:
+        found : list of Result
+    """
+    first, students = discuss_first(found), len({row.student for result in found for row in result.rows})
     parts = [f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
              f"<title>What we got right and wrong</title><style>{STYLE}</style><main><h1>What we got right and wrong</h1>"
              f"<p>{students} students, {len(found)} {'exercise' if len(found) == 1 else 'exercises'}. Shares are rounded "
@@ -195,7 +196,7 @@ def section(result, most):
                          f"right</figcaption><pre>{html.escape(finding.right) or '(no such line)'}</pre></figure></div>")
         parts.append(f"<p>{html.escape(finding.sentence)}")
     few = [finding for finding in result.findings if finding.students < SMALL]
-    if few and len(counted) < most:
+    if few and len(counted) <= most:
         parts.append("<h4>A few students</h4><ul>")
         parts += [f"<li>{html.escape(finding.sentence)}" for finding in few[:3]]
         parts.append("</ul>")

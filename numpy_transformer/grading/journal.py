@@ -35,7 +35,7 @@ class Journal:
     def __init__(self, path, key=None):
         self.path, self.key = path, key or read_or_make_key()
         self.code, self.guard = FIRST, threading.Lock()
-        self.settings, self.rows, self.warning = None, {}, ""
+        self.settings, self.rows, self.warning, self.is_running = None, {}, "", False
         self.running, self.guilty, self.suspects = set(), set(), set()
         try:
             descriptor, is_new = open_regular(path, os.O_RDWR), False
@@ -100,13 +100,15 @@ class Journal:
 
     def start(self, settings):
         """Begins or resumes a run. Raises ValueError if the interrupted run had other settings."""
-        if self.settings is None:
-            self.settings = settings
+        earlier, self.settings = self.settings, settings
+        if earlier is None:
+            self.is_running = True
             return self.write({"settings": settings})
         for name, value in settings.items():
-            if self.settings.get(name) != value:
-                raise ValueError(f"{self.path} contains rows graded with {name} {self.settings.get(name)}, not {value};"
-                                 " use the same value to resume, or delete that file to start over")
+            if earlier.get(name) != value:
+                raise ValueError(f"{self.path} contains rows graded with {name} {earlier.get(name)}, not {value}; use the "
+                                 "same value to resume, or delete that file to start over")
+        self.is_running = True
         self.write({"ended": "killed"})         # no effect after an orderly end
 
     def sentences(self):
@@ -149,7 +151,7 @@ class Journal:
         try:
             if remove:
                 os.unlink(self.path)            # while it is still locked
-            else:
+            elif self.is_running:
                 self.write({"ended": "interrupted"})
         finally:
             self.file.close()

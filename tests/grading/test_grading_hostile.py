@@ -21,7 +21,7 @@ import pytest
 
 from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.classroom import sandbox
-from numpy_transformer.grading.submissions import unusual_names
+from numpy_transformer.grading.arrival import unusual_names
 from numpy_transformer.cli import main
 
 EXERCISE = choose("01.2")

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 
 from . import bubblewrap
 from .inside import seccomp
+from .scratch import scratch
 from .server import Server
+from .visible import ENVIRONMENT, INSIDE, visible, worker_command
 
+ONLY = "NUMPY_TRANSFORMER_SANDBOX"             # environment variable: the only layer to try
 REMEDY = "install bubblewrap with your system's package manager, or with pip install numpy-transformer[sandbox]"
 
 
@@ -21,14 +24,23 @@ class Layer:
     name: str                                   # "bubblewrap", "Landlock" or "none"
     works: bool
     sentence: str
-    program: str = ""                           # of bubblewrap
+    way: tuple = ()                             # to start bubblewrap
 
     @contextlib.contextmanager
     def server(self, stop=lambda: False):
-        """Starts a worker in this layer, for the student's files and tasks, and ends it afterwards."""
-        setup = {"numpy": bubblewrap.PACKAGES, "scratch": bubblewrap.SCRATCH}
-        with contextlib.closing(Server(bubblewrap.command(self.program), setup, stop)) as server:
-            yield server
+        """Starts a worker in this layer, for one student's files and tasks, and ends it afterwards."""
+        with contextlib.ExitStack() as stack:
+            if self.name == "bubblewrap":
+                command = bubblewrap.command(self.way)
+                setup = {"numpy": bubblewrap.PACKAGES, "scratch": bubblewrap.SCRATCH, "landlock": []}
+                environment = None
+            else:
+                folder, files = str(stack.enter_context(scratch())), visible()
+                command = worker_command(files.python, INSIDE / "worker.py")
+                setup = {"numpy": os.path.dirname(files.numpy[0]), "scratch": folder, "landlock": files.entries(),
+                         "parent": os.getpid()}
+                environment = {**ENVIRONMENT, "HOME": folder, "TMPDIR": f"{folder}/work"}
+            yield stack.enter_context(contextlib.closing(Server(command, setup, stop, environment)))
 
 
 NO_LAYER = Layer("none", False, "without a sandbox a student's program can read, change and stop whatever you can; "
@@ -47,7 +59,12 @@ def missing():
 @functools.cache
 def layers():
     """Returns a Layer for each way to run students' programs, the strongest first. Tries each of them once."""
-    return [find_bubblewrap(), NO_LAYER]
+    problem = missing()
+    if problem:
+        return [Layer("bubblewrap", False, problem), Layer("Landlock", False, problem), NO_LAYER]
+    only = os.environ.get(ONLY)                 # so that tests can try each of them
+    return [find() if only in (None, name) else Layer(name, False, f"{name} was not tried, because {ONLY} is {only}")
+            for name, find in FIND.items()] + [NO_LAYER]
 
 
 def best_layer():
@@ -56,21 +73,31 @@ def best_layer():
 
 
 def find_bubblewrap():
-    problem = missing()
-    if problem:
-        return Layer("bubblewrap", False, problem)
     problem = f"bubblewrap is not installed; {REMEDY}"
-    for program in bubblewrap.programs():
-        complaint = try_layer(Layer("bubblewrap", True, "", program))
+    for way in (way for program in bubblewrap.programs() for way in bubblewrap.ways(program)):
+        complaint = complaint_of(Layer("bubblewrap", True, "", way))
         if not complaint:
-            return Layer("bubblewrap", True, "bubblewrap works: a student's program runs in namespaces of its own, and "
-                         "sees only Python, NumPy and its own folder", program)
+            return Layer("bubblewrap", True, "a student's program runs in namespaces of its own; it sees only Python, "
+                         "NumPy and its own folder, which is in memory", way)
         problem = (f"bubblewrap is installed, but this system does not let it make namespaces ({complaint}); allow "
                    "user namespaces, or use Landlock")
     return Layer("bubblewrap", False, problem)
 
 
-def try_layer(layer):
+def find_landlock():
+    complaint = complaint_of(Layer("Landlock", True, ""))
+    if complaint:
+        return Layer("Landlock", False, f"Landlock does not work here ({complaint}); it needs Linux 5.13 or newer with "
+                     "Landlock enabled, and a container that allows it")
+    return Layer("Landlock", True, "the kernel lets a student's program open only Python, NumPy and its own folder, and "
+                 "make only the system calls of a computation; it can ask whether other files exist, but cannot read "
+                 "them")
+
+
+FIND = {"bubblewrap": find_bubblewrap, "Landlock": find_landlock}
+
+
+def complaint_of(layer):
     """Returns "" if a worker starts in this layer, else why not."""
     try:
         with layer.server():

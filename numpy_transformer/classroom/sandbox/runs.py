@@ -18,7 +18,7 @@ from .layers import NO_LAYER
 from .protocol import pack, read_case, read_loading, read_records, request
 from .scratch import scratch
 from .server import PRINTED, TO_SPARE, Stopped
-from .visible import ENVIRONMENT
+from .visible import ENVIRONMENT, worker_command
 
 TIME_SIGNALS = [-getattr(signal, name) for name in ("SIGXCPU", "SIGALRM", "SIGKILL") if hasattr(signal, name)]
 STOPPED = {"full": "stopped: more than 64 MB or 2000 files were written, and an exercise needs none",
@@ -103,8 +103,8 @@ def make_request(task, seconds, megabytes, **more):
 
 def make_run(task, reply, seconds):
     """Returns the Run of a reply of a worker; of None if the worker has not replied."""
-    code, ended, spent, printed, data = reply or (-signal.SIGKILL, "timeout", seconds, "", b"")
-    if code in TIME_SIGNALS and ended in ("", "spoilt"):
+    code, ended, spent, printed, data = reply or (-9, "timeout", seconds, "", b"")
+    if code in TIME_SIGNALS and ended in ("", "spoilt") and spent > 0.7 * seconds:      # the limit is 0.8
         ended = "timeout"
     if ended == "timeout":
         spent = seconds                         # so that all programs that run out of time show the same number
@@ -128,20 +128,22 @@ def make_run(task, reply, seconds):
 def run_alone(files, task, seconds, megabytes, stop):
     """Runs one task in a process of its own, in a temporary folder, with limits but without a sandbox."""
     environment = {**ENVIRONMENT, "SYSTEMROOT": os.environ.get("SYSTEMROOT", "")}
-    with scratch() as folder, tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as sent:
+    with (scratch() as folder, tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as printed,
+          tempfile.TemporaryFile() as sent):
         (folder / "files").mkdir()
         (folder / "work").mkdir()
         for name, content in files.items():
             (folder / "files" / name).write_bytes(content)
         environment |= {"HOME": str(folder / "work"), "TMPDIR": str(folder / "work")}
-        message = make_request(task, seconds, megabytes, folder=str(folder / "files"),
-                               numpy=str(Path(np.__file__).resolve().parents[1]))
-        command = [sys.executable, "-I", "-S", "-B", "-X", "utf8", worker.__file__, "alone"]
+        asked.write(make_request(task, seconds, megabytes, folder=str(folder / "files"),
+                                 numpy=str(Path(np.__file__).resolve().parents[1])))
+        asked.seek(0)
+        command = worker_command(sys.executable, worker.__file__, "alone")
         start = time.monotonic()
-        child = subprocess.Popen(command, cwd=folder / "work", env=environment, stdin=subprocess.PIPE, stdout=sent,
+        child = subprocess.Popen(command, cwd=folder / "work", env=environment, stdin=asked, stdout=sent,
                                  stderr=printed, start_new_session=True)
         try:
-            ended = wait(child, message, seconds, folder / "work", stop)
+            ended = wait(child, seconds, folder / "work", stop)
         finally:
             kill(child)
         spent = time.monotonic() - start
@@ -151,15 +153,13 @@ def run_alone(files, task, seconds, megabytes, stop):
         return make_run(task, (child.returncode, ended, spent, text, sent.read(worker.MOST_SENT)), seconds)
 
 
-def wait(child, message, seconds, work, stop):
-    """Sends the task and waits for the process. Returns "", or "timeout" or "full" if it has to be stopped."""
+def wait(child, seconds, work, stop):
+    """Waits for the process. Returns "", or "timeout" or "full" if it has to be stopped. Raises Stopped."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        try:
-            child.communicate(message, timeout=max(0, min(0.1, end - time.monotonic())))
+        with contextlib.suppress(subprocess.TimeoutExpired):        # still running after 0.1 s: check and wait again
+            child.wait(max(0, min(0.1, end - time.monotonic())))
             return ""
-        except subprocess.TimeoutExpired:       # still running: check and wait again
-            message = None
         if stop():
             raise Stopped
         if worker.is_full(work):

@@ -1,6 +1,7 @@
 """Temporary folders for students' programs, which are deleted in whatever state they were left."""
 
 import contextlib
+import functools
 import os
 import shutil
 import subprocess
@@ -41,8 +42,9 @@ def locked(folder):
         return None
 
 
+@functools.cache
 def sweep():
-    """Deletes the folders that killed graders of this user have left."""
+    """Deletes, once in each process, the folders that killed graders of this user have left."""
     if os.name != "posix":
         return
     with contextlib.suppress(OSError):

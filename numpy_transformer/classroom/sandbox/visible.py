@@ -45,6 +45,11 @@ print(json.dumps({"path": standard, "libraries": libraries}))
 """
 
 
+def worker_command(python, worker, mode="serve"):
+    """Returns the command that starts a worker, which reads no settings, no site-packages and no .pth file."""
+    return python, "-I", "-S", "-B", "-X", "utf8", str(worker), mode
+
+
 @dataclass(frozen=True)
 class Visible:
     """Files and folders of the host, each with the path at which a process looks for it."""
@@ -53,6 +58,13 @@ class Visible:
     standard: tuple                             # folders and zip files of the standard library
     numpy: tuple                                # NumPy's folders
     libraries: dict                             # {path at which the loader looks: file}
+
+
+    def entries(self):
+        """Returns the paths of all these files and folders, without the folders of other packages."""
+        inside = [os.path.join(path, name) for path in self.standard if os.path.isdir(path)
+                  for name in os.listdir(path) if name not in HIDDEN]
+        return [*inside, *filter(os.path.isfile, self.standard), *self.numpy, *self.libraries.values()]
 
 
 @functools.cache

@@ -42,13 +42,15 @@ class Delivery:
         logins, times = github.logins(clones, top.name), github.commit_times(clones)
         for item in items:
             if item.name in metadata:
-                self.add_submission(item, metadata[item.name])
+                self.add_submission(item.name, metadata.pop(item.name), searched(item))
             elif item.name in clones and logins[item.name]:
                 self.add(github_owner(logins[item.name], roster, times.get(item.name)), item)
             elif item.name in clones:
                 self.notes.append(f"{one_line(item.name)} was taken for the starter code and is not graded")
             elif item.name != gradescope.METADATA and not ROSTER.fullmatch(item.name):
                 self.add_item(item, depth)
+        for name, entry in metadata.items():    # Gradescope gives no folder to a submission without files
+            self.add_submission(name, entry, Search())
 
     def metadata(self, items):
         """Returns what Gradescope's submission_metadata.yml says, {} without one."""
@@ -66,15 +68,14 @@ class Delivery:
                 found |= github.roster(item.read().decode("utf-8", "replace"))
         return found
 
-    def add_submission(self, item, entry):
-        """Adds a folder of Gradescope to each of its submitters."""
+    def add_submission(self, name, entry, search):
+        """Adds what is in a folder of Gradescope to each of its submitters."""
         people, submitted = entry
-        search = searched(item)
         if not people:
-            owner = formats.Owner(("gradescope", item.name), item.name, {"gradescope": item.name})
+            owner = formats.Owner(("gradescope", name), name, {"gradescope": name})
             self.handed_in.setdefault(owner.key, []).append((owner, search))
         for person in people:
-            number = person.get("sid") or person.get("email") or person.get("name") or item.name
+            number = person.get("sid") or person.get("email") or person.get("name") or name
             ids = {"gradescope": person.get("sid", ""), "email": person.get("email", "")}
             owner = formats.Owner(("gradescope", number), one_line(person.get("name", "")) or number,
                                   {key: value for key, value in ids.items() if value}, submitted=submitted,

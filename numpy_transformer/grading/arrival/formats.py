@@ -18,12 +18,13 @@ The entries of Canvas's and Moodle's archives carry the time of the download, so
 """
 
 import re
-from dataclasses import dataclass, field, replace
+import unicodedata
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from .text import folded, one_line
 
-CANVAS = re.compile(r"(?P<name>[^\W_][\w]*?)_(?:(?P<late>LATE)_)?(?P<id>\d+)_(?:(?P<file>\d{3,})_(?P<rest>.+)|"
+CANVAS = re.compile(r"(?P<name>[^\W_]\S*?)_(?:(?P<late>LATE)_)?(?P<id>\d+)_(?:(?P<file>\d{3,})_(?P<rest>.+)|"
                     r"(?P<kind>text|link)(?:-\d+)?\.html)", re.S)
 ANONYMOUS = re.compile(r"(?:(?P<late>LATE)_)?anon_(?P<id>[0-9A-Za-z]+)_(?:(?P<file>\d+)_(?P<rest>.+)|"
                        r"(?P<kind>text|link)(?:-\d+)?\.html)", re.S)
@@ -68,10 +69,10 @@ def owner_by_system(name, is_folder):
         return None
     match = ANONYMOUS.fullmatch(name)
     if match:
-        return canvas(match, f"anon_{match['id']}", {"canvas": f"anon_{match['id']}"})
+        return canvas(match, "anonymous", f"anon_{match['id']}", match["id"])
     match = CANVAS.fullmatch(name)
-    if match and match["name"] == match["name"].lower():
-        return canvas(match, match["name"], {"canvas": match["id"]})
+    if match and is_canvas_name(match["name"]):
+        return canvas(match, "canvas", match["name"], match["id"])
     match = BLACKBOARD.fullmatch(name)
     if match:
         submitted = datetime.strptime(match["time"], "%Y-%m-%d-%H-%M-%S").astimezone()
@@ -80,8 +81,13 @@ def owner_by_system(name, is_folder):
     return None
 
 
-def canvas(match, name, ids):
-    return Owner(("canvas", ids["canvas"]), name, ids, match["rest"] or "", bool(match["late"]),
+def is_canvas_name(name):
+    """Returns True for lower case letters, marks and digits, which is what Canvas leaves of "Last, First"."""
+    return name == name.lower() and all(c == "_" or unicodedata.category(c)[0] in "LMN" for c in name)
+
+
+def canvas(match, system, name, number):
+    return Owner((system, number), name, {system: number}, match["rest"] or "", bool(match["late"]),
                  int(match["file"] or 0), time_from="Canvas does not tell", kind=match["kind"] or "")
 
 
@@ -117,6 +123,3 @@ def told_apart(owners):
         taken.add(names[key])
     return names
 
-
-def renamed(owner, name):
-    return replace(owner, name=one_line(name) or owner.name)

@@ -23,7 +23,7 @@ class Problem:
 
     where: str
     number: str                                 # of the exercise, or "" if it may belong to any
-    sentence: str                               # what is wrong, and what the student can do
+    sentence: str                               # what is wrong, and what the student can do: "This is a PDF file ..."
 
 
 @dataclass
@@ -31,7 +31,8 @@ class Student:
     """One student, or one group, and everything handed in."""
 
     name: str
-    ids: dict = field(default_factory=dict)     # any of "canvas", "moodle", "github", "gradescope", "email", "login"
+    # {system: id} with any of "canvas", "anonymous" (Canvas's), "moodle", "github", "gradescope", "email" and "login"
+    ids: dict = field(default_factory=dict)
     attempts: dict = field(default_factory=dict)    # {number: [File, ...]}, oldest first
     files: dict = field(default_factory=dict)   # {module file name: bytes}, under the names that other files import
     problems: list = field(default_factory=list)

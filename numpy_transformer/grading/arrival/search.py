@@ -9,7 +9,6 @@ from . import archives, names, notebooks
 from .items import LARGEST, Unreadable
 from .reading import kind_of, source
 from .statements import statements
-from .text import listed
 
 DOCUMENTS = {
     "a PDF file": ".pdf", "a document of a word processor": ".doc .docx .odt .rtf .pages .wpd",
@@ -109,7 +108,7 @@ class Search:
             raise Unreadable(f"is {KINDS[suffix]}, which is not read; {HAND_IN}")
         elif item.problem:
             raise Unreadable(item.problem)
-        else:
+        elif not name.startswith("."):
             self.others.append(name)
 
     def count(self, item):
@@ -145,7 +144,7 @@ class Search:
             reader.feed(source(item.read())[0])
             reader.close()
             self.add(item, name, (), "", "".join(reader.parts).replace("\xa0", " ").strip() + "\n",
-                     ["the code was taken from the text that was typed in"], surely_python=False)
+                     [f"the code was taken from the text that was typed in, {item.name}"], surely_python=False)
         except Unreadable as error:
             self.add_problem(item, name, (), str(error))
 
@@ -188,14 +187,6 @@ class Search:
             self.strays.append((item.where, sentence))
         else:
             self.problems.append((item.where, numbers[0] if numbers else "", sentence))
-
-    def summary(self):
-        """Returns a sentence on what is there if none of it is work on an exercise, else ""."""
-        names_there = [*(found.name for found in self.found), *(where.rpartition("/")[2] for where, _ in self.strays),
-                       *self.others]
-        if not names_there:
-            return ""
-        return f"Only {listed(names_there)} is here, which is no exercise's file; {HAND_IN} of the exercise"
 
 
 class PlainText(HTMLParser):

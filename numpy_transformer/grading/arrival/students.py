@@ -8,12 +8,12 @@ from ...classroom.exercises import exercises
 from ...classroom.numbering import FORMER
 from . import names
 from .records import File, Problem, Student
+from .search import HAND_IN
 from .statements import modules
 from .text import listed, one_line
 
 OTHER_IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(?!(?:numpy|math|typing|__future__)\b)", re.M)
 NOT_SHADOWED = frozenset(sys.stdlib_module_names) | {"numpy"}
-EPOCH = 0
 
 
 def build(name, owners_and_searches, only=None):
@@ -125,24 +125,31 @@ def aliases(number):
 def add_problems(student, owners_and_searches, unused):
     """Adds what could not be read, and what keeps a student from having nothing at all. Returns notes for the teacher."""
     for owner, search in owners_and_searches:
-        student.problems += [Problem(one_line(where), number, f"{one_line(where)} {sentence}.")
-                             for where, number, sentence in search.problems]
-    strays = [f"{one_line(where)} {sentence}." for _, search in owners_and_searches for where, sentence in search.strays]
-    strays += [unused_sentence(one) for one in unused if f"{names.stem_of(one.name)}.py" not in student.files
-               or names.unknown_number(names.stem_of(one.name) or "")]
+        student.problems += [problem(*entry) for entry in search.problems]
+    strays = [problem(where, "", sentence) for _, search in owners_and_searches for where, sentence in search.strays]
+    strays += [problem(one.where, "", why_unused(one)) for one in unused if is_left_over(student, one)]
     if student.attempts or student.problems:
-        return [f"{student.name}: {sentence}" for sentence in strays]
-    if strays:
-        student.problems += [Problem("", "", sentence) for sentence in strays[:3]]
-    else:
-        summaries = [search.summary() for _, search in owners_and_searches]
-        student.problems += [Problem("", "", f"{sentence}.") for sentence in filter(None, summaries)]
-    return [] if student.problems else [f"{student.name} handed in nothing: the folder is empty"]
+        return [f"{student.name}: {stray.where}: {stray.sentence}" for stray in strays]
+    # A repository has a README and more from the start, which the student did not hand in.
+    others = [name for owner, search in owners_and_searches for name in search.others if owner.key[0] != "github"]
+    if not strays and others:
+        strays = [problem(listed(others), "", f"is no exercise's file; {HAND_IN} of the exercise")]
+    student.problems += strays
+    return [] if student.problems else [f"{student.name} handed in nothing: there is no file"]
 
 
-def unused_sentence(one):
+def problem(where, number, sentence):
+    return Problem(one_line(where), number, f"This {sentence}.")
+
+
+def is_left_over(student, one):
+    """Returns True for a file that is no helper of the others."""
+    stem = names.stem_of(one.name) or ""
+    return f"{stem}.py" not in student.files or not student.attempts or bool(names.unknown_number(stem))
+
+
+def why_unused(one):
     number = names.unknown_number(names.stem_of(one.name) or "")
     if number:
-        return f"{one_line(one.where)} is named after exercise {number}, which does not exist."
-    return f"{one_line(one.where)} belongs to no exercise: its name has no exercise's number, and it defines no " \
-           "exercise's function."
+        return f"is named after exercise {number}, which does not exist; rename the file"
+    return "belongs to no exercise: its name has no exercise's number, and it defines no exercise's function"

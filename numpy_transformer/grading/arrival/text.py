@@ -52,7 +52,7 @@ def unusual_names(content):
     found, statement = set(), []
     # A file that is not valid Python ends the loop early; the names found before that are returned.
     with contextlib.suppress(SyntaxError, tokenize.TokenError, ValueError):
-        for token in tokenize.tokenize(io.BytesIO(content[:SCANNED]).readline):
+        for token in tokenize.generate_tokens(io.StringIO(content[:SCANNED].decode("utf-8", "replace")).readline):
             if token.type == tokenize.NEWLINE or token.string in (";", ":"):
                 found |= imported(statement)
                 statement = []

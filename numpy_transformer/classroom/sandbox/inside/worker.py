@@ -7,11 +7,13 @@ runs here is one student's: expected values, other students' files and the packa
 
 import contextlib
 import functools
+import gc
 import inspect
 import io
 import json
 import linecache
 import os
+import select
 import struct
 import sys
 import time
@@ -223,26 +225,33 @@ def import_numpy(folder):
 
 
 def serve():
-    """Serves one student: first the set-up, then a task at a time, each in a child of its own."""
-    import select                               # noqa: F401  what the children need is imported once
-    import limits
-    import seccomp                              # noqa: F401
-    sys.path.remove(os.path.dirname(os.path.abspath(__file__)))
+    """Serves one student: first the set-up, then the files, then a task at a time, each in a child of its own."""
     setup = read_request()[0]
+    import landlock
+    import limits
+    import seccomp
+    sys.path.remove(os.path.dirname(os.path.abspath(__file__)))
     import_numpy(setup["numpy"])
     sys.meta_path.append(limits.LastFinder())
     work, files = os.path.join(setup["scratch"], "work"), os.path.join(setup["scratch"], "files")
     for folder in (work, files):
         os.mkdir(folder, 0o700)
+    os.chdir(work)
+    if setup["landlock"]:
+        landlock.restrict(setup["landlock"], setup["scratch"])
+        landlock.drop_capabilities()
+        seccomp.die_with_parent(setup["parent"])
+    gc.collect()
+    gc.freeze()                                 # or the children's collections would copy all that is shared
     write_all(1, REPLY.pack(READY, 0, 0, 0.0, 0, 0))
     names, _, contents = read_request()
     write_files(files, names, contents)
     os.chmod(setup["scratch"], 0o500)
     sys.path.append(files)
-    os.chdir(work)
     while request := read_request():
         request[0]["folder"] = files
         write_all(1, supervise(request, work))
+    os._exit(0)
 
 
 def write_files(folder, names, contents):
@@ -281,7 +290,6 @@ def supervise(request, work):
 
 def collect(texts, most, seconds, work):
     """Reads what comes over these pipes until both are closed. Returns a word of ENDED."""
-    import select
     poll, end = select.poll(), time.monotonic() + seconds
     for descriptor in texts:
         poll.register(descriptor, select.POLLIN)
