@@ -1,6 +1,5 @@
 """numpy-transformer grade: turns students' files into a table, feedback and a picture of the class's mistakes."""
 
-import argparse
 import contextlib
 import os
 import platform
@@ -24,78 +23,22 @@ from ..grading.grader import Grader
 from ..grading.journal import Journal
 from ..grading.rows import problems_of
 from ..training.progress import Progress
-from . import gradebook_options, policy_options
-from .parser import add_command, number, whole_number
+from . import grade_options, gradebook_options, policy_options
+from .parser import add_command
 from .terminal import columns, wrap
 
-USAGE = """numpy-transformer grade FOLDER [options]
-       numpy-transformer grade merge TABLE... --out FILE [outputs]
-       numpy-transformer grade --doctor"""
 REMEDIES = ("Install one with python -m pip install 'numpy-transformer[sandbox]' on Linux; or grade in a container, with the "
             "docker or podman line in lessons/README.md; or, if you trust all files of the class, use --trust-students.")
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def add(commands):
     parser = add_command(
-        commands, "grade", run, help="grade the exercises of a whole class", usage=USAGE,
+        commands, "grade", run, help="grade the exercises of a whole class", usage=grade_options.USAGE,
         description="Run every student's files in a sandbox of the operating system, compare the results with the "
                     "correct ones, and name the mistakes. `grade merge` joins the tables of parts that were graded "
                     "separately. `grade --doctor` says what this machine offers for a sandbox.")
-    parser.add_argument("folder", metavar="FOLDER", nargs="*", help="the class as it was downloaded: a folder or a zip; "
-                        "or the word merge and the tables to join")
-    parser.add_argument("--only", metavar="NN.N", action="append",
-                        help="grade only these exercises, such as 05.2 or 05.1,05.2, or a lesson's, such as 05 "
-                             "(default: all for which at least one student submitted a file); in an existing table, the "
-                             "other rows stay as they are")
-    parser.add_argument("--students", metavar="NAME", action="append",
-                        help="grade only these students, such as kim,zoe, and leave the other rows of an existing table "
-                             "as they are")
-    parser.add_argument("--seed", type=whole_number(0),
-                        help="seed of the cases (default: that of the existing table, else a secret one, which is "
-                             "printed)")
-    add_outputs(parser)
-    policy_options.add(parser)
-    gradebook_options.add(parser)
-    add_sandbox(parser)
-    group = parser.add_argument_group("courses of thousands")
-    group.add_argument("--shard", metavar="K/N", type=shard,
-                       help="grade the students of part K of N, such as 3/16, for `grade merge`; needs --seed")
-    group.add_argument("--jobs", type=whole_number(1, 64), default=min(CORES, 64),
-                       help="number of students whose files run at the same time")
-    group.add_argument("--retry", action="store_true",
-                       help="run files again that were running when the grader was killed")
-
-
-def shard(text):
-    try:
-        return shards.parse_shard(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def add_outputs(parser):
-    group = parser.add_argument_group("outputs")
-    group.add_argument("--out", metavar="FILE", type=Path,
-                       help="the table; an existing file is renamed to FILE.bak (default: scores.csv, and "
-                            "scores-K-of-N.csv with --shard)")
-    group.add_argument("--json", metavar="FILE", type=Path,
-                       help="the same results with all details and the seed, from which grading goes on later "
-                            "(default: the table's name with .json)")
-    group.add_argument("--feedback", metavar="DIR", type=Path, help="a text file for each student")
-    group.add_argument("--picture", metavar="FILE", type=Path,
-                       help="picture of the class's results (default: the table's name with .png)")
-
-
-def add_sandbox(parser):
-    group = parser.add_argument_group("sandbox")
-    group.add_argument("--doctor", action="store_true", help="say what this machine offers for a sandbox, and end")
-    group.add_argument("--trust-students", action="store_true",
-                       help="grade without a sandbox: the files can then do whatever you can")
-    group.add_argument("--allow-root", action="store_true", help="needed to use --trust-students as root")
-    group.add_argument("--timeout", type=number(0.5, 3600), default=10.0, help="time limit for each file, in seconds")
-    group.add_argument("--memory", type=whole_number(256, 1 << 20), default=1024,
-                       help="memory limit for each file, in megabytes")
+    for options in (grade_options, policy_options, gradebook_options):
+        options.add(parser)
 
 
 def run(arguments):
@@ -169,13 +112,13 @@ def grade(arguments):
         print(wrap(note), file=sys.stderr)
     if len(notes) > 20:
         print(f"and {len(notes) - 20} more like these", file=sys.stderr)
-    whole_class, class_ = class_, some_students(class_, arguments)
+    whole_class, class_ = class_, shards.choose_students(class_, arguments.students, arguments.shard)
     record = shards.read_record(arguments.json)
     goes_on = record is not None and bool(arguments.only or arguments.students)
     Gradebooks(arguments, chosen, len(class_), record.rows if goes_on else ())      # before the work, for its errors
     with contextlib.closing(Journal(journal_of(arguments))) as journal:
         settings = make_settings(arguments, journal, record)
-        journal.start(settings)
+        journal.start({name: value for name, value in settings.items() if name != "policy"})    # rows are not settled yet
         rows = graded(arguments, settings, layer, journal, class_, chosen)
         problems = problems_of(class_)
         if goes_on:
@@ -194,21 +137,6 @@ def submitted_exercises(class_, folder):
         raise ValueError(f"no file in {str(folder)!r} is named after an exercise, such as "
                          f"{next(iter(exercises().values())).file}; rename the files, or name the exercise with --only")
     return chosen
-
-
-def some_students(class_, arguments):
-    """Returns the students that --students and --shard choose."""
-    if arguments.shard:
-        class_ = [student for student in class_ if shards.in_shard(student.name, arguments.shard)]
-    if not arguments.students:
-        return class_
-    wanted = [name.strip() for name in ",".join(arguments.students).split(",") if name.strip()]
-    known = {student.name: student for student in class_}
-    unknown = [name for name in wanted if name not in known]
-    if unknown:
-        raise ValueError(f"there is no student {unknown[0]!r} in {arguments.folder[0]}; the names are those of the table, "
-                         f"such as {', '.join(list(known)[:3])}")
-    return [student for name, student in known.items() if name in wanted]
 
 
 def check_places(arguments):
@@ -290,6 +218,8 @@ def continued(record, settings, rows, problems, class_):
     old, new = record.settings["versions"]["numpy_transformer"], settings["versions"]["numpy_transformer"]
     if old != new:
         print(f"the other rows of the table were graded by version {old}, these by {new}", file=sys.stderr)
+    if record.settings.get("policy") != settings["policy"]:
+        print("the other rows keep the deductions of their own run, which had other options", file=sys.stderr)
     gone = {row.student for row in record.rows} - {student.name for student in class_}
     if gone:
         print(wrap(f"not in this folder, so that their rows stay as they are: {', '.join(sorted(gone)[:10])}"

@@ -60,8 +60,9 @@ def test_right_and_wrong_files_of_a_student_are_run_in_order(layer):
 
 
 def test_files_of_a_student_import_each_other(layer):
-    source = "from mine import softmax_backward\nimport json\nassert json.dumps([]) == '[]'\n"
-    result, = results(layer, source, others={"mine.py": RIGHT.encode(), "json.py": b"1 / 0", "../up.py": b""})
+    source = "from tools.mine import softmax_backward\nimport json\nassert json.dumps([]) == '[]'\n"
+    others = {"tools/mine.py": b"from right import *", "right.py": RIGHT.encode(), "json.py": b"1 / 0", "../up.py": b""}
+    result, = results(layer, source, others=others)
     assert judge(KEY, result).status == "pass"
 
 

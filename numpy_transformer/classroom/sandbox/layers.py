@@ -11,7 +11,7 @@ from . import bubblewrap
 from .inside import seccomp
 from .scratch import scratch
 from .server import Server
-from .visible import ENVIRONMENT, INSIDE, visible, worker_command
+from .visible import ENVIRONMENT, INSIDE, visible, python_command
 
 ONLY = "NUMPY_TRANSFORMER_SANDBOX"             # environment variable: the only layer to try
 REMEDY = "install bubblewrap with your system's package manager, or with pip install numpy-transformer[sandbox]"
@@ -36,7 +36,7 @@ class Layer:
                 environment = None
             else:
                 folder, files = str(stack.enter_context(scratch())), visible()
-                command = worker_command(files.python, INSIDE / "worker.py")
+                command = python_command(files.python, INSIDE / "supervisor.py")
                 setup = {"numpy": os.path.dirname(files.numpy[0]), "scratch": folder, "landlock": files.entries(),
                          "parent": os.getpid()}
                 environment = {**ENVIRONMENT, "HOME": folder, "TMPDIR": f"{folder}/work"}
