@@ -104,6 +104,7 @@ REMARKS = (("BdbQuit", "breakpoint() does not work while the checker runs; run y
            ("EOFError", "input() does not work while the checker runs"),
            ("File too large", "it prints or writes too much"), ("null bytes", "save the file as UTF-8"),
            ("No space left", "it writes more than 64 MB, and an exercise needs no files"),
+           ("start new thread", "an exercise needs no threads"),
            ("PermissionError", "an exercise needs no other process, no network and no files outside its own folder"))
 
 
