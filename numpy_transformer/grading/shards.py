@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from .files import open_regular
-from .grader import Row
+from .rows import Row
 
 LARGEST = 1 << 30                               # bytes of a record
 AGREE = ("seed", "versions", "timeout", "memory", "policy")         # settings that all parts have in common
@@ -27,6 +27,28 @@ def in_shard(student, shard):
     number, count = shard
     name = unicodedata.normalize("NFC", student).encode(errors="surrogatepass")
     return int.from_bytes(hashlib.sha256(name).digest()[:8], "big") % count == number - 1
+
+
+def choose_students(class_, texts, shard):
+    """Returns the students of a class that --students and --shard choose.
+
+    Parameters:
+        texts : a name or an id each, or several with commas between them; None: all students
+        shard : (k, n) or None
+    Raises: ValueError if there is no such student.
+    """
+    class_ = [student for student in class_ if not shard or in_shard(student.name, shard)]
+    if not texts:
+        return class_
+    known = {name: student for student in class_ for name in (*student.ids.values(), student.name)}
+    names = [name for text in texts for name in ([text] if text in known else text.split(","))]
+    wanted = [name.strip() for name in names if name.strip()]
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise ValueError(f"there is no student {unknown[0]!r} in this class; a student is named as in the table, such as "
+                         f"{class_[0].name!r}, or by an id")
+    chosen = {known[name].name for name in wanted}
+    return [student for student in class_ if student.name in chosen]
 
 
 def parse_shard(text):
@@ -73,7 +95,7 @@ def rows_of(student):
                   student["ids"], test["submitted"], test["late"], test["deducted"])
 
 
-def replace_rows(old, new, problems_of_old=None, problems_of_new=None):
+def replace_rows(old, new):
     """Returns the old rows with the new ones in place of those of the same student and exercise, sorted."""
     rows = {(row.student, row.number): row for row in (*old, *new)}
     return [rows[key] for key in sorted(rows)]

@@ -109,7 +109,7 @@ def test_excused_unassigned_and_missing_students_keep_their_cells(tmp_path):
                        for name, i, status in (("a", "1", "pass"), ("b", "2", "pass"), ("c", "3", "missing"))])
     new, sentences = filled(book(tmp_path, text), students)
     assert new == text
-    assert {"Left as they were (excused), 1: A", "Left as they were (nothing handed in), 2: C, D"} <= set(sentences)
+    assert {"Left as they were (excused), 1: A", "Left as they were (nothing handed in), 2: C; D"} <= set(sentences)
     new, _ = filled(book(tmp_path, text), students, zeros=True)
     assert new == text.replace("C,3,,,,,3\nD,4,,,,,", "C,3,,,,,0\nD,4,,,,,0")
 
@@ -124,7 +124,7 @@ def test_no_zeros_for_strangers_while_a_submission_has_no_row(tmp_path):
 def test_two_submissions_for_one_row_are_not_entered(tmp_path):
     text = HEADER.format("Sheet 5 (12)", "8") + '"Lee, Kim",4,,,,,\n'
     new, sentences = filled(book(tmp_path, text), people([row("Kim Lee", "05.2"), row("Lee Kim", "05.2", "fail")]))
-    assert new == text and "Not entered, because Kim Lee and Lee Kim may all be Lee, Kim" in sentences
+    assert new == text and "Not entered, because Kim Lee and Lee Kim may all be Lee, Kim (row 3)" in sentences
 
 
 @pytest.mark.parametrize("title, numbers", [
@@ -166,7 +166,7 @@ def test_read_only_columns_are_not_filled(tmp_path):
 
 
 @pytest.mark.parametrize("text, complaint", [
-    ("", "is empty"), ("a,b\n1,2\n", "not a gradebook of Canvas"), ("Student,ID\nKim,1\n", "no row Points Possible"),
+    (HEADER.format("Sheet 5 (6)", "8") + "Kim,1,\n", "row 3 has 3 cells, and the header has 7"), ("", "is empty"), ("a,b\n1,2\n", "not a gradebook of Canvas"), ("Student,ID\nKim,1\n", "no row Points Possible"),
     ('Student,ID,"x\n', "line 1 is never closed")])
 def test_other_files_are_refused_in_one_sentence(tmp_path, text, complaint):
     with pytest.raises(ValueError, match=complaint):

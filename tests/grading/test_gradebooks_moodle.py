@@ -69,6 +69,23 @@ def test_names_find_their_rows_in_either_order(tmp_path):
     assert "Kim van der Lee,s,10,10.00" in text and "Zoë Groß,s,0,10.00" in text
 
 
+def test_names_without_spaces_as_canvas_writes_them_find_their_rows(tmp_path):
+    path = write(tmp_path, f"{NAMES},Last modified (grade)\nParticipant 1,Zoë de la Cruz-Smith,s,,10.00,Yes,-,-\n")
+    worksheet = MoodleWorksheet(path)
+    assert worksheet.fill(people([row("delacruzsmithzoë", "01.2", ids={"canvas": "40"})])).entered == {1}
+
+
+def test_of_two_with_one_name_the_login_decides(tmp_path):
+    path = write(tmp_path, f"{NAMES.replace('Status', 'Email address,Status')},Last modified (grade)\n"
+                           "Participant 1,Kim Lee,klee1@example.edu,s,,10.00,Yes,-,-\n"
+                           "Participant 2,Kim Lee,klee2@example.edu,s,,10.00,Yes,-,-\n")
+    worksheet = MoodleWorksheet(path)
+    students = people([row("Kim Lee (S7)", "01.2", ids={"gradescope": "S7", "login": "klee2"}), row("Kim Lee", "01.2")])
+    filling = worksheet.fill(students)
+    assert filling.entered == {2}
+    assert filling.sentences[0] == "Not entered, because Kim Lee may be Kim Lee (row 2) or Kim Lee (row 3)"
+
+
 def test_comments_are_html_that_php_and_spreadsheets_read(tmp_path):
     path = write(tmp_path, f"{NAMES},Last modified (grade),Feedback comments\n"
                            "Participant 1,Kim,s,,10.00,Yes,-,-,\n")

@@ -1,7 +1,7 @@
 """Rows of the grader's table for tests of what is made of them."""
 
 from numpy_transformer.classroom.exercises import choose
-from numpy_transformer.grading.grader import Row
+from numpy_transformer.grading.rows import Row
 from numpy_transformer.grading.gradebooks.people import people
 
 

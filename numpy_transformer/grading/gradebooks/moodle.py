@@ -53,6 +53,7 @@ class MoodleWorksheet:
                              "that has points instead of a scale, and the feedback type Offline grading worksheet")
         self.grade = self.maximum - 1
         self.modified, self.comments = self.find_comments()
+        self.sheet.need(self.students, [self.maximum, *self.columns()])
 
     def cells(self, column):
         rows = (self.sheet.rows[row] for row in self.students)
@@ -104,13 +105,11 @@ class MoodleWorksheet:
 
     def lines(self):
         """Returns a Line for each student's row. If submissions are anonymous, the identifier takes the name's place."""
-        different = len(set(self.cells(self.identifier + 1))) > len(self.students) / 2
+        different = len(set(self.cells(self.identifier + 1))) > len(self.students) / 4
         has_names = different and self.grade - self.identifier > 2
         found = []
         for row in self.students:
             cells = [cell.strip() for cell in self.sheet.rows[row]]
-            if len(cells) <= self.maximum:
-                continue
             name = cells[self.identifier + 1] if has_names else ""
             keys = {"moodle": {IDENTIFIER.fullmatch(cells[self.identifier])["number"]},
                     "login": {cell.casefold() for cell in cells[:self.grade] if cell}, "name": name_keys(name)}

@@ -52,11 +52,15 @@ class Sheet:
                 continue
         raise ValueError(f"{self.name} is not text in {names[0]}; download it again")
 
+    def need(self, rows, columns):
+        """Raises ValueError if one of these rows has too few cells for these columns."""
+        for row in rows:
+            if len(self.rows[row]) <= max(columns):
+                raise ValueError(f"{self.name} is damaged: row {row + 1} has {len(self.rows[row])} cells, and the header "
+                                 f"has {len(self.rows[0])}; download it again")
+
     def fill(self, row, column, value):
         """Sets a cell, quoted if it was quoted before or has to be."""
-        if column >= len(self.spans[row]):
-            raise ValueError(f"{self.name}: row {row + 1} has only {len(self.spans[row])} cells; download the file "
-                             "again")
         span = start, end = self.spans[row][column]
         was_quoted = self.text[start:end].startswith('"')
         needs_quotes = re.search(f'["\r\n{self.delimiter}]', value) or value != value.strip()
