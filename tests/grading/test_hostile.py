@@ -6,62 +6,72 @@ nothing but the container: as root and as an ordinary user, with namespaces (bub
 """
 
 import os
+import subprocess
 import sys
 
 import pytest
-from helpers.hostile import EXERCISE, NOT_PASSED, attacks, bubblewrap, effects, grade_world, write_world
+from helpers.hostile import EXERCISE, NOT_PASSED, SEEN, attacks, bubblewrap, effects, grade_world, write_world
 
-from numpy_transformer.classroom.sandbox import layers
+from numpy_transformer.classroom.sandbox import Task, layers, run_files
+from numpy_transformer.grading.grader import Judge
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a sandbox needs Linux")
 
 ATTACKS = attacks()
-SYSTEM = ("files", "processes", "network")      # topics that depend on the system more than on Python
 
 # The attacks that were known when the sandbox was built, and a file for each of them.
 KNOWN = {
     "builtins.any replaced": "replaced any", "os.open with dir_fd": "os open with dir_fd", "lib64": "through lib64",
     "readline.read_history_file": "readline reads", "readline.write_history_file": "readline writes",
-    "a sub-interpreter": "interpreter that reads", "cells of the hook": "cells of the hook", "an own .so": "own library",
-    "the installed package": "imports the installed package", "unicode_escape": "hidden in an escape with any",
+    "a sub-interpreter": "interpreter that reads", "cells of the hook": "cells of the hook",
+    "an own .so": "own library", "the installed package": "imports the installed package", "unicode_escape": "hidden in an escape with any",
     "a bare return": "hidden by a return", "sqlite3.connect": "sqlite onto another's file", ".pth": "pth in the venv",
     "killed by pidfd": "pidfd kills", "stopped by pidfd": "pidfd stops", "interrupted by pidfd": "pidfd interrupts",
-    "a forged row": "forges the journal and kills the grader", "FIFO as the output": "fifo at the name of the output",
-    "FIFOs in /tmp": "fifos in shared folders", "40 MB": "40 MB in shared folders", "priority": "priority of the grader",
-    "affinity": "affinity of the grader", "a table of answers": "table of answers"}
+    "a forged row": "forges the journal and kills the grader", "40 MB": "40 MB in shared folders",
+    "a FIFO as the output": "fifo at the name of the output", "FIFOs in /tmp": "fifos in shared folders",
+    "priority": "priority of the grader", "affinity": "affinity of the grader",
+    "a table of answers": "table of answers"}
 
 # One of each kind, aimed only at files and processes of the test.
-SAMPLE = ("replaced any", "through lib64", "readline writes", "interpreter that reads", "cells of the hook for writing",
-          "own library", "pidfd kills", "priority of the grader", "forges the journal", "descriptors that were left open",
-          "exit at once", "one message of JSON", "patched worker", "right after a failed attempt")
+SAMPLE = (
+    "replaced any", "through lib64", "readline writes", "interpreter that reads", "cells of the hook for writing",
+    "own library", "pidfd kills", "priority of the grader", "forges the journal", "descriptors that were left open",
+    "exit at once", "one message of JSON", "patched worker", "right after a failed attempt")
 
 # Without a sandbox the same files succeed: what each of them then does.
 REAL = {
     "reads the others": "reads the others: pass", "through lib64": "through lib64: pass", "users": "users: has seen: ",
-    "interpreter that reads": "interpreter that reads: pass", "sees whether others are there": "sees whether others are there: has seen",
+    "interpreter that reads": "interpreter that reads: pass",
+    "sees whether others are there": "sees whether others are there: has seen: ",
     "cells of the hook for writing": "changed: target", "plants a file among the others": "changed: class/anna/",
     "pth by sqlite": "changed: venv/lib", "priority of the grader": "changed: nice",
     "affinity of the grader": "changed: processors", "internet": "a connection to the teacher's machine",
     "System V shared memory": "changed: shm"}
 
-# As root, for whom more is allowed: files that need rights.
-ROOT = ("handle of a file", "device of the disk", "mounts something", "moves a mount", "pivots the root", "changes the root",
-        "a program for root", "cannot be removed", "opened by a raw call", "opened by machine code", "removes the others",
-        "compiled code of the package", "overwrites the package", "pth in the venv", "another user", "rights again",
-        "kill of everybody", "kill of the grader", "stop of the grader", "pidfd kills", "traces the parent",
-        "attaches to the grader", "reads the grader's memory", "memory of all", "priority of the user", "limits of the grader",
-        "scheduler of the grader", "affinity of the grader", "namespaces of its own", "namespaces of the grader",
-        "name of the machine", "system messages", "programs in the kernel", "counters", "keyring", "System V shared memory",
-        "raw packets", "netlink", "next time", "forges the journal", "fifo at the name of the output", "watches files",
-        "types into the terminal", "daemon", "clone into new namespaces", "moves memory", "the grader dies first")
+# For root, to whom more is allowed.
+ROOT = (
+    "handle of a file", "device of the disk", "mounts something", "moves a mount", "pivots the root",
+    "changes the root", "a program for root", "cannot be removed", "opened by a raw call", "opened by machine code",
+    "removes the others", "compiled code of the package", "overwrites the package", "pth in the venv",
+    "another user", "rights again", "kill of everybody", "kill of the grader", "stop of the grader", "pidfd kills",
+    "traces the parent", "memory of all", "attaches to the grader", "reads the grader's memory",
+    "priority of the user", "limits of the grader", "counters", "scheduler of the grader", "affinity of the grader",
+    "namespaces of its own", "namespaces of the grader", "keyring", "name of the machine", "system messages",
+    "programs in the kernel", "System V shared memory", "raw packets", "netlink", "next time", "forges the journal",
+    "fifo at the name of the output", "watches files", "types into the terminal", "daemon",
+    "clone into new namespaces", "moves memory", "the grader dies first", "writes into its parent's pipes")
 
+# Landlock hides what is in files and folders, but not whether a path exists.
+NOT_LANDLOCK = ("sees whether others are there",)
 
 def chosen(*names):
     return {name: ATTACKS[name] for name in names if name in ATTACKS}
 
 
-def of_topics(*topics):
-    return {name: attack for name, attack in ATTACKS.items() if attack.topic in topics}
+def for_landlock():
+    """What depends on the system more than on Python."""
+    topics = ("files", "processes", "network", "protocol")
+    return {name: attack for name, attack in ATTACKS.items() if attack.topic in topics and name not in NOT_LANDLOCK}
 
 
 def need_container():
@@ -73,6 +83,7 @@ def need_layer(name):
     layer = next(layer for layer in layers() if layer.name == name)
     if not layer.works:
         pytest.skip(layer.sentence)
+    return layer
 
 
 def test_the_lists_hold_every_known_attack():
@@ -83,16 +94,41 @@ def test_the_lists_hold_every_known_attack():
         assert attack.files[EXERCISE.file].strip(), attack.name
 
 
-@pytest.mark.parametrize("layer", ["bubblewrap", "Landlock"])
-def test_hostile_files_achieve_nothing(layer, tmp_path):
-    need_layer(layer)
-    write_world(tmp_path, chosen(*SAMPLE), exercises=[EXERCISE])
-    assert effects(grade_world(tmp_path, layer=layer), chosen(*SAMPLE), exercises=[EXERCISE]) == []
+@pytest.fixture
+def other():
+    """A process of the teacher, in place of the grader."""
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.parametrize("name", ["bubblewrap", "Landlock"])
+def test_hostile_files_achieve_nothing(name, other, tmp_path):
+    layer = need_layer(name)
+    write_world(tmp_path, chosen(*SAMPLE))
+    files = {f"ex{i}.py": (tmp_path / "class" / each / EXERCISE.file).read_bytes() for i, each in enumerate(SAMPLE)}
+    files = {name: content.replace(b"{GRADER}", b"%d" % other.pid) for name, content in files.items()}
+    judge, before = Judge(EXERCISE, 5), (tree(tmp_path), state_of(other.pid))
+    tasks = [Task(EXERCISE, judge.answer_key.cases, file) for file in files]
+    for each, result in zip(SAMPLE, run_files(files, tasks, layer, seconds=5), strict=True):
+        assert judge.judge(result)[0].status in ATTACKS[each].statuses, each
+        assert SEEN not in result.printed, each
+    assert other.poll() is None and (tree(tmp_path), state_of(other.pid)) == before
+
+
+def tree(folder):
+    """{path: content} of a folder."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def state_of(pid):
+    return os.getpriority(os.PRIO_PROCESS, pid), os.sched_getaffinity(pid), os.sched_getscheduler(pid)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind, layer, files", [
-    ("user", "bubblewrap", ATTACKS), ("user container", "Landlock", of_topics(*SYSTEM, "protocol")),
+    ("user", "bubblewrap", ATTACKS), ("user container", "Landlock", for_landlock()),
     ("root", "bubblewrap", chosen(*ROOT)), ("root container", "Landlock", chosen(*ROOT))],
     ids=["user, bubblewrap", "user, Landlock", "root, bubblewrap", "root, Landlock"])
 def test_hostile_files_achieve_nothing_in_a_container(kind, layer, files, tmp_path):

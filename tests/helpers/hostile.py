@@ -54,8 +54,8 @@ def parse(topic, text):
     name, _, statuses = head.partition(":")
     first, *others = re.split(r"^--- (\S+)\n", source, flags=re.M)
     files = {EXERCISE.file: first, **dict(zip(others[::2], others[1::2]))}
-    return Attack(name, topic, set(statuses.split()) or NOT_PASSED,
-                  {key: expand(value).encode("utf-8", "surrogateescape") for key, value in files.items() if value.strip()})
+    files = {key: expand(value).encode() for key, value in files.items() if value.strip()}
+    return Attack(name, topic, set(statuses.split()) or NOT_PASSED, files)
 
 
 def expand(source):
@@ -81,7 +81,8 @@ def library(place):
     with tempfile.TemporaryDirectory() as folder:
         text = (HERE / "library.c").read_text(encoding="utf-8").replace("@PLACE@", str(place))
         (Path(folder) / "library.c").write_text(text, encoding="utf-8")
-        subprocess.run(["gcc", "-shared", "-fPIC", "-Os", "-nostdlib", "-s", "-o", "mine.so", "library.c"], cwd=folder, check=True)
+        command = ["gcc", "-shared", "-fPIC", "-Os", "-nostdlib", "-s", "-o", "mine.so", "library.c"]
+        subprocess.run(command, cwd=folder, check=True)
         return (Path(folder) / "mine.so").read_bytes().hex()
 
 
@@ -90,8 +91,8 @@ def write_world(base, chosen, exercises=EXERCISES, seconds=2):
     for name in ("class", "out", "home", "tmp"):
         (base / name).mkdir()
     site = base / "venv" / SITE
-    places = {"{TARGET}": base / "target", "{OTHER}": base / "class" / "anna" / EXERCISE.file, "{CLASS}": base / "class",
-              "{PACKAGE}": site / "numpy_transformer", "{SITE}": site, "{VENV}": base / "venv",
+    places = {"{TARGET}": base / "target", "{CLASS}": base / "class",
+              "{OTHER}": base / "class" / "anna" / EXERCISE.file, "{PACKAGE}": site / "numpy_transformer", "{SITE}": site, "{VENV}": base / "venv",
               "{JOURNAL}": base / "out" / "scores.csv.part", "{OUT}": base / "out" / "scores.json",
               "{KEY}": base / "home" / ".local" / "state" / "numpy-transformer" / "journal.key"}
     if any(b"{LIBRARY}" in content for attack in chosen.values() for content in attack.files.values()):
@@ -124,7 +125,7 @@ def write_venv(folder):
     (folder / "bin").mkdir()
     python = Path(sys.executable).resolve()
     os.symlink(python, folder / "bin" / "python")
-    (folder / "pyvenv.cfg").write_text(f"home = {python.parent}\ninclude-system-site-packages = false\n", encoding="utf-8")
+    (folder / "pyvenv.cfg").write_text(f"home = {python.parent}\n", encoding="utf-8")
     shutil.copytree(ROOT / "numpy_transformer", site / "numpy_transformer")
     others = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     (site / "others.pth").write_text("".join(f"{path}\n" for path in sorted(others)), encoding="utf-8")
@@ -200,7 +201,7 @@ def grade_world(base, kind="", *options, layer="", seconds=120):
                               timeout=seconds)
         code, error = done.returncode, (done.stdout + done.stderr).decode(errors="replace")
     except subprocess.TimeoutExpired as stop:
-        code, error = None, f"the grader did not end in {seconds} seconds: {(stop.stderr or b'').decode(errors='replace')}"
+        code, error = None, f"the grader did not end in {seconds} seconds: {stop.stderr}"
     out = base / "out"
     rows = {}
     if (out / "scores.csv").exists():

@@ -105,8 +105,8 @@ def children(before):
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        inside = contained()
-        left = {pid: name for pid, name in processes().items() if inside and pid not in before or parent(pid) == os.getpid()}
+        left = {pid: name for pid, name in processes().items()
+                if contained() and pid not in before or parent(pid) == os.getpid()}
         if not left:
             break
         time.sleep(0.05)
@@ -124,7 +124,7 @@ def state():
     told = {"nice": os.getpriority(os.PRIO_PROCESS, 0), "processors": sorted(os.sched_getaffinity(0)),
             "scheduler": os.sched_getscheduler(0), "folder": os.getcwd(), "host": os.uname().nodename,
             "input and output": ctypes.CDLL(None).syscall(31 if platform.machine() == "aarch64" else 252, 1, 0),
-            "limits": {name: resource.getrlimit(getattr(resource, name)) for name in dir(resource) if "RLIMIT_" in name},
+            "limits": [resource.getrlimit(getattr(resource, name)) for name in dir(resource) if "RLIMIT_" in name],
             "mask": os.umask(0o77), "handler": str(signal.getsignal(signal.SIGINT))}
     os.umask(told["mask"])
     for path in ("oom_score_adj", "timerslack_ns", "mounts"):
@@ -180,7 +180,8 @@ def grade(base, options):
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)     # PR_SET_CHILD_SUBREAPER: orphans become children of this process
     from numpy_transformer import views
     from numpy_transformer.cli import main
-    views.write, views.class_report = (lambda figure, path: path, lambda *given: None)  # no picture, which takes a second
+    views.write = lambda figure, path: path     # no picture, which takes a second
+    views.class_report = lambda *given: None
     folders = [base, *(["/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"] if contained() else [])]
     before = files(*folders), processes(), state()
     text = io.StringIO()
