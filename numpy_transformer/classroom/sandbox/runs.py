@@ -18,12 +18,12 @@ from .layers import NO_LAYER
 from .protocol import pack, read_case, read_loading, read_records, request
 from .scratch import scratch
 from .server import PRINTED, TO_SPARE, Stopped
-from .visible import ENVIRONMENT, worker_command
+from .visible import ENVIRONMENT, python_command
 
 TIME_SIGNALS = [-getattr(signal, name) for name in ("SIGXCPU", "SIGALRM", "SIGKILL") if hasattr(signal, name)]
 STOPPED = {"full": "stopped: more than 64 MB or 2000 files were written, and an exercise needs none",
            "flood": "stopped: it prints or returns too much"}
-MODULE = re.compile(r"\w+\.py")
+MODULE = re.compile(r"(\w+/)*\w+\.py")
 
 
 @dataclass
@@ -133,12 +133,13 @@ def run_alone(files, task, seconds, megabytes, stop):
         (folder / "files").mkdir()
         (folder / "work").mkdir()
         for name, content in files.items():
+            (folder / "files" / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / "files" / name).write_bytes(content)
         environment |= {"HOME": str(folder / "work"), "TMPDIR": str(folder / "work")}
         asked.write(make_request(task, seconds, megabytes, folder=str(folder / "files"),
                                  numpy=str(Path(np.__file__).resolve().parents[1])))
         asked.seek(0)
-        command = worker_command(sys.executable, worker.__file__, "alone")
+        command = python_command(sys.executable, worker.__file__)
         start = time.monotonic()
         child = subprocess.Popen(command, cwd=folder / "work", env=environment, stdin=asked, stdout=sent,
                                  stderr=printed, start_new_session=True)
