@@ -35,6 +35,7 @@ def serve():
         landlock.restrict(setup["landlock"], setup["scratch"])
         landlock.drop_capabilities()
         seccomp.die_with_parent(setup["parent"])
+    seccomp.hide()
     gc.collect()
     gc.freeze()                                 # or the children's collections would copy all that is shared
     worker.write_all(1, worker.REPLY.pack(worker.READY, 0, 0, 0.0, 0, 0))
