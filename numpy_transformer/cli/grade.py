@@ -274,7 +274,8 @@ def publish(arguments, settings, rows, problems):
     from .. import views
     chosen = [exercises()[number] for number in sorted({row.number for row in rows})]
     summary = report.summary(rows, chosen)
-    report.write_csv(rows, arguments.out, report.Dialect(arguments.delimiter, arguments.bom))
+    report.write_csv(rows, arguments.out, report.Dialect(arguments.delimiter, arguments.bom),
+                     policy_options.about_lateness(settings.get("policy") or {}))
     report.write_json(report.document(rows, settings, summary, problems), arguments.json)
     written = [str(arguments.out), str(arguments.json)]
     if arguments.feedback:
