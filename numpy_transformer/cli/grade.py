@@ -150,9 +150,8 @@ def check_places(arguments):
     arguments.out = arguments.out or Path(f"scores{part}.csv")
     arguments.json = arguments.json or shards.record_of(arguments.out)
     arguments.picture = arguments.picture or arguments.out.with_suffix(".png")
-    given = [path for path in (arguments.out, arguments.json, arguments.feedback, arguments.picture, arguments.summary,
-                               arguments.gradescope, arguments.github, arguments.canvas, arguments.moodle,
-                               arguments.similar, arguments.anonymous) if path]
+    given = [path for path in (arguments.out, arguments.json, arguments.feedback, arguments.picture, arguments.similar,
+                               arguments.anonymous, *gradebook_options.places(arguments)) if path]
     if len({path.resolve() for path in given}) < len(given):
         raise ValueError("table, JSON, feedback, picture, summary and gradebooks need different names; two of them have "
                          "the same name")
