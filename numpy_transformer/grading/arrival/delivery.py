@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from . import archives, formats, github, gradescope, names
@@ -51,6 +52,13 @@ class Delivery:
                 self.add_item(item, depth)
         for name, entry in metadata.items():    # Gradescope gives no folder to a submission without files
             self.add_submission(name, entry, Search())
+
+    def forget_starter_files(self):
+        """Drops what is in most clones and belongs to no exercise: it came with the assignment."""
+        clones = [search for key, entries in self.handed_in.items() if key[0] == "github" for _, search in entries]
+        counts = Counter(name for search in clones for name in search.unassigned())
+        for search in clones:
+            search.forget({name for name in counts if counts[name] > max(1, len(clones) / 2)})
 
     def metadata(self, items):
         """Returns what Gradescope's submission_metadata.yml says, {} without one."""

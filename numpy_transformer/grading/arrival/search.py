@@ -32,6 +32,7 @@ class Found:
         spare : numbers of exercises whose functions it defines too; it counts for them if no other file does
         mislabeled : True if its name speaks of another exercise
         sources : {number: source}, "" for the source of the whole file
+        is_starter : True if it came with the assignment
     """
 
     name: str
@@ -45,6 +46,7 @@ class Found:
     defined: frozenset = frozenset()
     mislabeled: bool = False
     remarks: list = field(default_factory=list)
+    is_starter: bool = False
 
     def source(self, number):
         return self.sources.get(number, self.sources.get("", ""))
@@ -187,6 +189,18 @@ class Search:
             self.strays.append((item.where, sentence))
         else:
             self.problems.append((item.where, numbers[0] if numbers else "", sentence))
+
+    def unassigned(self):
+        """Returns the names of files that belong to no exercise."""
+        return {*self.others, *(where.rpartition("/")[2] for where, _ in self.strays),
+                *(one.name for one in self.found if not one.answers and not one.spare)}
+
+    def forget(self, those):
+        """Drops what `unassigned` names, except Python files, which others may import."""
+        self.others = [name for name in self.others if name not in those]
+        self.strays = [stray for stray in self.strays if stray[0].rpartition("/")[2] not in those]
+        for one in self.found:
+            one.is_starter = one.name in those and not one.answers
 
 
 class PlainText(HTMLParser):

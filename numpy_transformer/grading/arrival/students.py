@@ -127,11 +127,11 @@ def add_problems(student, owners_and_searches, unused):
     for owner, search in owners_and_searches:
         student.problems += [problem(*entry) for entry in search.problems]
     strays = [problem(where, "", sentence) for _, search in owners_and_searches for where, sentence in search.strays]
-    strays += [problem(one.where, "", why_unused(one)) for one in unused if is_left_over(student, one)]
+    strays += [problem(one.where, "", why_unused(one)) for one in unused
+               if not one.is_starter and is_left_over(student, one)]
     if student.attempts or student.problems:
         return [f"{student.name}: {stray.where}: {stray.sentence}" for stray in strays]
-    # A repository has a README and more from the start, which the student did not hand in.
-    others = [name for owner, search in owners_and_searches for name in search.others if owner.key[0] != "github"]
+    others = [name for _, search in owners_and_searches for name in search.others]
     if not strays and others:
         strays = [problem(listed(others), "", f"is no exercise's file; {HAND_IN} of the exercise")]
     student.problems += strays
