@@ -19,8 +19,10 @@ from ..grading import policy, report, shards
 from ..grading.arrival import read_class
 from ..grading.files import check_output
 from ..grading.gradebooks import Gradebooks
-from ..grading.grader import Grader, problems_of
+from ..grading.gradebooks.times import tell_times
+from ..grading.grader import Grader
 from ..grading.journal import Journal
+from ..grading.rows import problems_of
 from ..training.progress import Progress
 from . import gradebook_options, policy_options
 from .parser import add_command, number, whole_number
@@ -105,15 +107,23 @@ def run(arguments):
         return merge(arguments)
     if len(arguments.folder) > 1:
         raise ValueError(f"one FOLDER at a time, not {len(arguments.folder)}; to join tables, use grade merge TABLE...")
-    if hasattr(signal, "SIGTERM") and threading.current_thread() is threading.main_thread():
-        before = signal.signal(signal.SIGTERM, raise_interrupt)
-    else:
-        before = None
-    try:
+    with interruptible():
         return grade(arguments)
+
+
+@contextlib.contextmanager
+def interruptible():
+    """Ends the grading in an orderly way, as Ctrl-C does, when it is told to end or its terminal is closed."""
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+        before = {number: signal.signal(number, raise_interrupt) for number in numbers
+                  if signal.getsignal(number) != signal.SIG_IGN}
+    try:
+        yield
     finally:
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def raise_interrupt(*_):
@@ -153,9 +163,13 @@ def grade(arguments):
     wanted = choose_several(arguments.only or [])
     class_, notes = read_class(arguments.folder[0], [exercise.number for exercise in wanted] or None)
     chosen = wanted or submitted_exercises(class_, arguments.folder[0])
+    if arguments.moodle and arguments.due:
+        notes = [*tell_times(class_, arguments.moodle, arguments.timezone), *notes]
     for note in notes[:20]:
         print(wrap(note), file=sys.stderr)
-    class_ = some_students(class_, arguments)
+    if len(notes) > 20:
+        print(f"and {len(notes) - 20} more like these", file=sys.stderr)
+    whole_class, class_ = class_, some_students(class_, arguments)
     record = shards.read_record(arguments.json)
     goes_on = record is not None and bool(arguments.only or arguments.students)
     Gradebooks(arguments, chosen, len(class_), record.rows if goes_on else ())      # before the work, for its errors
@@ -165,7 +179,7 @@ def grade(arguments):
         rows = graded(arguments, settings, layer, journal, class_, chosen)
         problems = problems_of(class_)
         if goes_on:
-            rows, problems = continued(record, rows, problems, settings)
+            settings, rows, problems = continued(record, settings, rows, problems, whole_class)
         publish(arguments, settings, rows, problems)
         journal.close(remove=True)
     return 0
@@ -271,14 +285,18 @@ def graded(arguments, settings, layer, journal, class_, chosen):
     return policy.settle(oldest_first, rules)
 
 
-def continued(record, rows, problems, settings):
-    """Returns the rows and problems of an existing table with new ones in place of those that were graded again."""
+def continued(record, settings, rows, problems, class_):
+    """Returns settings, rows and problems of an existing table, with those in place that are new."""
     old, new = record.settings["versions"]["numpy_transformer"], settings["versions"]["numpy_transformer"]
     if old != new:
         print(f"the other rows of the table were graded by version {old}, these by {new}", file=sys.stderr)
-    students = {row.student for row in rows}
-    others = {name: sentences for name, sentences in record.problems.items() if name not in students}
-    return shards.replace_rows(record.rows, rows), {**others, **problems}
+    gone = {row.student for row in record.rows} - {student.name for student in class_}
+    if gone:
+        print(wrap(f"not in this folder, so that their rows stay as they are: {', '.join(sorted(gone)[:10])}"
+                   f"{', ...' if len(gone) > 10 else ''}"), file=sys.stderr)
+    graded_again = {row.student for row in rows}
+    kept = {name: sentences for name, sentences in record.problems.items() if name not in graded_again}
+    return {**record.settings, **settings}, shards.replace_rows(record.rows, rows), {**kept, **problems}
 
 
 def merge(arguments):
@@ -287,6 +305,8 @@ def merge(arguments):
     if not tables or not arguments.out:
         raise ValueError("name the tables to join and the new one: grade merge TABLE... --out FILE")
     check_places(arguments)
+    if arguments.out.resolve() in [table.resolve() for table in tables]:
+        raise ValueError(f"{arguments.out} is one of the tables to join; choose another --out")
     records = {}
     for table in tables:
         path = shards.record_of(table)

@@ -14,6 +14,8 @@ def add(parser):
                             "exercise)")
     group.add_argument("--moodle", metavar="FILE", type=Path,
                        help="grading worksheet of an assignment, downloaded from Moodle (.csv)")
+    group.add_argument("--roster", metavar="FILE", type=Path,
+                       help="list of the class that says whose GitHub logins the names in the table are (.csv)")
     group.add_argument("--zero-if-missing", action="store_true",
                        help="enter 0 for students who handed nothing in, instead of leaving their grades as they are")
     group.add_argument("--overwrite", action="store_true",

@@ -11,8 +11,8 @@ TEXTS = "due", "late", "grace", "attempts", "free_late_days", "timezone"       #
 def add(parser):
     group = parser.add_argument_group(
         "deadlines and attempts", "Points are deducted only if --late says so, and only where the time of submission is "
-        "known: from Gradescope's export, Git, or a file for --submitted. Canvas's and Moodle's downloads do not tell "
-        "it; Canvas marks late files, which is enough for a single deduction such as --late 20%.")
+        "known: from Gradescope's export, Git, Moodle's grading worksheet (--moodle), or a file for --submitted. "
+        "Canvas's download does not tell it; Canvas marks late files, which is enough for a single deduction such as --late 20%.")
     group.add_argument("--due", metavar="TIME", action="append",
                        help="deadline, such as '2026-11-20 23:59' or 2026-11-20, which ends with that day; 05=TIME for "
                             "one lesson, 05.2=TIME for one exercise; can be repeated")

@@ -1,66 +1,16 @@
 """Grades a class: runs the files of one student after the other in a sandbox, a few students at a time."""
 
 import contextlib
-import hashlib
 import itertools
 import queue
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields
-
-import numpy as np
+from dataclasses import dataclass
 
 from ..classroom.diagnosis import AnswerKey
 from ..classroom.verdict import Verdict, answers, judge
-from .arrival import one_line, printable, unusual_names
-from .report import LOOK_AT
+from .rows import Row, arrived, digest_of, digest_of_files, killed, make_row, without_file
 from ..classroom.sandbox import Stopped, Task, run_files
-
-LONGEST_NOTE, LONGEST_LINE, PRINTED_LINES = 600, 2000, 40
-KILLED = ("The grader was killed while it ran this file, which was not run again; look at it, and grade it with "
-          "--retry")
-
-
-@dataclass
-class Row:
-    """The result of one exercise of one student."""
-
-    student: str
-    number: str
-    exercise: str                               # "ex01_2_softmax_backward"
-    status: str
-    points: float                               # an int unless lateness takes a part
-    max: int
-    misconception: str                          # names of known mistakes, as they appear in the table
-    seconds: float
-    note: str                                   # for the teacher
-    stage: str = ""
-    lines: list = field(default_factory=list)  # the explanation for the student
-    mistakes: list = field(default_factory=list)  # names of known mistakes, one entry for each possible explanation
-    remarks: list = field(default_factory=list)  # sentences about how the file arrived, for teacher and student
-    printed: str = ""
-    answer: str = ""                            # digest of a wrong answer that no known mistake explains
-    digest: str = ""                            # of the file, and of the student's other files, which it may import
-    ids: dict = field(default_factory=dict)     # of the student, such as {"canvas": "1234"}
-    submitted: str = ""                         # when, as ISO text
-    late: int = 0                               # days
-    deducted: float = 0                         # points taken off for lateness
-
-    @property
-    def whole_note(self):
-        """The note and the remarks, as the table shows them."""
-        return one_line("; ".join(part.rstrip(".") for part in (self.note, *self.remarks) if part), LONGEST_NOTE)
-
-    @property
-    def key(self):
-        """What the journal knows the row by."""
-        return self.student, self.number, self.digest
-
-    @classmethod
-    def from_journal(cls, values):
-        """Returns the Row with these values, or None if they come from another version of the grader."""
-        return cls(**values) if set(values) == {field.name for field in fields(cls)} else None
-
 
 class Judge:
     """Judges one exercise. Several threads run students' files at the same time, but only one judges an exercise."""
@@ -162,14 +112,15 @@ class Grader:
         attempts = {number: list(self.choose(student, number)) for number in self.judges}
         for number in self.judges:
             if not attempts[number]:
-                yield student, None, without_file(student, self.judges[number].exercise)
+                yield student, None, arrived(without_file(student, self.judges[number].exercise), student, 0)
         # The newest files run together, then those before them: files of one round can import each other.
         for files in itertools.zip_longest(*(reversed(files) for files in attempts.values())):
             chosen = [(number, file) for number, file in zip(attempts, files) if file]
-            yield from self.grade_round(student, chosen)
+            for attempt, row in self.grade_round(student, chosen):
+                yield student, attempt.file, arrived(row, student, len(attempts[row.number]))
 
     def grade_round(self, student, chosen):
-        """Yields the results of one file for each of these exercises, run in one sandbox."""
+        """Yields (Attempt, Row) for one file of each of these exercises."""
         files = {**student.files, **{file.name: file.content for _, file in chosen}}
         others = digest_of_files(files)
         waiting = []
@@ -177,100 +128,46 @@ class Grader:
             attempt = Attempt(self.judges[number].exercise, file, digest_of_files({number: others, "": file.content}))
             row = self.known(student, attempt)
             if row:
-                yield student, file, row
+                yield attempt, row
             else:
                 waiting.append(attempt)
-        for attempt, row in self.run(student, waiting, files):
-            yield student, attempt.file, row
+        yield from self.run(student, waiting, files)
 
     def known(self, student, attempt):
         """Returns the row of an interrupted run if the file has not changed since, else None."""
         key = student.name, attempt.exercise.number, attempt.digest
         if key in self.journal.guilty:
-            return make_row(student, attempt.exercise, Verdict("error", "killed", KILLED), digest=attempt.digest)
+            return killed(student, attempt.exercise, attempt.digest)
         return Row.from_journal(self.journal.rows.get(key, {}))
 
     def run(self, student, attempts, files):
-        """Yields (attempt, Row) for attempts that run in one sandbox."""
+        """Runs files of one student in one sandbox. Yields (Attempt, Row)."""
         tasks = [Task(attempt.exercise, self.judges[attempt.exercise.number].answer_key.cases, attempt.file.name)
                  for attempt in attempts]
-        with contextlib.closing(run_files(files, tasks, self.layer, self.seconds, self.megabytes,
-                                          self.stop.is_set)) as runs:
+        with contextlib.closing(self.run_tasks(files, tasks)) as runs:
             for attempt in attempts:
                 if self.stop.is_set():
                     raise Stopped
                 self.journal.started((student.name, attempt.exercise.number, attempt.digest))
                 run = next(runs)
                 verdict, answer = self.judges[attempt.exercise.number].judge(run)
-                row = make_row(student, attempt.exercise, verdict, look_at(attempt.file.content),
-                               seconds=round(run.seconds, 2), printed=run.printed, answer=answer,
-                               digest=attempt.digest)
+                row = make_row(student, attempt.exercise, verdict, attempt.file.content, round(run.seconds, 2),
+                               run.printed, answer=answer, digest=attempt.digest)
                 self.journal.add(row)
                 yield attempt, row
 
-
-def look_at(content):
-    """Returns the unusual names in a file; they are only a help, so that no file can stop the grading by them."""
-    try:
-        return unusual_names(content)
-    except Exception as error:
-        return [f"{type(error).__name__} while its names were read"]
-
-
-def without_file(student, exercise):
-    """Returns the Row of an exercise without a readable file: an error if something is there, else missing."""
-    problems = [problem for problem in student.problems if problem.number in (exercise.number, "")]
-    if problems:
-        note = "; ".join(f"{problem.where}: {problem.sentence}".rstrip(".") for problem in problems)
-        return make_row(student, exercise, Verdict("error", "reading", note), remarks=())
-    return make_row(student, exercise, Verdict("missing", "", f"no file {exercise.file}"))
-
-
-def make_row(student, exercise, verdict, unusual=(), seconds=0.0, printed="", remarks=None, **more):
-    """Returns the Row of a verdict. All its texts consist of single lines of printable characters."""
-    notes = [verdict.note]
-    if verdict.status == "fail" and not verdict.mistakes:
-        notes += [line.removeprefix("DIAGNOSIS ") for line in verdict.lines if line.startswith("DIAGNOSIS ")]
-    if unusual:
-        notes.append(f"{LOOK_AT}: {', '.join(unusual)}")
-    lines = verdict.lines or filter(None, [verdict.note])
-    if remarks is None:
-        remarks = remarks_on(student, exercise.number)
-    return Row(student.name, exercise.number, exercise.file.removesuffix(".py"), verdict.status,
-               verdict.points(exercise.points), exercise.points, one_line(" or ".join(verdict.mistakes)), seconds,
-               one_line("; ".join(note.rstrip(".") for note in notes if note), LONGEST_NOTE), verdict.stage,
-               [printable(line[:LONGEST_LINE]) for line in lines], list(verdict.mistakes),
-               [one_line(remark, LONGEST_LINE) for remark in remarks],
-               "\n".join(map(printable, printed.splitlines()[:PRINTED_LINES])), ids=dict(student.ids), **more)
-
-
-def problems_of(students):
-    """Returns {student: sentences} about files that belong to no exercise."""
-    found = {student.name: [one_line(f"{problem.where}: {problem.sentence}", LONGEST_LINE)
-                            for problem in student.problems if not problem.number] for student in students}
-    return {name: sentences for name, sentences in found.items() if sentences}
-
-
-def remarks_on(student, number):
-    """Returns sentences on how the files for an exercise arrived, and on those that could not be read."""
-    unreadable = [f"{problem.where}: {problem.sentence}" for problem in student.problems if problem.number == number]
-    return [*student.remarks.get(number, []), *unreadable]
-
-
-def digest_of_files(files):
-    """Returns a digest of {name: bytes or digest}."""
-    whole = hashlib.sha256()
-    for name in sorted(files):
-        content = files[name] if isinstance(files[name], bytes) else files[name].encode()
-        whole.update(f"{len(name.encode())} {name} {len(content)} ".encode() + content)
-    return whole.hexdigest()
-
-
-def digest_of(observations):
-    """Returns the same text for the same numbers, up to rounding."""
-    text = []
-    for array in (array for observation in observations for array in observation.outputs):
-        y = np.asarray(array, float)
-        scale = max(abs(y[np.isfinite(y)]), default=1.0) or 1.0
-        text += [str(y.shape), f"{scale:.6g}", str((np.round(y / scale, 6) + 0.0).tolist())]
-    return hashlib.sha256("".join(text).encode()).hexdigest()[:16] if text else ""
+    def run_tasks(self, files, tasks):
+        """Yields a Run for each task. Tries again for a while if the sandbox does not start on a busy machine."""
+        done = 0
+        for pause in (1, 5, 30, None):
+            try:
+                with contextlib.closing(run_files(files, tasks[done:], self.layer, self.seconds, self.megabytes,
+                                                  self.stop.is_set)) as runs:
+                    for run in runs:
+                        done += 1
+                        yield run
+                return
+            except OSError:
+                if pause is None:
+                    raise
+                self.stop.wait(pause)

@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from .files import open_regular
-from .grader import Row
+from .rows import Row
 
 LARGEST = 1 << 30                               # bytes of a record
 AGREE = ("seed", "versions", "timeout", "memory", "policy")         # settings that all parts have in common
@@ -73,7 +73,7 @@ def rows_of(student):
                   student["ids"], test["submitted"], test["late"], test["deducted"])
 
 
-def replace_rows(old, new, problems_of_old=None, problems_of_new=None):
+def replace_rows(old, new):
     """Returns the old rows with the new ones in place of those of the same student and exercise, sorted."""
     rows = {(row.student, row.number): row for row in (*old, *new)}
     return [rows[key] for key in sorted(rows)]

@@ -8,12 +8,11 @@ import re
 import numpy as np
 import pytest
 from helpers import ROOT
+from helpers.classroom import play
 from helpers.commands import run
 
 from numpy_transformer.classroom.diagnosis import AnswerKey, matches
-from numpy_transformer.classroom.exercise import observe
 from numpy_transformer.classroom.exercises import exercises
-from numpy_transformer.classroom.sandbox import CaseResult, Run
 from numpy_transformer.classroom.numbering import stream
 from numpy_transformer.classroom.verdict import judge
 
@@ -31,23 +30,6 @@ first_exercises = pytest.mark.parametrize("exercise", [         # the slow run h
 @functools.cache
 def answer_key(exercise, seed=1):
     return AnswerKey(exercise, seed)
-
-
-def play(key, source, change=lambda y: y):
-    """Returns the Run that a worker process would give for this source; `change` is applied to the outputs."""
-    exercise = key.exercise
-    try:
-        target = exercise.target(source)
-    except NotImplementedError as error:
-        return Run("", 0, 0.1, "", {"stage": "import", "error": f"{type(error).__name__}: {error}"})
-    results = []
-    for case in key.cases:
-        seen = observe(exercise, target, case)
-        report = {"kind": seen.error.split(":")[0], "error": seen.error} if seen.error else {
-            "kinds": ["NoneType" if y.dtype == object else "ndarray" for y in seen.outputs]}
-        after = [array + 1 if i in seen.changed else array for i, array in enumerate(case.arrays())]
-        results.append(CaseResult([None if y.dtype == object else change(y) for y in seen.outputs], after, report))
-    return Run("", 0, 0.1, "", {}, results)
 
 
 @first_exercises

@@ -1,13 +1,14 @@
 """A class as four systems deliver it, with everything that students do to their files: every row is the one owed."""
 
 import json
+import re
 import zipfile
 
 import pytest
 from helpers import deliveries
 from helpers.commands import run
 from helpers.deliveries import unpack
-from helpers.pupils import HABITS, make_class
+from helpers.pupils import HABITS, SHEET, make_class
 
 # The id by which a system's pupils are told apart, and how its delivery is written to tmp_path.
 WAYS = {
@@ -24,7 +25,13 @@ WAYS = {
     "gradescope": ("gradescope", lambda pupils, path: deliveries.gradescope(pupils, path / "submissions.zip")),
     "gradescope, unpacked": ("gradescope", lambda pupils, path: unpack(zip_of(deliveries.gradescope, pupils, path))),
     "github": ("github", lambda pupils, path: deliveries.github(pupils, path)),
+    "github, starter code": ("github", lambda pupils, path: deliveries.github(pupils, path, starter=SHEET)),
+    "a zip for each exercise": ("canvas", lambda pupils, path: deliveries.canvas_by_exercise(pupils, path)),
+    "folders": ("login", lambda pupils, path: deliveries.folders(pupils, path)),
+    "loose files": ("login", lambda pupils, path: deliveries.loose(pupils, path)),
+    "notebooks": ("login", lambda pupils, path: deliveries.notebooks(pupils, path)),
 }
+FEW = {"notebooks": ["one notebook"], "loose files": ["plain", "short"], "a zip for each exercise": ["plain", "short"]}
 
 
 def zip_of(write, pupils, path):
@@ -36,16 +43,18 @@ def deliver(way, pupils, path):
     """Writes the delivery. Returns the folder or zip that a teacher names, and the system."""
     system, write = WAYS[way]
     path.mkdir()
-    return write(pupils, path) or next(path.iterdir()), system
+    place = write(pupils, path)
+    return place or next(path.iterdir()), system
 
 
 def deviations(pupils, document, system):
     """Returns a sentence for every row that is not the one owed, and for every student who is missing or too many."""
     found, known = [], {}
     for student in document["students"]:
-        known.setdefault(str(student.get("ids", {}).get(system)), []).append(student)
+        key = student["student"] if system in ("login", "anonymous") else str(student["ids"].get(system))
+        known.setdefault(key, []).append(student)
     for pupil in pupils:
-        here = known.pop(str(pupil.ids[system]), [])
+        here = known.pop(next((key for key in known if matches(pupil, key, known[key], system)), None), [])
         if len(here) > 1:
             found.append(f"{pupil.habit}: {pupil.name} is there {len(here)} times")
         elif not here and pupil.hands_in:
@@ -55,6 +64,15 @@ def deviations(pupils, document, system):
             found += [f"{pupil.habit}: {pupil.name}, {number}: {wrong}" for number, truth in pupil.truth.items()
                       for wrong in differences(truth, tests.get(number))]
     return found + [f"nobody's: {key} {[student['student'] for student in students]}" for key, students in known.items()]
+
+
+def matches(pupil, key, students, system):
+    """Returns True if this id, or in the absence of ids the name, is the pupil's."""
+    if system == "anonymous":
+        return key == f"anon_{pupil.ids['anonymous']}"
+    if system != "login":
+        return key == str(pupil.ids[system])
+    return any(pupil.ids["login"] in re.split(r"[^\w-]|_", student["student"]) for student in students)
 
 
 def differences(truth, test):
@@ -84,7 +102,7 @@ def grade(capsys, place, path, *options):
 @pytest.mark.parametrize("way", WAYS)
 def test_every_row_of_every_delivery_is_the_one_owed(way, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("numpy_transformer.views.write", lambda figure, path: path)
-    pupils = make_class(len(HABITS) + 4)
+    pupils = make_class(len(HABITS) + 4, habits=FEW.get(way))
     place, system = deliver(way, pupils, tmp_path / "delivery")
     document, _ = grade(capsys, place, tmp_path)
     assert deviations(pupils, document, system) == []

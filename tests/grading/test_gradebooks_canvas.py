@@ -16,7 +16,8 @@ from numpy_transformer.grading.gradebooks.people import people
 from numpy_transformer.grading.gradebooks.sheet import Sheet
 
 CHOSEN = [choose(number) for number in SHEET]
-ASSIGNMENTS = {"Quiz 1 (7001)": 6, "Sheet 5 (7002)": 16, "01.2 Softmax, backward (7003)": 2, "Essay; part 2, long (7004)": 10}
+ASSIGNMENTS = {"Quiz 1 (7001)": 6, "Sheet 5 (7002)": 16, "01.2 Softmax, backward (7003)": 2,
+               "Essay; part 2, long (7004)": 10}
 HEADER = "Student,ID,SIS User ID,SIS Login ID,Section,Quiz (1),{}\n    Points Possible,,,,,10.00,{}\n"
 
 
@@ -89,7 +90,7 @@ def test_random_tables_come_back_as_they_are_and_read_like_pythons_csv():
     rng = random.Random(0)
     for _ in range(300):
         delimiter = rng.choice(",;\t")
-        rows = [["".join(rng.choice('ab "\',;\t\né') for _ in range(rng.randrange(5))) for _ in range(4)] for _ in range(4)]
+        rows = [["".join(rng.choices('ab "\',;\t\né', k=rng.randrange(5))) for _ in range(4)] for _ in range(4)]
         rows[0] = list("abcd")                  # the delimiter is told from the first line
         file = io.StringIO()
         csv.writer(file, delimiter=delimiter, lineterminator=rng.choice(["\n", "\r\n"]),
@@ -108,7 +109,7 @@ def test_excused_unassigned_and_missing_students_keep_their_cells(tmp_path):
                        for name, i, status in (("a", "1", "pass"), ("b", "2", "pass"), ("c", "3", "missing"))])
     new, sentences = filled(book(tmp_path, text), students)
     assert new == text
-    assert "Left as they were (excused), 1: A" in sentences and "Left as they were (nothing handed in), 2: C, D" in sentences
+    assert {"Left as they were (excused), 1: A", "Left as they were (nothing handed in), 2: C; D"} <= set(sentences)
     new, _ = filled(book(tmp_path, text), students, zeros=True)
     assert new == text.replace("C,3,,,,,3\nD,4,,,,,", "C,3,,,,,0\nD,4,,,,,0")
 
@@ -123,7 +124,7 @@ def test_no_zeros_for_strangers_while_a_submission_has_no_row(tmp_path):
 def test_two_submissions_for_one_row_are_not_entered(tmp_path):
     text = HEADER.format("Sheet 5 (12)", "8") + '"Lee, Kim",4,,,,,\n'
     new, sentences = filled(book(tmp_path, text), people([row("Kim Lee", "05.2"), row("Lee Kim", "05.2", "fail")]))
-    assert new == text and "Not entered, because Kim Lee and Lee Kim may all be Lee, Kim" in sentences
+    assert new == text and "Not entered, because Kim Lee and Lee Kim may all be Lee, Kim (row 3)" in sentences
 
 
 @pytest.mark.parametrize("title, numbers", [
@@ -147,14 +148,15 @@ def test_columns_are_named_by_option(tmp_path):
              book(tmp_path, text, "Midterm = hard", "05.2=6", "1=A (7)").targets}
     assert found == {"total": ("Midterm = hard (5)", list(SHEET), 10.0), "05.2": ("A (6)", ["05.2"], 5.0),
                      "lesson 01": ("A (7)", ["01.1", "01.2"], 5.0)}
-    for wanted, complaint in (("A", "several columns named 'A'.*'A .6.', 'A .7.'"), ("B", "no assignment column named 'B'"),
-                              ("07.1=6", "07.1 is not graded")):
+    for wanted, complaint in (("A", "several columns named 'A'.*'A .6.', 'A .7.'"),
+                              ("B", "no assignment column named 'B'"), ("07.1=6", "07.1 is not graded")):
         with pytest.raises(ValueError, match=complaint):
             book(tmp_path, text, wanted)
 
 
 def test_ambiguous_columns_are_listed(tmp_path):
-    with pytest.raises(ValueError, match=r"several columns for lesson 05: 'Sheet 5 \(6\)', 'Lesson 5 \(7\)'.*--column 05=NAME"):
+    complaint = r"several columns for lesson 05: 'Sheet 5 \(6\)', 'Lesson 5 \(7\)'.*--column 05=NAME"
+    with pytest.raises(ValueError, match=complaint):
         book(tmp_path, HEADER.format("Sheet 5 (6),Lesson 5 (7)", "5,5"))
 
 

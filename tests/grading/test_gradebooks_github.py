@@ -8,17 +8,17 @@ from helpers.graded_rows import row
 from numpy_transformer.grading.gradebooks import github
 from numpy_transformer.grading.gradebooks.people import people
 
-ENVIRONMENT = {"CLASSROOM": "deep-learning", "ASSIGNMENT": "sheet-5", "SUBMISSION_TAG": "submit/2026-11-22T10-00-00Z-abc",
-               "COMMIT_URL": "https://github.com/o/r/commit/1", "RELEASE_URL": "https://github.com/o/r/releases/1",
-               "OWNER": "kim", "ASSIGNMENT_TYPE": "individual"}
+ENVIRONMENT = {"CLASSROOM": "deep-learning", "ASSIGNMENT": "sheet-5",
+               "SUBMISSION_TAG": "submit/2026-11-22T10-00-00Z-abc", "COMMIT_URL": "https://github.com/o/r/commit/1",
+               "RELEASE_URL": "https://github.com/o/r/releases/1", "OWNER": "kim", "ASSIGNMENT_TYPE": "individual"}
 # schemas/result-v1.schema.json of foundation50/classroom50
 REQUIRED = {"schema", "classroom", "assignment", "assignment_type", "owner", "submission", "commit", "release", "review",
             "datetime", "score", "max-score", "tests"}
 
 
 def kim():
-    person, = people([row("kim", "05.1"), row("kim", "05.2", "fail", 2.5, lines=("dq is wrong",), note="for the teacher"),
-                      row("kim", "01.1", "missing")])
+    wrong = row("kim", "05.2", "fail", 2.5, lines=("dq is wrong",), note="for the teacher")
+    person, = people([row("kim", "05.1"), wrong, row("kim", "01.1", "missing")])
     return person
 
 

@@ -52,12 +52,12 @@ def test_columns_are_found_without_knowing_the_language(pupils, tmp_path):
     path = tmp_path / "worksheet.csv"
     moodle_worksheet(pupils, path, 24, "de")
     content = path.read_bytes()
-    path.write_bytes(content.replace("Bestwertung".encode(), b"Maximum pont").replace(b"Feedback als Kommentar", b"Szoveg"))
+    path.write_bytes(content.replace(b"Bestwertung", b"Maximum pont").replace(b"Feedback als Kommentar", b"Szoveg"))
     assert content != path.read_bytes()
     worksheet = MoodleWorksheet(path)
     header = read(path)[0][0]
-    assert [header[i] for i in (worksheet.identifier, worksheet.grade, worksheet.maximum, worksheet.comments)] == [
-        "ID", "Bewertung", "Maximum pont", "Szoveg"]
+    found = worksheet.identifier, worksheet.grade, worksheet.maximum, worksheet.comments
+    assert [header[i] for i in found] == ["ID", "Bewertung", "Maximum pont", "Szoveg"]
 
 
 def test_names_find_their_rows_in_either_order(tmp_path):
@@ -69,12 +69,29 @@ def test_names_find_their_rows_in_either_order(tmp_path):
     assert "Kim van der Lee,s,10,10.00" in text and "Zoë Groß,s,0,10.00" in text
 
 
+def test_names_without_spaces_as_canvas_writes_them_find_their_rows(tmp_path):
+    path = write(tmp_path, f"{NAMES},Last modified (grade)\nParticipant 1,Zoë de la Cruz-Smith,s,,10.00,Yes,-,-\n")
+    worksheet = MoodleWorksheet(path)
+    assert worksheet.fill(people([row("delacruzsmithzoë", "01.2", ids={"canvas": "40"})])).entered == {1}
+
+
+def test_of_two_with_one_name_the_login_decides(tmp_path):
+    path = write(tmp_path, f"{NAMES.replace('Status', 'Email address,Status')},Last modified (grade)\n"
+                           "Participant 1,Kim Lee,klee1@example.edu,s,,10.00,Yes,-,-\n"
+                           "Participant 2,Kim Lee,klee2@example.edu,s,,10.00,Yes,-,-\n")
+    worksheet = MoodleWorksheet(path)
+    students = people([row("Kim Lee (S7)", "01.2", ids={"gradescope": "S7", "login": "klee2"}), row("Kim Lee", "01.2")])
+    filling = worksheet.fill(students)
+    assert filling.entered == {2}
+    assert filling.sentences[0] == "Not entered, because Kim Lee may be Kim Lee (row 2) or Kim Lee (row 3)"
+
+
 def test_comments_are_html_that_php_and_spreadsheets_read(tmp_path):
     path = write(tmp_path, f"{NAMES},Last modified (grade),Feedback comments\n"
                            "Participant 1,Kim,s,,10.00,Yes,-,-,\n")
     worksheet = MoodleWorksheet(path)
     nasty = '=HYPERLINK("http://example.org") <script>alert(1)</script> C:\\'
-    worksheet.fill(people([row("Kim", "01.2", "fail", lines=(nasty,), printed=nasty + "\n|" + nasty, note="for the teacher")]))
+    worksheet.fill(people([row("Kim", "01.2", "fail", lines=(nasty,), printed=nasty, note="for the teacher")]))
     cell = read_cell(tmp_path, worksheet)
     assert cell.startswith("<p>numpy-transformer: 0 of 2 points</p>")
     assert "\\" not in cell and '"' not in cell and "<script>" not in cell and "for the teacher" not in cell

@@ -7,14 +7,20 @@ from pathlib import Path
 import pytest
 from helpers.classroom import write_class
 from helpers.commands import refused, run
+from helpers.gradebook_files import canvas_gradebook, github_roster
 from helpers.graded_rows import row
+from helpers.pupils import SHEET, make_class
 
 from numpy_transformer.classroom.exercises import choose
+from numpy_transformer.grading.gradebooks.canvas import CanvasGradebook
+from numpy_transformer.grading.gradebooks.people import people
+from numpy_transformer.grading.gradebooks.roster import add_roster
 from numpy_transformer.grading.gradebooks.summary import summary_table
 from numpy_transformer.grading.report import Dialect, document, summary, write_csv, write_json, write_table
 
-ROWS = [row("kim", "01.1", ids={"canvas": "7", "email": "kim@example.edu"}), row("kim", "05.1", "fail", 1.5, late=2,
-        deducted=0.5, ids={"canvas": "7", "email": "kim@example.edu"}), row("=zoe", "01.1", "missing"), row("=zoe", "05.1")]
+KIM = {"canvas": "7", "email": "kim@example.edu"}
+ROWS = [row("kim", "01.1", ids=KIM), row("kim", "05.1", "fail", 1.5, ids=KIM, late=2, deducted=0.5),
+        row("=zoe", "01.1", "missing"), row("=zoe", "05.1")]
 CANVAS = "Student,ID,Section,Sheet 1 (5)\n    Points Possible,,,10\nKim,7,,\n=zoe,8,,EX\n"
 
 
@@ -45,12 +51,10 @@ def graded(tmp_path, monkeypatch):
     """A table that was graded earlier, with its record, in the current folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("numpy_transformer.views.write", lambda figure, path: path)
-    chosen = {row.number: row for row in ROWS}
     versions = {"numpy_transformer": "1", "numpy": "2", "python": "3"}
     settings = {"seed": 1, "timeout": 10.0, "memory": 1024, "versions": versions}
     write_json(document(ROWS, settings, summary(ROWS, [])), tmp_path / "scores.json")
     write_csv(ROWS, tmp_path / "scores.csv")
-    assert chosen
     return tmp_path
 
 
@@ -67,6 +71,18 @@ def test_gradebooks_are_filled_from_a_table_beside_the_download(graded, capsys):
     assert Path("grades-graded.csv").read_text(encoding="utf-8") == CANVAS.replace("Kim,7,,", "Kim,7,,10")
     assert "Sheet 1 (5): lesson 01, 2 points scaled to 10" in text and "(excused), 1: =zoe" in text
     assert Path("summary.csv").exists() and "summary.csv, grades-graded.csv" in " ".join(text.split())
+
+
+def test_a_roster_says_who_a_login_is(tmp_path):
+    pupils = make_class(30, seed=5)
+    github_roster(pupils, tmp_path / "roster.csv")
+    canvas_gradebook(pupils, tmp_path / "grades.csv", {"Sheet (7)": 10})
+    gradebook = CanvasGradebook(tmp_path / "grades.csv", [choose(number) for number in SHEET], ["Sheet"])
+    students = people([row(pupil.ids["github"], "01.1", ids={"github": pupil.ids["github"]}) for pupil in pupils])
+    assert len(gradebook.fill(students).entered) == 0
+    assert add_roster(students, tmp_path / "roster.csv") == []
+    filling = gradebook.fill(students)
+    assert len(filling.entered) == 30
 
 
 def test_files_of_others_are_not_replaced(graded, capsys):

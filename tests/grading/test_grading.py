@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -20,11 +21,13 @@ import numpy_transformer
 from numpy_transformer import views
 from numpy_transformer.classroom.exercise import Observation
 from numpy_transformer.classroom.exercises import choose, exercises
-from numpy_transformer.classroom.sandbox import NO_LAYER, Layer
+from numpy_transformer.classroom.sandbox import NO_LAYER, Layer, Run
 from numpy_transformer.cli import grade as command
 from numpy_transformer.grading import grader, report
-from numpy_transformer.grading.grader import Row
+from numpy_transformer.grading.arrival import File, Problem, Student
+from numpy_transformer.grading.grader import Grader
 from numpy_transformer.grading.journal import Journal
+from numpy_transformer.grading.rows import Row, arrived, digest_of, without_file
 
 SOFTMAX, BACKWARD = choose("01.1"), choose("01.2")
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -441,11 +444,78 @@ def test_joined_parts_are_the_same_as_one_run(tmp_path, capsys):
     refusals = [(("merge", *tables[:2], "--out", tmp_path / "x.csv"), "missing parts: 3/3"),
                 (("merge", *tables), "--out FILE"), (("merge", "--out", tmp_path / "x.csv"), "TABLE"),
                 (("merge", tmp_path / "none.csv", "--out", tmp_path / "x.csv"), "there is no"),
+                (("merge", *tables, "--out", tables[0]), "one of the tables"),
                 ((tmp_path / "class", "--shard", "1/3"), "--shard needs --seed"),
                 ((tmp_path / "class", "--shard", "4/3"), "no part of a class"),
                 ((tmp_path / "class", tmp_path), "one FOLDER at a time"), ((), "name the FOLDER")]
     for arguments, words in refusals:
         assert words in refused(capsys, "grade", *arguments)
+
+
+class Runs:
+    """Stands in for run_files: counts how many run at the same time, and how often a sandbox does not start."""
+
+    def __init__(self, failures=0):
+        self.guard, self.now, self.failures, self.most = threading.Lock(), 0, failures, {}
+
+    def __call__(self, files, tasks, *_):
+        for task in tasks:
+            with self.guard:
+                self.failures -= 1
+                if self.failures >= 0:
+                    raise OSError("the sandbox did not start")
+                self.now += 1
+            time.sleep(0.02)
+            name = files["name"].decode()
+            with self.guard:
+                self.most[name] = max(self.most.get(name, 0), self.now)
+                self.now -= 1
+            yield Run("timeout", 0, 0.5, "", {})
+
+
+def grade_with(patch, runs, path, students, jobs, chosen=(BACKWARD,)):
+    """Rows by (student, number) of a Grader that uses `runs` in place of the sandbox."""
+    patch.setattr(grader, "run_files", runs)
+    journal = Journal(path)
+    journal.start({"seed": 1})
+    made = Grader(chosen, 1, NO_LAYER, journal, lambda student, number: student.attempts[number], jobs=jobs)
+    try:
+        return {(row.student, row.number): row for _, _, row in made.grade(students)}
+    finally:
+        journal.file.close()
+
+
+def pupil(name, chosen=(BACKWARD,)):
+    attempts = {exercise.number: [File(exercise.file, exercise.file, b"x", exercise.number)] for exercise in chosen}
+    return Student(name, attempts=attempts, files={"name": name.encode()})
+
+
+def test_files_under_suspicion_run_alone_and_first(tmp_path, monkeypatch):
+    students = [pupil(name) for name in ("ada", "ben", "cem", "dan", "eva")]
+    path, killed = tmp_path / "part", []
+
+    def die(files, tasks, *_):
+        killed.append(files["name"].decode())
+        while len(killed) < 2:                              # until two run at the same time
+            time.sleep(0.01)
+        raise SystemExit                                    # not recorded as an orderly end
+        yield
+
+    with pytest.raises(SystemExit):
+        grade_with(monkeypatch, die, path, students, 2)
+    runs = Runs()
+    assert len(grade_with(monkeypatch, runs, path, students, 3)) == 5
+    assert set(killed) < {name for name, most in runs.most.items() if most == 1} and max(runs.most.values()) > 1
+    assert set(list(runs.most)[:2]) == set(killed)
+
+
+def test_a_sandbox_that_does_not_start_is_tried_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(threading.Event, "wait", lambda event, seconds=None: event.is_set())
+    chosen = (SOFTMAX, BACKWARD)
+    rows = grade_with(monkeypatch, Runs(failures=3), tmp_path / "part", [pupil("ada", chosen)], 1, chosen)
+    assert [row.status for row in rows.values()] == ["timeout", "timeout"]
+    with pytest.raises(OSError, match="did not start"):
+        grade_with(monkeypatch, Runs(failures=4), tmp_path / "other", [pupil("ada", chosen)], 1, chosen)
 
 
 @pytest.mark.parametrize("installed", [True, False])
@@ -476,6 +546,23 @@ def test_an_answer_on_which_the_verdict_fails_is_an_error_without_points(school,
 def row(name, **more):
     return Row(**{**dict(student=name, number="01.2", exercise="ex01_2_softmax_backward", status="fail", points=0, max=2,
                          misconception="", seconds=0.5, note=""), **more})
+
+
+def test_what_could_not_be_read_is_said_and_never_called_missing():
+    broken, old = Problem("all.zip", "", "This is damaged."), Problem("ex.pdf", "01.2", "This is a PDF file.")
+    student = Student("kim", {"moodle": "7"}, problems=[broken, old],
+                      remarks={"01.2": ["2 files; the newest counts: b.py (not a.py)", "Latin-1 became UTF-8"]})
+    one, two = (arrived(without_file(student, exercise), student, 0) for exercise in (SOFTMAX, BACKWARD))
+    assert (one.status, one.whole_note) == ("error", "all.zip: This is damaged") and one.ids == {"moodle": "7"}
+    assert two.note == "all.zip: This is damaged; ex.pdf: This is a PDF file"
+    assert two.lines == ["all.zip: This is damaged.", "ex.pdf: This is a PDF file."]
+    nothing = without_file(Student("lee", problems=[old]), SOFTMAX)
+    assert (nothing.status, nothing.note) == ("missing", "no file ex01_1_softmax.py")
+    failed = arrived(row("kim", note="y is wrong"), student, 1)
+    assert failed.note == "y is wrong; all.zip: This is damaged"
+    assert failed.remarks == [*student.remarks["01.2"], "ex.pdf: This is a PDF file."]
+    passed = arrived(row("kim", status="pass"), student, 2)     # the best of two counts
+    assert passed.whole_note == "Latin-1 became UTF-8; ex.pdf: This is a PDF file"
 
 
 def test_csv_cells_are_no_formulas_and_quotes_survive(tmp_path):
@@ -548,10 +635,10 @@ def test_equal_answers_have_one_digest_up_to_rounding():
     rng = np.random.default_rng(0)
     y = rng.standard_normal((3, 4))
     def digest(*outputs):
-        return grader.digest_of([Observation(outputs)])
+        return digest_of([Observation(outputs)])
     assert digest(y) == digest(y * (1 + 1e-14)) == digest(y + 0.0) and digest(-0.0 * y) == digest(0.0 * y)
     others = [y, 2 * y, y.T, y[::-1], np.full(3, np.nan), np.full(3, np.inf)]
-    assert len(set(map(digest, others))) == len(others) and grader.digest_of([Observation()]) == ""
+    assert len(set(map(digest, others))) == len(others) and digest_of([Observation()]) == ""
 
 
 @pytest.mark.slow

@@ -16,8 +16,8 @@ import pytest
 import numpy_transformer
 from numpy_transformer.grading import files
 from numpy_transformer.grading.files import check_output, open_regular, read_or_make_key, replace_file
-from numpy_transformer.grading.grader import Row
 from numpy_transformer.grading.journal import FIRST, Journal
+from numpy_transformer.grading.rows import Row
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links, pipes and locks of POSIX")
 KEY, SETTINGS = bytes(range(32)), {"seed": 7, "timeout": 10.0}

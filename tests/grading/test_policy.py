@@ -6,7 +6,7 @@ import pytest
 from helpers.commands import refused
 
 from numpy_transformer.grading.arrival import File, Student
-from numpy_transformer.grading.grader import Row
+from numpy_transformer.grading.rows import Row
 from numpy_transformer.grading.policy import Policy, choose_attempts, settle
 
 DUE = "2026-11-20T23:59+01:00"

@@ -9,6 +9,7 @@ The formats were read in these sources:
     GitHub      github/gh-classroom, `gh classroom clone student-repos`
 """
 
+import dataclasses
 import datetime
 import html
 import io
@@ -20,7 +21,9 @@ import unicodedata
 import zipfile
 from pathlib import Path
 
-from .pupils import zipped
+from numpy_transformer.classroom.exercises import choose
+
+from .pupils import Truth, zipped
 
 DOWNLOADED = (2026, 10, 20, 9, 30, 0)           # Canvas and Moodle give every entry the time of the download
 
@@ -144,7 +147,7 @@ def history(pupil):
 
 def as_uploaded(pupil):
     if pupil.online:
-        return {"homework_text.html": f"<p>{paragraphs(pupil.online)}</p>"}
+        return {"homework.txt": pupil.online.encode()}
     return {name: content for path, upload in pupil.files.items() for name, content in unpacked(path, upload).items()}
 
 
@@ -169,13 +172,18 @@ def yaml_time(time):
 
 # GitHub Classroom: a folder of clones.
 
-def github(pupils, folder, assignment="attention"):
-    """Writes what `gh classroom clone student-repos` leaves: ASSIGNMENT-submissions/ASSIGNMENT-LOGIN with .git."""
+def github(pupils, folder, assignment="attention", starter=()):
+    """Writes what `gh classroom clone student-repos` leaves: ASSIGNMENT-submissions/ASSIGNMENT-LOGIN with .git.
+
+    The files of the exercises `starter` are in the repositories from the start. Students who have not put a file of
+    their own there hand in that one.
+    """
     top = Path(folder) / f"{assignment}-submissions"
     for pupil in pupils:
         clone = top / f"{assignment}-{pupil.ids['github']}"
         started = pupil.submitted - datetime.timedelta(days=9)
-        write(clone, {"README.md": b"# Attention\n", ".gitignore": b"__pycache__/\n",
+        given = {choose(number).file: choose(number).skeleton().encode() for number in starter}
+        write(clone, {**given, "README.md": b"# Attention\n", ".gitignore": b"__pycache__/\n",
                       ".github/workflows/classroom.yml": b"name: Autograding Tests\n"})
         git(clone, "init", "-q", "-b", "main")
         git(clone, "remote", "add", "origin", f"https://example.edu/{clone.name}.git")
@@ -183,9 +191,14 @@ def github(pupils, folder, assignment="attention"):
         if pupil.before:
             write(clone, pupil.before)
             commit(clone, "first try", pupil.submitted - datetime.timedelta(days=1), pupil.name)
-        write(clone, {"text.html": pupil.online.encode()} if pupil.online else pupil.files)
+        write(clone, {"homework.txt": pupil.online.encode()} if pupil.online else pupil.files)
         for path, target in pupil.links.items():
+            (clone / path).unlink(missing_ok=True)
             (clone / path).symlink_to(target)
+        for number in starter:
+            truth = pupil.truth[number]
+            if not pupil.hands_in or truth.status.startswith("missing") or truth.note in pupil.files:
+                pupil.truth[number] = Truth("todo|error", 0, note=truth.note)
         if pupil.hands_in:
             commit(clone, "Done!\n\n— at last", pupil.submitted, pupil.name)
     return top
@@ -193,6 +206,7 @@ def github(pupils, folder, assignment="attention"):
 
 def write(folder, files):
     for path, content in files.items():
+        (folder / path).unlink(missing_ok=True)
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(content)
 
@@ -210,13 +224,40 @@ def git(clone, *arguments, time=None, who="none"):
     subprocess.run(["git", "-c", "gc.auto=0", *arguments], cwd=clone, env=environment, check=True)
 
 
-# Notebooks, handed in by e-mail and saved under the students' names.
+# What teachers collect themselves.
+
+def canvas_by_exercise(pupils, folder):
+    """A download of Canvas for each exercise, each of which is an assignment, in one folder."""
+    numbers = sorted({number for pupil in pupils for number in pupil.truth})
+    for number in numbers:
+        part = f"ex{number.replace('.', '_')}"
+        few = [dataclasses.replace(pupil, files={name: content for name, content in pupil.files.items()
+                                                 if name.startswith(part)}) for pupil in pupils]
+        canvas(few, folder / f"{part} submissions.zip")
+    return folder
+
+
+def folders(pupils, folder):
+    """A folder for each student, named by login and name."""
+    for pupil in pupils:
+        mine = folder / f"{pupil.ids['login']} {pupil.name}"
+        mine.mkdir()
+        write(mine, {"homework.txt": pupil.online.encode()} if pupil.online else pupil.files)
+        for path, target in pupil.links.items():
+            (mine / path).symlink_to(target)
+    return folder
+
+
+def loose(pupils, folder):
+    """Files from e-mails, all in one folder."""
+    write(folder, {f"{pupil.ids['login']}_{path}": content for pupil in pupils for path, content in pupil.files.items()})
+    return folder
+
 
 def notebooks(pupils, folder):
-    folder.mkdir(parents=True)
-    for pupil in pupils:
-        (folder / f"{pupil.name.replace('/', '-')}_{pupil.ids['login']}.ipynb").write_bytes(
-            pupil.files["Untitled1.ipynb"])
+    """A notebook of each student, named by login and name."""
+    write(folder, {f"{pupil.ids['login']}_{pupil.name}.ipynb": pupil.files["Untitled1.ipynb"] for pupil in pupils})
+    return folder
 
 
 def unpack(path):

@@ -41,7 +41,7 @@ def moodle_deviations(before, after, pupils, owed, grade, changed):
     Parameters:
         owed : function (pupil) as above
         grade : the title of the column for the grade
-        changed : the titles of columns that are filled for everybody who gets a grade (time and feedback)
+        changed : the titles of columns that are filled for everybody who gets a grade (the feedback)
     """
     (old, separator, bom), (new, new_separator, new_bom) = read(before), read(after)
     found = [] if (separator, bom) == (new_separator, new_bom) else ["another separator, or another BOM"]

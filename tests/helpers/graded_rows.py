@@ -1,7 +1,7 @@
 """Rows of the grader's table for tests of what is made of them."""
 
 from numpy_transformer.classroom.exercises import choose
-from numpy_transformer.grading.grader import Row
+from numpy_transformer.grading.rows import Row
 from numpy_transformer.grading.gradebooks.people import people
 
 
@@ -21,7 +21,8 @@ def handed_in(pupil, *numbers):
 
 def rows_of(pupils, known=(), numbers=None):
     """Returns the rows that a class of pupils is owed. `known` names the ids that the delivery tells."""
-    return [row(pupil.name, number, truth.status.split("|")[0], truth.points, ids={kind: str(pupil.ids[kind]) for kind in known})
+    return [row(pupil.name, number, truth.status.split("|")[0], truth.points,
+                ids={kind: str(pupil.ids[kind]) for kind in known})
             for pupil in pupils for number, truth in pupil.truth.items() if numbers is None or number in numbers]
 
 

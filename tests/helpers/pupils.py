@@ -332,12 +332,12 @@ def an_empty_folder(rng, pupil, sources):
 
 def typed_online(rng, pupil, sources):
     pupil.online = "".join(sources.values())
-    pupil.truth = {number: Truth("error|missing", 0, note="text.html") for number in pupil.truth}
+    pupil.truth = {number: Truth("pass", choose(number).points) for number in pupil.truth}
 
 
 def an_address(rng, pupil, sources):
     pupil.online = "https://example.edu/homework"
-    pupil.truth = {number: Truth("error|missing", 0, note=".html") for number in pupil.truth}
+    pupil.truth = {number: Truth("error|missing", 0, note=".html|.txt") for number in pupil.truth}
 
 
 ANY = ["right"] * 8 + ["mistake"] * 5 + ["todo", "syntax", "crash", "in place", "missing", "matplotlib"]
@@ -390,7 +390,7 @@ HABITS = {
     "picture": (spoiled("IMG_2041.png", PNG), ["missing"]),
     "broken zip": (spoiled("homework.zip", zipped({"ex01_1_softmax.py": b"x = 1\n" * 99})[:60]), ["missing"]),
     "empty folder": (an_empty_folder, ["missing"]),
-    "online text": (typed_online, ["right"]),
+    "online text": (typed_online, HELPED),
     "address": (an_address, ["missing"]),
     "nothing": (nothing, ["missing"]),
 }

@@ -40,14 +40,20 @@ def options(program):
     return subprocess.run([program, "--help"], capture_output=True, text=True, timeout=60).stdout
 
 
+def ways(program):
+    """Yields the ways to start bwrap, the strictest first, as tuples: the program, and options that it may lack."""
+    if "--assert-userns-disabled" in options(program):
+        yield program, "--disable-userns", "--assert-userns-disabled"
+    yield (program,)                            # in a container, /proc/sys may be read-only
+
+
 @functools.cache
-def command(program):
-    """Returns the command that starts the worker in a sandbox, as a tuple."""
+def command(way):
+    """Returns the command that starts the worker in a sandbox, as a tuple. The way is one of `ways`."""
+    program, *more = way
     files, known = visible(), options(program)
-    words = ["--unshare-all", "--unshare-user", "--uid", NOBODY, "--gid", NOBODY, "--hostname", "sandbox",
-             "--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL", "--clearenv"]
-    if "--assert-userns-disabled" in known:
-        words += ["--disable-userns", "--assert-userns-disabled"]
+    words = ["--unshare-all", "--unshare-user", "--uid", NOBODY, "--gid", NOBODY,
+             "--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL", "--clearenv", *more]
     for name, value in {**ENVIRONMENT, "HOME": SCRATCH, "TMPDIR": f"{SCRATCH}/work"}.items():
         words += ["--setenv", name, value]
     for path in files.standard:

@@ -24,14 +24,14 @@ class Layer:
     name: str                                   # "bubblewrap", "Landlock" or "none"
     works: bool
     sentence: str
-    program: str = ""                           # of bubblewrap
+    way: tuple = ()                             # to start bubblewrap
 
     @contextlib.contextmanager
     def server(self, stop=lambda: False):
         """Starts a worker in this layer, for one student's files and tasks, and ends it afterwards."""
         with contextlib.ExitStack() as stack:
             if self.name == "bubblewrap":
-                command = bubblewrap.command(self.program)
+                command = bubblewrap.command(self.way)
                 setup = {"numpy": bubblewrap.PACKAGES, "scratch": bubblewrap.SCRATCH, "landlock": []}
                 environment = None
             else:
@@ -74,11 +74,11 @@ def best_layer():
 
 def find_bubblewrap():
     problem = f"bubblewrap is not installed; {REMEDY}"
-    for program in bubblewrap.programs():
-        complaint = complaint_of(Layer("bubblewrap", True, "", program))
+    for way in (way for program in bubblewrap.programs() for way in bubblewrap.ways(program)):
+        complaint = complaint_of(Layer("bubblewrap", True, "", way))
         if not complaint:
             return Layer("bubblewrap", True, "a student's program runs in namespaces of its own; it sees only Python, "
-                         "NumPy and its own folder, which is in memory", program)
+                         "NumPy and its own folder, which is in memory", way)
         problem = (f"bubblewrap is installed, but this system does not let it make namespaces ({complaint}); allow "
                    "user namespaces, or use Landlock")
     return Layer("bubblewrap", False, problem)

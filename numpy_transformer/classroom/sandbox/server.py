@@ -28,7 +28,7 @@ class Server:
     """
 
     def __init__(self, command, setup, stop=lambda: False, environment=None):
-        self.stop = stop
+        self.stop, self.answers = stop, True        # False once it has failed to answer
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         bufsize=0, env=environment, cwd="/", start_new_session=True)
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
@@ -59,18 +59,19 @@ class Server:
 
     def ask(self, message, seconds):
         """Sends a request. Returns (exit code, word of ENDED, processor seconds, printed, results), or None."""
+        self.answers = False
         end = time.monotonic() + seconds
-        if not self.send(message, seconds):
-            return None
-        head = self.read(REPLY.size, end)
+        head = self.read(REPLY.size, end) if self.send(message, seconds) else None
         if head is None:
             return None
         mark, code, ended, spent, printed, sent = REPLY.unpack(head)
-        if mark != READY or not 0 <= ended < len(ENDED) or printed > 4 * PRINTED or sent > MOST_SENT:
+        is_sound = mark == READY and ended < len(ENDED) and 0 <= spent < 1e6
+        if not is_sound or printed > 4 * PRINTED or sent > MOST_SENT:
             return None
         printed, sent = self.read(printed, end), self.read(sent, end)
         if printed is None or sent is None:
             return None
+        self.answers = True
         return code, ENDED[ended], spent, printed.decode("utf-8", "replace")[:PRINTED], sent
 
     def read(self, count, end):
@@ -99,10 +100,23 @@ class Server:
                 return True
 
     def close(self):
-        """Kills the worker, and with it all that runs in its sandbox."""
-        with contextlib.suppress(ProcessLookupError):
+        """Ends the worker, and with it all that runs in its sandbox: asks it to, or else kills it."""
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+        if not (self.answers and self.ended(0.5)):
             self.process.kill()
+            self.ended(TO_SPARE)
         self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            with contextlib.suppress(OSError):
-                pipe.close()
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+    def ended(self, seconds):
+        """Waits until the worker's end of the pipe is closed. Returns False if it is not by this time."""
+        poll, end = select.poll(), time.monotonic() + seconds
+        poll.register(self.process.stdout.fileno(), select.POLLIN)
+        while poll.poll(1000 * max(0, end - time.monotonic())):
+            if not os.read(self.process.stdout.fileno(), 1 << 20):
+                return True
+            if time.monotonic() > end:
+                break
+        return False

@@ -1,4 +1,4 @@
-"""Hands results to other systems: fills the gradebook files of Canvas and Moodle, and writes those of Gradescope and GitHub."""
+"""Hands results to other systems: fills the gradebooks of Canvas and Moodle, and writes what Gradescope and GitHub read."""
 
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from . import github, gradescope
 from .canvas import CanvasGradebook
 from .moodle import MoodleWorksheet
 from .people import people
+from .roster import add_roster
 from .sheet import read_sheet
 from .summary import summary_table
 
@@ -19,7 +20,8 @@ class Gradebooks:
     Reads the teacher's files before the work begins, so that a wrong file costs no time.
 
     Parameters:
-        options : has the attributes summary, canvas, moodle, gradescope and github (paths or None), column (texts or
+        options : has the attributes summary, canvas, moodle, roster, gradescope and github
+            (paths or None), column (texts or
             None), zero_if_missing, overwrite and bom (True or False) and delimiter
         chosen : the exercises that are graded
         students : number of students
@@ -38,6 +40,8 @@ class Gradebooks:
             raise ValueError("--column names columns of the gradebook that --canvas reads; add --canvas FILE")
         if options.moodle:
             self.add(MoodleWorksheet(options.moodle), options.moodle)
+        if options.roster:
+            read_sheet(options.roster)
         for path in self.places():
             check_output(path)
         for option, path in (("--gradescope", options.gradescope), ("--github", options.github)):
@@ -65,6 +69,8 @@ class Gradebooks:
             problems : {student: sentences} about files that belong to no exercise
         """
         students, sentences = people(rows, problems), []
+        if self.options.roster:
+            sentences += add_roster(students, self.options.roster)
         for gradebook, path in self.filled:
             filling = gradebook.fill(students, self.options.zero_if_missing)
             replace_file(path, lambda file, book=gradebook: file.write(book.sheet.content()), encoding=None)
@@ -90,5 +96,5 @@ def check_ours(path, gradebook):
     except ValueError:
         same = False
     if not same:
-        raise ValueError(f"{path} exists and is not this gradebook with grades entered; move it away, or use --overwrite "
-                         "(the file is then kept as .bak)")
+        raise ValueError(f"{path} exists and is not this gradebook with grades entered; move it away, or use "
+                         "--overwrite (the file is then kept as .bak)")

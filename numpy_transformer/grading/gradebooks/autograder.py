@@ -35,15 +35,15 @@ Grades {exercises}. On Gradescope, create a programming assignment with {points}
 under Configure Autograder. Upload the zip itself; do not unpack it. The base image has to be Ubuntu with Python 3.10 or
 newer. Then use Test Autograder with a submission of your own.
 
-Every submission is graded with the same cases (their seed is in {settings}, together with the solutions in the package:
-do not give this zip to students). Students see the feedback of `numpy-transformer exercise check`. What the autograder
+Every submission is graded with the same cases. Their seed is in {settings}, and the solutions are in the package: do
+not give this zip to students. Students see the feedback of `numpy-transformer exercise check`. What the autograder
 prints is for instructors only.
 
 ## Whether the students' programs run in a sandbox
 
-Gradescope runs each submission in a container of its own, so that one submission cannot reach another one. Inside the
-container, the grader starts the student's program in a sandbox, if the container's system allows one, so that it cannot
-read the solutions or write a result of its own.
+Gradescope runs each submission in a container of its own, so that one submission cannot reach another one. Inside
+the container, the grader starts the student's program in a sandbox, if the container's system allows one. The program
+then can neither read the solutions nor write a result of its own.
 
 {trust}
 
@@ -71,7 +71,8 @@ def write_zip(path, chosen, seed, seconds, trust):
     settings = {"exercises": numbers, "seed": seed, "seconds": seconds, "trust_students": trust}
     readme = README.format(exercises=", ".join(numbers), points=sum(exercise.points for exercise in chosen),
                            settings=SETTINGS, trust=TRUST if trust else NO_TRUST)
-    texts = {"setup.sh": SETUP, "run_autograder": RUN, SETTINGS: json.dumps(settings, indent=1) + "\n", "README.md": readme}
+    texts = {"setup.sh": SETUP, "run_autograder": RUN, SETTINGS: json.dumps(settings, indent=1) + "\n",
+             "README.md": readme}
 
     def write(file):
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

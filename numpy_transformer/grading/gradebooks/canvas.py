@@ -36,8 +36,8 @@ class CanvasGradebook:
         self.names = 2 if header[:2] == ["LastName", "FirstName"] else 1
         is_gradebook = self.names == 2 or "Student" in header[0]
         if not is_gradebook or len(header) <= self.names or "ID" not in header[self.names]:
-            raise ValueError(f"{path.name} is not a gradebook of Canvas: its first columns are not Student and ID; export "
-                             "it with Export under Grades")
+            raise ValueError(f"{path.name} is not a gradebook of Canvas: its first columns are not Student and ID; "
+                             "export it with Export under Grades")
         self.points_row = next((i for i, row in enumerate(rows) if "Points Possible" in row[0]), None)
         if self.points_row is None:
             raise ValueError(f"{path.name} has no row Points Possible; export the whole gradebook again")

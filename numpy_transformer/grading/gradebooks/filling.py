@@ -3,7 +3,6 @@
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from ..report import shortened
 from .sheet import Sheet, number_text
 
 
@@ -22,7 +21,7 @@ class Filling:
 
     def tell_matches(self, matches, place):
         if matches.unmatched:
-            self.say(f"Not found in {place}, enter by hand: {', '.join(matches.unmatched)}")
+            self.say(f"Not found in {place}, enter by hand: {'; '.join(matches.unmatched)}")
         for sentence in matches.ambiguous:
             self.say(f"Not entered, because {sentence}")
 
@@ -44,7 +43,9 @@ class Filling:
         lines = [f"Grades of {counted(len(self.entered), 'student')} entered"]
         if self.zeros:
             lines.append(f"0 entered for {counted(len(self.zeros), 'student')} who handed nothing in")
-        lines += [f"Left as they were ({reason}), {len(names)}: {shortened(list(names), 20)}" for reason, names in self.kept.items()]
+        for reason, names in self.kept.items():
+            shown = [*names] if len(names) <= 20 else [*[*names][:20], "..."]
+            lines.append(f"Left as they were ({reason}), {len(names)}: {'; '.join(shown)}")
         return [*self.sentences, *lines]
 
 

@@ -6,9 +6,9 @@ name, status, score and message (src/notify-classroom.js, commit 1549b907). GitH
 the actions still report to the log of the workflow.
 
 Classroom 50: foundation50/classroom50 runs an autograder.py in the student's checkout, which has to write result.json
-(wiki/Advanced-Autograding.md, commit 0b4bcc00; schemas/result-v1.schema.json, commit 6e593c79). The runner gives the names
-of classroom, assignment and submission in environment variables, and checks them. Scores are whole numbers there, so
-that points are rounded down.
+(wiki/Advanced-Autograding.md, commit 0b4bcc00; schemas/result-v1.schema.json, commit 6e593c79). The runner gives the
+names of classroom, assignment and submission in environment variables, and checks them. Scores are whole numbers
+there, so that points are rounded down.
 """
 
 import datetime

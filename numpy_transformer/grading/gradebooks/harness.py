@@ -1,4 +1,4 @@
-"""Grades one submission in Gradescope's container. Runs as `python -m numpy_transformer.grading.gradebooks.harness PLACE`.
+"""Grades one submission in Gradescope's container: `python -m numpy_transformer.grading.gradebooks.harness PLACE`.
 
 If the grader cannot run, no result is written and the exit code is not 0: Gradescope then tells the student that the
 autograder has failed, keeps no score, and shows the output to the instructors.
@@ -20,8 +20,9 @@ def main(place):
         folder = Path(folder)
         shutil.copytree(place / "submission", folder / "class" / "submission", symlinks=True)
         command = [sys.executable, "-m", "numpy_transformer", "grade", folder / "class", "--jobs", "1",
-                   "--only", ",".join(settings["exercises"]), "--seed", settings["seed"], "--timeout", settings["seconds"],
-                   "--out", folder / "scores.csv", "--gradescope", folder / "results.json"]
+                   "--only", ",".join(settings["exercises"]), "--seed", settings["seed"],
+                   "--timeout", settings["seconds"], "--out", folder / "scores.csv",
+                   "--gradescope", folder / "results.json"]
         if settings["trust_students"]:
             command += ["--trust-students", "--allow-root"]
         code = subprocess.run(list(map(str, command)), cwd=folder).returncode

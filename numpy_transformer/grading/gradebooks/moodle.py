@@ -49,8 +49,8 @@ class MoodleWorksheet:
         self.maximum = self.find_maximum()
         if not self.students or self.identifier is None or self.maximum is None:
             raise ValueError(f"{path.name} is not a grading worksheet of Moodle: it has no columns with participants' "
-                             "identifiers and with a maximum grade; download the grading worksheet of an assignment that "
-                             "has points instead of a scale, with feedback type Offline grading worksheet")
+                             "identifiers and with a maximum grade; download the grading worksheet of an assignment "
+                             "that has points instead of a scale, and the feedback type Offline grading worksheet")
         self.grade = self.maximum - 1
         self.modified, self.comments = self.find_comments()
 
@@ -103,8 +103,9 @@ class MoodleWorksheet:
         return [column for column in (self.grade, self.comments) if column is not None]
 
     def lines(self):
-        """Returns a Line for each student's row. Without names (anonymous submissions), it is called by its identifier."""
-        has_names = self.grade - self.identifier > 2 and len(set(self.cells(self.identifier + 1))) > len(self.students) / 2
+        """Returns a Line for each student's row. If submissions are anonymous, the identifier takes the name's place."""
+        different = len(set(self.cells(self.identifier + 1))) > len(self.students) / 4
+        has_names = different and self.grade - self.identifier > 2
         found = []
         for row in self.students:
             cells = [cell.strip() for cell in self.sheet.rows[row]]

@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...classroom.verdict import STATUS
 
@@ -17,6 +17,8 @@ class Person:
     ids: dict                                   # any of canvas, moodle, github, gradescope, email, login
     rows: list
     problems: list = field(default_factory=list)        # sentences about files that belong to no exercise
+    logins: set = field(default_factory=set)            # that a roster tells, in lower case
+    names: set = field(default_factory=set)             # that a roster tells, as `name_keys` writes them
 
     @property
     def handed_in(self):
@@ -32,7 +34,7 @@ class Person:
 
     def only(self, numbers):
         """Returns the same student with the rows of these exercises."""
-        return Person(self.name, self.ids, [row for row in self.rows if row.number in numbers], self.problems)
+        return replace(self, rows=[row for row in self.rows if row.number in numbers])
 
     def counts(self):
         found = Counter(row.status for row in self.rows)
@@ -59,7 +61,10 @@ class Line:
     row: int
     label: str
     keys: dict = field(default_factory=dict)    # {"canvas": {"123"}, "login": {...}, ..., "name": {...}}
-    name: str = ""                              # if a match by number has to share a word with it
+    name: str = ""                              # if a match by Moodle's number has to share a word with it
+
+    def __str__(self):
+        return f"{self.label} (row {self.row + 1})"
 
 
 @dataclass
@@ -87,14 +92,14 @@ def match(students, lines, order):
     found, result = defaultdict(list), Matches([], [], [])
     for person in students:
         candidates = find(person, index, order)
-        stranger = [line for line in candidates if line.name and not set(words(line.name)) & set(words(person.name))]
+        stranger = [line for line in candidates if is_stranger(person, line)]
         if not candidates:
             result.unmatched.append(person.name)
         elif stranger:
-            result.ambiguous.append(f"the number of {person.name} is that of {stranger[0].label} there; is it the file of "
-                                    "another assignment?")
+            result.ambiguous.append(f"the number of {person.name} is that of {stranger[0].label} there; is it the file "
+                                    "of another assignment?")
         elif len(candidates) > 1:
-            result.ambiguous.append(f"{person.name} may be {' or '.join(line.label for line in candidates[:4])}")
+            result.ambiguous.append(f"{person.name} may be {' or '.join(map(str, candidates[:4]))}")
         else:
             found[candidates[0].row].append((person, candidates[0]))
     for pairs in found.values():
@@ -102,42 +107,61 @@ def match(students, lines, order):
             result.pairs += pairs
         else:
             names = " and ".join(person.name for person, _ in pairs)
-            result.ambiguous.append(f"{names} may all be {pairs[0][1].label}")
+            result.ambiguous.append(f"{names} may all be {pairs[0][1]}")
     return result
 
 
+def is_stranger(person, line):
+    """Returns True if a line has the student's number in Moodle, which each assignment gives anew, but another name."""
+    same_number = keys(person)["moodle"] & line.keys.get("moodle", set())
+    return bool(same_number and line.name) and not set(words(line.name)) & set(words(person.name))
+
+
 def find(person, index, order):
-    """Returns the lines that the first fitting kind of key gives."""
+    """Returns the lines that the first fitting kind of key gives.
+
+    Of several students with one name, it is the one whose login or e-mail address has the same part before the @.
+    """
     own = keys(person)
     for kind in order:
-        lines = {line.row: line for value in own.get(kind, ()) for line in index.get((kind, value), ())}
+        lines = {line.row: line for value in own.get(kind, ()) for line in index.get((kind, value), ())}.values()
+        near = [line for line in lines if local_parts(line.keys.get("login", ())) & local_parts(own["login"])]
         if lines:
-            return list(lines.values())
+            return near if len(near) == 1 else list(lines)
     return []
 
 
+def local_parts(logins):
+    return {login.partition("@")[0] for login in logins}
+
+
 def keys(person):
-    """Returns what identifies a student: {kind: values}. A login may be an e-mail address and the other way round."""
+    """Returns what identifies a student: {kind: values}. A login may be an e-mail address and the other way round.
+
+    Gradescope's id is the number that the university knows the student by. An id that was appended to a name, to tell
+    two students apart, is no part of it.
+    """
     ids = {kind: str(value).strip().casefold() for kind, value in person.ids.items() if value}
-    login = {ids[kind] for kind in ("login", "email") if kind in ids}
-    return {"canvas": {ids["canvas"]} if "canvas" in ids else set(),
-            "moodle": {ids["moodle"]} if "moodle" in ids else set(),
-            "login": login, "name": name_keys(person.name)}
+
+    def known(*kinds):
+        return {ids[kind] for kind in kinds if kind in ids}
+    return {"canvas": known("canvas"), "moodle": known("moodle"), "login": known("login", "email", "gradescope") | person.logins,
+            "name": name_keys(own_name(person)) | person.names}
 
 
-def plain_name(text):
-    """Returns a name in lower case without accents, spaces and punctuation, as Canvas writes it in file names."""
-    return "".join(words(text))
+def own_name(person):
+    name, _, end = person.name.rpartition(" (")
+    return name if end.removesuffix(")") in map(str, person.ids.values()) else person.name
 
 
 def words(text):
+    """Returns the words of a name in lower case, without accents and punctuation."""
     letters = unicodedata.normalize("NFKD", text.casefold().translate(LETTERS))
     letters = (letter for letter in letters if not unicodedata.combining(letter))
     return "".join(letter if letter.isalnum() else " " for letter in letters).split()
 
 
 def name_keys(*parts):
-    """Returns the ways to write a name: from ("Lee", "Kim") or "Lee, Kim", these are leekim, kimlee and kim|lee."""
-    parts = [part for text in parts for part in text.split(",", 1)]
-    in_order = words(" ".join(parts))
-    return {plain_name("".join(parts)), plain_name("".join(reversed(parts))), "|".join(sorted(in_order))} - {""}
+    """Returns the ways to write a name: from "Lee, Kim Ann", these are leekimann, kimannlee, annleekim and ann|kim|lee."""
+    own = words(" ".join(parts))
+    return {"".join([*own[i:], *own[:i]]) for i in range(len(own))} | {"|".join(sorted(own))} - {""}

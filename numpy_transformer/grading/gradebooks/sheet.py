@@ -55,7 +55,8 @@ class Sheet:
     def fill(self, row, column, value):
         """Sets a cell, quoted if it was quoted before or has to be."""
         if column >= len(self.spans[row]):
-            raise ValueError(f"{self.name}: row {row + 1} has only {len(self.spans[row])} cells; download the file again")
+            raise ValueError(f"{self.name}: row {row + 1} has only {len(self.spans[row])} cells; download the file "
+                             "again")
         span = start, end = self.spans[row][column]
         was_quoted = self.text[start:end].startswith('"')
         needs_quotes = re.search(f'["\r\n{self.delimiter}]', value) or value != value.strip()

@@ -251,6 +251,7 @@ def serve():
     while request := read_request():
         request[0]["folder"] = files
         write_all(1, supervise(request, work))
+    os._exit(0)
 
 
 def write_files(folder, names, contents):

@@ -1,0 +1,38 @@
+"""A list of the class that says who a login on GitHub, or any other name of a student, is.
+
+GitHub Classroom's and Classroom 50's rosters are CSV files with the columns identifier, github_username, github_id and
+name, where the teacher chooses what the identifier is: an e-mail address, a login, a name. Any other CSV file with a
+header works too: a line belongs to the student whose name or login one of its cells is.
+"""
+
+from collections import defaultdict
+
+from .people import name_keys
+from .sheet import read_sheet
+
+NAMES = ("name", "student", "full name", "identifier")
+
+
+def add_roster(students, path):
+    """Adds what a roster says to each Person whom it names. Returns sentences about those whom it names more than once.
+
+    Parameters:
+        students : list of Person
+        path : path of the roster
+    Raises: ValueError if the file cannot be read.
+    """
+    header, *lines = [[cell.strip() for cell in row] for row in read_sheet(path).rows]
+    columns = [name.casefold() for name in header]
+    index, sentences = defaultdict(list), []
+    for line in lines:
+        for cell in {cell.casefold() for cell in line} - {""}:
+            index[cell].append(line)
+    for person in students:
+        found = index[person.ids.get("github", person.name).casefold()]
+        if len(found) > 1:
+            sentences.append(f"{person.name} occurs {len(found)} times in {path.name}, so no line of it was used")
+        elif found:
+            told = [(name, cell) for name, cell in zip(columns, found[0]) if cell and not name.startswith("github")]
+            person.logins |= {cell.casefold() for _, cell in told}
+            person.names |= {key for name, cell in told if name in NAMES for key in name_keys(cell)}
+    return sentences

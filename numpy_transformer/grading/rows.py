@@ -1,0 +1,143 @@
+"""The rows of the table: made of a verdict, and of how the student's files arrived."""
+
+import hashlib
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+
+from ..classroom.verdict import Verdict
+from .arrival import one_line, printable, unusual_names
+from .report import LOOK_AT
+
+LONGEST_NOTE, LONGEST_LINE, PRINTED_LINES = 600, 2000, 40
+KILLED = ("The grader was killed while it ran this file, which was not run again; look at it, and grade it with "
+          "--retry")
+
+
+@dataclass
+class Row:
+    """The result of one exercise of one student."""
+
+    student: str
+    number: str
+    exercise: str                               # "ex01_2_softmax_backward"
+    status: str
+    points: float                               # an int unless lateness takes a part
+    max: int
+    misconception: str                          # names of known mistakes, as they appear in the table
+    seconds: float
+    note: str                                   # for the teacher
+    stage: str = ""
+    lines: list = field(default_factory=list)  # the explanation for the student
+    mistakes: list = field(default_factory=list)  # names of known mistakes, one entry for each possible explanation
+    remarks: list = field(default_factory=list)  # sentences about how the file arrived, for teacher and student
+    printed: str = ""
+    answer: str = ""                            # digest of a wrong answer that no known mistake explains
+    digest: str = ""                            # of the file, and of the student's other files, which it may import
+    ids: dict = field(default_factory=dict)     # of the student, such as {"canvas": "1234"}
+    submitted: str = ""                         # when, as ISO text
+    late: int = 0                               # days
+    deducted: float = 0                         # points taken off for lateness
+
+    @property
+    def whole_note(self):
+        """The note and the remarks, as the table shows them."""
+        return joined([self.note, *self.remarks])
+
+    @property
+    def key(self):
+        """What the journal knows the row by."""
+        return self.student, self.number, self.digest
+
+    @classmethod
+    def from_journal(cls, values):
+        """Returns the Row with these values, or None if they come from another version of the grader."""
+        return cls(**values) if set(values) == {field.name for field in fields(cls)} else None
+
+
+def make_row(student, exercise, verdict, content=b"", seconds=0.0, printed="", **more):
+    """Returns the Row of a verdict on a file's content. All its texts consist of single lines of printable characters."""
+    notes = [verdict.note]
+    if verdict.status == "fail" and not verdict.mistakes:
+        notes += [line.removeprefix("DIAGNOSIS ") for line in verdict.lines if line.startswith("DIAGNOSIS ")]
+    unusual = look_at(content)
+    if unusual:
+        notes.append(f"{LOOK_AT}: {', '.join(unusual)}")
+    lines = verdict.lines or filter(None, [verdict.note])
+    return Row(student.name, exercise.number, exercise.file.removesuffix(".py"), verdict.status,
+               verdict.points(exercise.points), exercise.points, one_line(" or ".join(verdict.mistakes)), seconds,
+               joined(notes), verdict.stage, [printable(line[:LONGEST_LINE]) for line in lines], list(verdict.mistakes),
+               [], "\n".join(map(printable, printed.splitlines()[:PRINTED_LINES])), **more)
+
+
+def without_file(student, exercise):
+    """Returns the Row of an exercise without a readable file: an error if something is there, else missing."""
+    problems = problems_with(student, exercise.number, "")
+    if problems:
+        return make_row(student, exercise, Verdict("error", "reading", joined(problems), lines=problems))
+    return make_row(student, exercise, Verdict("missing", "", f"no file {exercise.file}"))
+
+
+def killed(student, exercise, digest):
+    """Returns the Row of a file that was running alone when the grader was killed."""
+    return make_row(student, exercise, Verdict("error", "killed", KILLED), digest=digest)
+
+
+def arrived(row, student, count):
+    """Returns a row with the student's ids and with remarks on how the files for the exercise arrived.
+
+    Parameters:
+        count : number of files for the exercise that were graded
+    """
+    remarks = student.remarks.get(row.number, [])
+    if count > 1:
+        remarks = [remark for remark in remarks if "; the newest counts: " not in remark]
+    if count:
+        remarks = [*remarks, *problems_with(student, row.number)]
+    others = problems_with(student, "") if count and row.status != "pass" else []
+    return replace(row, ids=dict(student.ids), note=joined([row.note, *others]),
+                   remarks=[one_line(remark, LONGEST_LINE) for remark in remarks])
+
+
+def problems_of(students):
+    """Returns {student: sentences} about files that belong to no exercise."""
+    found = {student.name: problems_with(student, "") for student in students}
+    return {name: sentences for name, sentences in found.items() if sentences}
+
+
+def problems_with(student, *numbers):
+    """Returns a sentence for each file of these exercises that could not be read ("": belongs to no exercise)."""
+    return [one_line(f"{problem.where}: {problem.sentence}" if problem.where else problem.sentence, LONGEST_LINE)
+            for problem in student.problems if problem.number in numbers]
+
+
+def joined(sentences):
+    """Returns sentences as one note of limited length."""
+    return one_line("; ".join(sentence.rstrip(".") for sentence in sentences if sentence), LONGEST_NOTE)
+
+
+def look_at(content):
+    """Returns the unusual names in a file; they are only a help, so that no file can stop the grading by them."""
+    try:
+        return unusual_names(content)
+    except Exception as error:
+        return [f"{type(error).__name__} while its names were read"]
+
+
+def digest_of_files(files):
+    """Returns a digest of {name: bytes or digest}."""
+    whole = hashlib.sha256()
+    for name in sorted(files):
+        content = files[name] if isinstance(files[name], bytes) else files[name].encode()
+        whole.update(f"{len(name.encode())} {name} {len(content)} ".encode() + content)
+    return whole.hexdigest()
+
+
+def digest_of(observations):
+    """Returns the same text for the same numbers, up to rounding."""
+    text = []
+    for array in (array for observation in observations for array in observation.outputs):
+        y = np.asarray(array, float)
+        scale = max(abs(y[np.isfinite(y)]), default=1.0) or 1.0
+        text += [str(y.shape), f"{scale:.6g}", str((np.round(y / scale, 6) + 0.0).tolist())]
+    return hashlib.sha256("".join(text).encode()).hexdigest()[:16] if text else ""
