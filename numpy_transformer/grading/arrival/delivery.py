@@ -156,11 +156,7 @@ class Delivery:
 def searched(item, owner=None):
     """Returns the Search of an item."""
     search = Search()
-    if owner and owner.kind == "text":
-        pages = item.children() if item.is_folder else [item]
-        for page in pages:
-            search.read_text_entry(page, page.name)
-    elif owner and owner.kind == "link":
+    if owner and owner.kind == "link":
         search.problems.append((item.where, "", "holds only a link to something elsewhere; hand in the file itself"))
     elif item.is_folder and not item.problem:
         try:

@@ -1,9 +1,9 @@
 """Looks through everything that one student handed in for Python source, in folders, archives and notebooks."""
 
+import html
 import re
 from dataclasses import dataclass, field
 from datetime import datetime
-from html.parser import HTMLParser
 
 from . import archives, names, notebooks
 from .items import LARGEST, Unreadable
@@ -106,6 +106,9 @@ class Search:
         if stem is not None or not suffix:
             self.count(item)
             self.read(item, name, folders, name if stem is None else stem)
+        elif suffix in (".html", ".htm") and not item.problem:
+            self.count(item)
+            self.read_page(item, name)
         elif suffix in KINDS:
             raise Unreadable(f"is {KINDS[suffix]}, which is not read; {HAND_IN}")
         elif item.problem:
@@ -138,17 +141,17 @@ class Search:
         text, remarks = source(content)
         self.add(item, name, folders, stem, text, remarks, surely_python=not name.lower().endswith(".txt") and stem != name)
 
-    def read_text_entry(self, item, name):
-        """Reads what a student typed into Canvas or Moodle, which comes as HTML."""
-        self.count(item)
-        try:
-            reader = PlainText()
-            reader.feed(source(item.read())[0])
-            reader.close()
-            self.add(item, name, (), "", "".join(reader.parts).replace("\xa0", " ").strip() + "\n",
-                     [f"the code was taken from the text that was typed in, {item.name}"], surely_python=False)
-        except Unreadable as error:
-            self.add_problem(item, name, (), str(error))
+    def read_page(self, item, name):
+        """Reads code that was typed into Canvas or Moodle, or saved as a web page, if that is what the page holds."""
+        content = item.read()
+        shows_outputs = b"jp-Cell" in content or b"nbconvert" in content        # the page of a notebook
+        text = "" if shows_outputs else text_of_page(source(content)[0])
+        known = len(self.found)
+        self.add(item, name, (), re.sub(r"\.html?$", "", name, flags=re.I), text,
+                 [f"the code was taken from the page {name}"], surely_python=False)
+        if len(self.found) == known:
+            self.others.pop()
+            raise Unreadable(f"is a web page without code that can be read; {HAND_IN}")
 
     def add(self, item, name, folders, stem, text, remarks, surely_python):
         plain, marks = names.split_marks(stem)
@@ -203,23 +206,7 @@ class Search:
             one.is_starter = one.name in those and not one.answers
 
 
-class PlainText(HTMLParser):
-    """Collects the text of a page, with a line for each paragraph, line break and list entry."""
-
-    def __init__(self):
-        super().__init__()
-        self.parts, self.hidden = [], 0
-
-    def handle_starttag(self, tag, attributes):
-        self.hidden += tag in ("style", "script", "title")
-        if tag in ("br", "p", "div", "li", "pre", "tr"):
-            self.parts.append("\n")
-
-    def handle_endtag(self, tag):
-        self.hidden -= tag in ("style", "script", "title") and self.hidden > 0
-        if tag in ("p", "div", "li", "pre"):
-            self.parts.append("\n")
-
-    def handle_data(self, data):
-        if not self.hidden:
-            self.parts.append(data)
+def text_of_page(page):
+    """Returns the text of an HTML page, with a new line for each paragraph, line break and list entry."""
+    body = re.sub(r"<(?:/?(?:p|div|li|pre|tr)|br)\b[^<>]*>", "\n", page[max(0, page.find("<body")):], flags=re.I)
+    return html.unescape(re.sub(r"</?[a-z][^<>]*>", "", body, flags=re.I)).replace("\xa0", " ").strip() + "\n"

@@ -8,10 +8,11 @@ import functools
 import re
 from dataclasses import dataclass
 
-STRINGS = (r'''([rbuf]{0,2})(?:"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""'''
-           r"""|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''"""
-           r'''|"[^"\\\n]*(?:\\.[^"\\\n]*)*"'''
-           r"""|'[^'\\\n]*(?:\\.[^'\\\n]*)*')|#[^\n]*""")
+# A quotation mark that is never closed takes the rest of the file or of the line, so that no text takes long.
+STRINGS = (r'''([rbuf]{0,2})(?:"{3}(?:[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"{3}|.*)'''
+           r'''|'{3}(?:[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'{3}|.*)'''
+           r'''|"(?:[^"\\\n]*(?:\\.[^"\\\n]*)*"|[^\n]*)'''
+           r'''|'(?:[^'\\\n]*(?:\\.[^'\\\n]*)*'|[^\n]*))|#[^\n]*''')
 TEXTS = re.compile(STRINGS, re.S | re.I)        # strings and comments
 # The last one is a line end before something at the left margin, where a statement may start.
 PIECES = re.compile(STRINGS + r"|\\\n|[()\[\]{}]|\n(?=[^\s#)\]}])", re.S | re.I)
@@ -19,7 +20,7 @@ CONTINUES = re.compile(r"(?:else|elif|except|finally)\b")
 SURELY_STARTS = re.compile(r"(?:def|class|import|from|async def) +\w|@\w")
 DEFINES = re.compile(r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.M)
 ASSIGNS = re.compile(r"^[ \t]*\(?(\w+(?:[ \t]*,[ \t]*\w+)*)\)?[ \t]*(?::[^=\n]*)?=(?!=)", re.M)
-IMPORTS = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+)?import[ \t]+(\([^)]*\)|[^\n;]+)", re.M)
+IMPORTS = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+)?import[ \t]+(\([^()]*\)|[^\n;]+)", re.M)
 COMPOUND = re.compile(r"(?:if|try|with|for|while)\b")
 WORD = re.compile(r"[^\W\d]\w*")
 
