@@ -1,6 +1,5 @@
 """numpy-transformer grade: turns students' files into a table, feedback and a picture of the class's mistakes."""
 
-import argparse
 import contextlib
 import os
 import platform
@@ -15,7 +14,7 @@ import numpy as np
 from .. import __version__
 from ..classroom.exercises import choose_several, exercises
 from ..classroom.sandbox import NO_LAYER, best_layer, layers
-from ..grading import policy, report, shards
+from ..grading import anonymous, policy, report, shards, similar_page, similarity
 from ..grading.arrival import read_class
 from ..grading.files import check_output
 from ..grading.gradebooks import Gradebooks
@@ -24,78 +23,22 @@ from ..grading.grader import Grader
 from ..grading.journal import Journal
 from ..grading.rows import problems_of
 from ..training.progress import Progress
-from . import gradebook_options, policy_options
-from .parser import add_command, number, whole_number
+from . import grade_options, gradebook_options, policy_options
+from .parser import add_command
 from .terminal import columns, wrap
 
-USAGE = """numpy-transformer grade FOLDER [options]
-       numpy-transformer grade merge TABLE... --out FILE [outputs]
-       numpy-transformer grade --doctor"""
 REMEDIES = ("Install one with python -m pip install 'numpy-transformer[sandbox]' on Linux; or grade in a container, with the "
             "docker or podman line in lessons/README.md; or, if you trust all files of the class, use --trust-students.")
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def add(commands):
     parser = add_command(
-        commands, "grade", run, help="grade the exercises of a whole class", usage=USAGE,
+        commands, "grade", run, help="grade the exercises of a whole class", usage=grade_options.USAGE,
         description="Run every student's files in a sandbox of the operating system, compare the results with the "
                     "correct ones, and name the mistakes. `grade merge` joins the tables of parts that were graded "
                     "separately. `grade --doctor` says what this machine offers for a sandbox.")
-    parser.add_argument("folder", metavar="FOLDER", nargs="*", help="the class as it was downloaded: a folder or a zip; "
-                        "or the word merge and the tables to join")
-    parser.add_argument("--only", metavar="NN.N", action="append",
-                        help="grade only these exercises, such as 05.2 or 05.1,05.2, or a lesson's, such as 05 "
-                             "(default: all for which at least one student submitted a file); in an existing table, the "
-                             "other rows stay as they are")
-    parser.add_argument("--students", metavar="NAME", action="append",
-                        help="grade only these students, such as kim,zoe, and leave the other rows of an existing table "
-                             "as they are")
-    parser.add_argument("--seed", type=whole_number(0),
-                        help="seed of the cases (default: that of the existing table, else a secret one, which is "
-                             "printed)")
-    add_outputs(parser)
-    policy_options.add(parser)
-    gradebook_options.add(parser)
-    add_sandbox(parser)
-    group = parser.add_argument_group("courses of thousands")
-    group.add_argument("--shard", metavar="K/N", type=shard,
-                       help="grade the students of part K of N, such as 3/16, for `grade merge`; needs --seed")
-    group.add_argument("--jobs", type=whole_number(1, 64), default=min(CORES, 64),
-                       help="number of students whose files run at the same time")
-    group.add_argument("--retry", action="store_true",
-                       help="run files again that were running when the grader was killed")
-
-
-def shard(text):
-    try:
-        return shards.parse_shard(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def add_outputs(parser):
-    group = parser.add_argument_group("outputs")
-    group.add_argument("--out", metavar="FILE", type=Path,
-                       help="the table; an existing file is renamed to FILE.bak (default: scores.csv, and "
-                            "scores-K-of-N.csv with --shard)")
-    group.add_argument("--json", metavar="FILE", type=Path,
-                       help="the same results with all details and the seed, from which grading goes on later "
-                            "(default: the table's name with .json)")
-    group.add_argument("--feedback", metavar="DIR", type=Path, help="a text file for each student")
-    group.add_argument("--picture", metavar="FILE", type=Path,
-                       help="picture of the class's results (default: the table's name with .png)")
-
-
-def add_sandbox(parser):
-    group = parser.add_argument_group("sandbox")
-    group.add_argument("--doctor", action="store_true", help="say what this machine offers for a sandbox, and end")
-    group.add_argument("--trust-students", action="store_true",
-                       help="grade without a sandbox: the files can then do whatever you can")
-    group.add_argument("--allow-root", action="store_true", help="needed to use --trust-students as root")
-    group.add_argument("--timeout", type=number(0.5, 3600), default=10.0, help="time limit for each file, in seconds")
-    group.add_argument("--memory", type=whole_number(256, 1 << 20), default=1024,
-                       help="memory limit for each file, in megabytes")
+    for options in (grade_options, policy_options, gradebook_options):
+        options.add(parser)
 
 
 def run(arguments):
@@ -169,18 +112,20 @@ def grade(arguments):
         print(wrap(note), file=sys.stderr)
     if len(notes) > 20:
         print(f"and {len(notes) - 20} more like these", file=sys.stderr)
-    whole_class, class_ = class_, some_students(class_, arguments)
+    whole_class, class_ = class_, shards.choose_students(class_, arguments.students, arguments.shard)
     record = shards.read_record(arguments.json)
     goes_on = record is not None and bool(arguments.only or arguments.students)
     Gradebooks(arguments, chosen, len(class_), record.rows if goes_on else ())      # before the work, for its errors
     with contextlib.closing(Journal(journal_of(arguments))) as journal:
         settings = make_settings(arguments, journal, record)
-        journal.start(settings)
+        journal.start({name: value for name, value in settings.items() if name != "policy"})    # rows are not settled yet
         rows = graded(arguments, settings, layer, journal, class_, chosen)
         problems = problems_of(class_)
         if goes_on:
             settings, rows, problems = continued(record, settings, rows, problems, whole_class)
         publish(arguments, settings, rows, problems)
+        if arguments.similar:
+            list_similar(arguments, whole_class, chosen, rows)
         journal.close(remove=True)
     return 0
 
@@ -196,21 +141,6 @@ def submitted_exercises(class_, folder):
     return chosen
 
 
-def some_students(class_, arguments):
-    """Returns the students that --students and --shard choose."""
-    if arguments.shard:
-        class_ = [student for student in class_ if shards.in_shard(student.name, arguments.shard)]
-    if not arguments.students:
-        return class_
-    wanted = [name.strip() for name in ",".join(arguments.students).split(",") if name.strip()]
-    known = {student.name: student for student in class_}
-    unknown = [name for name in wanted if name not in known]
-    if unknown:
-        raise ValueError(f"there is no student {unknown[0]!r} in {arguments.folder[0]}; the names are those of the table, "
-                         f"such as {', '.join(list(known)[:3])}")
-    return [student for name, student in known.items() if name in wanted]
-
-
 def check_places(arguments):
     """Fills in the default names of outputs, and checks before the work that all can be written. Raises ValueError."""
     from .. import views                        # matplotlib is slow to import
@@ -220,13 +150,17 @@ def check_places(arguments):
     arguments.out = arguments.out or Path(f"scores{part}.csv")
     arguments.json = arguments.json or shards.record_of(arguments.out)
     arguments.picture = arguments.picture or arguments.out.with_suffix(".png")
-    given = [path for path in (arguments.out, arguments.json, arguments.feedback, arguments.picture, arguments.summary,
-                               arguments.gradescope, arguments.github, arguments.canvas, arguments.moodle) if path]
+    given = [path for path in (arguments.out, arguments.json, arguments.feedback, arguments.picture, arguments.similar,
+                               arguments.anonymous, *gradebook_options.places(arguments)) if path]
     if len({path.resolve() for path in given}) < len(given):
         raise ValueError("table, JSON, feedback, picture, summary and gradebooks need different names; two of them have "
                          "the same name")
     views.check_file(arguments.picture)
-    for path in (arguments.out, arguments.json, arguments.picture):
+    if arguments.similar:
+        similar_page.check_name(arguments.similar)
+    if arguments.anonymous and arguments.anonymous.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"--anonymous {arguments.anonymous}: name a file that ends in .html")
+    for path in filter(None, (arguments.out, arguments.json, arguments.picture, arguments.similar, arguments.anonymous)):
         check_output(path)
     if arguments.feedback:
         if arguments.feedback.is_file():
@@ -285,11 +219,21 @@ def graded(arguments, settings, layer, journal, class_, chosen):
     return policy.settle(oldest_first, rules)
 
 
+def list_similar(arguments, students, chosen, rows):
+    """Compares the files of all students, and writes the list for the teacher."""
+    wrong = {(row.student, row.number): row.answer for row in rows if row.answer}
+    found = similarity.find(students, wrong, chosen)
+    path = similar_page.write(found, students, arguments.similar)
+    print(wrap(f"{similar_page.heading(found)} See {path}; it is evidence to look at, not a verdict."))
+
+
 def continued(record, settings, rows, problems, class_):
     """Returns settings, rows and problems of an existing table, with those in place that are new."""
     old, new = record.settings["versions"]["numpy_transformer"], settings["versions"]["numpy_transformer"]
     if old != new:
         print(f"the other rows of the table were graded by version {old}, these by {new}", file=sys.stderr)
+    if record.settings.get("policy") != settings["policy"]:
+        print("the other rows keep the deductions of their own run, which had other options", file=sys.stderr)
     gone = {row.student for row in record.rows} - {student.name for student in class_}
     if gone:
         print(wrap(f"not in this folder, so that their rows stay as they are: {', '.join(sorted(gone)[:10])}"
@@ -304,6 +248,8 @@ def merge(arguments):
     tables = [Path(name) for name in arguments.folder[1:]]
     if not tables or not arguments.out:
         raise ValueError("name the tables to join and the new one: grade merge TABLE... --out FILE")
+    if arguments.similar:
+        raise ValueError("--similar reads the students' files; give it to one of the parts, which compares the whole class")
     check_places(arguments)
     if arguments.out.resolve() in [table.resolve() for table in tables]:
         raise ValueError(f"{arguments.out} is one of the tables to join; choose another --out")
@@ -328,13 +274,16 @@ def publish(arguments, settings, rows, problems):
     from .. import views
     chosen = [exercises()[number] for number in sorted({row.number for row in rows})]
     summary = report.summary(rows, chosen)
-    report.write_csv(rows, arguments.out, report.Dialect(arguments.delimiter, arguments.bom))
+    report.write_csv(rows, arguments.out, report.Dialect(arguments.delimiter, arguments.bom),
+                     policy_options.about_lateness(settings.get("policy") or {}))
     report.write_json(report.document(rows, settings, summary, problems), arguments.json)
     written = [str(arguments.out), str(arguments.json)]
     if arguments.feedback:
         count = report.write_feedback(rows, arguments.feedback, problems)
         written.append(f"{arguments.feedback} ({count} files)")
     written.append(str(views.write(views.class_report(summary["exercises"], summary["mistakes"]), arguments.picture)))
+    if arguments.anonymous:
+        written += write_anonymous(rows, chosen, arguments.anonymous)
     names, sentences = Gradebooks(arguments, chosen, len({row.student for row in rows})).write(rows, problems)
     written += names
     for line in report.summary_lines(summary, columns()):
@@ -344,3 +293,15 @@ def publish(arguments, settings, rows, problems):
     passed = sum(row.status == "pass" for row in rows)
     print("\n" + wrap(f"{passed} of {len(rows)} passed. Written: {', '.join(written)}. The seed {settings['seed']} is "
                       f"kept in {arguments.json}; do not show that file to students."))
+
+
+def write_anonymous(rows, chosen, path):
+    """Writes the page for the lecture and its picture. Returns the names of what was written."""
+    from .. import views
+    found = anonymous.results(rows, chosen)
+    if not found:
+        print(wrap(f"no {path}, because a summary without names needs at least {anonymous.SMALL} students"))
+        return []
+    anonymous.write(found, path)
+    picture = views.class_report(*anonymous.for_picture(found), unit="share of the students in percent")
+    return [str(path), str(views.write(picture, path.with_suffix(".png")))]

@@ -38,6 +38,11 @@ def texts(arguments):
     return {name: getattr(arguments, name) for name in TEXTS}
 
 
+def about_lateness(given):
+    """Returns True if these texts, as `texts` returns them, are about late work."""
+    return bool(given.get("due") or given.get("late"))
+
+
 def policy(arguments):
     """Returns the Policy that the options describe. Raises ValueError with one sentence."""
     return Policy.from_options(**texts(arguments), extensions=arguments.extensions, submitted=arguments.submitted)

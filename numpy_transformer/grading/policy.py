@@ -102,8 +102,9 @@ class Policy:
                 f"{self.rate.unit} cannot be computed, and nothing was deducted there. Let the learning platform deduct (Canvas does so by its "
                 "own late policy), deduct once with --late 10%, or list their times in a file for --submitted")
         if self.deadlines and len(silent) > marked:
+            reasons = "; ".join(sorted({file.time_from for file in silent if file.time_from and not file.late}))
             found.append(f"counted as on time: {count(len(silent) - marked, 'file')} without a time of submission and "
-                         "without a mark that says late")
+                         "without a mark that says late" + (f" ({reasons})" if reasons else ""))
         known = {folded(name) for _, row in pairs for name in names(row)}
         for option, given in (("--extensions", self.extensions), ("--submitted", self.times)):
             unknown = [own[0].student for name, own in given.items() if name not in known]
@@ -186,7 +187,8 @@ def settle_exercise(attempts, policy, budget):
     budget.spend(chosen.deadline, chosen.days)
     if len(attempts) == 1:
         return chosen.row
-    return with_remark(chosen.row, f"the best of {len(attempts)} attempts counts: number {best + 1}, "
+    row = replace(chosen.row, remarks=[remark for remark in chosen.row.remarks if "the newest counts" not in remark])
+    return with_remark(row, f"the best of {len(attempts)} attempts counts: number {best + 1}, "
                                    f"{attempts[best][0].where}")
 
 

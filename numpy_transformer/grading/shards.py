@@ -29,6 +29,28 @@ def in_shard(student, shard):
     return int.from_bytes(hashlib.sha256(name).digest()[:8], "big") % count == number - 1
 
 
+def choose_students(class_, texts, shard):
+    """Returns the students of a class that --students and --shard choose.
+
+    Parameters:
+        texts : a name or an id each, or several with commas between them; None: all students
+        shard : (k, n) or None
+    Raises: ValueError if there is no such student.
+    """
+    class_ = [student for student in class_ if not shard or in_shard(student.name, shard)]
+    if not texts:
+        return class_
+    known = {name: student for student in class_ for name in (*student.ids.values(), student.name)}
+    names = [name for text in texts for name in ([text] if text in known else text.split(","))]
+    wanted = [name.strip() for name in names if name.strip()]
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise ValueError(f"there is no student {unknown[0]!r} in this class; a student is named as in the table, such as "
+                         f"{class_[0].name!r}, or by an id")
+    chosen = {known[name].name for name in wanted}
+    return [student for student in class_ if student.name in chosen]
+
+
 def parse_shard(text):
     """Returns (k, n) for a text such as "3/16". Raises ValueError."""
     number, _, count = text.partition("/")

@@ -8,7 +8,9 @@ from test_journal import row
 
 from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.grading import report, shards
-from numpy_transformer.grading.shards import Record, in_shard, merge, parse_shard, read_record, replace_rows
+from numpy_transformer.grading.arrival import Student
+from numpy_transformer.grading.shards import (Record, choose_students, in_shard, merge, parse_shard, read_record,
+                                              replace_rows)
 
 SOFTMAX, BACKWARD = choose("01.1"), choose("01.2")
 VERSIONS = {"numpy_transformer": "1", "numpy": "2", "python": "3"}
@@ -50,6 +52,19 @@ def test_the_shard_of_a_student_depends_on_the_name_alone():
     assert [in_shard("Zoë", (k, 7)) for k in range(1, 8)] == [in_shard("Zoe\u0308", (k, 7)) for k in range(1, 8)]
     sizes = [sum(in_shard(name, (k, 4)) for name in NAMES) for k in range(1, 5)]
     assert min(sizes) > 30                      # 51 on average
+
+
+def test_students_are_chosen_by_name_or_id():
+    class_ = [Student("Kim, Lee"), Student("ada", {"moodle": "17"}), Student("zoe")]
+
+    def chosen(*texts, shard=None):
+        return [student.name for student in choose_students(class_, texts, shard)]
+
+    assert chosen() == ["Kim, Lee", "ada", "zoe"] and chosen("zoe, 17") == ["ada", "zoe"]
+    assert chosen("Kim, Lee", "zoe") == ["Kim, Lee", "zoe"] and chosen("ada,") == ["ada"]
+    assert sorted(chosen(shard=(1, 2)) + chosen(shard=(2, 2))) == chosen()
+    with pytest.raises(ValueError, match="no student 'ben' in this class.*such as 'Kim, Lee', or by an id"):
+        chosen("ada,ben")
 
 
 def test_shards_are_read_from_text():

@@ -6,10 +6,11 @@ import re
 
 import numpy as np
 
-from .inside.worker import AFTER, CASE, LOADING, MESSAGE_LENGTH, MOST_SENT, OUTPUT, RECORD, REQUEST, Function
+from .inside.worker import AFTER, CASE, LOADING, MESSAGE_LENGTH, OUTPUT, RECORD, REQUEST, Function
 
 LARGEST = 1 << 20                               # bytes of an array that is read
 LARGEST_REPORT = 1 << 16                        # bytes of a report
+MOST_RECORDS = 5000                             # of one task
 HEADER = re.compile(rb"\{'descr': '([<>|=][fiub]\d{1,2})', 'fortran_order': (True|False), "
                     rb"'shape': \(((?:\d{1,9}, ?)*\d{0,9})\), \} *\n")
 
@@ -44,7 +45,9 @@ def pack(cases):
 def read_records(data):
     """Returns {(kind, case, index): bytes} of the records at the beginning of `data`; the first of each counts."""
     records, start = {}, 0
-    while start + RECORD.size <= len(data) <= MOST_SENT:
+    for _ in range(MOST_RECORDS):
+        if start + RECORD.size > len(data):
+            break
         *key, length = RECORD.unpack_from(data, start)
         start += RECORD.size
         if start + length > len(data):

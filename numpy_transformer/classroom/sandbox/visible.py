@@ -12,6 +12,8 @@ import numpy as np
 
 INSIDE = Path(__file__).resolve().parent / "inside"
 ENVIRONMENT = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+if "LD_LIBRARY_PATH" in os.environ:             # needed to start Python on some clusters
+    ENVIRONMENT["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
 CACHE_OF_LIBRARIES = "/etc/ld.so.cache"
 HIDDEN = ("site-packages", "dist-packages")
 
@@ -45,9 +47,9 @@ print(json.dumps({"path": standard, "libraries": libraries}))
 """
 
 
-def worker_command(python, worker, mode="serve"):
-    """Returns the command that starts a worker, which reads no settings, no site-packages and no .pth file."""
-    return python, "-I", "-S", "-B", "-X", "utf8", str(worker), mode
+def python_command(python, script):
+    """Returns the command that runs a script with Python, without settings, site-packages and .pth files."""
+    return python, "-I", "-S", "-B", "-X", "utf8", str(script)
 
 
 @dataclass(frozen=True)

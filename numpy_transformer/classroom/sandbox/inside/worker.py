@@ -1,29 +1,25 @@
-"""Runs a student's files on the cases of exercises: `python -I -S -B -X utf8 worker.py`.
+"""Runs one task, a student's file on the cases of one exercise, and sends back raw arrays and short messages.
 
-The parent sends files and inputs over a pipe and gets back raw arrays and short messages, which it judges. In a sandbox
-this process is a server that forks a child for each task; elsewhere (`worker.py alone`) it runs one task itself. What
-runs here is one student's: expected values, other students' files and the package are not in reach.
+supervisor.py calls it in a sandbox. Elsewhere `python -I -S -B -X utf8 worker.py` runs one task by itself. What runs
+here is one student's: expected values, other students' files and the package are not in reach.
 """
 
 import contextlib
 import functools
-import gc
 import inspect
 import io
 import json
 import linecache
 import os
-import select
 import struct
 import sys
-import time
 import traceback
 import types
 
 MESSAGE_LENGTH = 2000                           # characters of an error message, at most
 MOST_RESULTS = 8                                # returned values that are sent; no exercise has more
 MOST_PRINTED = 4 << 20                          # bytes that a task may print
-MOST_SENT = 16 << 20                            # bytes of results of one task
+MOST_SENT = 8 << 20                             # bytes of results of one task
 MOST_BYTES, MOST_FILES = 64 << 20, 2000         # in the working folder; beyond these the task is stopped
 REQUEST = struct.Struct("<3Q")                  # lengths of a request's JSON, its cases (JSON) and its arrays
 REPLY = struct.Struct("<8siBdII")               # READY, exit code, ENDED, processor seconds, bytes printed and sent
@@ -224,95 +220,6 @@ def import_numpy(folder):
     sys.path.remove(folder)
 
 
-def serve():
-    """Serves one student: first the set-up, then the files, then a task at a time, each in a child of its own."""
-    setup = read_request()[0]
-    import landlock
-    import limits
-    import seccomp
-    sys.path.remove(os.path.dirname(os.path.abspath(__file__)))
-    import_numpy(setup["numpy"])
-    sys.meta_path.append(limits.LastFinder())
-    work, files = os.path.join(setup["scratch"], "work"), os.path.join(setup["scratch"], "files")
-    for folder in (work, files):
-        os.mkdir(folder, 0o700)
-    os.chdir(work)
-    if setup["landlock"]:
-        landlock.restrict(setup["landlock"], setup["scratch"])
-        landlock.drop_capabilities()
-        seccomp.die_with_parent(setup["parent"])
-    gc.collect()
-    gc.freeze()                                 # or the children's collections would copy all that is shared
-    write_all(1, REPLY.pack(READY, 0, 0, 0.0, 0, 0))
-    names, _, contents = read_request()
-    write_files(files, names, contents)
-    os.chmod(setup["scratch"], 0o500)
-    sys.path.append(files)
-    while request := read_request():
-        request[0]["folder"] = files
-        write_all(1, supervise(request, work))
-    os._exit(0)
-
-
-def write_files(folder, names, contents):
-    """Writes the student's files, {name: length}, read-only into this folder."""
-    start = 0
-    for name, length in names.items():
-        with open(os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400), "wb") as file:
-            file.write(contents[start:start + length])
-        start += length
-    os.chmod(folder, 0o500)
-
-
-def supervise(request, work):
-    """Runs a task in a child. Returns the reply to the parent."""
-    (results, results_in), (printed, printed_in), (nothing, nothing_in) = os.pipe(), os.pipe(), os.pipe()
-    os.close(nothing_in)
-    request[0]["server"] = os.getpid()
-    child = os.fork()
-    if not child:
-        become_child(request, nothing, printed_in, results_in)
-    for descriptor in (nothing, printed_in, results_in):
-        os.close(descriptor)
-    texts = {results: bytearray(), printed: bytearray()}
-    ended = collect(texts, {results: MOST_SENT, printed: MOST_PRINTED}, request[0]["seconds"], work)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(child, 9)
-    _, status, usage = os.wait4(child, 0)
-    for descriptor in texts:
-        os.close(descriptor)
-    if not empty(work):
-        ended = ended or "spoilt"
-    shown = texts[printed][:request[0]["printed"]]
-    return REPLY.pack(READY, os.waitstatus_to_exitcode(status), ENDED.index(ended),
-                      usage.ru_utime + usage.ru_stime, len(shown), len(texts[results])) + shown + texts[results]
-
-
-def collect(texts, most, seconds, work):
-    """Reads what comes over these pipes until both are closed. Returns a word of ENDED."""
-    poll, end = select.poll(), time.monotonic() + seconds
-    for descriptor in texts:
-        poll.register(descriptor, select.POLLIN)
-    left = len(texts)
-    while left:
-        remaining = end - time.monotonic()
-        if remaining <= 0:
-            return "timeout"
-        ready = poll.poll(1000 * min(remaining, 0.1))
-        for descriptor, _ in ready:
-            part = os.read(descriptor, 1 << 16)
-            texts[descriptor] += part
-            if not part:
-                poll.unregister(descriptor)
-                left -= 1
-            if len(texts[descriptor]) > most[descriptor]:
-                del texts[descriptor][most[descriptor]:]
-                return "flood"
-        if not ready and is_full(work):
-            return "full"
-    return ""
-
-
 def is_full(folder):
     """Returns True if the folder holds more than any exercise needs to write. Does not follow links."""
     folders, size, count = [folder], 0, 0
@@ -329,48 +236,11 @@ def is_full(folder):
     return False
 
 
-def empty(folder):
-    """Deletes the files in this folder. Returns False if something is left, such as a folder."""
-    try:
-        with os.scandir(folder) as items:
-            for item in items:
-                os.unlink(item)
-        return not os.listdir(folder)
-    except OSError:
-        return False
-
-
-def become_child(request, stdin, stdout, results):
-    """Gives up every right and every open file but these three, runs the task, and ends this process."""
-    end, status = os._exit, 1
-    try:
-        import limits
-        import seccomp
-        job = request[0]
-        seccomp.die_with_parent(job["server"])
-        os.dup2(stdin, 0)
-        os.dup2(stdout, 1)
-        os.dup2(1, 2)
-        os.dup2(results, 3)
-        os.closerange(4, 1 << 16)
-        for stream in (sys.stdout, sys.stderr):
-            stream.reconfigure(line_buffering=True)
-        limits.set_limits(job["processor"], job["megabytes"])
-        seccomp.restrict()
-        run_task(*request, send_to(3))
-        sys.stdout.flush()
-        status = 0
-    except BaseException:
-        with contextlib.suppress(BaseException):
-            traceback.print_exc()
-    finally:
-        end(status)                             # ends exit handlers of the student's program
-
-
 def alone():
     """Runs one task in this process, without a sandbox: stdout takes the results, stderr what is printed."""
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     import limits
-    sys.path.remove(os.path.dirname(os.path.abspath(__file__)))
+    del sys.path[0]
     job, cases, blob = read_request()
     import_numpy(job["numpy"])
     sys.meta_path.append(limits.LastFinder())
@@ -390,5 +260,4 @@ def alone():
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    {"serve": serve, "alone": alone}[sys.argv[1]]()
+    alone()
