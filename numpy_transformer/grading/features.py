@@ -2,13 +2,16 @@
 
 import contextlib
 import functools
+import inspect
 import io
 import itertools
 import keyword
 import re
+import textwrap
 import tokenize
 import zlib
 
+from ..classroom.exercise import IMPORTS
 from .arrival import printable
 
 SCANNED, MOST_TOKENS = 50_000, 5_000             # bytes and tokens of a file that are read
@@ -72,11 +75,11 @@ def file_features(content, exercise):
 
 
 def own_text(content, exercise):
-    """Returns a file's text, beginning with the exercise's function if all that stands before it was given."""
+    """Returns a file's text without the imports and functions that the exercise gave."""
     text = content[:SCANNED].decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
-    starts = [text.find(f"\n{word} {exercise.name}") for word in ("def", "class")]
-    start = max(*starts, 0)
-    return text[start:].lstrip("\n") if text[:start].strip() in given_headers(exercise) else text
+    for part in given_parts(exercise):
+        text = text.replace(part, "\n", 1)
+    return text.strip()
 
 
 def own_lines(content, exercise):
@@ -87,11 +90,11 @@ def own_lines(content, exercise):
 
 
 @functools.lru_cache(maxsize=256)
-def given_headers(exercise):
-    """Returns what may stand before a function without being a student's work, with and without the first docstring."""
+def given_parts(exercise):
+    """Returns the texts that the exercise gives: the docstring of its file, the functions, and each import."""
     skeleton = exercise.skeleton()
-    end = skeleton.find(exercise.header) + len(exercise.header)
-    return {exercise.header.strip(), skeleton[:end].strip()}
+    given = [f"\n{textwrap.dedent(inspect.getsource(part))}" for part in exercise.given]
+    return [skeleton[:skeleton.find(exercise.header)].strip("\n"), *given, *filter(None, IMPORTS.splitlines())]
 
 
 def text_features(text, exercise):

@@ -75,7 +75,7 @@ def document(rows, settings, summary, problems=None):
     """
     students = []
     for name, own in grouped(rows, "student").items():
-        points, most = sum(row.points for row in own), sum(row.max for row in own)
+        points, most = round(sum(row.points for row in own), 2), sum(row.max for row in own)
         tests = [{"name": row.exercise, "number": row.number, "status": row.status,
                   "message": "\n".join(row.lines) or row.note, "output": row.printed, "points": row.points,
                   "max": row.max, "stage": row.stage, "misconceptions": list(row.mistakes), "seconds": row.seconds,
