@@ -142,8 +142,8 @@ def test_suspicious_names_are_reported_to_the_teacher(graded):
 @posix
 def test_the_note_says_what_stopped_a_program(graded):
     wanted = {"flood in one line": "prints or returns too much", "fills the disk": "64 MB",
-              "fork": os.strerror(errno.EPERM), "loop": "stopped after 2 seconds", "memory": "memory", "exit at once": "ended early",
-              "other name": "did you mean softmax_backwards?", "imports the answer": "use only NumPy"}
+              "fork": os.strerror(errno.EPERM), "loop": "stopped after 2 seconds", "memory": "memory",
+              "exit at once": "ended early", "other name": "did you mean softmax_backwards?", "imports the answer": "use only NumPy"}
     there = wanted.keys() & graded[4].keys()
     assert len(there) == (len(wanted) if graded[4] is ALL else 4)
     for name in there:

@@ -92,7 +92,8 @@ def write_world(base, chosen, exercises=EXERCISES, seconds=2):
         (base / name).mkdir()
     site = base / "venv" / SITE
     places = {"{TARGET}": base / "target", "{CLASS}": base / "class",
-              "{OTHER}": base / "class" / "anna" / EXERCISE.file, "{PACKAGE}": site / "numpy_transformer", "{SITE}": site, "{VENV}": base / "venv",
+              "{OTHER}": base / "class" / "anna" / EXERCISE.file, "{PACKAGE}": site / "numpy_transformer",
+              "{SITE}": site, "{VENV}": base / "venv",
               "{JOURNAL}": base / "out" / "scores.csv.part", "{OUT}": base / "out" / "scores.json",
               "{KEY}": base / "home" / ".local" / "state" / "numpy-transformer" / "journal.key"}
     if any(b"{LIBRARY}" in content for attack in chosen.values() for content in attack.files.values()):
