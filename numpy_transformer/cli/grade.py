@@ -120,11 +120,16 @@ def grade(arguments):
         settings = make_settings(arguments, journal, record)
         journal.start({name: value for name, value in settings.items() if name != "policy"})    # rows are not settled yet
         rows = graded(arguments, settings, layer, journal, class_, chosen)
+        unused = {key[:2] for key in journal.rows} - {(row.student, row.number) for row in rows}
         problems = problems_of(class_)
         if goes_on:
             settings, rows, problems = continued(record, settings, rows, problems, whole_class)
         publish(arguments, settings, rows, problems)
-        journal.close(remove=True)
+        keep = unused and bool(arguments.only or arguments.students)
+        if keep:
+            print(wrap(f"{len(unused)} rows of an interrupted run stay in {journal.path}; grade the whole class to use "
+                       "them"), file=sys.stderr)
+        journal.close(remove=not keep)
     return 0
 
 
