@@ -137,6 +137,11 @@ class Exercise:
         return [name for name in self.outputs if "." in name]
 
     @property
+    def hides_answers(self):
+        """True for questions and predictions: the checker says which answer is wrong, but not what is right."""
+        return self.kind == "predict" or not self.parameters
+
+    @property
     def is_class(self):
         return isinstance(self.solution, type)
 
@@ -151,7 +156,10 @@ class Exercise:
         for note, sizes, lead in SIZES:
             rng = np.random.default_rng([seed, stream(self.number), next(streams)])
             n = SimpleNamespace(**sizes, lead=tuple(sizes[letter] for letter in lead))
-            cases.append(self.case(note, self.inputs(rng, n), {**sizes, "N": math.prod(n.lead)}))
+            arguments = self.inputs(rng, n)
+            if all(isinstance(value, (int, float)) for value in arguments):
+                note = "drawn numbers"          # which need not have the sizes that the note describes
+            cases.append(self.case(note, arguments, {**sizes, "N": math.prod(n.lead)}))
             has_arguments = cases[0].inputs or cases[0].calls
             if not has_arguments:               # a question: one case is enough
                 return cases

@@ -71,8 +71,10 @@ def check_loading(answer_key, run):
         return Verdict("error", "name", f"The file defines no function or class {name} ({hint}). Keep the name that "
                                         "the exercise gives.")
     if stage == "arguments":
+        number = answer_key.exercise.number
         return Verdict("error", "arguments", f"{name} does not take the arguments that the exercise gives: "
-                                             f"{reported(run.report, 'error')}")
+                                             f"{reported(run.report, 'error')}. To get the file as the exercise is now "
+                                             f"and keep yours as .bak, run numpy-transformer exercise reset {number}")
 
 
 def check_ending(answer_key, run):
@@ -102,6 +104,7 @@ REMARKS = (("BdbQuit", "breakpoint() does not work while the checker runs; run y
            ("EOFError", "input() does not work while the checker runs"),
            ("File too large", "it prints or writes too much"), ("null bytes", "save the file as UTF-8"),
            ("No space left", "it writes more than 64 MB, and an exercise needs no files"),
+           ("start new thread", "an exercise needs no threads"),
            ("PermissionError", "an exercise needs no other process, no network and no files outside its own folder"))
 
 
@@ -118,10 +121,10 @@ def check_types(answer_key, run):
         if len(kinds) != len(names) or len(result.outputs) != len(names):
             return Verdict("fail", "type", wrong_count(exercise, kinds))
         for wrong, kind, name in zip(result.outputs, kinds, names):
-            if wrong is None or kind in SEQUENCES and exercise.parameters:
+            if wrong is None or kind in SEQUENCES and not exercise.hides_answers:
                 return Verdict("fail", "type", f"{name} is {wrong_type(exercise, kind)}")
         for wrong, right, name in zip(result.outputs, first_expected(answer_key), names):
-            matters = right.dtype == bool or exercise.parameters
+            matters = right.dtype == bool or not exercise.hides_answers
             if wrong.size and matters and unlike(wrong.dtype, right.dtype):
                 note = f"{name} is an array of {wrong.dtype}; expected {right.dtype}"
                 return diagnose(answer_key, run, "type", note)
@@ -147,7 +150,7 @@ def wrong_count(exercise, kinds):
 
 def wrong_type(exercise, kind):
     """Describes an output that is not an array of real numbers."""
-    wanted = "a NumPy array" if exercise.parameters else "a number or an array"
+    wanted = "a number or an array" if exercise.hides_answers else "a NumPy array"
     return NOT_ARRAYS.get(kind, f"a {kind}; return {wanted}")
 
 
@@ -175,7 +178,7 @@ def check_shapes(answer_key, run):
                 difference = compare_shapes(wrong.shape, right.shape)
                 note = f"{name} has shape {wrong.shape}, expected {right.shape}; {difference}"
                 short = right.dtype.kind == "i" and max(wrong.size, right.size) <= 12
-                if short and exercise.parameters:
+                if short and not exercise.hides_answers:
                     note += f"; yours {wrong.tolist()}, expected {right.tolist()}"
                 return diagnose(answer_key, run, "shape", note, case_line(answer_key, i))
 
@@ -199,9 +202,10 @@ def check_values(answer_key, run):
 
 def describe_difference(answer_key, run, i, name, yours, right, wrong, stage):
     """Returns the Verdict on output `name` of case i, whose entries are wrong where `wrong` is True."""
-    if not answer_key.exercise.parameters:      # a question: do not give the answer away
+    if answer_key.exercise.hides_answers:
         value = f"{yours + 0.0:.6g}" if yours.ndim == 0 else yours.tolist()
-        return diagnose(answer_key, run, stage, f"{name} is wrong", lines=(f"{name}: yours is {value}",))
+        return diagnose(answer_key, run, stage, f"{name} is wrong", case_line(answer_key, i),
+                        (f"{name}: yours is {value}",))
     error = np.where(wrong, np.nan_to_num(abs(yours - right), nan=np.inf), -1)
     index = tuple(map(int, np.unravel_index(np.argmax(error), right.shape)))
     entry = f"{name}{list(index)}" if index else name
@@ -253,9 +257,9 @@ def diagnose(answer_key, run, stage, note, where=(), lines=None, right=False):
     identified = answer_key.identify(found)
     if identified:
         explanation = explain_mistakes(identified, len(found))
-    elif answer_key.exercise.parameters:
+    elif not answer_key.exercise.hides_answers:
         explanation = [f"DIAGNOSIS {sentence}." for sentence in relations(answer_key, found)]
-    else:                                       # a question: a relation would give the answer away
+    else:                                       # a relation would give the answer away
         explanation = []
     names = tuple(" and ".join(mistake.name for mistake in mistakes) for mistakes in identified)
     status = "error" if stage == "error" else "fail"

@@ -10,6 +10,7 @@ from ..classroom.exercises import choose_several, exercises, lesson_or_one
 from ..classroom.feedback import differences, feedback
 from ..classroom.workbook import Workbook, start
 from ..grading.gradebooks.autograder import write_zip
+from ..grading.lateness import Rate
 from .parser import Formatter, Parser, number, whole_number
 from .terminal import columns, wrap
 
@@ -56,6 +57,8 @@ def add(commands):
                         help="seed of the cases (default: a secret one, kept in the zip)")
     action.add_argument("--timeout", type=number(0.5, 3600), default=10.0, metavar="SECONDS",
                         help="time limit per exercise")
+    action.add_argument("--late", metavar="RATE", help="deduction after Gradescope's due date, such as 10%%/day "
+                                                       "(default: none)")
     action.add_argument("--trust-students", action="store_true",
                         help="grade without a sandbox if Gradescope's container allows none: a program can then read the "
                              "solutions and write its own score")
@@ -249,7 +252,9 @@ def solution(arguments):
 def gradescope_zip(arguments):
     wanted = chosen(arguments, list(exercises().values())) or list(exercises().values())
     seed = secrets.randbelow(1 << 31) if arguments.seed is None else arguments.seed
-    write_zip(arguments.file, wanted, seed, arguments.timeout, arguments.trust_students)
+    if arguments.late:
+        Rate.parse(arguments.late)              # for its errors
+    write_zip(arguments.file, wanted, seed, arguments.timeout, arguments.trust_students, arguments.late)
     points = sum(exercise.points for exercise in wanted)
     print(wrap(f"{arguments.file}: the autograder for {len(wanted)} exercises with {points} points. Upload it on "
                "Gradescope under Configure Autograder; README.md inside says what to know. It holds the solutions and the "

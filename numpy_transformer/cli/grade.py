@@ -14,7 +14,7 @@ import numpy as np
 from .. import __version__
 from ..classroom.exercises import choose_several, exercises
 from ..classroom.sandbox import NO_LAYER, best_layer, layers
-from ..grading import policy, report, shards
+from ..grading import anonymous, policy, report, shards, similar_page, similarity
 from ..grading.arrival import read_class
 from ..grading.files import check_output
 from ..grading.gradebooks import Gradebooks
@@ -102,7 +102,6 @@ def choose_layer(arguments):
 def grade(arguments):
     check_places(arguments)
     layer = choose_layer(arguments)
-    policy_options.policy(arguments)            # before the work, for its errors
     wanted = choose_several(arguments.only or [])
     class_, notes = read_class(arguments.folder[0], [exercise.number for exercise in wanted] or None)
     chosen = wanted or submitted_exercises(class_, arguments.folder[0])
@@ -115,6 +114,12 @@ def grade(arguments):
     whole_class, class_ = class_, shards.choose_students(class_, arguments.students, arguments.shard)
     record = shards.read_record(arguments.json)
     goes_on = record is not None and bool(arguments.only or arguments.students)
+    if goes_on:
+        policy_options.take_over(arguments, record.settings.get("policy") or {})
+    if goes_on and arguments.only and arguments.free_late_days:
+        print(wrap("free late days are counted over the exercises of this run alone; to count them over all, grade with "
+                   "--students instead of --only"), file=sys.stderr)
+    policy_options.policy(arguments)            # before the work, for its errors
     Gradebooks(arguments, chosen, len(class_), record.rows if goes_on else ())      # before the work, for its errors
     with contextlib.closing(Journal(journal_of(arguments))) as journal:
         settings = make_settings(arguments, journal, record)
@@ -125,6 +130,8 @@ def grade(arguments):
         if goes_on:
             settings, rows, problems = continued(record, settings, rows, problems, whole_class)
         publish(arguments, settings, rows, problems)
+        if arguments.similar:
+            list_similar(arguments, whole_class, chosen, rows)
         keep = unused and bool(arguments.only or arguments.students)
         if keep:
             print(wrap(f"{len(unused)} rows of an interrupted run stay in {journal.path}; grade the whole class to use "
@@ -153,13 +160,17 @@ def check_places(arguments):
     arguments.out = arguments.out or Path(f"scores{part}.csv")
     arguments.json = arguments.json or shards.record_of(arguments.out)
     arguments.picture = arguments.picture or arguments.out.with_suffix(".png")
-    given = [path for path in (arguments.out, arguments.json, arguments.feedback, arguments.picture, arguments.summary,
-                               arguments.gradescope, arguments.github, arguments.canvas, arguments.moodle) if path]
+    given = [path for path in (arguments.out, arguments.json, arguments.feedback, arguments.picture, arguments.similar,
+                               arguments.anonymous, *gradebook_options.places(arguments)) if path]
     if len({path.resolve() for path in given}) < len(given):
         raise ValueError("table, JSON, feedback, picture, summary and gradebooks need different names; two of them have "
                          "the same name")
     views.check_file(arguments.picture)
-    for path in (arguments.out, arguments.json, arguments.picture):
+    if arguments.similar:
+        similar_page.check_name(arguments.similar)
+    if arguments.anonymous and arguments.anonymous.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"--anonymous {arguments.anonymous}: name a file that ends in .html")
+    for path in filter(None, (arguments.out, arguments.json, arguments.picture, arguments.similar, arguments.anonymous)):
         check_output(path)
     if arguments.feedback:
         if arguments.feedback.is_file():
@@ -218,6 +229,14 @@ def graded(arguments, settings, layer, journal, class_, chosen):
     return policy.settle(oldest_first, rules)
 
 
+def list_similar(arguments, students, chosen, rows):
+    """Compares the files of all students, and writes the list for the teacher."""
+    wrong = {(row.student, row.number): row.answer for row in rows if row.answer}
+    found = similarity.find(students, wrong, chosen)
+    path = similar_page.write(found, students, arguments.similar)
+    print(wrap(f"{similar_page.heading(found)} See {path}; it is evidence to look at, not a verdict."))
+
+
 def continued(record, settings, rows, problems, class_):
     """Returns settings, rows and problems of an existing table, with those in place that are new."""
     old, new = record.settings["versions"]["numpy_transformer"], settings["versions"]["numpy_transformer"]
@@ -239,8 +258,11 @@ def merge(arguments):
     tables = [Path(name) for name in arguments.folder[1:]]
     if not tables or not arguments.out:
         raise ValueError("name the tables to join and the new one: grade merge TABLE... --out FILE")
+    policy_options.refuse(arguments)
+    if arguments.similar:
+        raise ValueError("--similar reads the students' files; give it to one of the parts, which compares the whole class")
     check_places(arguments)
-    if arguments.out.resolve() in [table.resolve() for table in tables]:
+    if len(tables) > 1 and arguments.out.resolve() in [table.resolve() for table in tables]:
         raise ValueError(f"{arguments.out} is one of the tables to join; choose another --out")
     records = {}
     for table in tables:
@@ -263,13 +285,16 @@ def publish(arguments, settings, rows, problems):
     from .. import views
     chosen = [exercises()[number] for number in sorted({row.number for row in rows})]
     summary = report.summary(rows, chosen)
-    report.write_csv(rows, arguments.out, report.Dialect(arguments.delimiter, arguments.bom))
+    report.write_csv(rows, arguments.out, report.Dialect(arguments.delimiter, arguments.bom),
+                     policy_options.about_lateness(settings.get("policy") or {}))
     report.write_json(report.document(rows, settings, summary, problems), arguments.json)
     written = [str(arguments.out), str(arguments.json)]
     if arguments.feedback:
         count = report.write_feedback(rows, arguments.feedback, problems)
         written.append(f"{arguments.feedback} ({count} files)")
     written.append(str(views.write(views.class_report(summary["exercises"], summary["mistakes"]), arguments.picture)))
+    if arguments.anonymous:
+        written += write_anonymous(rows, chosen, arguments.anonymous)
     names, sentences = Gradebooks(arguments, chosen, len({row.student for row in rows})).write(rows, problems)
     written += names
     for line in report.summary_lines(summary, columns()):
@@ -279,3 +304,15 @@ def publish(arguments, settings, rows, problems):
     passed = sum(row.status == "pass" for row in rows)
     print("\n" + wrap(f"{passed} of {len(rows)} passed. Written: {', '.join(written)}. The seed {settings['seed']} is "
                       f"kept in {arguments.json}; do not show that file to students."))
+
+
+def write_anonymous(rows, chosen, path):
+    """Writes the page for the lecture and its picture. Returns the names of what was written."""
+    from .. import views
+    found = anonymous.results(rows, chosen)
+    if not found:
+        print(wrap(f"no {path}, because a summary without names needs at least {anonymous.SMALL} students"))
+        return []
+    anonymous.write(found, path)
+    picture = views.class_report(*anonymous.for_picture(found), unit="share of the students in percent")
+    return [str(path), str(views.write(picture, path.with_suffix(".png")))]

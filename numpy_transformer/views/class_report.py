@@ -7,17 +7,18 @@ COLORS = {"pass": "#4c9f70", "fail": "#c8553d", "todo": "#c9c9c9", "error": "#8d
 MOST_SHOWN = 30                                 # only the most frequent mistakes are drawn
 
 
-def class_report(exercises, mistakes):
+def class_report(exercises, mistakes, unit="number of students"):
     """Draws two panels of bars: the results of each exercise, and the most frequent known mistakes.
 
     Parameters:
         exercises : {name: {status: number of students}}
         mistakes : dicts with the keys mistake, exercise and count, the most frequent first
+        unit : what the numbers in `exercises` are
     """
     mistakes = mistakes[:MOST_SHOWN]
     figure = Figure(figsize=(13, 1.4 + 0.27 * max(len(exercises), len(mistakes), 5)), layout="constrained")
     left, right = figure.subplots(1, 2)
-    draw_results(left, exercises)
+    draw_results(left, exercises, unit)
     draw_mistakes(right, mistakes)
     figure.legend(loc="outside lower left", ncols=7, fontsize="small")
     for axes in (left, right):
@@ -31,7 +32,7 @@ def class_report(exercises, mistakes):
     return figure
 
 
-def draw_results(axes, exercises):
+def draw_results(axes, exercises, unit):
     names = list(exercises)
     start = [0] * len(names)
     for status, color in COLORS.items():
@@ -39,7 +40,7 @@ def draw_results(axes, exercises):
         if any(counts):
             axes.barh(names, counts, left=start, color=color, label=status, edgecolor="white", linewidth=0.5)
         start = [a + b for a, b in zip(start, counts)]
-    axes.set(title="Results by exercise", xlabel="number of students")
+    axes.set(title="Results by exercise", xlabel=unit)
 
 
 def draw_mistakes(axes, mistakes):

@@ -1,11 +1,13 @@
 """Answers that do not solve an exercise get no points: tables of another seed's answers, guesses, ignored arguments."""
 
 import itertools
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers import ROOT
 from helpers.classroom import play_target
 
 from numpy_transformer.classroom.comparison import close
@@ -75,6 +77,12 @@ def test_every_case_depends_on_the_seed():
              for case, other in zip(exercise.cases(1), exercise.cases(2), strict=True)
              if exact((case.inputs, case.calls)) == exact((other.inputs, other.calls))]
     assert fixed == [("06.1", "one token")]     # its only argument is T = 1
+
+
+def test_the_guide_for_teachers_lists_the_exercises_whose_cases_are_the_same_for_every_seed():
+    text = (ROOT / "lessons" / "TEACHING.md").read_text(encoding="utf-8")
+    listed, = re.findall(r"exercises have no arguments\. (.*?)\n\n\w", text, re.S)
+    assert sorted(re.findall(r"\d\d\.\d", listed)) == [n for n, e in exercises().items() if not e.parameters]
 
 
 @pytest.mark.parametrize("table", [by_arguments, by_order])

@@ -15,7 +15,7 @@ from helpers.graded_rows import row
 import numpy_transformer
 from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.classroom.sandbox import best_layer
-from numpy_transformer.grading.gradebooks import autograder, gradescope
+from numpy_transformer.grading.gradebooks import autograder, gradescope, harness
 from numpy_transformer.grading.gradebooks.people import people
 
 # {name: types} of the specification
@@ -43,7 +43,7 @@ def test_results_follow_the_specification():
 def make_zip(tmp_path, capsys, *options):
     path = tmp_path / "autograder.zip"
     code, text, error = run(capsys, "exercise", "gradescope-zip", path, "05.1", "05.2", *options)
-    assert (code, error) == (0, "") and "8 points" in text
+    assert (code, error) == (0, "") and "8 points" in " ".join(text.split())
     return zipfile.ZipFile(path)
 
 
@@ -59,14 +59,17 @@ def test_the_zip_holds_scripts_at_its_root_and_the_whole_package(tmp_path, capsy
         assert archive.getinfo(name).external_attr >> 16 & 0o111 == 0o111
         assert archive.read(name).startswith(b"#!/usr/bin/env bash\n")
     assert json.loads(archive.read("settings.json")) == {"exercises": ["05.1", "05.2"], "seed": 7, "seconds": 10.0,
-                                                         "trust_students": False}
+                                                         "trust_students": False, "late": None}
     assert b"nothing is graded" in archive.read("README.md")
 
 
-def test_trust_is_written_into_the_zip(tmp_path, capsys):
-    archive = make_zip(tmp_path, capsys, "--trust-students")
-    assert json.loads(archive.read("settings.json"))["trust_students"] is True
+def test_trust_and_lateness_are_written_into_the_zip(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(autograder, "package_files", lambda: [])        # for speed
+    archive = make_zip(tmp_path, capsys, "--trust-students", "--late", "10%/day")
+    settings = json.loads(archive.read("settings.json"))
+    assert settings["trust_students"] is True and settings["late"] == "10%/day"
     assert b"This zip was made with --trust-students" in archive.read("README.md")
+    assert "--late" in refused(capsys, "exercise", "gradescope-zip", tmp_path / "a.zip", "05", "--late", "a lot")
 
 
 def test_the_image_installs_what_the_package_needs():
@@ -83,12 +86,30 @@ def test_unknown_exercises_and_places_are_refused(tmp_path, capsys):
     assert "cannot write" in refused(capsys, "exercise", "gradescope-zip", tmp_path / "none" / "a.zip", "05")
 
 
+METADATA = {"id": 1, "created_at": "2018-08-02T01:22:32.365935-07:00", "users": [{"name": "Kim", "id": 7}],
+            "assignment": {"due_date": "2018-07-31T23:00:00.000000-07:00", "late_due_date": None}}
+
+
+@pytest.mark.parametrize("change, due", [({}, "2018-07-31T23:00:00-07:00"), ({"assignment": {"due_date": None}}, None), (
+    {"users": [{"name": "Kim", "assignment": {"due_date": "2018-08-01T23:00:00.000000-07:00"}}]},
+    "2018-08-01T23:00:00-07:00")])
+def test_lateness_comes_from_the_metadata(tmp_path, change, due):
+    (tmp_path / "metadata.json").write_text(json.dumps(METADATA | change), encoding="utf-8")
+    (tmp_path / "class").mkdir()
+    (tmp_path / "class" / "a.py").touch()
+    options = harness.lateness(tmp_path / "metadata.json", "10%/day", tmp_path / "class")
+    assert options == ([] if due is None else ["--due", due, "--late", "10%/day"])
+    if due:
+        assert (tmp_path / "class" / "a.py").stat().st_mtime == 1533198152      # 2018-08-02T08:22:32Z
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(best_layer() is None, reason="no sandbox on this machine")
-@pytest.mark.parametrize("edits, score", [(None, 8), ("mistake", 3)])
+@pytest.mark.parametrize("edits, score", [(None, 8), ("mistake", 1)])
 def test_the_autograder_runs_from_its_zip(tmp_path, capsys, edits, score):
     place = tmp_path / "autograder"
-    make_zip(tmp_path, capsys).extractall(place / "source")
+    make_zip(tmp_path, capsys, *(["--late", "1point/day"] if edits else [])).extractall(place / "source")
+    (place / "submission_metadata.json").write_text(json.dumps(METADATA), encoding="utf-8")
     (place / "submission").mkdir()
     for exercise in (choose("05.1"), choose("05.2")):
         wrong = edits and exercise.number == "05.2"

@@ -104,6 +104,9 @@ def test_options_that_do_not_fit_are_refused(graded, capsys):
     assert "add --canvas" in refused(capsys, *merge_, "--column", "Sheet 1")
     assert "there is no file 'none.csv'" in refused(capsys, *merge_, "--moodle", "none.csv")
     assert "different names" in refused(capsys, *merge_, "--canvas", "grades.csv", "--summary", "grades.csv")
+    assert "different names" in refused(capsys, *merge_, "--canvas", "grades.csv", "--summary", "grades-graded.csv")
+    Path("grades.xlsx").write_bytes(b"PK\x03\x04")
+    assert "not a CSV file; save it as CSV" in refused(capsys, *merge_, "--canvas", "grades.xlsx")
     assert "cannot write" in refused(capsys, *merge_, "--summary", "no/summary.csv")
 
 

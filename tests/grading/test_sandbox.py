@@ -16,7 +16,7 @@ from numpy_transformer.classroom.diagnosis import AnswerKey
 from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.classroom.sandbox import NO_LAYER, Stopped, Task, best_layer, layers, run, run_files
 from numpy_transformer.classroom.sandbox import bubblewrap, runs, scratch, server
-from numpy_transformer.classroom.sandbox.layers import FIND
+from numpy_transformer.classroom.sandbox.layers import FIND, complaint_of
 from numpy_transformer.classroom.sandbox.visible import visible
 from numpy_transformer.classroom.verdict import judge
 
@@ -166,6 +166,22 @@ def test_other_processes_and_the_network_are_out_of_reach(layer):
     assert printed(layer, REFUSED.replace("UNSHARE", str(number))) == ("", "")
 
 
+@linux
+def test_the_pipes_of_the_supervisor_are_out_of_reach(layer):
+    """/proc leads to the pipes of other processes, and Landlock does not restrict pipes."""
+    source = """
+        import os
+        for pid in (os.getppid(), PARENT):
+            for number in range(9):
+                for flag in (os.O_RDONLY, os.O_WRONLY):
+                    try:
+                        print(os.open(f"/proc/{pid}/fd/{number}", flag | os.O_NONBLOCK))
+                    except OSError:
+                        pass
+        """
+    assert printed(layer, source.replace("PARENT", str(os.getpid()))) == ("", "")
+
+
 def test_a_task_cannot_spoil_the_next(layer):
     spoilers = ["import os\nos.makedirs('a/b/c')\nopen('numpy.py', 'w').write('1 / 0')\n" + RIGHT,
                 "import os\nos.closerange(0, 99)\n", "import ctypes\nctypes.string_at(0)\n",
@@ -291,6 +307,14 @@ def test_a_forbidden_bubblewrap_is_told_from_a_missing_one(monkeypatch, tmp_path
     assert not layer.works and "No permissions to create new namespace" in layer.sentence
     program.chmod(0o777)                                    # anybody may have written it
     assert not bubblewrap.trusted(program)
+
+
+def test_a_layer_that_keeps_nothing_in_does_not_work(monkeypatch, layer):
+    """As if the filter could not be installed, or let something through."""
+    monkeypatch.setattr(sys.modules[complaint_of.__module__], "PROBE", b"def probe(path):\n    return 3\n")
+    assert "was not kept from" in complaint_of(layer)
+    monkeypatch.setattr(sys.modules[complaint_of.__module__], "PROBE", b"1 / 0")
+    assert complaint_of(layer)
 
 
 def test_without_a_sandbox_a_file_runs_with_limits_alone():

@@ -327,7 +327,7 @@ def nothing(rng, pupil, sources):
 
 def an_empty_folder(rng, pupil, sources):
     pupil.files = {"homework.zip": zipped({"homework/": b""})}
-    pupil.truth = {number: Truth("missing|error") for number in pupil.truth}
+    pupil.truth = {number: MISSING for number in pupil.truth}
 
 
 def typed_online(rng, pupil, sources):
@@ -337,7 +337,7 @@ def typed_online(rng, pupil, sources):
 
 def an_address(rng, pupil, sources):
     pupil.online = "https://example.edu/homework"
-    pupil.truth = {number: Truth("error|missing", 0, note=".html|.txt") for number in pupil.truth}
+    pupil.truth = {number: Truth("error", 0, note=".html|.txt") for number in pupil.truth}
 
 
 ANY = ["right"] * 8 + ["mistake"] * 5 + ["todo", "syntax", "crash", "in place", "missing", "matplotlib"]

@@ -12,10 +12,11 @@ from ...models import Decoder, Encoder
 from ..exercise import Exercise, Mistake
 
 
-def shapes_in_attention():
-    """Cross-attention with 2 heads from x (3, 5, 12) to memory (3, 7, 12): B = 3, T = 5, S = 7, D = 12, H = 2.
+def shapes_in_attention(B, T, S, D, H):
+    """Cross-attention with H heads from x (B, T, D) to memory (B, S, D).
 
-    Predict, without running anything. Return these six in a tuple, each shape as an array such as np.array([3, 5, 12]):
+    Predict the shapes, without running a model. Return these six in a tuple, each shape as an array such as
+    np.array([B, T, D]):
     1. the shape of the queries after they have been split into heads, ready to be multiplied by the keys
     2. the shape of the attention weights
     3. the sum of all attention weights, if nothing is hidden
@@ -23,32 +24,38 @@ def shapes_in_attention():
     5. the shape of the gradient of the key matrix W_K
     6. the shape of dmemory
     """
-    queries = np.array([3, 2, 5, 6])
-    weights = np.array([3, 2, 5, 7])
-    total = 30
-    mask = np.array([3, 1, 1, 7])
-    gradient = np.array([12, 12])
-    dmemory = np.array([3, 7, 12])
+    queries = np.array([B, H, T, D // H])
+    weights = np.array([B, H, T, S])
+    total = B * H * T
+    mask = np.array([B, 1, 1, S])
+    gradient = np.array([D, D])
+    dmemory = np.array([B, S, D])
     return queries, weights, total, mask, gradient, dmemory
 
 
-def run_attention():
+def draw_shapes(rng, n):
+    """Draws sizes that all differ; D is a multiple of H."""
+    B, T, S, H, d = map(int, 2 + rng.permutation(8)[:5])
+    return B, T, S, H * d, H
+
+
+def run_attention(B, T, S, D, H):
     rng = np.random.default_rng(61)
-    x = rng.standard_normal((3, 5, 12))
-    memory = rng.standard_normal((3, 7, 12))
-    ids = rng.integers(0, 3, (3, 7))
-    layer = CrossAttention(12, 2, rng=rng).astype(np.float64)
-    queries = split_heads(layer.query.eval()(x), 2)
+    x = rng.standard_normal((B, T, D))
+    memory = rng.standard_normal((B, S, D))
+    ids = rng.integers(0, 3, (B, S))
+    layer = CrossAttention(D, H, rng=rng).astype(np.float64)
+    queries = split_heads(layer.query.eval()(x), H)
     layer.train()(x, memory)
     dx, dmemory = layer.backward(rng.standard_normal(x.shape))
     return (np.array(queries.shape), np.array(layer.weights.shape), round(layer.weights.sum(), 9),
             np.array(padding_mask(ids).shape), np.array(layer.key.weight.grad.shape), np.array(dmemory.shape))
 
 
-def sums_and_signs():
-    """Softmax and cross-entropy, N = 4 rows of V = 5 logits z; loss: the mean of -log p of the targets; dz = dloss/dz.
+def sums_and_signs(N, V):
+    """Softmax and cross-entropy, N rows of V logits z; loss: the mean of -log p of the targets; dz = dloss/dz.
 
-    Predict, without running anything. Return these six numbers in a tuple:
+    Predict, without running a model. Return these six numbers in a tuple; some of them depend on N or V:
     1. the sum of each row of dz
     2. the sign of dz at the target (-1, 0 or 1)
     3. the sign of dz at every other class
@@ -59,26 +66,26 @@ def sums_and_signs():
     row_sum = 0
     at_target = -1
     elsewhere = 1
-    loss = math.log(5)
-    entry = -0.2
+    loss = math.log(V)
+    entry = (1 / V - 1) / N
     constant = 0
     return row_sum, at_target, elsewhere, loss, entry, constant
 
 
-def run_losses():
+def run_losses(N, V):
     rng = np.random.default_rng(62)
-    z = rng.standard_normal((4, 5))
-    targets = rng.integers(0, 5, 4)
+    z = rng.standard_normal((N, V))
+    targets = rng.integers(0, V, N)
     criterion = CrossEntropyLoss()
     softmax = Softmax()
     criterion(z, targets)
     dz = criterion.backward()
-    elsewhere = np.delete(dz.ravel(), np.arange(4) * 5 + targets)
-    loss = criterion(np.ones((4, 5)), targets)
+    elsewhere = np.delete(dz.ravel(), np.arange(N) * V + targets)
+    loss = criterion(np.ones((N, V)), targets)
     equal = criterion.backward()
     softmax(z)
-    return (only(dz.sum(-1)), only(np.sign(dz[np.arange(4), targets])), only(np.sign(elsewhere)), float(loss),
-            only(equal[np.arange(4), targets]), only(softmax.backward(np.ones((4, 5)))))
+    return (only(dz.sum(-1)), only(np.sign(dz[np.arange(N), targets])), only(np.sign(elsewhere)), float(loss),
+            only(equal[np.arange(N), targets]), only(softmax.backward(np.ones((N, V)))))
 
 
 def only(values):
@@ -164,50 +171,51 @@ def run_gradients():
 EXERCISES = [
     Exercise(
         "07.7", "Predict: shapes in attention", minutes=10, lines=7, kind="predict",
-        solution=shapes_in_attention, reference=run_attention,
+        solution=shapes_in_attention, reference=run_attention, inputs=draw_shapes,
         outputs=tuple(f"answer {i} ({what})" for i, what in enumerate((
             "queries", "weights", "total", "mask", "dW_K", "dmemory"), 1)),
-        hints=("Which axes does each array have: batch, heads, tokens, features? Write down the letters before the "
-               "numbers.",
+        hints=("Which axes does each array have: batch, heads, tokens, features? Write down the letter "
+               "of each.",
                "Each head has D / H features. Each query has one row of weights over all keys, and each row of weights "
                "sums to 1.",
                "Queries (B, H, T, d), weights (B, H, T, S), their sum B H T, the mask (B, 1, 1, S). A gradient has the "
                "shape of its array."),
         mistakes=(
-            Mistake("PRD-07.7a", {"[3, 2, 5, 6]": "[3, 5, 2, 6]"},
+            Mistake("PRD-07.7a", {"[B, H, T, D // H]": "[B, T, H, D // H]"},
                     "Answer 1: this is the shape after reshape, before the axes are swapped. The heads come before the "
                     "tokens."),
-            Mistake("PRD-07.7b", {"[3, 2, 5, 6]": "[3, 2, 5, 12]"},
+            Mistake("PRD-07.7b", {"[B, H, T, D // H]": "[B, H, T, D]"},
                     "Answer 1: each head has only a part of the features. All heads together have D."),
-            Mistake("PRD-07.7c", {"[3, 2, 5, 7]": "[3, 5, 7]"}, "Answer 2: each head has its own weights."),
-            Mistake("PRD-07.7d", {"[3, 2, 5, 7]": "[3, 2, 7, 5]"},
+            Mistake("PRD-07.7c", {"[B, H, T, S]": "[B, T, S]"}, "Answer 2: each head has its own weights."),
+            Mistake("PRD-07.7d", {"[B, H, T, S]": "[B, H, S, T]"},
                     "Answer 2: your shape is transposed. Rows are queries, with one weight for every key."),
-            Mistake("PRD-07.7e", {"[3, 2, 5, 7]": "[3, 2, 5, 5]"},
+            Mistake("PRD-07.7e", {"[B, H, T, S]": "[B, H, T, T]"},
                     "Answer 2: this would be self-attention. Here the keys come from the memory."),
-            Mistake("PRD-07.7f", {"total = 30": "total = 1"},
+            Mistake("PRD-07.7f", {"total = B * H * T": "total = 1"},
                     "Answer 3: each row sums to 1, not the whole array. How many rows are there?"),
-            Mistake("PRD-07.7g", {"total = 30": "total = 15"},
+            Mistake("PRD-07.7g", {"total = B * H * T": "total = B * T"},
                     "Answer 3: you count the rows of one head. Every head has that many."),
-            Mistake("PRD-07.7h", {"total = 30": "total = 42"},
+            Mistake("PRD-07.7h", {"total = B * H * T": "total = B * H * S"},
                     "Answer 3: you count the keys. There is one softmax for each query, not for each key."),
-            Mistake("PRD-07.7i", {"[3, 1, 1, 7]": "[3, 7]"},
+            Mistake("PRD-07.7i", {"[B, 1, 1, S]": "[B, S]"},
                     "Answer 4: NumPy would align these two axes with (T, S). The axes between them need size 1, so "
                     "that all heads and queries share the mask."),
-            Mistake("PRD-07.7j", {"[3, 1, 1, 7]": "[3, 1, 7, 1]"},
+            Mistake("PRD-07.7j", {"[B, 1, 1, S]": "[B, 1, S, 1]"},
                     "Answer 4: your mask lies along the axis of the queries. A mask hides keys."),
-            Mistake("PRD-07.7k", {"[3, 1, 1, 7]": "[3, 1, 5, 7]"},
+            Mistake("PRD-07.7k", {"[B, 1, 1, S]": "[B, 1, T, S]"},
                     "Answer 4: this hides the right keys, but it is not the smallest such mask. All queries can share "
                     "one row."),
-            Mistake("PRD-07.7l", {"[12, 12]": "[3, 12, 12]"},
+            Mistake("PRD-07.7l", {"[D, D]": "[B, D, D]"},
                     "Answer 5: the whole batch shares the matrix, so its gradient is summed over the batch."),
-            Mistake("PRD-07.7m", {"[12, 12]": "[12, 6]"},
+            Mistake("PRD-07.7m", {"[D, D]": "[D, D // H]"},
                     "Answer 5: this is the part of one head. W_K contains the parts of all heads."),
-            Mistake("PRD-07.7n", {"[3, 7, 12]": "[3, 5, 12]"},
+            Mistake("PRD-07.7n", {"[B, S, D]": "[B, T, D]"},
                     "Answer 6: this is the shape of dx. memory has S tokens."),
         )),
     Exercise(
         "01.6", "Predict: sums and signs of a loss", minutes=10, lines=7, kind="predict",
         solution=sums_and_signs, reference=run_losses,
+        inputs=lambda rng, n: tuple(map(int, 3 + rng.permutation(20)[:2])),
         outputs=tuple(f"answer {i}" for i in range(1, 7)),
         hints=("How does the loss change if one logit increases a little? And if all logits of a row increase "
                "together?",
@@ -223,23 +231,23 @@ EXERCISES = [
             Mistake("PRD-01.6c", {"elsewhere = 1": "elsewhere = 0"},
                     "Answer 3: the other logits matter too. If one of them grows, the probability of the target "
                     "falls."),
-            Mistake("PRD-01.6d", {"math.log(5)": "math.log2(5)"},
+            Mistake("PRD-01.6d", {"math.log(V)": "math.log2(V)"},
                     "Answer 4: yours is in bits. The loss uses the natural logarithm."),
-            Mistake("PRD-01.6e", {"math.log(5)": "4 * math.log(5)"},
+            Mistake("PRD-01.6e", {"math.log(V)": "N * math.log(V)"},
                     "Answer 4: this is the sum over the rows. The loss is their mean."),
-            Mistake("PRD-01.6f", {"math.log(5)": "math.log(4)"},
+            Mistake("PRD-01.6f", {"math.log(V)": "math.log(N)"},
                     "Answer 4: there are V classes in a row. N is the number of rows."),
-            Mistake("PRD-01.6g", {"math.log(5)": "0.2"},
+            Mistake("PRD-01.6g", {"math.log(V)": "1 / V"},
                     "Answer 4: this is the probability of the target, not its negative logarithm."),
-            Mistake("PRD-01.6h", {"-0.2": "-0.8"},
+            Mistake("PRD-01.6h", {"(1 / V - 1) / N": "1 / V - 1"},
                     "Answer 5: the loss is a mean over N rows, so the gradient of each row is divided by N."),
-            Mistake("PRD-01.6i", {"-0.2": "-0.16"},
+            Mistake("PRD-01.6i", {"(1 / V - 1) / N": "(1 / V - 1) / V"},
                     "Answer 5: you divide by V. The mean is over the rows, not over the classes."),
-            Mistake("PRD-01.6j", {"-0.2": "0.05"},
+            Mistake("PRD-01.6j", {"(1 / V - 1) / N": "1 / V / N"},
                     "Answer 5: this is the value for the other classes. At the target, 1 is subtracted from p."),
             Mistake("PRD-01.6k", {"constant = 0": "constant = 1"},
                     "Answer 6: with dp = 1, the question is how the sum of p changes. That sum is always 1."),
-            Mistake("PRD-01.6l", {"constant = 0": "constant = 0.2"},
+            Mistake("PRD-01.6l", {"constant = 0": "constant = 1 / V"},
                     "Answer 6: this would be p times dp with equal logits. But every output depends on every logit, "
                     "and the terms cancel."),
         )),

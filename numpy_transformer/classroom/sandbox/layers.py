@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import json
 import os
 import platform
 import sys
@@ -9,11 +10,26 @@ from dataclasses import dataclass
 
 from . import bubblewrap
 from .inside import seccomp
+from .inside.worker import OUTPUT
+from .protocol import read_array, read_records, request
 from .scratch import scratch
 from .server import Server
-from .visible import ENVIRONMENT, INSIDE, visible, python_command
+from .visible import ENVIRONMENT, INSIDE, python_command, visible
 
 ONLY = "NUMPY_TRANSFORMER_SANDBOX"             # environment variable: the only layer to try
+# A task that every layer that works must refuse in all four ways.
+PROBE = b"""
+import os, socket
+
+def probe(path):
+    refused = 0
+    for attempt in (lambda: open(path), lambda: os.listdir("/proc"), os.fork, socket.socket):
+        try:
+            attempt()
+        except OSError:
+            refused += 1
+    return refused
+"""
 REMEDY = "install bubblewrap with your system's package manager, or with pip install numpy-transformer[sandbox]"
 
 
@@ -56,20 +72,22 @@ def missing():
     return ""
 
 
-@functools.cache
 def layers():
     """Returns a Layer for each way to run students' programs, the strongest first. Tries each of them once."""
-    problem = missing()
-    if problem:
-        return [Layer("bubblewrap", False, problem), Layer("Landlock", False, problem), NO_LAYER]
-    only = os.environ.get(ONLY)                 # so that tests can try each of them
-    return [find() if only in (None, name) else Layer(name, False, f"{name} was not tried, because {ONLY} is {only}")
-            for name, find in FIND.items()] + [NO_LAYER]
+    return [*map(find, FIND), NO_LAYER]
 
 
 def best_layer():
     """Returns the strongest layer that works on this machine, or None."""
-    return next((layer for layer in layers() if layer.works), None)
+    return next((layer for layer in map(find, FIND) if layer.works), None)
+
+
+@functools.cache
+def find(name):
+    """Returns the Layer of this name, which has been tried."""
+    only = os.environ.get(ONLY, name)           # so that tests can try each of them
+    problem = missing() if only == name else f"{name} was not tried, because {ONLY} is {only}"
+    return Layer(name, False, problem) if problem else FIND[name]()
 
 
 def find_bubblewrap():
@@ -98,9 +116,18 @@ FIND = {"bubblewrap": find_bubblewrap, "Landlock": find_landlock}
 
 
 def complaint_of(layer):
-    """Returns "" if a worker starts in this layer, else why not."""
+    """Runs a program that tries to get out. Returns "" if it runs and does not get out, else what is wrong."""
+    job = {"file": "probe.py", "name": "probe", "paths": [], "seconds": 20, "processor": 20, "megabytes": 1024,
+           "printed": 500}
     try:
-        with layer.server():
-            return ""
+        with layer.server() as server:
+            server.send(request({"probe.py": len(PROBE)}, b"", PROBE))
+            reply = server.ask(request(job, json.dumps([[[__file__], []]]).encode()), 30)
     except OSError as error:
         return str(error)
+    if reply is None:
+        return "a test program was not run"
+    array = read_array(read_records(reply[-1]).get((OUTPUT, 0, 0), b""))
+    if array is None or array != 4:
+        return " ".join(reply[3].split())[-200:] or "a test program was not kept from other files and processes"
+    return ""

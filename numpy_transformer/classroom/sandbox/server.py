@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import select
 import subprocess
 import time
@@ -10,6 +11,7 @@ from .inside.worker import ENDED, MOST_SENT, READY, REPLY
 from .protocol import request
 
 PRINTED = 4000                                  # characters kept of what a student's file printed
+BEFORE = re.compile(r"(bwrap|\w+Error): (\[Errno \d+\] )?")     # a complaint
 TO_START, TO_SPARE = 60, 5                      # seconds until a worker is ready, and beyond a task's own limit
 
 
@@ -41,7 +43,7 @@ class Server:
         if ready is None:
             complaint = (self.process.stderr.read() or b"").decode("utf-8", "replace").strip().splitlines()
             self.close()
-            raise OSError(complaint[-1][:300] if complaint else "the sandbox did not start")
+            raise OSError(BEFORE.sub("", complaint[-1])[:300].rstrip(".") if complaint else "it did not start")
 
     def send(self, message, seconds=TO_START):
         """Sends a request to which there is no reply. Returns False if the worker does not take it."""

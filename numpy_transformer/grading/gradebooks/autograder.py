@@ -37,7 +37,7 @@ newer. Then use Test Autograder with a submission of your own.
 
 Every submission is graded with the same cases. Their seed is in {settings}, and the solutions are in the package: do
 not give this zip to students. Students see the feedback of `numpy-transformer exercise check`. What the autograder
-prints is for instructors only.
+prints is for instructors only. {late}
 
 ## Whether the students' programs run in a sandbox
 
@@ -57,7 +57,7 @@ its output says why. To grade all the same, make the zip with `--trust-students`
 can then read the solutions and write any score."""
 
 
-def write_zip(path, chosen, seed, seconds, trust):
+def write_zip(path, chosen, seed, seconds, trust, late=None):
     """Writes the zip.
 
     Parameters:
@@ -66,11 +66,15 @@ def write_zip(path, chosen, seed, seconds, trust):
         seed : int, the seed of the cases
         seconds : time limit for each exercise
         trust : True to grade without a sandbox where there is none
+        late : what lateness costs, as the option --late of `grade` says it, or None
     """
     numbers = [exercise.number for exercise in chosen]
-    settings = {"exercises": numbers, "seed": seed, "seconds": seconds, "trust_students": trust}
+    settings = {"exercises": numbers, "seed": seed, "seconds": seconds, "trust_students": trust,
+                "late": late}
     readme = README.format(exercises=", ".join(numbers), points=sum(exercise.points for exercise in chosen),
-                           settings=SETTINGS, trust=TRUST if trust else NO_TRUST)
+                           settings=SETTINGS, trust=TRUST if trust else NO_TRUST,
+                           late=f"Lateness costs {late}; the deadline is Gradescope's due date." if late else
+                           "Points are not deducted for lateness.")
     texts = {"setup.sh": SETUP, "run_autograder": RUN, SETTINGS: json.dumps(settings, indent=1) + "\n",
              "README.md": readme}
 

@@ -44,6 +44,7 @@ class CanvasGradebook:
         self.targets = targets(self.assignments(), chosen, wanted, path.name)
         for target in self.targets:
             target.possible = parse_number(rows[self.points_row][target.column])
+        self.sheet.need([line.row for line in self.lines()], self.columns())
 
     def assignments(self):
         """Returns {column: header} of the columns that Canvas imports as assignments."""
@@ -68,7 +69,8 @@ class CanvasGradebook:
                 continue
             keys = {"name": name_keys(*names)}
             for column, kind in kinds.items():
-                keys.setdefault(kind, set()).update({row[column].strip().casefold()} - {""})
+                cell = row[column].strip().casefold() if column < len(row) else ""
+                keys.setdefault(kind, set()).update({cell} - {""})
             found.append(Line(i, ", ".join(names), keys))
         return found
 
@@ -82,6 +84,9 @@ class CanvasGradebook:
         lines = self.lines()
         matches, filling = match(students, lines, ORDER), Filling(self.sheet)
         filling.tell_matches(matches, "the gradebook")
+        if any(row.deducted for person in students for row in person.rows):
+            filling.say("Points for lateness are deducted already; if the course has a late policy in Canvas, switch it "
+                        "off, or grade without --late")
         filled = {line.row: person for person, line in matches.pairs}
         all_matched = not matches.unmatched and not matches.ambiguous
         for target in self.targets:

@@ -53,6 +53,7 @@ class MoodleWorksheet:
                              "that has points instead of a scale, and the feedback type Offline grading worksheet")
         self.grade = self.maximum - 1
         self.modified, self.comments = self.find_comments()
+        self.sheet.need(self.students, [self.maximum, *self.columns()])
 
     def cells(self, column):
         rows = (self.sheet.rows[row] for row in self.students)
@@ -109,8 +110,6 @@ class MoodleWorksheet:
         found = []
         for row in self.students:
             cells = [cell.strip() for cell in self.sheet.rows[row]]
-            if len(cells) <= self.maximum:
-                continue
             name = cells[self.identifier + 1] if has_names else ""
             keys = {"moodle": {IDENTIFIER.fullmatch(cells[self.identifier])["number"]},
                     "login": {cell.casefold() for cell in cells[:self.grade] if cell}, "name": name_keys(name)}

@@ -52,11 +52,15 @@ class Sheet:
                 continue
         raise ValueError(f"{self.name} is not text in {names[0]}; download it again")
 
+    def need(self, rows, columns):
+        """Raises ValueError if one of these rows has too few cells for these columns."""
+        for row in rows:
+            if len(self.rows[row]) <= max(columns):
+                raise ValueError(f"{self.name} is damaged: row {row + 1} has {len(self.rows[row])} cells, and the header "
+                                 f"has {len(self.rows[0])}; download it again")
+
     def fill(self, row, column, value):
         """Sets a cell, quoted if it was quoted before or has to be."""
-        if column >= len(self.spans[row]):
-            raise ValueError(f"{self.name}: row {row + 1} has only {len(self.spans[row])} cells; download the file "
-                             "again")
         span = start, end = self.spans[row][column]
         was_quoted = self.text[start:end].startswith('"')
         needs_quotes = re.search(f'["\r\n{self.delimiter}]', value) or value != value.strip()
@@ -134,6 +138,10 @@ def read_sheet(path):
             raise ValueError(f"there is no file {str(path)!r}; name the file that you downloaded")
         if path.stat().st_size > LARGEST:
             raise ValueError(f"{path} is larger than {LARGEST >> 20} MB; name the file that you downloaded")
-        return Sheet(path.read_bytes(), path.name)
+        content = path.read_bytes()
     except OSError as error:
         raise ValueError(f"cannot read {str(path)!r}: {error.strerror}; change its permissions or move it") from error
+    if content.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        raise ValueError(f"{path.name} is a workbook of a spreadsheet program, not a CSV file; save it as CSV, or download "
+                         "it again")
+    return Sheet(content, path.name)

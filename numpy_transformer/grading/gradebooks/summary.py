@@ -22,7 +22,7 @@ def summary_table(rows):
 
 
 def summary_row(person, kinds, lessons):
-    parts = [sum(row.points for row in person.rows if row.number.startswith(lesson)) for lesson in lessons]
+    parts = [round(sum(row.points for row in person.rows if row.number.startswith(lesson)), 2) for lesson in lessons]
     percent = round(100 * person.points / person.max, 1) if person.max else 0
     late, deducted = max(row.late for row in person.rows), sum(row.deducted for row in person.rows)
     return [person.name, *(str(person.ids.get(kind, "")) for kind in kinds), *(round(part, 2) for part in parts),

@@ -21,7 +21,7 @@ DATE = re.compile(r"(?:(\d{1,2})(?:\s+de)?\s+([^\W\d]+)|([^\W\d]+)\s+(\d{1,2}))(
 
 
 def tell_times(class_, path, zone=None):
-    """Gives the time of a student's last submission to all files that have none. Returns sentences for the teacher.
+    """Gives the time of a student's last submission to all files whose delivery tells none. Returns sentences for the teacher.
 
     Parameters:
         class_ : list of Student
@@ -38,7 +38,7 @@ def tell_times(class_, path, zone=None):
     for person, line in match(people, worksheet.lines(), ORDER).pairs:
         moment = parse_date(worksheet.sheet.rows[line.row][column])
         for file in itertools.chain(*students[person.name].attempts.values()):
-            if moment and file.submitted is None:
+            if moment and (file.submitted is None or file.time_from == "the time of the file"):
                 file.submitted = moment.replace(tzinfo=zone) if zone else moment.astimezone()
                 file.time_from, told = "Moodle's worksheet", told + 1
     return [] if told else [f"{path.name} tells no times of submission for this class"]

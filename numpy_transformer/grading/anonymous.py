@@ -1,0 +1,205 @@
+"""A page for the lecture after the deadline: how the exercises went and what to discuss, without names.
+
+One or two students are "a few", and shares are rounded to five percent, so that nobody can be singled out by counting.
+Nothing that a student wrote is quoted: code comes from the catalog of known mistakes, sentences come from the checker.
+"""
+
+import collections
+import difflib
+import html
+import re
+import textwrap
+from dataclasses import dataclass
+
+from .anonymous_style import STYLE
+from .files import replace_file
+from .report import mistakes_of
+
+SMALL = 3                                       # groups of fewer students are not counted
+RESULTS = ("right", "wrong", "unfinished", "not handed in")
+STAGES = {"shape": "a result of the wrong shape", "type": "a result of the wrong type or number of values",
+          "values": "wrong values", "finite": "NaN or infinity in the result", "error": "code that stops with an error",
+          "import": "a file that cannot be loaded", "name": "a function with another name",
+          "arguments": "a function with other arguments", "time": "code that takes too long",
+          "memory": "code that needs too much memory", "ended": "code that ends early",
+          "arguments changed": "correct values, but an argument is changed in place",
+          "repeated": "correct values, but a second call gives others", "float32": "correct in float64, but not in float32"}
+
+
+@dataclass
+class Finding:
+    """Something that several students did in an exercise."""
+
+    students: int
+    sentence: str
+    name: str = ""                              # of a known mistake
+    wrong: str = ""                             # lines of code
+    right: str = ""
+
+
+class Result:
+    """How one exercise went.
+
+    Attributes:
+        counts : {one of RESULTS: number of students}
+        lost : points that the class could still have earned with files that were handed in
+        findings : list of Finding, the most frequent first
+    """
+
+    def __init__(self, exercise, rows):
+        self.exercise, self.rows = exercise, rows
+        self.counts = collections.Counter(map(result_of, rows))
+        self.lost = sum(row.max - row.points - row.deducted for row in rows if row.status not in ("missing", "todo"))
+        self.findings = sorted([*self.known_mistakes(), *self.shared_answers(), *self.stages()],
+                               key=lambda finding: -finding.students)
+
+    @property
+    def handed_in(self):
+        return len(self.rows) - self.counts["not handed in"]
+
+    def known_mistakes(self):
+        """Yields a Finding for each known mistake."""
+        catalog = {mistake.name: mistake for mistake in self.exercise.mistakes}
+        for name, count in collections.Counter(name for row in self.rows for name in mistakes_of(row)).items():
+            mistakes = [catalog[part] for part in re.split(" or | and ", name) if part in catalog]
+            if mistakes:
+                sentence = " Or: ".join(mistake.explanation for mistake in mistakes)
+                yield Finding(count, sentence, name, *changed_lines(self.exercise, mistakes[0]))
+
+    def shared_answers(self):
+        """Yields a Finding for each wrong answer without a known mistake that several students gave."""
+        shared = collections.defaultdict(list)
+        for row in self.rows:
+            if row.answer:
+                shared[row.answer].append(row)
+        for rows in shared.values():
+            relations = [line.removeprefix("DIAGNOSIS ") for line in rows[0].lines if line.startswith("DIAGNOSIS ")]
+            if len(rows) >= SMALL:
+                words = " ".join(relations) or f"They have {STAGES.get(rows[0].stage, 'another result')}."
+                yield Finding(len(rows), f"The same wrong answer, which no known mistake explains. {words}")
+
+    def stages(self):
+        """Yields a Finding for each check at which other files failed."""
+        answers = collections.Counter(row.answer for row in self.rows)
+        rows = [row for row in self.rows if result_of(row) == "wrong" and not row.mistakes
+                and not (row.answer and answers[row.answer] >= SMALL)]
+        for stage, count in collections.Counter(row.stage for row in rows).items():
+            if stage in STAGES and count >= SMALL:
+                yield Finding(count, f"Different mistakes that lead to {STAGES[stage]}.")
+
+
+def result_of(row):
+    """Returns the one of RESULTS that a row's status belongs to."""
+    return {"pass": "right", "missing": "not handed in", "todo": "unfinished"}.get(row.status, "wrong")
+
+
+def changed_lines(exercise, mistake):
+    """Returns the wrong and the right lines of a known mistake."""
+    right, wrong = exercise.text.splitlines(), exercise.edited_text(mistake.edits).splitlines()
+    lines = list(difflib.ndiff(wrong, right))
+    return tuple(textwrap.dedent("\n".join(line[2:] for line in lines if line.startswith(sign))) for sign in "-+")
+
+
+def results(rows, chosen):
+    """Returns the Result of each exercise that enough students handed in for a summary without names."""
+    found = [Result(exercise, [row for row in rows if row.number == exercise.number]) for exercise in chosen]
+    return [result for result in found if result.handed_in >= SMALL]
+
+
+def discuss_first(found):
+    """Returns the three exercises in which the most points are to be gained, the first one first."""
+    worth = [result for result in found if result.counts["wrong"] >= SMALL]
+    return sorted(worth, key=lambda result: -result.lost)[:3]
+
+
+def how_many(count):
+    """Returns "12 students", or "a few students" if there are so few that they might be known."""
+    return f"{count} students" if count >= SMALL else "a few students"
+
+
+def share(count, total):
+    """Returns a percentage, rounded to five; 1 or 2 students are five percent."""
+    if count in (0, total):
+        return 100 * count // total
+    return 5 if count < SMALL else min(95, max(5, 5 * round(20 * count / total)))
+
+
+def shares(result):
+    """Returns {one of RESULTS: percentage}, which add up to 100: the largest takes what rounding leaves."""
+    found = {name: share(result.counts[name], len(result.rows)) for name in RESULTS}
+    largest = max(found, key=found.get)
+    found[largest] += 100 - sum(found.values())
+    return found
+
+
+def for_picture(found):
+    """Returns the arguments of views.class_report: percentages by exercise, and the mistakes that are counted."""
+    names = {"right": "pass", "wrong": "fail", "unfinished": "todo", "not handed in": "missing"}
+    exercises = {result.exercise.file.removesuffix(".py"): {names[name]: value for name, value in shares(result).items()}
+                 for result in found}
+    mistakes = [{"mistake": finding.name, "exercise": result.exercise.file.removesuffix(".py"),
+                 "count": finding.students} for result in found for finding in result.findings
+                if finding.name and finding.students >= SMALL]
+    return exercises, sorted(mistakes, key=lambda entry: -entry["count"])
+
+
+def write(found, path):
+    """Writes the page. Returns its path."""
+    return replace_file(path, lambda file: file.write(page(found)))
+
+
+def page(found):
+    """Returns the page, which needs no other file.
+
+    Parameters:
+        found : list of Result
+    """
+    first, students = discuss_first(found), len({row.student for result in found for row in result.rows})
+    parts = [f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+             f"<title>What we got right and wrong</title><style>{STYLE}</style><main><h1>What we got right and wrong</h1>"
+             f"<p>{students} students, {len(found)} {'exercise' if len(found) == 1 else 'exercises'}. Shares are rounded "
+             "to five percent, and fewer than three students are “a few”."]
+    parts += ["<ul class=key>", *(f"<li class={key(name)}>{name}" for name in RESULTS), "</ul>"]
+    parts += ["<table><caption>How each exercise went</caption>", *map(bar, found), "</table>"]
+    if first:
+        parts.append("<h2>Let us discuss first</h2>")
+        parts += [section(result, 3) for result in first]
+    rest = [result for result in found if result not in first and any(f.students >= SMALL for f in result.findings)]
+    if rest:
+        parts.append("<h2>The other exercises</h2>")
+        parts += [section(result, 2) for result in rest]
+    return "\n".join([*parts, "</main>"]) + "\n"
+
+
+def key(name):
+    return name.split()[0]
+
+
+def bar(result):
+    """Returns a row of the table with a bar of shares."""
+    cells = [f"<span class={key(name)} style='width:{value}%'>{f'{value}%' if value >= 10 else ''}</span>"
+             for name, value in shares(result).items() if value]
+    title = html.escape(result.exercise.title)
+    return f"<tr><th>{result.exercise.number}<td>{title}<td class=bar>{''.join(cells)}"
+
+
+def section(result, most):
+    """Returns the findings of one exercise: those of many students in full, those of a few as sentences."""
+    exercise = result.exercise
+    parts = [f"<section><h3>{exercise.number} {html.escape(exercise.title)}</h3>"]
+    counted = [finding for finding in result.findings if finding.students >= SMALL]
+    for finding in counted[:most]:
+        parts.append(f"<h4>{how_many(finding.students)}{f' <small>{finding.name}</small>' if finding.name else ''}</h4>")
+        if finding.wrong or finding.right:
+            parts.append(f"<div class=code><figure class=bad><figcaption>wrong</figcaption><pre>"
+                         f"{html.escape(finding.wrong) or '(line missing)'}</pre></figure><figure class=good><figcaption>"
+                         f"right</figcaption><pre>{html.escape(finding.right) or '(no such line)'}</pre></figure></div>")
+        parts.append(f"<p>{html.escape(finding.sentence)}")
+    few = [finding for finding in result.findings if finding.students < SMALL]
+    if few and len(counted) <= most:
+        parts.append("<h4>A few students</h4><ul>")
+        parts += [f"<li>{html.escape(finding.sentence)}" for finding in few[:3]]
+        parts.append("</ul>")
+    if not result.findings:
+        parts.append("<p>The mistakes are all different, so it helps to do this exercise together on the board.")
+    return "\n".join([*parts, "</section>"])

@@ -1,0 +1,136 @@
+"""Writes the list of similar submissions as a page (.html) or text (.md): the evidence, and files side by side."""
+
+import html
+from pathlib import Path
+
+from .features import own_lines
+from .files import replace_file
+from .similarity import HABITS, groups
+
+MOST_PAIRS, MOST_FILES, MOST_LINES = 100, 4, 80
+CAUTION = (
+    "This list proves nothing. It shows students whose files agree in ways that are rare in this class, sorted by how rare "
+    "that is. Two students who learned together, used the same book, page or program, or were allowed to hand in common "
+    "work look like this too, and so may two who happen to think alike; the list cannot know who wrote first. Somebody who "
+    "copied few short exercises, or who rewrote what was copied, is probably not listed. Read the files and ask the "
+    "students before you decide anything.")
+STYLE = """:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
+body { max-width: 90rem; margin: 2rem auto; padding: 0 1rem }
+.files { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem }
+figure { margin: 0; min-width: 0 } figcaption { font-size: 14px }
+pre { margin: 0; padding: .5rem; overflow-x: auto; border: 1px solid #8886; border-radius: 4px; font-size: 13px }
+mark { background: #f5c04255; color: inherit }
+h2 { border-top: 2px solid #8886; padding-top: 1rem } h4 { margin: 1rem 0 .3rem }
+@media print { .files, li { break-inside: avoid } }"""
+
+
+def write(similarity, students, path):
+    """Writes the pairs of a Similarity to a .html or .md file. Returns its path."""
+    path = Path(path)
+    files = {(student.name, number): own[-1] for student in students for number, own in student.attempts.items() if own}
+    build = markdown if path.suffix.lower() == ".md" else page
+    text = build(similarity, files)
+    return replace_file(path, lambda file: file.write(text))
+
+
+def check_name(path):
+    """Raises ValueError if the file's name does not end in .html or .md."""
+    if Path(path).suffix.lower() not in (".html", ".htm", ".md"):
+        raise ValueError(f"--similar {path}: name a file that ends in .html or .md")
+
+
+def heading(similarity):
+    """Returns the sentence that says what was found."""
+    pairs, listed = len(similarity.pairs), len(groups(similarity.pairs))
+    where = f"{similarity.students} students and {len(similarity.chosen)} exercises"
+    if not pairs:
+        return f"Among {where}, no two students share more than chance explains ({similarity.limit:.0f} bits)."
+    return (f"Among {where}, {pairs} {'pair' if pairs == 1 else 'pairs'} in {listed} "
+            f"{'group' if listed == 1 else 'groups'} share more than the {similarity.limit:.0f} bits that chance explains. "
+            "Each bit makes an agreement by chance half as likely; the numbers are good for sorting, not as probabilities.")
+
+
+def describe(number, shared):
+    """Yields sentences about what two students share in one exercise."""
+    kinds = {}
+    for _, (kind, value) in shared:
+        kinds.setdefault(kind, []).append(value)
+    if number == HABITS:
+        yield f"names of variables that few others use: {', '.join(sorted(kinds['name'])[:12])}"
+        return
+    whole = (("text", "the files are identical, with comments and spaces"),
+             ("names", "the files are identical except for comments and spaces"),
+             ("structure", "the files are identical except for names of variables, comments and spaces"))
+    words = next((words for kind, words in whole if kind in kinds), "")
+    if words:
+        yield words
+    if "comment" in kinds:
+        yield "the same comments: " + " / ".join(comment[:100] for comment in kinds["comment"][:4])
+    if "answer" in kinds:
+        yield "the same wrong answer, which no known mistake explains"
+    if not words and "statement" in kinds:
+        count = len(kinds["statement"])
+        yield f"{count} {'statement' if count == 1 else 'statements'} in the same form, which is rare"
+    if not words and "tokens" in kinds:
+        yield "the same long passage except for names of variables"
+
+
+def evidence(pair):
+    """Returns [(number, bits, sentences)] of a pair's exercises, the strongest evidence first."""
+    found = [(number, sum(bits for bits, _ in shared), list(describe(number, shared)))
+             for number, shared in pair.shared.items()]
+    return sorted((item for item in found if item[2]), key=lambda item: -item[1])
+
+
+def side_by_side(pair, number, files, exercise):
+    """Returns two lists of (line, is it in the other file as well), without the text that the exercise gives."""
+    lines = [own_lines(files[name, number].content, exercise)[:MOST_LINES] if (name, number) in files else []
+             for name in pair.students]
+    both = {line.strip() for line in lines[0]} & {line.strip() for line in lines[1]} - {""}
+    return [[(line, line.strip() in both) for line in own] for own in lines]
+
+
+def page(similarity, files):
+    """Returns the page."""
+    exercises = {exercise.number: exercise for exercise in similarity.chosen}
+    parts = [f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+             f"<title>Similar submissions</title><style>{STYLE}</style><h1>Similar submissions</h1>"
+             f"<p>{heading(similarity)}<p>{CAUTION}"]
+    for group in groups(similarity.pairs[:MOST_PAIRS]):
+        names = sorted({name for pair in group for name in pair.students})
+        parts.append(f"<h2>{html.escape(', '.join(names))}</h2>")
+        for pair in group:
+            found = evidence(pair)
+            parts.append(f"<h3>{html.escape(' and '.join(pair.students))}: {pair.bits:.0f} bits</h3><ul>")
+            parts += [f"<li>{html.escape(title(number, exercises))}: {html.escape('; '.join(words))}"
+                      for number, _, words in found]
+            parts.append("</ul>")
+            for number in [number for number, _, _ in found if number in exercises][:MOST_FILES]:
+                parts.append(f"<h4>{html.escape(title(number, exercises))}</h4><div class=files>")
+                for name, lines in zip(pair.students, side_by_side(pair, number, files, exercises[number])):
+                    code = "\n".join(f"<mark>{html.escape(line)}</mark>" if same else html.escape(line)
+                                     for line, same in lines)
+                    parts.append(f"<figure><figcaption>{html.escape(name)}</figcaption><pre>{code}</pre></figure>")
+                parts.append("</div>")
+    return "\n".join(parts) + "\n"
+
+
+def markdown(similarity, files):
+    """Returns the same as Markdown, with the files below each other."""
+    exercises = {exercise.number: exercise for exercise in similarity.chosen}
+    parts = ["# Similar submissions", heading(similarity), CAUTION]
+    for pair in similarity.pairs[:MOST_PAIRS]:
+        found = evidence(pair)
+        parts.append(f"## {' and '.join(pair.students)}: {pair.bits:.0f} bits")
+        parts.append("\n".join(f"- {title(number, exercises)}: {'; '.join(words)}" for number, _, words in found))
+        for number in [number for number, _, _ in found if number in exercises][:MOST_FILES]:
+            for name, lines in zip(pair.students, side_by_side(pair, number, files, exercises[number])):
+                code = "\n".join(line for line, _ in lines)
+                parts.append(f"{title(number, exercises)}, {name}:\n\n~~~~python\n{code}\n~~~~")
+    return "\n\n".join(parts) + "\n"
+
+
+def title(number, exercises):
+    if number not in exercises:
+        return "In all exercises"
+    return f"{number} {exercises[number].name}"

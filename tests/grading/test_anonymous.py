@@ -1,0 +1,118 @@
+"""The anonymous summary: what it counts, what it shows, and that nobody can be singled out."""
+
+import re
+
+import pytest
+from helpers.classroom import write_class
+from helpers.commands import refused, run
+from PIL import Image
+
+from numpy_transformer import views
+from numpy_transformer.classroom.exercises import choose, choose_several
+from numpy_transformer.grading import anonymous
+from numpy_transformer.grading.grader import Row
+
+SOFTMAX, BACKWARD, LINEAR = choose("01.1"), choose("01.2"), choose("02.1")
+
+
+def rows_of(exercise, **counts):
+    """Rows of one exercise: so many of each status; a word in capitals is the name of a known mistake, or the answer."""
+    rows = []
+    for word, count in counts.items():
+        for _ in range(count):
+            student = f"Student Surname{len(rows)}"
+            status = word if word in ("missing", "todo", "error") else "fail"
+            status = "pass" if word == "right" else status
+            name = word.replace("_", "-")
+            known = [name] if name in [mistake.name for mistake in exercise.mistakes] else []
+            lines = ["y[3] is 0.25, expected 0.75 (Surname's secret)", "DIAGNOSIS dz is the correct result times 2."]
+            rows.append(Row(student, exercise.number, exercise.file.removesuffix(".py"), status,
+                            exercise.points if status == "pass" else 0, exercise.points, "", 0.1, "note on Surname",
+                            {"error": "error", "fail": "values"}.get(status, ""), lines if word.startswith("same") else [],
+                            known, answer=word if word.startswith("same") else "", printed="Surname", ids={"canvas": "471147"}))
+    return rows
+
+
+@pytest.fixture
+def school():
+    return [*rows_of(SOFTMAX, right=20, SMF_1=2, missing=1, todo=7), *rows_of(BACKWARD, right=8, SMB_1=12, SMB_4=3, same=5,
+            SMB_3=2), *rows_of(LINEAR, right=26, error=4)]
+
+
+def test_results_are_counted_and_the_three_that_cost_most_come_first(school):
+    found = anonymous.results(school, [SOFTMAX, BACKWARD, LINEAR])
+    assert [dict(result.counts) for result in found] == [
+        {"right": 20, "wrong": 2, "not handed in": 1, "unfinished": 7}, {"right": 8, "wrong": 22}, {"right": 26, "wrong": 4}]
+    assert [result.exercise for result in anonymous.discuss_first(found)] == [BACKWARD, LINEAR]     # 2 are too few
+    assert [result.lost for result in found] == [2 * SOFTMAX.points, 22 * BACKWARD.points, 4 * LINEAR.points]
+    findings = found[1].findings
+    assert [(finding.students, finding.name) for finding in findings] == [
+        (12, "SMB-1"), (5, ""), (3, "SMB-4"), (2, "SMB-3")]
+    assert findings[0].wrong == "return p * (1 - p) * dp"
+    assert findings[0].right == "return p * (dp - (p * dp).sum(-1, keepdims=True))"
+    assert "dz is the correct result times 2." in findings[1].sentence
+    assert found[2].findings[0].sentence == "Different mistakes that lead to code that stops with an error."
+
+
+def test_points_that_lateness_took_are_not_lost_by_mistakes():
+    late = Row("kim", "01.1", "ex01_1_softmax", "pass", 1.5, 2, "", 0.1, "", late=1, deducted=0.5)
+    assert anonymous.Result(SOFTMAX, [late]).lost == 0
+
+
+def test_shares_hide_small_numbers_and_add_up():
+    result = anonymous.Result(SOFTMAX, rows_of(SOFTMAX, right=28, todo=1, missing=1))
+    assert anonymous.shares(result) == {"right": 90, "wrong": 0, "unfinished": 5, "not handed in": 5}
+    other = anonymous.Result(SOFTMAX, rows_of(SOFTMAX, right=28, todo=2))
+    assert anonymous.shares(other)["unfinished"] == anonymous.shares(result)["unfinished"]
+    assert [anonymous.share(count, 30) for count in (0, 1, 2, 3, 15, 29, 30)] == [0, 5, 5, 10, 50, 95, 100]
+    assert anonymous.share(3, 1000) == 5 and anonymous.share(997, 1000) == 95
+    assert anonymous.how_many(2) == "a few students" and anonymous.how_many(3) == "3 students"
+
+
+def test_the_page_names_nobody_and_needs_nothing_else(school, tmp_path):
+    path = anonymous.write(anonymous.results(school, [SOFTMAX, BACKWARD, LINEAR]), tmp_path / "page.html")
+    page = path.read_text(encoding="utf-8")
+    for word in ("Surname", "471147", "secret", "0.25", "note on"):
+        assert word not in page
+    assert not re.search(r"<script|https?:|src=|<link|@import", page)
+    assert re.search(r"\b[12] students?\b", page) is None and "12 students" in page and "A few students" in page
+    assert "prefers-color-scheme: dark" in page and "@media print" in page
+    assert page.index("Softmax, backward", page.index("discuss first")) < page.index("stops with an error")
+    assert "You average p dp over the row." in page and "return p * (1 - p) * dp" in page
+
+
+def test_the_picture_shows_shares_and_mistakes_of_three_or_more(school, tmp_path):
+    exercises, mistakes = anonymous.for_picture(anonymous.results(school, [SOFTMAX, BACKWARD]))
+    assert exercises["ex01_2_softmax_backward"] == {"pass": 25, "fail": 75, "todo": 0, "missing": 0}
+    assert [(entry["mistake"], entry["count"]) for entry in mistakes] == [("SMB-1", 12), ("SMB-4", 3)]
+    figure = views.class_report(exercises, mistakes, unit="share of the students in percent")
+    assert figure.axes[0].get_xlabel() == "share of the students in percent"
+
+
+def test_exercises_of_fewer_than_three_students_are_left_out():
+    assert anonymous.results(rows_of(SOFTMAX, right=2, missing=20), [SOFTMAX]) == []
+    assert len(anonymous.results(rows_of(SOFTMAX, right=1, SMF_1=2), [SOFTMAX])) == 1
+
+
+def test_a_mistake_with_several_explanations_gives_them_all():
+    rows = rows_of(BACKWARD, right=1, SMB_1=3)
+    for row in rows[1:]:
+        row.mistakes = ["SMB-1", "SMB-4 and SMB-3"]
+    finding, = anonymous.Result(BACKWARD, rows).findings
+    assert finding.students == 3 and finding.name == "SMB-1 or SMB-4 and SMB-3"
+    assert "derivative of the sigmoid" in finding.sentence and " Or: You average" in finding.sentence
+
+
+@pytest.mark.slow
+def test_the_command_writes_page_picture_and_list(tmp_path, capsys):
+    write_class(tmp_path / "class", 12, choose_several(["01.1,01.2"]), seed=3)
+    code, text, error = run(capsys, "grade", tmp_path / "class", "--out", tmp_path / "s.csv", "--anonymous",
+                            tmp_path / "page.html", "--similar", tmp_path / "similar.md", "--trust-students",
+                            "--allow-root")
+    assert code == 0, error
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "12 students, 2 exercises" in page and "student0" not in page
+    assert Image.open(tmp_path / "page.png").size[0] > 500
+    assert "no two students" in text and (tmp_path / "similar.md").exists()
+    assert ".html" in refused(capsys, "grade", tmp_path / "class", "--out", tmp_path / "s.csv", "--anonymous",
+                              tmp_path / "page.txt", "--trust-students", "--allow-root")
