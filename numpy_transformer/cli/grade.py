@@ -102,7 +102,6 @@ def choose_layer(arguments):
 def grade(arguments):
     check_places(arguments)
     layer = choose_layer(arguments)
-    policy_options.policy(arguments)            # before the work, for its errors
     wanted = choose_several(arguments.only or [])
     class_, notes = read_class(arguments.folder[0], [exercise.number for exercise in wanted] or None)
     chosen = wanted or submitted_exercises(class_, arguments.folder[0])
@@ -115,6 +114,12 @@ def grade(arguments):
     whole_class, class_ = class_, shards.choose_students(class_, arguments.students, arguments.shard)
     record = shards.read_record(arguments.json)
     goes_on = record is not None and bool(arguments.only or arguments.students)
+    if goes_on:
+        policy_options.take_over(arguments, record.settings.get("policy") or {})
+    if goes_on and arguments.only and arguments.free_late_days:
+        print(wrap("free late days are counted over the exercises of this run alone; to count them over all, grade with "
+                   "--students instead of --only"), file=sys.stderr)
+    policy_options.policy(arguments)            # before the work, for its errors
     Gradebooks(arguments, chosen, len(class_), record.rows if goes_on else ())      # before the work, for its errors
     with contextlib.closing(Journal(journal_of(arguments))) as journal:
         settings = make_settings(arguments, journal, record)
@@ -150,9 +155,8 @@ def check_places(arguments):
     arguments.out = arguments.out or Path(f"scores{part}.csv")
     arguments.json = arguments.json or shards.record_of(arguments.out)
     arguments.picture = arguments.picture or arguments.out.with_suffix(".png")
-    given = [path for path in (arguments.out, arguments.json, arguments.feedback, arguments.picture, arguments.summary,
-                               arguments.gradescope, arguments.github, arguments.canvas, arguments.moodle,
-                               arguments.similar, arguments.anonymous) if path]
+    given = [path for path in (arguments.out, arguments.json, arguments.feedback, arguments.picture, arguments.similar,
+                               arguments.anonymous, *gradebook_options.places(arguments)) if path]
     if len({path.resolve() for path in given}) < len(given):
         raise ValueError("table, JSON, feedback, picture, summary and gradebooks need different names; two of them have "
                          "the same name")
@@ -249,6 +253,7 @@ def merge(arguments):
     tables = [Path(name) for name in arguments.folder[1:]]
     if not tables or not arguments.out:
         raise ValueError("name the tables to join and the new one: grade merge TABLE... --out FILE")
+    policy_options.refuse(arguments)
     if arguments.similar:
         raise ValueError("--similar reads the students' files; give it to one of the parts, which compares the whole class")
     check_places(arguments)
@@ -275,7 +280,8 @@ def publish(arguments, settings, rows, problems):
     from .. import views
     chosen = [exercises()[number] for number in sorted({row.number for row in rows})]
     summary = report.summary(rows, chosen)
-    report.write_csv(rows, arguments.out, report.Dialect(arguments.delimiter, arguments.bom))
+    report.write_csv(rows, arguments.out, report.Dialect(arguments.delimiter, arguments.bom),
+                     policy_options.about_lateness(settings.get("policy") or {}))
     report.write_json(report.document(rows, settings, summary, problems), arguments.json)
     written = [str(arguments.out), str(arguments.json)]
     if arguments.feedback:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from ..grading.gradebooks import graded_path
+
 
 def add(parser):
     group = parser.add_argument_group(
@@ -29,3 +31,10 @@ def add(parser):
                        help="results.json of Gradescope's autograder, for one student")
     group.add_argument("--github", metavar="FILE", type=Path,
                        help="result of autograding on GitHub (.json), for one student")
+
+
+def places(arguments):
+    """Returns the paths of all files that these options read and write; no two may be the same."""
+    downloads = [path for path in (arguments.canvas, arguments.moodle) if path]
+    return [*downloads, *map(graded_path, downloads),
+            *filter(None, (arguments.roster, arguments.summary, arguments.gradescope, arguments.github))]

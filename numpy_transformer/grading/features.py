@@ -2,13 +2,19 @@
 
 import contextlib
 import functools
+import inspect
 import io
+import itertools
 import keyword
 import re
+import textwrap
 import tokenize
 import zlib
 
-SCANNED = 50_000                                # bytes of a file that are read
+from ..classroom.exercise import IMPORTS
+from .arrival import printable
+
+SCANNED, MOST_TOKENS = 50_000, 5_000             # bytes and tokens of a file that are read
 GRAM, WINDOW = 24, 16                           # tokens of a fingerprint, and of its window
 LAYOUT = {tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER}
 KEPT = {"np", "numpy", "math", "self", *keyword.kwlist}
@@ -26,7 +32,8 @@ class Code:
     def __init__(self, text):
         self.statements, self.comments, statement = [], [], []
         with contextlib.suppress(SyntaxError, tokenize.TokenError, ValueError):     # keep what comes before the error
-            for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+            for token in itertools.islice(tokens, MOST_TOKENS):
                 if token.type == tokenize.COMMENT:
                     self.comments.append(token.string.lstrip("#! ").rstrip())
                 elif token.type == tokenize.NEWLINE or token.string == ";":
@@ -57,8 +64,8 @@ def assigned(statement):
         elif token == ":" and depth <= 0:
             names = []
         elif token == "in" and "for" in statement[:i]:
-            start = max(j for j in range(i) if statement[j] == "for")
-            found |= {name for name in statement[start:i] if name.isidentifier()}
+            start = len(statement) - 1 - statement[::-1].index("for", len(statement) - i)
+            found |= {name for name in statement[start + 1:i] if name.isidentifier()}
     return found - KEPT
 
 
@@ -68,26 +75,26 @@ def file_features(content, exercise):
 
 
 def own_text(content, exercise):
-    """Returns a file's text, beginning with the exercise's function if all that stands before it was given."""
+    """Returns a file's text without the imports and functions that the exercise gave."""
     text = content[:SCANNED].decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
-    starts = [text.find(f"\n{word} {exercise.name}") for word in ("def", "class")]
-    start = max(*starts, 0)
-    return text[start:].lstrip("\n") if text[:start].strip() in given_headers(exercise) else text
+    for part in given_parts(exercise):
+        text = text.replace(part, "\n", 1)
+    return text.strip()
 
 
 def own_lines(content, exercise):
     """Returns the lines of a file that the exercise did not give."""
     given = set(exercise.skeleton().splitlines())
-    lines = [line for line in own_text(content, exercise).expandtabs(4).splitlines()]
-    return [line for line in lines if line not in given or not line.strip()]
+    lines = map(printable, own_text(content, exercise).expandtabs(4).split("\n"))
+    return [line.rstrip() for line in lines if line not in given or not line.strip()]
 
 
 @functools.lru_cache(maxsize=256)
-def given_headers(exercise):
-    """Returns what may stand before a function without being a student's work, with and without the first docstring."""
+def given_parts(exercise):
+    """Returns the texts that the exercise gives: the docstring of its file, the functions, and each import."""
     skeleton = exercise.skeleton()
-    end = skeleton.find(exercise.header) + len(exercise.header)
-    return {exercise.header.strip(), skeleton[:end].strip()}
+    given = [f"\n{textwrap.dedent(inspect.getsource(part))}" for part in exercise.given]
+    return [skeleton[:skeleton.find(exercise.header)].strip("\n"), *given, *filter(None, IMPORTS.splitlines())]
 
 
 def text_features(text, exercise):

@@ -15,6 +15,7 @@ from .files import replace_file
 
 LOOK_AT = "for you to look at"                  # in the note of a file that uses names that no exercise needs
 COLUMNS = ("student", "exercise", "status", "points", "max", "misconception", "seconds", "note")
+LATENESS = ("submitted", "late", "deducted")    # further columns if there is a deadline
 RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.I)        # device names on Windows
 
 
@@ -32,9 +33,10 @@ class Dialect:
         return escape_formula(value)
 
 
-def write_csv(rows, path, dialect=Dialect()):
-    """Writes the table as CSV."""
-    write_table(COLUMNS, [[cell(row, column) for column in COLUMNS] for row in rows], path, dialect)
+def write_csv(rows, path, dialect=Dialect(), lateness=False):
+    """Writes the table as CSV, with the columns on lateness if they are asked for."""
+    columns = COLUMNS + LATENESS if lateness else COLUMNS
+    write_table(columns, [[cell(row, column) for column in columns] for row in rows], path, dialect)
 
 
 def cell(row, column):
@@ -73,7 +75,7 @@ def document(rows, settings, summary, problems=None):
     """
     students = []
     for name, own in grouped(rows, "student").items():
-        points, most = sum(row.points for row in own), sum(row.max for row in own)
+        points, most = round(sum(row.points for row in own), 2), sum(row.max for row in own)
         tests = [{"name": row.exercise, "number": row.number, "status": row.status,
                   "message": "\n".join(row.lines) or row.note, "output": row.printed, "points": row.points,
                   "max": row.max, "stage": row.stage, "misconceptions": list(row.mistakes), "seconds": row.seconds,

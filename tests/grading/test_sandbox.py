@@ -166,12 +166,30 @@ def test_other_processes_and_the_network_are_out_of_reach(layer):
     assert printed(layer, REFUSED.replace("UNSHARE", str(number))) == ("", "")
 
 
+@linux
+def test_the_pipes_of_the_supervisor_are_out_of_reach(layer):
+    """/proc leads to the pipes of other processes, and Landlock does not restrict pipes."""
+    source = """
+        import os
+        for pid in (os.getppid(), PARENT):
+            for number in range(9):
+                for flag in (os.O_RDONLY, os.O_WRONLY):
+                    try:
+                        print(os.open(f"/proc/{pid}/fd/{number}", flag | os.O_NONBLOCK))
+                    except OSError:
+                        pass
+        """
+    assert printed(layer, source.replace("PARENT", str(os.getpid()))) == ("", "")
+
+
 def test_a_task_cannot_spoil_the_next(layer):
     spoilers = ["import os\nos.makedirs('a/b/c')\nopen('numpy.py', 'w').write('1 / 0')\n" + RIGHT,
                 "import os\nos.closerange(0, 99)\n", "import ctypes\nctypes.string_at(0)\n",
                 "import builtins, numpy\nbuiltins.len = numpy.asarray = None\n", "import os\nos._exit(3)\n",
                 "import os\nos.unlink('../files/ex01_2_6.py')\n"]
     assert statuses(layer, *spoilers, RIGHT)[-1] == "pass"
+    full = "import os\nos.mkdir('a')\nfor i in range(3000): open(f'a/{i}', 'w')\nwhile True: pass"
+    assert [result.ended for result in results(layer, full, RIGHT)] == ["killed", ""]
 
 
 def test_a_result_says_how_a_task_ended(layer):

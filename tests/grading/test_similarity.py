@@ -108,6 +108,15 @@ def test_what_the_exercise_suggests_is_expected():
         file_features(other.encode(), BACKWARD)) - expected_features(BACKWARD)
 
 
+def test_given_functions_count_for_nobody_even_below_an_import_of_ones_own():
+    for exercise in (choose("05.2"), choose("02.2")):
+        text = exercise.skeleton().replace("import math\n", "import math\nfrom typing import Any\n")
+        text = text.replace("raise NotImplementedError", "own = 1")
+        own = {value for kind, value in set(file_features(text.encode(), exercise)) - expected_features(exercise)
+               if kind in ("statement", "name")}
+        assert own == {"Any from import typing", "own"}
+
+
 def test_tokens_are_read_from_files_that_are_not_python():
     code = Code("def f(x):\n    a, b = x  # two parts\n    for i, c in x: a += i\n    self.z = a == 3\n    return (a\n")
     assert code.local == {"a", "b", "i", "c", "z"} and code.comments == ["two parts"]

@@ -1,6 +1,7 @@
 """Runs students' files on the cases of exercises, each in a process of its own. None of the results is trusted."""
 
 import contextlib
+import itertools
 import os
 import re
 import signal
@@ -23,6 +24,7 @@ from .visible import ENVIRONMENT, python_command
 TIME_SIGNALS = [-getattr(signal, name) for name in ("SIGXCPU", "SIGALRM", "SIGKILL") if hasattr(signal, name)]
 STOPPED = {"full": "stopped: more than 64 MB or 2000 files were written, and an exercise needs none",
            "flood": "stopped: it prints or returns too much"}
+MOST_SOURCE, LONGEST_NAME = 16 << 20, 200       # bytes of all files of a student, and of the name of one
 MODULE = re.compile(r"(\w+/)*\w+\.py")
 
 
@@ -69,7 +71,7 @@ def run_files(files, tasks, layer, seconds=10, megabytes=1024, stop=lambda: Fals
         stop : function that is called several times a second; the program is killed once it returns True
     Raises: Stopped if `stop` returned True, OSError if the sandbox does not start.
     """
-    files = {name: content for name, content in files.items() if MODULE.fullmatch(name)}
+    files = usable(files, tasks)
     if layer.name == NO_LAYER.name:
         for task in tasks:
             yield run_alone(files, task, seconds, megabytes, stop)
@@ -82,11 +84,22 @@ def run_files(files, tasks, layer, seconds=10, megabytes=1024, stop=lambda: Fals
             if server is None:
                 server = stack.enter_context(layer.server(stop))
                 server.send(greeting)
+            start = time.monotonic()
             reply = server.ask(make_request(task, seconds, megabytes), seconds + TO_SPARE)
-            yield make_run(task, reply, seconds)
-            if reply is None or reply[1] == "spoilt":
+            ended = "timeout" if time.monotonic() > start + seconds else "killed"
+            yield make_run(task, reply or (-9, ended, 0.0, "", b""), seconds)
+            if reply is None or reply[1]:       # it may have left something behind
                 stack.close()
                 server = None
+
+
+def usable(files, tasks):
+    """Returns the files that can be imported, up to a total size, those of the tasks first."""
+    wanted = {task.file for task in tasks}
+    names = [name for name in sorted(files, key=lambda name: name not in wanted)
+             if MODULE.fullmatch(name) and len(name.encode()) <= LONGEST_NAME]
+    sizes = itertools.accumulate(len(files[name]) for name in names)
+    return {name: files[name] for name, size in zip(names, sizes) if size <= MOST_SOURCE}
 
 
 def run(source, exercise, cases, seconds=10, megabytes=1024, stop=lambda: False):
@@ -102,8 +115,8 @@ def make_request(task, seconds, megabytes, **more):
 
 
 def make_run(task, reply, seconds):
-    """Returns the Run of a reply of a worker; of None if the worker has not replied."""
-    code, ended, spent, printed, data = reply or (-9, "timeout", seconds, "", b"")
+    """Returns the Run of a reply of a worker: exit code, how it ended, seconds, what it printed, and its results."""
+    code, ended, spent, printed, data = reply
     if code in TIME_SIGNALS and ended in ("", "spoilt") and spent > 0.7 * seconds:      # the limit is 0.8
         ended = "timeout"
     if ended == "timeout":

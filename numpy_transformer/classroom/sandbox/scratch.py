@@ -60,7 +60,8 @@ def sweep():
 
 def remove(folder):
     """Deletes the folder, whatever the student's program has left in it."""
-    for _ in range(2):
+    for i in range(5):
+        time.sleep(0.02 * i)                    # after the first try, for a process that is just ending
         if shutil.which("rm"):                  # handles deep nesting; rmtree needs a file descriptor for each level
             subprocess.run(["rm", "-rf", str(folder)], stderr=subprocess.DEVNULL)
         else:

@@ -47,6 +47,7 @@ def read_class(place, only=None):
             raise ValueError(f"{str(place)!r} {error}") from error
     if not delivery.handed_in:
         raise ValueError(no_students(place, delivery.bare))
+    delivery.forget_starter_files()
     owners = {key: entries[0][0] for key, entries in delivery.handed_in.items()}
     notes = [*delivery.notes, *notes_on_names(delivery, owners)]
     if delivery.bare:

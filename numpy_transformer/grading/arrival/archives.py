@@ -21,6 +21,7 @@ SUFFIXES = re.compile(r".*\.(zip|tar|tgz|tbz2?|txz|tar\.(gz|bz2|xz))", re.I | re
 LARGEST = 1 << 26                               # bytes of an archive of one student, and of what is in a tar
 ENTRIES = 20_000                                # of one student's archive
 DEPTH = 4                                       # of archives in archives
+DEEPEST = 20                                    # folders in folders; of deeper ones the last are kept
 BROKEN = (zipfile.BadZipFile, tarfile.TarError, OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, struct.error,
           NotImplementedError, RuntimeError, OverflowError, IndexError, KeyError, MemoryError)
 DAMAGED = "is damaged or not an archive at all; create it again and check that it opens on another computer"
@@ -112,7 +113,8 @@ def zip_name(info):
 
 def parts(name):
     """Returns the names in a path of an archive, without any that would lead out of it."""
-    return [file_name(part) for part in name.replace("\\", "/").split("\0")[0].split("/") if part not in ("", ".", "..")]
+    found = [part for part in name.replace("\\", "/").split("\0")[0].split("/") if part not in ("", ".", "..")]
+    return [file_name(part if len(part) < 256 else f"{part[:99]}...{part[-99:]}") for part in found[-DEEPEST:]]
 
 
 def zip_time(info):

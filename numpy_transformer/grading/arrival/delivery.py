@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from . import archives, formats, github, gradescope, names
@@ -51,6 +52,13 @@ class Delivery:
                 self.add_item(item, depth)
         for name, entry in metadata.items():    # Gradescope gives no folder to a submission without files
             self.add_submission(name, entry, Search())
+
+    def forget_starter_files(self):
+        """Drops what is in most clones and belongs to no exercise: it came with the assignment."""
+        clones = [search for key, entries in self.handed_in.items() if key[0] == "github" for _, search in entries]
+        counts = Counter(name for search in clones for name in search.unassigned())
+        for search in clones:
+            search.forget({name for name in counts if counts[name] > max(1, len(clones) / 2)})
 
     def metadata(self, items):
         """Returns what Gradescope's submission_metadata.yml says, {} without one."""
@@ -148,11 +156,7 @@ class Delivery:
 def searched(item, owner=None):
     """Returns the Search of an item."""
     search = Search()
-    if owner and owner.kind == "text":
-        pages = item.children() if item.is_folder else [item]
-        for page in pages:
-            search.read_text_entry(page, page.name)
-    elif owner and owner.kind == "link":
+    if owner and owner.kind == "link":
         search.problems.append((item.where, "", "holds only a link to something elsewhere; hand in the file itself"))
     elif item.is_folder and not item.problem:
         try:

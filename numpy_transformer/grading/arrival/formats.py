@@ -14,7 +14,8 @@ Blackboard  ASSIGNMENT_LOGIN_attempt_2026-11-20-23-59-01_FILE, and a text file w
 Gradescope  folders submission_ID beside submission_metadata.yml (gradescope.py).
 GitHub      folders ASSIGNMENT-LOGIN, in the folder ASSIGNMENT-submissions that `gh classroom clone` makes (github.py).
 
-The entries of Canvas's and Moodle's archives carry the time of the download, so these systems tell no time.
+The entries of Canvas's and Moodle's archives carry the time of the download, so these systems tell no time. Neither do
+plain folders: the time of a file is often that of copying. It serves only to put several files for one exercise in order.
 """
 
 import re
@@ -41,7 +42,7 @@ class Owner:
         key : (system, id), the same for everything of one student
         rest : the name that the student gave to a file, without what the system put before it; "" for a folder
         order : number that grows from upload to upload, 0 if the system gives none
-        time_from : what tells `submitted`, or says that it tells nothing; "" leaves it to the file
+        time_from : what tells `submitted`, or says that it tells nothing
         kind : "text" or "link" for what was typed in instead of handed in as a file
     """
 
@@ -52,7 +53,7 @@ class Owner:
     late: bool = False
     order: int = 0
     submitted: datetime | None = None
-    time_from: str = ""
+    time_from: str = "a folder does not tell"
     kind: str = ""
 
 

@@ -149,8 +149,8 @@ def defined_in(found):
 
 def is_given(number, text, by):
     """Returns True if this is, unchanged, what the file of another exercise contains ready to use."""
-    name = exercises()[number].name
-    return number != by and given_texts().get(by, {}).get(name) == normal(text)
+    given = given_texts().get(by, {}).get(exercises()[number].name)
+    return number != by and given is not None and given == normal(text)
 
 
 def answered(stem, folders, found):
@@ -191,7 +191,8 @@ def numbers_of(stem, folders, defined):
     """
     exact, former = numbers_in(stem)
     agreeing = [number for number in exact if number in defined]
-    of_lesson = sorted(number for number in defined if not exact and number.split(".")[0] in lessons_in(stem))
+    lessons = {lesson.zfill(2) for lesson in WITHOUT_PLACE.findall(stem) if not exact}
+    of_lesson = sorted(number for number in defined if number.split(".")[0] in lessons)
     agreeing = agreeing[:1] or of_lesson or [number for number in former if number in defined][:1]
     if agreeing:
         return agreeing, False

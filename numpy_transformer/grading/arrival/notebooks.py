@@ -13,7 +13,7 @@ from .statements import statements
 LARGEST = 1 << 25                               # bytes of a notebook with its outputs
 KEPT_MAGICS = {"time", "timeit", "capture", "prun", "python", "python3", "%time"}      # the cell below them is Python
 SHELL = re.compile(r"^([ \t]*)(?:[%!].*|\?.*|.*\w\?{1,2}[ \t]*)$")
-CAPTURED = re.compile(r"^([ \t]*[\w, ]+=)[ \t]*[%!].*$")
+CAPTURED = re.compile(r"^([ \t]*\w[\w, ]*=)[ \t]*[%!].*$")
 WRITEFILE = re.compile(r"%%(?:writefile|file)[ \t]+(?:-a[ \t]+)?[\"']?([^\s\"']+)")
 
 
@@ -96,16 +96,15 @@ def code_for(name, found, tagged=()):
         tagged : those among them that are tagged with the exercise; they are taken as a whole
     """
     parts = [(statement, cell) for cell in found for statement in statements(cell.source)]
-    needed, wanted = set(), {name}
-    for index, (statement, cell) in enumerate(parts):
-        if any(cell is one for one in tagged):
-            needed.add(index)
-            wanted |= statement.uses
-    while True:
-        more = {index for index, (statement, _) in enumerate(parts) if index not in needed and statement.kind != "other"
-                and (statement.binds & wanted or statement.kind == "import" and "*" in statement.binds)}
-        if not more:
-            break
-        needed |= more
-        wanted |= {word for index in more for word in parts[index][0].uses}
+    binding = {}                                # {name: indices of the statements that define it}
+    for index, (statement, _) in enumerate(parts):
+        for bound in statement.binds if statement.kind != "other" else ():
+            binding.setdefault(bound, []).append(index)
+    needed = {index for index, (_, cell) in enumerate(parts) if any(cell is one for one in tagged)}
+    wanted = [name, "*", *(word for index in needed for word in parts[index][0].uses)]
+    while wanted:
+        for index in binding.pop(wanted.pop(), ()):
+            if index not in needed:
+                needed.add(index)
+                wanted += parts[index][0].uses
     return "\n\n".join(parts[index][0].text.strip("\n") for index in sorted(needed)) + "\n"

@@ -13,7 +13,7 @@ class File:
     content: bytes                              # Python source in UTF-8, ready to run
     number: str = ""                            # of the exercise, or "" if the file belongs to none
     submitted: datetime | None = None           # with a time zone
-    time_from: str = ""                         # what says so: "Gradescope", "time of the file", ...
+    time_from: str = ""                         # what says so: "Gradescope", or "Canvas does not tell"
     late: bool = False                          # the delivery itself says that it is late, as Canvas does
 
 

@@ -1,9 +1,9 @@
 """Looks through everything that one student handed in for Python source, in folders, archives and notebooks."""
 
+import html
 import re
 from dataclasses import dataclass, field
 from datetime import datetime
-from html.parser import HTMLParser
 
 from . import archives, names, notebooks
 from .items import LARGEST, Unreadable
@@ -32,6 +32,7 @@ class Found:
         spare : numbers of exercises whose functions it defines too; it counts for them if no other file does
         mislabeled : True if its name speaks of another exercise
         sources : {number: source}, "" for the source of the whole file
+        is_starter : True if it came with the assignment
     """
 
     name: str
@@ -45,6 +46,7 @@ class Found:
     defined: frozenset = frozenset()
     mislabeled: bool = False
     remarks: list = field(default_factory=list)
+    is_starter: bool = False
 
     def source(self, number):
         return self.sources.get(number, self.sources.get("", ""))
@@ -104,6 +106,9 @@ class Search:
         if stem is not None or not suffix:
             self.count(item)
             self.read(item, name, folders, name if stem is None else stem)
+        elif suffix in (".html", ".htm") and not item.problem:
+            self.count(item)
+            self.read_page(item, name)
         elif suffix in KINDS:
             raise Unreadable(f"is {KINDS[suffix]}, which is not read; {HAND_IN}")
         elif item.problem:
@@ -136,17 +141,17 @@ class Search:
         text, remarks = source(content)
         self.add(item, name, folders, stem, text, remarks, surely_python=not name.lower().endswith(".txt") and stem != name)
 
-    def read_text_entry(self, item, name):
-        """Reads what a student typed into Canvas or Moodle, which comes as HTML."""
-        self.count(item)
-        try:
-            reader = PlainText()
-            reader.feed(source(item.read())[0])
-            reader.close()
-            self.add(item, name, (), "", "".join(reader.parts).replace("\xa0", " ").strip() + "\n",
-                     [f"the code was taken from the text that was typed in, {item.name}"], surely_python=False)
-        except Unreadable as error:
-            self.add_problem(item, name, (), str(error))
+    def read_page(self, item, name):
+        """Reads code that was typed into Canvas or Moodle, or saved as a web page, if that is what the page holds."""
+        content = item.read()
+        shows_outputs = b"jp-Cell" in content or b"nbconvert" in content        # the page of a notebook
+        text = "" if shows_outputs else text_of_page(source(content)[0])
+        known = len(self.found)
+        self.add(item, name, (), re.sub(r"\.html?$", "", name, flags=re.I), text,
+                 [f"the code was taken from the page {name}"], surely_python=False)
+        if len(self.found) == known:
+            self.others.pop()
+            raise Unreadable(f"is a web page without code that can be read; {HAND_IN}")
 
     def add(self, item, name, folders, stem, text, remarks, surely_python):
         plain, marks = names.split_marks(stem)
@@ -188,24 +193,20 @@ class Search:
         else:
             self.problems.append((item.where, numbers[0] if numbers else "", sentence))
 
+    def unassigned(self):
+        """Returns the names of files that belong to no exercise."""
+        return {*self.others, *(where.rpartition("/")[2] for where, _ in self.strays),
+                *(one.name for one in self.found if not one.answers and not one.spare)}
 
-class PlainText(HTMLParser):
-    """Collects the text of a page, with a line for each paragraph, line break and list entry."""
+    def forget(self, those):
+        """Drops what `unassigned` names, except Python files, which others may import."""
+        self.others = [name for name in self.others if name not in those]
+        self.strays = [stray for stray in self.strays if stray[0].rpartition("/")[2] not in those]
+        for one in self.found:
+            one.is_starter = one.name in those and not one.answers
 
-    def __init__(self):
-        super().__init__()
-        self.parts, self.hidden = [], 0
 
-    def handle_starttag(self, tag, attributes):
-        self.hidden += tag in ("style", "script", "title")
-        if tag in ("br", "p", "div", "li", "pre", "tr"):
-            self.parts.append("\n")
-
-    def handle_endtag(self, tag):
-        self.hidden -= tag in ("style", "script", "title") and self.hidden > 0
-        if tag in ("p", "div", "li", "pre"):
-            self.parts.append("\n")
-
-    def handle_data(self, data):
-        if not self.hidden:
-            self.parts.append(data)
+def text_of_page(page):
+    """Returns the text of an HTML page, with a new line for each paragraph, line break and list entry."""
+    body = re.sub(r"<(?:/?(?:p|div|li|pre|tr)|br)\b[^<>]*>", "\n", page[max(0, page.find("<body")):], flags=re.I)
+    return html.unescape(re.sub(r"</?[a-z][^<>]*>", "", body, flags=re.I)).replace("\xa0", " ").strip() + "\n"

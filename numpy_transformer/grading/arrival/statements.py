@@ -4,20 +4,23 @@ A parser can be crashed by a file that is made for it, and gives nothing for a f
 comments and brackets are recognized, which is enough to tell what each statement defines and uses.
 """
 
+import functools
 import re
 from dataclasses import dataclass
 
-PIECES = re.compile(r'''[rbuf]{0,2}(?:"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""'''
-                    r"""|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''"""
-                    r'''|"[^"\\\n]*(?:\\.[^"\\\n]*)*"'''
-                    r"""|'[^'\\\n]*(?:\\.[^'\\\n]*)*')"""
-                    r"|#[^\n]*|\\\n|[()\[\]{}]|\n", re.S | re.I)
-STARTS = re.compile(r"[^\s#)\]}]")              # the first character of a statement at the left margin
+# A quotation mark that is never closed takes the rest of the file or of the line, so that no text takes long.
+STRINGS = (r'''([rbuf]{0,2})(?:"{3}(?:[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"{3}|.*)'''
+           r'''|'{3}(?:[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'{3}|.*)'''
+           r'''|"(?:[^"\\\n]*(?:\\.[^"\\\n]*)*"|[^\n]*)'''
+           r'''|'(?:[^'\\\n]*(?:\\.[^'\\\n]*)*'|[^\n]*))|#[^\n]*''')
+TEXTS = re.compile(STRINGS, re.S | re.I)        # strings and comments
+# The last one is a line end before something at the left margin, where a statement may start.
+PIECES = re.compile(STRINGS + r"|\\\n|[()\[\]{}]|\n(?=[^\s#)\]}])", re.S | re.I)
 CONTINUES = re.compile(r"(?:else|elif|except|finally)\b")
 SURELY_STARTS = re.compile(r"(?:def|class|import|from|async def) +\w|@\w")
 DEFINES = re.compile(r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.M)
 ASSIGNS = re.compile(r"^[ \t]*\(?(\w+(?:[ \t]*,[ \t]*\w+)*)\)?[ \t]*(?::[^=\n]*)?=(?!=)", re.M)
-IMPORTS = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+)?import[ \t]+(\([^)]*\)|[^\n;]+)", re.M)
+IMPORTS = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+)?import[ \t]+(\([^()]*\)|[^\n;]+)", re.M)
 COMPOUND = re.compile(r"(?:if|try|with|for|while)\b")
 WORD = re.compile(r"[^\W\d]\w*")
 
@@ -29,7 +32,12 @@ class Statement:
     text: str
     kind: str                                   # "definition", "import", "assignment", "compound" or "other"
     binds: set                                  # names that it defines
-    uses: set                                   # names that occur in it, strings and comments excepted
+    code: str                                   # the text without comments and strings
+
+    @functools.cached_property
+    def uses(self):
+        """The names that occur in it."""
+        return set(WORD.findall(self.code))
 
 
 def pieces(text):
@@ -41,16 +49,12 @@ def pieces(text):
             depth += 1
         elif piece in ")]}":
             depth = max(0, depth - 1)
-        elif piece == "\n" and (SURELY_STARTS.match(text, end) or depth == 0 and begins(text, end)):
+        elif piece == "\n" and (SURELY_STARTS.match(text, end) or depth == 0 and not CONTINUES.match(text, end)):
             if not only_decorators(text[start:end]):
                 found.append(text[start:end])
                 start = end
             depth = 0
     return [*found, text[start:]]
-
-
-def begins(text, position):
-    return STARTS.match(text, position) and not CONTINUES.match(text, position)
 
 
 def only_decorators(text):
@@ -66,30 +70,26 @@ def statements(text):
 
 def describe(piece):
     code = without_strings(piece)
-    uses = set(WORD.findall(code))
     first = code.lstrip()
     if COMPOUND.match(first):
-        return Statement(piece, "compound", set(DEFINES.findall(code)) | assigned(code) | imported(code), uses)
+        return Statement(piece, "compound", set(DEFINES.findall(code)) | assigned(code) | imported(code), code)
     if first.startswith("@") or DEFINES.match(first):
-        return Statement(piece, "definition", set(DEFINES.findall(first)[:1]), uses)
+        return Statement(piece, "definition", set(DEFINES.findall(first)[:1]), code)
     if IMPORTS.match(first):
-        return Statement(piece, "import", imported(first), uses)
+        return Statement(piece, "import", imported(first), code)
     names = assigned(first)
-    return Statement(piece, "assignment" if names else "other", names, uses)
+    return Statement(piece, "assignment" if names else "other", names, code)
 
 
 def without_strings(text):
     """Returns the source without comments and strings. Strings with an f stay, because they contain code."""
-    return PIECES.sub(lambda match: replacement(match[0]), text)
+    return TEXTS.sub(replacement, text)
 
 
-def replacement(piece):
-    if piece[0] == "#":
-        return ""
-    quote = min((piece.find(mark) for mark in "\"'" if mark in piece), default=-1)
-    if quote < 0 or "f" in piece[:quote].lower():
-        return piece
-    return '""'
+def replacement(match):
+    if match[1] is None:
+        return ""                               # a comment
+    return match[0] if "f" in match[1].lower() else '""'
 
 
 def assigned(code):

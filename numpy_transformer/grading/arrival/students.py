@@ -32,7 +32,7 @@ def build(name, owners_and_searches, only=None):
         add_attempts(student, number, claims[number])
     add_files(student, found)
     used = {id(one) for claim in claims.values() for _, one in claim}
-    sentences = add_problems(student, owners_and_searches, [one for _, one in found if id(one) not in used])
+    sentences = add_problems(student, owners_and_searches, claims, [one for _, one in found if id(one) not in used])
     return student, sentences
 
 
@@ -44,7 +44,8 @@ def claimed(found, only):
             claims.setdefault(number, []).append((owner, one))
     for owner, one in found:
         for number in one.spare:
-            if number not in claims or all(other.answers.count(number) == 0 for _, other in claims[number]):
+            others = [other for _, other in claims.get(number, ())]
+            if all(number in other.spare or is_skeleton(other, number) for other in others):
                 claims.setdefault(number, []).append((owner, one))
     unclaimed = [(owner, one) for owner, one in found if not one.answers and not one.spare]
     if only and len(only) == 1 and only[0] not in claims and len(unclaimed) == 1:
@@ -57,12 +58,9 @@ def add_attempts(student, number, claim):
     if len(claim) > 1:
         claim = without_equals(number, sorted(claim, key=lambda pair: newest_last(exercise, *pair)))
     for owner, one in claim:
-        submitted, time_from = owner.submitted, owner.time_from
-        if not time_from and one.modified:
-            submitted, time_from = one.modified, "the time of the file"
         student.attempts.setdefault(number, []).append(File(
-            exercise.file, one_line(one.where), one.source(number).encode("utf-8", "replace"), number, submitted,
-            time_from, owner.late))
+            exercise.file, one_line(one.where), one.source(number).encode("utf-8", "replace"), number, owner.submitted,
+            owner.time_from, owner.late))
     one = claim[-1][1]
     remarks = list(one.remarks)
     if len(claim) > 1:
@@ -77,13 +75,17 @@ def add_attempts(student, number, claim):
 def newest_last(exercise, owner, one):
     """Returns the sort key of an attempt. What an unchanged skeleton, or a file without the function, is worth comes
     first; then the marks in its name, the order of uploads, its time in minutes, and the name of the skeleton."""
-    text = one.source(exercise.number)
-    is_skeleton = "TODO: replace this line" in text and names.normal(text) == names.normal(exercise.skeleton())
     minutes = 0
     if one.modified and owner.key[0] != "github":           # git gives all files the time of the clone
         minutes = int(one.modified.astimezone(timezone.utc).timestamp()) // 60
     has_own_name = one.name in (exercise.file, exercise.former_file)
-    return (not is_skeleton, exercise.number in one.defined, one.marks, owner.order, minutes, has_own_name, one.where)
+    return (not is_skeleton(one, exercise.number), exercise.number in one.defined, one.marks, owner.order, minutes, has_own_name, one.where)
+
+
+def is_skeleton(one, number):
+    """Returns True for a file that is still as students got it."""
+    text = one.source(number)
+    return "TODO: replace this line" in text and names.normal(text) == names.normal(exercises()[number].skeleton())
 
 
 def without_equals(number, claim):
@@ -122,16 +124,19 @@ def aliases(number):
     return found | {f"ex{former}", f"exercise{former}"} if former else found
 
 
-def add_problems(student, owners_and_searches, unused):
+def add_problems(student, owners_and_searches, claims, unused):
     """Adds what could not be read, and what keeps a student from having nothing at all. Returns notes for the teacher."""
     for owner, search in owners_and_searches:
         student.problems += [problem(*entry) for entry in search.problems]
     strays = [problem(where, "", sentence) for _, search in owners_and_searches for where, sentence in search.strays]
-    strays += [problem(one.where, "", why_unused(one)) for one in unused if is_left_over(student, one)]
+    strays += [problem(one.where, "", why_unused(one)) for one in unused
+               if not one.is_starter and is_left_over(student, one)]
+    unread = [entry for entry in [*student.problems, *strays] if not entry.number]
+    for number in {number for number, claim in claims.items() if all(is_skeleton(one, number) for _, one in claim)}:
+        student.remarks.setdefault(number, []).extend(f"{entry.where}: {entry.sentence.rstrip('.')}" for entry in unread)
     if student.attempts or student.problems:
         return [f"{student.name}: {stray.where}: {stray.sentence}" for stray in strays]
-    # A repository has a README and more from the start, which the student did not hand in.
-    others = [name for owner, search in owners_and_searches for name in search.others if owner.key[0] != "github"]
+    others = [name for _, search in owners_and_searches for name in search.others]
     if not strays and others:
         strays = [problem(listed(others), "", f"is no exercise's file; {HAND_IN} of the exercise")]
     student.problems += strays

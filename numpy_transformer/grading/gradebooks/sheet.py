@@ -138,6 +138,10 @@ def read_sheet(path):
             raise ValueError(f"there is no file {str(path)!r}; name the file that you downloaded")
         if path.stat().st_size > LARGEST:
             raise ValueError(f"{path} is larger than {LARGEST >> 20} MB; name the file that you downloaded")
-        return Sheet(path.read_bytes(), path.name)
+        content = path.read_bytes()
     except OSError as error:
         raise ValueError(f"cannot read {str(path)!r}: {error.strerror}; change its permissions or move it") from error
+    if content.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        raise ValueError(f"{path.name} is a workbook of a spreadsheet program, not a CSV file; save it as CSV, or download "
+                         "it again")
+    return Sheet(content, path.name)

@@ -81,6 +81,11 @@ def die_with_parent(parent):
         os._exit(1)
 
 
+def hide():
+    """Keeps processes of the same user from this one's memory and, through /proc, from its pipes."""
+    prctl(PR_SET_DUMPABLE, 0)
+
+
 def restrict():
     """Installs the filter. It cannot be removed."""
     instructions = program(os.getpid())

@@ -35,12 +35,15 @@ def serve():
         landlock.restrict(setup["landlock"], setup["scratch"])
         landlock.drop_capabilities()
         seccomp.die_with_parent(setup["parent"])
+    seccomp.hide()
     gc.collect()
     gc.freeze()                                 # or the children's collections would copy all that is shared
     worker.write_all(1, worker.REPLY.pack(worker.READY, 0, 0, 0.0, 0, 0))
     names, _, contents = worker.read_request()
     write_files(files, names, contents)
     os.chmod(setup["scratch"], 0o500)
+    if b"random" in contents:                   # as worker.seed_global_generators: once, rather than in each child
+        import numpy.random                     # noqa: F401
     sys.path.append(files)
     while request := worker.read_request():
         request[0]["folder"] = files
