@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -649,6 +650,10 @@ def test_equal_answers_have_one_digest_up_to_rounding():
     assert digest(y) == digest(y * (1 + 1e-14)) == digest(y + 0.0) and digest(-0.0 * y) == digest(0.0 * y)
     others = [y, 2 * y, y.T, y[::-1], np.full(3, np.nan), np.full(3, np.inf)]
     assert len(set(map(digest, others))) == len(others) and digest_of([Observation()]) == ""
+    assert digest(np.array([1.0, -np.nan])) == digest(np.array([1.0, np.nan]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        digest(np.array([np.inf, 1.0]), np.array(3.0), np.array([True]), np.zeros((1,) * 31))
 
 
 @pytest.mark.slow
