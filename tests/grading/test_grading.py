@@ -270,7 +270,7 @@ def test_an_interrupted_grading_goes_on(school, tmp_path, capsys, monkeypatch):
 def test_a_file_that_was_changed_meanwhile_is_graded_again(school, tmp_path, capsys, monkeypatch):
     out = tmp_path / "scores.csv"
     with monkeypatch.context() as patch:
-        patch.setattr(command, "publish", interrupted)      # all is graded, nothing written
+        patch.setattr(command.grade_outputs, "publish", interrupted)      # all is graded, nothing written
         grade(capsys, school, out, "--seed", "3", code=130)
     hand_in(school / "Ben" / "exercises", BACKWARD, "SMB-8")
     with monkeypatch.context() as patch:
@@ -284,7 +284,7 @@ def test_a_file_that_was_changed_meanwhile_is_graded_again(school, tmp_path, cap
 def test_grading_one_student_keeps_the_others_of_an_interrupted_run(school, tmp_path, capsys, monkeypatch):
     out = tmp_path / "scores.csv"
     with monkeypatch.context() as patch:
-        patch.setattr(command, "publish", interrupted)
+        patch.setattr(command.grade_outputs, "publish", interrupted)
         grade(capsys, school, out, code=130)
     rows, _, error = grade(capsys, school, out, "--students", "ada")
     assert len(rows) == 2 and "3 rows of an interrupted run stay in" in error
