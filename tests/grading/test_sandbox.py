@@ -188,6 +188,8 @@ def test_a_task_cannot_spoil_the_next(layer):
                 "import builtins, numpy\nbuiltins.len = numpy.asarray = None\n", "import os\nos._exit(3)\n",
                 "import os\nos.unlink('../files/ex01_2_6.py')\n"]
     assert statuses(layer, *spoilers, RIGHT)[-1] == "pass"
+    full = "import os\nos.mkdir('a')\nfor i in range(3000): open(f'a/{i}', 'w')\nwhile True: pass"
+    assert [result.ended for result in results(layer, full, RIGHT)] == ["killed", ""]
 
 
 def test_a_result_says_how_a_task_ended(layer):
