@@ -125,13 +125,18 @@ def grade(arguments):
         settings = make_settings(arguments, journal, record)
         journal.start({name: value for name, value in settings.items() if name != "policy"})    # rows are not settled yet
         rows = graded(arguments, settings, layer, journal, class_, chosen)
+        unused = {key[:2] for key in journal.rows} - {(row.student, row.number) for row in rows}
         problems = problems_of(class_)
         if goes_on:
             settings, rows, problems = continued(record, settings, rows, problems, whole_class)
         publish(arguments, settings, rows, problems)
         if arguments.similar:
             list_similar(arguments, whole_class, chosen, rows)
-        journal.close(remove=True)
+        keep = unused and bool(arguments.only or arguments.students)
+        if keep:
+            print(wrap(f"{len(unused)} rows of an interrupted run stay in {journal.path}; grade the whole class to use "
+                       "them"), file=sys.stderr)
+        journal.close(remove=not keep)
     return 0
 
 
@@ -257,7 +262,7 @@ def merge(arguments):
     if arguments.similar:
         raise ValueError("--similar reads the students' files; give it to one of the parts, which compares the whole class")
     check_places(arguments)
-    if arguments.out.resolve() in [table.resolve() for table in tables]:
+    if len(tables) > 1 and arguments.out.resolve() in [table.resolve() for table in tables]:
         raise ValueError(f"{arguments.out} is one of the tables to join; choose another --out")
     records = {}
     for table in tables:

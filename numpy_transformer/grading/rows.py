@@ -14,7 +14,7 @@ KILLED = ("The grader was killed while it ran this file, which was not run again
           "--retry")
 
 
-@dataclass
+@dataclass(slots=True)                        # a course has hundreds of thousands
 class Row:
     """The result of one exercise of one student."""
 

@@ -279,6 +279,20 @@ def test_a_file_that_was_changed_meanwhile_is_graded_again(school, tmp_path, cap
     assert [row["misconception"] for row in rows if row["student"] == "Ben"] == ["", "SMB-8"]
 
 
+@pytest.mark.slow
+def test_grading_one_student_keeps_the_others_of_an_interrupted_run(school, tmp_path, capsys, monkeypatch):
+    out = tmp_path / "scores.csv"
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "publish", interrupted)
+        grade(capsys, school, out, code=130)
+    rows, _, error = grade(capsys, school, out, "--students", "ada")
+    assert len(rows) == 2 and "3 rows of an interrupted run stay in" in error
+    with monkeypatch.context() as patch:
+        counted = Counted(patch)
+        assert len(grade(capsys, school, out)[0]) == 6 and counted.count == 0
+    assert not (tmp_path / "scores.csv.part").exists()
+
+
 def interrupted(*_):
     raise KeyboardInterrupt
 

@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,7 @@ def test_each_line_carries_the_code_that_the_standard_gives(tmp_path):
         before = code
 
 
-FULL = json.dumps({"row": {**vars(row("mallory")), "points": 2, "status": "pass"}}).encode()
+FULL = json.dumps({"row": {**asdict(row("mallory")), "points": 2, "status": "pass"}}).encode()
 
 
 @pytest.mark.parametrize("change, kept, said", [

@@ -76,7 +76,7 @@ class Gradebooks:
             replace_file(path, lambda file, book=gradebook: file.write(book.sheet.content()), encoding=None)
             sentences += [f"{path}:", *(f"  {sentence}" for sentence in filling.summary())]
         if self.options.summary:
-            report.write_table(*summary_table(rows), self.options.summary, self.dialect)
+            report.write_table(*summary_table(students), self.options.summary, self.dialect)
         if self.options.gradescope:
             report.write_json(gradescope.results(students[0]), self.options.gradescope)
         if self.options.github:

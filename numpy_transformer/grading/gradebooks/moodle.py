@@ -111,8 +111,9 @@ class MoodleWorksheet:
         for row in self.students:
             cells = [cell.strip() for cell in self.sheet.rows[row]]
             name = cells[self.identifier + 1] if has_names else ""
+            logins = cells[self.identifier + 1 + has_names:self.grade]
             keys = {"moodle": {IDENTIFIER.fullmatch(cells[self.identifier])["number"]},
-                    "login": {cell.casefold() for cell in cells[:self.grade] if cell}, "name": name_keys(name)}
+                    "login": {cell.casefold() for cell in logins if cell}, "name": name_keys(name)}
             found.append(Line(row, name or cells[self.identifier], keys, name))
         return found
 

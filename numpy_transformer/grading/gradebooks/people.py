@@ -17,6 +17,7 @@ class Person:
     ids: dict                                   # any of canvas, moodle, github, gradescope, email, login
     rows: list
     problems: list = field(default_factory=list)        # sentences about files that belong to no exercise
+    full_name: str = ""                                 # that a roster tells
     logins: set = field(default_factory=set)            # that a roster tells, in lower case
     names: set = field(default_factory=set)             # that a roster tells, as `name_keys` writes them
 
