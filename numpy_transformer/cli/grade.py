@@ -106,10 +106,10 @@ def grade(arguments):
     chosen = wanted or submitted_exercises(class_, arguments.folder[0])
     if arguments.moodle and arguments.due:
         notes = [*tell_times(class_, arguments.moodle, arguments.timezone), *notes]
-    for note in notes[:20]:
+    for note in notes[:10]:
         print(wrap(note), file=sys.stderr)
-    if len(notes) > 20:
-        print(f"and {len(notes) - 20} more like these", file=sys.stderr)
+    if len(notes) > 10:
+        print(f"and {len(notes) - 10} more like these", file=sys.stderr)
     whole_class, class_ = class_, shards.choose_students(class_, arguments.students, arguments.shard)
     record = shards.read_record(arguments.json)
     goes_on = record is not None and bool(arguments.only or arguments.students)
@@ -189,9 +189,11 @@ def graded(arguments, settings, layer, journal, class_, chosen):
                 attempts.setdefault((row.student, row.number), []).append((file, row))
                 done += 1
                 progress.advance(f"{row.student} {row.number}")
-    except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(f"{done} of {total} rows are saved in {journal.path}; run the same command again "
-                                "to resume") from stop
+    except (KeyboardInterrupt, OSError) as stop:
+        saved = f"{done} of {total} rows are saved in {journal.path}; run the same command again to resume"
+        if isinstance(stop, KeyboardInterrupt):
+            raise KeyboardInterrupt(saved) from stop
+        raise ValueError(f"{stop.strerror or stop}: {saved}") from stop         # such as a full disk
     oldest_first = [pairs[::-1] for pairs in attempts.values()]
     for sentence in rules.sentences(oldest_first):
         print(wrap(sentence), file=sys.stderr)

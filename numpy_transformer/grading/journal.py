@@ -1,5 +1,6 @@
 """Keeps graded rows in a file, so that an interrupted grading can be resumed. Nobody else can write its lines."""
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -152,7 +153,8 @@ class Journal:
             if remove:
                 os.unlink(self.path)            # while it is still locked
             elif self.is_running:
-                self.write({"ended": "interrupted"})
+                with contextlib.suppress(OSError):          # a full disk; what was running then runs alone next time
+                    self.write({"ended": "interrupted"})
         finally:
             self.file.close()
 
