@@ -18,6 +18,7 @@ from ..grading import anonymous, policy, report, shards, similar_page, similarit
 from ..grading.arrival import read_class
 from ..grading.files import check_output
 from ..grading.gradebooks import Gradebooks
+from ..grading.gradebooks.people import expected, people
 from ..grading.gradebooks.times import tell_times
 from ..grading.grader import Grader
 from ..grading.journal import Journal
@@ -120,7 +121,9 @@ def grade(arguments):
         print(wrap("free late days are counted over the exercises of this run alone; to count them over all, grade with "
                    "--students instead of --only"), file=sys.stderr)
     policy_options.policy(arguments)            # before the work, for its errors
-    Gradebooks(arguments, chosen, len(class_), record.rows if goes_on else ())      # before the work, for its errors
+    kept = record.rows if goes_on else []
+    numbers = sorted({exercise.number for exercise in chosen} | {row.number for row in kept})
+    Gradebooks(arguments, expected(class_, kept), [exercises()[number] for number in numbers])      # for its errors
     with contextlib.closing(Journal(journal_of(arguments))) as journal:
         settings = make_settings(arguments, journal, record)
         journal.start({name: value for name, value in settings.items() if name != "policy"})    # rows are not settled yet
@@ -295,7 +298,7 @@ def publish(arguments, settings, rows, problems):
     written.append(str(views.write(views.class_report(summary["exercises"], summary["mistakes"]), arguments.picture)))
     if arguments.anonymous:
         written += write_anonymous(rows, chosen, arguments.anonymous)
-    names, sentences = Gradebooks(arguments, chosen, len({row.student for row in rows})).write(rows, problems)
+    names, sentences = Gradebooks(arguments, people(rows, problems), chosen).write()
     written += names
     for line in report.summary_lines(summary, columns()):
         print(line)
