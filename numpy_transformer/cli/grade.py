@@ -16,7 +16,6 @@ from ..classroom.exercises import choose_several, exercises
 from ..classroom.sandbox import NO_LAYER, best_layer, layers
 from ..grading import policy, shards
 from ..grading.arrival import read_class
-from ..grading.gradebooks import Gradebooks
 from ..grading.gradebooks.times import tell_times
 from ..grading.grader import Grader
 from ..grading.journal import Journal
@@ -119,7 +118,7 @@ def grade(arguments):
         print(wrap("free late days are counted over the exercises of this run alone; to count them over all, grade with "
                    "--students instead of --only"), file=sys.stderr)
     policy_options.policy(arguments)            # before the work, for its errors
-    Gradebooks(arguments, chosen, len(class_), record.rows if goes_on else ())      # before the work, for its errors
+    grade_outputs.check_gradebooks(arguments, class_, chosen, record.rows if goes_on else [])
     with contextlib.closing(Journal(journal_of(arguments))) as journal:
         settings = make_settings(arguments, journal, record)
         journal.start({name: value for name, value in settings.items() if name != "policy"})    # rows are not settled yet
