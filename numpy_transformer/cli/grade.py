@@ -172,7 +172,7 @@ def journal_of(arguments):
 
 def graded(arguments, settings, layer, journal, class_, chosen):
     """Returns the rows of the class, sorted. After Ctrl-C raises KeyboardInterrupt with a message on how to resume."""
-    rules, attempts, total, done = policy_options.policy(arguments), {}, len(class_) * len(chosen), 0
+    rules, attempts, total = policy_options.policy(arguments), {}, len(class_) * len(chosen)
     if arguments.retry:
         journal.guilty.clear()
     print(f"{len(class_)} students, {len(chosen)} exercises, seed {settings['seed']}, sandbox: {layer.name}",
@@ -186,10 +186,9 @@ def graded(arguments, settings, layer, journal, class_, chosen):
         with Progress(total, "grade", "file") as progress, contextlib.closing(grader.grade(class_)) as results:
             for student, file, row in results:
                 attempts.setdefault((row.student, row.number), []).append((file, row))
-                done += 1
                 progress.advance(f"{row.student} {row.number}")
     except (KeyboardInterrupt, OSError) as stop:
-        saved = f"{done} of {total} rows are saved in {journal.path}; run the same command again to resume"
+        saved = f"{journal.saved} of {total} rows are saved in {journal.path}; run the same command again to resume"
         if isinstance(stop, KeyboardInterrupt):
             raise KeyboardInterrupt(saved) from stop
         raise ValueError(f"{stop.strerror or stop}: {saved}") from stop         # such as a full disk
