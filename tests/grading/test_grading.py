@@ -282,6 +282,7 @@ def test_a_file_that_was_changed_meanwhile_is_graded_again(school, tmp_path, cap
     assert [row["misconception"] for row in rows if row["student"] == "Ben"] == ["", "SMB-8"]
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_costs_no_row(tmp_path, capsys, monkeypatch):
     for name in ("ada", "ben", "cem"):
         hand_in(tmp_path / "class" / name, BACKWARD, source="")
