@@ -155,9 +155,10 @@ def unpacked(path, content):
     """{path: content} of a zip's files, or of any other file itself."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            found = {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")}
+            names = [name for name in archive.namelist() if not name.endswith("/")]
+            found = {name.replace("\\", "/").lstrip("/").replace("../", ""): archive.read(name) for name in names}
             return {path: content} if path.endswith(".docx") else found
-    except zipfile.BadZipFile:
+    except (zipfile.BadZipFile, RuntimeError):  # broken, or encrypted
         return {path: content}
 
 

@@ -226,6 +226,22 @@ def zipped_twice(files):
     return zipped({"week 2.zip": zipped_on_a_mac(files), "README.txt": b"My homework is in the zip."})
 
 
+def zipped_by_windows(files):
+    return zipped({path.replace("/", "\\"): content for path, content in files.items()})
+
+
+def zipped_from_the_root(files):
+    return zipped({f"/home/kim/../kim/{path}": content for path, content in files.items()})
+
+
+def encrypted(content):
+    """A zip whose entries claim to be encrypted."""
+    archive = bytearray(zipped({"ex01_1_softmax.py": content}))
+    archive[6] |= 1
+    archive[archive.index(b"PK\1\2") + 8] |= 1
+    return bytes(archive)
+
+
 def tarred(files):
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
@@ -305,6 +321,26 @@ def among_rubbish(rng, pupil, sources):
                     "homework/src/.vscode/settings.json": b"{}"}
 
 
+def with_other_modules(rng, pupil, sources):
+    """Beside the files lie modules named like those of the standard library, tests, and an editor's example."""
+    pupil.files = {exercise.file: source.encode() for exercise, source in sources.items()}
+    pupil.files |= {"random.py": b"print('my random numbers')\nseed = 4\n", "types.py": b"", "numbers.py": b"ONE = 1\n",
+                    "test_softmax.py": b"from ex01_1_softmax import softmax\n\n\ndef test_softmax():\n    assert 1\n",
+                    "main.py": b"def print_hi(name):\n    print(f'Hi, {name}')\n\n\nprint_hi('PyCharm')\n",
+                    "conftest.py": b"import pytest\n", "setup.py": b"from setuptools import setup\nsetup()\n"}
+
+
+def from_colab(rng, pupil, sources):
+    """A notebook of Colab: it mounts a drive, installs things, plots, and tries every function."""
+    cells = ["from google.colab import drive\ndrive.mount('/content/drive')",
+             "!pip install -q torch\n%cd /content/drive/MyDrive\nimport math, sys\nimport numpy as np\n"
+             "import matplotlib.pyplot as plt\nimport torch"]
+    for exercise, source in sources.items():
+        own = source.removeprefix(exercise.header)
+        cells += [given_by_none(exercise, sources) + own, f"plt.plot(np.load('data.npy'))\nprint({exercise.name})"]
+    pupil.files = {"Copy_of_Homework.ipynb": notebook([*cells, "assert torch.cuda.is_available()"])}
+
+
 def with_a_link(rng, pupil, sources):
     """The file of the first exercise is a link to another place."""
     pupil.files = {exercise.file: source.encode() for exercise, source in sources.items()}
@@ -323,6 +359,11 @@ def with_a_partner(rng, pupil, sources):
 
 def nothing(rng, pupil, sources):
     pupil.truth = {number: MISSING for number in pupil.truth}
+
+
+def an_empty_file(rng, pupil, sources):
+    pupil.files, pupil.attempt = {"ex01_1_softmax.py": b""}, 1
+    pupil.truth = {number: Truth("error") if number == "01.1" else MISSING for number in pupil.truth}
 
 
 def an_empty_folder(rng, pupil, sources):
@@ -383,12 +424,20 @@ HABITS = {
     "notebooks": (a_notebook_each, PARSED),
     "imports": (importing_each_other, HELPED),
     "twice": (twice, PARSED),
+    "other modules": (with_other_modules, ANY),
+    "Colab": (from_colab, HELPED),
+    "zip of Windows": (packed(zipped_by_windows, "homework.zip"), ANY),
+    "zip from the root": (packed(zipped_from_the_root, "homework.zip"), ANY),
     "rubbish": (among_rubbish, ANY),
     "link": (with_a_link, ANY),
     "PDF": (spoiled("homework.pdf", PDF), ["missing"]),
     "Word": (spoiled("ex01_1_softmax.docx", WORD, "01.1"), ["missing"]),
     "picture": (spoiled("IMG_2041.png", PNG), ["missing"]),
     "broken zip": (spoiled("homework.zip", zipped({"ex01_1_softmax.py": b"x = 1\n" * 99})[:60]), ["missing"]),
+    "rar": (spoiled("homework.rar", b"Rar!\x1a\7\1\0\0\0"), ["missing"]),
+    "7z": (spoiled("homework.7z", b"7z\xbc\xaf\x27\x1c\0\4"), ["missing"]),
+    "encrypted zip": (spoiled("homework.zip", encrypted(b"x = 1\n"), "01.1"), ["missing"]),
+    "empty file": (an_empty_file, ["missing"]),
     "empty folder": (an_empty_folder, ["missing"]),
     "online text": (typed_online, HELPED),
     "address": (an_address, ["missing"]),
