@@ -12,9 +12,8 @@ TEXTS = {"due": None, "late": None, "grace": None, "attempts": "last", "free_lat
 def add(parser):
     group = parser.add_argument_group(
         "deadlines and attempts", "Points are deducted only if --late says so, and only where a time of submission is "
-        "known: from Gradescope's export, Git, Moodle's worksheet (--moodle), the files' own times, or a file for "
-        "--submitted. Canvas tells no times; it marks late files, which is enough for a single deduction such as --late "
-        "20%.")
+        "known: from Gradescope's export, GitHub, Blackboard, Moodle's worksheet (--moodle), or a file for --submitted. "
+        "Canvas tells no times; it marks late files, which is enough for a single deduction such as --late 20%.")
     group.add_argument("--due", metavar="TIME", action="append",
                        help="deadline, such as '2026-11-20 23:59' or 2026-11-20, which ends with that day; 05=TIME for "
                             "one lesson, 05.2=TIME for one exercise; can be repeated")

@@ -14,8 +14,6 @@ from decimal import Decimal
 from ..classroom.exercises import choose_several
 from .lateness import Deadline, Rate, folded, parse_duration, parse_zone, read_entries
 
-FILE_TIME = "the time of the file"              # the weakest source of a time of submission
-
 
 @dataclass
 class Policy:
@@ -99,9 +97,6 @@ class Policy:
         if sources:
             listed = ", ".join(f"{source} ({count(number, 'file')})" for source, number in sources.most_common())
             found.append(f"times of submission from: {listed}")
-        if FILE_TIME in sources:
-            found.append("copying or unpacking files may change their times; look at the column submitted before you use "
-                         "the points, and list the true times in a file for --submitted if they are wrong")
         if marked and self.rate.unit:
             found.append(
                 f"{count(marked, 'file')} {'is' if marked == 1 else 'are'} marked late without a time, so a deduction for each "

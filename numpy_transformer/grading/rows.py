@@ -134,10 +134,13 @@ def digest_of_files(files):
 
 
 def digest_of(observations):
-    """Returns the same text for the same numbers, up to rounding."""
-    text = []
+    """Returns the same text for the same numbers, up to rounding, and "" if there are none."""
+    whole, is_empty = hashlib.sha256(), True
     for array in (array for observation in observations for array in observation.outputs):
-        y = np.asarray(array, float)
-        scale = max(abs(y[np.isfinite(y)]), default=1.0) or 1.0
-        text += [str(y.shape), f"{scale:.6g}", str((np.round(y / scale, 6) + 0.0).tolist())]
-    return hashlib.sha256("".join(text).encode()).hexdigest()[:16] if text else ""
+        y, is_empty = np.asarray(array, float), False
+        with np.errstate(all="ignore"):
+            scale = np.max(abs(y), initial=0.0, where=np.isfinite(y)) or 1.0
+            rounded = np.round(y / scale, 6) + 0.0                      # + 0.0 makes 0 of -0
+        rounded = np.where(np.isnan(rounded), np.nan, rounded)          # one of the many bit patterns of NaN
+        whole.update(f"{y.shape} {scale:.6g} ".encode() + rounded.tobytes())
+    return "" if is_empty else whole.hexdigest()[:16]

@@ -65,6 +65,7 @@ def test_shares_hide_small_numbers_and_add_up():
     other = anonymous.Result(SOFTMAX, rows_of(SOFTMAX, right=28, todo=2))
     assert anonymous.shares(other)["unfinished"] == anonymous.shares(result)["unfinished"]
     assert [anonymous.share(count, 30) for count in (0, 1, 2, 3, 15, 29, 30)] == [0, 5, 5, 10, 50, 95, 100]
+    assert [anonymous.share(count, 6) for count in (1, 2, 3)] == [25, 25, 50]
     assert anonymous.share(3, 1000) == 5 and anonymous.share(997, 1000) == 95
     assert anonymous.how_many(2) == "a few students" and anonymous.how_many(3) == "3 students"
 

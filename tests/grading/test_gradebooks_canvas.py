@@ -166,8 +166,9 @@ def test_read_only_columns_are_not_filled(tmp_path):
 
 
 @pytest.mark.parametrize("text, complaint", [
-    (HEADER.format("Sheet 5 (6)", "8") + "Kim,1,\n", "row 3 has 3 cells, and the header has 7"), ("", "is empty"), ("a,b\n1,2\n", "not a gradebook of Canvas"), ("Student,ID\nKim,1\n", "no row Points Possible"),
-    ('Student,ID,"x\n', "line 1 is never closed")])
+    (HEADER.format("Sheet 5 (6)", "8") + "Kim,1,\n", "row 3 has 3 cells, and the header has 7"), ("", "is empty"),
+    ("a,b\n1,2\n", "not a gradebook of Canvas"), ("Student,ID\nKim,1\n", "no row Points Possible"),
+    ('Student,ID,"x\n', "grades.csv is not a CSV file: .* line 1 is never closed")])
 def test_other_files_are_refused_in_one_sentence(tmp_path, text, complaint):
     with pytest.raises(ValueError, match=complaint):
         book(tmp_path, text)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -269,7 +270,7 @@ def test_an_interrupted_grading_goes_on(school, tmp_path, capsys, monkeypatch):
 def test_a_file_that_was_changed_meanwhile_is_graded_again(school, tmp_path, capsys, monkeypatch):
     out = tmp_path / "scores.csv"
     with monkeypatch.context() as patch:
-        patch.setattr(command, "publish", interrupted)      # all is graded, nothing written
+        patch.setattr(command.grade_outputs, "publish", interrupted)      # all is graded, nothing written
         grade(capsys, school, out, "--seed", "3", code=130)
     hand_in(school / "Ben" / "exercises", BACKWARD, "SMB-8")
     with monkeypatch.context() as patch:
@@ -283,7 +284,7 @@ def test_a_file_that_was_changed_meanwhile_is_graded_again(school, tmp_path, cap
 def test_grading_one_student_keeps_the_others_of_an_interrupted_run(school, tmp_path, capsys, monkeypatch):
     out = tmp_path / "scores.csv"
     with monkeypatch.context() as patch:
-        patch.setattr(command, "publish", interrupted)
+        patch.setattr(command.grade_outputs, "publish", interrupted)
         grade(capsys, school, out, code=130)
     rows, _, error = grade(capsys, school, out, "--students", "ada")
     assert len(rows) == 2 and "3 rows of an interrupted run stay in" in error
@@ -649,6 +650,10 @@ def test_equal_answers_have_one_digest_up_to_rounding():
     assert digest(y) == digest(y * (1 + 1e-14)) == digest(y + 0.0) and digest(-0.0 * y) == digest(0.0 * y)
     others = [y, 2 * y, y.T, y[::-1], np.full(3, np.nan), np.full(3, np.inf)]
     assert len(set(map(digest, others))) == len(others) and digest_of([Observation()]) == ""
+    assert digest(np.array([1.0, -np.nan])) == digest(np.array([1.0, np.nan]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        digest(np.array([np.inf, 1.0]), np.array(3.0), np.array([True]), np.zeros((1,) * 31))
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Hands results to other systems: fills the gradebooks of Canvas and Moodle, and writes what Gradescope and GitHub read."""
+"""Hands results to other systems: fills gradebooks of Canvas and Moodle, and writes what Gradescope and GitHub read."""
 
 from pathlib import Path
 
@@ -20,9 +20,8 @@ class Gradebooks:
     Reads the teacher's files before the work begins, so that a wrong file costs no time.
 
     Parameters:
-        options : has the attributes summary, canvas, moodle, roster, gradescope and github
-            (paths or None), column (texts or
-            None), zero_if_missing, overwrite and bom (True or False) and delimiter
+        options : has the attributes summary, canvas, moodle, roster, gradescope and github (paths or None), column
+            (texts or None), zero_if_missing, overwrite and bom (True or False) and delimiter
         chosen : the exercises that are graded
         students : number of students
         others : rows of an existing table that stay as they are
@@ -32,6 +31,7 @@ class Gradebooks:
     def __init__(self, options, chosen, students, others=()):
         numbers = sorted({exercise.number for exercise in chosen} | {row.number for row in others})
         chosen = [exercises()[number] for number in numbers]
+        students = max(students, len({row.student for row in others}))
         self.options, self.dialect = options, report.Dialect(options.delimiter, options.bom)
         self.filled = []                        # (gradebook, path of the result)
         if options.canvas:

@@ -16,7 +16,7 @@ from .people import Line, match, name_keys
 from .sheet import parse_number, read_sheet
 
 ORDER = ("canvas", "login", "name")
-INFORMATION = ("SIS User ID", "SIS Login ID", "Integration ID", "Root Account", "Section")
+LOGINS = ("SIS User ID", "SIS Login ID")
 KEPT = {"EX": "excused", "N/A": "not assigned"}
 
 
@@ -61,7 +61,7 @@ class CanvasGradebook:
         """Returns a Line for each student's row."""
         header = self.sheet.rows[0]
         kinds = {i: "canvas" if i == self.names else "login" for i, name in enumerate(header)
-                 if i == self.names or i > self.names and name in INFORMATION[:2]}
+                 if i == self.names or name in LOGINS}
         found = []
         for i, row in enumerate(self.sheet.rows):
             names = [cell.strip() for cell in row[:self.names]]
@@ -85,13 +85,13 @@ class CanvasGradebook:
         matches, filling = match(students, lines, ORDER), Filling(self.sheet)
         filling.tell_matches(matches, "the gradebook")
         if any(row.deducted for person in students for row in person.rows):
-            filling.say("Points for lateness are deducted already; if the course has a late policy in Canvas, switch it "
-                        "off, or grade without --late")
+            filling.say("Points for lateness are deducted already; if the course has a late policy in Canvas, switch "
+                        "it off, or grade without --late")
         filled = {line.row: person for person, line in matches.pairs}
         all_matched = not matches.unmatched and not matches.ambiguous
         for target in self.targets:
             highest = max([person.only(target.numbers).max for person in students], default=0)
-            filling.say(f"{target.header}: {target.what}, " + scaled(highest, target.possible))
+            filling.say(f"{target.header}: {target}, " + scaled(highest, target.possible))
             for line in lines:
                 person = filled.get(line.row)
                 own = person.only(target.numbers) if person else None

@@ -21,6 +21,10 @@ class Target:
     what: str                                   # "05.2", "lesson 05" or "total"
     possible: float | None = None               # what the column's points are scaled to
 
+    def __str__(self):
+        several = f" ({', '.join(self.numbers)})" if len(self.numbers) > 1 else ""
+        return f"{self.what}{several}"
+
 
 def targets(headers, chosen, wanted, gradebook):
     """Returns the Targets among a gradebook's assignment columns.

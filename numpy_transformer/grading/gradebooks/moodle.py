@@ -104,7 +104,7 @@ class MoodleWorksheet:
         return [column for column in (self.grade, self.comments) if column is not None]
 
     def lines(self):
-        """Returns a Line for each student's row. If submissions are anonymous, the identifier takes the name's place."""
+        """Returns a Line for each student's row. In anonymous submissions, the identifier takes the name's place."""
         different = len(set(self.cells(self.identifier + 1))) > len(self.students) / 4
         has_names = different and self.grade - self.identifier > 2
         found = []
@@ -148,13 +148,13 @@ class MoodleWorksheet:
         row = self.sheet.rows[line.row]
         filling.enter(line.row, self.grade, person, parse_number(row[self.maximum]))
         if row[self.grade].strip() and not english_date(row[self.modified] if self.modified is not None else ""):
-            filling.keep("for Moodle to replace these grades, allow the upload to update records that were modified "
-                         "more recently", line.label)
+            filling.note("Moodle replaces these grades only if the upload may update records that were modified more "
+                         "recently", line.label)
         if self.comments is None:
             return
         comment = row[self.comments].strip()
         if comment and not comment.startswith(MARK):
-            filling.keep("there is a comment already", line.label)
+            filling.note("Comments left as they were, because they are not ours", line.label)
         else:
             self.sheet.fill(line.row, self.comments, comment_html(person))
 

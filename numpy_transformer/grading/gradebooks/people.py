@@ -146,7 +146,8 @@ def keys(person):
 
     def known(*kinds):
         return {ids[kind] for kind in kinds if kind in ids}
-    return {"canvas": known("canvas"), "moodle": known("moodle"), "login": known("login", "email", "gradescope") | person.logins,
+    return {"canvas": known("canvas"), "moodle": known("moodle"),
+            "login": known("login", "email", "gradescope") | person.logins,
             "name": name_keys(own_name(person)) | person.names}
 
 
@@ -163,6 +164,6 @@ def words(text):
 
 
 def name_keys(*parts):
-    """Returns the ways to write a name: from "Lee, Kim Ann", these are leekimann, kimannlee, annleekim and ann|kim|lee."""
+    """Returns the ways to write a name: for "Lee, Kim Ann", leekimann, kimannlee, annleekim and ann|kim|lee."""
     own = words(" ".join(parts))
     return {"".join([*own[i:], *own[:i]]) for i in range(len(own))} | {"|".join(sorted(own))} - {""}
