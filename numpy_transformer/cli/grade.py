@@ -16,7 +16,6 @@ from ..classroom.exercises import choose_several, exercises
 from ..classroom.sandbox import NO_LAYER, best_layer, layers
 from ..grading import policy, shards
 from ..grading.arrival import read_class
-from ..grading.gradebooks import Gradebooks
 from ..grading.gradebooks.times import tell_times
 from ..grading.grader import Grader
 from ..grading.journal import Journal
@@ -106,10 +105,10 @@ def grade(arguments):
     chosen = wanted or submitted_exercises(class_, arguments.folder[0])
     if arguments.moodle and arguments.due:
         notes = [*tell_times(class_, arguments.moodle, arguments.timezone), *notes]
-    for note in notes[:20]:
+    for note in notes[:10]:
         print(wrap(note), file=sys.stderr)
-    if len(notes) > 20:
-        print(f"and {len(notes) - 20} more like these", file=sys.stderr)
+    if len(notes) > 10:
+        print(f"and {len(notes) - 10} more like these", file=sys.stderr)
     whole_class, class_ = class_, shards.choose_students(class_, arguments.students, arguments.shard)
     record = shards.read_record(arguments.json)
     goes_on = record is not None and bool(arguments.only or arguments.students)
@@ -119,7 +118,7 @@ def grade(arguments):
         print(wrap("free late days are counted over the exercises of this run alone; to count them over all, grade with "
                    "--students instead of --only"), file=sys.stderr)
     policy_options.policy(arguments)            # before the work, for its errors
-    Gradebooks(arguments, chosen, len(class_), record.rows if goes_on else ())      # before the work, for its errors
+    grade_outputs.check_gradebooks(arguments, class_, chosen, record.rows if goes_on else [])
     with contextlib.closing(Journal(journal_of(arguments))) as journal:
         settings = make_settings(arguments, journal, record)
         journal.start({name: value for name, value in settings.items() if name != "policy"})    # rows are not settled yet
@@ -173,7 +172,7 @@ def journal_of(arguments):
 
 def graded(arguments, settings, layer, journal, class_, chosen):
     """Returns the rows of the class, sorted. After Ctrl-C raises KeyboardInterrupt with a message on how to resume."""
-    rules, attempts, total, done = policy_options.policy(arguments), {}, len(class_) * len(chosen), 0
+    rules, attempts, total = policy_options.policy(arguments), {}, len(class_) * len(chosen)
     if arguments.retry:
         journal.guilty.clear()
     print(f"{len(class_)} students, {len(chosen)} exercises, seed {settings['seed']}, sandbox: {layer.name}",
@@ -187,11 +186,12 @@ def graded(arguments, settings, layer, journal, class_, chosen):
         with Progress(total, "grade", "file") as progress, contextlib.closing(grader.grade(class_)) as results:
             for student, file, row in results:
                 attempts.setdefault((row.student, row.number), []).append((file, row))
-                done += 1
                 progress.advance(f"{row.student} {row.number}")
-    except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(f"{done} of {total} rows are saved in {journal.path}; run the same command again "
-                                "to resume") from stop
+    except (KeyboardInterrupt, OSError) as stop:
+        saved = f"{journal.saved} of {total} rows are saved in {journal.path}; run the same command again to resume"
+        if isinstance(stop, KeyboardInterrupt):
+            raise KeyboardInterrupt(saved) from stop
+        raise ValueError(f"{stop.strerror or stop}: {saved}") from stop         # such as a full disk
     oldest_first = [pairs[::-1] for pairs in attempts.values()]
     for sentence in rules.sentences(oldest_first):
         print(wrap(sentence), file=sys.stderr)

@@ -6,8 +6,10 @@ from ..classroom.exercises import exercises
 from ..grading import anonymous, report, shards, similar_page, similarity
 from ..grading.files import check_output
 from ..grading.gradebooks import Gradebooks
+from ..grading.gradebooks.people import expected, people
 from . import gradebook_options, policy_options
 from .terminal import columns, wrap
+
 
 def check_places(arguments):
     """Fills in the default names of outputs, and checks before the work that all can be written. Raises ValueError."""
@@ -39,6 +41,18 @@ def check_places(arguments):
         views.check_folder(arguments.feedback)
 
 
+def check_gradebooks(arguments, class_, chosen, kept):
+    """Checks before the work that the gradebooks can be filled. Raises ValueError.
+
+    Parameters:
+        class_ : list of Student
+        chosen : the exercises that are graded
+        kept : rows of an existing table that stay as they are
+    """
+    numbers = sorted({exercise.number for exercise in chosen} | {row.number for row in kept})
+    Gradebooks(arguments, expected(class_, kept), [exercises()[number] for number in numbers])
+
+
 def list_similar(arguments, students, chosen, rows):
     """Compares the files of all students, and writes the list for the teacher."""
     wrong = {(row.student, row.number): row.answer for row in rows if row.answer}
@@ -67,7 +81,7 @@ def publish(arguments, settings, rows, problems):
     written.append(str(views.write(views.class_report(summary["exercises"], summary["mistakes"]), arguments.picture)))
     if arguments.anonymous:
         written += write_anonymous(rows, chosen, arguments.anonymous)
-    names, sentences = Gradebooks(arguments, chosen, len({row.student for row in rows})).write(rows, problems)
+    names, sentences = Gradebooks(arguments, people(rows, problems), chosen).write()
     written += names
     for line in report.summary_lines(summary, columns()):
         print(line)

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..classroom.verdict import Verdict
 from .arrival import one_line, printable, unusual_names
+from .arrival.text import UNUSUAL
 from .report import LOOK_AT
 
 LONGEST_NOTE, LONGEST_LINE, PRINTED_LINES = 600, 2000, 40
@@ -60,7 +61,8 @@ def make_row(student, exercise, verdict, content=b"", seconds=0.0, printed="", *
     notes = [verdict.note]
     if verdict.status == "fail" and not verdict.mistakes:
         notes += [line.removeprefix("DIAGNOSIS ") for line in verdict.lines if line.startswith("DIAGNOSIS ")]
-    unusual = look_at(content)
+    own_modules = {name.partition("/")[0].removesuffix(".py") for name in student.files} - UNUSUAL
+    unusual = [name for name in look_at(content) if name not in own_modules]
     if unusual:
         notes.append(f"{LOOK_AT}: {', '.join(unusual)}")
     lines = verdict.lines or filter(None, [verdict.note])

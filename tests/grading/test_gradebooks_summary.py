@@ -120,7 +120,10 @@ def test_a_wrong_gradebook_is_refused_before_the_work(tmp_path, capsys, monkeypa
     monkeypatch.setattr("numpy_transformer.cli.grade.graded", lambda *_: pytest.fail("graded"))
     write_class(tmp_path / "class", 2, [choose("01.1")])
     path = tmp_path / "grades.csv"
+    options = ("--out", tmp_path / "s.csv", "--trust-students", "--allow-root", "--canvas", path)
     path.write_text(CANVAS.replace("Sheet 1", "Quiz"), encoding="utf-8")
-    assert "no column" in refused(capsys, "grade", tmp_path / "class", "--out", tmp_path / "s.csv", "--trust-students",
-                                  "--allow-root", "--canvas", path)
+    assert "no column" in refused(capsys, "grade", tmp_path / "class", *options)
+    path.write_text(CANVAS, encoding="utf-8")
+    complaint = refused(capsys, "grade", tmp_path / "class", *options)
+    assert "none of the 2 students of the class, such as student01, is in" in complaint and "--roster" in complaint
     assert json.dumps(sorted(item.name for item in tmp_path.iterdir())) == '["class", "grades.csv"]'

@@ -235,6 +235,7 @@ def test_the_key_is_drawn_once_and_belongs_to_the_user_alone(tmp_path, monkeypat
         read_or_make_key()
 
 
+@pytest.mark.slow
 @posix
 def test_many_graders_that_start_at_once_draw_one_key(tmp_path):
     code = "from numpy_transformer.grading.files import read_or_make_key; print(read_or_make_key().hex())"

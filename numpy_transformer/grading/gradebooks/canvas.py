@@ -15,7 +15,6 @@ from .filling import Filling, scaled
 from .people import Line, match, name_keys
 from .sheet import parse_number, read_sheet
 
-ORDER = ("canvas", "login", "name")
 LOGINS = ("SIS User ID", "SIS Login ID")
 KEPT = {"EX": "excused", "N/A": "not assigned"}
 
@@ -23,12 +22,16 @@ KEPT = {"EX": "excused", "N/A": "not assigned"}
 class CanvasGradebook:
     """A gradebook that can be filled, with the columns that belong to the graded exercises.
 
+    Its attribute `order` names what students are found by, most reliable first.
+
     Parameters:
         path : path of the exported file
         chosen : the exercises that are graded
         wanted : texts of --column
     Raises: ValueError if the file is no gradebook of Canvas, or the columns cannot be told.
     """
+
+    order = ("canvas", "login", "name")
 
     def __init__(self, path, chosen, wanted=()):
         self.sheet = read_sheet(path)
@@ -82,7 +85,7 @@ class CanvasGradebook:
             zeros : True to enter 0 where nothing was handed in
         """
         lines = self.lines()
-        matches, filling = match(students, lines, ORDER), Filling(self.sheet)
+        matches, filling = match(students, lines, self.order), Filling(self.sheet)
         filling.tell_matches(matches, "the gradebook")
         if any(row.deducted for person in students for row in person.rows):
             filling.say("Points for lateness are deducted already; if the course has a late policy in Canvas, switch "
@@ -103,7 +106,7 @@ class CanvasGradebook:
                 elif zeros and (person or all_matched):
                     filling.zero(line.row, target.column)
                 else:
-                    filling.keep("nothing handed in", line.label)
+                    filling.keep_without_grade(line, matches)
         if zeros and not all_matched:
             filling.say("Zeros were entered only for students whose files were found, because some files belong to no "
                         "row of the gradebook")

@@ -88,6 +88,8 @@ def asked_for(text, headers, numbers, gradebook):
     if not name:
         own, name, key = numbers, key, "total"
     fitting = {column: header for column, header in headers.items() if called(header, name)}
+    if not fitting:
+        fitting = {column: header for column, header in headers.items() if begins(header, name)}
     if len(fitting) != 1:
         how_many = "no assignment column" if not fitting else "several columns"
         some = ", ".join(repr(header) for header in list(fitting.values() or headers.values())[:12])
@@ -106,6 +108,12 @@ def called(header, name):
     match = ID.fullmatch(header)
     names = [header, *(match.groups() if match else ())]
     return name.strip().casefold() in [known.strip().casefold() for known in names]
+
+
+def begins(header, name):
+    """Returns True if a column's name begins with these words."""
+    own, start = words(without_id(header)), words(name)
+    return bool(start) and own[:len(start)] == start
 
 
 def without_id(header):

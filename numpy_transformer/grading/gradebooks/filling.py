@@ -41,6 +41,10 @@ class Filling:
     def keep(self, reason, name):
         self.note(f"Left as they were ({reason})", name)
 
+    def keep_without_grade(self, line, matches):
+        self.keep("not certain whose they are, see above" if line.row in matches.uncertain else "nothing handed in",
+                  line.label)
+
     def summary(self):
         """Returns the sentences about the whole file."""
         lines = [f"Grades of {counted(len(self.entered), 'student')} entered"]

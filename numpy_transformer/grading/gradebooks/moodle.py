@@ -26,7 +26,6 @@ from .filling import Filling, scaled
 from .people import Line, match, name_keys
 from .sheet import number_text, parse_number, read_sheet
 
-ORDER = ("moodle", "login", "name")
 MARK = "<p>numpy-transformer: "                 # how a comment of ours begins
 LONGEST = 30_000                                # characters of a comment; a cell of Excel holds 32,767
 IDENTIFIER = re.compile(r"(?P<word>\D*)(?P<number>[0-9]+)")
@@ -37,10 +36,14 @@ NAMES = {"maximum": ("maximum grade", "bestwertung", "note maximale"),
 class MoodleWorksheet:
     """A grading worksheet that can be filled.
 
+    Its attribute `order` names what students are found by, most reliable first.
+
     Parameters:
         path : path of the downloaded worksheet
     Raises: ValueError if the file is no grading worksheet.
     """
+
+    order = ("moodle", "login", "name")
 
     def __init__(self, path):
         self.sheet = read_sheet(path)
@@ -124,7 +127,7 @@ class MoodleWorksheet:
             students : list of Person
             zeros : True to enter 0 where nothing was handed in
         """
-        matches, filling = match(students, self.lines(), ORDER), Filling(self.sheet)
+        matches, filling = match(students, self.lines(), self.order), Filling(self.sheet)
         filling.tell_matches(matches, "the worksheet")
         most = max([person.max for person in students], default=0)
         possible = parse_number(self.cells(self.maximum)[0])
@@ -137,7 +140,7 @@ class MoodleWorksheet:
             elif zeros and (person or not matches.unmatched and not matches.ambiguous):
                 filling.zero(line.row, self.grade)
             else:
-                filling.keep("nothing handed in", line.label)
+                filling.keep_without_grade(line, matches)
         if self.comments is None:
             filling.say("Comments are not entered: the worksheet has no column for them; the assignment does not have "
                         "the feedback type Feedback comments")

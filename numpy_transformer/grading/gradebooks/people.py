@@ -55,6 +55,13 @@ def people(rows, problems=None):
     return [Person(name, dict(ids), own, list((problems or {}).get(name, ()))) for (name, ids), own in groups.items()]
 
 
+def expected(class_, rows):
+    """Returns a Person, still without rows, for each Student of a class and each other student in rows kept."""
+    known = {student.name for student in class_}
+    return [*(Person(student.name, dict(student.ids), []) for student in class_),
+            *(Person(person.name, person.ids, []) for person in people(rows) if person.name not in known)]
+
+
 @dataclass
 class Line:
     """A student's row in a gradebook: how people call it, and what identifies the student, most reliable first."""
@@ -75,6 +82,7 @@ class Matches:
     pairs: list                                 # (Person, Line)
     unmatched: list                             # names of students who are not in the gradebook
     ambiguous: list                             # sentences
+    uncertain: set = field(default_factory=set)         # rows of the lines in these sentences
 
 
 def match(students, lines, order):
@@ -93,6 +101,7 @@ def match(students, lines, order):
     found, result = defaultdict(list), Matches([], [], [])
     for person in students:
         candidates = find(person, index, order)
+        result.uncertain |= {line.row for line in candidates}
         stranger = [line for line in candidates if is_stranger(person, line)]
         if not candidates:
             result.unmatched.append(person.name)
@@ -106,6 +115,7 @@ def match(students, lines, order):
     for pairs in found.values():
         if len(pairs) == 1:
             result.pairs += pairs
+            result.uncertain -= {pairs[0][1].row}
         else:
             names = " and ".join(person.name for person, _ in pairs)
             result.ambiguous.append(f"{names} may all be {pairs[0][1]}")

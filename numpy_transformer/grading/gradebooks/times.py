@@ -9,7 +9,7 @@ import itertools
 import re
 
 from ..lateness import parse_zone
-from .moodle import ORDER, MoodleWorksheet
+from .moodle import MoodleWorksheet
 from .people import Person, match, words
 
 # The months in English, German, Dutch, French, Spanish, Italian and Portuguese, by how they begin without accents.
@@ -37,7 +37,7 @@ def tell_times(class_, path, zone=None):
     students = {student.name: student for student in class_}
     people = [Person(student.name, student.ids, []) for student in class_]
     told = 0
-    for person, line in match(people, worksheet.lines(), ORDER).pairs:
+    for person, line in match(people, worksheet.lines(), worksheet.order).pairs:
         moment = parse_date(worksheet.sheet.rows[line.row][column])
         for file in itertools.chain(*students[person.name].attempts.values()):
             if moment and (file.submitted is None or file.time_from == "the time of the file"):
