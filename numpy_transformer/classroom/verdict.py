@@ -100,12 +100,14 @@ def check_errors(answer_key, run):
             return diagnose(answer_key, run, "error", error + explain_error(error), case_line(answer_key, i))
 
 
+OUTSIDE = "an exercise needs no other process, no network and no files outside its own folder"
 REMARKS = (("BdbQuit", "breakpoint() does not work while the checker runs; run your file by itself to use it"),
            ("EOFError", "input() does not work while the checker runs"),
            ("File too large", "it prints or writes too much"), ("null bytes", "save the file as UTF-8"),
            ("No space left", "it writes more than 64 MB, and an exercise needs no files"),
+           ("FileNotFoundError", "an exercise gets all that it needs as arguments"),
            ("start new thread", "an exercise needs no threads"),
-           ("PermissionError", "an exercise needs no other process, no network and no files outside its own folder"))
+           ("PermissionError", OUTSIDE), ("Read-only file system", OUTSIDE))
 
 
 def explain_error(error):

@@ -14,18 +14,16 @@ import numpy as np
 from .. import __version__
 from ..classroom.exercises import choose_several, exercises
 from ..classroom.sandbox import NO_LAYER, best_layer, layers
-from ..grading import anonymous, policy, report, shards, similar_page, similarity
+from ..grading import policy, shards
 from ..grading.arrival import read_class
-from ..grading.files import check_output
-from ..grading.gradebooks import Gradebooks
 from ..grading.gradebooks.times import tell_times
 from ..grading.grader import Grader
 from ..grading.journal import Journal
 from ..grading.rows import problems_of
 from ..training.progress import Progress
-from . import grade_options, gradebook_options, policy_options
+from . import grade_options, grade_outputs, gradebook_options, policy_options
 from .parser import add_command
-from .terminal import columns, wrap
+from .terminal import wrap
 
 REMEDIES = ("Install one with python -m pip install 'numpy-transformer[sandbox]' on Linux; or grade in a container, with the "
             "docker or podman line in lessons/README.md; or, if you trust all files of the class, use --trust-students.")
@@ -100,33 +98,43 @@ def choose_layer(arguments):
 
 
 def grade(arguments):
-    check_places(arguments)
+    grade_outputs.check_places(arguments)
     layer = choose_layer(arguments)
-    policy_options.policy(arguments)            # before the work, for its errors
     wanted = choose_several(arguments.only or [])
     class_, notes = read_class(arguments.folder[0], [exercise.number for exercise in wanted] or None)
     chosen = wanted or submitted_exercises(class_, arguments.folder[0])
     if arguments.moodle and arguments.due:
         notes = [*tell_times(class_, arguments.moodle, arguments.timezone), *notes]
-    for note in notes[:20]:
+    for note in notes[:10]:
         print(wrap(note), file=sys.stderr)
-    if len(notes) > 20:
-        print(f"and {len(notes) - 20} more like these", file=sys.stderr)
+    if len(notes) > 10:
+        print(f"and {len(notes) - 10} more like these", file=sys.stderr)
     whole_class, class_ = class_, shards.choose_students(class_, arguments.students, arguments.shard)
     record = shards.read_record(arguments.json)
     goes_on = record is not None and bool(arguments.only or arguments.students)
-    Gradebooks(arguments, chosen, len(class_), record.rows if goes_on else ())      # before the work, for its errors
+    if goes_on:
+        policy_options.take_over(arguments, record.settings.get("policy") or {})
+    if goes_on and arguments.only and arguments.free_late_days:
+        print(wrap("free late days are counted over the exercises of this run alone; to count them over all, grade with "
+                   "--students instead of --only"), file=sys.stderr)
+    policy_options.policy(arguments)            # before the work, for its errors
+    grade_outputs.check_gradebooks(arguments, class_, chosen, record.rows if goes_on else [])
     with contextlib.closing(Journal(journal_of(arguments))) as journal:
         settings = make_settings(arguments, journal, record)
         journal.start({name: value for name, value in settings.items() if name != "policy"})    # rows are not settled yet
         rows = graded(arguments, settings, layer, journal, class_, chosen)
+        unused = {key[:2] for key in journal.rows} - {(row.student, row.number) for row in rows}
         problems = problems_of(class_)
         if goes_on:
             settings, rows, problems = continued(record, settings, rows, problems, whole_class)
-        publish(arguments, settings, rows, problems)
+        grade_outputs.publish(arguments, settings, rows, problems)
         if arguments.similar:
-            list_similar(arguments, whole_class, chosen, rows)
-        journal.close(remove=True)
+            grade_outputs.list_similar(arguments, whole_class, chosen, rows)
+        keep = unused and bool(arguments.only or arguments.students)
+        if keep:
+            print(wrap(f"{len(unused)} rows of an interrupted run stay in {journal.path}; grade the whole class to use "
+                       "them"), file=sys.stderr)
+        journal.close(remove=not keep)
     return 0
 
 
@@ -139,36 +147,6 @@ def submitted_exercises(class_, folder):
         raise ValueError(f"no file in {str(folder)!r} is named after an exercise, such as "
                          f"{next(iter(exercises().values())).file}; rename the files, or name the exercise with --only")
     return chosen
-
-
-def check_places(arguments):
-    """Fills in the default names of outputs, and checks before the work that all can be written. Raises ValueError."""
-    from .. import views                        # matplotlib is slow to import
-    if arguments.shard and arguments.seed is None:
-        raise ValueError("--shard needs --seed, the same secret number for all parts")
-    part = "-{}-of-{}".format(*arguments.shard) if arguments.shard else ""
-    arguments.out = arguments.out or Path(f"scores{part}.csv")
-    arguments.json = arguments.json or shards.record_of(arguments.out)
-    arguments.picture = arguments.picture or arguments.out.with_suffix(".png")
-    given = [path for path in (arguments.out, arguments.json, arguments.feedback, arguments.picture, arguments.similar,
-                               arguments.anonymous, *gradebook_options.places(arguments)) if path]
-    if len({path.resolve() for path in given}) < len(given):
-        raise ValueError("table, JSON, feedback, picture, summary and gradebooks need different names; two of them have "
-                         "the same name")
-    views.check_file(arguments.picture)
-    if arguments.similar:
-        similar_page.check_name(arguments.similar)
-    if arguments.anonymous and arguments.anonymous.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"--anonymous {arguments.anonymous}: name a file that ends in .html")
-    for path in filter(None, (arguments.out, arguments.json, arguments.picture, arguments.similar, arguments.anonymous)):
-        check_output(path)
-    if arguments.feedback:
-        if arguments.feedback.is_file():
-            raise ValueError(f"--feedback {arguments.feedback} is a file; name a folder, new or existing")
-        if arguments.feedback.resolve().parent == Path(arguments.folder[0]).resolve():
-            raise ValueError(f"--feedback {arguments.feedback} would be taken for a student's folder; name a folder "
-                             f"outside {arguments.folder[0]}")
-        views.check_folder(arguments.feedback)
 
 
 def make_settings(arguments, journal, record):
@@ -194,7 +172,7 @@ def journal_of(arguments):
 
 def graded(arguments, settings, layer, journal, class_, chosen):
     """Returns the rows of the class, sorted. After Ctrl-C raises KeyboardInterrupt with a message on how to resume."""
-    rules, attempts, total, done = policy_options.policy(arguments), {}, len(class_) * len(chosen), 0
+    rules, attempts, total = policy_options.policy(arguments), {}, len(class_) * len(chosen)
     if arguments.retry:
         journal.guilty.clear()
     print(f"{len(class_)} students, {len(chosen)} exercises, seed {settings['seed']}, sandbox: {layer.name}",
@@ -208,23 +186,16 @@ def graded(arguments, settings, layer, journal, class_, chosen):
         with Progress(total, "grade", "file") as progress, contextlib.closing(grader.grade(class_)) as results:
             for student, file, row in results:
                 attempts.setdefault((row.student, row.number), []).append((file, row))
-                done += 1
                 progress.advance(f"{row.student} {row.number}")
-    except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(f"{done} of {total} rows are saved in {journal.path}; run the same command again "
-                                "to resume") from stop
+    except (KeyboardInterrupt, OSError) as stop:
+        saved = f"{journal.saved} of {total} rows are saved in {journal.path}; run the same command again to resume"
+        if isinstance(stop, KeyboardInterrupt):
+            raise KeyboardInterrupt(saved) from stop
+        raise ValueError(f"{stop.strerror or stop}: {saved}") from stop         # such as a full disk
     oldest_first = [pairs[::-1] for pairs in attempts.values()]
     for sentence in rules.sentences(oldest_first):
         print(wrap(sentence), file=sys.stderr)
     return policy.settle(oldest_first, rules)
-
-
-def list_similar(arguments, students, chosen, rows):
-    """Compares the files of all students, and writes the list for the teacher."""
-    wrong = {(row.student, row.number): row.answer for row in rows if row.answer}
-    found = similarity.find(students, wrong, chosen)
-    path = similar_page.write(found, students, arguments.similar)
-    print(wrap(f"{similar_page.heading(found)} See {path}; it is evidence to look at, not a verdict."))
 
 
 def continued(record, settings, rows, problems, class_):
@@ -248,10 +219,11 @@ def merge(arguments):
     tables = [Path(name) for name in arguments.folder[1:]]
     if not tables or not arguments.out:
         raise ValueError("name the tables to join and the new one: grade merge TABLE... --out FILE")
+    policy_options.refuse(arguments)
     if arguments.similar:
         raise ValueError("--similar reads the students' files; give it to one of the parts, which compares the whole class")
-    check_places(arguments)
-    if arguments.out.resolve() in [table.resolve() for table in tables]:
+    grade_outputs.check_places(arguments)
+    if len(tables) > 1 and arguments.out.resolve() in [table.resolve() for table in tables]:
         raise ValueError(f"{arguments.out} is one of the tables to join; choose another --out")
     records = {}
     for table in tables:
@@ -260,48 +232,5 @@ def merge(arguments):
         if records[str(table)] is None:
             raise ValueError(f"there is no {path} beside {table}; keep it, because it holds the rows with all details")
     whole = shards.merge(records)
-    publish(arguments, whole.settings, whole.rows, whole.problems)
+    grade_outputs.publish(arguments, whole.settings, whole.rows, whole.problems)
     return 0
-
-
-def publish(arguments, settings, rows, problems):
-    """Writes all outputs and prints the summary.
-
-    Parameters:
-        rows : all rows of the table, sorted
-        problems : {student: sentences} about files that belong to no exercise
-    """
-    from .. import views
-    chosen = [exercises()[number] for number in sorted({row.number for row in rows})]
-    summary = report.summary(rows, chosen)
-    report.write_csv(rows, arguments.out, report.Dialect(arguments.delimiter, arguments.bom),
-                     policy_options.about_lateness(settings.get("policy") or {}))
-    report.write_json(report.document(rows, settings, summary, problems), arguments.json)
-    written = [str(arguments.out), str(arguments.json)]
-    if arguments.feedback:
-        count = report.write_feedback(rows, arguments.feedback, problems)
-        written.append(f"{arguments.feedback} ({count} files)")
-    written.append(str(views.write(views.class_report(summary["exercises"], summary["mistakes"]), arguments.picture)))
-    if arguments.anonymous:
-        written += write_anonymous(rows, chosen, arguments.anonymous)
-    names, sentences = Gradebooks(arguments, chosen, len({row.student for row in rows})).write(rows, problems)
-    written += names
-    for line in report.summary_lines(summary, columns()):
-        print(line)
-    for sentence in sentences:
-        print(wrap(sentence))
-    passed = sum(row.status == "pass" for row in rows)
-    print("\n" + wrap(f"{passed} of {len(rows)} passed. Written: {', '.join(written)}. The seed {settings['seed']} is "
-                      f"kept in {arguments.json}; do not show that file to students."))
-
-
-def write_anonymous(rows, chosen, path):
-    """Writes the page for the lecture and its picture. Returns the names of what was written."""
-    from .. import views
-    found = anonymous.results(rows, chosen)
-    if not found:
-        print(wrap(f"no {path}, because a summary without names needs at least {anonymous.SMALL} students"))
-        return []
-    anonymous.write(found, path)
-    picture = views.class_report(*anonymous.for_picture(found), unit="share of the students in percent")
-    return [str(path), str(views.write(picture, path.with_suffix(".png")))]

@@ -28,7 +28,7 @@ def add(parser):
                              "printed)")
     add_outputs(parser)
     add_sandbox(parser)
-    group = parser.add_argument_group("courses of thousands")
+    group = parser.add_argument_group("large classes and interrupted runs")
     group.add_argument("--shard", metavar="K/N", type=shard,
                        help="grade the students of part K of N, such as 3/16, for `grade merge`; needs --seed")
     group.add_argument("--jobs", type=whole_number(1, 64), default=min(CORES, 64),

@@ -25,7 +25,7 @@ def add(parser):
     group.add_argument("--summary", metavar="FILE", type=Path, help="table with one row for each student (.csv)")
     group.add_argument("--bom", action="store_true",
                        help="begin CSV files with a byte order mark, so that Excel reads accents correctly")
-    group.add_argument("--delimiter", choices=(",", ";"), default=",",
+    group.add_argument("--delimiter", choices=(",", ";"), default=",", metavar="CHAR",
                        help="';' for Excel in countries with a decimal comma; numbers then have one")
     group.add_argument("--gradescope", metavar="FILE", type=Path,
                        help="results.json of Gradescope's autograder, for one student")

@@ -5,14 +5,15 @@ from pathlib import Path
 from ..grading.policy import Policy
 from .parser import whole_number
 
-TEXTS = "due", "late", "grace", "attempts", "free_late_days", "timezone"       # equal in all parts of a class
+# The options that all rows of a table have in common, and their defaults.
+TEXTS = {"due": None, "late": None, "grace": None, "attempts": "last", "free_late_days": 0, "timezone": None}
 
 
 def add(parser):
     group = parser.add_argument_group(
-        "deadlines and attempts", "Points are deducted only if --late says so, and only where the time of submission is "
-        "known: from Gradescope's export, Git, Moodle's grading worksheet (--moodle), or a file for --submitted. "
-        "Canvas's download does not tell it; Canvas marks late files, which is enough for a single deduction such as --late 20%.")
+        "deadlines and attempts", "Points are deducted only if --late says so, and only where a time of submission is "
+        "known: from Gradescope's export, GitHub, Blackboard, Moodle's worksheet (--moodle), or a file for --submitted. "
+        "Canvas tells no times; it marks late files, which is enough for a single deduction such as --late 20%.")
     group.add_argument("--due", metavar="TIME", action="append",
                        help="deadline, such as '2026-11-20 23:59' or 2026-11-20, which ends with that day; 05=TIME for "
                             "one lesson, 05.2=TIME for one exercise; can be repeated")
@@ -28,7 +29,8 @@ def add(parser):
     group.add_argument("--extensions", metavar="FILE", type=Path,
                        help="CSV file with the columns student, days or new deadline, and, if wanted, exercise or lesson")
     group.add_argument("--submitted", metavar="FILE", type=Path,
-                       help="CSV file with the columns student, time of submission, and, if wanted, exercise or lesson")
+                       help="CSV file with the columns student, time of submission, and, if wanted, exercise or lesson; "
+                            "its times come before all others")
     group.add_argument("--attempts", choices=("last", "best"), default="last",
                        help="which of several files for an exercise counts; best grades all of them")
 
@@ -36,6 +38,19 @@ def add(parser):
 def texts(arguments):
     """Returns the options that all rows of a table have in common."""
     return {name: getattr(arguments, name) for name in TEXTS}
+
+
+def take_over(arguments, given):
+    """Sets the options that are not on the command line to those of the table whose other rows stay."""
+    for name, default in TEXTS.items():
+        if getattr(arguments, name) == default:
+            setattr(arguments, name, given.get(name, default))
+
+
+def refuse(arguments):
+    """Raises ValueError if there are options on late work or attempts, for a command that does not read files."""
+    if texts(arguments) != TEXTS or arguments.extensions or arguments.submitted:
+        raise ValueError("deadlines and attempts need the files; give these options when you grade, not to grade merge")
 
 
 def about_lateness(given):

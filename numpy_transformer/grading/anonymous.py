@@ -118,10 +118,11 @@ def how_many(count):
 
 
 def share(count, total):
-    """Returns a percentage, rounded to five; 1 or 2 students are five percent."""
+    """Returns a percentage, rounded to five. One and two students have the same, as if they were one and a half."""
     if count in (0, total):
         return 100 * count // total
-    return 5 if count < SMALL else min(95, max(5, 5 * round(20 * count / total)))
+    shown = count if count >= SMALL else SMALL / 2
+    return min(95, max(5, 5 * round(20 * shown / total)))
 
 
 def shares(result):

@@ -1,5 +1,6 @@
 """Keeps graded rows in a file, so that an interrupted grading can be resumed. Nobody else can write its lines."""
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -27,6 +28,7 @@ class Journal:
         rows : {(student, number, digest): row as a dict} of the interrupted run
         guilty : the same keys, of files that were running alone when the grader was killed
         suspects : the same keys, of files that were running beside others when the grader was killed
+        saved : number of rows in the file
         warning : a sentence about lines that are ignored, or ""
 
     Raises: ValueError if the file is no journal of this user, or another grader is writing it.
@@ -35,7 +37,7 @@ class Journal:
     def __init__(self, path, key=None):
         self.path, self.key = path, key or read_or_make_key()
         self.code, self.guard = FIRST, threading.Lock()
-        self.settings, self.rows, self.warning, self.is_running = None, {}, "", False
+        self.settings, self.rows, self.saved, self.warning, self.is_running = None, {}, 0, "", False
         self.running, self.guilty, self.suspects = set(), set(), set()
         try:
             descriptor, is_new = open_regular(path, os.O_RDWR), False
@@ -65,6 +67,7 @@ class Journal:
         if self.settings is None:
             raise ValueError(f"{self.path} is not the journal of a grading run of this user; move it away")
         self.take({"ended": "killed"})
+        self.saved = len(self.rows)
         self.file.seek(end)
         self.file.truncate()
 
@@ -129,6 +132,8 @@ class Journal:
 
     def add(self, row):
         self.write({"row": asdict(row)})
+        with self.guard:
+            self.saved += 1
 
     def write(self, entry):
         text = json.dumps(entry).encode()
@@ -152,7 +157,8 @@ class Journal:
             if remove:
                 os.unlink(self.path)            # while it is still locked
             elif self.is_running:
-                self.write({"ended": "interrupted"})
+                with contextlib.suppress(OSError):          # a full disk; what was running then runs alone next time
+                    self.write({"ended": "interrupted"})
         finally:
             self.file.close()
 

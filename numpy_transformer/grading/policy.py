@@ -25,7 +25,7 @@ class Policy:
         rate : Rate, what lateness costs
         grace : timedelta by which every deadline is moved
         extensions : {folded name or id: list of Entry}, later deadlines of single students
-        times : {folded name or id: list of Entry}, times of submission that the delivery does not tell
+        times : {folded name or id: list of Entry}, times of submission, in place of those that the delivery tells
         free_late_days : days that each student may be late in all without a deduction
     """
 
@@ -76,9 +76,9 @@ class Policy:
         return deadline
 
     def submitted(self, file, row):
-        """Returns when a row's file was submitted: as the delivery says, else as --submitted says, else None."""
+        """Returns when a row's file was submitted: as --submitted says, else as the delivery says, else None."""
         given = [entry.time.moment for entry in entries(self.times, row)]
-        return file.submitted or (given[-1] if given else None)
+        return given[-1] if given else file.submitted
 
     def sentences(self, graded):
         """Returns sentences for the teacher: the rule, where the times come from, and what cannot be computed.
@@ -89,7 +89,8 @@ class Policy:
         if not self.about_lateness:
             return []
         pairs = [(file, row) for own in graded for file, row in own if file is not None]
-        sources = collections.Counter(file.time_from or "the delivery" for file, _ in pairs if file.submitted)
+        sources = collections.Counter("--submitted" if entries(self.times, row) else file.time_from or "the delivery"
+                                      for file, row in pairs if self.submitted(file, row))
         silent = [file for file, row in pairs if self.submitted(file, row) is None]
         marked = sum(file.late for file in silent)
         found = [f"lateness: {self.rate}; points are rounded to two decimals"]
@@ -98,9 +99,9 @@ class Policy:
             found.append(f"times of submission from: {listed}")
         if marked and self.rate.unit:
             found.append(
-                f"{count(marked, 'file')} {'is' if marked == 1 else 'are'} marked late without a time, so a deduction for each "
-                f"{self.rate.unit} cannot be computed, and nothing was deducted there. Let the learning platform deduct (Canvas does so by its "
-                "own late policy), deduct once with --late 10%, or list their times in a file for --submitted")
+                f"marked late without a time: {count(marked, 'file')}, for which a deduction for each {self.rate.unit} "
+                "cannot be computed, so nothing was deducted. Let the learning platform deduct (Canvas has its own late "
+                "policy), deduct once with --late 10%, or list the times in a file for --submitted")
         if self.deadlines and len(silent) > marked:
             reasons = "; ".join(sorted({file.time_from for file in silent if file.time_from and not file.late}))
             found.append(f"counted as on time: {count(len(silent) - marked, 'file')} without a time of submission and "

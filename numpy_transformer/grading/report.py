@@ -53,7 +53,10 @@ def write_table(header, rows, path, dialect=Dialect()):
 
 
 def write_json(document, path):
-    replace_file(path, lambda file: file.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n"))
+    def write(file):
+        json.dump(document, file, indent=1, ensure_ascii=False)     # in pieces: a large course's takes a gigabyte at once
+        file.write("\n")
+    replace_file(path, write)
 
 
 def escape_formula(value):

@@ -1,9 +1,11 @@
 """Writes the list of similar submissions as a page (.html) or text (.md): the evidence, and files side by side."""
 
 import html
+import re
+import textwrap
 from pathlib import Path
 
-from .features import own_lines
+from .features import Code, own_lines
 from .files import replace_file
 from .similarity import HABITS, groups
 
@@ -19,7 +21,7 @@ body { max-width: 90rem; margin: 2rem auto; padding: 0 1rem }
 .files { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem }
 figure { margin: 0; min-width: 0 } figcaption { font-size: 14px }
 pre { margin: 0; padding: .5rem; overflow-x: auto; border: 1px solid #8886; border-radius: 4px; font-size: 13px }
-mark { background: #f5c04255; color: inherit }
+mark { background: #f5c04266; color: inherit; print-color-adjust: exact } .form { background: #4c8ff038 }
 h2 { border-top: 2px solid #8886; padding-top: 1rem } h4 { margin: 1rem 0 .3rem }
 @media print { .files, li { break-inside: avoid } }"""
 
@@ -83,11 +85,25 @@ def evidence(pair):
 
 
 def side_by_side(pair, number, files, exercise):
-    """Returns two lists of (line, is it in the other file as well), without the text that the exercise gives."""
+    """Returns two lists of (line, class of its mark), without the text that the exercise gives.
+
+    The class is "same" if the other file has the same line, "form" if it has it with other names of variables, or "".
+    """
     lines = [own_lines(files[name, number].content, exercise)[:MOST_LINES] if (name, number) in files else []
              for name in pair.students]
-    both = {line.strip() for line in lines[0]} & {line.strip() for line in lines[1]} - {""}
-    return [[(line, line.strip() in both) for line in own] for own in lines]
+    forms = [line_forms(own) for own in lines]
+    same = {line.strip() for line in lines[0]} & {line.strip() for line in lines[1]} - {""}
+    alike = set(forms[0]) & set(forms[1]) - {""}
+    return [[(line, "same" if line.strip() in same else "form" * (form in alike)) for line, form in zip(*both)]
+            for both in zip(lines, forms)]
+
+
+def line_forms(lines):
+    """Returns each line without comment and spaces, and with _ for names of variables."""
+    local = Code(textwrap.dedent("\n".join(lines))).local
+    codes = [line.partition("#")[0] for line in lines]
+    return ["".join(re.sub(r"\w+", lambda match: "_" if match[0] in local else match[0], code).split())
+            for code in codes]
 
 
 def page(similarity, files):
@@ -95,7 +111,8 @@ def page(similarity, files):
     exercises = {exercise.number: exercise for exercise in similarity.chosen}
     parts = [f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
              f"<title>Similar submissions</title><style>{STYLE}</style><h1>Similar submissions</h1>"
-             f"<p>{heading(similarity)}<p>{CAUTION}"]
+             f"<p>{heading(similarity)}<p>{CAUTION}<p>Marked: <mark class=same>the same line</mark>, <mark class=form>the "
+             "same with other names of variables</mark>."]
     for group in groups(similarity.pairs[:MOST_PAIRS]):
         names = sorted({name for pair in group for name in pair.students})
         parts.append(f"<h2>{html.escape(', '.join(names))}</h2>")
@@ -108,8 +125,8 @@ def page(similarity, files):
             for number in [number for number, _, _ in found if number in exercises][:MOST_FILES]:
                 parts.append(f"<h4>{html.escape(title(number, exercises))}</h4><div class=files>")
                 for name, lines in zip(pair.students, side_by_side(pair, number, files, exercises[number])):
-                    code = "\n".join(f"<mark>{html.escape(line)}</mark>" if same else html.escape(line)
-                                     for line, same in lines)
+                    code = "\n".join(f"<mark class={mark}>{html.escape(line)}</mark>" if mark else html.escape(line)
+                                     for line, mark in lines)
                     parts.append(f"<figure><figcaption>{html.escape(name)}</figcaption><pre>{code}</pre></figure>")
                 parts.append("</div>")
     return "\n".join(parts) + "\n"

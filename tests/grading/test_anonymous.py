@@ -25,11 +25,12 @@ def rows_of(exercise, **counts):
             status = "pass" if word == "right" else status
             name = word.replace("_", "-")
             known = [name] if name in [mistake.name for mistake in exercise.mistakes] else []
+            shared = word.startswith("same")
             lines = ["y[3] is 0.25, expected 0.75 (Surname's secret)", "DIAGNOSIS dz is the correct result times 2."]
             rows.append(Row(student, exercise.number, exercise.file.removesuffix(".py"), status,
                             exercise.points if status == "pass" else 0, exercise.points, "", 0.1, "note on Surname",
-                            {"error": "error", "fail": "values"}.get(status, ""), lines if word.startswith("same") else [],
-                            known, answer=word if word.startswith("same") else "", printed="Surname", ids={"canvas": "471147"}))
+                            {"error": "error", "fail": "values"}.get(status, ""), lines if shared else [], known,
+                            answer=word if shared else "", printed="Surname", ids={"canvas": "471147"}))
     return rows
 
 
@@ -65,6 +66,7 @@ def test_shares_hide_small_numbers_and_add_up():
     other = anonymous.Result(SOFTMAX, rows_of(SOFTMAX, right=28, todo=2))
     assert anonymous.shares(other)["unfinished"] == anonymous.shares(result)["unfinished"]
     assert [anonymous.share(count, 30) for count in (0, 1, 2, 3, 15, 29, 30)] == [0, 5, 5, 10, 50, 95, 100]
+    assert [anonymous.share(count, 6) for count in (1, 2, 3)] == [25, 25, 50]
     assert anonymous.share(3, 1000) == 5 and anonymous.share(997, 1000) == 95
     assert anonymous.how_many(2) == "a few students" and anonymous.how_many(3) == "3 students"
 

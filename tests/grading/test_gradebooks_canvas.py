@@ -124,6 +124,7 @@ def test_no_zeros_for_strangers_while_a_submission_has_no_row(tmp_path):
 def test_two_submissions_for_one_row_are_not_entered(tmp_path):
     text = HEADER.format("Sheet 5 (12)", "8") + '"Lee, Kim",4,,,,,\n'
     new, sentences = filled(book(tmp_path, text), people([row("Kim Lee", "05.2"), row("Lee Kim", "05.2", "fail")]))
+    assert "Left as they were (not certain whose they are, see above), 1: Lee, Kim" in sentences
     assert new == text and "Not entered, because Kim Lee and Lee Kim may all be Lee, Kim (row 3)" in sentences
 
 
@@ -148,7 +149,9 @@ def test_columns_are_named_by_option(tmp_path):
              book(tmp_path, text, "Midterm = hard", "05.2=6", "1=A (7)").targets}
     assert found == {"total": ("Midterm = hard (5)", list(SHEET), 10.0), "05.2": ("A (6)", ["05.2"], 5.0),
                      "lesson 01": ("A (7)", ["01.1", "01.2"], 5.0)}
-    for wanted, complaint in (("A", "several columns named 'A'.*'A .6.', 'A .7.'"),
+    for wanted in ("midterm", "Midterm hard", "Midterm = hard (5)", "5"):
+        assert [target.column for target in book(tmp_path, text, wanted).targets] == [6]
+    for wanted, complaint in (("Mid", "no assignment column named 'Mid'"), ("A", "several columns named 'A'.*'A .6.', 'A .7.'"),
                               ("B", "no assignment column named 'B'"), ("07.1=6", "07.1 is not graded")):
         with pytest.raises(ValueError, match=complaint):
             book(tmp_path, text, wanted)
@@ -166,8 +169,9 @@ def test_read_only_columns_are_not_filled(tmp_path):
 
 
 @pytest.mark.parametrize("text, complaint", [
-    (HEADER.format("Sheet 5 (6)", "8") + "Kim,1,\n", "row 3 has 3 cells, and the header has 7"), ("", "is empty"), ("a,b\n1,2\n", "not a gradebook of Canvas"), ("Student,ID\nKim,1\n", "no row Points Possible"),
-    ('Student,ID,"x\n', "line 1 is never closed")])
+    (HEADER.format("Sheet 5 (6)", "8") + "Kim,1,\n", "row 3 has 3 cells, and the header has 7"), ("", "is empty"),
+    ("a,b\n1,2\n", "not a gradebook of Canvas"), ("Student,ID\nKim,1\n", "no row Points Possible"),
+    ('Student,ID,"x\n', "grades.csv is not a CSV file: .* line 1 is never closed")])
 def test_other_files_are_refused_in_one_sentence(tmp_path, text, complaint):
     with pytest.raises(ValueError, match=complaint):
         book(tmp_path, text)

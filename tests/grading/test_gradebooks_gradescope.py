@@ -43,7 +43,7 @@ def test_results_follow_the_specification():
 def make_zip(tmp_path, capsys, *options):
     path = tmp_path / "autograder.zip"
     code, text, error = run(capsys, "exercise", "gradescope-zip", path, "05.1", "05.2", *options)
-    assert (code, error) == (0, "") and "8 points" in text
+    assert (code, error) == (0, "") and "8 points" in " ".join(text.split())
     return zipfile.ZipFile(path)
 
 
@@ -63,10 +63,13 @@ def test_the_zip_holds_scripts_at_its_root_and_the_whole_package(tmp_path, capsy
     assert b"nothing is graded" in archive.read("README.md")
 
 
-def test_trust_is_written_into_the_zip(tmp_path, capsys):
-    archive = make_zip(tmp_path, capsys, "--trust-students")
-    assert json.loads(archive.read("settings.json"))["trust_students"] is True
+def test_trust_and_lateness_are_written_into_the_zip(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(autograder, "package_files", lambda: [])        # for speed
+    archive = make_zip(tmp_path, capsys, "--trust-students", "--late", "10%/day")
+    settings = json.loads(archive.read("settings.json"))
+    assert settings["trust_students"] is True and settings["late"] == "10%/day"
     assert b"This zip was made with --trust-students" in archive.read("README.md")
+    assert "--late" in refused(capsys, "exercise", "gradescope-zip", tmp_path / "a.zip", "05", "--late", "a lot")
 
 
 def test_the_image_installs_what_the_package_needs():

@@ -124,7 +124,7 @@ def test_comments_of_teachers_stay_and_ours_are_replaced(tmp_path):
     assert "well done" in text and "1 of 2 points" not in text and "2 of 2 points" in text
     assert text.count("10,10.00") == 2 and '"Dienstag, 13. März 2024, 10:15"' in text
     told = "\n".join(filling.summary())
-    assert "(there is a comment already), 1: Kim" in told and "more recently), 1: Kim" in told
+    assert "because they are not ours, 1: Kim" in told and "more recently, 1: Kim" in told
 
 
 def test_long_comments_say_what_is_left_out(tmp_path):

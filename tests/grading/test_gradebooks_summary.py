@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from helpers.classroom import write_class
 from helpers.commands import refused, run
-from helpers.gradebook_files import canvas_gradebook, github_roster
+from helpers.gradebook_files import canvas_gradebook, github_roster, moodle_worksheet
 from helpers.graded_rows import row
 from helpers.pupils import SHEET, make_class
 
 from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.grading.gradebooks.canvas import CanvasGradebook
+from numpy_transformer.grading.gradebooks.moodle import MoodleWorksheet
 from numpy_transformer.grading.gradebooks.people import people
 from numpy_transformer.grading.gradebooks.roster import add_roster
 from numpy_transformer.grading.gradebooks.summary import summary_table
@@ -25,7 +26,7 @@ CANVAS = "Student,ID,Section,Sheet 1 (5)\n    Points Possible,,,10\nKim,7,,\n=zo
 
 
 def test_one_row_a_student():
-    header, rows = summary_table(ROWS)
+    header, rows = summary_table(people(ROWS))
     kim, zoe = (dict(zip(header, values)) for values in rows)
     assert kim == {"student": "kim", "canvas_id": "7", "email": "kim@example.edu", "points_01": 2, "points_05": 1.5,
                    "points": 3.5, "max": 5, "percent": 70.0, "pass": 1, "fail": 1, "todo": 0, "error": 0, "timeout": 0,
@@ -36,7 +37,7 @@ def test_one_row_a_student():
 @pytest.mark.parametrize("dialect", [Dialect(), Dialect(";", True)])
 def test_dialects_of_excel(tmp_path, dialect):
     path = tmp_path / "summary.csv"
-    write_table(*summary_table(ROWS), path, dialect)
+    write_table(*summary_table(people(ROWS)), path, dialect)
     content = path.read_bytes()
     assert content.startswith(b"\xef\xbb\xbf") == dialect.bom
     with open(path, encoding="utf-8-sig", newline="") as file:
@@ -83,6 +84,11 @@ def test_a_roster_says_who_a_login_is(tmp_path):
     assert add_roster(students, tmp_path / "roster.csv") == []
     filling = gradebook.fill(students)
     assert len(filling.entered) == 30
+    moodle_worksheet(pupils, tmp_path / "worksheet.csv", 10)
+    assert len(MoodleWorksheet(tmp_path / "worksheet.csv").fill(students).entered) == 30
+    header, rows = summary_table(students)
+    assert header[:4] == ["student", "name", "github_id", "email"]
+    assert rows[1][:4] == [pupils[1].ids["github"], "Kim Lee", pupils[1].ids["github"], pupils[1].ids["email"]]
 
 
 def test_files_of_others_are_not_replaced(graded, capsys):
@@ -114,7 +120,10 @@ def test_a_wrong_gradebook_is_refused_before_the_work(tmp_path, capsys, monkeypa
     monkeypatch.setattr("numpy_transformer.cli.grade.graded", lambda *_: pytest.fail("graded"))
     write_class(tmp_path / "class", 2, [choose("01.1")])
     path = tmp_path / "grades.csv"
+    options = ("--out", tmp_path / "s.csv", "--trust-students", "--allow-root", "--canvas", path)
     path.write_text(CANVAS.replace("Sheet 1", "Quiz"), encoding="utf-8")
-    assert "no column" in refused(capsys, "grade", tmp_path / "class", "--out", tmp_path / "s.csv", "--trust-students",
-                                  "--allow-root", "--canvas", path)
+    assert "no column" in refused(capsys, "grade", tmp_path / "class", *options)
+    path.write_text(CANVAS, encoding="utf-8")
+    complaint = refused(capsys, "grade", tmp_path / "class", *options)
+    assert "none of the 2 students of the class, such as student01, is in" in complaint and "--roster" in complaint
     assert json.dumps(sorted(item.name for item in tmp_path.iterdir())) == '["class", "grades.csv"]'

@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,7 @@ def test_each_line_carries_the_code_that_the_standard_gives(tmp_path):
         before = code
 
 
-FULL = json.dumps({"row": {**vars(row("mallory")), "points": 2, "status": "pass"}}).encode()
+FULL = json.dumps({"row": {**asdict(row("mallory")), "points": 2, "status": "pass"}}).encode()
 
 
 @pytest.mark.parametrize("change, kept, said", [
@@ -234,6 +235,7 @@ def test_the_key_is_drawn_once_and_belongs_to_the_user_alone(tmp_path, monkeypat
         read_or_make_key()
 
 
+@pytest.mark.slow
 @posix
 def test_many_graders_that_start_at_once_draw_one_key(tmp_path):
     code = "from numpy_transformer.grading.files import read_or_make_key; print(read_or_make_key().hex())"

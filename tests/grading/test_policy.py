@@ -1,6 +1,7 @@
 """Deadlines, deductions for late work, free late days and attempts. Expected points are worked out by hand."""
 
 import csv
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -118,7 +119,7 @@ def test_without_a_time_nothing_is_invented(tmp_path):
     assert (marked.points, marked.deducted) == (4, 0) and "nothing was deducted" in marked.note
     policy = Policy.from_options(due=[DUE], late="10%/day")
     sentences = " ".join(policy.sentences([[(file(late=True), row(4))], [(file(), row(4))]]))
-    assert "1 file is marked late without a time" in sentences and "--submitted" in sentences
+    assert "marked late without a time: 1 file" in sentences and "--submitted" in sentences
     assert "on time: 1 file without a time" in sentences
     once = one(4, None, late="20%", late_mark=True, due=None)
     assert (once.points, once.late) == (3.2, 1)
@@ -160,7 +161,7 @@ def test_free_late_days_are_not_spent_for_a_late_attempt_that_is_no_better():
 def test_without_options_rows_stay_as_they_are():
     rows = [row(4), row(2, "05.2"), row(0, student="zoe")]
     assert settle([[(file("2026-11-20 12:00"), rows[0])], [(None, rows[1])], [(file(late=True), rows[2])]], Policy()) == [
-        Row(**{**vars(rows[0]), "submitted": "2026-11-20T12:00:00+01:00"}), rows[1], rows[2]]
+        replace(rows[0], submitted="2026-11-20T12:00:00+01:00"), rows[1], rows[2]]
 
 
 @pytest.mark.parametrize("options, words", [
@@ -184,6 +185,7 @@ def test_a_line_that_cannot_be_understood_is_named(tmp_path):
 
 def test_the_command_refuses_before_it_grades(tmp_path, capsys):
     (tmp_path / "class").mkdir()
+    (tmp_path / "class" / "kim_ex01_1.py").write_text(choose("01.1").edited(), encoding="utf-8")
     text = refused(capsys, "grade", tmp_path / "class", "--late", "10%/day", "--trust-students", "--allow-root",
                    "--out", tmp_path / "scores.csv")
     assert "--due" in text
@@ -194,7 +196,8 @@ def test_the_command_grades_all_attempts_and_deducts(tmp_path, capsys):
     """Canvas: the first attempt is right, the second is not; another student is late, by the mark alone."""
     exercise = choose("01.1")
     (tmp_path / "class").mkdir()
-    for name, mistakes in (("kim_101_9001_ex01_1_softmax.py", ()), ("kim_101_9002_ex01_1_softmax-1.py", exercise.mistakes[:1]),
+    for name, mistakes in (("kim_101_9001_ex01_1_softmax.py", ()),
+                           ("kim_101_9002_ex01_1_softmax-1.py", exercise.mistakes[:1]),
                            ("zoe_LATE_102_9003_ex01_1_softmax.py", ())):
         source = exercise.edited(*(mistake.edits for mistake in mistakes))
         (tmp_path / "class" / name).write_text(source, encoding="utf-8")
@@ -211,3 +214,24 @@ def test_the_command_grades_all_attempts_and_deducts(tmp_path, capsys):
     assert [row["points"] for row in plain] == ["0", "2"] and "late" not in plain[0] and list(best[0])[-1] == "deducted"
     assert (best[1]["late"], best[1]["deducted"]) == ("1", "0.5") and "the newest counts" not in best[0]["note"]
     assert "the best of 2 attempts counts: number 1" in best[0]["note"]
+
+
+@pytest.mark.slow
+def test_grading_one_student_again_keeps_the_rules_of_the_table(tmp_path, capsys):
+    for name in ("kim", "zoe"):
+        (tmp_path / "class" / name).mkdir(parents=True)
+        (tmp_path / "class" / name / "ex01_1_softmax.py").write_text(choose("01.1").edited(), encoding="utf-8")
+    (tmp_path / "times.csv").write_text("student,time\nkim,2026-11-21T12:00Z\nzoe,2026-11-21T12:00Z\n", encoding="utf-8")
+    (tmp_path / "extensions.csv").write_text("kim,3\n", encoding="utf-8")
+    options = ["grade", tmp_path / "class", "--trust-students", "--allow-root", "--out", tmp_path / "scores.csv",
+               "--submitted", tmp_path / "times.csv"]
+    found = []
+    for more in (["--due", "2026-11-20T12:00Z", "--late", "50%/day"], ["--students", "zoe"],
+                 ["--students", "kim", "--extensions", tmp_path / "extensions.csv"]):
+        code, text, error = run(capsys, *options, *more)
+        assert code == 0, error
+        with open(tmp_path / "scores.csv", encoding="utf-8", newline="") as file:
+            found.append([(row["points"], row["late"]) for row in csv.DictReader(file)])
+    assert found == [[("1", "1"), ("1", "1")], [("1", "1"), ("1", "1")], [("2", "0"), ("1", "1")]]
+    text = refused(capsys, "grade", "merge", tmp_path / "scores.csv", "--out", tmp_path / "all.csv", "--late", "10%")
+    assert "when you grade" in text

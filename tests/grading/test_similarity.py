@@ -63,6 +63,12 @@ def test_independent_students_are_not_listed():
     assert listed(class_, chosen) == set()
 
 
+def test_a_class_of_eight_is_too_small_to_set_the_limit_and_still_works():
+    class_, chosen, truth = write_class("eight", 8, SHEET, ("verbatim", "names"))
+    assert listed(class_, chosen) == set(truth)
+    assert listed(class_[:1], chosen) == listed([], chosen) == listed(class_, []) == set()
+
+
 def test_a_class_that_writes_the_expected_text_is_not_listed():
     chosen = [choose(number) for number in ("01.1", "01.2", "05.2", "02.2")]
     class_ = [hand_in(f"s{i}", {exercise: exercise.edited(exercise.mistakes[0].edits if i % 3 == 0 else {})
@@ -144,11 +150,23 @@ def test_the_page_shows_the_evidence_side_by_side_and_escapes_it(tmp_path):
     class_[0].name, class_[1].name = "Zoe <b>", "kim"
     found = similarity.find(class_, {}, chosen)
     page = similar_page.write(found, class_, tmp_path / "similar.html").read_text(encoding="utf-8")
-    assert "Zoe &lt;b&gt; and kim" in page and "<script" not in page and "proves nothing" in page and "<mark>" in page
+    assert "Zoe &lt;b&gt; and kim" in page and "<script" not in page and "proves nothing" in page
+    assert page.count("<mark class=same>") > 5
     text = similar_page.write(found, class_, tmp_path / "similar.md").read_text(encoding="utf-8")
     assert "## Zoe <b> and kim" in text and "identical" in text and "my own words" in text
     nothing = similarity.find(class_[1:], {}, chosen)
     assert "no two students" in similar_page.heading(nothing) and nothing.pairs == []
+
+
+def test_lines_with_other_names_are_marked_as_well():
+    linear = choose("02.2")
+    text = Person("zoe").write(linear)
+    files = {("kim", "02.2"): File("", "", text.encode()),
+             ("zoe", "02.2"): File("", "", disguise(text, linear, random.Random(1), ("rename",)).encode())}
+    sides = similar_page.side_by_side(similarity.Pair(("kim", "zoe"), 1.0), "02.2", files, linear)
+    for lines in sides:
+        marks = {line.strip(): mark for line, mark in lines if line.strip() and line.strip()[0] != "#"}
+        assert set(marks.values()) == {"same", "form"} and marks["self.saved.append(x)"] == "same"
 
 
 @pytest.mark.slow

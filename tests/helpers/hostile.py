@@ -17,7 +17,7 @@ from numpy_transformer.classroom.exercises import choose
 
 HERE = Path(__file__).resolve().parents[1] / "grading" / "hostile"
 ROOT = Path(numpy_transformer.__file__).resolve().parents[1]
-EXERCISE, OTHER_EXERCISE = choose("01.2"), choose("01.1")
+EXERCISE, OTHER_EXERCISE = EXERCISES = (choose("01.2"), choose("01.1"))      # most files are for the first of them
 RIGHT = EXERCISE.edited()
 WRONG = "def softmax_backward(p, dp):\n    return dp\n"
 MARK, ANNA, SEEN = "mark-5f1c0e", "# secret-a77e1d\n", "SEEN:"      # none may show up in what a hostile student gets
@@ -54,8 +54,8 @@ def parse(topic, text):
     name, _, statuses = head.partition(":")
     first, *others = re.split(r"^--- (\S+)\n", source, flags=re.M)
     files = {EXERCISE.file: first, **dict(zip(others[::2], others[1::2]))}
-    return Attack(name, topic, set(statuses.split()) or NOT_PASSED,
-                  {key: expand(value).encode("utf-8", "surrogateescape") for key, value in files.items() if value.strip()})
+    files = {key: expand(value).encode() for key, value in files.items() if value.strip()}
+    return Attack(name, topic, set(statuses.split()) or NOT_PASSED, files)
 
 
 def expand(source):
@@ -81,25 +81,28 @@ def library(place):
     with tempfile.TemporaryDirectory() as folder:
         text = (HERE / "library.c").read_text(encoding="utf-8").replace("@PLACE@", str(place))
         (Path(folder) / "library.c").write_text(text, encoding="utf-8")
-        subprocess.run(["gcc", "-shared", "-fPIC", "-Os", "-nostdlib", "-s", "-o", "mine.so", "library.c"], cwd=folder, check=True)
+        command = ["gcc", "-shared", "-fPIC", "-Os", "-nostdlib", "-s", "-o", "mine.so", "library.c"]
+        subprocess.run(command, cwd=folder, check=True)
         return (Path(folder) / "mine.so").read_bytes().hex()
 
 
-def write_world(base, chosen, seconds=2):
+def write_world(base, chosen, exercises=EXERCISES, seconds=2):
     """Writes the class with an honest student at each end, a venv of its own and the options of `grade`."""
     for name in ("class", "out", "home", "tmp"):
         (base / name).mkdir()
     site = base / "venv" / SITE
-    places = {"{TARGET}": base / "target", "{OTHER}": base / "class" / "anna" / EXERCISE.file, "{CLASS}": base / "class",
-              "{PACKAGE}": site / "numpy_transformer", "{SITE}": site, "{VENV}": base / "venv",
-              "{JOURNAL}": base / "out" / "scores.csv.part", "{OUT}": base / "out" / "scores.json"}
+    places = {"{TARGET}": base / "target", "{CLASS}": base / "class",
+              "{OTHER}": base / "class" / "anna" / EXERCISE.file, "{PACKAGE}": site / "numpy_transformer",
+              "{SITE}": site, "{VENV}": base / "venv",
+              "{JOURNAL}": base / "out" / "scores.csv.part", "{OUT}": base / "out" / "scores.json",
+              "{KEY}": base / "home" / ".local" / "state" / "numpy-transformer" / "journal.key"}
     if any(b"{LIBRARY}" in content for attack in chosen.values() for content in attack.files.values()):
         places["{LIBRARY}"] = library(places["{TARGET}"])
     for student in ("anna", "zoe"):
         folder = base / "class" / student
         folder.mkdir()
-        (folder / EXERCISE.file).write_text(ANNA + RIGHT, encoding="utf-8")
-        (folder / OTHER_EXERCISE.file).write_text(ANNA + OTHER_EXERCISE.edited(), encoding="utf-8")
+        for exercise in EXERCISES:
+            (folder / exercise.file).write_text(ANNA + exercise.edited(), encoding="utf-8")
         (folder / "notes.txt").write_text(ANNA, encoding="utf-8")
     for attack in chosen.values():
         folder = base / "class" / attack.name
@@ -110,8 +113,8 @@ def write_world(base, chosen, seconds=2):
             (folder / name).write_bytes(content)
     write_venv(base / "venv")
     options = ["grade", base / "class", "--out", base / "out" / "scores.csv", "--json", base / "out" / "scores.json",
-               "--feedback", base / "out" / "feedback", "--only", f"{OTHER_EXERCISE.number},{EXERCISE.number}",
-               "--seed", 5, "--timeout", seconds, "--jobs", 4, "--allow-root"]
+               "--feedback", base / "out" / "feedback", "--only",
+               ",".join(exercise.number for exercise in exercises), "--seed", 5, "--timeout", seconds, "--jobs", 4]
     (base / "options.json").write_text(json.dumps(list(map(str, options))), encoding="utf-8")
 
 
@@ -123,7 +126,7 @@ def write_venv(folder):
     (folder / "bin").mkdir()
     python = Path(sys.executable).resolve()
     os.symlink(python, folder / "bin" / "python")
-    (folder / "pyvenv.cfg").write_text(f"home = {python.parent}\ninclude-system-site-packages = false\n", encoding="utf-8")
+    (folder / "pyvenv.cfg").write_text(f"home = {python.parent}\n", encoding="utf-8")
     shutil.copytree(ROOT / "numpy_transformer", site / "numpy_transformer")
     others = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     (site / "others.pth").write_text("".join(f"{path}\n" for path in sorted(others)), encoding="utf-8")
@@ -181,11 +184,13 @@ class Outcome:
     report: dict                                # what world.py found; {} if the grader did not get to its end
 
 
-def grade_world(base, kind="", seconds=120):
-    """Grades the class in a container of this kind ("": in none). Returns an Outcome."""
+def grade_world(base, kind="", *options, layer="", seconds=120):
+    """Grades the class in a container of this kind ("": in none), in this layer ("": the best). Returns an Outcome."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(base / "home"), "GRADER_MARK": MARK, "LC_ALL": "C.UTF-8",
                    "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg", "MPLCONFIGDIR": str(base / "out")}
-    command = [base / "venv" / "bin" / "python", "-B", "-X", "utf8", HERE / "world.py", base, kind or "here"]
+    if layer:
+        environment["NUMPY_TRANSFORMER_SANDBOX"] = layer
+    command = [base / "venv" / "bin" / "python", "-B", "-X", "utf8", HERE / "world.py", base, kind or "here", *options]
     if kind:
         command = [*container(base, kind), *command]
         if kind.startswith("user") and os.geteuid() == 0:
@@ -197,19 +202,20 @@ def grade_world(base, kind="", seconds=120):
                               timeout=seconds)
         code, error = done.returncode, (done.stdout + done.stderr).decode(errors="replace")
     except subprocess.TimeoutExpired as stop:
-        code, error = None, f"the grader did not end in {seconds} seconds: {(stop.stderr or b'').decode(errors='replace')}"
+        code, error = None, f"the grader did not end in {seconds} seconds: {stop.stderr}"
     out = base / "out"
     rows = {}
     if (out / "scores.csv").exists():
         with open(out / "scores.csv", encoding="utf-8", newline="") as file:
             rows = {(row["student"], row["exercise"][2:6].replace("_", ".")): row for row in csv.DictReader(file)}
-    feedback = {path.stem: path.read_text(encoding="utf-8") for path in out.glob("feedback/*")}
+    texts = [path.read_text(encoding="utf-8") for path in out.glob("feedback/*")]
+    feedback = {text.splitlines()[0]: text for text in texts}           # the first line is the student's name
     path = out / "report.json"
     report = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return Outcome(base, code, error, rows, feedback, report)
 
 
-def effects(outcome, chosen):
+def effects(outcome, chosen, exercises=EXERCISES):
     """Sentences about everything that a hostile class has achieved: [] if the sandbox holds."""
     found = []
     if outcome.code != 0 or not outcome.report:
@@ -228,11 +234,11 @@ def effects(outcome, chosen):
             found.append(f"{name}: no note")
         if not row["note"].isprintable() or len(row["note"]) > 600:
             found.append(f"{name}: a note of {len(row['note'])} characters: {row['note']!r}")
-        text = outcome.feedback.get(name, "")
+        text = outcome.feedback.get(name, f"{SEEN} there is no feedback")
         shown = [line for line in text.splitlines() if any(word in line for word in (MARK, ANNA.strip("# \n"), SEEN))]
         found += [f"{name}: has seen: {line[:200]}" for line in shown]
     for student in ("anna", "zoe"):
-        for exercise in (EXERCISE, OTHER_EXERCISE):
+        for exercise in exercises:
             row = outcome.rows.get((student, exercise.number), {})
             if row.get("status") != "pass":
                 found.append(f"{student}, who is honest: {row}")

@@ -142,6 +142,8 @@ def other_beams(rng):
             ("unfinished texts at the end", draw_beam(rng, small, shows=("BEAM-4d",), ending=0.0)),
             ("a long text with a high log P", draw_beam(rng, SimpleNamespace(T=5, V=5), beam=3, alpha=1.0,
                                                         shows=("BEAM-3d", "BEAM-10a"), ending=0.0)),
+            ("more texts finish than the beam has places", draw_beam(rng, SimpleNamespace(T=5, V=5), beam=4, alpha=2.0,
+                                                                     shows=("BEAM-10c",), ending=0.0)),
             ("a larger beam", draw_beam(rng, n, beam=4, alpha=1.5, shows=("BEAM-3a", "BEAM-5", "BEAM-13"))),
             ("a beam of 1", draw_beam(rng, n, beam=1, alpha=0.6, shows=("BEAM-13",))),
             ("alpha = 0: the score is log P", draw_beam(rng, n, beam=3, alpha=0.0, shows=())),
@@ -264,6 +266,9 @@ EXERCISES = [
             Mistake("BEAM-10b", {"len(finished) >= beam": "False"},
                     "You always continue to max_len. The search ends after the step at which there are `beam` or more "
                     "finished texts."),
+            Mistake("BEAM-10c", {"len(finished) >= beam": "len(finished) == beam"},
+                    "Your search ends only if exactly `beam` texts are finished. Several texts may finish at one step, "
+                    "so there can be more."),
             Mistake("BEAM-12", {"total + log_p[token]": "log_p[token]"},
                     "Your candidate has the log probability of its last token only. Add it to log P of the hypothesis "
                     "that you extend."),

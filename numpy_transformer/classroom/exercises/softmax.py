@@ -96,7 +96,9 @@ def twice(temperature, z, z2, dp2, dp):
 
 def edge_cases(rng):
     z, z2, dp2, dp = rng.standard_normal((4, 3, 5))
-    return [("logits around 1000 and -1000", twice(0.5, z + 1000, z2 - 1000, dp2, dp))]
+    far_apart = np.array([[0], [-1000], [2000]]) + 3000 * np.eye(3, 5)
+    return [("logits around 1000 and -1000", twice(0.5, z + 1000, z2 - 1000, dp2, dp)),
+            ("rows far apart, in each of them one logit far above the others", twice(0.7, z + far_apart, z2, dp2, dp))]
 
 
 MAXIMUM = "z.max(-1, keepdims=True)"

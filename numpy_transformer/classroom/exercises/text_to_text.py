@@ -97,7 +97,8 @@ def draw_answers(rng, N, T, P, count, V, kinds=8):
 def special_answers(rng):
     predictions, targets, tasks, count = draw_answers(rng, 17, 6, 6, 3, 30)
     return [("tasks 1 and 4 have no rows", (predictions, targets, np.where(tasks == 1, 3, tasks), count + 2)),
-            ("all answers are right", draw_answers(rng, 12, 5, 8, 2, 30, kinds=3))]
+            ("all answers are right", draw_answers(rng, 12, 5, 8, 2, 30, kinds=3)),
+            ("one row for each task", draw_answers(rng, 8, 7, 6, 8, 30))]
 
 
 def by_unframe(predictions, targets, tasks, count):

@@ -36,8 +36,11 @@ def trusted(path):
 
 @functools.cache
 def options(program):
-    """Returns the text of bwrap --help, which lists the options that this version has."""
-    return subprocess.run([program, "--help"], capture_output=True, text=True, timeout=60).stdout
+    """Returns the text of bwrap --help, which lists the options that this version has; "" if it does not run."""
+    try:
+        return subprocess.run([program, "--help"], capture_output=True, text=True, timeout=60).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
 
 
 def ways(program):

@@ -66,7 +66,8 @@ NO_LAYER = Layer("none", False, "without a sandbox a student's program can read,
 def missing():
     """Returns a sentence if no sandbox can work on this system, else ""."""
     if sys.platform != "linux":
-        return f"{platform.system()} has no sandbox for students' programs; grade on Linux or in a container"
+        system = {"Darwin": "macOS"}.get(platform.system(), platform.system())
+        return f"{system} has no sandbox for students' programs; grade on Linux or in a container"
     if platform.machine() not in seccomp.ARCHITECTURES:
         return f"the system calls of this processor, {platform.machine()}, are not known; use x86_64 or aarch64"
     return ""

@@ -88,7 +88,7 @@ def run_files(files, tasks, layer, seconds=10, megabytes=1024, stop=lambda: Fals
             reply = server.ask(make_request(task, seconds, megabytes), seconds + TO_SPARE)
             ended = "timeout" if time.monotonic() > start + seconds else "killed"
             yield make_run(task, reply or (-9, ended, 0.0, "", b""), seconds)
-            if reply is None or reply[1] == "spoilt":
+            if reply is None or reply[1]:       # it may have left something behind
                 stack.close()
                 server = None
 

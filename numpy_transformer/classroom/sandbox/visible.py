@@ -74,10 +74,11 @@ def visible():
     """Returns what this Python and this NumPy need. Raises OSError if they cannot be run by themselves."""
     python = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
     packages = Path(np.__file__).resolve().parents[1]
-    done = subprocess.run([python, "-I", "-S", "-B", "-c", PROBE, str(packages)], env=ENVIRONMENT, text=True,
-                          stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
-    if done.returncode:
-        raise OSError(f"{python} cannot import NumPy by itself: {done.stderr.strip().splitlines()[-1:]}")
+    try:
+        done = subprocess.run([python, "-I", "-S", "-B", "-c", PROBE, str(packages)], env=ENVIRONMENT, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=True)
+    except subprocess.SubprocessError as error:
+        raise OSError(f"{python} cannot import NumPy by itself") from error
     found = json.loads(done.stdout.splitlines()[-1])
     standard = [path for path in map(os.path.normpath, found["path"]) if os.path.exists(path)]
     own = tuple(str(path) for path in (packages / "numpy", packages / "numpy.libs") if path.is_dir())

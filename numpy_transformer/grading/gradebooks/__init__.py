@@ -1,14 +1,13 @@
-"""Hands results to other systems: fills the gradebooks of Canvas and Moodle, and writes what Gradescope and GitHub read."""
+"""Hands results to other systems: fills gradebooks of Canvas and Moodle, and writes what Gradescope and GitHub read."""
 
 from pathlib import Path
 
-from ...classroom.exercises import exercises
 from .. import report
 from ..files import check_output, replace_file
 from . import github, gradescope
 from .canvas import CanvasGradebook
 from .moodle import MoodleWorksheet
-from .people import people
+from .people import match
 from .roster import add_roster
 from .sheet import read_sheet
 from .summary import summary_table
@@ -20,19 +19,16 @@ class Gradebooks:
     Reads the teacher's files before the work begins, so that a wrong file costs no time.
 
     Parameters:
-        options : has the attributes summary, canvas, moodle, roster, gradescope and github
-            (paths or None), column (texts or
-            None), zero_if_missing, overwrite and bom (True or False) and delimiter
+        options : has the attributes summary, canvas, moodle, roster, gradescope and github (paths or None), column
+            (texts or None), zero_if_missing, overwrite and bom (True or False) and delimiter
+        students : list of Person; their rows may still be missing
         chosen : the exercises that are graded
-        students : number of students
-        others : rows of an existing table that stay as they are
     Raises: ValueError with one sentence if a file cannot be read or written.
     """
 
-    def __init__(self, options, chosen, students, others=()):
-        numbers = sorted({exercise.number for exercise in chosen} | {row.number for row in others})
-        chosen = [exercises()[number] for number in numbers]
-        self.options, self.dialect = options, report.Dialect(options.delimiter, options.bom)
+    def __init__(self, options, students, chosen):
+        self.options, self.students, self.dialect = options, students, report.Dialect(options.delimiter, options.bom)
+        self.sentences = add_roster(students, options.roster) if options.roster else []
         self.filled = []                        # (gradebook, path of the result)
         if options.canvas:
             self.add(CanvasGradebook(options.canvas, chosen, options.column or ()), options.canvas)
@@ -40,16 +36,18 @@ class Gradebooks:
             raise ValueError("--column names columns of the gradebook that --canvas reads; add --canvas FILE")
         if options.moodle:
             self.add(MoodleWorksheet(options.moodle), options.moodle)
-        if options.roster:
-            read_sheet(options.roster)
         for path in self.places():
             check_output(path)
         for option, path in (("--gradescope", options.gradescope), ("--github", options.github)):
-            if path and students != 1:
-                raise ValueError(f"{option} writes the result of one student, but this class has {students}; use it in "
-                                 "the autograder, which grades one submission at a time")
+            if path and len(students) != 1:
+                raise ValueError(f"{option} writes the result of one student, but this class has {len(students)}; use "
+                                 "it in the autograder, which grades one submission at a time")
 
     def add(self, gradebook, path):
+        matches = match(self.students, gradebook.lines(), gradebook.order)
+        if not matches.pairs and matches.unmatched:
+            raise ValueError(f"none of the {len(self.students)} students of the class, such as {matches.unmatched[0]}, "
+                             f"is in {path}; if these are GitHub logins, name the list of the class with --roster FILE")
         result = graded_path(path)
         if result.exists() and not self.options.overwrite:
             check_ours(result, gradebook)
@@ -61,22 +59,15 @@ class Gradebooks:
         return [*filter(None, (options.summary, options.gradescope, options.github)),
                 *(path for _, path in self.filled)]
 
-    def write(self, rows, problems=None):
-        """Writes all files. Returns their names, and sentences on what was entered where.
-
-        Parameters:
-            rows : list of Row
-            problems : {student: sentences} about files that belong to no exercise
-        """
-        students, sentences = people(rows, problems), []
-        if self.options.roster:
-            sentences += add_roster(students, self.options.roster)
+    def write(self):
+        """Writes all files. Returns their names, and sentences on what was entered where."""
+        students, sentences = self.students, list(self.sentences)
         for gradebook, path in self.filled:
             filling = gradebook.fill(students, self.options.zero_if_missing)
             replace_file(path, lambda file, book=gradebook: file.write(book.sheet.content()), encoding=None)
             sentences += [f"{path}:", *(f"  {sentence}" for sentence in filling.summary())]
         if self.options.summary:
-            report.write_table(*summary_table(rows), self.options.summary, self.dialect)
+            report.write_table(*summary_table(students), self.options.summary, self.dialect)
         if self.options.gradescope:
             report.write_json(gradescope.results(students[0]), self.options.gradescope)
         if self.options.github:

@@ -49,12 +49,12 @@ then can neither read the solutions nor write a result of its own.
 
 The first line that the autograder prints says which of the two it was.
 """
-TRUST = """**This zip was made with --trust-students.** Where the container allows no sandbox, the program runs without one,
-as root. It can then read the solutions and the seed, and write any score into results.json. Look at the submissions
-that you give points for."""
-NO_TRUST = """Where the container allows no sandbox, nothing is graded: Gradescope reports that the autograder failed, and
-its output says why. To grade all the same, make the zip with `--trust-students`, which accepts that a student's program
-can then read the solutions and write any score."""
+TRUST = """**This zip was made with --trust-students.** Where the container allows no sandbox, the program runs without
+one, as root. It can then read the solutions and the seed, and write any score into results.json. Look at the
+submissions that you give points for."""
+NO_TRUST = """Where the container allows no sandbox, nothing is graded: Gradescope reports that the autograder failed,
+and its output says why. To grade all the same, make the zip with `--trust-students`, which accepts that a student's
+program can then read the solutions and write any score."""
 
 
 def write_zip(path, chosen, seed, seconds, trust, late=None):

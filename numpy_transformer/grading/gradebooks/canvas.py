@@ -15,13 +15,14 @@ from .filling import Filling, scaled
 from .people import Line, match, name_keys
 from .sheet import parse_number, read_sheet
 
-ORDER = ("canvas", "login", "name")
-INFORMATION = ("SIS User ID", "SIS Login ID", "Integration ID", "Root Account", "Section")
+LOGINS = ("SIS User ID", "SIS Login ID")
 KEPT = {"EX": "excused", "N/A": "not assigned"}
 
 
 class CanvasGradebook:
     """A gradebook that can be filled, with the columns that belong to the graded exercises.
+
+    Its attribute `order` names what students are found by, most reliable first.
 
     Parameters:
         path : path of the exported file
@@ -29,6 +30,8 @@ class CanvasGradebook:
         wanted : texts of --column
     Raises: ValueError if the file is no gradebook of Canvas, or the columns cannot be told.
     """
+
+    order = ("canvas", "login", "name")
 
     def __init__(self, path, chosen, wanted=()):
         self.sheet = read_sheet(path)
@@ -61,7 +64,7 @@ class CanvasGradebook:
         """Returns a Line for each student's row."""
         header = self.sheet.rows[0]
         kinds = {i: "canvas" if i == self.names else "login" for i, name in enumerate(header)
-                 if i == self.names or i > self.names and name in INFORMATION[:2]}
+                 if i == self.names or name in LOGINS}
         found = []
         for i, row in enumerate(self.sheet.rows):
             names = [cell.strip() for cell in row[:self.names]]
@@ -82,16 +85,16 @@ class CanvasGradebook:
             zeros : True to enter 0 where nothing was handed in
         """
         lines = self.lines()
-        matches, filling = match(students, lines, ORDER), Filling(self.sheet)
+        matches, filling = match(students, lines, self.order), Filling(self.sheet)
         filling.tell_matches(matches, "the gradebook")
         if any(row.deducted for person in students for row in person.rows):
-            filling.say("Points for lateness are deducted already; if the course has a late policy in Canvas, switch it "
-                        "off, or grade without --late")
+            filling.say("Points for lateness are deducted already; if the course has a late policy in Canvas, switch "
+                        "it off, or grade without --late")
         filled = {line.row: person for person, line in matches.pairs}
         all_matched = not matches.unmatched and not matches.ambiguous
         for target in self.targets:
             highest = max([person.only(target.numbers).max for person in students], default=0)
-            filling.say(f"{target.header}: {target.what}, " + scaled(highest, target.possible))
+            filling.say(f"{target.header}: {target}, " + scaled(highest, target.possible))
             for line in lines:
                 person = filled.get(line.row)
                 own = person.only(target.numbers) if person else None
@@ -103,7 +106,7 @@ class CanvasGradebook:
                 elif zeros and (person or all_matched):
                     filling.zero(line.row, target.column)
                 else:
-                    filling.keep("nothing handed in", line.label)
+                    filling.keep_without_grade(line, matches)
         if zeros and not all_matched:
             filling.say("Zeros were entered only for students whose files were found, because some files belong to no "
                         "row of the gradebook")

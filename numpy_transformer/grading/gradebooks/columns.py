@@ -21,6 +21,10 @@ class Target:
     what: str                                   # "05.2", "lesson 05" or "total"
     possible: float | None = None               # what the column's points are scaled to
 
+    def __str__(self):
+        several = f" ({', '.join(self.numbers)})" if len(self.numbers) > 1 else ""
+        return f"{self.what}{several}"
+
 
 def targets(headers, chosen, wanted, gradebook):
     """Returns the Targets among a gradebook's assignment columns.
@@ -84,6 +88,8 @@ def asked_for(text, headers, numbers, gradebook):
     if not name:
         own, name, key = numbers, key, "total"
     fitting = {column: header for column, header in headers.items() if called(header, name)}
+    if not fitting:
+        fitting = {column: header for column, header in headers.items() if begins(header, name)}
     if len(fitting) != 1:
         how_many = "no assignment column" if not fitting else "several columns"
         some = ", ".join(repr(header) for header in list(fitting.values() or headers.values())[:12])
@@ -102,6 +108,12 @@ def called(header, name):
     match = ID.fullmatch(header)
     names = [header, *(match.groups() if match else ())]
     return name.strip().casefold() in [known.strip().casefold() for known in names]
+
+
+def begins(header, name):
+    """Returns True if a column's name begins with these words."""
+    own, start = words(without_id(header)), words(name)
+    return bool(start) and own[:len(start)] == start
 
 
 def without_id(header):

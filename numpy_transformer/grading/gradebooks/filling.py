@@ -13,7 +13,7 @@ class Filling:
     sheet: Sheet
     sentences: list = field(default_factory=list)
     entered: set = field(default_factory=set)           # rows with a new grade
-    kept: dict = field(default_factory=lambda: defaultdict(dict))       # {reason: {name: None}}
+    notes: dict = field(default_factory=lambda: defaultdict(dict))      # {what is to be known: {name: None}}
     zeros: set = field(default_factory=set)
 
     def say(self, sentence):
@@ -35,17 +35,24 @@ class Filling:
         self.sheet.fill(row, column, "0")
         self.zeros.add(row)
 
+    def note(self, what, name):
+        self.notes[what][name] = None
+
     def keep(self, reason, name):
-        self.kept[reason][name] = None
+        self.note(f"Left as they were ({reason})", name)
+
+    def keep_without_grade(self, line, matches):
+        self.keep("not certain whose they are, see above" if line.row in matches.uncertain else "nothing handed in",
+                  line.label)
 
     def summary(self):
         """Returns the sentences about the whole file."""
         lines = [f"Grades of {counted(len(self.entered), 'student')} entered"]
         if self.zeros:
             lines.append(f"0 entered for {counted(len(self.zeros), 'student')} who handed nothing in")
-        for reason, names in self.kept.items():
+        for what, names in self.notes.items():
             shown = [*names] if len(names) <= 20 else [*[*names][:20], "..."]
-            lines.append(f"Left as they were ({reason}), {len(names)}: {'; '.join(shown)}")
+            lines.append(f"{what}, {len(names)}: {'; '.join(shown)}")
         return [*self.sentences, *lines]
 
 

@@ -26,7 +26,6 @@ from .filling import Filling, scaled
 from .people import Line, match, name_keys
 from .sheet import number_text, parse_number, read_sheet
 
-ORDER = ("moodle", "login", "name")
 MARK = "<p>numpy-transformer: "                 # how a comment of ours begins
 LONGEST = 30_000                                # characters of a comment; a cell of Excel holds 32,767
 IDENTIFIER = re.compile(r"(?P<word>\D*)(?P<number>[0-9]+)")
@@ -37,10 +36,14 @@ NAMES = {"maximum": ("maximum grade", "bestwertung", "note maximale"),
 class MoodleWorksheet:
     """A grading worksheet that can be filled.
 
+    Its attribute `order` names what students are found by, most reliable first.
+
     Parameters:
         path : path of the downloaded worksheet
     Raises: ValueError if the file is no grading worksheet.
     """
+
+    order = ("moodle", "login", "name")
 
     def __init__(self, path):
         self.sheet = read_sheet(path)
@@ -104,15 +107,16 @@ class MoodleWorksheet:
         return [column for column in (self.grade, self.comments) if column is not None]
 
     def lines(self):
-        """Returns a Line for each student's row. If submissions are anonymous, the identifier takes the name's place."""
+        """Returns a Line for each student's row. In anonymous submissions, the identifier takes the name's place."""
         different = len(set(self.cells(self.identifier + 1))) > len(self.students) / 4
         has_names = different and self.grade - self.identifier > 2
         found = []
         for row in self.students:
             cells = [cell.strip() for cell in self.sheet.rows[row]]
             name = cells[self.identifier + 1] if has_names else ""
+            logins = cells[self.identifier + 1 + has_names:self.grade]
             keys = {"moodle": {IDENTIFIER.fullmatch(cells[self.identifier])["number"]},
-                    "login": {cell.casefold() for cell in cells[:self.grade] if cell}, "name": name_keys(name)}
+                    "login": {cell.casefold() for cell in logins if cell}, "name": name_keys(name)}
             found.append(Line(row, name or cells[self.identifier], keys, name))
         return found
 
@@ -123,7 +127,7 @@ class MoodleWorksheet:
             students : list of Person
             zeros : True to enter 0 where nothing was handed in
         """
-        matches, filling = match(students, self.lines(), ORDER), Filling(self.sheet)
+        matches, filling = match(students, self.lines(), self.order), Filling(self.sheet)
         filling.tell_matches(matches, "the worksheet")
         most = max([person.max for person in students], default=0)
         possible = parse_number(self.cells(self.maximum)[0])
@@ -136,7 +140,7 @@ class MoodleWorksheet:
             elif zeros and (person or not matches.unmatched and not matches.ambiguous):
                 filling.zero(line.row, self.grade)
             else:
-                filling.keep("nothing handed in", line.label)
+                filling.keep_without_grade(line, matches)
         if self.comments is None:
             filling.say("Comments are not entered: the worksheet has no column for them; the assignment does not have "
                         "the feedback type Feedback comments")
@@ -147,13 +151,13 @@ class MoodleWorksheet:
         row = self.sheet.rows[line.row]
         filling.enter(line.row, self.grade, person, parse_number(row[self.maximum]))
         if row[self.grade].strip() and not english_date(row[self.modified] if self.modified is not None else ""):
-            filling.keep("for Moodle to replace these grades, allow the upload to update records that were modified "
-                         "more recently", line.label)
+            filling.note("Moodle replaces these grades only if the upload may update records that were modified more "
+                         "recently", line.label)
         if self.comments is None:
             return
         comment = row[self.comments].strip()
         if comment and not comment.startswith(MARK):
-            filling.keep("there is a comment already", line.label)
+            filling.note("Comments left as they were, because they are not ours", line.label)
         else:
             self.sheet.fill(line.row, self.comments, comment_html(person))
 

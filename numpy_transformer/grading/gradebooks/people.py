@@ -17,6 +17,7 @@ class Person:
     ids: dict                                   # any of canvas, moodle, github, gradescope, email, login
     rows: list
     problems: list = field(default_factory=list)        # sentences about files that belong to no exercise
+    full_name: str = ""                                 # that a roster tells
     logins: set = field(default_factory=set)            # that a roster tells, in lower case
     names: set = field(default_factory=set)             # that a roster tells, as `name_keys` writes them
 
@@ -54,6 +55,13 @@ def people(rows, problems=None):
     return [Person(name, dict(ids), own, list((problems or {}).get(name, ()))) for (name, ids), own in groups.items()]
 
 
+def expected(class_, rows):
+    """Returns a Person, still without rows, for each Student of a class and each other student in rows kept."""
+    known = {student.name for student in class_}
+    return [*(Person(student.name, dict(student.ids), []) for student in class_),
+            *(Person(person.name, person.ids, []) for person in people(rows) if person.name not in known)]
+
+
 @dataclass
 class Line:
     """A student's row in a gradebook: how people call it, and what identifies the student, most reliable first."""
@@ -74,6 +82,7 @@ class Matches:
     pairs: list                                 # (Person, Line)
     unmatched: list                             # names of students who are not in the gradebook
     ambiguous: list                             # sentences
+    uncertain: set = field(default_factory=set)         # rows of the lines in these sentences
 
 
 def match(students, lines, order):
@@ -92,6 +101,7 @@ def match(students, lines, order):
     found, result = defaultdict(list), Matches([], [], [])
     for person in students:
         candidates = find(person, index, order)
+        result.uncertain |= {line.row for line in candidates}
         stranger = [line for line in candidates if is_stranger(person, line)]
         if not candidates:
             result.unmatched.append(person.name)
@@ -105,6 +115,7 @@ def match(students, lines, order):
     for pairs in found.values():
         if len(pairs) == 1:
             result.pairs += pairs
+            result.uncertain -= {pairs[0][1].row}
         else:
             names = " and ".join(person.name for person, _ in pairs)
             result.ambiguous.append(f"{names} may all be {pairs[0][1]}")
@@ -145,7 +156,8 @@ def keys(person):
 
     def known(*kinds):
         return {ids[kind] for kind in kinds if kind in ids}
-    return {"canvas": known("canvas"), "moodle": known("moodle"), "login": known("login", "email", "gradescope") | person.logins,
+    return {"canvas": known("canvas"), "moodle": known("moodle"),
+            "login": known("login", "email", "gradescope") | person.logins,
             "name": name_keys(own_name(person)) | person.names}
 
 
@@ -162,6 +174,6 @@ def words(text):
 
 
 def name_keys(*parts):
-    """Returns the ways to write a name: from "Lee, Kim Ann", these are leekimann, kimannlee, annleekim and ann|kim|lee."""
+    """Returns the ways to write a name: for "Lee, Kim Ann", leekimann, kimannlee, annleekim and ann|kim|lee."""
     own = words(" ".join(parts))
     return {"".join([*own[i:], *own[:i]]) for i in range(len(own))} | {"|".join(sorted(own))} - {""}

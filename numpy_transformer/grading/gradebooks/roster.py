@@ -10,7 +10,7 @@ from collections import defaultdict
 from .people import name_keys
 from .sheet import read_sheet
 
-NAMES = ("name", "student", "full name", "identifier")
+NAMES = ("name", "student", "full name")
 
 
 def add_roster(students, path):
@@ -32,7 +32,17 @@ def add_roster(students, path):
         if len(found) > 1:
             sentences.append(f"{person.name} occurs {len(found)} times in {path.name}, so no line of it was used")
         elif found:
-            told = [(name, cell) for name, cell in zip(columns, found[0]) if cell and not name.startswith("github")]
-            person.logins |= {cell.casefold() for _, cell in told}
-            person.names |= {key for name, cell in told if name in NAMES for key in name_keys(cell)}
+            use(person, dict(zip(columns, found[0])))
     return sentences
+
+
+def use(person, line):
+    """Adds one line of a roster, {name of a column: cell}, to a Person. An identifier may be a login or a name."""
+    names = [cell for column, cell in line.items() if column in NAMES and cell]
+    logins = [cell for column, cell in line.items() if cell and column not in NAMES and not column.startswith("github")]
+    person.full_name = names[0] if names else ""
+    person.names |= {key for cell in (*names, line.get("identifier", "")) for key in name_keys(cell)}
+    person.logins |= {cell.casefold() for cell in logins}
+    for cell in logins:
+        if "@" in cell:
+            person.ids.setdefault("email", cell)

@@ -29,9 +29,9 @@ class Sheet:
         self.name, self.filled = name, {}
         self.bom = next((bom for bom in ENCODINGS if content.startswith(bom)), b"")
         self.encoding, self.text = self.decode(content[len(self.bom):])
-        first = self.text.lstrip("\r\n")
-        self.delimiter = max(DELIMITERS, key=lambda delimiter: len(next(parse(first, delimiter), [])))
         try:
+            first = self.text.lstrip("\r\n")
+            self.delimiter = max(DELIMITERS, key=lambda delimiter: len(next(parse(first, delimiter), [])))
             self.spans = [row for row in parse(self.text, self.delimiter) if row]
         except ValueError as error:
             raise ValueError(f"{name} is not a CSV file: {error}") from error
@@ -56,8 +56,8 @@ class Sheet:
         """Raises ValueError if one of these rows has too few cells for these columns."""
         for row in rows:
             if len(self.rows[row]) <= max(columns):
-                raise ValueError(f"{self.name} is damaged: row {row + 1} has {len(self.rows[row])} cells, and the header "
-                                 f"has {len(self.rows[0])}; download it again")
+                raise ValueError(f"{self.name} is damaged: row {row + 1} has {len(self.rows[row])} cells, and the "
+                                 f"header has {len(self.rows[0])}; download it again")
 
     def fill(self, row, column, value):
         """Sets a cell, quoted if it was quoted before or has to be."""
@@ -142,6 +142,6 @@ def read_sheet(path):
     except OSError as error:
         raise ValueError(f"cannot read {str(path)!r}: {error.strerror}; change its permissions or move it") from error
     if content.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        raise ValueError(f"{path.name} is a workbook of a spreadsheet program, not a CSV file; save it as CSV, or download "
-                         "it again")
+        raise ValueError(f"{path.name} is a workbook of a spreadsheet program, not a CSV file; save it as CSV, or "
+                         "download it again")
     return Sheet(content, path.name)

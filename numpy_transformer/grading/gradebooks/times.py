@@ -1,4 +1,4 @@
-"""Times of submission from Moodle's grading worksheet, because the files that Moodle gives have the time of the download.
+"""Times of submission from Moodle's grading worksheet: the files that Moodle gives have the time of the download.
 
 A date is written in the language and the time zone of the teacher: "Sunday, 22 November 2026, 12:30 PM", "Mittwoch,
 13. März 2024, 10:15", "lundi 5 octobre 2026, 10:15", "domingo, 22 de noviembre de 2026, 12:30".
@@ -9,19 +9,21 @@ import itertools
 import re
 
 from ..lateness import parse_zone
-from .moodle import ORDER, MoodleWorksheet
+from .moodle import MoodleWorksheet
 from .people import Person, match, words
 
 # The months in English, German, Dutch, French, Spanish, Italian and Portuguese, by how they begin without accents.
 MONTHS = (("jan", "ene", "gen"), ("feb", "fev"), ("mar", "maa"), ("apr", "avr", "abr"), ("may", "mai", "mei", "mag"),
           ("jun", "juin", "giu"), ("jul", "juil", "lug"), ("aug", "aou", "ago"), ("sep", "set"),
           ("oct", "okt", "ott", "out"), ("nov",), ("dec", "dez", "dic"))
-DATE = re.compile(r"(?:(\d{1,2})(?:\s+de)?\s+([^\W\d]+)|([^\W\d]+)\s+(\d{1,2}))(?:\s+de)?\s+(\d{4})\s+(\d{1,2})\s+(\d{2})"
-                  r"(?:\s+([ap])m)?")
+DATE = re.compile(r"(?:(\d{1,2})(?:\s+de)?\s+([^\W\d]+)|([^\W\d]+)\s+(\d{1,2}))(?:\s+de)?\s+(\d{4})"
+                  r"\s+(\d{1,2})\s+(\d{2})(?:\s+([ap])m)?")
 
 
 def tell_times(class_, path, zone=None):
-    """Gives the time of a student's last submission to all files whose delivery tells none. Returns sentences for the teacher.
+    """Gives the time of a student's last submission to all files whose delivery tells none.
+
+    Returns sentences for the teacher.
 
     Parameters:
         class_ : list of Student
@@ -35,7 +37,7 @@ def tell_times(class_, path, zone=None):
     students = {student.name: student for student in class_}
     people = [Person(student.name, student.ids, []) for student in class_]
     told = 0
-    for person, line in match(people, worksheet.lines(), ORDER).pairs:
+    for person, line in match(people, worksheet.lines(), worksheet.order).pairs:
         moment = parse_date(worksheet.sheet.rows[line.row][column])
         for file in itertools.chain(*students[person.name].attempts.values()):
             if moment and (file.submitted is None or file.time_from == "the time of the file"):

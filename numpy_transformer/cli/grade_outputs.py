@@ -1,0 +1,104 @@
+"""What `numpy-transformer grade` writes: checked before the work, written after it."""
+
+from pathlib import Path
+
+from ..classroom.exercises import exercises
+from ..grading import anonymous, report, shards, similar_page, similarity
+from ..grading.files import check_output
+from ..grading.gradebooks import Gradebooks
+from ..grading.gradebooks.people import expected, people
+from . import gradebook_options, policy_options
+from .terminal import columns, wrap
+
+
+def check_places(arguments):
+    """Fills in the default names of outputs, and checks before the work that all can be written. Raises ValueError."""
+    from .. import views                        # matplotlib is slow to import
+    if arguments.shard and arguments.seed is None:
+        raise ValueError("--shard needs --seed, the same secret number for all parts")
+    part = "-{}-of-{}".format(*arguments.shard) if arguments.shard else ""
+    arguments.out = arguments.out or Path(f"scores{part}.csv")
+    arguments.json = arguments.json or shards.record_of(arguments.out)
+    arguments.picture = arguments.picture or arguments.out.with_suffix(".png")
+    given = [path for path in (arguments.out, arguments.json, arguments.feedback, arguments.picture, arguments.similar,
+                               arguments.anonymous, *gradebook_options.places(arguments)) if path]
+    if len({path.resolve() for path in given}) < len(given):
+        raise ValueError("table, JSON, feedback, picture, summary and gradebooks need different names; two of them have "
+                         "the same name")
+    views.check_file(arguments.picture)
+    if arguments.similar:
+        similar_page.check_name(arguments.similar)
+    if arguments.anonymous and arguments.anonymous.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"--anonymous {arguments.anonymous}: name a file that ends in .html")
+    for path in filter(None, (arguments.out, arguments.json, arguments.picture, arguments.similar, arguments.anonymous)):
+        check_output(path)
+    if arguments.feedback:
+        if arguments.feedback.is_file():
+            raise ValueError(f"--feedback {arguments.feedback} is a file; name a folder, new or existing")
+        if arguments.feedback.resolve().parent == Path(arguments.folder[0]).resolve():
+            raise ValueError(f"--feedback {arguments.feedback} would be taken for a student's folder; name a folder "
+                             f"outside {arguments.folder[0]}")
+        views.check_folder(arguments.feedback)
+
+
+def check_gradebooks(arguments, class_, chosen, kept):
+    """Checks before the work that the gradebooks can be filled. Raises ValueError.
+
+    Parameters:
+        class_ : list of Student
+        chosen : the exercises that are graded
+        kept : rows of an existing table that stay as they are
+    """
+    numbers = sorted({exercise.number for exercise in chosen} | {row.number for row in kept})
+    Gradebooks(arguments, expected(class_, kept), [exercises()[number] for number in numbers])
+
+
+def list_similar(arguments, students, chosen, rows):
+    """Compares the files of all students, and writes the list for the teacher."""
+    wrong = {(row.student, row.number): row.answer for row in rows if row.answer}
+    found = similarity.find(students, wrong, chosen)
+    path = similar_page.write(found, students, arguments.similar)
+    print(wrap(f"{similar_page.heading(found)} See {path}; it is evidence to look at, not a verdict."))
+
+
+def publish(arguments, settings, rows, problems):
+    """Writes all outputs and prints the summary.
+
+    Parameters:
+        rows : all rows of the table, sorted
+        problems : {student: sentences} about files that belong to no exercise
+    """
+    from .. import views
+    chosen = [exercises()[number] for number in sorted({row.number for row in rows})]
+    summary = report.summary(rows, chosen)
+    report.write_csv(rows, arguments.out, report.Dialect(arguments.delimiter, arguments.bom),
+                     policy_options.about_lateness(settings.get("policy") or {}))
+    report.write_json(report.document(rows, settings, summary, problems), arguments.json)
+    written = [str(arguments.out), str(arguments.json)]
+    if arguments.feedback:
+        count = report.write_feedback(rows, arguments.feedback, problems)
+        written.append(f"{arguments.feedback} ({count} files)")
+    written.append(str(views.write(views.class_report(summary["exercises"], summary["mistakes"]), arguments.picture)))
+    if arguments.anonymous:
+        written += write_anonymous(rows, chosen, arguments.anonymous)
+    names, sentences = Gradebooks(arguments, people(rows, problems), chosen).write()
+    written += names
+    for line in report.summary_lines(summary, columns()):
+        print(line)
+    for sentence in sentences:
+        print(wrap(sentence))
+    passed = sum(row.status == "pass" for row in rows)
+    print("\n" + wrap(f"{passed} of {len(rows)} passed. Written: {', '.join(written)}. The seed {settings['seed']} is "
+                      f"kept in {arguments.json}; do not show that file to students."))
+
+
+def write_anonymous(rows, chosen, path):
+    """Writes the page for the lecture and its picture. Returns the names of what was written."""
+    from .. import views
+    found = anonymous.results(rows, chosen)
+    if not found:
+        print(wrap(f"no {path}, because a summary without names needs at least {anonymous.SMALL} students"))
+        return []
+    anonymous.write(found, path)
+    picture = views.class_report(*anonymous.for_picture(found), unit="share of the students in percent")
+    return [str(path), str(views.write(picture, path.with_suffix(".png")))]
