@@ -3,7 +3,7 @@
 STYLE = """
 :root { color-scheme: light dark; --text: #1b1f24; --back: #fff; --line: #d5d9de; --code: #f5f6f8;
   --right: #2e7d4f; --wrong: #c0432f; --unfinished: #b98a1d; --not: #9aa0a8 }
-@media (prefers-color-scheme: dark) { :root { --text: #e8eaed; --back: #16181c; --line: #3a3f47; --code: #20242a;
+@media screen and (prefers-color-scheme: dark) { :root { --text: #e8eaed; --back: #16181c; --line: #3a3f47; --code: #20242a;
   --right: #3f9c66; --wrong: #d0604c; --unfinished: #b98a1d; --not: #666c75 } }
 body { margin: 0; background: var(--back); color: var(--text); font: 1.25rem/1.5 system-ui, sans-serif }
 main { max-width: 62rem; margin: 0 auto; padding: 1.5rem 1.2rem 3rem }

@@ -88,6 +88,7 @@ class Grader:
                     results.put(result)
                 results.put(None)
             except BaseException as error:      # raised again by the thread that waits
+                self.stop.set()
                 results.put(error)
 
         with ThreadPoolExecutor(jobs) as pool:

@@ -99,9 +99,9 @@ class Policy:
             found.append(f"times of submission from: {listed}")
         if marked and self.rate.unit:
             found.append(
-                f"{count(marked, 'file')} {'is' if marked == 1 else 'are'} marked late without a time, so a deduction for each "
-                f"{self.rate.unit} cannot be computed, and nothing was deducted there. Let the learning platform deduct (Canvas does so by its "
-                "own late policy), deduct once with --late 10%, or list their times in a file for --submitted")
+                f"marked late without a time: {count(marked, 'file')}, for which a deduction for each {self.rate.unit} "
+                "cannot be computed, so nothing was deducted. Let the learning platform deduct (Canvas has its own late "
+                "policy), deduct once with --late 10%, or list the times in a file for --submitted")
         if self.deadlines and len(silent) > marked:
             reasons = "; ".join(sorted({file.time_from for file in silent if file.time_from and not file.late}))
             found.append(f"counted as on time: {count(len(silent) - marked, 'file')} without a time of submission and "

@@ -25,11 +25,12 @@ def rows_of(exercise, **counts):
             status = "pass" if word == "right" else status
             name = word.replace("_", "-")
             known = [name] if name in [mistake.name for mistake in exercise.mistakes] else []
+            shared = word.startswith("same")
             lines = ["y[3] is 0.25, expected 0.75 (Surname's secret)", "DIAGNOSIS dz is the correct result times 2."]
             rows.append(Row(student, exercise.number, exercise.file.removesuffix(".py"), status,
                             exercise.points if status == "pass" else 0, exercise.points, "", 0.1, "note on Surname",
-                            {"error": "error", "fail": "values"}.get(status, ""), lines if word.startswith("same") else [],
-                            known, answer=word if word.startswith("same") else "", printed="Surname", ids={"canvas": "471147"}))
+                            {"error": "error", "fail": "values"}.get(status, ""), lines if shared else [], known,
+                            answer=word if shared else "", printed="Surname", ids={"canvas": "471147"}))
     return rows
 
 

@@ -80,7 +80,7 @@ def test_every_case_depends_on_the_seed():
 
 
 def test_the_guide_for_teachers_lists_the_exercises_whose_cases_are_the_same_for_every_seed():
-    text = (ROOT / "lessons" / "TEACHING.md").read_text(encoding="utf-8")
+    text = (ROOT / "lessons" / "GRADING.md").read_text(encoding="utf-8")
     listed, = re.findall(r"exercises have no arguments\. (.*?)\n\n\w", text, re.S)
     assert sorted(re.findall(r"\d\d\.\d", listed)) == [n for n, e in exercises().items() if not e.parameters]
 

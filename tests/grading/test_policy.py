@@ -119,7 +119,7 @@ def test_without_a_time_nothing_is_invented(tmp_path):
     assert (marked.points, marked.deducted) == (4, 0) and "nothing was deducted" in marked.note
     policy = Policy.from_options(due=[DUE], late="10%/day")
     sentences = " ".join(policy.sentences([[(file(late=True), row(4))], [(file(), row(4))]]))
-    assert "1 file is marked late without a time" in sentences and "--submitted" in sentences
+    assert "marked late without a time: 1 file" in sentences and "--submitted" in sentences
     assert "on time: 1 file without a time" in sentences
     once = one(4, None, late="20%", late_mark=True, due=None)
     assert (once.points, once.late) == (3.2, 1)
@@ -196,7 +196,8 @@ def test_the_command_grades_all_attempts_and_deducts(tmp_path, capsys):
     """Canvas: the first attempt is right, the second is not; another student is late, by the mark alone."""
     exercise = choose("01.1")
     (tmp_path / "class").mkdir()
-    for name, mistakes in (("kim_101_9001_ex01_1_softmax.py", ()), ("kim_101_9002_ex01_1_softmax-1.py", exercise.mistakes[:1]),
+    for name, mistakes in (("kim_101_9001_ex01_1_softmax.py", ()),
+                           ("kim_101_9002_ex01_1_softmax-1.py", exercise.mistakes[:1]),
                            ("zoe_LATE_102_9003_ex01_1_softmax.py", ())):
         source = exercise.edited(*(mistake.edits for mistake in mistakes))
         (tmp_path / "class" / name).write_text(source, encoding="utf-8")

@@ -63,6 +63,12 @@ def test_independent_students_are_not_listed():
     assert listed(class_, chosen) == set()
 
 
+def test_a_class_of_eight_is_too_small_to_set_the_limit_and_still_works():
+    class_, chosen, truth = write_class("eight", 8, SHEET, ("verbatim", "names"))
+    assert listed(class_, chosen) == set(truth)
+    assert listed(class_[:1], chosen) == listed([], chosen) == listed(class_, []) == set()
+
+
 def test_a_class_that_writes_the_expected_text_is_not_listed():
     chosen = [choose(number) for number in ("01.1", "01.2", "05.2", "02.2")]
     class_ = [hand_in(f"s{i}", {exercise: exercise.edited(exercise.mistakes[0].edits if i % 3 == 0 else {})
