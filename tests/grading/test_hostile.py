@@ -42,9 +42,9 @@ SAMPLE = (
 # Without a sandbox the same files succeed: what each of them then does.
 REAL = {
     "reads the others": "reads the others: pass", "through lib64": "through lib64: pass", "users": "users: has seen: ",
-    "interpreter that reads": "interpreter that reads: pass",
+    "replaced any": "replaced any: pass",
     "sees whether others are there": "sees whether others are there: has seen: ",
-    "cells of the hook for writing": "changed: target", "plants a file among the others": "changed: class/anna/",
+    "writes elsewhere": "changed: target", "plants a file among the others": "changed: class/anna/",
     "pth by sqlite": "changed: venv/lib", "priority of the grader": "changed: nice",
     "affinity of the grader": "changed: processors", "internet": "a connection to the teacher's machine",
     "System V shared memory": "changed: shm"}
@@ -108,7 +108,8 @@ def other():
 def test_hostile_files_achieve_nothing(name, other, tmp_path):
     layer = need_layer(name)
     write_world(tmp_path, chosen(*SAMPLE))
-    files = {f"ex{i}.py": (tmp_path / "class" / each / EXERCISE.file).read_bytes() for i, each in enumerate(SAMPLE)}
+    paths = [next(tmp_path.glob(f"*/{each}/{EXERCISE.file}")) for each in SAMPLE]
+    files = {f"ex{i}.py": path.read_bytes() for i, path in enumerate(paths)}
     files = {name: content.replace(b"{GRADER}", b"%d" % other.pid) for name, content in files.items()}
     judge, before = Judge(EXERCISE, 5), (tree(tmp_path), state_of(other.pid))
     tasks = [Task(EXERCISE, judge.answer_key.cases, file) for file in files]
