@@ -8,7 +8,8 @@ import pytest
 from helpers import deliveries
 from helpers.commands import run
 from helpers.deliveries import unpack
-from helpers.pupils import HABITS, SHEET, make_class
+from helpers.habits import HABITS
+from helpers.pupils import SHEET, make_class
 
 # The id by which a system's pupils are told apart, and how its delivery is written to tmp_path.
 WAYS = {

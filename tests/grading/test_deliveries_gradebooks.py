@@ -6,7 +6,8 @@ import pytest
 from helpers import deliveries, gradebook_files
 from helpers.commands import run
 from helpers.gradebook_cells import canvas_deviations, moodle_deviations, total
-from helpers.pupils import HABITS, make_class
+from helpers.habits import HABITS
+from helpers.pupils import make_class
 
 from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.cli import main

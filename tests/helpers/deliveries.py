@@ -23,7 +23,8 @@ from pathlib import Path
 
 from numpy_transformer.classroom.exercises import choose
 
-from .pupils import Truth, zipped
+from .pupil import Truth
+from .uploads import zipped
 
 DOWNLOADED = (2026, 10, 20, 9, 30, 0)           # Canvas and Moodle give every entry the time of the download
 
@@ -155,9 +156,10 @@ def unpacked(path, content):
     """{path: content} of a zip's files, or of any other file itself."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            found = {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")}
+            names = [name for name in archive.namelist() if not name.endswith("/")]
+            found = {name.replace("\\", "/").lstrip("/").replace("../", ""): archive.read(name) for name in names}
             return {path: content} if path.endswith(".docx") else found
-    except zipfile.BadZipFile:
+    except (zipfile.BadZipFile, RuntimeError):  # broken, or encrypted
         return {path: content}
 
 
@@ -218,8 +220,8 @@ def commit(clone, message, time, who):
 
 def git(clone, *arguments, time=None, who="none"):
     """Runs git without the settings of this machine's user, at a given time."""
-    names = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in
-             (("NAME", who), ("EMAIL", "none@example.edu"), ("DATE", time.isoformat() if time else "2026-10-01T08:00Z"))}
+    told = {"NAME": who, "EMAIL": "none@example.edu", "DATE": time.isoformat() if time else "2026-10-01T08:00Z"}
+    names = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in told.items()}
     environment = {"PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, **names}
     subprocess.run(["git", "-c", "gc.auto=0", *arguments], cwd=clone, env=environment, check=True)
 
@@ -250,7 +252,8 @@ def folders(pupils, folder):
 
 def loose(pupils, folder):
     """Files from e-mails, all in one folder."""
-    write(folder, {f"{pupil.ids['login']}_{path}": content for pupil in pupils for path, content in pupil.files.items()})
+    for pupil in pupils:
+        write(folder, {f"{pupil.ids['login']}_{path}": content for path, content in pupil.files.items()})
     return folder
 
 

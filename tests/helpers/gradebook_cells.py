@@ -8,7 +8,8 @@ def read(path):
     """The rows of a file, its separator, and whether it starts with a BOM."""
     text = path.read_bytes().decode("utf-8")
     separator = ";" if text.splitlines()[0].count(";") > text.splitlines()[0].count(",") else ","
-    return list(csv.reader(io.StringIO(text.removeprefix("\ufeff")), delimiter=separator)), separator, text[:1] == "\ufeff"
+    rows = csv.reader(io.StringIO(text.removeprefix("\ufeff")), delimiter=separator)
+    return list(rows), separator, text.startswith("\ufeff")
 
 
 def total(pupil, numbers=None):
@@ -31,7 +32,8 @@ def canvas_deviations(before, after, pupils, owed):
         for title, was, got in zip(header, old_row, new_row):
             wanted = owed[title](pupil) if title in owed and pupil else None
             if (wanted is None and got != was) or (wanted is not None and value(got) != wanted):
-                found.append(f"{pupil.habit if pupil else old_row[0]}: {title}: was {was!r}, got {got!r}, owed {wanted}")
+                who = f"{pupil.habit}: {pupil.name}" if pupil else old_row[0]
+                found.append(f"{who}: {title}: was {was!r}, got {got!r}, owed {wanted}")
     return found
 
 

@@ -14,11 +14,12 @@ import zlib
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from .items import A_LINK, Folder, Item, Unreadable
+from .items import A_LINK, Folder, Item, OnDisk, Unreadable
 from .text import file_name
 
-SUFFIXES = re.compile(r".*\.(zip|tar|tgz|tbz2?|txz|tar\.(gz|bz2|xz))", re.I | re.S)
+NAME = re.compile(r"(.+?)\.(?:zip|tar|tgz|tbz2?|txz|tar\.(?:gz|bz2|xz))", re.I | re.S)
 LARGEST = 1 << 26                               # bytes of an archive of one student, and of what is in a tar
+LARGEST_CLASS = 1 << 30                         # bytes of the archive of a class in another archive
 ENTRIES = 20_000                                # of one student's archive
 DEPTH = 4                                       # of archives in archives
 DEEPEST = 20                                    # folders in folders; of deeper ones the last are kept
@@ -28,7 +29,12 @@ DAMAGED = "is damaged or not an archive at all; create it again and check that i
 
 
 def is_archive(name):
-    return SUFFIXES.fullmatch(name) is not None
+    return NAME.fullmatch(name) is not None
+
+
+def stem_of(name):
+    """Returns the name of an archive without its extension."""
+    return NAME.fullmatch(name)[1]
 
 
 @contextlib.contextmanager
@@ -43,7 +49,9 @@ def opened(item, whole_class=False):
             with item.open() as file:
                 start = file.read(4)
             if start[:2] == b"PK":
-                source = stack.enter_context(item.open()) if whole_class else io.BytesIO(item.read(LARGEST))
+                on_disk = whole_class and isinstance(item, OnDisk)
+                most = LARGEST_CLASS if whole_class else LARGEST
+                source = stack.enter_context(item.open()) if on_disk else io.BytesIO(item.read(most))
                 folder = read_zip(source, item, whole_class)
             else:
                 folder = read_tar(item, start)

@@ -131,7 +131,7 @@ class Delivery:
         elif names.named_only(re.sub(r"(\.\w+){1,2}$", "", item.name) if stem is None else stem):
             self.bare.append(item.name)
         elif is_archive:
-            self.add(formats.plain_owner(archives.SUFFIXES.sub("", item.name) or archive_stem(item.name), item.name), item)
+            self.add(formats.plain_owner(archives.stem_of(item.name), item.name), item)
         elif stem is not None or item.problem:
             self.add_named_after_student(item, stem if stem is not None else item.name, suffix)
         elif "." + item.name.rpartition(".")[2].lower() in KINDS:
@@ -180,14 +180,12 @@ def github_owner(login, roster, submitted):
 
 
 def holds_students(folder):
+    """Returns True if most of what is in a folder has an owner in its name, or is a clone, or Gradescope tells owners."""
     items = folder.children()
     clones = sum(github.dot_git(item) is not None for item in items)
-    return any(item.name == gradescope.METADATA or formats.owner_by_system(item.name, item.is_folder)
-               for item in items) or clones > 1 or bool(clones) and folder.name.endswith("-submissions")
-
-
-def archive_stem(name):
-    return name.partition(".")[0]
+    owned = sum(formats.owner_by_system(item.name, item.is_folder) is not None for item in items)
+    named = clones > 1 or bool(clones) and folder.name.endswith("-submissions")
+    return 2 * owned > len(items) or named or any(item.name == gradescope.METADATA for item in items)
 
 
 def notes_on_names(delivery, owners):

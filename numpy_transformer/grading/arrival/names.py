@@ -60,7 +60,7 @@ def split_marks(stem):
         found = False
         for pattern, kind in ENDINGS:
             match = pattern.search(stem)
-            if match and match.start() and not (kind == "dash" and BARE.search(stem[match.start() - 2:])
+            if match and match.start() and not (kind == "dash" and BARE.search(stem[max(0, match.start() - 2):])
                                                 and not named(stem[:match.start()])):
                 rank = kind if RANKS[kind] > RANKS[rank] or not rank else rank
                 number = max(number, int(match[1] or 0))
@@ -70,7 +70,7 @@ def split_marks(stem):
 
 def named(stem):
     """Returns True if a stem is complete without a number behind it: "ex05_2" or "softmax_backward", but not "05"."""
-    return bool(WITH_PLACE.search(stem) or function_in(stem) or re.search(r"ex(?:ercise)?[ _.-]*\d\d$", stem, re.I))
+    return bool(WITH_PLACE.search(stem) or function_in(stem) or re.search(r"ex(?:ercise)?[ _.]*\d\d$", stem, re.I))
 
 
 def numbers_in(stem):

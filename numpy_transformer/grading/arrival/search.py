@@ -146,12 +146,10 @@ class Search:
         content = item.read()
         shows_outputs = b"jp-Cell" in content or b"nbconvert" in content        # the page of a notebook
         text = "" if shows_outputs else text_of_page(source(content)[0])
-        known = len(self.found)
-        self.add(item, name, (), re.sub(r"\.html?$", "", name, flags=re.I), text,
-                 [f"the code was taken from the page {name}"], surely_python=False)
-        if len(self.found) == known:
-            self.others.pop()
+        if not names.defined_in(statements(text))[0]:
             raise Unreadable(f"is a web page without code that can be read; {HAND_IN}")
+        stem = re.sub(r"\.html?$", "", name, flags=re.I)
+        self.add(item, name, (), stem, text, [f"the code was taken from the page {name}"], surely_python=False)
 
     def add(self, item, name, folders, stem, text, remarks, surely_python):
         plain, marks = names.split_marks(stem)
@@ -187,11 +185,12 @@ class Search:
     def add_problem(self, item, name, folders, sentence):
         plain, _ = names.split_marks(names.stem_of(name) or re.sub(r"\.\w+$", "", name))
         numbers, _ = names.numbers_of(plain, folders, frozenset())
-        harmless = not numbers and not archives.is_archive(name) and not item.is_folder and names.stem_of(name) is None
-        if harmless and not re.search(r"\.(7z|rar|zipx)$", name, re.I):
-            self.strays.append((item.where, sentence))
-        else:
+        may_hold_code = item.is_folder or archives.is_archive(name) or names.stem_of(name) is not None
+        is_unknown = bool(item.problem) and "." not in name or name.lower().endswith((".7z", ".rar", ".zipx"))
+        if numbers or may_hold_code or is_unknown:
             self.problems.append((item.where, numbers[0] if numbers else "", sentence))
+        else:
+            self.strays.append((item.where, sentence))
 
     def unassigned(self):
         """Returns the names of files that belong to no exercise."""

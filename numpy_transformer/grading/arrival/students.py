@@ -12,7 +12,8 @@ from .search import HAND_IN
 from .statements import modules
 from .text import listed, one_line
 
-OTHER_IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(?!(?:numpy|math|typing|__future__)\b)", re.M)
+OTHER_IMPORTS = re.compile(r"^[ \t]*(?:from[ \t]+(?!(?:numpy|math|typing|__future__)\b)|"
+                           r"import[ \t]+(?!(?:numpy|math|typing)\b[^,\n]*$))", re.M)
 NOT_SHADOWED = frozenset(sys.stdlib_module_names) | {"numpy"}
 
 
@@ -30,10 +31,10 @@ def build(name, owners_and_searches, only=None):
     claims = claimed(found, only)
     for number in sorted(claims):
         add_attempts(student, number, claims[number])
-    add_files(student, found)
+    imported = add_files(student, found)
     used = {id(one) for claim in claims.values() for _, one in claim}
-    sentences = add_problems(student, owners_and_searches, claims, [one for _, one in found if id(one) not in used])
-    return student, sentences
+    left_over = [one for _, one in found if id(one) not in used and not (student.attempts and is_helper(one, imported))]
+    return student, add_problems(student, owners_and_searches, claims, left_over)
 
 
 def claimed(found, only):
@@ -95,7 +96,7 @@ def without_equals(number, claim):
 
 
 def add_files(student, found):
-    """Adds all Python files, under the names by which the student's files import each other."""
+    """Adds all Python files, under the names by which the student's files import each other. Returns what they import."""
     imported = {module for _, one in found for text in one.sources.values() if OTHER_IMPORTS.search(text)
                 for module in modules(text)}
     for _, one in sorted(found, key=lambda pair: (pair[1].marks, pair[0].order, pair[1].where)):
@@ -104,15 +105,24 @@ def add_files(student, found):
         is_helper = not one.answers and one.name.lower().endswith(".py")
         if stem.isidentifier() and stem not in NOT_SHADOWED and (is_helper or stem in imported):
             student.files[f"{stem}.py"] = content
-        for module in imported:
-            parts = tuple(module.split("."))
-            if len(parts) > 1 and one.path[-len(parts):] == (*parts[:-1], f"{parts[-1]}.py"):
-                student.files["/".join(one.path[-len(parts):])] = content
+        for path in {path for module in imported for path in paths(module)}:
+            if one.path[-len(path):] == path:
+                student.files["/".join(path)] = content
     for number, attempts in student.attempts.items():
         content = attempts[-1].content
         student.files[attempts[-1].name] = content
         for alias in aliases(number) & imported - NOT_SHADOWED:
             student.files[f"{alias}.py"] = content
+    return imported
+
+
+def paths(module):
+    """Returns the paths of the files that importing "utils.tools" may read, apart from files beside the one that imports."""
+    parts = tuple(module.split("."))
+    if parts[0] in NOT_SHADOWED:
+        return []
+    inside = [(*parts[:-1], f"{parts[-1]}.py")] if len(parts) > 1 else []
+    return inside + [(*parts[:i], "__init__.py") for i in range(1, len(parts) + 1)]
 
 
 def aliases(number):
@@ -124,15 +134,16 @@ def aliases(number):
     return found | {f"ex{former}", f"exercise{former}"} if former else found
 
 
-def add_problems(student, owners_and_searches, claims, unused):
+def add_problems(student, owners_and_searches, claims, left_over):
     """Adds what could not be read, and what keeps a student from having nothing at all. Returns notes for the teacher."""
     for owner, search in owners_and_searches:
         student.problems += [problem(*entry) for entry in search.problems]
     strays = [problem(where, "", sentence) for _, search in owners_and_searches for where, sentence in search.strays]
-    strays += [problem(one.where, "", why_unused(one)) for one in unused
-               if not one.is_starter and is_left_over(student, one)]
+    strays += [problem(one.where, "", why_unused(one)) for one in left_over
+               if not one.is_starter]
     unread = [entry for entry in [*student.problems, *strays] if not entry.number]
-    for number in {number for number, claim in claims.items() if all(is_skeleton(one, number) for _, one in claim)}:
+    skeletons = [number for number, claim in claims.items() if all(is_skeleton(one, number) for _, one in claim)]
+    for number in skeletons if unread else ():
         student.remarks.setdefault(number, []).extend(f"{entry.where}: {entry.sentence.rstrip('.')}" for entry in unread)
     if student.attempts or student.problems:
         return [f"{student.name}: {stray.where}: {stray.sentence}" for stray in strays]
@@ -147,10 +158,10 @@ def problem(where, number, sentence):
     return Problem(one_line(where), number, f"This {sentence}.")
 
 
-def is_left_over(student, one):
-    """Returns True for a file that is no helper of the others."""
+def is_helper(one, imported):
+    """Returns True for a file that other files of the student import."""
     stem = names.stem_of(one.name) or ""
-    return f"{stem}.py" not in student.files or not student.attempts or bool(names.unknown_number(stem))
+    return any(module.split(".")[-1] == stem for module in imported)
 
 
 def why_unused(one):

@@ -1,0 +1,75 @@
+"""What a student's files may import from each other, and a class as a whole."""
+
+import pytest
+from helpers.arrivals import notebook, read, right
+
+from numpy_transformer.classroom.exercises import choose
+from numpy_transformer.grading.arrival import Problem, read_class
+
+
+def of(folder, files):
+    return read(folder, {f"kim/{name}": content for name, content in files.items()})[0]["kim"]
+
+
+@pytest.mark.parametrize("statement, key", [
+    ("from ex01_1_softmax import softmax", "ex01_1_softmax.py"), ("import ex01_1", "ex01_1.py"),
+    ("from softmax import *", "softmax.py"), ("from ex01_softmax import softmax", "ex01_softmax.py"),
+    ("import numpy as np, ex01 as one", "ex01.py"), ("from solution import softmax", "solution.py"),
+    ("try:\n    from exercise01_1 import softmax\nexcept ImportError:\n    pass", "exercise01_1.py"),
+    ("from .ex01_1 import softmax", "ex01_1.py")])
+def test_another_exercise_is_there_under_the_name_that_is_imported(statement, key, tmp_path):
+    student = of(tmp_path, {"a/solution.py": right("01.1"), "b/ex01_2.py": f"{statement}\n{right('01.2')}"})
+    assert student.files[key] == right("01.1").encode()
+    assert set(student.files) == {key, "ex01_1_softmax.py", "ex01_2_softmax_backward.py"}
+
+
+def test_helpers_of_their_own_and_packages(tmp_path):
+    student = of(tmp_path, {"helper.py": "x = 1", "utils/tools.py": "y = 1", "utils/__init__.py": "z = 1", "ex01_1.py": (
+        "from helper import x\nfrom utils.tools import y\nimport utils\n" + right("01.1"))})
+    assert {name: student.files[name] for name in ("helper.py", "utils/tools.py", "utils/__init__.py")} == {
+        "helper.py": b"x = 1", "utils/tools.py": b"y = 1", "utils/__init__.py": b"z = 1"}
+
+
+def test_the_newest_file_is_imported_and_nothing_hides_numpy_or_the_standard_library(tmp_path):
+    files = {"ex01_1.py": right("01.1", "old"), "ex01_1 (1).py": right("01.1", "new"), "numpy.py": "x = 1", "random.py": "x = 1",
+             "math.py": "x", "ex01_2.py": "import ex01_1, random, numpy\n" + right("01.2")}
+    student = of(tmp_path, files)
+    assert student.files["ex01_1.py"].endswith(b"# new\n") and student.files["ex01_1_softmax.py"].endswith(b"# new\n")
+    assert not {"numpy.py", "random.py", "math.py"} & set(student.files)
+
+
+def test_a_notebook_s_functions_can_be_imported(tmp_path):
+    student = of(tmp_path, {"hw.ipynb": notebook(right("01.1")), "ex01_2.py": "import softmax\n" + right("01.2")})
+    assert b"def softmax" in student.files["softmax.py"]
+
+
+def test_a_class_is_always_read_in_the_same_order(tmp_path):
+    files = {f"{name}/{exercise}.py": right(number) for name in ("b", "A", "ä", "a") for exercise, number in
+             (("ex01_2", "01.2"), ("ex01_1", "01.1"))}
+    read(tmp_path, dict(reversed(files.items())))
+    first, second = read_class(tmp_path)[0], read_class(tmp_path)[0]
+    assert first == second and [student.name for student in first] == ["A", "a", "b", "ä"]
+    assert [list(student.attempts) for student in first] == [["01.1", "01.2"]] * 4
+
+
+def test_names_are_unique_whatever_folders_are_called(tmp_path):
+    students, _ = read(tmp_path, {f"{name}/ex01_1.py": right("01.1") for name in (
+        "Kim_1_assignsubmission_file", "Kim_2_assignsubmission_file", "Kim", "Kim (1)")})
+    assert sorted(students) == ["Kim (1)", "Kim (1)'", "Kim (2)", "Kim (Kim)"]
+
+
+def test_nothing_that_is_there_is_called_missing(tmp_path):
+    """Each file alone makes a student with an attempt or a problem; only an empty folder has neither."""
+    files = ["x.py", "x.txt", "x", "x.ipynb", "x.zip", "x.pdf", "x.docx", "x.png", "x.rar", "x.csv", "README", "a/b/c.md", "x.html",
+             "x.tar.gz", "x.java", "ex01_1.py", "ex01_1.pdf", "x.pyc", "x.PY"]
+    students, _ = read(tmp_path, {f"{i:02}/{name}": "hello (" for i, name in enumerate(files)} | {"zz": None})
+    for i, name in enumerate(files):
+        student = students[f"{i:02}"]
+        assert bool(student.attempts) != bool(student.problems), (name, student)
+        assert all(isinstance(problem, Problem) and problem.where and problem.sentence for problem in student.problems)
+    assert students["zz"].problems == [] and len(students) == len(files) + 1
+
+
+def test_skeletons_are_attempts(tmp_path):
+    student = of(tmp_path, {choose(number).file: choose(number).skeleton() for number in ("01.1", "05.2")})
+    assert list(student.attempts) == ["01.1", "05.2"] and student.remarks == {}
