@@ -43,7 +43,7 @@ class Row:
     @property
     def whole_note(self):
         """The note and the remarks, as the table shows them."""
-        return joined([self.note, *self.remarks])
+        return joined([self.note, *(remark for remark in self.remarks if remark.rstrip(".") not in self.note)])
 
     @property
     def key(self):

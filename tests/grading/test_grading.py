@@ -596,6 +596,9 @@ def test_what_could_not_be_read_is_said_and_never_called_missing():
     failed = arrived(row("kim", note="y is wrong"), student, 1)
     assert failed.note == "y is wrong; all.zip: This is damaged"
     assert failed.remarks == [*student.remarks["01.2"], "ex.pdf: This is a PDF file."]
+    student.remarks["01.2"].append("all.zip: This is damaged.")
+    assert arrived(row("kim"), student, 1).whole_note.count("damaged") == 1
+    student.remarks["01.2"].pop()
     passed = arrived(row("kim", status="pass"), student, 2)     # the best of two counts
     assert passed.whole_note == "Latin-1 became UTF-8; ex.pdf: This is a PDF file"
 
