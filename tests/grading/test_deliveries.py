@@ -87,7 +87,8 @@ def differences(truth, test):
     named = {name for entry in test["misconceptions"] for name in entry.split(" and ")}
     if truth.mistakes and not named & set(truth.mistakes):
         yield f"{what}, owed one of {truth.mistakes}"
-    if truth.note and not any(part in test["note"] for part in truth.note.split("|")):
+    told = "; ".join([test["note"], *test["remarks"]])
+    if truth.note and not any(part in told for part in truth.note.split("|")):
         yield f"{what}, the note should contain {truth.note!r}"
 
 
