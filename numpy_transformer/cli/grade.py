@@ -25,8 +25,9 @@ from . import grade_options, grade_outputs, gradebook_options, policy_options
 from .parser import add_command
 from .terminal import wrap
 
-REMEDIES = ("Install one with python -m pip install 'numpy-transformer[sandbox]' on Linux; or grade in a container, with the "
-            "docker or podman line in lessons/README.md; or, if you trust all files of the class, use --trust-students.")
+REMEDIES = ("Install one with python -m pip install 'numpy-transformer[sandbox]' on Linux; or grade in a container, with "
+            "the docker or podman line in lessons/README.md; or, if you trust all files of the class, use "
+            "--trust-students.")
 
 
 def add(commands):

@@ -109,8 +109,8 @@ class Journal:
             return self.write({"settings": settings})
         for name, value in settings.items():
             if earlier.get(name) != value:
-                raise ValueError(f"{self.path} contains rows graded with {name} {earlier.get(name)}, not {value}; use the "
-                                 "same value to resume, or delete that file to start over")
+                raise ValueError(f"{self.path} contains rows graded with {name} {earlier.get(name)}, not {value}; use "
+                                 "the same value to resume, or delete that file to start over")
         self.is_running = True
         self.write({"ended": "killed"})         # no effect after an orderly end
 

@@ -38,6 +38,18 @@ def test_the_newest_file_is_imported_and_nothing_hides_numpy_or_the_standard_lib
     assert not {"numpy.py", "random.py", "math.py"} & set(student.files)
 
 
+def test_the_number_of_an_upload_is_no_part_of_a_module_s_name(tmp_path):
+    student = of(tmp_path, {"helper-1.py": "x = 1", "ex01_1_softmax-1.py": "from helper import x\n" + right("01.1"),
+                            "tools.py": "old", "tools (2).py": "new"})
+    assert (student.files["helper.py"], student.files["tools.py"]) == (b"x = 1", b"new")
+
+
+def test_a_file_of_tests_is_no_answer(tmp_path):
+    tests = "from ex01_1_softmax import softmax\n\n\ndef test_softmax():\n    assert 1\n"
+    student = of(tmp_path, {"test_softmax.py": tests, "ex01_2_test.py": tests, "ex01_2.py": right("01.2")})
+    assert list(student.attempts) == ["01.2"] and student.problems == []
+
+
 def test_a_notebook_s_functions_can_be_imported(tmp_path):
     student = of(tmp_path, {"hw.ipynb": notebook(right("01.1")), "ex01_2.py": "import softmax\n" + right("01.2")})
     assert b"def softmax" in student.files["softmax.py"]

@@ -95,12 +95,11 @@ METADATA = {"id": 1, "created_at": "2018-08-02T01:22:32.365935-07:00", "users": 
     "2018-08-01T23:00:00-07:00")])
 def test_lateness_comes_from_the_metadata(tmp_path, change, due):
     (tmp_path / "metadata.json").write_text(json.dumps(METADATA | change), encoding="utf-8")
-    (tmp_path / "class").mkdir()
-    (tmp_path / "class" / "a.py").touch()
-    options = harness.lateness(tmp_path / "metadata.json", "10%/day", tmp_path / "class")
-    assert options == ([] if due is None else ["--due", due, "--late", "10%/day"])
+    path = tmp_path / "submitted.csv"
+    options = harness.lateness(tmp_path / "metadata.json", "10%/day", path)
+    assert options == ([] if due is None else ["--due", due, "--late", "10%/day", "--submitted", path])
     if due:
-        assert (tmp_path / "class" / "a.py").stat().st_mtime == 1533198152      # 2018-08-02T08:22:32Z
+        assert path.read_text(encoding="utf-8") == "student,time\nsubmission,2018-08-02T01:22:32-07:00\n"
 
 
 @pytest.mark.slow

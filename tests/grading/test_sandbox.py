@@ -156,7 +156,8 @@ REFUSED = """
         affinity=lambda: os.sched_setaffinity(os.getppid(), {0}), fifo=lambda: os.mkfifo("fifo"),
         link=lambda: os.symlink("/etc", "link"), shell=lambda: os.execv("/bin/sh", ["sh"]),
         thread=threading.Thread(target=print).start, socket=socket.socket, pair=socket.socketpair,
-        memory=lambda: os.memfd_create("x"), times=lambda: os.utime("."), unshare=lambda: system_call(UNSHARE, 0x10000000),
+        memory=lambda: os.memfd_create("x"), times=lambda: os.utime("."),
+        unshare=lambda: system_call(UNSHARE, 0x10000000),
         x32=lambda: system_call(0x40000000 + 39), ptrace=lambda: libc.ptrace(0, 0, 0, 0) and system_call(-1))
     for name, attempt in attempts.items():
         try:
@@ -268,7 +269,8 @@ list(run_files({"a.py": source}, [Task(exercise, exercise.cases(0), "a.py")], la
 
 @pytest.mark.slow
 def test_a_killed_grader_leaves_no_process(layer, tmp_path):
-    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(numpy_transformer.__file__).parents[1])}
+    package = Path(numpy_transformer.__file__).parents[1]
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(package)}
     grader = subprocess.Popen([sys.executable, "-c", GRADER, layer.name], env=environment, stdout=subprocess.PIPE)
     grader.stdout.readline()
     family = []

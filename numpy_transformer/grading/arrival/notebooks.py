@@ -12,7 +12,7 @@ from .statements import statements
 
 LARGEST = 1 << 25                               # bytes of a notebook with its outputs
 KEPT_MAGICS = {"time", "timeit", "capture", "prun", "python", "python3", "%time"}      # the cell below them is Python
-SHELL = re.compile(r"^([ \t]*)(?:[%!].*|\?.*|.*\w\?{1,2}[ \t]*)$")
+QUESTION = re.compile(r"[\w.]+\?{1,2}")
 CAPTURED = re.compile(r"^([ \t]*\w[\w, ]*=)[ \t]*[%!].*$")
 WRITEFILE = re.compile(r"%%(?:writefile|file)[ \t]+(?:-a[ \t]+)?[\"']?([^\s\"']+)")
 
@@ -69,9 +69,12 @@ def without_magics(source):
     """Replaces magics, shell commands and questions such as `x?` by statements without effect."""
     lines, inside = [], ""
     for line in source.split("\n"):
-        match = None if inside else CAPTURED.match(line) or SHELL.match(line)
-        if match:
-            line = f"{match[1]} None" if match[1].rstrip().endswith("=") else f"{match[1]}pass"
+        bare = "" if inside else line.strip()
+        captured = CAPTURED.match(line) if bare else None
+        if captured:
+            line = f"{captured[1]} None"
+        elif bare.startswith(("%", "!", "?")) or bare.endswith("?") and QUESTION.fullmatch(bare):
+            line = f"{line[:len(line) - len(line.lstrip())]}pass"
         inside = quote_after(line, inside)
         lines.append(line)
     return "\n".join(lines)

@@ -42,7 +42,7 @@ class Statement:
 
 def pieces(text):
     """Returns the source in statements, as they were written."""
-    found, start, depth = [], 0, 0
+    found, start, line, depth = [], 0, 0, 0
     for match in PIECES.finditer(text):
         piece, end = match[0], match.end()
         if piece in "([{":
@@ -50,17 +50,11 @@ def pieces(text):
         elif piece in ")]}":
             depth = max(0, depth - 1)
         elif piece == "\n" and (SURELY_STARTS.match(text, end) or depth == 0 and not CONTINUES.match(text, end)):
-            if not only_decorators(text[start:end]):
+            if text[line] != "@":               # a decorator belongs to what follows
                 found.append(text[start:end])
                 start = end
-            depth = 0
+            line, depth = end, 0
     return [*found, text[start:]]
-
-
-def only_decorators(text):
-    """Returns True for decorators, whose function is still to come."""
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    return bool(lines) and lines[0].startswith("@") and not DEFINES.search(text)
 
 
 def statements(text):

@@ -100,7 +100,7 @@ def add_files(student, found):
     imported = {module for _, one in found for text in one.sources.values() if OTHER_IMPORTS.search(text)
                 for module in modules(text)}
     for _, one in sorted(found, key=lambda pair: (pair[1].marks, pair[0].order, pair[1].where)):
-        stem = names.stem_of(one.name) or ""
+        stem = module_name(one)
         content = one.sources[""].encode("utf-8", "replace")
         is_helper = not one.answers and one.name.lower().endswith(".py")
         if stem.isidentifier() and stem not in NOT_SHADOWED and (is_helper or stem in imported):
@@ -114,6 +114,12 @@ def add_files(student, found):
         for alias in aliases(number) & imported - NOT_SHADOWED:
             student.files[f"{alias}.py"] = content
     return imported
+
+
+def module_name(one):
+    """Returns the name under which others import a file: "helper" for "helper-1.py", which Canvas or a browser named."""
+    stem = names.stem_of(one.name) or ""
+    return stem if stem.isidentifier() else names.split_marks(stem)[0]
 
 
 def paths(module):
@@ -160,8 +166,7 @@ def problem(where, number, sentence):
 
 def is_helper(one, imported):
     """Returns True for a file that other files of the student import."""
-    stem = names.stem_of(one.name) or ""
-    return any(module.split(".")[-1] == stem for module in imported)
+    return any(module.split(".")[-1] == module_name(one) for module in imported)
 
 
 def why_unused(one):

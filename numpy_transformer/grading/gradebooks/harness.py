@@ -4,9 +4,7 @@ If the grader cannot run, no result is written and the exit code is not 0: Grade
 autograder has failed, keeps no score, and shows the output to the instructors.
 """
 
-import datetime
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -29,7 +27,7 @@ def main(place):
         if settings["trust_students"]:
             command += ["--trust-students", "--allow-root"]
         if settings["late"]:
-            command += lateness(place / "submission_metadata.json", settings["late"], folder / "class")
+            command += lateness(place / "submission_metadata.json", settings["late"], folder / "submitted.csv")
         code = subprocess.run(list(map(str, command)), cwd=folder).returncode
         if code == 0:
             (place / "results").mkdir(exist_ok=True)
@@ -37,8 +35,8 @@ def main(place):
         return code
 
 
-def lateness(metadata, late, folder):
-    """Returns options for `grade`, if the assignment has a due date, and gives all files the time of submission.
+def lateness(metadata, late, submitted):
+    """Returns options for `grade`, if the assignment has a due date. Writes the time of submission to a file.
 
     A student with an extension has a due date of their own.
     """
@@ -47,11 +45,8 @@ def lateness(metadata, late, folder):
     due = next(filter(None, [*dates, metadata["assignment"]["due_date"]]), None)
     if due is None:
         return []
-    submitted = datetime.datetime.fromisoformat(whole_seconds(metadata["created_at"])).timestamp()
-    for path in folder.rglob("*"):
-        if not path.is_symlink():
-            os.utime(path, (submitted, submitted))
-    return ["--due", whole_seconds(due), "--late", late]
+    submitted.write_text(f"student,time\nsubmission,{whole_seconds(metadata['created_at'])}\n", encoding="utf-8")
+    return ["--due", whole_seconds(due), "--late", late, "--submitted", submitted]
 
 
 def whole_seconds(time):

@@ -40,7 +40,7 @@ def tell_times(class_, path, zone=None):
     for person, line in match(people, worksheet.lines(), worksheet.order).pairs:
         moment = parse_date(worksheet.sheet.rows[line.row][column])
         for file in itertools.chain(*students[person.name].attempts.values()):
-            if moment and (file.submitted is None or file.time_from == "the time of the file"):
+            if moment and file.submitted is None:
                 file.submitted = moment.replace(tzinfo=zone) if zone else moment.astimezone()
                 file.time_from, told = "Moodle's worksheet", told + 1
     return [] if told else [f"{path.name} tells no times of submission for this class"]
