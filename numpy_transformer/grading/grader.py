@@ -113,12 +113,12 @@ class Grader:
         attempts = {number: list(self.choose(student, number)) for number in self.judges}
         for number in self.judges:
             if not attempts[number]:
-                yield student, None, arrived(without_file(student, self.judges[number].exercise), student, 0)
+                yield student, None, arrived(without_file(student, self.judges[number].exercise), student, graded=False)
         # The newest files run together, then those before them: files of one round can import each other.
         for files in itertools.zip_longest(*(reversed(files) for files in attempts.values())):
             chosen = [(number, file) for number, file in zip(attempts, files) if file]
             for attempt, row in self.grade_round(student, chosen):
-                yield student, attempt.file, arrived(row, student, len(attempts[row.number]))
+                yield student, attempt.file, arrived(row, student)
 
     def grade_round(self, student, chosen):
         """Yields (Attempt, Row) for one file of each of these exercises."""

@@ -43,7 +43,7 @@ class Row:
     @property
     def whole_note(self):
         """The note and the remarks, as the table shows them."""
-        return joined([self.note, *self.remarks])
+        return joined([self.note, *(remark for remark in self.remarks if remark.rstrip(".") not in self.note)])
 
     @property
     def key(self):
@@ -85,18 +85,17 @@ def killed(student, exercise, digest):
     return make_row(student, exercise, Verdict("error", "killed", KILLED), digest=digest)
 
 
-def arrived(row, student, count):
+def arrived(row, student, graded=True):
     """Returns a row with the student's ids and with remarks on how the files for the exercise arrived.
 
     Parameters:
-        count : number of files for the exercise that were graded
+        graded : False if there was no file to grade; the note then names already what could not be read
     """
-    remarks = student.remarks.get(row.number, [])
-    if count > 1:
-        remarks = [remark for remark in remarks if "; the newest counts: " not in remark]
-    if count:
-        remarks = [*remarks, *problems_with(student, row.number)]
-    others = problems_with(student, "") if count and row.status != "pass" else []
+    remarks = list(student.remarks.get(row.number, []))
+    others = []
+    if graded:
+        remarks += problems_with(student, row.number)
+        others = [] if row.status == "pass" else problems_with(student, "")
     return replace(row, ids=dict(student.ids), note=joined([row.note, *others]),
                    remarks=[one_line(remark, LONGEST_LINE) for remark in remarks])
 
