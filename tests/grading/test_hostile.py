@@ -25,7 +25,8 @@ KNOWN = {
     "readline.read_history_file": "readline reads", "readline.write_history_file": "readline writes",
     "a sub-interpreter": "interpreter that reads", "cells of the hook": "cells of the hook",
     "an own .so": "own library", "the installed package": "imports the installed package",
-    "unicode_escape": "hidden in an escape with any", "a bare return": "hidden by a return", "sqlite3.connect": "sqlite onto another's file", ".pth": "pth in the venv",
+    "unicode_escape": "hidden in an escape with any", "a bare return": "hidden by a return",
+    "sqlite3.connect": "sqlite onto another's file", ".pth": "pth in the venv",
     "killed by pidfd": "pidfd kills", "stopped by pidfd": "pidfd stops", "interrupted by pidfd": "pidfd interrupts",
     "a forged row": "forges the journal and kills the grader", "40 MB": "40 MB in shared folders",
     "a FIFO as the output": "fifo at the name of the output", "FIFOs in /tmp": "fifos in shared folders",
@@ -41,9 +42,9 @@ SAMPLE = (
 # Without a sandbox the same files succeed: what each of them then does.
 REAL = {
     "reads the others": "reads the others: pass", "through lib64": "through lib64: pass", "users": "users: has seen: ",
-    "interpreter that reads": "interpreter that reads: pass",
+    "replaced any": "replaced any: pass",
     "sees whether others are there": "sees whether others are there: has seen: ",
-    "cells of the hook for writing": "changed: target", "plants a file among the others": "changed: class/anna/",
+    "writes elsewhere": "changed: target", "plants a file among the others": "changed: class/anna/",
     "pth by sqlite": "changed: venv/lib", "priority of the grader": "changed: nice",
     "affinity of the grader": "changed: processors", "internet": "a connection to the teacher's machine",
     "System V shared memory": "changed: shm"}
@@ -107,7 +108,8 @@ def other():
 def test_hostile_files_achieve_nothing(name, other, tmp_path):
     layer = need_layer(name)
     write_world(tmp_path, chosen(*SAMPLE))
-    files = {f"ex{i}.py": (tmp_path / "class" / each / EXERCISE.file).read_bytes() for i, each in enumerate(SAMPLE)}
+    paths = [next(tmp_path.glob(f"*/{each}/{EXERCISE.file}")) for each in SAMPLE]
+    files = {f"ex{i}.py": path.read_bytes() for i, path in enumerate(paths)}
     files = {name: content.replace(b"{GRADER}", b"%d" % other.pid) for name, content in files.items()}
     judge, before = Judge(EXERCISE, 5), (tree(tmp_path), state_of(other.pid))
     tasks = [Task(EXERCISE, judge.answer_key.cases, file) for file in files]

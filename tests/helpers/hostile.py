@@ -21,6 +21,7 @@ EXERCISE, OTHER_EXERCISE = EXERCISES = (choose("01.2"), choose("01.1"))      # m
 RIGHT = EXERCISE.edited()
 WRONG = "def softmax_backward(p, dp):\n    return dp\n"
 MARK, ANNA, SEEN = "mark-5f1c0e", "# secret-a77e1d\n", "SEEN:"      # none may show up in what a hostile student gets
+ALONE = ("answers", "internals", "resources", "protocol")   # need no class around them; see world.py
 HIDDEN = ("/root", "/home", "/tmp", "/var/tmp")             # where the container has folders of its own
 NOT_PASSED = {"error", "fail", "memory", "timeout"}
 SITE = f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
@@ -105,8 +106,8 @@ def write_world(base, chosen, exercises=EXERCISES, seconds=2):
             (folder / exercise.file).write_text(ANNA + exercise.edited(), encoding="utf-8")
         (folder / "notes.txt").write_text(ANNA, encoding="utf-8")
     for attack in chosen.values():
-        folder = base / "class" / attack.name
-        folder.mkdir()
+        folder = base / ("alone" if attack.topic in ALONE and len(attack.files) == 1 else "class") / attack.name
+        folder.mkdir(parents=True)
         for name, content in attack.files.items():
             for word, path in places.items():
                 content = content.replace(word.encode(), repr(str(path)).encode())
@@ -114,7 +115,8 @@ def write_world(base, chosen, exercises=EXERCISES, seconds=2):
     write_venv(base / "venv")
     options = ["grade", base / "class", "--out", base / "out" / "scores.csv", "--json", base / "out" / "scores.json",
                "--feedback", base / "out" / "feedback", "--only",
-               ",".join(exercise.number for exercise in exercises), "--seed", 5, "--timeout", seconds, "--jobs", 4]
+               ",".join(exercise.number for exercise in exercises), "--seed", 5, "--timeout", seconds, "--jobs", 4,
+               "--summary", base / "out" / "summary.csv", "--similar", base / "out" / "similar.md"]
     (base / "options.json").write_text(json.dumps(list(map(str, options))), encoding="utf-8")
 
 
@@ -212,6 +214,9 @@ def grade_world(base, kind="", *options, layer="", seconds=120):
     feedback = {text.splitlines()[0]: text for text in texts}           # the first line is the student's name
     path = out / "report.json"
     report = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    for name, row in report.get("alone", {}).items():
+        rows[name, EXERCISE.number] = row
+        feedback[name] = row["printed"]
     return Outcome(base, code, error, rows, feedback, report)
 
 
