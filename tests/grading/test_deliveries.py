@@ -1,6 +1,9 @@
 """A class as four systems deliver it, with everything that students do to their files: every row is the one owed."""
 
+import dataclasses
+import datetime
 import json
+import math
 import re
 import zipfile
 
@@ -8,8 +11,12 @@ import pytest
 from helpers import deliveries
 from helpers.commands import run
 from helpers.deliveries import unpack
+from helpers.gradebook_files import moodle_worksheet
 from helpers.habits import HABITS
+from helpers.pupil import DUE
 from helpers.pupils import SHEET, make_class
+
+DAY = datetime.timedelta(days=1)
 
 # The id by which a system's pupils are told apart, and how its delivery is written to tmp_path.
 WAYS = {
@@ -87,7 +94,8 @@ def differences(truth, test):
     named = {name for entry in test["misconceptions"] for name in entry.split(" and ")}
     if truth.mistakes and not named & set(truth.mistakes):
         yield f"{what}, owed one of {truth.mistakes}"
-    if truth.note and not any(part in test["note"] for part in truth.note.split("|")):
+    told = "; ".join([test["note"], *test["remarks"]])
+    if truth.note and not any(part in told for part in truth.note.split("|")):
         yield f"{what}, the note should contain {truth.note!r}"
 
 
@@ -106,6 +114,26 @@ def test_every_row_of_every_delivery_is_the_one_owed(way, tmp_path, capsys, monk
     pupils = make_class(len(HABITS) + 4, habits=FEW.get(way))
     place, system = deliver(way, pupils, tmp_path / "delivery")
     document, _ = grade(capsys, place, tmp_path)
+    assert deviations(pupils, document, system) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["gradescope", "github", "moodle", "canvas"])
+def test_late_work_loses_what_the_times_of_each_system_say(way, tmp_path, capsys, monkeypatch):
+    """Canvas only says that work is late, which is enough for a single deduction."""
+    monkeypatch.setattr("numpy_transformer.views.write", lambda figure, path: path)
+    pupils = make_class(30, seed=6, habits=["plain", "zip", "one notebook"])
+    place, system = deliver(way, pupils, tmp_path / "delivery")
+    moodle_worksheet(pupils, tmp_path / "worksheet.csv", 12, "de")
+    options = ["--moodle", tmp_path / "worksheet.csv"] if way == "moodle" else []
+    rate = "10%" if way == "canvas" else "10%/day"
+    document, _ = grade(capsys, place, tmp_path, "--due", DUE.strftime("%Y-%m-%d %H:%M"), "--timezone",
+                        "Europe/Berlin", "--late", rate, *options)
+    assert {math.ceil((pupil.submitted - DUE) / DAY) for pupil in pupils if pupil.late} == {1, 2}
+    for pupil in [pupil for pupil in pupils if pupil.late]:
+        days = 1 if way == "canvas" else math.ceil((pupil.submitted - DUE) / DAY)
+        pupil.truth = {number: dataclasses.replace(truth, points=round(truth.points * (1 - days / 10), 2))
+                       for number, truth in pupil.truth.items()}
     assert deviations(pupils, document, system) == []
 
 

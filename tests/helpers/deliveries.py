@@ -200,7 +200,7 @@ def github(pupils, folder, assignment="attention", starter=()):
         for number in starter:
             truth = pupil.truth[number]
             if pupil.online.startswith("https:") or truth.status.startswith("missing") or truth.note in pupil.files:
-                pupil.truth[number] = Truth("todo|error", 0, note=truth.note)
+                pupil.truth[number] = Truth("todo|error", 0, note="" if pupil.online else truth.note)
         if pupil.hands_in:
             commit(clone, "Done!\n\n— at last", pupil.submitted, pupil.name)
     return top

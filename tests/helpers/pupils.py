@@ -67,7 +67,7 @@ def draw(rng, exercise, outcomes):
         return Truth("fail", 0, (mistake.name, mistake.twin)), exercise.edited(mistake.edits)
     right = exercise.edited()
     return {"todo": (Truth("todo"), exercise.skeleton()),
-            "syntax": (Truth("error"), right.replace("return ", "return return ")),
+            "syntax": (Truth("error"), "return return ".join(right.rsplit("return ", 1))),
             "crash": (Truth("error", 0, note="does not work yet"), right + CRASH.format(exercise.name)),
             "in place": (Truth("fail", full // 2), right + IN_PLACE.format(exercise.name)),
             "loop": (Truth("timeout"), right + LOOP.format(exercise.name)),

@@ -3,10 +3,10 @@
 import contextlib
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from . import archives, formats, github, gradescope, names
-from .items import OnDisk, Unreadable
+from .items import Unreadable
 from .search import KINDS, Search
 from .text import folded, one_line
 

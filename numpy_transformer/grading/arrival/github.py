@@ -17,7 +17,7 @@ import tempfile
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from .items import Unreadable
+from .items import OnDisk, Unreadable
 from .text import one_line
 
 ROSTER_COLUMNS = {"github_username", "identifier", "roster_identifier", "name"}
@@ -36,7 +36,6 @@ def dot_git(item):
 
 def read_text(path, most=1 << 20):
     """Returns the text of an ordinary file below a clone, or "" if it has none."""
-    from .items import OnDisk
     try:
         return OnDisk("", "", path=os.fspath(path)).read(most).decode("utf-8", "replace")
     except (Unreadable, ValueError):

@@ -219,11 +219,12 @@ def tagged(tag):
 def named_only(stem):
     """Returns True if a name is that of an exercise and of no student: "ex01_2_softmax_backward", "05.2", "softmax"."""
     plain = split_marks(stem)[0]
-    return bool(re.match(r"(?:ex(?:ercise)?s?[ _.-]*\d|\d{1,2}[._-]\d(?!\d))", plain, re.I)) or split_function(plain)[0] == ""
+    starts = re.match(r"(?:ex(?:ercise)?s?[ _.-]*\d|\d{1,2}[._-]\d(?!\d))", plain, re.I)
+    return bool(starts) or split_function(plain)[0] == ""
 
 
 def split_function(stem):
-    """Returns what stands before the name of an exercise's function at the end of a name, and that name, or "" for it."""
+    """Returns a name without the name of an exercise's function at its end, and that name, or "" without one."""
     plain = re.sub(r"[ .-]", "_", stem).lower()
     for word in words():
         if plain == word:

@@ -1,4 +1,4 @@
-"""Turns the bytes of a student's file into Python source: encodings, line ends, and what word processors put into code."""
+"""Turns the bytes of a file into Python source: encodings, line ends, and what word processors put into code."""
 
 import codecs
 import re
@@ -51,7 +51,7 @@ def source(content):
 
 
 def decoded(content):
-    """Returns the text of a file, and remarks. The coding line, if any, is changed to UTF-8, which the text is from here."""
+    """Returns the text of a file, and remarks. A coding line is changed to UTF-8, which the text is from here on."""
     encoding = next((encoding for mark, encoding in BOMS if content.startswith(mark)), "") or without_mark(content)
     if encoding:
         try:

@@ -84,7 +84,7 @@ class Search:
                 raise Unreadable("is one of too many files or folders; hand in only the files with your code")
             if item.is_folder:
                 for child in item.children():
-                    self.visit(child, None, (name, *folders) if depth or folders or name != item.name else (name,), depth)
+                    self.visit(child, None, (name, *folders), depth)
             elif archives.is_archive(name) and not item.problem:
                 self.visit_archive(item, name, folders, depth)
             else:
@@ -139,7 +139,8 @@ class Search:
             self.others.append(name)
             return
         text, remarks = source(content)
-        self.add(item, name, folders, stem, text, remarks, surely_python=not name.lower().endswith(".txt") and stem != name)
+        is_python = stem != name and not name.lower().endswith(".txt")
+        self.add(item, name, folders, stem, text, remarks, surely_python=is_python)
 
     def read_page(self, item, name):
         """Reads code that was typed into Canvas or Moodle, or saved as a web page, if that is what the page holds."""

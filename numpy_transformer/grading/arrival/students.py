@@ -80,7 +80,8 @@ def newest_last(exercise, owner, one):
     if one.modified and owner.key[0] != "github":           # git gives all files the time of the clone
         minutes = int(one.modified.astimezone(timezone.utc).timestamp()) // 60
     has_own_name = one.name in (exercise.file, exercise.former_file)
-    return (not is_skeleton(one, exercise.number), exercise.number in one.defined, one.marks, owner.order, minutes, has_own_name, one.where)
+    return (not is_skeleton(one, exercise.number), exercise.number in one.defined, one.marks, owner.order, minutes,
+            has_own_name, one.where)
 
 
 def is_skeleton(one, number):
@@ -96,7 +97,7 @@ def without_equals(number, claim):
 
 
 def add_files(student, found):
-    """Adds all Python files, under the names by which the student's files import each other. Returns what they import."""
+    """Adds all Python files under the names by which they import each other. Returns the modules that they import."""
     imported = {module for _, one in found for text in one.sources.values() if OTHER_IMPORTS.search(text)
                 for module in modules(text)}
     for _, one in sorted(found, key=lambda pair: (pair[1].marks, pair[0].order, pair[1].where)):
@@ -123,7 +124,7 @@ def module_name(one):
 
 
 def paths(module):
-    """Returns the paths of the files that importing "utils.tools" may read, apart from files beside the one that imports."""
+    """Returns the paths of the files in packages that importing "utils.tools" may read."""
     parts = tuple(module.split("."))
     if parts[0] in NOT_SHADOWED:
         return []
@@ -141,7 +142,7 @@ def aliases(number):
 
 
 def add_problems(student, owners_and_searches, claims, left_over):
-    """Adds what could not be read, and what keeps a student from having nothing at all. Returns notes for the teacher."""
+    """Adds what could not be read, and strays if there is nothing else. Returns notes for the teacher."""
     for owner, search in owners_and_searches:
         student.problems += [problem(*entry) for entry in search.problems]
     strays = [problem(where, "", sentence) for _, search in owners_and_searches for where, sentence in search.strays]
