@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from ..classroom.diagnosis import AnswerKey
+from ..classroom.sandbox import Stopped, Task, run_files
 from ..classroom.verdict import Verdict, answers, judge
 from .rows import Row, arrived, digest_of, digest_of_files, killed, make_row, without_file
-from ..classroom.sandbox import Stopped, Task, run_files
+
 
 class Judge:
     """Judges one exercise. Several threads run students' files at the same time, but only one judges an exercise."""
