@@ -30,7 +30,8 @@ def check_places(arguments):
         similar_page.check_name(arguments.similar)
     if arguments.anonymous and arguments.anonymous.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--anonymous {arguments.anonymous}: name a file that ends in .html")
-    for path in filter(None, (arguments.out, arguments.json, arguments.picture, arguments.similar, arguments.anonymous)):
+    for path in filter(None, (arguments.out, arguments.json, arguments.picture, arguments.similar, arguments.anonymous,
+                              arguments.summary, arguments.gradescope, arguments.github)):
         check_output(path)
     if arguments.feedback:
         if arguments.feedback.is_file():

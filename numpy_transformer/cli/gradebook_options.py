@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from ..grading.gradebooks import graded_path
+from ..grading.gradebooks.moodle import MoodleWorksheet
+from ..grading.gradebooks.sheet import read_sheet
 
 
 def add(parser):
@@ -31,6 +33,14 @@ def add(parser):
                        help="results.json of Gradescope's autograder, for one student")
     group.add_argument("--github", metavar="FILE", type=Path,
                        help="result of autograding on GitHub (.json), for one student")
+
+
+def check_downloads(arguments):
+    """Checks before the class is read that the teacher's files can be. Raises ValueError."""
+    for path in filter(None, (arguments.canvas, arguments.roster)):
+        read_sheet(path)
+    if arguments.moodle:
+        MoodleWorksheet(arguments.moodle)
 
 
 def places(arguments):
