@@ -1,13 +1,17 @@
 """Deadlines, deductions for late work, free late days and attempts. Expected points are worked out by hand."""
 
+import argparse
 import csv
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
 from helpers.commands import refused, run
+from helpers.gradebook_files import moodle_worksheet
+from helpers.pupils import make_class
 
 from numpy_transformer.classroom.exercises import choose
+from numpy_transformer.cli import policy_options
 from numpy_transformer.grading.arrival import File, Student
 from numpy_transformer.grading.rows import Row
 from numpy_transformer.grading.policy import Policy, choose_attempts, settle
@@ -225,16 +229,59 @@ def test_the_command_grades_all_attempts_and_deducts(tmp_path, capsys):
     options = ["grade", tmp_path / "class", "--trust-students", "--allow-root", "--out", tmp_path / "scores.csv",
                "--feedback", tmp_path / "feedback"]
     found = []
-    for more in (["--late", "25%"], ["--late", "25%", "--attempts", "best"], []):
+    for more in (["--late", "25%"], ["--attempts", "best"], ["--late", "none", "--attempts", "last"]):
         code, text, error = run(capsys, *options, *more)
         assert code == 0, error
+        assert ("--late 25%; to drop the deductions" in error) == (more[0] == "--attempts")     # the table's rule stays
         with open(tmp_path / "scores.csv", encoding="utf-8", newline="") as file:
             found.append(list(csv.DictReader(file)))
     last, best, plain = found
     assert [row["points"] for row in last] == ["0", "1.5"] and [row["points"] for row in best] == ["2", "1.5"]
-    assert [row["points"] for row in plain] == ["0", "2"] and "late" not in plain[0] and list(best[0])[-1] == "deducted"
+    assert [row["points"] for row in plain] == ["0", "2"] and plain[1]["deducted"] == "0" and list(best[0])[-1] == "deducted"
     assert (best[1]["late"], best[1]["deducted"]) == ("1", "0.5") and "the newest counts" not in best[0]["note"]
     assert "the best of 2 attempts counts: number 1" in best[0]["note"]
+
+
+def test_the_rules_of_the_table_hold_where_the_command_line_names_no_others():
+    arguments = argparse.Namespace(**dict.fromkeys(policy_options.TEXTS))
+    arguments.late = "none"
+    old = {"due": ["05=2026-11-20"], "late": "10%/day", "grace": None, "attempts": "best", "free_late_days": 2,
+           "timezone": None}
+    said, = policy_options.take_over(arguments, old)
+    assert said.startswith("as in the existing table: --due 05=2026-11-20 --attempts best --free-late-days 2; ")
+    assert policy_options.texts(arguments) == {**old, "late": "none"}
+    nothing = argparse.Namespace(**dict.fromkeys(policy_options.TEXTS))
+    assert policy_options.take_over(nothing, policy_options.TEXTS) == []
+    assert policy_options.texts(nothing) == policy_options.TEXTS
+
+
+@pytest.mark.parametrize("options, words", [
+    (["--due", "next friday"], "next friday"), (["--due", "2026-11-20", "--late", "lots"], "lots"),
+    (["--moodle", "none.csv"], "there is no file 'none.csv'"), (["--roster", "none.csv"], "there is no file 'none.csv'"),
+    (["--summary", "none/summary.csv"], "cannot write")])
+def test_wrong_options_are_refused_before_the_class_is_read(options, words, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("numpy_transformer.cli.grade.read_class", lambda *_: pytest.fail("read"))
+    monkeypatch.chdir(tmp_path)
+    assert words in refused(capsys, "grade", tmp_path, "--trust-students", "--allow-root", *options)
+
+
+@pytest.mark.slow
+def test_regrading_a_late_student_reads_the_times_of_moodles_worksheet(tmp_path, capsys):
+    pupils = [pupil for pupil in make_class(40, seed=6) if pupil.hands_in][:2]
+    moodle_worksheet(pupils, tmp_path / "worksheet.csv", 10)
+    for pupil in pupils:
+        folder = tmp_path / "class" / f"{pupil.name}_{pupil.ids['moodle']}_assignsubmission_file"
+        folder.mkdir(parents=True)
+        (folder / "ex01_1_softmax.py").write_text(choose("01.1").edited(), encoding="utf-8")
+    options = ["grade", tmp_path / "class", "--trust-students", "--allow-root", "--out", tmp_path / "scores.csv",
+               "--moodle", tmp_path / "worksheet.csv"]
+    found = []
+    for more in (["--due", "2020-01-01", "--late", "50%"], ["--students", str(pupils[0].ids["moodle"])], []):
+        code, _, error = run(capsys, *options, *more)
+        assert code == 0, error
+        with open(tmp_path / "scores.csv", encoding="utf-8", newline="") as file:
+            found.append([(row["points"], row["deducted"]) for row in csv.DictReader(file)])
+    assert found == [[("1", "1")] * 2] * 3
 
 
 @pytest.mark.slow
