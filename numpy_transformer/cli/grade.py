@@ -129,6 +129,7 @@ def grade(arguments):
         problems = problems_of(class_)
         if goes_on:
             settings, rows, problems = continued(record, settings, rows, problems, whole_class)
+        settings = shards.with_left_out(settings, {student.name: student.ids for student in whole_class}, rows)
         grade_outputs.publish(arguments, settings, rows, problems)
         if arguments.similar:
             grade_outputs.list_similar(arguments, whole_class, chosen, rows)

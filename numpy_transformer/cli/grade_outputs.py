@@ -3,7 +3,7 @@
 from ..classroom.exercises import exercises
 from ..grading import anonymous, report, similar_page, similarity
 from ..grading.gradebooks import Gradebooks
-from ..grading.gradebooks.people import expected, people
+from ..grading.gradebooks.people import Person, expected, people
 from . import policy_options
 from .terminal import columns, wrap
 
@@ -37,6 +37,8 @@ def publish(arguments, settings, rows, problems):
     """
     from .. import views                        # matplotlib is slow to import
     chosen = [exercises()[number] for number in sorted({row.number for row in rows})]
+    left_out = [Person(name, ids, []) for name, ids in settings.get("left_out", {}).items()]
+    gradebooks = Gradebooks(arguments, people(rows, problems), chosen, left_out)     # before writing, for its errors
     summary = report.summary(rows, chosen)
     report.write_csv(rows, arguments.out, report.Dialect(arguments.delimiter, arguments.bom),
                      policy_options.about_lateness(settings.get("policy") or {}))
@@ -48,7 +50,7 @@ def publish(arguments, settings, rows, problems):
     written.append(str(views.write(views.class_report(summary["exercises"], summary["mistakes"]), arguments.picture)))
     if arguments.anonymous:
         written += write_anonymous(rows, chosen, arguments.anonymous)
-    names, sentences = Gradebooks(arguments, people(rows, problems), chosen).write()
+    names, sentences = gradebooks.write()
     written += names
     for line in report.summary_lines(summary, columns()):
         print(line)

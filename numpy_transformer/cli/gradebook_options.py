@@ -14,14 +14,14 @@ def add(parser):
     group.add_argument("--canvas", metavar="FILE", type=Path, help="gradebook exported from Canvas (.csv)")
     group.add_argument("--column", metavar="NAME", action="append",
                        help="column of the Canvas gradebook for the total, or 05=NAME for a lesson's points, 05.2=NAME "
-                            "for an exercise's (default: columns named 05.2, 'Lesson 05' or 'Sheet 5', or after an "
-                            "exercise)")
+                            "for an exercise's (default: columns named 05.2, 'Lesson 05' or after an exercise)")
     group.add_argument("--moodle", metavar="FILE", type=Path,
                        help="grading worksheet of an assignment, downloaded from Moodle (.csv)")
     group.add_argument("--roster", metavar="FILE", type=Path,
                        help="list of the class that says whose GitHub logins the names in the table are (.csv)")
     group.add_argument("--zero-if-missing", action="store_true",
-                       help="enter 0 for students who handed nothing in, instead of leaving their grades as they are")
+                       help="enter 0 for students who handed nothing in, instead of leaving their grades as they are; "
+                            "never for students of another part or whom --students leaves out")
     group.add_argument("--summary", metavar="FILE", type=Path, help="table with one row for each student (.csv)")
     group.add_argument("--bom", action="store_true",
                        help="begin CSV files with a byte order mark, so that Excel reads accents correctly")

@@ -63,6 +63,27 @@ def test_a_late_file_loses_points_for_each_started_unit(rate, time, points, days
     assert bool(settled.remarks) == bool(days) and settled.submitted.startswith(time[:10])
 
 
+@pytest.mark.parametrize("time, late, more, sentence", [
+    ("2026-11-22 02:59", "10%/day", {}, "submitted 2026-11-22 02:59, 27 hours after the deadline 2026-11-20 23:59 "
+     "(2 started days): 0.8 of 4 points deducted"),
+    ("2026-11-21 00:00:30", "5%/hour", {}, "submitted 2026-11-21 00:00, 1 minute after the deadline 2026-11-20 23:59 "
+     "(1 started hour): 0.2 of 4 points deducted"),
+    ("2026-11-24 01:00", "10%/day", {"grace": "2h", "free_late_days": 9}, "submitted 2026-11-24 01:00, 3 days after the "
+     "deadline 2026-11-20 23:59 (3 started days after the grace period, 3 free late days used): nothing deducted")])
+def test_a_student_reads_when_the_file_came_and_how_much_too_late(time, late, more, sentence):
+    assert one(4, time, late=late, **more).remarks == [sentence]
+
+
+def test_times_are_shown_in_the_zone_of_the_deadline():
+    early_in_utc = File("ex.py", "ex.py", b"", "05.1", datetime.fromisoformat("2026-10-15T22:59+00:00"))
+    policy = Policy.from_options(due=["2026-10-14"], late="10%/day", timezone="Europe/Berlin")
+    settled, = settle([[(early_in_utc, row(4))]], policy)
+    assert settled.submitted == "2026-10-16T00:59:00+02:00"
+    assert settled.remarks[0].startswith("submitted 2026-10-16 00:59, 25 hours after the deadline 2026-10-14 23:59 (2 ")
+    without, = settle([[(early_in_utc, row(4))]], Policy.from_options(timezone="Europe/Berlin"))
+    assert without.submitted == settled.submitted
+
+
 def test_percentages_are_of_the_points_earned_or_of_those_possible():
     assert one(1, "2026-11-21 12:00", late="10%/day").points == 0.9
     assert one(1, "2026-11-21 12:00", late="10% of max/day").points == 0.6           # Canvas: 1 - 10% of 4
