@@ -102,23 +102,22 @@ def grade(arguments):
     grade_outputs.check_places(arguments)
     layer = choose_layer(arguments)
     wanted = choose_several(arguments.only or [])
+    record = shards.read_record(arguments.json)
+    taken_over = policy_options.take_over(arguments, record.settings.get("policy") or {}) if record else []
+    policy_options.policy(arguments)            # before the work, for its errors
+    gradebook_options.check_downloads(arguments)
     class_, notes = read_class(arguments.folder[0], [exercise.number for exercise in wanted] or None)
     chosen = wanted or submitted_exercises(class_, arguments.folder[0])
     if arguments.moodle and arguments.due:
         notes = [*tell_times(class_, arguments.moodle, arguments.timezone), *notes]
-    for note in notes[:10]:
+    more = [f"and {len(notes) - 10} more like these"] if len(notes) > 10 else []
+    for note in (*notes[:10], *more, *taken_over):
         print(wrap(note), file=sys.stderr)
-    if len(notes) > 10:
-        print(f"and {len(notes) - 10} more like these", file=sys.stderr)
     whole_class, class_ = class_, shards.choose_students(class_, arguments.students, arguments.shard)
-    record = shards.read_record(arguments.json)
     goes_on = record is not None and bool(arguments.only or arguments.students)
-    if goes_on:
-        policy_options.take_over(arguments, record.settings.get("policy") or {})
     if goes_on and arguments.only and arguments.free_late_days:
         print(wrap("free late days are counted over the exercises of this run alone; to count them over all, grade with "
                    "--students instead of --only"), file=sys.stderr)
-    policy_options.policy(arguments)            # before the work, for its errors
     grade_outputs.check_gradebooks(arguments, class_, chosen, record.rows if goes_on else [])
     with contextlib.closing(Journal(journal_of(arguments))) as journal:
         settings = make_settings(arguments, journal, record)
@@ -128,6 +127,7 @@ def grade(arguments):
         problems = problems_of(class_)
         if goes_on:
             settings, rows, problems = continued(record, settings, rows, problems, whole_class)
+        settings = shards.with_left_out(settings, {student.name: student.ids for student in whole_class}, rows)
         grade_outputs.publish(arguments, settings, rows, problems)
         if arguments.similar:
             grade_outputs.list_similar(arguments, whole_class, chosen, rows)

@@ -6,7 +6,7 @@ from ..classroom.exercises import exercises
 from ..grading import anonymous, report, shards, similar_page, similarity
 from ..grading.files import check_output
 from ..grading.gradebooks import Gradebooks
-from ..grading.gradebooks.people import expected, people
+from ..grading.gradebooks.people import Person, expected, people
 from . import gradebook_options, policy_options
 from .terminal import columns, wrap
 
@@ -30,7 +30,8 @@ def check_places(arguments):
         similar_page.check_name(arguments.similar)
     if arguments.anonymous and arguments.anonymous.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--anonymous {arguments.anonymous}: name a file that ends in .html")
-    for path in filter(None, (arguments.out, arguments.json, arguments.picture, arguments.similar, arguments.anonymous)):
+    for path in filter(None, (arguments.out, arguments.json, arguments.picture, arguments.similar, arguments.anonymous,
+                              arguments.summary, arguments.gradescope, arguments.github)):
         check_output(path)
     if arguments.feedback:
         if arguments.feedback.is_file():
@@ -70,6 +71,8 @@ def publish(arguments, settings, rows, problems):
     """
     from .. import views
     chosen = [exercises()[number] for number in sorted({row.number for row in rows})]
+    left_out = [Person(name, ids, []) for name, ids in settings.get("left_out", {}).items()]
+    gradebooks = Gradebooks(arguments, people(rows, problems), chosen, left_out)     # before writing, for its errors
     summary = report.summary(rows, chosen)
     report.write_csv(rows, arguments.out, report.Dialect(arguments.delimiter, arguments.bom),
                      policy_options.about_lateness(settings.get("policy") or {}))
@@ -81,7 +84,7 @@ def publish(arguments, settings, rows, problems):
     written.append(str(views.write(views.class_report(summary["exercises"], summary["mistakes"]), arguments.picture)))
     if arguments.anonymous:
         written += write_anonymous(rows, chosen, arguments.anonymous)
-    names, sentences = Gradebooks(arguments, people(rows, problems), chosen).write()
+    names, sentences = gradebooks.write()
     written += names
     for line in report.summary_lines(summary, columns()):
         print(line)

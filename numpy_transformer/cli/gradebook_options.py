@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from ..grading.gradebooks import graded_path
+from ..grading.gradebooks.moodle import MoodleWorksheet
+from ..grading.gradebooks.sheet import read_sheet
 
 
 def add(parser):
@@ -12,14 +14,14 @@ def add(parser):
     group.add_argument("--canvas", metavar="FILE", type=Path, help="gradebook exported from Canvas (.csv)")
     group.add_argument("--column", metavar="NAME", action="append",
                        help="column of the Canvas gradebook for the total, or 05=NAME for a lesson's points, 05.2=NAME "
-                            "for an exercise's (default: columns named 05.2, 'Lesson 05' or 'Sheet 5', or after an "
-                            "exercise)")
+                            "for an exercise's (default: columns named 05.2, 'Lesson 05' or after an exercise)")
     group.add_argument("--moodle", metavar="FILE", type=Path,
                        help="grading worksheet of an assignment, downloaded from Moodle (.csv)")
     group.add_argument("--roster", metavar="FILE", type=Path,
                        help="list of the class that says whose GitHub logins the names in the table are (.csv)")
     group.add_argument("--zero-if-missing", action="store_true",
-                       help="enter 0 for students who handed nothing in, instead of leaving their grades as they are")
+                       help="enter 0 for students who handed nothing in, instead of leaving their grades as they are; "
+                            "never for students of another part or whom --students leaves out")
     group.add_argument("--overwrite", action="store_true",
                        help="replace a file named like the filled gradebook even if it was not written by this command")
     group.add_argument("--summary", metavar="FILE", type=Path, help="table with one row for each student (.csv)")
@@ -31,6 +33,14 @@ def add(parser):
                        help="results.json of Gradescope's autograder, for one student")
     group.add_argument("--github", metavar="FILE", type=Path,
                        help="result of autograding on GitHub (.json), for one student")
+
+
+def check_downloads(arguments):
+    """Checks before the class is read that the teacher's files can be. Raises ValueError."""
+    for path in filter(None, (arguments.canvas, arguments.roster)):
+        read_sheet(path)
+    if arguments.moodle:
+        MoodleWorksheet(arguments.moodle)
 
 
 def places(arguments):

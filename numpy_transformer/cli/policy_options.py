@@ -23,28 +23,44 @@ def add(parser):
                             "2points/day, '10%% of max/day', or 20%% once; '10%%/day, at most 50%%'; '10%%/day, nothing "
                             "after 3 days'; none only tells how late a file is (default: none)")
     group.add_argument("--grace", metavar="TIME", help="moves every deadline without a word, such as 15min")
-    group.add_argument("--free-late-days", metavar="N", type=whole_number(0, 365), default=0,
+    group.add_argument("--free-late-days", metavar="N", type=whole_number(0, 365),
                        help="late days without a deduction that each student has for all exercises of this run; one day "
-                            "counts for all exercises with the same deadline")
+                            "counts for all exercises with the same deadline (default: 0)")
     group.add_argument("--extensions", metavar="FILE", type=Path,
                        help="CSV file with the columns student, days or new deadline, and, if wanted, exercise or lesson")
     group.add_argument("--submitted", metavar="FILE", type=Path,
                        help="CSV file with the columns student, time of submission, and, if wanted, exercise or lesson; "
                             "its times come before all others")
-    group.add_argument("--attempts", choices=("last", "best"), default="last",
-                       help="which of several files for an exercise counts; best grades all of them")
+    group.add_argument("--attempts", choices=("last", "best"),
+                       help="which of several files for an exercise counts; best grades all of them (default: last)")
 
 
 def texts(arguments):
     """Returns the options that all rows of a table have in common."""
-    return {name: getattr(arguments, name) for name in TEXTS}
+    given = {name: getattr(arguments, name) for name in TEXTS}
+    return {name: TEXTS[name] if value is None else value for name, value in given.items()}
 
 
 def take_over(arguments, given):
-    """Sets the options that are not on the command line to those of the table whose other rows stay."""
-    for name, default in TEXTS.items():
-        if getattr(arguments, name) == default:
-            setattr(arguments, name, given.get(name, default))
+    """Sets the options that are not on the command line to those of an existing table.
+
+    Returns sentences for the teacher.
+    """
+    taken = {name: given[name] for name in TEXTS
+             if getattr(arguments, name) is None and given.get(name, TEXTS[name]) != TEXTS[name]}
+    for name, value in taken.items():
+        setattr(arguments, name, value)
+    return [f"as in the existing table: {shown(taken)}; to drop the deductions, use --late none; name --extensions, "
+            "--submitted and --moodle again if you used them"] if taken else []
+
+
+def shown(given):
+    """Returns options as they are written on the command line; for None the word none."""
+    texts = []
+    for name, value in given.items():
+        option = "--" + name.replace("_", "-")
+        texts += [f"{option} {text}" for text in (value if isinstance(value, list) else [value or "none"])]
+    return " ".join(texts)
 
 
 def refuse(arguments):

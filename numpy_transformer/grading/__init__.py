@@ -1,1 +1,13 @@
-"""Grades a class: reads what was handed in, runs it in a sandbox, and writes tables, feedback and gradebook files."""
+"""Grades a class. The way of a class through this package:
+
+arrival/                what Canvas, Moodle, Gradescope, GitHub or a folder deliver -> students with their files
+grader.py, rows.py      runs the files in the sandbox (classroom/sandbox), judges them -> one row for each exercise
+journal.py              keeps the rows of a run that may be interrupted
+policy.py, lateness.py  which attempt counts, and what is deducted for lateness
+shards.py               rows of an earlier run, and of other parts of the class
+report.py               table, JSON, feedback, summary
+gradebooks/             the files that Canvas, Moodle, Gradescope and GitHub read
+similarity.py           submissions that are alike (features.py: what is compared; similar_page.py: the page)
+anonymous.py            the mistakes of the class, for the lecture
+files.py                opens all files that the grader reads and writes for itself
+"""

@@ -7,6 +7,7 @@ Nothing that a student wrote is quoted: code comes from the catalog of known mis
 import collections
 import difflib
 import html
+import math
 import re
 import textwrap
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from .files import replace_file
 from .report import mistakes_of
 
 SMALL = 3                                       # groups of fewer students are not counted
+LEAST = 2                                       # a percentage that stands for less than 2.5
 RESULTS = ("right", "wrong", "unfinished", "not handed in")
 STAGES = {"shape": "a result of the wrong shape", "type": "a result of the wrong type or number of values",
           "values": "wrong values", "finite": "NaN or infinity in the result", "error": "code that stops with an error",
@@ -42,14 +44,12 @@ class Result:
 
     Attributes:
         counts : {one of RESULTS: number of students}
-        lost : points that the class could still have earned with files that were handed in
         findings : list of Finding, the most frequent first
     """
 
     def __init__(self, exercise, rows):
         self.exercise, self.rows = exercise, rows
         self.counts = collections.Counter(map(result_of, rows))
-        self.lost = sum(row.max - row.points - row.deducted for row in rows if row.status not in ("missing", "todo"))
         self.findings = sorted([*self.known_mistakes(), *self.shared_answers(), *self.stages()],
                                key=lambda finding: -finding.students)
 
@@ -94,10 +94,11 @@ def result_of(row):
 
 
 def changed_lines(exercise, mistake):
-    """Returns the wrong and the right lines of a known mistake."""
+    """Returns the wrong and the right lines of a known mistake, with the line that its edits refer to."""
     right, wrong = exercise.text.splitlines(), exercise.edited_text(mistake.edits).splitlines()
-    lines = list(difflib.ndiff(wrong, right))
-    return tuple(textwrap.dedent("\n".join(line[2:] for line in lines if line.startswith(sign))) for sign in "-+")
+    lines = [line for line in difflib.ndiff(wrong, right)
+             if line[0] in "-+" or line[0] == " " and mistake.context and mistake.context in line]
+    return tuple(textwrap.dedent("\n".join(line[2:] for line in lines if line[0] in (sign, " "))) for sign in "-+")
 
 
 def results(rows, chosen):
@@ -107,9 +108,9 @@ def results(rows, chosen):
 
 
 def discuss_first(found):
-    """Returns the three exercises in which the most points are to be gained, the first one first."""
+    """Returns the three exercises that most students got wrong, the first one first."""
     worth = [result for result in found if result.counts["wrong"] >= SMALL]
-    return sorted(worth, key=lambda result: -result.lost)[:3]
+    return sorted(worth, key=lambda result: -result.counts["wrong"])[:3]
 
 
 def how_many(count):
@@ -117,29 +118,48 @@ def how_many(count):
     return f"{count} students" if count >= SMALL else "a few students"
 
 
-def share(count, total):
-    """Returns a percentage, rounded to five. One and two students have the same, as if they were one and a half."""
-    if count in (0, total):
-        return 100 * count // total
-    shown = count if count >= SMALL else SMALL / 2
-    return min(95, max(5, 5 * round(20 * shown / total)))
+def blurred(counts):
+    """Returns {one of RESULTS: number of students}, in which one and two students look the same.
+
+    Each counts as one and a half. The largest number takes the difference, so that subtracting does not reveal it.
+    """
+    shown = {name: counts[name] for name in RESULTS}
+    few, most = [name for name in RESULTS if 0 < shown[name] < SMALL], max(shown, key=shown.get)
+    students = sum(shown[name] for name in few)
+    if most in few:
+        return shown | dict.fromkeys(few, students / len(few))
+    return shown | dict.fromkeys(few, SMALL / 2) | {most: shown[most] + students - len(few) * SMALL / 2}
 
 
 def shares(result):
-    """Returns {one of RESULTS: percentage}, which add up to 100: the largest takes what rounding leaves."""
-    found = {name: share(result.counts[name], len(result.rows)) for name in RESULTS}
-    largest = max(found, key=found.get)
-    found[largest] += 100 - sum(found.values())
-    return found
+    """Returns {one of RESULTS: percentage}, rounded to the nearest five; LEAST stands for less, 100 - LEAST for almost all.
+
+    What rounding adds or leaves stays, so they need not add up to 100.
+    """
+    shown = blurred(result.counts)
+    total = sum(shown.values())
+    return {name: rounded(100 * count / total) for name, count in shown.items()}
+
+
+def rounded(percentage):
+    if percentage in (0, 100):
+        return int(percentage)
+    return min(100 - LEAST, max(LEAST, 5 * math.floor(percentage / 5 + 0.5)))
+
+
+def widths(result):
+    """Returns the shares, made smaller where they add up to more than 100, for bars of the same length."""
+    found = shares(result)
+    return {name: value * 100 / max(100, sum(found.values())) for name, value in found.items()}
 
 
 def for_picture(found):
     """Returns the arguments of views.class_report: percentages by exercise, and the mistakes that are counted."""
     names = {"right": "pass", "wrong": "fail", "unfinished": "todo", "not handed in": "missing"}
-    exercises = {result.exercise.file.removesuffix(".py"): {names[name]: value for name, value in shares(result).items()}
+    exercises = {result.exercise.file.removesuffix(".py"): {names[name]: value for name, value in widths(result).items()}
                  for result in found}
     mistakes = [{"mistake": finding.name, "exercise": result.exercise.file.removesuffix(".py"),
-                 "count": finding.students} for result in found for finding in result.findings
+                 "count": finding.students, "say": finding.sentence} for result in found for finding in result.findings
                 if finding.name and finding.students >= SMALL]
     return exercises, sorted(mistakes, key=lambda entry: -entry["count"])
 
@@ -159,11 +179,11 @@ def page(found):
     parts = [f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
              f"<title>What we got right and wrong</title><style>{STYLE}</style><main><h1>What we got right and wrong</h1>"
              f"<p>{students} students, {len(found)} {'exercise' if len(found) == 1 else 'exercises'}. Shares are rounded "
-             "to five percent, and fewer than three students are “a few”."]
+             "to five percent, so they need not add up to 100, and fewer than three students are “a few”."]
     parts += ["<ul class=key>", *(f"<li class={key(name)}>{name}" for name in RESULTS), "</ul>"]
     parts += ["<table><caption>How each exercise went</caption>", *map(bar, found), "</table>"]
     if first:
-        parts.append("<h2>Let us discuss first</h2>")
+        parts.append("<h2>Let us discuss first</h2><p>The exercises that most students got wrong.")
         parts += [section(result, 3) for result in first]
     rest = [result for result in found if result not in first and any(f.students >= SMALL for f in result.findings)]
     if rest:
@@ -178,8 +198,10 @@ def key(name):
 
 def bar(result):
     """Returns a row of the table with a bar of shares."""
-    cells = [f"<span class={key(name)} style='width:{value}%'>{f'{value}%' if value >= 10 else ''}</span>"
-             for name, value in shares(result).items() if value]
+    labels = {100 - LEAST: "over 95%"} | {value: f"{value}%" for value in (*range(10, 100, 5), 100)}
+    found = shares(result)
+    cells = [f"<span class={key(name)} style='width:{width:.4g}%'>{labels.get(found[name], '')}</span>"
+             for name, width in widths(result).items() if width]
     title = html.escape(result.exercise.title)
     return f"<tr><th>{result.exercise.number}<td>{title}<td class=bar>{''.join(cells)}"
 

@@ -93,6 +93,14 @@ class Deadline:
         days = self.days_late(submitted, grace)
         return days if unit else min(days, 1)
 
+    def describe(self, submitted):
+        """Returns words for a late time, such as "2026-10-16 02:59, 27 hours after the deadline 2026-10-14 23:59"."""
+        minutes = max(1, (submitted - self.moment.replace(second=0, microsecond=0)) // timedelta(minutes=1))
+        number, unit = next(((minutes / size, unit) for unit, size in (("day", 1440), ("hour", 60))
+                             if minutes >= 3 * size), (minutes, "minute"))
+        lateness = f"{number:.0f} {unit}{'' if number == 1 else 's'}"
+        return f"{submitted.astimezone(self.zone):%Y-%m-%d %H:%M}, {lateness} after the deadline {self}"
+
     def __str__(self):
         return f"{self.wall:%Y-%m-%d %H:%M}"
 

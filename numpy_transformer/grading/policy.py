@@ -27,6 +27,7 @@ class Policy:
         extensions : {folded name or id: list of Entry}, later deadlines of single students
         times : {folded name or id: list of Entry}, times of submission, in place of those that the delivery tells
         free_late_days : days that each student may be late in all without a deduction
+        zone : time zone in which times are shown; None for the one that each time comes with
     """
 
     attempts: str = "last"
@@ -36,6 +37,7 @@ class Policy:
     extensions: dict = field(default_factory=dict)
     times: dict = field(default_factory=dict)
     free_late_days: int = 0
+    zone: object = None
 
     @classmethod
     def from_options(cls, due=(), late=None, grace=None, attempts="last", extensions=None, submitted=None,
@@ -60,7 +62,8 @@ class Policy:
                              "a deadline; add --due, such as --due '2026-11-20 23:59'")
         return cls(attempts, deadlines, rate, parse_duration(grace) if grace else timedelta(0),
                    read_entries(extensions, zone) if extensions else {},
-                   read_entries(submitted, zone, days=False) if submitted else {}, free_late_days)
+                   read_entries(submitted, zone, days=False) if submitted else {}, free_late_days,
+                   zone)
 
     @property
     def about_lateness(self):
@@ -199,7 +202,8 @@ def settle_attempt(file, row, policy, budget):
         return Settled(row)
     submitted, deadline = policy.submitted(file, row), policy.deadline(row)
     if submitted:
-        row = replace(row, submitted=submitted.isoformat(timespec="seconds"))
+        zone = deadline.zone if deadline else policy.zone or submitted.tzinfo
+        row = replace(row, submitted=submitted.astimezone(zone).isoformat(timespec="seconds"))
     if not submitted or not deadline:
         return Settled(late_without_time(row, policy) if file.late and policy.about_lateness else row)
     late = deadline.days_late(submitted, policy.grace)
@@ -210,10 +214,13 @@ def settle_attempt(file, row, policy, budget):
     moved = deadline.moved(spent + days)
     deducted = policy.rate.deduction(row.points, row.max, moved.units_late(submitted, policy.grace, policy.rate.unit),
                                      moved.days_late(submitted, policy.grace))
-    words = f"{count(late, 'day')} after the deadline {deadline}"
+    unit = policy.rate.unit or "day"
+    details = count(deadline.units_late(submitted, policy.grace, unit), f"started {unit}")
+    if policy.grace:
+        details += " after the grace period"
     if days or spent:
-        words += f", {count(min(late, spent + days), 'free late day')} used"
-    return Settled(deduct(row, deducted, late, words), deadline, days)
+        details += f", {count(min(late, spent + days), 'free late day')} used"
+    return Settled(deduct(row, deducted, late, f"{deadline.describe(submitted)} ({details})"), deadline, days)
 
 
 def late_without_time(row, policy):

@@ -128,9 +128,23 @@ def merge(records):
             seen[student] = name
     rows = sorted((row for record in records.values() for row in record.rows),
                   key=lambda row: (row.student, row.number))
+    known = {name: ids for record in records.values() for name, ids in record.settings.get("left_out", {}).items()}
     settings = {name: value for name, value in start.settings.items() if name != "shard"}
-    return Record(settings, rows, {name: sentences for record in records.values()
+    return Record(with_left_out(settings, known, rows), rows, {name: sentences for record in records.values()
                                    for name, sentences in record.problems.items()})
+
+
+def with_left_out(settings, known, rows):
+    """Returns settings that name the students of the class who are not in the table, if there are any.
+
+    Parameters:
+        known : {name: ids} of students of the class
+        rows : list of Row, the table
+    """
+    graded = {row.student for row in rows}
+    left_out = {name: dict(ids) for name, ids in known.items() if name not in graded}
+    settings = {name: value for name, value in settings.items() if name != "left_out"}
+    return {**settings, "left_out": left_out} if left_out else settings
 
 
 def exercises_of(record):

@@ -1,10 +1,13 @@
 """Draws the results of a whole class of students."""
 
+import textwrap
+
 from matplotlib.figure import Figure
 
 COLORS = {"pass": "#4c9f70", "fail": "#c8553d", "todo": "#c9c9c9", "error": "#8d5a97", "timeout": "#e0a030",
           "memory": "#7a5230", "missing": "#ececec"}
-MOST_SHOWN = 30                                 # only the most frequent mistakes are drawn
+MOST_SHOWN = 12                                 # only the most frequent mistakes are drawn
+LETTERS = 44                                    # of the explanation beside its bar
 
 
 def class_report(exercises, mistakes, unit="number of students"):
@@ -12,7 +15,7 @@ def class_report(exercises, mistakes, unit="number of students"):
 
     Parameters:
         exercises : {name: {status: number of students}}
-        mistakes : dicts with the keys mistake, exercise and count, the most frequent first
+        mistakes : dicts with the keys mistake, exercise, count and say (what it is), the most frequent first
         unit : what the numbers in `exercises` are
     """
     mistakes = mistakes[:MOST_SHOWN]
@@ -44,7 +47,8 @@ def draw_results(axes, exercises, unit):
 
 
 def draw_mistakes(axes, mistakes):
-    labels = [f"{number(entry['exercise'])}  {entry['mistake']}" for entry in mistakes]
+    labels = [f"{number(entry['exercise'])}  {entry['mistake']}  "
+              f"{textwrap.shorten(entry.get('say', ''), LETTERS, placeholder='…')}".strip() for entry in mistakes]
     bars = axes.barh(range(len(mistakes)), [entry["count"] for entry in mistakes], color=COLORS["fail"])
     axes.bar_label(bars, padding=3, fontsize="small")
     axes.set_yticks(range(len(mistakes)), labels)

@@ -300,6 +300,7 @@ def test_it_runs_as_a_module_without_a_terminal():
     assert b"\r" not in err and b"gradcheck: 1/1" in err
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_causes_no_traceback():
     process = start("gradcheck", "ReLU")
     process.stdout.close()

@@ -84,6 +84,7 @@ def test_bad_input_of_train_gets_one_line_and_replaces_nothing(capsys, bad, tmp_
     assert out.read_bytes() == before and list(tmp_path.iterdir()) == [out]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments, match", [
     (["classify", "{classifier}", "good", ""], "TEXT 2: the text '' is empty; give at least one word"),
     (["classify", "{classifier}", "###"], "TEXT 1: there is no word in '###'"),

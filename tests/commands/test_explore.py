@@ -66,6 +66,7 @@ def test_a_run_is_explored_with_a_text_and_a_target(capsys, unproven, runs, tmp_
     assert document["model"]["class"] == "SequenceClassifier" and "film" in document["tokens"]["source"][0]
 
 
+@pytest.mark.slow
 def test_the_server_answers_until_ctrl_c(tmp_path):
     process = subprocess.Popen([sys.executable, "-m", "numpy_transformer", "explore", "--random", "--no-browser"],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,

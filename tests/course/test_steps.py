@@ -283,6 +283,7 @@ def temporary(tmp_path, monkeypatch):
     monkeypatch.setenv("BROWSER", "true")       # a program that does nothing
 
 
+@pytest.mark.slow
 def test_e_opens_the_arrays_of_the_lesson(tiny, temporary):
     output, code = step(tiny(), "\n", "\n", "\n", "?\n", "e\n", "q\n")
     path, document = page_named_in(output)

@@ -8,7 +8,7 @@ from helpers.commands import refused, run
 from PIL import Image
 
 from numpy_transformer import views
-from numpy_transformer.classroom.exercises import choose, choose_several
+from numpy_transformer.classroom.exercises import choose, choose_several, exercises
 from numpy_transformer.grading import anonymous
 from numpy_transformer.grading.grader import Row
 
@@ -40,12 +40,11 @@ def school():
             SMB_3=2), *rows_of(LINEAR, right=26, error=4)]
 
 
-def test_results_are_counted_and_the_three_that_cost_most_come_first(school):
+def test_results_are_counted_and_the_three_that_most_got_wrong_come_first(school):
     found = anonymous.results(school, [SOFTMAX, BACKWARD, LINEAR])
     assert [dict(result.counts) for result in found] == [
         {"right": 20, "wrong": 2, "not handed in": 1, "unfinished": 7}, {"right": 8, "wrong": 22}, {"right": 26, "wrong": 4}]
     assert [result.exercise for result in anonymous.discuss_first(found)] == [BACKWARD, LINEAR]     # 2 are too few
-    assert [result.lost for result in found] == [2 * SOFTMAX.points, 22 * BACKWARD.points, 4 * LINEAR.points]
     findings = found[1].findings
     assert [(finding.students, finding.name) for finding in findings] == [
         (12, "SMB-1"), (5, ""), (3, "SMB-4"), (2, "SMB-3")]
@@ -55,20 +54,45 @@ def test_results_are_counted_and_the_three_that_cost_most_come_first(school):
     assert found[2].findings[0].sentence == "Different mistakes that lead to code that stops with an error."
 
 
-def test_points_that_lateness_took_are_not_lost_by_mistakes():
-    late = Row("kim", "01.1", "ex01_1_softmax", "pass", 1.5, 2, "", 0.1, "", late=1, deducted=0.5)
-    assert anonymous.Result(SOFTMAX, [late]).lost == 0
+def shares_of(**counts):
+    return list(anonymous.shares(anonymous.Result(SOFTMAX, rows_of(SOFTMAX, **counts))).values())
 
 
-def test_shares_hide_small_numbers_and_add_up():
+def test_shares_are_rounded_to_the_nearest_five_and_small_ones_are_less():
+    assert shares_of(right=47, SMF_1=51, todo=1) == [45, 50, 2, 0]             # 47.5, 51.5 and 1 percent
+    assert shares_of(right=48, SMF_1=51) == [50, 50, 0, 0]
+    assert shares_of(right=500, SMF_1=3, todo=497) == [50, 2, 50, 0] and shares_of(right=30) == [100, 0, 0, 0]
+    assert shares_of(right=997, SMF_1=3) == [98, 2, 0, 0]                       # nearly all, but not all
+    assert anonymous.how_many(2) == "a few students" and anonymous.how_many(3) == "3 students"
+
+
+def test_shares_do_not_tell_one_student_from_two():
+    for others in range(5, 45):
+        assert shares_of(right=others + 1, todo=1) == shares_of(right=others, todo=2)
+        assert shares_of(right=others, todo=2, missing=1) == shares_of(right=others, todo=1, missing=2)
+    assert shares_of(right=2, todo=1) == shares_of(right=1, todo=2) == [50, 0, 50, 0]
+
+
+def test_bars_are_never_longer_than_the_whole():
     result = anonymous.Result(SOFTMAX, rows_of(SOFTMAX, right=28, todo=1, missing=1))
     assert anonymous.shares(result) == {"right": 90, "wrong": 0, "unfinished": 5, "not handed in": 5}
-    other = anonymous.Result(SOFTMAX, rows_of(SOFTMAX, right=28, todo=2))
-    assert anonymous.shares(other)["unfinished"] == anonymous.shares(result)["unfinished"]
-    assert [anonymous.share(count, 30) for count in (0, 1, 2, 3, 15, 29, 30)] == [0, 5, 5, 10, 50, 95, 100]
-    assert [anonymous.share(count, 6) for count in (1, 2, 3)] == [25, 25, 50]
-    assert anonymous.share(3, 1000) == 5 and anonymous.share(997, 1000) == 95
-    assert anonymous.how_many(2) == "a few students" and anonymous.how_many(3) == "3 students"
+    result = anonymous.Result(SOFTMAX, rows_of(SOFTMAX, right=43, SMF_1=43, todo=14))       # 45 + 45 + 15
+    assert sum(anonymous.widths(result).values()) == pytest.approx(100)
+    assert anonymous.bar(result).count(">45%<") == 2
+    assert ">over 95%<" in anonymous.bar(anonymous.Result(SOFTMAX, rows_of(SOFTMAX, right=99, todo=1)))
+
+
+def test_the_lines_of_a_mistake_include_the_one_that_they_refer_to():
+    """In these, an edit undoes what another line does; alone it would look like what the text says is missing."""
+    catalog = {mistake.name: (exercise, mistake) for exercise in exercises().values() for mistake in exercise.mistakes}
+    wrong, right = anonymous.changed_lines(*catalog["ATB-1c"])
+    assert wrong == "ds = ds / math.sqrt(q.shape[-1])\ndk = ds.mT @ q * math.sqrt(k.shape[-1])"
+    assert right == "ds = ds / math.sqrt(q.shape[-1])\ndk = ds.mT @ q"
+    needed = {name for name, (_, mistake) in catalog.items() if mistake.context}
+    assert needed == {"ATB-1b", "ATB-1c", "BEAM-3d"}
+    for exercise, mistake in map(catalog.get, needed):
+        assert exercise.text.count(mistake.context) == 1
+        assert all(mistake.context in lines for lines in anonymous.changed_lines(exercise, mistake))
 
 
 def test_the_page_names_nobody_and_needs_nothing_else(school, tmp_path):
@@ -84,10 +108,10 @@ def test_the_page_names_nobody_and_needs_nothing_else(school, tmp_path):
 
 
 def test_the_picture_shows_shares_and_mistakes_of_three_or_more(school, tmp_path):
-    exercises, mistakes = anonymous.for_picture(anonymous.results(school, [SOFTMAX, BACKWARD]))
-    assert exercises["ex01_2_softmax_backward"] == {"pass": 25, "fail": 75, "todo": 0, "missing": 0}
+    counts, mistakes = anonymous.for_picture(anonymous.results(school, [SOFTMAX, BACKWARD]))
+    assert counts["ex01_2_softmax_backward"] == {"pass": 25, "fail": 75, "todo": 0, "missing": 0}
     assert [(entry["mistake"], entry["count"]) for entry in mistakes] == [("SMB-1", 12), ("SMB-4", 3)]
-    figure = views.class_report(exercises, mistakes, unit="share of the students in percent")
+    figure = views.class_report(counts, mistakes, unit="share of the students in percent")
     assert figure.axes[0].get_xlabel() == "share of the students in percent"
 
 

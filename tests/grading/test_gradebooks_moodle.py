@@ -83,7 +83,8 @@ def test_of_two_with_one_name_the_login_decides(tmp_path):
     students = people([row("Kim Lee (S7)", "01.2", ids={"gradescope": "S7", "login": "klee2"}), row("Kim Lee", "01.2")])
     filling = worksheet.fill(students)
     assert filling.entered == {2}
-    assert filling.sentences[0] == "Not entered, because Kim Lee may be Kim Lee (row 2) or Kim Lee (row 3)"
+    assert filling.sentences[0] == ("Not entered, because Kim Lee may be Kim Lee (Participant 1, row 2) or "
+                                    "Kim Lee (Participant 2, row 3)")
 
 
 def test_comments_are_html_that_php_and_spreadsheets_read(tmp_path):

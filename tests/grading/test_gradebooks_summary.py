@@ -22,7 +22,7 @@ from numpy_transformer.grading.report import Dialect, document, summary, write_c
 KIM = {"canvas": "7", "email": "kim@example.edu"}
 ROWS = [row("kim", "01.1", ids=KIM), row("kim", "05.1", "fail", 1.5, ids=KIM, late=2, deducted=0.5),
         row("=zoe", "01.1", "missing"), row("=zoe", "05.1")]
-CANVAS = "Student,ID,Section,Sheet 1 (5)\n    Points Possible,,,10\nKim,7,,\n=zoe,8,,EX\n"
+CANVAS = "Student,ID,Section,Lesson 1 (5)\n    Points Possible,,,10\nKim,7,,\n=zoe,8,,EX\n"
 
 
 def test_one_row_a_student():
@@ -70,7 +70,7 @@ def test_gradebooks_are_filled_from_a_table_beside_the_download(graded, capsys):
     text = merge(capsys, "--canvas", "grades.csv", "--summary", "summary.csv")
     assert Path("grades.csv").read_text(encoding="utf-8") == CANVAS
     assert Path("grades-graded.csv").read_text(encoding="utf-8") == CANVAS.replace("Kim,7,,", "Kim,7,,10")
-    assert "Sheet 1 (5): lesson 01, 2 points scaled to 10" in text and "(excused), 1: =zoe" in text
+    assert "Lesson 1 (5): lesson 01, 2 points scaled to 10" in text and "(excused), 1: =zoe" in text
     assert Path("summary.csv").exists() and "summary.csv, grades-graded.csv" in " ".join(text.split())
 
 
@@ -91,6 +91,34 @@ def test_a_roster_says_who_a_login_is(tmp_path):
     assert rows[1][:4] == [pupils[1].ids["github"], "Kim Lee", pupils[1].ids["github"], pupils[1].ids["email"]]
 
 
+def test_the_summary_has_names_and_ids_from_the_gradebook(graded, capsys):
+    Path("grades.csv").write_text('Student,ID,SIS User ID,SIS Login ID,Section,Lesson 1 (5)\n'
+                                  '    Points Possible,,,,,10\n"Lee, Kim",7,S7,klee,,\n', encoding="utf-8")
+    merge(capsys, "--canvas", "grades.csv", "--summary", "summary.csv")
+    with open("summary.csv", encoding="utf-8", newline="") as file:
+        zoe, kim = sorted(csv.DictReader(file), key=lambda line: line["student"])
+    assert (kim["name"], kim["canvas_id"], kim["sis_id"], kim["login"]) == ("Lee, Kim", "7", "S7", "klee")
+    assert (zoe["name"], zoe["sis_id"]) == ("", "")
+
+
+def test_a_table_of_some_students_says_who_is_not_in_it(graded, capsys):
+    Path("grades.csv").write_text(CANVAS + "Ada,9,,\nMia,10,,\n", encoding="utf-8")
+    record = json.loads(Path("scores.json").read_text(encoding="utf-8"))
+    write_json({**record, "left_out": {"ada": {}}}, Path("scores.json"))
+    text = merge(capsys, "--canvas", "grades.csv", "--zero-if-missing")
+    assert "(not in this table): 1 student" in text and "0 entered (nothing handed in for lesson 01), 1: Mia" in text
+    assert Path("grades-graded.csv").read_text(encoding="utf-8").endswith("Ada,9,,\nMia,10,,0\n")
+    assert json.loads(Path("new.json").read_text(encoding="utf-8"))["left_out"] == {"ada": {}}
+
+
+def test_a_gradebook_of_another_class_is_refused_before_anything_is_written(graded, capsys):
+    Path("grades.csv").write_text(CANVAS.replace("Kim,7", "Mia,9").replace("=zoe", "Ada"), encoding="utf-8")
+    before = sorted(graded.iterdir())
+    assert "none of the 2 students" in refused(capsys, "grade", "merge", "scores.csv", "--out", "new.csv", "--canvas",
+                                               "grades.csv")
+    assert sorted(graded.iterdir()) == before
+
+
 def test_files_of_others_are_not_replaced(graded, capsys):
     Path("grades.csv").write_text(CANVAS, encoding="utf-8")
     merge(capsys, "--canvas", "grades.csv")
@@ -107,7 +135,7 @@ def test_options_that_do_not_fit_are_refused(graded, capsys):
     merge_ = ("grade", "merge", "scores.csv", "--out", "new.csv")
     Path("grades.csv").write_text(CANVAS, encoding="utf-8")
     assert "has 2" in refused(capsys, *merge_, "--github", "a.json")
-    assert "add --canvas" in refused(capsys, *merge_, "--column", "Sheet 1")
+    assert "add --canvas" in refused(capsys, *merge_, "--column", "Lesson 1")
     assert "there is no file 'none.csv'" in refused(capsys, *merge_, "--moodle", "none.csv")
     assert "different names" in refused(capsys, *merge_, "--canvas", "grades.csv", "--summary", "grades.csv")
     assert "different names" in refused(capsys, *merge_, "--canvas", "grades.csv", "--summary", "grades-graded.csv")
@@ -116,12 +144,31 @@ def test_options_that_do_not_fit_are_refused(graded, capsys):
     assert "cannot write" in refused(capsys, *merge_, "--summary", "no/summary.csv")
 
 
+@pytest.mark.parametrize("chosen", [("--students", "student02"), ("--shard", "1/2", "--seed", "1")])
+def test_grading_some_students_enters_nothing_for_the_others(chosen, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("numpy_transformer.views.write", lambda figure, path: path)
+    monkeypatch.setattr("numpy_transformer.cli.grade.graded",
+                        lambda *given: [row(student.name, "01.1") for student in given[4]])
+    write_class(tmp_path / "class", 3, [choose("01.1")])
+    (tmp_path / "grades.csv").write_text(CANVAS + "".join(f"student0{i},{i},,\n" for i in (1, 2, 3)), encoding="utf-8")
+    code, _, error = run(capsys, "grade", tmp_path / "class", *chosen, "--zero-if-missing", "--trust-students",
+                         "--allow-root", "--out", tmp_path / "s.csv", "--canvas", tmp_path / "grades.csv")
+    assert code == 0, error
+    found = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
+    graded = {student["student"] for student in found["students"]}
+    assert 0 < len(graded) < 3
+    names = ("student01", "student02", "student03")
+    expected = [f"{name},{name[-1]},,{'10' if name in graded else ''}" for name in names]
+    lines = (tmp_path / "grades-graded.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[2:] == ["Kim,7,,0", "=zoe,8,,EX", *expected]
+
+
 def test_a_wrong_gradebook_is_refused_before_the_work(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("numpy_transformer.cli.grade.graded", lambda *_: pytest.fail("graded"))
     write_class(tmp_path / "class", 2, [choose("01.1")])
     path = tmp_path / "grades.csv"
     options = ("--out", tmp_path / "s.csv", "--trust-students", "--allow-root", "--canvas", path)
-    path.write_text(CANVAS.replace("Sheet 1", "Quiz"), encoding="utf-8")
+    path.write_text(CANVAS.replace("Lesson 1", "Quiz"), encoding="utf-8")
     assert "no column" in refused(capsys, "grade", tmp_path / "class", *options)
     path.write_text(CANVAS, encoding="utf-8")
     complaint = refused(capsys, "grade", tmp_path / "class", *options)

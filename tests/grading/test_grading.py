@@ -677,6 +677,15 @@ def test_the_picture_labels_each_mistake_with_its_exercise():
     assert labels == [["ex05_2_attention_backward"], ["05.2  ATB-3"]]
 
 
+def test_the_picture_shows_twelve_mistakes_and_what_they_are():
+    figure = views.class_report({"ex01_1_softmax": {"fail": 40}}, [
+        {"exercise": "ex01_1_softmax", "mistake": f"SMF-{i}", "count": 40 - i, "say": "You forget " + "the maximum " * 9}
+        for i in range(30)])
+    labels = [label.get_text() for label in figure.axes[1].get_yticklabels()]
+    assert len(labels) == 12 and labels[3].startswith("01.1  SMF-3  You forget the maximum") and labels[3][-1] == "…"
+    assert max(map(len, labels)) < 65
+
+
 def test_equal_answers_have_one_digest_up_to_rounding():
     rng = np.random.default_rng(0)
     y = rng.standard_normal((3, 4))

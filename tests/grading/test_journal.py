@@ -125,6 +125,7 @@ def test_other_settings_are_refused(tmp_path):
         Journal(tmp_path / "part", KEY).start({**SETTINGS, "seed": 8})
 
 
+@pytest.mark.slow
 @posix
 def test_two_graders_do_not_write_one_journal(tmp_path):
     path = tmp_path / "part"

@@ -1,13 +1,17 @@
 """Deadlines, deductions for late work, free late days and attempts. Expected points are worked out by hand."""
 
+import argparse
 import csv
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
 from helpers.commands import refused, run
+from helpers.gradebook_files import moodle_worksheet
+from helpers.pupils import make_class
 
 from numpy_transformer.classroom.exercises import choose
+from numpy_transformer.cli import policy_options
 from numpy_transformer.grading.arrival import File, Problem, Student
 from numpy_transformer.grading.rows import Row
 from numpy_transformer.grading.policy import Policy, choose_attempts, settle
@@ -57,6 +61,27 @@ def test_a_late_file_loses_points_for_each_started_unit(rate, time, points, days
     assert (settled.points, settled.late) == (points, days)
     assert settled.deducted == pytest.approx(4 - points) and type(settled.points) is type(points)
     assert bool(settled.remarks) == bool(days) and settled.submitted.startswith(time[:10])
+
+
+@pytest.mark.parametrize("time, late, more, sentence", [
+    ("2026-11-22 02:59", "10%/day", {}, "submitted 2026-11-22 02:59, 27 hours after the deadline 2026-11-20 23:59 "
+     "(2 started days): 0.8 of 4 points deducted"),
+    ("2026-11-21 00:00:30", "5%/hour", {}, "submitted 2026-11-21 00:00, 1 minute after the deadline 2026-11-20 23:59 "
+     "(1 started hour): 0.2 of 4 points deducted"),
+    ("2026-11-24 01:00", "10%/day", {"grace": "2h", "free_late_days": 9}, "submitted 2026-11-24 01:00, 3 days after the "
+     "deadline 2026-11-20 23:59 (3 started days after the grace period, 3 free late days used): nothing deducted")])
+def test_a_student_reads_when_the_file_came_and_how_much_too_late(time, late, more, sentence):
+    assert one(4, time, late=late, **more).remarks == [sentence]
+
+
+def test_times_are_shown_in_the_zone_of_the_deadline():
+    early_in_utc = File("ex.py", "ex.py", b"", "05.1", datetime.fromisoformat("2026-10-15T22:59+00:00"))
+    policy = Policy.from_options(due=["2026-10-14"], late="10%/day", timezone="Europe/Berlin")
+    settled, = settle([[(early_in_utc, row(4))]], policy)
+    assert settled.submitted == "2026-10-16T00:59:00+02:00"
+    assert settled.remarks[0].startswith("submitted 2026-10-16 00:59, 25 hours after the deadline 2026-10-14 23:59 (2 ")
+    without, = settle([[(early_in_utc, row(4))]], Policy.from_options(timezone="Europe/Berlin"))
+    assert without.submitted == settled.submitted
 
 
 def test_percentages_are_of_the_points_earned_or_of_those_possible():
@@ -213,16 +238,59 @@ def test_the_command_grades_all_attempts_and_deducts(tmp_path, capsys):
     options = ["grade", tmp_path / "class", "--trust-students", "--allow-root", "--out", tmp_path / "scores.csv",
                "--feedback", tmp_path / "feedback"]
     found = []
-    for more in (["--late", "25%"], ["--late", "25%", "--attempts", "best"], []):
+    for more in (["--late", "25%"], ["--attempts", "best"], ["--late", "none", "--attempts", "last"]):
         code, text, error = run(capsys, *options, *more)
         assert code == 0, error
+        assert ("--late 25%; to drop the deductions" in error) == (more[0] == "--attempts")     # the table's rule stays
         with open(tmp_path / "scores.csv", encoding="utf-8", newline="") as file:
             found.append(list(csv.DictReader(file)))
     last, best, plain = found
     assert [row["points"] for row in last] == ["0", "1.5"] and [row["points"] for row in best] == ["2", "1.5"]
-    assert [row["points"] for row in plain] == ["0", "2"] and "late" not in plain[0] and list(best[0])[-1] == "deducted"
+    assert [row["points"] for row in plain] == ["0", "2"] and plain[1]["deducted"] == "0" and list(best[0])[-1] == "deducted"
     assert (best[1]["late"], best[1]["deducted"]) == ("1", "0.5") and "the newest counts" not in best[0]["note"]
     assert "the best of 2 attempts counts: number 1" in best[0]["note"]
+
+
+def test_the_rules_of_the_table_hold_where_the_command_line_names_no_others():
+    arguments = argparse.Namespace(**dict.fromkeys(policy_options.TEXTS))
+    arguments.late = "none"
+    old = {"due": ["05=2026-11-20"], "late": "10%/day", "grace": None, "attempts": "best", "free_late_days": 2,
+           "timezone": None}
+    said, = policy_options.take_over(arguments, old)
+    assert said.startswith("as in the existing table: --due 05=2026-11-20 --attempts best --free-late-days 2; ")
+    assert policy_options.texts(arguments) == {**old, "late": "none"}
+    nothing = argparse.Namespace(**dict.fromkeys(policy_options.TEXTS))
+    assert policy_options.take_over(nothing, policy_options.TEXTS) == []
+    assert policy_options.texts(nothing) == policy_options.TEXTS
+
+
+@pytest.mark.parametrize("options, words", [
+    (["--due", "next friday"], "next friday"), (["--due", "2026-11-20", "--late", "lots"], "lots"),
+    (["--moodle", "none.csv"], "there is no file 'none.csv'"), (["--roster", "none.csv"], "there is no file 'none.csv'"),
+    (["--summary", "none/summary.csv"], "cannot write")])
+def test_wrong_options_are_refused_before_the_class_is_read(options, words, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("numpy_transformer.cli.grade.read_class", lambda *_: pytest.fail("read"))
+    monkeypatch.chdir(tmp_path)
+    assert words in refused(capsys, "grade", tmp_path, "--trust-students", "--allow-root", *options)
+
+
+@pytest.mark.slow
+def test_regrading_a_late_student_reads_the_times_of_moodles_worksheet(tmp_path, capsys):
+    pupils = [pupil for pupil in make_class(40, seed=6) if pupil.hands_in][:2]
+    moodle_worksheet(pupils, tmp_path / "worksheet.csv", 10)
+    for pupil in pupils:
+        folder = tmp_path / "class" / f"{pupil.name}_{pupil.ids['moodle']}_assignsubmission_file"
+        folder.mkdir(parents=True)
+        (folder / "ex01_1_softmax.py").write_text(choose("01.1").edited(), encoding="utf-8")
+    options = ["grade", tmp_path / "class", "--trust-students", "--allow-root", "--out", tmp_path / "scores.csv",
+               "--moodle", tmp_path / "worksheet.csv"]
+    found = []
+    for more in (["--due", "2020-01-01", "--late", "50%"], ["--students", str(pupils[0].ids["moodle"])], []):
+        code, _, error = run(capsys, *options, *more)
+        assert code == 0, error
+        with open(tmp_path / "scores.csv", encoding="utf-8", newline="") as file:
+            found.append([(row["points"], row["deducted"]) for row in csv.DictReader(file)])
+    assert found == [[("1", "1")] * 2] * 3
 
 
 @pytest.mark.slow

@@ -235,7 +235,8 @@ EXERCISES = [
             Mistake("BEAM-3d", {"key=lambda hypothesis: hypothesis[1]":
                                 "key=lambda hypothesis: hypothesis[1] * ((5 + len(hypothesis[0])) / 6) ** alpha"},
                     "You compare the finished texts by log P, and account for the length only in the score that you "
-                    "return. The best text is the one with the highest score."),
+                    "return. The best text is the one with the highest score.",
+                    context="/ ((5 + length) / 6) ** alpha"),
             Mistake("BEAM-4a", {"ids[-1] == eos or length": "length"},
                     "You lose the finished texts. A text that ends in eos is not extended, but it must be kept, "
                     "together with its score."),

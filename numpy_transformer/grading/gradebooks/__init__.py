@@ -23,12 +23,14 @@ class Gradebooks:
             (texts or None), zero_if_missing, overwrite and bom (True or False) and delimiter
         students : list of Person; their rows may still be missing
         chosen : the exercises that are graded
+        left_out : list of Person, the students of the class who are not in the table
     Raises: ValueError with one sentence if a file cannot be read or written.
     """
 
-    def __init__(self, options, students, chosen):
+    def __init__(self, options, students, chosen, left_out=()):
         self.options, self.students, self.dialect = options, students, report.Dialect(options.delimiter, options.bom)
-        self.sentences = add_roster(students, options.roster) if options.roster else []
+        self.class_ = [*students, *left_out]
+        self.sentences = add_roster(self.class_, options.roster) if options.roster else []
         self.filled = []                        # (gradebook, path of the result)
         if options.canvas:
             self.add(CanvasGradebook(options.canvas, chosen, options.column or ()), options.canvas)
@@ -44,10 +46,13 @@ class Gradebooks:
                                  "it in the autograder, which grades one submission at a time")
 
     def add(self, gradebook, path):
-        matches = match(self.students, gradebook.lines(), gradebook.order)
+        matches = match(self.class_, gradebook.lines(), gradebook.order)
         if not matches.pairs and matches.unmatched:
-            raise ValueError(f"none of the {len(self.students)} students of the class, such as {matches.unmatched[0]}, "
-                             f"is in {path}; if these are GitHub logins, name the list of the class with --roster FILE")
+            raise ValueError(f"none of the {len(self.class_)} students of the class, such as "
+                             f"{matches.unmatched[0].name}, is in {path}; if these are GitHub logins, name the list of "
+                             "the class with --roster FILE")
+        for person, line in matches.pairs:
+            line.tell(person)
         result = graded_path(path)
         if result.exists() and not self.options.overwrite:
             check_ours(result, gradebook)
@@ -63,7 +68,7 @@ class Gradebooks:
         """Writes all files. Returns their names, and sentences on what was entered where."""
         students, sentences = self.students, list(self.sentences)
         for gradebook, path in self.filled:
-            filling = gradebook.fill(students, self.options.zero_if_missing)
+            filling = gradebook.fill(self.class_, self.options.zero_if_missing)
             replace_file(path, lambda file, book=gradebook: file.write(book.sheet.content()), encoding=None)
             sentences += [f"{path}:", *(f"  {sentence}" for sentence in filling.summary())]
         if self.options.summary:

@@ -12,10 +12,11 @@ decimal comma, and cells may be separated by semicolons.
 
 from .columns import ID, targets
 from .filling import Filling, scaled
-from .people import Line, match, name_keys
+from .people import Line, match, name_keys, told_apart, words
 from .sheet import parse_number, read_sheet
 
-LOGINS = ("SIS User ID", "SIS Login ID")
+LOGINS = {"SIS User ID": "sis", "SIS Login ID": "login"}
+TEST_STUDENT = ["student", "test"]
 KEPT = {"EX": "excused", "N/A": "not assigned"}
 
 
@@ -70,18 +71,21 @@ class CanvasGradebook:
             names = [cell.strip() for cell in row[:self.names]]
             if i <= self.points_row or len(row) <= self.names or not "".join(names):
                 continue
-            keys = {"name": name_keys(*names)}
+            keys, tells = {"name": name_keys(*names)}, {"name": ", ".join(names)}
             for column, kind in kinds.items():
                 cell = row[column].strip().casefold() if column < len(row) else ""
                 keys.setdefault(kind, set()).update({cell} - {""})
-            found.append(Line(i, ", ".join(names), keys))
-        return found
+                if cell and kind == "login":
+                    tells[LOGINS[header[column]]] = row[column].strip()
+            found.append(Line(i, ", ".join(names), keys, id=row[self.names].strip(), tells=tells,
+                              is_test=sorted(words(" ".join(names))) == TEST_STUDENT))
+        return told_apart(found)
 
     def fill(self, students, zeros=False):
         """Fills the cells of all students who handed something in. Returns the Filling, which says what was done.
 
         Parameters:
-            students : list of Person
+            students : list of Person; those of the class who are not in the table have no rows
             zeros : True to enter 0 where nothing was handed in
         """
         lines = self.lines()
@@ -90,24 +94,26 @@ class CanvasGradebook:
         if any(row.deducted for person in students for row in person.rows):
             filling.say("Points for lateness are deducted already; if the course has a late policy in Canvas, switch "
                         "it off, or grade without --late")
+        entered = {number for target in self.targets for number in target.numbers}
+        nowhere = sorted({row.number for person in students for row in person.rows} - entered)
+        if nowhere:
+            filling.say(f"Not entered anywhere: {', '.join(nowhere)}; name a column for them with --column, such as "
+                        f"--column {nowhere[0][:2]}=NAME")
         filled = {line.row: person for person, line in matches.pairs}
-        all_matched = not matches.unmatched and not matches.ambiguous
         for target in self.targets:
             highest = max([person.only(target.numbers).max for person in students], default=0)
             filling.say(f"{target.header}: {target}, " + scaled(highest, target.possible))
+            what = "" if target.what == "total" else target.what
             for line in lines:
-                person = filled.get(line.row)
-                own = person.only(target.numbers) if person else None
+                own = filled[line.row].only(target.numbers) if line.row in filled else None
                 current = self.sheet.rows[line.row][target.column].strip().upper()
                 if current in KEPT:
-                    filling.keep(KEPT[current], line.label)
+                    filling.keep(KEPT[current], line.called)
                 elif own and own.handed_in:
                     filling.enter(line.row, target.column, own, target.possible)
-                elif zeros and (person or all_matched):
-                    filling.zero(line.row, target.column)
                 else:
-                    filling.keep_without_grade(line, matches)
-        if zeros and not all_matched:
+                    filling.without_grade(line, target.column, own, matches, zeros, what)
+        if zeros and not matches.complete:
             filling.say("Zeros were entered only for students whose files were found, because some files belong to no "
                         "row of the gradebook")
         return filling

@@ -7,7 +7,7 @@ from ...classroom.exercises import choose_several, exercises
 from .people import words
 
 NUMBER = re.compile(r"(?:^|[^0-9.])(?:ex)?([0-9]{1,2})[._]([0-9])(?![0-9])", re.I)
-SHEET = re.compile(r"\b(?:lesson|sheet|exercises?|homework)[ #:_-]*([0-9]{1,2})\b(?![._][0-9])", re.I)
+LESSON = re.compile(r"\blesson[ #:_-]*([0-9]{1,2})\b(?![._][0-9])", re.I)     # a sheet 5 may be about lesson 04
 ID = re.compile(r"(.*?)\s*\(([0-9]+)\)\s*", re.S)         # Canvas writes "name (id)"
 
 
@@ -33,7 +33,7 @@ def targets(headers, chosen, wanted, gradebook):
         headers : {index of a column: its name}
         chosen : the exercises that were graded
         wanted : texts of --column, such as "Sheet 5 (123)", "123", "05=Sheet 5" or "05.2=123"; without any, columns
-            are found by their names
+            are found by their names, if these name an exercise or a lesson
         gradebook : what errors call the file
     Raises: ValueError if no column fits, or several fit the same results.
     """
@@ -66,7 +66,7 @@ def meaning(header, numbers):
     named = [number for number in numbers if words(title) in spelled(exercises()[number])]
     if len(named) == 1:
         return [(named[0], named)]
-    match = SHEET.search(title)
+    match = LESSON.search(title)
     lesson = f"{int(match[1]):02}" if match else ""
     own = [number for number in numbers if number.startswith(lesson + ".")]
     return [(f"lesson {lesson}", own)] if own else []

@@ -14,14 +14,15 @@ class Filling:
     sentences: list = field(default_factory=list)
     entered: set = field(default_factory=set)           # rows with a new grade
     notes: dict = field(default_factory=lambda: defaultdict(dict))      # {what is to be known: {name: None}}
-    zeros: set = field(default_factory=set)
+    left_out: set = field(default_factory=set)          # rows of students who are not in the table
 
     def say(self, sentence):
         self.sentences.append(sentence)
 
     def tell_matches(self, matches, place):
-        if matches.unmatched:
-            self.say(f"Not found in {place}, enter by hand: {'; '.join(matches.unmatched)}")
+        unmatched = [person.name for person in matches.unmatched if not person.is_left_out]
+        if unmatched:
+            self.say(f"Not found in {place}, enter by hand: {'; '.join(unmatched)}")
         for sentence in matches.ambiguous:
             self.say(f"Not entered, because {sentence}")
 
@@ -31,28 +32,40 @@ class Filling:
         self.sheet.fill(row, column, self.sheet.write_number(points))
         self.entered.add(row)
 
-    def zero(self, row, column):
-        self.sheet.fill(row, column, "0")
-        self.zeros.add(row)
-
     def note(self, what, name):
         self.notes[what][name] = None
 
     def keep(self, reason, name):
         self.note(f"Left as they were ({reason})", name)
 
-    def keep_without_grade(self, line, matches):
-        self.keep("not certain whose they are, see above" if line.row in matches.uncertain else "nothing handed in",
-                  line.label)
+    def without_grade(self, line, column, person, matches, zeros, what=""):
+        """Enters 0 for a student who handed nothing in, if that is certain and wanted, and says why if not.
+
+        Parameters:
+            person : the Person whose line it is, with the rows of this column, or None
+            matches : Matches of all students of the class
+            zeros : True to enter 0
+            what : what the column is for, such as "lesson 05", or "" for all that is graded
+        """
+        nothing = f"nothing handed in{' for ' + what if what else ''}"
+        if line.is_test:
+            return
+        if line.row in matches.uncertain:
+            self.keep("not certain whose they are, see above", line.called)
+        elif person and person.is_left_out:
+            self.left_out.add(line.row)
+        elif zeros and (person or matches.complete):
+            self.sheet.fill(line.row, column, "0")
+            self.note(f"0 entered ({nothing})", line.called)
+        else:
+            self.keep(nothing, line.called)
 
     def summary(self):
         """Returns the sentences about the whole file."""
         lines = [f"Grades of {counted(len(self.entered), 'student')} entered"]
-        if self.zeros:
-            lines.append(f"0 entered for {counted(len(self.zeros), 'student')} who handed nothing in")
-        for what, names in self.notes.items():
-            shown = [*names] if len(names) <= 20 else [*[*names][:20], "..."]
-            lines.append(f"{what}, {len(names)}: {'; '.join(shown)}")
+        if self.left_out:
+            lines.append(f"Left as they were (not in this table): {counted(len(self.left_out), 'student')}")
+        lines += [f"{what}, {len(names)}: {'; '.join(names)}" for what, names in self.notes.items()]
         return [*self.sentences, *lines]
 
 

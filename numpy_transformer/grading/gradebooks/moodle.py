@@ -23,7 +23,7 @@ import re
 
 from ..report import student_feedback
 from .filling import Filling, scaled
-from .people import Line, match, name_keys
+from .people import Line, match, name_keys, told_apart
 from .sheet import number_text, parse_number, read_sheet
 
 MARK = "<p>numpy-transformer: "                 # how a comment of ours begins
@@ -117,14 +117,15 @@ class MoodleWorksheet:
             logins = cells[self.identifier + 1 + has_names:self.grade]
             keys = {"moodle": {IDENTIFIER.fullmatch(cells[self.identifier])["number"]},
                     "login": {cell.casefold() for cell in logins if cell}, "name": name_keys(name)}
-            found.append(Line(row, name or cells[self.identifier], keys, name))
-        return found
+            tells = {"email": cell for cell in logins if "@" in cell} | ({"name": name} if name else {})
+            found.append(Line(row, name or cells[self.identifier], keys, name, cells[self.identifier], tells))
+        return told_apart(found)
 
     def fill(self, students, zeros=False):
         """Fills in the grades and comments of all students who handed something in. Returns the Filling.
 
         Parameters:
-            students : list of Person
+            students : list of Person; those of the class who are not in the table have no rows
             zeros : True to enter 0 where nothing was handed in
         """
         matches, filling = match(students, self.lines(), self.order), Filling(self.sheet)
@@ -137,10 +138,8 @@ class MoodleWorksheet:
             person = people.get(line.row)
             if person and person.handed_in:
                 self.enter(filling, line, person)
-            elif zeros and (person or not matches.unmatched and not matches.ambiguous):
-                filling.zero(line.row, self.grade)
             else:
-                filling.keep_without_grade(line, matches)
+                filling.without_grade(line, self.grade, person, matches, zeros)
         if self.comments is None:
             filling.say("Comments are not entered: the worksheet has no column for them; the assignment does not have "
                         "the feedback type Feedback comments")
@@ -152,12 +151,12 @@ class MoodleWorksheet:
         filling.enter(line.row, self.grade, person, parse_number(row[self.maximum]))
         if row[self.grade].strip() and not english_date(row[self.modified] if self.modified is not None else ""):
             filling.note("Moodle replaces these grades only if the upload may update records that were modified more "
-                         "recently", line.label)
+                         "recently", line.called)
         if self.comments is None:
             return
         comment = row[self.comments].strip()
         if comment and not comment.startswith(MARK):
-            filling.note("Comments left as they were, because they are not ours", line.label)
+            filling.note("Comments left as they were, because they are not ours", line.called)
         else:
             self.sheet.fill(line.row, self.comments, comment_html(person))
 

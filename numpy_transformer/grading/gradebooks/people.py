@@ -22,6 +22,11 @@ class Person:
     names: set = field(default_factory=set)             # that a roster tells, as `name_keys` writes them
 
     @property
+    def is_left_out(self):
+        """True for a student of the class who is not in the table: in another part, or not among --students."""
+        return not self.rows
+
+    @property
     def handed_in(self):
         return any(row.status != "missing" for row in self.rows)
 
@@ -70,9 +75,29 @@ class Line:
     label: str
     keys: dict = field(default_factory=dict)    # {"canvas": {"123"}, "login": {...}, ..., "name": {...}}
     name: str = ""                              # if a match by Moodle's number has to share a word with it
+    id: str = ""                                # what tells this row from another one of the same label
+    tells: dict = field(default_factory=dict)   # what the row says of the student: {"name": "Lee, Kim", "login": ...}
+    is_test: bool = False                       # True for the test student of Canvas
 
     def __str__(self):
-        return f"{self.label} (row {self.row + 1})"
+        return f"{self.label} ({self.id + ', ' if self.id else ''}row {self.row + 1})"
+
+    @property
+    def called(self):
+        return f"{self.label} ({self.id})" if self.id else self.label
+
+    def tell(self, person):
+        """Adds to a Person whose row this is what the row says of the name and the ids."""
+        person.full_name = person.full_name or self.tells.get("name", "")
+        for kind, value in self.tells.items():
+            if kind != "name":
+                person.ids.setdefault(kind, value)
+
+
+def told_apart(lines):
+    """Returns the same lines, with an id only where several have the same label."""
+    labels = Counter(line.label for line in lines)
+    return [replace(line, id=line.id if labels[line.label] > 1 else "") for line in lines]
 
 
 @dataclass
@@ -80,9 +105,14 @@ class Matches:
     """Which line of the gradebook belongs to which student. Nothing is guessed."""
 
     pairs: list                                 # (Person, Line)
-    unmatched: list                             # names of students who are not in the gradebook
+    unmatched: list                             # each Person who is not in the gradebook
     ambiguous: list                             # sentences
     uncertain: set = field(default_factory=set)         # rows of the lines in these sentences
+
+    @property
+    def complete(self):
+        """True if every student has a line, so that the other lines are those of people who handed nothing in."""
+        return not self.unmatched and not self.ambiguous
 
 
 def match(students, lines, order):
@@ -104,7 +134,7 @@ def match(students, lines, order):
         result.uncertain |= {line.row for line in candidates}
         stranger = [line for line in candidates if is_stranger(person, line)]
         if not candidates:
-            result.unmatched.append(person.name)
+            result.unmatched.append(person)
         elif stranger:
             result.ambiguous.append(f"the number of {person.name} is that of {stranger[0].label} there; is it the file "
                                     "of another assignment?")

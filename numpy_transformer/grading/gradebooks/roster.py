@@ -2,7 +2,7 @@
 
 GitHub Classroom's and Classroom 50's rosters are CSV files with the columns identifier, github_username, github_id and
 name, where the teacher chooses what the identifier is: an e-mail address, a login, a name. Any other CSV file with a
-header works too: a line belongs to the student whose name or login one of its cells is.
+header works too, such as Canvas's gradebook: a line belongs to the student whose name or login one of its cells is.
 """
 
 from collections import defaultdict
@@ -11,6 +11,7 @@ from .people import name_keys
 from .sheet import read_sheet
 
 NAMES = ("name", "student", "full name")
+IDS = {"login": "login", "username": "login", "sis login id": "login", "sis user id": "sis", "id number": "sis"}
 
 
 def add_roster(students, path):
@@ -43,6 +44,9 @@ def use(person, line):
     person.full_name = names[0] if names else ""
     person.names |= {key for cell in (*names, line.get("identifier", "")) for key in name_keys(cell)}
     person.logins |= {cell.casefold() for cell in logins}
+    for column in IDS.keys() & line.keys():
+        if line[column]:
+            person.ids.setdefault(IDS[column], line[column])
     for cell in logins:
         if "@" in cell:
             person.ids.setdefault("email", cell)

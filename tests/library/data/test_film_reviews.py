@@ -84,6 +84,7 @@ def test_no_text_occurs_twice(data):
     assert len(set(texts)) == len(texts)
 
 
+@pytest.mark.slow
 def test_each_label_follows_from_the_rules(data):
     for rows in lists(data):
         for text, label in rows:

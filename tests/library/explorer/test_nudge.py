@@ -26,7 +26,8 @@ def nudged(step):
     return [value for value in step.values.values() if value.gradient is not None and value.handle is not None]
 
 
-@pytest.mark.parametrize("kind", ["decoder", *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
 def test_copies_at_once_give_the_losses_of_one_nudge_after_another(kind):
     step = step_of(tiny(kind, train=False))
     repeated = RepeatedStep(step)

@@ -445,7 +445,7 @@ def test_blas_has_one_thread_while_several_workers_compute(two_threads):
         seen.clear()
 
 
-@pytest.mark.parametrize("kind", [Trouble, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("kind", [Trouble, KeyboardInterrupt, pytest.param(SystemExit, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("rows", [[0], [2, 5], *(pytest.param(rows, marks=pytest.mark.slow)
                                                  for rows in ([2], [5], [0, 2, 5]))])
 def test_an_error_in_any_part_is_raised_unchanged_and_the_next_step_works(two_threads, rows, kind):
