@@ -92,9 +92,16 @@ def document(rows, settings, summary, problems=None):
     return {"version": 3, **settings, "students": students, "summary": summary}
 
 
-def student_feedback(row):
-    """Yields the lines of feedback on one exercise, as a student reads them: without the note for the teacher."""
-    verdict = Verdict(row.status, row.stage, lines=row.lines)
+def student_feedback(row, above=()):
+    """Yields the lines of feedback on one exercise, as a student reads them: without the note for the teacher.
+
+    Parameters:
+        above : sentences that the student reads above all exercises, which are not repeated
+    """
+    lines = [line for line in row.lines if line not in above]
+    if row.lines and not lines:
+        lines = ["There is no file for this exercise that can be read; see above."]
+    verdict = Verdict(row.status, row.stage, lines=lines)
     yield from feedback(exercises()[row.number], verdict, row.printed)
     for remark in row.remarks:
         yield from textwrap.wrap(remark, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
@@ -113,7 +120,7 @@ def write_feedback(rows, folder, problems=None):
         for sentence in (problems or {}).get(name, ()):
             lines += [*textwrap.wrap(sentence, WIDTH, subsequent_indent="  ", break_on_hyphens=False), ""]
         for row in own:
-            lines += student_feedback(row)
+            lines += student_feedback(row, (problems or {}).get(name, ()))
             lines.append("")
         text = "\n".join(lines)
         replace_file(Path(folder, file_name(name, taken) + ".txt"), lambda file, text=text: file.write(text), backup=False)

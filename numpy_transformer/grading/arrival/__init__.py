@@ -18,9 +18,9 @@ from .items import OnDisk, Unreadable
 from .names import lessons_in, numbers_in, stem_of
 from .records import File, Problem, Student
 from .students import build
-from .text import listed, one_line, printable, unusual_names
+from .text import listed, one_line, printable, unusual
 
-__all__ = ["File", "Problem", "Student", "one_line", "printable", "read_class", "unusual_names"]
+__all__ = ["File", "Problem", "Student", "one_line", "printable", "read_class", "unusual"]
 
 
 def read_class(place, only=None):
