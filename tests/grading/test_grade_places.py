@@ -84,6 +84,8 @@ def test_a_file_of_others_is_replaced_only_if_told_to(option, here, capsys, monk
 
 
 def test_the_class_and_tables_to_join_are_never_replaced(here, capsys):
+    assert "class/../scores.csv is given twice" in refused(capsys, "grade", "merge", "scores.csv", "class/../scores.csv",
+                                                           "--out", "new.csv")
     Path("class.txt").write_bytes(b"PK\x03\x04")
     assert "class.txt is the class to be graded" in refused(capsys, "grade", "class.txt", *TRUST, "--overwrite", "--out",
                                                             "class.txt")
@@ -126,9 +128,10 @@ def test_an_empty_table_is_no_other_class():
 
 @posix
 def test_only_the_teacher_may_read_what_is_written(here, capsys):
-    code, _, error = run(capsys, "grade", "merge", "scores.csv", "--out", "new.csv", "--feedback", "feedback", "--summary",
+    code, text, error = run(capsys, "grade", "merge", "scores.csv", "--out", "new.csv", "--feedback", "feedback", "--summary",
                          "summary.csv")
     assert code == 0, error
+    assert text.startswith("\n1 of 2 passed.") and "exercise" not in text      # nothing was graded: no summary again
     modes = {path.name: stat.S_IMODE(path.stat().st_mode)
              for path in map(Path, ("new.csv", "new.json", "summary.csv", "feedback/kim.txt", "feedback"))}
     assert modes == {"new.csv": 0o600, "new.json": 0o600, "summary.csv": 0o600, "kim.txt": 0o600, "feedback": 0o700}
