@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..classroom.diagnosis import AnswerKey
 from ..classroom.sandbox import Stopped, Task, run_files
 from ..classroom.verdict import Verdict, answers, judge
-from .rows import Row, arrived, digest_of, digest_of_files, killed, make_row, without_file
+from .rows import Row, arrived, digest_of, digest_of_files, killed, make_row, unreadable, without_file
 
 
 class Judge:
@@ -69,7 +69,9 @@ class Grader:
         self.stop = threading.Event()
 
     def grade(self, students):
-        """Yields (student, File or None, Row) for each file and each missing one, as soon as it is graded.
+        """Yields (student, File, Row) for each file, as soon as it is graded, and for each exercise without one.
+
+        There a Problem takes the place of the File, or None if nothing was handed in.
 
         Students with a file that was running when the grader was killed, beside others, come first and alone: if one
         of these files kills the grader, the next run knows which.
@@ -110,11 +112,12 @@ class Grader:
                 self.stop.clear()
 
     def grade_student(self, student):
-        """Yields (student, File or None, Row) for all of a student's exercises."""
+        """Yields (student, File or Problem or None, Row) for all of a student's exercises."""
         attempts = {number: list(self.choose(student, number)) for number in self.judges}
         for number in self.judges:
             if not attempts[number]:
-                yield student, None, arrived(without_file(student, self.judges[number].exercise), student, graded=False)
+                row = without_file(student, self.judges[number].exercise)
+                yield student, unreadable(student, number), arrived(row, student, graded=False)
         # The newest files run together, then those before them: files of one round can import each other.
         for files in itertools.zip_longest(*(reversed(files) for files in attempts.values())):
             chosen = [(number, file) for number, file in zip(attempts, files) if file]
@@ -153,7 +156,7 @@ class Grader:
                 self.journal.started((student.name, attempt.exercise.number, attempt.digest))
                 run = next(runs)
                 verdict, answer = self.judges[attempt.exercise.number].judge(run)
-                row = make_row(student, attempt.exercise, verdict, attempt.file.content, round(run.seconds, 2),
+                row = make_row(student, attempt.exercise, verdict, attempt.file, round(run.seconds, 2),
                                run.printed, answer=answer, digest=attempt.digest)
                 self.journal.add(row)
                 yield attempt, row

@@ -142,7 +142,7 @@ def settle(graded, policy):
 
     Parameters:
         graded : for each student and exercise a list of (File, Row), oldest attempt first, with rows as the grader made
-            them; the File is None if it is missing or unreadable
+            them; a Problem in place of a File that cannot be read, None if nothing was handed in
     """
     students = collections.defaultdict(list)
     for attempts in graded:

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..classroom.exercises import exercises
 from ..classroom.feedback import WIDTH, feedback
 from ..classroom.verdict import STATUS, Verdict
-from .files import replace_file
+from .files import PRIVATE, replace_file
 
 LOOK_AT = "for you to look at"                  # in the note of a file that uses names that no exercise needs
 COLUMNS = ("student", "exercise", "status", "points", "max", "misconception", "seconds", "note")
@@ -52,11 +52,11 @@ def write_table(header, rows, path, dialect=Dialect()):
     replace_file(path, table, encoding="utf-8-sig" if dialect.bom else "utf-8")
 
 
-def write_json(document, path):
+def write_json(document, path, mode=PRIVATE):
     def write(file):
         json.dump(document, file, indent=1, ensure_ascii=False)     # in pieces: a large course's takes a gigabyte at once
         file.write("\n")
-    replace_file(path, write)
+    replace_file(path, write, mode=mode)
 
 
 def escape_formula(value):
@@ -92,9 +92,16 @@ def document(rows, settings, summary, problems=None):
     return {"version": 3, **settings, "students": students, "summary": summary}
 
 
-def student_feedback(row):
-    """Yields the lines of feedback on one exercise, as a student reads them: without the note for the teacher."""
-    verdict = Verdict(row.status, row.stage, lines=row.lines)
+def student_feedback(row, above=()):
+    """Yields the lines of feedback on one exercise, as a student reads them: without the note for the teacher.
+
+    Parameters:
+        above : sentences that the student reads above all exercises, which are not repeated
+    """
+    lines = [line for line in row.lines if line not in above]
+    if row.lines and not lines:
+        lines = ["There is no file for this exercise that can be read; see above."]
+    verdict = Verdict(row.status, row.stage, lines=lines)
     yield from feedback(exercises()[row.number], verdict, row.printed)
     for remark in row.remarks:
         yield from textwrap.wrap(remark, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
@@ -106,13 +113,14 @@ def write_feedback(rows, folder, problems=None):
     Parameters:
         problems : {student: sentences} about files that belong to no exercise
     """
+    Path(folder).mkdir(mode=0o700, exist_ok=True)
     students, taken = grouped(rows, "student"), set()
     for name, own in students.items():
         lines = [name, f"{sum(row.points for row in own):g} of {sum(row.max for row in own)} points", ""]
         for sentence in (problems or {}).get(name, ()):
             lines += [*textwrap.wrap(sentence, WIDTH, subsequent_indent="  ", break_on_hyphens=False), ""]
         for row in own:
-            lines += student_feedback(row)
+            lines += student_feedback(row, (problems or {}).get(name, ()))
             lines.append("")
         text = "\n".join(lines)
         replace_file(Path(folder, file_name(name, taken) + ".txt"), lambda file, text=text: file.write(text), backup=False)

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 
 from ..classroom.verdict import Verdict
-from .arrival import one_line, printable, unusual_names
-from .arrival.text import UNUSUAL
+from .arrival import one_line, printable, unusual
 from .report import LOOK_AT
 
 LONGEST_NOTE, LONGEST_LINE, PRINTED_LINES = 600, 2000, 40
@@ -56,15 +55,14 @@ class Row:
         return cls(**values) if set(values) == {field.name for field in fields(cls)} else None
 
 
-def make_row(student, exercise, verdict, content=b"", seconds=0.0, printed="", **more):
-    """Returns the Row of a verdict on a file's content. All its texts consist of single lines of printable characters."""
+def make_row(student, exercise, verdict, file=None, seconds=0.0, printed="", **more):
+    """Returns the Row of a verdict on a File. All its texts consist of single lines of printable characters."""
     notes = [verdict.note]
     if verdict.status == "fail" and not verdict.mistakes:
         notes += [line.removeprefix("DIAGNOSIS ") for line in verdict.lines if line.startswith("DIAGNOSIS ")]
-    own_modules = {name.partition("/")[0].removesuffix(".py") for name in student.files} - UNUSUAL
-    unusual = [name for name in look_at(content) if name not in own_modules]
-    if unusual:
-        notes.append(f"{LOOK_AT}: {', '.join(unusual)}")
+    phrases = look_at(file, student) if file else []
+    if phrases:
+        notes.append(f"{LOOK_AT}: it {'; it '.join(phrases)}")
     lines = verdict.lines or filter(None, [verdict.note])
     return Row(student.name, exercise.number, exercise.file.removesuffix(".py"), verdict.status,
                verdict.points(exercise.points), exercise.points, one_line(" or ".join(verdict.mistakes)), seconds,
@@ -78,6 +76,13 @@ def without_file(student, exercise):
     if problems:
         return make_row(student, exercise, Verdict("error", "reading", joined(problems), lines=problems))
     return make_row(student, exercise, Verdict("missing", "", f"no file {exercise.file}"))
+
+
+def unreadable(student, number):
+    """Returns the Problem that is there in place of a file for an exercise, or None. Of several, the last that came."""
+    found = [problem for problem in student.problems if problem.number in (number, "")]
+    return max(found, key=lambda problem: (problem.submitted.timestamp() if problem.submitted else 0, problem.late),
+               default=None)
 
 
 def killed(student, exercise, digest):
@@ -117,10 +122,11 @@ def joined(sentences):
     return one_line("; ".join(sentence.rstrip(".") for sentence in sentences if sentence), LONGEST_NOTE)
 
 
-def look_at(content):
-    """Returns the unusual names in a file; they are only a help, so that no file can stop the grading by them."""
+def look_at(file, student):
+    """Returns what is unusual in a file, as phrases; it is only a help, so that no file can stop the grading by it."""
+    own_modules = {name.partition("/")[0].removesuffix(".py") for name in student.files}
     try:
-        return unusual_names(content)
+        return unusual(file.content, own_modules, is_notebook=".ipynb" in file.where.lower())
     except Exception as error:
         return [f"{type(error).__name__} while its names were read"]
 

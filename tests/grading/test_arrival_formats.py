@@ -78,7 +78,7 @@ def test_moodle_text_and_file_of_one_student_are_one(tmp_path):
 def test_a_link_or_a_prose_text_is_a_problem(tmp_path):
     students, _ = read(tmp_path, {"kim_12_link.html": "<html><a href='https://example.edu'>x</a></html>",
                                   "lee_13_text.html": "<html><body><p>See my e-mail.</p></body></html>"})
-    assert "only a link" in students["kim"].problems[0].sentence
+    assert "only a link" in students["kim"].problems[0].sentence and not students["kim"].problems[0].late
     assert "web page without code" in students["lee"].problems[0].sentence
 
 
@@ -117,6 +117,16 @@ submission_4:
   - :name: Empty Folder
     :sid: '400'
 """
+
+
+def test_what_cannot_be_read_has_its_time_and_its_mark(tmp_path):
+    students, _ = read(tmp_path, {
+        "kim_LATE_12_10001_ex01_1.pdf": b"%PDF", "lee_LATE_13_10002_homework.rar": b"Rar!",
+        "submission_metadata.yml": METADATA, "submission_1/notes.pdf": b"%PDF"})
+    problems = [students[name].problems[0] for name in ("kim", "lee", "Anna Müller")]
+    assert [(problem.number, problem.late, problem.time_from) for problem in problems] == [
+        ("01.1", True, "Canvas does not tell"), ("", True, "Canvas does not tell"), ("", False, "Gradescope")]
+    assert problems[2].submitted == datetime(2026, 4, 26, 17, 34, tzinfo=timezone.utc)
 
 
 def test_gradescope_s_metadata():

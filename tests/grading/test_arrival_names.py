@@ -83,7 +83,8 @@ def test_every_exercise_s_file_is_found_by_its_name_and_by_its_content(tmp_path)
 def test_the_newest_of_several_files_by_their_names(names, tmp_path):
     student = of(tmp_path, {name: right("01.1", name) for name in reversed(names)})
     assert numbers(student) == {"01.1": names}
-    assert student.remarks["01.1"][0].startswith(f"{len(names)} files; the newest counts: {names[-1]} (not ")
+    remark = student.remarks["01.1"][0]
+    assert remark.startswith(f"{len(names)} files; the newest counts: {names[-1]} (not ") and remark.endswith(", by its name")
     assert student.files["ex01_1_softmax.py"] == student.attempts["01.1"][-1].content
 
 
@@ -95,9 +96,13 @@ def test_the_newest_of_several_files_by_time_and_content(tmp_path):
         for i, name in enumerate(order):
             os.utime(tmp_path / folder / "kim" / name, (10 ** 9 + 600 * i,) * 2)
         student = of(tmp_path / folder, {"readme": "x"})
-        assert numbers(student)["01.1"] == order
+        assert numbers(student)["01.1"] == order and "by the time of the file" in student.remarks["01.1"][0]
     student = of(tmp_path / "c", {"ex01_1_softmax.py": choose("01.1").skeleton(), "ex01_1_old.py": right("01.1")})
     assert numbers(student)["01.1"] == ["ex01_1_softmax.py", "ex01_1_old.py"]      # an untouched skeleton is never newer
+    assert "because it was filled in" in student.remarks["01.1"][0]
+    students, _ = read(tmp_path / "canvas", {"kim_12_10002_a_ex01_1.py": right("01.1"),
+                                             "kim_12_10001_b_ex01_1.py": right("01.1", "2")})
+    assert students["kim"].remarks["01.1"][0].endswith(", by the order of uploads")
     student = of(tmp_path / "d", {"ex01_1.py": right("01.1"), "sub/ex01_1 (1).py": right("01.1")})
     assert len(student.attempts["01.1"]) == 1 and not student.remarks               # equal files are one attempt
 

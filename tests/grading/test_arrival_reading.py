@@ -4,7 +4,7 @@ import pytest
 from helpers.arrivals import read, right
 
 from numpy_transformer.classroom.exercises import choose
-from numpy_transformer.grading.arrival import one_line, printable, unusual_names
+from numpy_transformer.grading.arrival import one_line, printable, unusual
 from numpy_transformer.grading.arrival.items import Unreadable
 from numpy_transformer.grading.arrival.reading import source
 from numpy_transformer.grading.arrival.statements import modules, statements
@@ -71,7 +71,8 @@ def test_what_is_no_python_is_said(content, word):
     ("ex01_1.pdf", b"x", "a PDF file"), ("softmax.rtf", b"x", "word processor"), ("ex01_1_softmax.cpython-311.pyc", b"x",
                                                                                   "compiled"),
     ("ex01_1.jpeg", b"x", "an image"), ("ex01_1.ipynb", b"{ no json", "damaged notebook"), ("ex01_1.ipynb", b"", "empty"),
-    ("ex01_1.html", b"<html><div class='jp-Cell'>def softmax(z): pass", "web page"), ("ex01_1.rar", b"Rar!", "archive")])
+    ("ex01_1.html", b"<html><div class='jp-Cell'>def softmax(z): pass", "web page"), ("ex01_1.rar", b"Rar!", "RAR archive, which is not read; hand in a zip"),
+    ("ex01_1.7z", b"7z", "7z archive")])
 def test_a_problem_has_the_number_in_the_name(name, content, word, tmp_path):
     students, _ = read(tmp_path, {f"kim/{name}": content, "kim/ex01_2.py": right("01.2")})
     (problem,) = students["kim"].problems
@@ -117,11 +118,24 @@ def test_hostile_texts_are_read_like_others(text):
     modules(text)
 
 
-def test_unusual_names_are_found_in_what_runs():
-    assert unusual_names(b"import numpy, gc\nopen('x')\n# eval\nx = 'exec'\n") == ["gc", "open"]
-    assert unusual_names(b"# coding: rot13\nimport os\n") == ["os"]
-    assert unusual_names(b"#" * 100_001) == ["more than 100 kB"]
-    assert unusual_names(source(b"# a\rimport os")[0].encode()) == ["os"]
+def test_what_is_unusual_is_found_in_what_runs():
+    assert unusual(b"import numpy, gc\nopen('x')\n# eval\nx = 'exec'\n") == ["imports gc, which no exercise needs",
+                                                                            "uses open"]
+    os_imported = ["imports os, which no exercise needs"]
+    assert unusual(b"# coding: rot13\nimport os\n") == unusual(source(b"# a\rimport os")[0].encode()) == os_imported
+    assert unusual(b"#" * 100_001) == ["has more than 100 kB"]
+    ordinary = b"import matplotlib.pyplot as plt, helper\nfrom . import b\nfrom pandas import c\nfrom helper import d\n"
+    assert unusual(ordinary, {"helper"}) == [] and unusual(b"import os", {"os"}) == os_imported
+
+
+@pytest.mark.parametrize("code, phrases", [
+    (b"import math, sys\nimport os\nsys.path.append('x')\nos.chdir('/content')\nfrom google.colab import drive\n", []),
+    (b"import sys\nsys.modules['a'] = 1\n", ["uses sys"]), (b"import os as o\n", ["imports os, which no exercise needs"]),
+    (b"from os import system\n", ["imports os, which no exercise needs"]), (b"import os\nf(os)", ["uses os"]),
+    (b"import sys\nx = sys.", ["uses sys"])])
+def test_a_notebook_s_usual_imports_are_not_unusual(code, phrases):
+    assert unusual(code, is_notebook=True) == phrases
+    assert "imports" in unusual(code)[0]
 
 
 def test_texts_for_people_are_one_printable_line():

@@ -92,8 +92,8 @@ def test_a_roster_says_who_a_login_is(tmp_path):
 
 
 def test_the_summary_has_names_and_ids_from_the_gradebook(graded, capsys):
-    Path("grades.csv").write_text('Student,ID,SIS User ID,SIS Login ID,Section,Lesson 1 (5)\n    Points Possible,,,,,10\n'
-                                  '"Lee, Kim",7,S7,klee,,\n', encoding="utf-8")
+    Path("grades.csv").write_text('Student,ID,SIS User ID,SIS Login ID,Section,Lesson 1 (5)\n'
+                                  '    Points Possible,,,,,10\n"Lee, Kim",7,S7,klee,,\n', encoding="utf-8")
     merge(capsys, "--canvas", "grades.csv", "--summary", "summary.csv")
     with open("summary.csv", encoding="utf-8", newline="") as file:
         zoe, kim = sorted(csv.DictReader(file), key=lambda line: line["student"])
@@ -106,7 +106,7 @@ def test_a_table_of_some_students_says_who_is_not_in_it(graded, capsys):
     record = json.loads(Path("scores.json").read_text(encoding="utf-8"))
     write_json({**record, "left_out": {"ada": {}}}, Path("scores.json"))
     text = merge(capsys, "--canvas", "grades.csv", "--zero-if-missing")
-    assert "(not in this table), 1: Ada" in text and "0 entered (nothing handed in for lesson 01), 1: Mia" in text
+    assert "(not in this table): 1 student" in text and "0 entered (nothing handed in for lesson 01), 1: Mia" in text
     assert Path("grades-graded.csv").read_text(encoding="utf-8").endswith("Ada,9,,\nMia,10,,0\n")
     assert json.loads(Path("new.json").read_text(encoding="utf-8"))["left_out"] == {"ada": {}}
 
@@ -117,6 +117,15 @@ def test_a_gradebook_of_another_class_is_refused_before_anything_is_written(grad
     assert "none of the 2 students" in refused(capsys, "grade", "merge", "scores.csv", "--out", "new.csv", "--canvas",
                                                "grades.csv")
     assert sorted(graded.iterdir()) == before
+
+
+def test_the_summary_has_ids_from_any_list_of_the_class(tmp_path):
+    (tmp_path / "list.csv").write_text("Full name,Username,ID number,github_username\nKim Lee,klee,S7,kl-7\n")
+    students = people([row("kl-7", "01.1", ids={"github": "kl-7"})])
+    add_roster(students, tmp_path / "list.csv")
+    header, rows = summary_table(students)
+    assert dict(zip(header, rows[0][:5])) == {"student": "kl-7", "name": "Kim Lee", "github_id": "kl-7", "sis_id": "S7",
+                                              "login": "klee"}
 
 
 def test_files_of_others_are_not_replaced(graded, capsys):
@@ -142,6 +151,25 @@ def test_options_that_do_not_fit_are_refused(graded, capsys):
     Path("grades.xlsx").write_bytes(b"PK\x03\x04")
     assert "not a CSV file; save it as CSV" in refused(capsys, *merge_, "--canvas", "grades.xlsx")
     assert "cannot write" in refused(capsys, *merge_, "--summary", "no/summary.csv")
+
+
+@pytest.mark.parametrize("chosen", [("--students", "student02"), ("--shard", "1/2", "--seed", "1")])
+def test_grading_some_students_enters_nothing_for_the_others(chosen, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("numpy_transformer.views.write", lambda figure, path: path)
+    monkeypatch.setattr("numpy_transformer.cli.grade.graded",
+                        lambda *given: [row(student.name, "01.1") for student in given[4]])
+    write_class(tmp_path / "class", 3, [choose("01.1")])
+    (tmp_path / "grades.csv").write_text(CANVAS + "".join(f"student0{i},{i},,\n" for i in (1, 2, 3)), encoding="utf-8")
+    code, _, error = run(capsys, "grade", tmp_path / "class", *chosen, "--zero-if-missing", "--trust-students",
+                         "--allow-root", "--out", tmp_path / "s.csv", "--canvas", tmp_path / "grades.csv")
+    assert code == 0, error
+    found = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
+    graded = {student["student"] for student in found["students"]}
+    assert 0 < len(graded) < 3
+    names = ("student01", "student02", "student03")
+    expected = [f"{name},{name[-1]},,{'10' if name in graded else ''}" for name in names]
+    lines = (tmp_path / "grades-graded.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[2:] == ["Kim,7,,0", "=zoe,8,,EX", *expected]
 
 
 def test_a_wrong_gradebook_is_refused_before_the_work(tmp_path, capsys, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 from helpers.gradebook_files import moodle_worksheet
 from helpers.pupils import make_class
 
-from numpy_transformer.grading.arrival import File, Student
+from numpy_transformer.grading.arrival import File, Problem, Student
 from numpy_transformer.grading.gradebooks.times import parse_date, tell_times
 
 BERLIN = datetime.timezone(datetime.timedelta(hours=2))
@@ -33,7 +33,9 @@ def test_files_get_the_time_of_their_students_submission(tmp_path, language):
                       {"01.1": [File("a.py", "a.py", b"", "01.1")]}) for pupil in pupils]
     known = datetime.datetime(2026, 1, 1, tzinfo=BERLIN)
     class_[3].attempts["01.1"][0].submitted = known
+    class_[4].problems.append(Problem("a.pdf", "01.2", "PDF"))
     assert tell_times(class_, path, "Europe/Berlin") == []
+    assert class_[4].problems[0].submitted == class_[4].attempts["01.1"][0].submitted is not None
     for i, (student, pupil) in enumerate(zip(class_, pupils)):
         file, = student.attempts["01.1"]
         owed = known if i == 3 else pupil.submitted.replace(second=0, microsecond=0)

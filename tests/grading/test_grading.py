@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import warnings
+from datetime import datetime, timezone
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ from numpy_transformer.grading import grader, report
 from numpy_transformer.grading.arrival import File, Problem, Student
 from numpy_transformer.grading.grader import Grader
 from numpy_transformer.grading.journal import Journal
-from numpy_transformer.grading.rows import Row, arrived, digest_of, without_file
+from numpy_transformer.grading.rows import Row, arrived, digest_of, unreadable, without_file
 
 SOFTMAX, BACKWARD = choose("01.1"), choose("01.2")
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -186,7 +187,8 @@ def test_unknown_wrong_answers_that_students_share_are_reported(tmp_path, capsys
                                   "root"])
 def test_what_cannot_be_graded_is_refused_in_a_line_and_nothing_is_lost(case, tmp_path, capsys, monkeypatch):
     folder, out, options = tmp_path / "class", tmp_path / "scores.csv", SANDBOX
-    out.write_text("old", encoding="utf-8")
+    old = ",".join(COLUMNS) + "\n"
+    out.write_text(old, encoding="utf-8")
     hand_in(folder / "Zoé", BACKWARD)
     if case == "no folder":
         folder, word = tmp_path / "none", "no folder"
@@ -218,7 +220,7 @@ def test_what_cannot_be_graded_is_refused_in_a_line_and_nothing_is_lost(case, tm
         options, word = ["--trust-students"], "--allow-root"
     before = sorted(tmp_path.rglob("*"))
     assert word in refused(capsys, "grade", folder, "--out", out, *options)
-    assert sorted(tmp_path.rglob("*")) == before and (tmp_path / "scores.csv").read_text(encoding="utf-8") == "old"
+    assert sorted(tmp_path.rglob("*")) == before and (tmp_path / "scores.csv").read_text(encoding="utf-8") == old
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
@@ -584,14 +586,21 @@ def row(name, **more):
 
 
 def test_what_could_not_be_read_is_said_and_never_called_missing():
-    broken, old = Problem("all.zip", "", "This is damaged."), Problem("ex.pdf", "01.2", "This is a PDF file.")
+    newer = datetime(2026, 11, 21, tzinfo=timezone.utc)
+    broken, old = Problem("all.zip", "", "This is damaged."), Problem("ex.pdf", "01.2", "This is a PDF file.", newer)
     student = Student("kim", {"moodle": "7"}, problems=[broken, old],
                       remarks={"01.2": ["2 files; the newest counts: b.py (not a.py)", "Latin-1 became UTF-8"]})
     one, two = (arrived(without_file(student, exercise), student, graded=False) for exercise in (SOFTMAX, BACKWARD))
     assert (one.status, one.whole_note) == ("error", "all.zip: This is damaged") and one.ids == {"moodle": "7"}
     assert two.note == "all.zip: This is damaged; ex.pdf: This is a PDF file"
     assert two.lines == ["all.zip: This is damaged.", "ex.pdf: This is a PDF file."]
+    assert list(report.student_feedback(one))[1:] == ["  all.zip: This is damaged.", "  hints: numpy-transformer exercise "
+                                                      "hint 01.1"]
+    shown = " ".join(report.student_feedback(one, ["all.zip: This is damaged."]))
+    assert "damaged" not in shown and "no file for this exercise that can be read; see above." in shown
+    assert [unreadable(student, number) for number in ("01.1", "01.2")] == [broken, old]
     nothing = without_file(Student("lee", problems=[old]), SOFTMAX)
+    assert unreadable(Student("lee", problems=[old]), "01.1") is None
     assert (nothing.status, nothing.note) == ("missing", "no file ex01_1_softmax.py")
     failed = arrived(row("kim", note="y is wrong"), student)
     assert failed.note == "y is wrong; all.zip: This is damaged"

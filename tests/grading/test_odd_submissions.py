@@ -16,7 +16,7 @@ from helpers.hostile import EXERCISE, RIGHT, WRONG, attacks
 
 from numpy_transformer.classroom.sandbox import best_layer
 from numpy_transformer.cli import main
-from numpy_transformer.grading.arrival import unusual_names
+from numpy_transformer.grading.arrival import unusual
 
 posix = pytest.mark.skipif(os.name != "posix", reason="processes and links of POSIX")
 
@@ -136,7 +136,7 @@ def test_suspicious_names_are_reported_to_the_teacher(graded):
     for name, word in (("loads a library", "ctypes"), ("exit at once", "os"), ("fork", "os, time"),
                        ("patched worker", "sys")):
         if name in graded[4]:
-            assert f"for you to look at: {word}" in graded[1][name]["note"]
+            assert f"for you to look at: it imports {word}, which" in graded[1][name]["note"]
 
 
 @posix
@@ -153,9 +153,9 @@ def test_the_note_says_what_stopped_a_program(graded):
 def test_suspicious_names_are_found_in_code_but_not_in_comments():
     source = (b'"""open and exec"""\nimport numpy as np, os.path, sys as s\nfrom math import exp\n# eval\n'
               b"def f(x): import pickle; return open\nfrom json import loads as eval_\n")
-    assert unusual_names(source) == ["json", "open", "os", "pickle", "sys"]
-    assert unusual_names(RIGHT.encode()) == [] and unusual_names(b"import os\n(((((") == ["os"]
+    assert unusual(source) == ["imports json, os, pickle, sys, which no exercise needs", "uses open"]
+    assert unusual(RIGHT.encode()) == [] and unusual(b"import os\n(((((") == ["imports os, which no exercise needs"]
     for text in (b"\xff\xfe", b"\0\0", b"-" * 90_000, b"(" * 90_000, b"# coding: nonsense\n", b"# coding: rot13\n",
                  b"x = '\n"):
-        unusual_names(text)
-    assert unusual_names(b"#" * 200_000) == ["more than 100 kB"]
+        unusual(text)
+    assert unusual(b"#" * 200_000) == ["has more than 100 kB"]

@@ -12,7 +12,7 @@ from helpers.pupils import make_class
 
 from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.cli import policy_options
-from numpy_transformer.grading.arrival import File, Student
+from numpy_transformer.grading.arrival import File, Problem, Student
 from numpy_transformer.grading.rows import Row
 from numpy_transformer.grading.policy import Policy, choose_attempts, settle
 
@@ -181,6 +181,15 @@ def test_free_late_days_are_not_spent_for_a_late_attempt_that_is_no_better():
     policy = Policy.from_options(due=[DUE], late="10%/day", attempts="best", free_late_days=2)
     settled, = settle([[(file("2026-11-20 12:00"), row(4)), (file("2026-11-22 12:00"), row(4))]], policy)
     assert (settled.points, settled.late) == (4, 0) and "number 1" in settled.remarks[-1]
+
+
+@pytest.mark.parametrize("problem, options, owed", [
+    (Problem("ex.pdf", "05.1", "PDF", at("2026-11-22 12:00")), {"due": [DUE], "late": "10%/day"}, ("2026-11-22T12:00:00+01:00", 2)),
+    (Problem("ex.pdf", "", "PDF", None, "Canvas does not tell", True), {"late": "20%"}, ("", 1))])
+def test_what_came_late_and_cannot_be_read_is_shown_as_late(problem, options, owed):
+    settled, = settle([[(problem, replace(row(0), status="error"))]], Policy.from_options(**options))
+    assert (settled.submitted, settled.late) == owed and (settled.points, settled.deducted) == (0, 0)
+    assert settled.remarks[0].endswith("nothing deducted")
 
 
 def test_without_options_rows_stay_as_they_are():

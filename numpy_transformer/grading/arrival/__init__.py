@@ -18,9 +18,9 @@ from .items import OnDisk, Unreadable
 from .names import lessons_in, numbers_in, stem_of
 from .records import File, Problem, Student
 from .students import build
-from .text import listed, one_line, printable, unusual_names
+from .text import listed, one_line, printable, unusual
 
-__all__ = ["File", "Problem", "Student", "one_line", "printable", "read_class", "unusual_names"]
+__all__ = ["File", "Problem", "Student", "one_line", "printable", "read_class", "unusual"]
 
 
 def read_class(place, only=None):
@@ -34,6 +34,9 @@ def read_class(place, only=None):
     """
     place = Path(place)
     is_archive = place.is_file() and archives.is_archive(place.name)
+    if place.is_file() and not is_archive:
+        raise ValueError(f"{str(place)!r} is a file, but neither a folder nor a zip of the whole class; name what you "
+                         "downloaded of the students' files")
     if not place.is_dir() and not is_archive:
         raise ValueError(f"there is no folder {str(place)!r}; name the one with a folder or files of each student, or a "
                          "zip of the whole class")

@@ -24,6 +24,9 @@ class Problem:
     where: str
     number: str                                 # of the exercise, or "" if it may belong to any
     sentence: str                               # what is wrong, and what the student can do: "This is a PDF file ..."
+    submitted: datetime | None = None           # these three as in File
+    time_from: str = ""
+    late: bool = False
 
 
 @dataclass

@@ -13,9 +13,11 @@ from .statements import statements
 DOCUMENTS = {
     "a PDF file": ".pdf", "a document of a word processor": ".doc .docx .odt .rtf .pages .wpd",
     "a compiled Python file": ".pyc .pyo", "an image": ".png .jpg .jpeg .heic .gif .webp .bmp .tif .tiff",
-    "an archive that cannot be read": ".rar .7z .gz .bz2 .xz .zipx .sit", "a link to something elsewhere":
+    "a RAR archive": ".rar", "a 7z archive": ".7z", "a compressed file": ".gz .bz2 .xz .zipx .sit",
+    "a link to something elsewhere":
     ".url .webloc .lnk .gdoc .alias", "a file of another program": ".xlsx .pptx .mlx .m .java .cpp .c .r .js"}
 KINDS = {suffix: kind for kind, suffixes in DOCUMENTS.items() for suffix in suffixes.split()}
+PACKED = {".rar", ".7z", ".gz", ".bz2", ".xz", ".zipx", ".sit"}
 HAND_IN = "hand in the .py file, or a notebook (.ipynb)"
 DEEPEST = 15                                    # folders in folders
 MOST_FILES, MOST_BYTES = 20_000, 1 << 28        # of one student
@@ -110,7 +112,8 @@ class Search:
             self.count(item)
             self.read_page(item, name)
         elif suffix in KINDS:
-            raise Unreadable(f"is {KINDS[suffix]}, which is not read; {HAND_IN}")
+            remedy = "hand in a zip or the .py files" if suffix in PACKED else HAND_IN
+            raise Unreadable(f"is {KINDS[suffix]}, which is not read; {remedy}")
         elif item.problem:
             raise Unreadable(item.problem)
         elif not name.startswith("."):
@@ -187,7 +190,7 @@ class Search:
         plain, _ = names.split_marks(names.stem_of(name) or re.sub(r"\.\w+$", "", name))
         numbers, _ = names.numbers_of(plain, folders, frozenset())
         may_hold_code = item.is_folder or archives.is_archive(name) or names.stem_of(name) is not None
-        is_unknown = bool(item.problem) and "." not in name or name.lower().endswith((".7z", ".rar", ".zipx"))
+        is_unknown = bool(item.problem) and "." not in name or name.lower().endswith(tuple(PACKED))
         if numbers or may_hold_code or is_unknown:
             self.problems.append((item.where, numbers[0] if numbers else "", sentence))
         else:

@@ -14,6 +14,8 @@ from .text import listed, one_line
 
 OTHER_IMPORTS = re.compile(r"^[ \t]*(?:from[ \t]+(?!(?:numpy|math|typing|__future__)\b)|"
                            r"import[ \t]+(?!(?:numpy|math|typing)\b[^,\n]*$))", re.M)
+REASONS = ("because it was filled in", "because it defines the function", "by its name", "by the order of uploads",
+           "by the time of the file", "by its name", "by its name")
 NOT_SHADOWED = frozenset(sys.stdlib_module_names) | {"numpy"}
 
 
@@ -33,7 +35,8 @@ def build(name, owners_and_searches, only=None):
         add_attempts(student, number, claims[number])
     imported = add_files(student, found)
     used = {id(one) for claim in claims.values() for _, one in claim}
-    left_over = [one for _, one in found if id(one) not in used and not (student.attempts and is_helper(one, imported))]
+    left_over = [(owner, one) for owner, one in found
+                 if id(one) not in used and not (student.attempts and is_helper(one, imported))]
     return student, add_problems(student, owners_and_searches, claims, left_over)
 
 
@@ -66,7 +69,8 @@ def add_attempts(student, number, claim):
     remarks = list(one.remarks)
     if len(claim) > 1:
         older = listed([other.name for _, other in claim[:-1]])
-        remarks.insert(0, f"{len(claim)} files; the newest counts: {one_line(one.name)} (not {older})")
+        remarks.insert(0, f"{len(claim)} files; the newest counts: {one_line(one.name)} (not {older}), "
+                          f"{why_newest(exercise, *claim[-2:])}")
     if one.mislabeled or number not in one.answers:
         remarks.append(f"the function was found in {one_line(one.name)}")
     if remarks:
@@ -82,6 +86,12 @@ def newest_last(exercise, owner, one):
     has_own_name = one.name in (exercise.file, exercise.former_file)
     return (not is_skeleton(one, exercise.number), exercise.number in one.defined, one.marks, owner.order, minutes,
             has_own_name, one.where)
+
+
+def why_newest(exercise, before, newest):
+    """Returns why an attempt counts and not the one before it: the first part of their sort keys that differs."""
+    keys = zip(newest_last(exercise, *before), newest_last(exercise, *newest), REASONS)
+    return next((reason for old, new, reason in keys if old != new), REASONS[-1])
 
 
 def is_skeleton(one, number):
@@ -144,25 +154,25 @@ def aliases(number):
 def add_problems(student, owners_and_searches, claims, left_over):
     """Adds what could not be read, and strays if there is nothing else. Returns notes for the teacher."""
     for owner, search in owners_and_searches:
-        student.problems += [problem(*entry) for entry in search.problems]
-    strays = [problem(where, "", sentence) for _, search in owners_and_searches for where, sentence in search.strays]
-    strays += [problem(one.where, "", why_unused(one)) for one in left_over
-               if not one.is_starter]
-    unread = [entry for entry in [*student.problems, *strays] if not entry.number]
+        student.problems += [problem(owner, *entry) for entry in search.problems]
+    strays = [problem(owner, where, "", sentence) for owner, search in owners_and_searches
+              for where, sentence in search.strays]
+    strays += [problem(owner, one.where, "", why_unused(one)) for owner, one in left_over if not one.is_starter]
     skeletons = [number for number, claim in claims.items() if all(is_skeleton(one, number) for _, one in claim)]
-    for number in skeletons if unread else ():
-        student.remarks.setdefault(number, []).extend(f"{entry.where}: {entry.sentence.rstrip('.')}" for entry in unread)
+    for number in skeletons if strays else ():
+        student.remarks.setdefault(number, []).extend(f"{entry.where}: {entry.sentence.rstrip('.')}" for entry in strays)
     if student.attempts or student.problems:
         return [f"{student.name}: {stray.where}: {stray.sentence}" for stray in strays]
-    others = [name for _, search in owners_and_searches for name in search.others]
+    others = [(owner, name) for owner, search in owners_and_searches for name in search.others]
     if not strays and others:
-        strays = [problem(listed(others), "", f"is no exercise's file; {HAND_IN} of the exercise")]
+        where = listed([name for _, name in others])
+        strays = [problem(others[-1][0], where, "", f"is no exercise's file; {HAND_IN} of the exercise")]
     student.problems += strays
     return [] if student.problems else [f"{student.name} handed in nothing: there is no file"]
 
 
-def problem(where, number, sentence):
-    return Problem(one_line(where), number, f"This {sentence}.")
+def problem(owner, where, number, sentence):
+    return Problem(one_line(where), number, f"This {sentence}.", owner.submitted, owner.time_from, owner.late)
 
 
 def is_helper(one, imported):

@@ -5,8 +5,11 @@ import io
 import tokenize
 import unicodedata
 
-SCANNED = 100_000                               # bytes that `unusual_names` reads
+from ...classroom.sandbox.inside.limits import SPARE
+
+SCANNED = 100_000                               # bytes that `unusual` reads
 EXPECTED_IMPORTS = {"numpy", "math", "typing", "__future__"}
+USUAL_IN_NOTEBOOKS, USUAL_ATTRIBUTES = {"sys", "os"}, {"path", "version", "getcwd", "chdir", "listdir"}
 UNUSUAL = {"open", "exec", "eval", "compile", "__import__", "__builtins__", "ctypes", "sys", "os", "gc", "globals",
            "importlib", "pickle", "subprocess", "socket"}
 
@@ -44,29 +47,46 @@ def listed(names, most=5):
     return ", ".join(names[:most]) + more
 
 
-def unusual_names(content):
-    """Returns the imports and names in a student's file that no exercise needs, for the teacher to look at.
+def unusual(content, own_modules=(), is_notebook=False):
+    """Returns what a student's file does that no exercise needs, for the teacher to look at, as phrases.
 
     Reads tokens instead of parsing, because a malicious file can crash the parser.
+
+    Parameters:
+        own_modules : names of the student's other files
+        is_notebook : if True, importing sys or os and using their paths is usual
     """
-    found, statement = set(), []
+    imports, uses, statement = set(), set(), []
     # A file that is not valid Python ends the loop early; the names found before that are returned.
     with contextlib.suppress(SyntaxError, tokenize.TokenError, ValueError):
         for token in tokenize.generate_tokens(io.StringIO(content[:SCANNED].decode("utf-8", "replace")).readline):
             if token.type == tokenize.NEWLINE or token.string in (";", ":"):
-                found |= imported(statement)
+                note(statement, imports, uses, is_notebook)
                 statement = []
             elif token.type in (tokenize.NAME, tokenize.OP):
                 statement.append(token.string)
-                found |= {token.string} & UNUSUAL
-    names = sorted(found - EXPECTED_IMPORTS)
-    return [*names, "more than 100 kB"] if len(content) > SCANNED else names
+        note(statement, imports, uses, is_notebook)
+    imports -= EXPECTED_IMPORTS.union(SPARE, set(own_modules) - UNUSUAL)
+    found = [f"imports {', '.join(sorted(imports))}, which no exercise needs"] if imports else []
+    found += [f"uses {', '.join(sorted(uses - imports))}"] if uses - imports else []
+    return [*found, "has more than 100 kB"] if len(content) > SCANNED else found
+
+
+def note(words, imports, uses, is_notebook):
+    """Adds what a statement imports and uses to these sets."""
+    usual = USUAL_IN_NOTEBOOKS if is_notebook else set()
+    if words[:1] == ["import"] and "as" not in words:
+        imports |= imported(words) - usual
+        return
+    imports |= imported(words)
+    uses |= {word for i, word in enumerate(words) if word in UNUSUAL and not (
+        word in usual and words[i + 1:i + 2] == ["."] and not USUAL_ATTRIBUTES.isdisjoint(words[i + 2:i + 3]))}
 
 
 def imported(words):
     """Returns the modules that a statement imports."""
     if words[:1] == ["from"]:
-        return set(words[1:2])
+        return set(words[1:2]) - {".", "..."}
     if words[:1] != ["import"]:
         return set()
     ends = [i for i, word in enumerate(words) if word in ("import", ",")]

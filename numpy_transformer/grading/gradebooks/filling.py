@@ -14,6 +14,7 @@ class Filling:
     sentences: list = field(default_factory=list)
     entered: set = field(default_factory=set)           # rows with a new grade
     notes: dict = field(default_factory=lambda: defaultdict(dict))      # {what is to be known: {name: None}}
+    left_out: set = field(default_factory=set)          # rows of students who are not in the table
 
     def say(self, sentence):
         self.sentences.append(sentence)
@@ -52,7 +53,7 @@ class Filling:
         if line.row in matches.uncertain:
             self.keep("not certain whose they are, see above", line.called)
         elif person and person.is_left_out:
-            self.keep("not in this table", line.called)
+            self.left_out.add(line.row)
         elif zeros and (person or matches.complete):
             self.sheet.fill(line.row, column, "0")
             self.note(f"0 entered ({nothing})", line.called)
@@ -62,6 +63,8 @@ class Filling:
     def summary(self):
         """Returns the sentences about the whole file."""
         lines = [f"Grades of {counted(len(self.entered), 'student')} entered"]
+        if self.left_out:
+            lines.append(f"Left as they were (not in this table): {counted(len(self.left_out), 'student')}")
         lines += [f"{what}, {len(names)}: {'; '.join(names)}" for what, names in self.notes.items()]
         return [*self.sentences, *lines]
 

@@ -174,7 +174,7 @@ def comment_html(person):
     entities.
     """
     paragraphs = [f"{MARK}{number_text(person.points)} of {number_text(person.max)} points</p>"]
-    texts = [*person.problems, *("\n".join(student_feedback(row)) for row in person.rows)]
+    texts = [*person.problems, *("\n".join(student_feedback(row, person.problems)) for row in person.rows)]
     paragraphs += [f"<pre>{html.escape(text)}</pre>".replace("\\", "&#92;") for text in texts]
     length = 0
     for i, paragraph in enumerate(paragraphs):

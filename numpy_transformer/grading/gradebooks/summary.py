@@ -9,8 +9,8 @@ def summary_table(students):
     """Returns the header and the rows of the summary for a list of Person.
 
     The columns are: student; name, if a roster or gradebook tells it; canvas_id, moodle_id, ..., if the delivery, a
-    roster or a gradebook gave such ids; points_05, ... for each lesson; points, max and percent; pass, fail, ... with the number of exercises of that
-    status; late_days, the longest delay; and deducted, the points taken off for it.
+    roster or a gradebook gave such ids; points_05, ... for each lesson; points, max and percent; pass, fail, ... with
+    the number of exercises of that status; late_days, the longest delay; and deducted, the points taken off for it.
     """
     kinds = [kind for kind in IDS if any(person.ids.get(kind) for person in students)]
     lessons = sorted({row.number[:2] for person in students for row in person.rows})

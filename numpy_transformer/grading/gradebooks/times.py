@@ -39,7 +39,8 @@ def tell_times(class_, path, zone=None):
     told = 0
     for person, line in match(people, worksheet.lines(), worksheet.order).pairs:
         moment = parse_date(worksheet.sheet.rows[line.row][column])
-        for file in itertools.chain(*students[person.name].attempts.values()):
+        student = students[person.name]
+        for file in itertools.chain(*student.attempts.values(), student.problems):
             if moment and file.submitted is None:
                 file.submitted = moment.replace(tzinfo=zone) if zone else moment.astimezone()
                 file.time_from, told = "Moodle's worksheet", told + 1
