@@ -16,12 +16,13 @@ from ..classroom.exercises import choose_several, exercises
 from ..classroom.sandbox import NO_LAYER, best_layer, layers
 from ..grading import policy, shards
 from ..grading.arrival import read_class
+from ..grading.gradebooks.filling import counted
 from ..grading.gradebooks.times import tell_times
 from ..grading.grader import Grader
 from ..grading.journal import Journal
 from ..grading.rows import problems_of
 from ..training.progress import Progress
-from . import grade_options, grade_outputs, gradebook_options, policy_options
+from . import grade_options, grade_outputs, grade_places, gradebook_options, policy_options
 from .parser import add_command
 from .terminal import wrap
 
@@ -99,7 +100,7 @@ def choose_layer(arguments):
 
 
 def grade(arguments):
-    grade_outputs.check_places(arguments)
+    grade_places.check_places(arguments)
     layer = choose_layer(arguments)
     wanted = choose_several(arguments.only or [])
     record = shards.read_record(arguments.json)
@@ -113,6 +114,7 @@ def grade(arguments):
     more = [f"and {len(notes) - 10} more like these"] if len(notes) > 10 else []
     for note in (*notes[:10], *more, *taken_over):
         print(wrap(note), file=sys.stderr)
+    check_same_class(class_, record, arguments)
     whole_class, class_ = class_, shards.choose_students(class_, arguments.students, arguments.shard)
     goes_on = record is not None and bool(arguments.only or arguments.students)
     if goes_on and arguments.only and arguments.free_late_days:
@@ -137,6 +139,14 @@ def grade(arguments):
                        "them"), file=sys.stderr)
         journal.close(remove=not keep)
     return 0
+
+
+def check_same_class(class_, record, arguments):
+    """Raises ValueError if the existing table, which would be replaced, is that of quite another class."""
+    old = {row.student for row in record.rows} if record else set()
+    if old and not old & {student.name for student in class_}:
+        raise ValueError(f"{arguments.out} has {counted(len(old), 'student')}, such as {min(old)}, none of whom is in "
+                         f"{arguments.folder[0]}; choose another --out, or move the table and {arguments.json} away")
 
 
 def submitted_exercises(class_, folder):
@@ -176,8 +186,8 @@ def graded(arguments, settings, layer, journal, class_, chosen):
     rules, attempts, total = policy_options.policy(arguments), {}, len(class_) * len(chosen)
     if arguments.retry:
         journal.guilty.clear()
-    print(f"{len(class_)} students, {len(chosen)} exercises, seed {settings['seed']}, sandbox: {layer.name}",
-          file=sys.stderr)
+    print(f"{counted(len(class_), 'student')}, {counted(len(chosen), 'exercise')}, seed {settings['seed']}, "
+          f"sandbox: {layer.name}", file=sys.stderr)
     for sentence in journal.sentences():
         print(wrap(sentence), file=sys.stderr)
     grader = Grader(chosen, settings["seed"], layer, journal,
@@ -223,9 +233,7 @@ def merge(arguments):
     policy_options.refuse(arguments)
     if arguments.similar:
         raise ValueError("--similar reads the students' files; give it to one of the parts, which compares the whole class")
-    grade_outputs.check_places(arguments)
-    if len(tables) > 1 and arguments.out.resolve() in [table.resolve() for table in tables]:
-        raise ValueError(f"{arguments.out} is one of the tables to join; choose another --out")
+    grade_places.check_places(arguments)
     records = {}
     for table in tables:
         path = shards.record_of(table)

@@ -53,6 +53,9 @@ def add_outputs(parser):
                        help="the same results with all details and the seed, from which grading goes on later "
                             "(default: the table's name with .json)")
     group.add_argument("--feedback", metavar="DIR", type=Path, help="a text file for each student")
+    group.add_argument("--overwrite", action="store_true",
+                       help="replace files of these names even if this command did not write them, filled gradebooks "
+                            "included")
     group.add_argument("--picture", metavar="FILE", type=Path,
                        help="picture of the class's results (default: the table's name with .png)")
     group.add_argument("--anonymous", metavar="FILE", type=Path,

@@ -1,45 +1,11 @@
-"""What `numpy-transformer grade` writes: checked before the work, written after it."""
-
-from pathlib import Path
+"""What `numpy-transformer grade` writes, and prints, after the work."""
 
 from ..classroom.exercises import exercises
-from ..grading import anonymous, report, shards, similar_page, similarity
-from ..grading.files import check_output
+from ..grading import anonymous, report, similar_page, similarity
 from ..grading.gradebooks import Gradebooks
 from ..grading.gradebooks.people import Person, expected, people
-from . import gradebook_options, policy_options
+from . import policy_options
 from .terminal import columns, wrap
-
-
-def check_places(arguments):
-    """Fills in the default names of outputs, and checks before the work that all can be written. Raises ValueError."""
-    from .. import views                        # matplotlib is slow to import
-    if arguments.shard and arguments.seed is None:
-        raise ValueError("--shard needs --seed, the same secret number for all parts")
-    part = "-{}-of-{}".format(*arguments.shard) if arguments.shard else ""
-    arguments.out = arguments.out or Path(f"scores{part}.csv")
-    arguments.json = arguments.json or shards.record_of(arguments.out)
-    arguments.picture = arguments.picture or arguments.out.with_suffix(".png")
-    given = [path for path in (arguments.out, arguments.json, arguments.feedback, arguments.picture, arguments.similar,
-                               arguments.anonymous, *gradebook_options.places(arguments)) if path]
-    if len({path.resolve() for path in given}) < len(given):
-        raise ValueError("table, JSON, feedback, picture, summary and gradebooks need different names; two of them have "
-                         "the same name")
-    views.check_file(arguments.picture)
-    if arguments.similar:
-        similar_page.check_name(arguments.similar)
-    if arguments.anonymous and arguments.anonymous.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"--anonymous {arguments.anonymous}: name a file that ends in .html")
-    for path in filter(None, (arguments.out, arguments.json, arguments.picture, arguments.similar, arguments.anonymous,
-                              arguments.summary, arguments.gradescope, arguments.github)):
-        check_output(path)
-    if arguments.feedback:
-        if arguments.feedback.is_file():
-            raise ValueError(f"--feedback {arguments.feedback} is a file; name a folder, new or existing")
-        if arguments.feedback.resolve().parent == Path(arguments.folder[0]).resolve():
-            raise ValueError(f"--feedback {arguments.feedback} would be taken for a student's folder; name a folder "
-                             f"outside {arguments.folder[0]}")
-        views.check_folder(arguments.feedback)
 
 
 def check_gradebooks(arguments, class_, chosen, kept):
@@ -69,7 +35,7 @@ def publish(arguments, settings, rows, problems):
         rows : all rows of the table, sorted
         problems : {student: sentences} about files that belong to no exercise
     """
-    from .. import views
+    from .. import views                        # matplotlib is slow to import
     chosen = [exercises()[number] for number in sorted({row.number for row in rows})]
     left_out = [Person(name, ids, []) for name, ids in settings.get("left_out", {}).items()]
     gradebooks = Gradebooks(arguments, people(rows, problems), chosen, left_out)     # before writing, for its errors

@@ -22,8 +22,6 @@ def add(parser):
     group.add_argument("--zero-if-missing", action="store_true",
                        help="enter 0 for students who handed nothing in, instead of leaving their grades as they are; "
                             "never for students of another part or whom --students leaves out")
-    group.add_argument("--overwrite", action="store_true",
-                       help="replace a file named like the filled gradebook even if it was not written by this command")
     group.add_argument("--summary", metavar="FILE", type=Path, help="table with one row for each student (.csv)")
     group.add_argument("--bom", action="store_true",
                        help="begin CSV files with a byte order mark, so that Excel reads accents correctly")
@@ -43,8 +41,7 @@ def check_downloads(arguments):
         MoodleWorksheet(arguments.moodle)
 
 
-def places(arguments):
-    """Returns the paths of all files that these options read and write; no two may be the same."""
-    downloads = [path for path in (arguments.canvas, arguments.moodle) if path]
-    return [*downloads, *map(graded_path, downloads),
-            *filter(None, (arguments.roster, arguments.summary, arguments.gradescope, arguments.github))]
+def downloads(arguments):
+    """Returns the paths of the files that these options read, and of the filled gradebooks; no two may be the same."""
+    found = [path for path in (arguments.canvas, arguments.moodle) if path]
+    return [*found, *map(graded_path, found), *filter(None, [arguments.roster])]

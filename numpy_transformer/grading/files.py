@@ -13,6 +13,7 @@ try:
 except ImportError:                             # Windows
     fcntl = None
 
+PRIVATE = 0o600                                 # only the teacher reads grades, and the seed of the cases
 KINDS = ((stat.S_ISLNK, "a link"), (stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a named pipe"),
          (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
 
@@ -30,6 +31,20 @@ def check_output(path):
     return path
 
 
+def check_output_folder(path):
+    """Raises ValueError if no files can be written to this folder, which may be new, in an existing folder."""
+    try:
+        kind = kind_of(path)
+        if not kind and os.path.lexists(path):
+            raise OSError(errno.ENOTDIR, "it is a file")
+        if kind not in ("", "a folder"):
+            raise OSError(errno.ENOTDIR, f"it is {kind}")
+        tempfile.TemporaryFile(dir=path if kind else Path(path).parent).close()
+    except OSError as error:
+        raise ValueError(f"cannot write to the folder {str(path)!r}: {error.strerror}; name a folder, new or existing, in "
+                         "an existing folder") from error
+
+
 def kind_of(path):
     """Returns what lies at this path, such as "a link", or "" if it is a regular file or nothing."""
     try:
@@ -40,13 +55,14 @@ def kind_of(path):
     return found[0] if found else ""
 
 
-def replace_file(path, write, backup=True, encoding="utf-8"):
+def replace_file(path, write, backup=True, encoding="utf-8", mode=PRIVATE):
     """Writes a file completely before it replaces an existing one, which is kept as .bak if `backup` is True.
 
     Parameters:
         path : path of the file
         write : function (file) that writes the contents
         encoding : such as "utf-8-sig"; None for a binary file
+        mode : who may read and write the file
     Raises: ValueError if something other than a regular file is at the path.
     """
     path = check_output(path)
@@ -54,7 +70,7 @@ def replace_file(path, write, backup=True, encoding="utf-8"):
     new.unlink(missing_ok=True)
     text = {"mode": "xb"} if encoding is None else {"mode": "x", "encoding": encoding, "newline": ""}
     try:
-        with open(new, **text) as file:         # "x" follows no link and opens no pipe
+        with open(new, **text, opener=lambda name, flags: os.open(name, flags, mode)) as file:         # "x" follows no link and opens no pipe
             write(file)
             file.flush()
             os.fsync(file.fileno())

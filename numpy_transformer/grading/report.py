@@ -11,7 +11,7 @@ from pathlib import Path
 from ..classroom.exercises import exercises
 from ..classroom.feedback import WIDTH, feedback
 from ..classroom.verdict import STATUS, Verdict
-from .files import replace_file
+from .files import PRIVATE, replace_file
 
 LOOK_AT = "for you to look at"                  # in the note of a file that uses names that no exercise needs
 COLUMNS = ("student", "exercise", "status", "points", "max", "misconception", "seconds", "note")
@@ -52,11 +52,11 @@ def write_table(header, rows, path, dialect=Dialect()):
     replace_file(path, table, encoding="utf-8-sig" if dialect.bom else "utf-8")
 
 
-def write_json(document, path):
+def write_json(document, path, mode=PRIVATE):
     def write(file):
         json.dump(document, file, indent=1, ensure_ascii=False)     # in pieces: a large course's takes a gigabyte at once
         file.write("\n")
-    replace_file(path, write)
+    replace_file(path, write, mode=mode)
 
 
 def escape_formula(value):
@@ -113,6 +113,7 @@ def write_feedback(rows, folder, problems=None):
     Parameters:
         problems : {student: sentences} about files that belong to no exercise
     """
+    Path(folder).mkdir(mode=0o700, exist_ok=True)
     students, taken = grouped(rows, "student"), set()
     for name, own in students.items():
         lines = [name, f"{sum(row.points for row in own):g} of {sum(row.max for row in own)} points", ""]

@@ -119,6 +119,15 @@ def test_a_gradebook_of_another_class_is_refused_before_anything_is_written(grad
     assert sorted(graded.iterdir()) == before
 
 
+def test_the_summary_has_ids_from_any_list_of_the_class(tmp_path):
+    (tmp_path / "list.csv").write_text("Full name,Username,ID number,github_username\nKim Lee,klee,S7,kl-7\n")
+    students = people([row("kl-7", "01.1", ids={"github": "kl-7"})])
+    add_roster(students, tmp_path / "list.csv")
+    header, rows = summary_table(students)
+    assert dict(zip(header, rows[0][:5])) == {"student": "kl-7", "name": "Kim Lee", "github_id": "kl-7", "sis_id": "S7",
+                                              "login": "klee"}
+
+
 def test_files_of_others_are_not_replaced(graded, capsys):
     Path("grades.csv").write_text(CANVAS, encoding="utf-8")
     merge(capsys, "--canvas", "grades.csv")

@@ -187,7 +187,8 @@ def test_unknown_wrong_answers_that_students_share_are_reported(tmp_path, capsys
                                   "root"])
 def test_what_cannot_be_graded_is_refused_in_a_line_and_nothing_is_lost(case, tmp_path, capsys, monkeypatch):
     folder, out, options = tmp_path / "class", tmp_path / "scores.csv", SANDBOX
-    out.write_text("old", encoding="utf-8")
+    old = ",".join(COLUMNS) + "\n"
+    out.write_text(old, encoding="utf-8")
     hand_in(folder / "Zoé", BACKWARD)
     if case == "no folder":
         folder, word = tmp_path / "none", "no folder"
@@ -219,7 +220,7 @@ def test_what_cannot_be_graded_is_refused_in_a_line_and_nothing_is_lost(case, tm
         options, word = ["--trust-students"], "--allow-root"
     before = sorted(tmp_path.rglob("*"))
     assert word in refused(capsys, "grade", folder, "--out", out, *options)
-    assert sorted(tmp_path.rglob("*")) == before and (tmp_path / "scores.csv").read_text(encoding="utf-8") == "old"
+    assert sorted(tmp_path.rglob("*")) == before and (tmp_path / "scores.csv").read_text(encoding="utf-8") == old
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")

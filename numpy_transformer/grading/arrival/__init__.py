@@ -35,6 +35,9 @@ def read_class(place, only=None):
     """
     place = Path(place)
     is_archive = place.is_file() and archives.is_archive(place.name)
+    if place.is_file() and not is_archive:
+        raise ValueError(f"{str(place)!r} is a file, but neither a folder nor a zip of the whole class; name what you "
+                         "downloaded of the students' files")
     if not place.is_dir() and not is_archive:
         raise ValueError(f"there is no folder {str(place)!r}; name the one with a folder or files of each student, or a "
                          "zip of the whole class")

@@ -74,9 +74,9 @@ class Gradebooks:
         if self.options.summary:
             report.write_table(*summary_table(students), self.options.summary, self.dialect)
         if self.options.gradescope:
-            report.write_json(gradescope.results(students[0]), self.options.gradescope)
+            report.write_json(gradescope.results(students[0]), self.options.gradescope, 0o644)
         if self.options.github:
-            report.write_json(github.result(students[0]), self.options.github)
+            report.write_json(github.result(students[0]), self.options.github, 0o644)
         return [str(path) for path in self.places()], sentences
 
 

@@ -1,0 +1,140 @@
+"""Where the grader writes: nothing of others is replaced, and only the teacher may read it."""
+
+import os
+import stat
+import types
+from pathlib import Path
+
+import matplotlib
+import pytest
+from helpers.commands import refused, run
+from helpers.graded_rows import row
+
+from numpy_transformer import views
+from numpy_transformer.classroom.exercises import choose
+from numpy_transformer.cli import grade as command
+from numpy_transformer.grading import anonymous, report, similar_page, similarity
+from numpy_transformer.grading.files import check_output_folder
+from numpy_transformer.grading.gradebooks import github, gradescope
+from numpy_transformer.grading.gradebooks.people import people
+from numpy_transformer.grading.gradebooks.summary import summary_table
+from numpy_transformer.grading.ours import is_ours
+from numpy_transformer.grading.shards import Record
+
+posix = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+SOFTMAX = choose("01.1")
+ROWS = [row("kim", "01.1"), row("zoe", "01.1", "missing")]
+GRADEBOOK = "Student,ID,Section,Sheet 1 (5)\n    Points Possible,,,10\nKim,7,,\n"
+TRUST = ("--trust-students", "--allow-root")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with a class and a table of it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(views, "write", lambda figure, path: path)
+    for name in ("kim", "zoe"):
+        Path("class", name).mkdir(parents=True)
+        Path("class", name, SOFTMAX.file).write_text(SOFTMAX.skeleton(), encoding="utf-8")
+    report.write_csv(ROWS, Path("scores.csv"))
+    settings = {"seed": 1, "timeout": 10.0, "memory": 1024, "versions": {"numpy_transformer": "1"}}
+    report.write_json(report.document(ROWS, settings, {}), Path("scores.json"))
+    return tmp_path
+
+
+def test_what_the_grader_wrote_is_recognized_and_nothing_else(tmp_path):
+    def path(name, content=None):
+        if content is not None:
+            Path(tmp_path, name).write_bytes(content.encode() if isinstance(content, str) else content)
+        return tmp_path / name
+
+    person = people(ROWS)[0]
+    for i, dialect in enumerate((report.Dialect(), report.Dialect(";", True))):
+        report.write_csv(ROWS, path(f"table{i}.csv"), dialect, lateness=True)
+        report.write_table(*summary_table(people(ROWS)), path(f"summary{i}.csv"), dialect)
+    report.write_json(report.document(ROWS, {"seed": 3}, {}), path("scores.json"))
+    report.write_json(gradescope.results(person), path("gradescope.json"))
+    report.write_json(github.result(person), path("github.json"))
+    for name in ("similar.html", "similar.md"):
+        similar_page.write(similarity.find([], {}, [SOFTMAX]), [], path(name))
+    many = [row(f"student{i}", "01.1") for i in range(2 * anonymous.SMALL)]
+    anonymous.write(anonymous.results(many, [SOFTMAX]), path("lecture.html"))
+    for kind in ("png", "svg", "pdf"):
+        views.write(matplotlib.figure.Figure((1, 1)), path(f"picture.{kind}"))
+    path("empty.csv", "")
+    assert len(os.listdir(tmp_path)) == 14 and all(is_ours(path(name)) for name in [*os.listdir(tmp_path), "none.csv"])
+    others = {"grades.csv": GRADEBOOK, "worksheet.csv": "Identifier,Full name,Grade\n", "roster.csv": "student,days\nkim,2\n",
+              "package.json": '{"name": "x"}', "notes.md": "# Notes\n", "index.html": "<title>Home</title>",
+              "class.zip": b"PK\x03\x04", "photo.png": b"\x89PNG\r\n\x1a\n" + b"\0" * 17 + b"\x02", "x.svg": "<svg/>"}
+    assert [name for name, content in others.items() if is_ours(path(name, content))] == []
+
+
+@pytest.mark.parametrize("option", ["--out", "--json", "--picture", "--summary", "--similar", "--anonymous", "--gradescope"])
+def test_a_file_of_others_is_replaced_only_if_told_to(option, here, capsys, monkeypatch):
+    monkeypatch.setattr(command, "read_class", lambda *_: (_ for _ in ()).throw(ValueError("went on")))
+    name = {"--out": "grades.csv", "--json": "package.json", "--picture": "photo.svg", "--summary": "grades.csv",
+            "--gradescope": "package.json"}.get(option, "home.html")
+    Path(name).write_text(GRADEBOOK, encoding="utf-8")
+    options = ("grade", "class", *TRUST, option, name)
+    said = refused(capsys, *options)
+    assert f"{name!r} was not written by this command" in said and "--overwrite" in said
+    if option != "--json":                      # from which grading goes on
+        assert "went on" in refused(capsys, *options, "--overwrite")
+    assert Path(name).read_text(encoding="utf-8") == GRADEBOOK
+
+
+def test_the_class_and_tables_to_join_are_never_replaced(here, capsys):
+    Path("class.txt").write_bytes(b"PK\x03\x04")
+    assert "class.txt is the class to be graded" in refused(capsys, "grade", "class.txt", *TRUST, "--overwrite", "--out",
+                                                            "class.txt")
+    assert "one of the tables" in refused(capsys, "grade", "merge", "scores.csv", "other.csv", "--out", "new.csv",
+                                          "--overwrite", "--json", "scores.json")
+
+
+@pytest.mark.parametrize("options, words", [
+    (["--out", "scores.xlsx"], "ends in .csv"), (["--summary", "s.ods"], "ends in .csv"), (["--out", "."], "folder"),
+    (["--canvas", "."], "--canvas . is a folder"), (["--moodle", "."], "folder"), (["--picture", "."], "folder"),
+    (["--feedback", "no/feedback"], "name a folder, new or existing"), (["--feedback", f"class/kim/{SOFTMAX.file}"], "it is a file"),
+    (["--submitted", "scores.csv"], "different names"), (["--anonymous", "no/lecture.html"], "cannot write"),
+    (["--gradescope", "no/results.json"], "cannot write"), (["--picture", "no/scores.png"], "cannot write")])
+def test_a_wrong_path_is_refused_in_a_sentence(options, words, here, capsys):
+    before = sorted(here.rglob("*"))
+    assert words in refused(capsys, "grade", "class", *TRUST, *options)
+    assert sorted(here.rglob("*")) == before
+
+
+def test_a_file_that_is_no_class_is_called_a_file(here, capsys):
+    Path("grades.csv").write_text(GRADEBOOK, encoding="utf-8")
+    assert "'grades.csv' is a file" in refused(capsys, "grade", "grades.csv", *TRUST)
+
+
+@pytest.mark.parametrize("options", [[], ["--students", "kim"], ["--only", "01.1"]])
+def test_the_table_of_another_class_is_not_replaced(options, here, capsys):
+    Path("class").rename("old")
+    Path("other", "lessons").mkdir(parents=True)
+    Path("other", "lessons", SOFTMAX.file).write_text(SOFTMAX.skeleton(), encoding="utf-8")
+    before = Path("scores.csv").read_bytes()
+    said = refused(capsys, "grade", "other", *TRUST, *options)
+    assert "scores.csv has 2 students, such as kim, none of whom is in other" in said
+    assert Path("scores.csv").read_bytes() == before and not Path("scores.csv.bak").exists()
+
+
+def test_an_empty_table_is_no_other_class():
+    command.check_same_class([], Record({}, [], {}), types.SimpleNamespace())
+    command.check_same_class([], None, types.SimpleNamespace())
+
+
+@posix
+def test_only_the_teacher_may_read_what_is_written(here, capsys):
+    code, _, error = run(capsys, "grade", "merge", "scores.csv", "--out", "new.csv", "--feedback", "feedback", "--summary",
+                         "summary.csv")
+    assert code == 0, error
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode)
+             for path in map(Path, ("new.csv", "new.json", "summary.csv", "feedback/kim.txt", "feedback"))}
+    assert modes == {"new.csv": 0o600, "new.json": 0o600, "summary.csv": 0o600, "kim.txt": 0o600, "feedback": 0o700}
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everything")
+def test_a_folder_of_others_is_refused():
+    with pytest.raises(ValueError, match="Permission denied; name a folder"):
+        check_output_folder("/feedback")
