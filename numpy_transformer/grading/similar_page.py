@@ -16,6 +16,13 @@ CAUTION = (
     "work look like this too, and so may two who happen to think alike; the list cannot know who wrote first. Somebody who "
     "copied few short exercises, or who rewrote what was copied, is probably not listed. Read the files and ask the "
     "students before you decide anything.")
+BITS = (
+    "The bits beside two names are for sorting: each makes an agreement by chance half as likely, but they are not "
+    "probabilities.")
+IDENTICAL = (
+    "These students' newest files are the same byte for byte, with names, comments and spaces, in at least three exercises. "
+    "Such files may be common text, so they need not be among the pairs. Somebody copied, they wrote together, or "
+    "they took the files from one source; the shorter the files, the more likely it is chance after all.")
 STYLE = """:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
 body { max-width: 90rem; margin: 2rem auto; padding: 0 1rem }
 .files { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem }
@@ -45,11 +52,28 @@ def heading(similarity):
     """Returns the sentence that says what was found."""
     pairs, listed = len(similarity.pairs), len(groups(similarity.pairs))
     where = f"{similarity.students} students and {len(similarity.chosen)} exercises"
+    sets = count(len(similarity.identical), "set")
+    if not pairs and not similarity.identical:
+        return f"Among {where}, no two students share more than chance explains."
     if not pairs:
-        return f"Among {where}, no two students share more than chance explains ({similarity.limit:.0f} bits)."
-    return (f"Among {where}, {pairs} {'pair' if pairs == 1 else 'pairs'} in {listed} "
-            f"{'group' if listed == 1 else 'groups'} share more than the {similarity.limit:.0f} bits that chance explains. "
-            "Each bit makes an agreement by chance half as likely; the numbers are good for sorting, not as probabilities.")
+        return (f"Among {where}, {sets} of students handed in identical files; apart from them, no two students share "
+                "more than chance explains.")
+    found = f"{count(pairs, 'pair')} in {count(listed, 'group')} share more than chance explains"
+    if similarity.identical:
+        found += f", and {sets} of students handed in identical files"
+    return f"Among {where}, {found}."
+
+
+def count(number, noun):
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def describe_identical(one):
+    """Returns a sentence about students with identical files."""
+    words = f"{', '.join(one.students)}: {', '.join(one.numbers)}{' (all their code)' if one.whole else ''}"
+    if one.plain:
+        words += f"; in {', '.join(one.plain)} it is the text of a solution or known mistake of this package"
+    return words
 
 
 def describe(number, shared):
@@ -71,8 +95,7 @@ def describe(number, shared):
     if "answer" in kinds:
         yield "the same wrong answer, which no known mistake explains"
     if not words and "statement" in kinds:
-        count = len(kinds["statement"])
-        yield f"{count} {'statement' if count == 1 else 'statements'} in the same form, which is rare"
+        yield f"{count(len(kinds['statement']), 'statement')} in the same form, which is rare"
     if not words and "tokens" in kinds:
         yield "the same long passage except for names of variables"
 
@@ -111,7 +134,7 @@ def page(similarity, files):
     exercises = {exercise.number: exercise for exercise in similarity.chosen}
     parts = [f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
              f"<title>Similar submissions</title><style>{STYLE}</style><h1>Similar submissions</h1>"
-             f"<p>{heading(similarity)}<p>{CAUTION}<p>Marked: <mark class=same>the same line</mark>, <mark class=form>the "
+             f"<p>{heading(similarity)}<p>{CAUTION}<p>{BITS if similarity.pairs else ''}<p>Marked: <mark class=same>the same line</mark>, <mark class=form>the "
              "same with other names of variables</mark>."]
     for group in groups(similarity.pairs[:MOST_PAIRS]):
         names = sorted({name for pair in group for name in pair.students})
@@ -129,13 +152,17 @@ def page(similarity, files):
                                      for line, mark in lines)
                     parts.append(f"<figure><figcaption>{html.escape(name)}</figcaption><pre>{code}</pre></figure>")
                 parts.append("</div>")
+    if similarity.identical:
+        parts.append(f"<h2>Identical files</h2><p>{IDENTICAL}<ul>")
+        parts += [f"<li>{html.escape(describe_identical(one))}" for one in similarity.identical]
+        parts.append("</ul>")
     return "\n".join(parts) + "\n"
 
 
 def markdown(similarity, files):
     """Returns the same as Markdown, with the files below each other."""
     exercises = {exercise.number: exercise for exercise in similarity.chosen}
-    parts = ["# Similar submissions", heading(similarity), CAUTION]
+    parts = ["# Similar submissions", heading(similarity), CAUTION, *[BITS] * bool(similarity.pairs)]
     for pair in similarity.pairs[:MOST_PAIRS]:
         found = evidence(pair)
         parts.append(f"## {' and '.join(pair.students)}: {pair.bits:.0f} bits")
@@ -144,6 +171,9 @@ def markdown(similarity, files):
             for name, lines in zip(pair.students, side_by_side(pair, number, files, exercises[number])):
                 code = "\n".join(line for line, _ in lines)
                 parts.append(f"{title(number, exercises)}, {name}:\n\n~~~~python\n{code}\n~~~~")
+    if similarity.identical:
+        parts += ["## Identical files", IDENTICAL]
+        parts.append("\n".join(f"- {describe_identical(one)}" for one in similarity.identical))
     return "\n\n".join(parts) + "\n"
 
 

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .features import expected_features, file_features
+from .identical import find_identical
 
 # Before the class is looked at, a feature is taken for one of so many that are equally likely.
 ALTERNATIVES = {"statement": 16, "tokens": 16, "structure": 8, "names": 16, "text": 16, "comment": 200, "name": 30,
@@ -49,12 +50,13 @@ class Pair:
 
 @dataclass
 class Similarity:
-    """The pairs that are listed, the most similar first, and the limit that they exceed."""
+    """The pairs that are listed, the most similar first, the limit that they exceed, and sets with identical files."""
 
     pairs: list
     limit: float
     students: int
     chosen: list
+    identical: list = field(default_factory=list)
 
 
 def find(students, answers, chosen):
@@ -75,7 +77,7 @@ def find(students, answers, chosen):
     limit = least if len(names) < FEW else max(least, scores.limit())
     pairs = [Pair((names[i], names[j]), bits) for i, j, bits in scores.above(limit)]
     explain(pairs, students, answers, chosen)
-    return Similarity(pairs, limit, len(names), chosen)
+    return Similarity(pairs, limit, len(names), chosen, find_identical(students, chosen))
 
 
 def explain(pairs, students, answers, chosen):

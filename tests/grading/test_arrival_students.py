@@ -1,10 +1,14 @@
 """What a student's files may import from each other, and a class as a whole."""
 
+import shutil
+
 import pytest
-from helpers.arrivals import notebook, read, right
+from helpers.arrivals import lay, notebook, read, right, zipped
 
 from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.grading.arrival import Problem, read_class
+from numpy_transformer.grading.report import write_feedback
+from numpy_transformer.grading.rows import Row
 
 
 def of(folder, files):
@@ -85,3 +89,46 @@ def test_nothing_that_is_there_is_called_missing(tmp_path):
 def test_skeletons_are_attempts(tmp_path):
     student = of(tmp_path, {choose(number).file: choose(number).skeleton() for number in ("01.1", "05.2")})
     assert list(student.attempts) == ["01.1", "05.2"] and student.remarks == {}
+
+
+def downloads():
+    """What the systems deliver of a class of two, in a folder for each system."""
+    two = (("kim", 12), ("lee", 13))
+    people = "".join(f"submission_{n}:\n  :submitters:\n  - :name: {name}\n    :sid: '{n}'\n" for name, n in two)
+    return {"canvas/submissions.zip": zipped({f"{name}_{n}_1000{n}_ex01_1.py": right("01.1") for name, n in two}),
+            "moodle/sheet 1/submissions.zip": zipped({f"{name}_{n}_assignsubmission_file/ex01_1.py": right("01.1")
+                                                      for name, n in two}),
+            "gradescope/assignment_8_export.zip": zipped({
+                "assignment_8_export/submission_metadata.yml": people,
+                **{f"assignment_8_export/submission_{n}/ex01_1.py": right("01.1") for _, n in two}})}
+
+
+def test_a_folder_of_downloads_is_no_class(tmp_path):
+    with pytest.raises(ValueError, match="downloaded for a whole class.*grade one download") as error:
+        read(tmp_path, downloads())
+    for path in downloads():
+        assert path in str(error.value)
+    for path in downloads():
+        for place in (tmp_path / path, (tmp_path / path).parent):
+            assert [student.name for student in read_class(place)[0]] == ["kim", "lee"], place
+    students, notes = read(tmp_path / "zips", {path.replace("/", ""): content for path, content in downloads().items()})
+    assert len(students) == 6 and "holds downloads from Canvas and Gradescope and Moodle" in " ".join(notes)
+    shutil.rmtree(tmp_path / "zips")
+    students, notes = read(tmp_path, {f"{name}/ex01_1.py": right("01.1") for name in "abcd"})
+    assert "canvas" in students and "canvas/submissions.zip looks like the download of a whole class" in " ".join(notes)
+
+
+def test_a_student_s_files_may_have_names_that_canvas_gave(tmp_path):
+    name = "kim_12_10001_ex01_1.py"
+    students, notes = read(tmp_path, {"Kim/homework.zip": zipped({name: right("01.1")}), "Lee/ex01_1.py": right("01.1")})
+    assert sorted(students) == ["Kim", "Lee"] and notes == [] and list(students["Kim"].attempts) == ["01.1"]
+
+
+def test_what_the_command_wrote_is_no_student(tmp_path):
+    write_feedback([Row(name, "01.1", "ex01_1_softmax", "pass", points, 2, "", 0.1, "") for name, points in
+                    (("Kim", 2), ("Łucja", 1.6))], lay(tmp_path, {"feedback": None}) / "feedback")
+    files = {name: "x" for name in ("scores.csv", "scores.csv.bak", "scores.json", "scores.png", "scores.csv.part",
+                                    "grades-graded.csv", "lecture.html", "lecture.png")}
+    students, notes = read(tmp_path, {**files, "Kim/ex01_1.py": right("01.1"), "Lee/Kim.txt": "Kim\nIt is 2 of 2 points\n"})
+    assert sorted(students) == ["Kim", "Lee"]
+    assert notes == ["feedback holds feedback that this command wrote, and was left out"]

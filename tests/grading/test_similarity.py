@@ -10,6 +10,7 @@ from numpy_transformer.classroom.exercises import choose, exercises
 from numpy_transformer.grading import similar_page, similarity
 from numpy_transformer.grading.arrival import File, Student
 from numpy_transformer.grading.features import Code, expected_features, file_features, winnow
+from numpy_transformer.grading.identical import Identical, find_identical
 
 ALL = ("rename", "reformat", "comments", "reorder")
 WAYS = {"verbatim": (), "names": ("rename",), "format": ("reformat",), "comments": ("comments",), "order": ("reorder",),
@@ -76,6 +77,48 @@ def test_a_class_that_writes_the_expected_text_is_not_listed():
     assert listed(class_, chosen) == set()
     class_ += [hand_in(f"t{i}", {exercise: exercise.skeleton() for exercise in chosen}) for i in range(5)]
     assert listed(class_, chosen) == set()
+
+
+def catalog_class(count, numbers):
+    """Students who write a known mistake exactly as the catalog has it, each a different choice of them."""
+    rng, chosen = random.Random(4), [choose(number) for number in numbers]
+    mistakes = [rng.sample(exercise.mistakes, 5) for exercise in chosen]
+    return [hand_in(f"s{i}", {exercise: exercise.edited(own[i // 5 ** k % 5].edits)
+                              for k, (exercise, own) in enumerate(zip(chosen, mistakes))}) for i in range(count)], chosen
+
+
+def test_files_of_common_text_are_listed_if_all_are_the_same_byte_for_byte(tmp_path):
+    class_, chosen = catalog_class(30, ("01.1", "01.2", "05.2"))
+    assert find_identical(class_, chosen) == []
+    class_[1].attempts = class_[0].attempts
+    assert find_identical(class_, chosen) == [
+        Identical(["s0", "s1"], ["01.1", "01.2", "05.2"], ["01.1", "01.2", "05.2"], True)]
+    found = similarity.find(class_, {}, chosen)
+    assert found.pairs == [] and "1 set of students handed in identical files" in similar_page.heading(found)
+    for name in ("similar.md", "similar.html"):
+        text = similar_page.write(found, class_, tmp_path / name).read_text(encoding="utf-8")
+        assert "s0, s1: 01.1, 01.2, 05.2 (all their code)" in text and "bits" not in text
+    del class_[0].attempts["05.2"], class_[2].attempts["05.2"]
+    class_[2].attempts = class_[0].attempts
+    assert find_identical(class_, chosen) == []                                 # two files are too few
+
+
+def test_three_identical_files_of_own_text_are_listed_among_others_that_differ():
+    class_, chosen, _ = write_class("identical", 6, SHEET[:5])
+    assert find_identical(class_, chosen) == []
+    for student in class_[1:4]:
+        for exercise in SHEET[1:4]:
+            student.attempts[exercise.number] = [File("", "", b"def f():  # mine\r\n    pass", exercise.number)]
+    one, = find_identical(class_, chosen)
+    assert (one.students, one.whole, one.plain) == (["s0001", "s0002", "s0003"], False, [])
+    assert one.numbers == [exercise.number for exercise in SHEET[1:4]]
+
+
+def test_skeletons_and_answers_in_numbers_are_not_identical_files():
+    chosen = [choose(number) for number in ("01.1", "01.2", "02.1", "04.2", "05.3", "01.6")]
+    class_ = [hand_in(f"s{i}", {exercise: exercise.edited() if exercise.kind != "write" else exercise.skeleton()
+                                for exercise in chosen}) for i in range(4)]
+    assert find_identical(class_, chosen) == []
 
 
 def test_a_group_is_listed_as_one_and_rare_wrong_answers_count():

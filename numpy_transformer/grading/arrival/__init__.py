@@ -2,6 +2,7 @@
 
 records.py      what comes out: students with attempts, other files, problems and remarks
 delivery.py     who handed in what; formats.py, gradescope.py and github.py know how each system names things
+beside.py       what lies beside the students' work: the command's own outputs, downloads of whole classes
 search.py       what one student handed in, in folders, archives (items.py, archives.py) and notebooks (notebooks.py)
 names.py        which exercise a file belongs to, by its name and by what it defines (statements.py)
 reading.py      bytes to source: encodings, line ends, and what word processors put into code
@@ -48,6 +49,7 @@ def read_class(place, only=None):
             delivery.go_through(unwrapped(top, is_archive))
         except Unreadable as error:
             raise ValueError(f"{str(place)!r} {error}") from error
+    delivery.check_downloads(place)
     if not delivery.handed_in:
         raise ValueError(no_students(place, delivery.bare))
     delivery.forget_starter_files()

@@ -5,12 +5,13 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from . import archives, formats, github, gradescope, names
+from . import archives, beside, formats, github, gradescope, names
 from .items import Unreadable
 from .search import KINDS, Search
-from .text import folded, one_line
+from .text import folded, listed, one_line
 
 ROSTER = re.compile(r".*roster.*\.csv", re.I)
+SYSTEMS = {"canvas": "Canvas", "moodle": "Moodle", "gradescope": "Gradescope", "github": "GitHub"}
 DEEPEST = 3                                     # deliveries in folders in the folder of the class
 
 
@@ -24,6 +25,8 @@ class Delivery:
         handed_in : {key of a student: [(Owner, Search), ...]}
         notes : sentences about what belongs to no student
         bare : names of exercise files that lie beside the students' folders
+        folders : {student: paths of the folders with this name}
+        downloads : {path of such a folder: path of a download of a whole class in it}
     """
 
     only: list
@@ -32,6 +35,7 @@ class Delivery:
     notes: list = field(default_factory=list)
     bare: list = field(default_factory=list)
     folders: dict = field(default_factory=dict)
+    downloads: dict = field(default_factory=dict)
 
     def go_through(self, top, depth=0):
         """Assigns every item in a folder to its owner."""
@@ -48,10 +52,26 @@ class Delivery:
                 self.add(github_owner(logins[item.name], roster, times.get(item.name)), item)
             elif item.name in clones:
                 self.notes.append(f"{one_line(item.name)} was taken for the starter code and is not graded")
-            elif item.name != gradescope.METADATA and not ROSTER.fullmatch(item.name):
+            elif beside.is_feedback(item):
+                self.notes.append(f"{one_line(item.where)} holds feedback that this command wrote, and was left out")
+            elif not (item.name == gradescope.METADATA or ROSTER.fullmatch(item.name)
+                      or beside.is_picture_of_a_table(item, items)):
                 self.add_item(item, depth)
         for name, entry in metadata.items():    # Gradescope gives no folder to a submission without files
             self.add_submission(name, entry, Search())
+
+    def check_downloads(self, place):
+        """Raises ValueError if half of the folders are no students', but hold downloads; adds notes about fewer."""
+        found = [one_line(path) for path in self.downloads.values()]
+        if 2 * len(found) >= sum(map(len, self.folders.values())) > 0:
+            raise ValueError(f"the folders in {str(place)!r} are not students': they hold what was downloaded for a "
+                             f"whole class ({listed(found)}); grade one download at a time, such as {place / found[0]}")
+        self.notes += [f"{path} looks like the download of a whole class, and was taken for the work of one student; "
+                       "move it elsewhere if it is not" for path in found]
+        systems = sorted({SYSTEMS[key[0]] for key in self.handed_in if key[0] in SYSTEMS})
+        if len(systems) > 1:
+            self.notes.append(f"{str(place)!r} holds downloads from {' and '.join(systems)}; a student of several of them "
+                              "is several students here, so grade them one at a time")
 
     def forget_starter_files(self):
         """Drops what is in most clones and belongs to no exercise: it came with the assignment."""
@@ -100,13 +120,16 @@ class Delivery:
         elif item.is_folder:
             owner = formats.plain_owner(item.name)
             self.folders.setdefault(owner.name, []).append(item.where)
+            download = beside.download_in(item)
+            if download:
+                self.downloads[item.where] = download
             self.add(owner, item)
         else:
             self.add_plain_file(item)
 
     def inside(self, item):
         """Returns the folder that an item is, or the top of the archive that it is, open until everything is read."""
-        return item if item.is_folder else self.stack.enter_context(archives.opened(item, whole_class=True))
+        return item if item.is_folder else innermost(self.stack.enter_context(archives.opened(item, whole_class=True)))
 
     def is_delivery(self, item):
         """Returns True for a folder or an archive that holds the work of several students as a system names it."""
@@ -116,7 +139,7 @@ class Delivery:
             if item.is_folder:
                 return holds_students(item)
             with archives.opened(item, whole_class=True) as top:
-                return holds_students(top)
+                return holds_students(innermost(top))
         except Unreadable:
             return False
 
@@ -177,6 +200,12 @@ def github_owner(login, roster, submitted):
         ids["email" if "@" in identifier else "login"] = identifier
     return formats.Owner(("github", login.casefold()), entry.get("name") or login, ids, submitted=submitted,
                          time_from="the last commit, by the clock of the student's computer" if submitted else "git")
+
+
+def innermost(top):
+    """Returns the only folder in an archive if it holds students, as in Gradescope's, else the top."""
+    items = top.children()
+    return items[0] if len(items) == 1 and items[0].is_folder and holds_students(items[0]) else top
 
 
 def holds_students(folder):
