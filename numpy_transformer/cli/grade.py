@@ -114,7 +114,7 @@ def grade(arguments):
     more = [f"and {len(notes) - 10} more like these"] if len(notes) > 10 else []
     for note in (*notes[:10], *more, *taken_over):
         print(wrap(note), file=sys.stderr)
-    check_same_class(class_, record, arguments)
+    grade_places.check_same_class(class_, chosen, record, arguments)
     whole_class, class_ = class_, shards.choose_students(class_, arguments.students, arguments.shard)
     goes_on = record is not None and bool(arguments.only or arguments.students)
     if goes_on and arguments.only and arguments.free_late_days:
@@ -139,14 +139,6 @@ def grade(arguments):
                        "them"), file=sys.stderr)
         journal.close(remove=not keep)
     return 0
-
-
-def check_same_class(class_, record, arguments):
-    """Raises ValueError if the existing table, which would be replaced, is that of quite another class."""
-    old = {row.student for row in record.rows} if record else set()
-    if old and not old & {student.name for student in class_}:
-        raise ValueError(f"{arguments.out} has {counted(len(old), 'student')}, such as {min(old)}, none of whom is in "
-                         f"{arguments.folder[0]}; choose another --out, or move the table and {arguments.json} away")
 
 
 def submitted_exercises(class_, folder):

@@ -13,6 +13,7 @@ from helpers.graded_rows import row
 from numpy_transformer import views
 from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.cli import grade as command
+from numpy_transformer.cli import grade_places
 from numpy_transformer.grading import anonymous, report, similar_page, similarity
 from numpy_transformer.grading.files import check_output_folder
 from numpy_transformer.grading.gradebooks import github, gradescope
@@ -121,9 +122,17 @@ def test_the_table_of_another_class_is_not_replaced(options, here, capsys):
     assert Path("scores.csv").read_bytes() == before and not Path("scores.csv.bak").exists()
 
 
+def test_the_table_of_another_sheet_is_not_replaced(here, capsys):
+    for name in ("kim", "zoe"):
+        Path("class", name, SOFTMAX.file).unlink()
+        Path("class", name, choose("01.2").file).write_text(choose("01.2").skeleton(), encoding="utf-8")
+    said = refused(capsys, "grade", "class", *TRUST)
+    assert "scores.csv has other exercises, such as 01.1, than class; choose another --out" in said
+
+
 def test_an_empty_table_is_no_other_class():
-    command.check_same_class([], Record({}, [], {}), types.SimpleNamespace())
-    command.check_same_class([], None, types.SimpleNamespace())
+    grade_places.check_same_class([], [], Record({}, [], {}), types.SimpleNamespace())
+    grade_places.check_same_class([], [], None, types.SimpleNamespace())
 
 
 @posix
