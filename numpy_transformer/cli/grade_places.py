@@ -1,5 +1,6 @@
 """Where `numpy-transformer grade` writes: default names, and what is checked before the work."""
 
+import os
 from pathlib import Path
 
 from ..grading import shards, similar_page
@@ -51,7 +52,7 @@ def check_names(arguments):
             raise ValueError(f"--{name} {path} is a folder; name a file")
     for name in ("out", "summary"):
         path = getattr(arguments, name)
-        if path and not path.is_dir() and path.suffix.lower() not in TABLES:
+        if path and not os.path.isdir(path) and path.suffix.lower() not in TABLES:
             raise ValueError(f"--{name} {path}: the table is written as CSV; name a file that ends in .csv, .tsv or .txt")
     if arguments.similar:
         similar_page.check_name(arguments.similar)

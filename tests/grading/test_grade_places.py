@@ -15,7 +15,6 @@ from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.cli import grade as command
 from numpy_transformer.cli import grade_places
 from numpy_transformer.grading import anonymous, report, similar_page, similarity
-from numpy_transformer.grading.files import check_output_folder
 from numpy_transformer.grading.gradebooks import github, gradescope
 from numpy_transformer.grading.gradebooks.people import people
 from numpy_transformer.grading.gradebooks.summary import summary_table
@@ -147,6 +146,9 @@ def test_only_the_teacher_may_read_what_is_written(here, capsys):
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everything")
-def test_a_folder_of_others_is_refused():
-    with pytest.raises(ValueError, match="Permission denied; name a folder"):
-        check_output_folder("/feedback")
+def test_a_folder_of_others_is_refused(here, capsys):
+    Path("others").mkdir(mode=0o000)
+    for option in ("--out", "--summary", "--picture", "--feedback", "--canvas"):
+        said = refused(capsys, "grade", "class", *TRUST, option, "others/x.png" if option == "--picture" else "others/x.csv")
+        assert "Permission denied; " in said and "Errno" not in said
+    assert "cannot read 'others/class': Permission denied; " in refused(capsys, "grade", "others/class", *TRUST)

@@ -34,6 +34,12 @@ def read_class(place, only=None):
     Raises: ValueError with one sentence if the class cannot be read or contains no student.
     """
     place = Path(place)
+    try:
+        place.stat()
+    except PermissionError as error:
+        raise ValueError(f"cannot read {str(place)!r}: {error.strerror}; change its permissions") from error
+    except OSError:                             # said below
+        pass
     is_archive = place.is_file() and archives.is_archive(place.name)
     if place.is_file() and not is_archive:
         raise ValueError(f"{str(place)!r} is a file, but neither a folder nor a zip of the whole class; name what you "
