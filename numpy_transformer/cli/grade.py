@@ -114,7 +114,7 @@ def grade(arguments):
     more = [f"and {len(notes) - 10} more like these"] if len(notes) > 10 else []
     for note in (*notes[:10], *more, *taken_over):
         print(wrap(note), file=sys.stderr)
-    check_same_class(class_, record, arguments)
+    grade_places.check_same_class(class_, chosen, record, arguments)
     whole_class, class_ = class_, shards.choose_students(class_, arguments.students, arguments.shard)
     goes_on = record is not None and bool(arguments.only or arguments.students)
     if goes_on and arguments.only and arguments.free_late_days:
@@ -126,11 +126,11 @@ def grade(arguments):
         journal.start({name: value for name, value in settings.items() if name != "policy"})    # rows are not settled yet
         rows = graded(arguments, settings, layer, journal, class_, chosen)
         unused = {key[:2] for key in journal.rows} - {(row.student, row.number) for row in rows}
-        problems = problems_of(class_)
+        problems, new = problems_of(class_), rows if arguments.students else None
         if goes_on:
             settings, rows, problems = continued(record, settings, rows, problems, whole_class)
         settings = shards.with_left_out(settings, {student.name: student.ids for student in whole_class}, rows)
-        grade_outputs.publish(arguments, settings, rows, problems)
+        grade_outputs.publish(arguments, settings, rows, problems, new)
         if arguments.similar:
             grade_outputs.list_similar(arguments, whole_class, chosen, rows)
         keep = unused and bool(arguments.only or arguments.students)
@@ -139,14 +139,6 @@ def grade(arguments):
                        "them"), file=sys.stderr)
         journal.close(remove=not keep)
     return 0
-
-
-def check_same_class(class_, record, arguments):
-    """Raises ValueError if the existing table, which would be replaced, is that of quite another class."""
-    old = {row.student for row in record.rows} if record else set()
-    if old and not old & {student.name for student in class_}:
-        raise ValueError(f"{arguments.out} has {counted(len(old), 'student')}, such as {min(old)}, none of whom is in "
-                         f"{arguments.folder[0]}; choose another --out, or move the table and {arguments.json} away")
 
 
 def submitted_exercises(class_, folder):
@@ -233,6 +225,9 @@ def merge(arguments):
     policy_options.refuse(arguments)
     if arguments.similar:
         raise ValueError("--similar reads the students' files; give it to one of the parts, which compares the whole class")
+    twice = [table for i, table in enumerate(tables) if table.resolve() in [other.resolve() for other in tables[:i]]]
+    if twice:
+        raise ValueError(f"{twice[0]} is given twice; name each table once")
     grade_places.check_places(arguments)
     records = {}
     for table in tables:
@@ -241,5 +236,5 @@ def merge(arguments):
         if records[str(table)] is None:
             raise ValueError(f"there is no {path} beside {table}; keep it, because it holds the rows with all details")
     whole = shards.merge(records)
-    grade_outputs.publish(arguments, whole.settings, whole.rows, whole.problems)
+    grade_outputs.publish(arguments, whole.settings, whole.rows, whole.problems, [] if len(tables) == 1 else None)
     return 0

@@ -28,12 +28,13 @@ def list_similar(arguments, students, chosen, rows):
     print(wrap(f"{similar_page.heading(found)} See {path}; it is evidence to look at, not a verdict."))
 
 
-def publish(arguments, settings, rows, problems):
+def publish(arguments, settings, rows, problems, new=None):
     """Writes all outputs and prints the summary.
 
     Parameters:
         rows : all rows of the table, sorted
         problems : {student: sentences} about files that belong to no exercise
+        new : rows to be printed instead of the summary, for a run that leaves most others as they were
     """
     from .. import views                        # matplotlib is slow to import
     chosen = [exercises()[number] for number in sorted({row.number for row in rows})]
@@ -52,7 +53,7 @@ def publish(arguments, settings, rows, problems):
         written += write_anonymous(rows, chosen, arguments.anonymous)
     names, sentences = gradebooks.write()
     written += names
-    for line in report.summary_lines(summary, columns()):
+    for line in report.summary_lines(summary, columns()) if new is None else report.row_lines(new, columns()):
         print(line)
     for sentence in sentences:
         print(wrap(sentence))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from ..grading import shards, similar_page
 from ..grading.files import check_output, check_output_folder
+from ..grading.gradebooks.filling import counted
 from ..grading.ours import check_replaceable
 from . import gradebook_options
 
@@ -79,3 +80,15 @@ def check_losses(arguments, written):
                              else f"{path} is the class to be graded; choose another name for the output")
         if not arguments.overwrite:
             check_replaceable(path)
+
+
+def check_same_class(class_, chosen, record, arguments):
+    """Raises ValueError if the existing table, which would be replaced, is that of quite another class or sheet."""
+    rows, has = record.rows if record else [], ""
+    old, numbers = {row.student for row in rows}, {row.number for row in rows}
+    if rows and not old & {student.name for student in class_}:
+        has = f"{counted(len(old), 'student')}, such as {min(old)}, none of whom is in {arguments.folder[0]}"
+    elif rows and not arguments.only and not numbers & {exercise.number for exercise in chosen}:
+        has = f"other exercises, such as {min(numbers)}, than {arguments.folder[0]}"
+    if has:
+        raise ValueError(f"{arguments.out} has {has}; choose another --out, or move the table and {arguments.json} away")

@@ -9,5 +9,5 @@ report.py               table, JSON, feedback, summary
 gradebooks/             the files that Canvas, Moodle, Gradescope and GitHub read
 similarity.py           submissions that are alike (features.py: what is compared; similar_page.py: the page)
 anonymous.py            the mistakes of the class, for the lecture
-files.py                opens all files that the grader reads and writes for itself
+files.py                opens all files that the grader reads and writes for itself (ours.py: which it wrote)
 """

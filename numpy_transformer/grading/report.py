@@ -199,6 +199,17 @@ def summary_lines(summary, width=100):
                            + shortened(summary["to_look_at"], 20))
 
 
+def row_lines(rows, width=100, most=40):
+    """Yields a line of at most `width` columns for each of the first rows: student, exercise, status, points, reason."""
+    for row in rows[:most]:
+        deducted = f", {row.deducted:g} deducted for lateness" if row.deducted else ""
+        why = row.misconception or row.note
+        line = f"{row.student}, {row.exercise}: {row.status}, {row.points:g} of {row.max} points{deducted}"
+        yield textwrap.shorten(f"{line}; {why}" if why else line, width, placeholder=" ...")
+    if len(rows) > most:
+        yield f"and {len(rows) - most} more rows in the table"
+
+
 def counts_table(exercises, width):
     """Yields a table of how often each status occurs, with shortened names of exercises where it would be too wide."""
     statuses = [status for status in STATUS if any(counts[status] for counts in exercises.values())]

@@ -1,5 +1,6 @@
 """Parts of a class that are graded separately, and tables that are joined or continued."""
 
+import difflib
 import hashlib
 import json
 import os
@@ -7,10 +8,11 @@ import unicodedata
 from dataclasses import dataclass
 
 from .files import open_regular
+from .gradebooks.people import name_keys, own_name, words
 from .rows import Row
 
 LARGEST = 1 << 30                               # bytes of a record
-AGREE = ("seed", "versions", "timeout", "memory", "policy")         # settings that all parts have in common
+AGREE = ("seed", "timeout", "memory")           # settings that all parts have in common, beside versions and policy
 
 
 @dataclass
@@ -40,15 +42,49 @@ def choose_students(class_, texts, shard):
     class_ = [student for student in class_ if not shard or in_shard(student.name, shard)]
     if not texts:
         return class_
-    known = {name: student for student in class_ for name in (*student.ids.values(), student.name)}
-    names = [name for text in texts for name in ([text] if text in known else text.split(","))]
-    wanted = [name.strip() for name in names if name.strip()]
-    unknown = [name for name in wanted if name not in known]
-    if unknown:
-        raise ValueError(f"there is no student {unknown[0]!r} in this class; a student is named as in the table, such as "
-                         f"{class_[0].name!r}, or by an id")
-    chosen = {known[name].name for name in wanted}
+    names = [name for text in texts for name in names_in(class_, text)]
+    chosen = {find_student(class_, name).name for name in names}
     return [student for student in class_ if student.name in chosen]
+
+
+def names_in(class_, text):
+    """Returns the names or ids in a text: "Lee, Kim" is one if there is such a student, else two."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    known = {name for student in class_ for name in (student.name, *student.ids.values())}
+    whole = text in known or not known.issuperset(parts) and candidates(class_, text)
+    return [text.strip()] if whole else parts
+
+
+def candidates(class_, text):
+    """Returns the students with this name or id, else those with the same words in their names, in any order."""
+    exact = [student for student in class_ if text.strip() in (student.name, *student.ids.values())]
+    return exact or [student for student in class_ if name_keys(text) & name_keys(own_name(student))]
+
+
+def find_student(class_, text):
+    """Returns the student with this name or id. Raises ValueError with similar names if there is not exactly one."""
+    found = candidates(class_, text)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ValueError(f"{text!r} may be {' or '.join(map(labeled, found[:5]))}; use the name in the table, or the id")
+    owners = {key: student for student in class_ for key in name_keys(own_name(student))}
+    own = "".join(words(text))
+    near = {owners[key].name: owners[key]
+            for key in [*(key for key in owners if own and own in key), *difflib.get_close_matches(own, owners, 5, 0.7)]}
+    hint = f"; did you mean {' or '.join(map(labeled, [*near.values()][:5]))}?" if near else ""
+    raise ValueError(f"there is no student {text!r} in this class{hint or such_as(class_)}")
+
+
+def such_as(class_):
+    example = f", such as {class_[0].name!r}" if class_ else ""
+    return f"; a student is named as in the table{example}, or by an id"
+
+
+def labeled(student):
+    """Returns a student's name and ids."""
+    ids = ", ".join(f"{kind} {value}" for kind, value in student.ids.items())
+    return f"{student.name!r} ({ids})" if ids else repr(student.name)
 
 
 def parse_shard(text):
@@ -110,11 +146,12 @@ def merge(records):
     """
     (first, start), *others = records.items()
     for name, record in others:
-        for setting in AGREE:
-            ours, theirs = start.settings.get(setting), record.settings.get(setting)
-            if ours != theirs:
-                raise ValueError(f"{first} and {name} cannot be joined: their {setting} differ, {ours} and {theirs}; "
-                                 "grade one of them again with the same")
+        ours, theirs = common(start.settings), common(record.settings)
+        different = [setting for setting in {**ours, **theirs} if ours.get(setting) != theirs.get(setting)]
+        if different:
+            has = " and ".join(f"{table} has {', '.join(told(setting, own.get(setting)) for setting in different)}"
+                               for table, own in ((first, ours), (name, theirs)))
+            raise ValueError(f"{has}, so that they cannot be joined; grade one of them again with the same")
         if exercises_of(record) and exercises_of(start) and exercises_of(record) != exercises_of(start):
             different = sorted(exercises_of(record) ^ exercises_of(start))
             raise ValueError(f"{first} and {name} cannot be joined: only one of them has {', '.join(different[:5])}; "
@@ -145,6 +182,18 @@ def with_left_out(settings, known, rows):
     left_out = {name: dict(ids) for name, ids in known.items() if name not in graded}
     settings = {name: value for name, value in settings.items() if name != "left_out"}
     return {**settings, "left_out": left_out} if left_out else settings
+
+
+def common(settings):
+    """Returns {name: value} of what all parts have in common; a rule for late work is named as its option."""
+    rules = settings.get("policy") or {}
+    return {**{name: settings.get(name) for name in AGREE}, **settings.get("versions", {}),
+            **{"--" + name.replace("_", "-"): value for name, value in rules.items()}}
+
+
+def told(name, value):
+    values = value if isinstance(value, list) else [value]
+    return " ".join(f"{name} {entry}" for entry in values) if value else f"no {name}"
 
 
 def exercises_of(record):

@@ -13,6 +13,7 @@ from helpers.graded_rows import row
 from numpy_transformer import views
 from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.cli import grade as command
+from numpy_transformer.cli import grade_places
 from numpy_transformer.grading import anonymous, report, similar_page, similarity
 from numpy_transformer.grading.files import check_output_folder
 from numpy_transformer.grading.gradebooks import github, gradescope
@@ -84,6 +85,8 @@ def test_a_file_of_others_is_replaced_only_if_told_to(option, here, capsys, monk
 
 
 def test_the_class_and_tables_to_join_are_never_replaced(here, capsys):
+    assert "class/../scores.csv is given twice" in refused(capsys, "grade", "merge", "scores.csv", "class/../scores.csv",
+                                                           "--out", "new.csv")
     Path("class.txt").write_bytes(b"PK\x03\x04")
     assert "class.txt is the class to be graded" in refused(capsys, "grade", "class.txt", *TRUST, "--overwrite", "--out",
                                                             "class.txt")
@@ -119,16 +122,25 @@ def test_the_table_of_another_class_is_not_replaced(options, here, capsys):
     assert Path("scores.csv").read_bytes() == before and not Path("scores.csv.bak").exists()
 
 
+def test_the_table_of_another_sheet_is_not_replaced(here, capsys):
+    for name in ("kim", "zoe"):
+        Path("class", name, SOFTMAX.file).unlink()
+        Path("class", name, choose("01.2").file).write_text(choose("01.2").skeleton(), encoding="utf-8")
+    said = refused(capsys, "grade", "class", *TRUST)
+    assert "scores.csv has other exercises, such as 01.1, than class; choose another --out" in said
+
+
 def test_an_empty_table_is_no_other_class():
-    command.check_same_class([], Record({}, [], {}), types.SimpleNamespace())
-    command.check_same_class([], None, types.SimpleNamespace())
+    grade_places.check_same_class([], [], Record({}, [], {}), types.SimpleNamespace())
+    grade_places.check_same_class([], [], None, types.SimpleNamespace())
 
 
 @posix
 def test_only_the_teacher_may_read_what_is_written(here, capsys):
-    code, _, error = run(capsys, "grade", "merge", "scores.csv", "--out", "new.csv", "--feedback", "feedback", "--summary",
+    code, text, error = run(capsys, "grade", "merge", "scores.csv", "--out", "new.csv", "--feedback", "feedback", "--summary",
                          "summary.csv")
     assert code == 0, error
+    assert text.startswith("\n1 of 2 passed.") and "exercise" not in text      # nothing was graded: no summary again
     modes = {path.name: stat.S_IMODE(path.stat().st_mode)
              for path in map(Path, ("new.csv", "new.json", "summary.csv", "feedback/kim.txt", "feedback"))}
     assert modes == {"new.csv": 0o600, "new.json": 0o600, "summary.csv": 0o600, "kim.txt": 0o600, "feedback": 0o700}

@@ -67,6 +67,22 @@ def test_students_are_chosen_by_name_or_id():
         chosen("ada,ben")
 
 
+def test_students_are_found_as_people_write_their_names():
+    class_ = [Student("lopezali", {"canvas": "7"}), Student("Müller, Anna", {"moodle": "1"}), Student("kim"),
+              Student("Lee, Kim (11)", {"moodle": "11"}), Student("Lee, Kim (12)", {"moodle": "12"}), Student("lee")]
+
+    def chosen(*texts):
+        return [student.name for student in choose_students(class_, texts, None)]
+
+    assert chosen("Ali Lopez") == chosen("Lopez, Ali") == chosen("Lopez,Ali") == chosen("7") == ["lopezali"]
+    assert chosen("Anna Muller") == ["Müller, Anna"] and chosen("Ali Lopez, anna müller") == ["lopezali", "Müller, Anna"]
+    for text, words in (("Kim Lee", "'Lee, Kim \\(11\\)' \\(moodle 11\\) or 'Lee, Kim \\(12\\)' \\(moodle 12\\)"),
+                        ("Lopez", "no student 'Lopez' in this class; did you mean 'lopezali' \\(canvas 7\\)\\?"),
+                        ("Ana Müller", "did you mean 'Müller, Anna'")):
+        with pytest.raises(ValueError, match=words):
+            chosen(text)
+
+
 def test_shards_are_read_from_text():
     assert parse_shard("3/16") == (3, 16) and parse_shard("1/1") == (1, 1)
     for text in ("0/3", "4/3", "3", "3/", "/3", "a/b", "-1/3", "1/3/4", "٣/٤", "1/100001", "1.0/2"):
@@ -116,10 +132,11 @@ def part(shard, names, numbers=("01.1", "01.2"), **more):
 
 
 @pytest.mark.parametrize("parts, words", [
-    ([part("1/2", ["a"]), part("2/2", ["b"], versions={**VERSIONS, "numpy": "9"})], "their versions differ"),
-    ([part("1/2", ["a"]), part("2/2", ["b"], seed=6)], "their seed differ, 5 and 6"),
-    ([part("1/2", ["a"]), part("2/2", ["b"], memory=512)], "their memory differ"),
-    ([part("1/2", ["a"]), part("2/2", ["b"], policy={"late": "10%/day"})], "their policy differ"),
+    ([part("1/2", ["a"]), part("2/2", ["b"], versions={**VERSIONS, "numpy": "9"})], "part0 has numpy 2 and part1 has numpy 9, so that"),
+    ([part("1/2", ["a"]), part("2/2", ["b"], seed=6)], "part0 has seed 5 and part1 has seed 6"),
+    ([part("1/2", ["a"]), part("2/2", ["b"], memory=512)], "part1 has memory 512"),
+    ([part("1/2", ["a"]), part("2/2", ["b"], policy={"late": "20%", "attempts": "last"})],
+     "part0 has no --late, no --attempts and part1 has --late 20%, --attempts last, so that"),
     ([part("1/2", ["a"]), part("2/2", ["b"], ("01.1",))], "only one of them has ex01_2_softmax_backward"),
     ([part("1/3", ["a"]), part("3/3", ["b"])], "missing parts: 2/3"),
     ([part("1/2", ["a"]), part("1/2", ["b"]), part("2/2", ["c"])], "parts named twice: 1/2"),
