@@ -50,8 +50,9 @@ def take_over(arguments, given):
              if getattr(arguments, name) is None and given.get(name, TEXTS[name]) != TEXTS[name]}
     for name, value in taken.items():
         setattr(arguments, name, value)
-    return [f"as in the existing table: {shown(taken)}; to drop the deductions, use --late none; name --extensions, "
-            "--submitted and --moodle again if you used them"] if taken else []
+    drop = "; to drop the deductions, use --late none" if "late" in taken else ""
+    return [f"as in the existing table: {shown(taken)}{drop}; name --extensions, --submitted and --moodle again if you "
+            "used them"] if taken else []
 
 
 def shown(given):

@@ -257,7 +257,7 @@ def test_the_rules_of_the_table_hold_where_the_command_line_names_no_others():
     old = {"due": ["05=2026-11-20"], "late": "10%/day", "grace": None, "attempts": "best", "free_late_days": 2,
            "timezone": None}
     said, = policy_options.take_over(arguments, old)
-    assert said.startswith("as in the existing table: --due 05=2026-11-20 --attempts best --free-late-days 2; ")
+    assert said.startswith("as in the existing table: --due 05=2026-11-20 --attempts best --free-late-days 2; name ")
     assert policy_options.texts(arguments) == {**old, "late": "none"}
     nothing = argparse.Namespace(**dict.fromkeys(policy_options.TEXTS))
     assert policy_options.take_over(nothing, policy_options.TEXTS) == []
