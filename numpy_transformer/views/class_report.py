@@ -48,7 +48,7 @@ def draw_results(axes, exercises, unit):
 
 def draw_mistakes(axes, mistakes):
     labels = [f"{number(entry['exercise'])}  {entry['mistake']}  "
-              f"{textwrap.shorten(entry.get('say', ''), LETTERS, placeholder='…')}".strip() for entry in mistakes]
+              f"{textwrap.shorten(entry.get('say', ''), LETTERS, placeholder=' …')}".strip() for entry in mistakes]
     bars = axes.barh(range(len(mistakes)), [entry["count"] for entry in mistakes], color=COLORS["fail"])
     axes.bar_label(bars, padding=3, fontsize="small")
     axes.set_yticks(range(len(mistakes)), labels)
