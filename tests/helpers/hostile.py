@@ -156,11 +156,12 @@ def container(base, kind):
     for folder in HIDDEN:
         if os.path.isdir(folder):
             command += ["--perms", "1777" if "tmp" in folder else "0755", "--tmpfs", folder]
-    for needed in map(Path, (sys.prefix, sys.base_prefix, ROOT, base)):
+    readable = [Path(sys.prefix), Path(sys.base_prefix), ROOT / "tests"]
+    for needed in (*readable, base):
         for folder in reversed(needed.parents[:-1]):        # bubblewrap would make folders that others cannot enter
             if any(hidden in map(str, (folder, *folder.parents)) for hidden in HIDDEN):
                 command += ["--perms", "0755", "--dir", folder]
-    for needed in (sys.prefix, sys.base_prefix, ROOT):
+    for needed in readable:                     # not ROOT, which may be closed to others
         command += ["--ro-bind", needed, needed]
     command += ["--bind", base, base, "--chdir", base, "--setenv", "CONTAINED", "1"]
     if not root and kind.startswith("root"):
