@@ -56,7 +56,7 @@ def run(arguments):
 
 @contextlib.contextmanager
 def interruptible():
-    """Ends the grading in an orderly way, as Ctrl-C does, when it is told to end or its terminal is closed."""
+    """Ends the grading in an orderly way, as Ctrl-C does, on SIGTERM and when its terminal is closed."""
     before = {}
     if threading.current_thread() is threading.main_thread():
         numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]

@@ -22,7 +22,7 @@ def add(parser):
                        help="deduction from the points earned for each started day or hour: 10%%/day, 5%%/hour, "
                             "2points/day, '10%% of max/day', or 20%% once; '10%%/day, at most 50%%'; '10%%/day, nothing "
                             "after 3 days'; none only tells how late a file is (default: none)")
-    group.add_argument("--grace", metavar="TIME", help="moves every deadline without a word, such as 15min")
+    group.add_argument("--grace", metavar="TIME", help="time after each deadline that does not count as late, such as 15min")
     group.add_argument("--free-late-days", metavar="N", type=whole_number(0, 365),
                        help="late days without a deduction that each student has for all exercises of this run; one day "
                             "counts for all exercises with the same deadline (default: 0)")

@@ -1,6 +1,6 @@
 """A page for the lecture after the deadline: how the exercises went and what to discuss, without names.
 
-One or two students are "a few", and shares are rounded to five percent, so that nobody can be singled out by counting.
+One or two students are "a few", and shares are rounded to five percent, so that no count singles out a student.
 Nothing that a student wrote is quoted: code comes from the catalog of known mistakes, sentences come from the checker.
 """
 

@@ -1,4 +1,4 @@
-"""Keeps graded rows in a file, so that an interrupted grading can be resumed. Nobody else can write its lines."""
+"""Keeps graded rows in a file, so that an interrupted grading can be resumed. Each line is authenticated."""
 
 import contextlib
 import hashlib

@@ -115,7 +115,7 @@ class Rate:
         unit : "day" or "hour", each of which counts when it has started; "" for one deduction however late
         most, most_kind : the largest deduction; None if there is no limit
         least : the percentage of the points earned that always remains
-        last_day : after so many days nothing is left; None if there is no such day
+        last_day : number of days after which all points are lost; None if there is no such limit
     """
 
     amount: Decimal = Decimal(0)

@@ -56,7 +56,8 @@ def with_flag(content, offset_local, offset_central, value):
     ("x.zip", b"", "damaged"), ("x.tar.gz", tarred({FILE: "x"})[:50], "damaged"), ("x.tar", b"x" * 2000, "damaged"),
     ("x.zip", zipped({FILE: b"\0" * (1 << 22)}), "larger than 1 MB"),
     ("x.zip", zipped({"1.zip": zipped({"2.zip": zipped({"3.zip": zipped({"4.zip": zipped({FILE: "x"})})})})}), "too many other"),
-    ("x.zip", zipped({"/".join("abcdefghijklmnopqrs") + f"/{FILE}": "x"}), "too many")])
+    ("x.zip", zipped({"/".join("abcdefghijklmnopqrs") + f"/{FILE}": "x"}), "too many")],
+    ids=lambda value: "content" if isinstance(value, bytes) else value)     # archives hold the time of their making
 def test_what_is_wrong_with_an_archive_is_said(name, content, word, tmp_path):
     student = of(tmp_path, {name: content})
     assert not student.attempts and word in student.problems[0].sentence

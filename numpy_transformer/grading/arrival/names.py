@@ -71,7 +71,7 @@ def split_marks(stem):
 
 
 def named(stem):
-    """Returns True if a stem is complete without a number behind it: "ex05_2" or "softmax_backward", but not "05"."""
+    """Returns True if a stem is complete without a trailing number: "ex05_2" or "softmax_backward", but not "05"."""
     return bool(WITH_PLACE.search(stem) or function_in(stem) or re.search(r"ex(?:ercise)?[ _.]*\d\d$", stem, re.I))
 
 

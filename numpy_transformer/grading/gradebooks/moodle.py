@@ -69,7 +69,7 @@ class MoodleWorksheet:
         return found[0] if len(found) == 1 else None
 
     def find_identifier(self):
-        """Returns the first column of different numbers behind the same word, or None."""
+        """Returns the first column whose cells have the same word and different numbers, or None."""
         for column in range(len(self.sheet.rows[0])):
             matches = [IDENTIFIER.fullmatch(cell) for cell in self.cells(column)]
             if all(matches):

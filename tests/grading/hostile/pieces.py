@@ -1,28 +1,12 @@
-"""Pieces of code that several hostile files share. A line that is only the word of a piece stands for it."""
+"""Pieces of code that several hostile files share. A line that is only the word of a piece stands for it, also in
+a piece above the one that it names."""
 
 # === SHOW
 def show(*values):
     print("SE" + "EN:", *values)
 
-# === DISARM
-def disarm():
-    import gc
-    for item in gc.get_objects():
-        if type(item) is type(disarm) and item.__name__ == "hook":
-            for cell in item.__closure__ or ():
-                cell.cell_contents = ()
-
-disarm()
-
 # === SYSCALL
-def disarm():
-    import gc
-    for item in gc.get_objects():
-        if type(item) is type(disarm) and item.__name__ == "hook":
-            for cell in item.__closure__ or ():
-                cell.cell_contents = ()
-
-disarm()
+DISARM
 import ctypes, os, platform
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -48,6 +32,16 @@ NUMBERS = {                                     # of x86_64 and of aarch64
     "syslog": (103, 116), "personality": (135, 92), "move_mount": (429, 429), "open_tree": (428, 428),
     "socket": (41, 198), "fanotify_init": (300, 262), "process_madvise": (440, 440), "migrate_pages": (256, 238),
     "execveat": (322, 281), "seccomp": (317, 277), "capset": (126, 91), "fcntl": (72, 25)}
+
+# === DISARM
+def disarm():
+    import gc
+    for item in gc.get_objects():
+        if type(item) is type(disarm) and item.__name__ == "hook":
+            for cell in item.__closure__ or ():
+                cell.cell_contents = ()
+
+disarm()
 
 # === READS
 def used(text):

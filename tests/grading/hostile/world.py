@@ -68,7 +68,7 @@ def enter(base, kind, *options):
 
 
 def files(*folders):
-    """{path: what can be told of it} of everything below these folders on the same file system."""
+    """{path: its mode, owner, size and contents} for everything below these folders on the same file system."""
     found = {}
     for folder in folders:
         device = os.lstat(folder).st_dev if os.path.exists(folder) else None

@@ -6,7 +6,6 @@ task over stdout. The children have neither of the two pipes. They write their r
 
 import contextlib
 import gc
-import json
 import os
 import select
 import sys
