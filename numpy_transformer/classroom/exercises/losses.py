@@ -93,8 +93,8 @@ AGAIN = "p * (p - q - (p * (p - q)).sum(-1, keepdims=True))"
 ONE_MAXIMUM = ("You subtract one maximum for the whole array, so rows far below it become log(0) or 0 / 0. Each row "
                "needs its own maximum.")
 UNCOUNTED = "Your code does not use ignore_id, so padding takes part in the loss like any other token."
-PER_ROW = ("The index [:, y] selects the column of every target in every row. You need one entry per row: class y[n] "
-           "in row n.")
+PER_ROW = ("An index such as [:, targets] selects the columns of all targets in every row. You need one entry per row, "
+           "that of its own target.")
 TWICE = ("You apply softmax twice. The arguments are logits, which a single softmax turns into probabilities.")
 SPREAD = ("You spread ε over the V - 1 wrong classes. In this exercise all V classes share it, including the correct "
           "one.")
@@ -192,7 +192,8 @@ EXERCISES = [
             Mistake("CE-6", {"(p - q)": "(-q / p)"},
                     "This is the gradient of the probabilities. It must still pass through softmax to the logits."),
             Mistake("CE-7", {"(p - q)": AGAIN},
-                    "You apply softmax's backward twice: p - q already contains softmax's Jacobian."),
+                    "You apply softmax's backward to a gradient that is already that of the logits. It must be applied "
+                    "only once."),
             Mistake("CE-8", {"q = np": "p = np.exp(p) / np.exp(p).sum(-1, keepdims=True)\n    q = np"}, TWICE),
             Mistake("CE-11a", {"/ len(y)": "/ targets.size"},
                     "Your N includes the padding. Divide by the number of counted tokens."),
