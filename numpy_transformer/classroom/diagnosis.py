@@ -85,6 +85,8 @@ class AnswerKey:
         Parameters:
             answers : an Observation for each main case
         """
+        if self.exercise.judge:
+            return [(mistake,) for mistake in self.exercise.mistakes if shows(answers[0], mistake)][:1]
         small = fingerprint(answers[self.smallest_case])
         only_errors = all(answer.error for answer in answers)       # these are not enough to identify a combination
         for count in range(1, 2 if only_errors else MOST_TOGETHER + 1):
@@ -109,6 +111,14 @@ class AnswerKey:
             return True
         changes_something = any(observation.changed for observation in observed)
         return changes_something and agreement_on_changes(observed, answers) > 0
+
+
+def shows(answer, mistake):
+    """Returns True if an answer to "find the bug" shows a mistake."""
+    try:
+        return bool(mistake.shown_by(*answer.outputs))
+    except Exception:                           # written for arrays that have the right shapes
+        return False
 
 
 def agreement_on_changes(observed, answers):
