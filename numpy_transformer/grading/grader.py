@@ -126,7 +126,8 @@ class Grader:
 
     def grade_round(self, student, chosen):
         """Yields (Attempt, Row) for one file of each of these exercises."""
-        files = {**student.files, **{file.name: file.content for _, file in chosen}}
+        files = {file.name: file.content for _, file in chosen}
+        files |= {name: content for name, content in student.files.items() if name not in files}
         others = digest_of_files(files)
         waiting = []
         for number, file in chosen:

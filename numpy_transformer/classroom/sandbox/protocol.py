@@ -6,11 +6,14 @@ import re
 
 import numpy as np
 
-from .inside.worker import AFTER, CASE, LOADING, MESSAGE_LENGTH, OUTPUT, RECORD, REQUEST, Function
+from .inside import tracing
+from .inside.worker import (AFTER, CASE, EDIT, LOADING, MESSAGE_LENGTH, NODES, OUTPUT, RECORD, REQUEST, TRIED, VALUES,
+                            Function)
 
 LARGEST = 1 << 20                               # bytes of an array that is read
 LARGEST_REPORT = 1 << 16                        # bytes of a report
 MOST_RECORDS = 5000                             # of one task
+MOST_NODES, MOST_OUTPUTS = 1000, 50             # of a program, and of an exercise
 HEADER = re.compile(rb"\{'descr': '([<>|=][fiub]\d{1,2})', 'fortran_order': (True|False), "
                     rb"'shape': \(((?:\d{1,9}, ?)*\d{0,9})\), \} *\n")
 
@@ -85,6 +88,63 @@ def read_report(data):
     lists = {key: [item[:200] for item in value[:20]] for key, value in report.items()
              if isinstance(value, list) and all(isinstance(item, str) for item in value)}
     return texts | lists
+
+
+def read_nodes(records):
+    """Returns the nodes of a program as a list of tracing.Node, and for each output a list of those that feed it."""
+    data = records.get((NODES, 0, 0), b"")
+    try:
+        found = json.loads(data) if len(data) <= LARGEST else {}
+        roots = [read_numbers(feeds) for feeds in found["roots"][:MOST_OUTPUTS]]
+        nodes = [read_node(*values) for values in found["nodes"][:MOST_NODES]]
+    except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        return [], []
+    for numbers in (*roots, *(node.feeds for node in nodes)):
+        numbers.intersection_update(range(len(nodes)))
+    return nodes, roots
+
+
+def read_node(line, text, function, name, feeds):
+    if not isinstance(line, int) or not all(isinstance(part, str) for part in (text, function, name)):
+        raise TypeError
+    node = tracing.Node(line, text, function[:MESSAGE_LENGTH])
+    node.name, node.feeds = name[:tracing.LONGEST_TEXT], read_numbers(feeds)
+    return node
+
+
+def read_numbers(values):
+    return {value for value in values[:MOST_NODES] if isinstance(value, int)}
+
+
+def read_rows(data, columns):
+    """Returns an array of finite numbers with this many columns; without rows if it is anything else."""
+    rows = read_array(data)
+    if rows is None or rows.ndim != 2 or rows.shape[1] != columns or rows.dtype != float or not np.isfinite(rows).all():
+        return np.zeros((0, columns))
+    return rows
+
+
+def read_values(records):
+    """Returns the rows of tracing.Recorder: case, node and fingerprint of each recorded value."""
+    return read_rows(records.get((VALUES, 0, 0), b""), tracing.WIDTH)
+
+
+def read_tried(records):
+    """Returns {number of an edit: fingerprints of its outputs}."""
+    return {number: read_rows(data, tracing.WIDTH - tracing.KIND)
+            for (kind, _, number), data in records.items() if kind == TRIED}
+
+
+def read_edit(records, number):
+    """Returns (line, kind, text before) of an edit, or None."""
+    data = records.get((EDIT, 0, number), b"")
+    try:
+        found = json.loads(data) if len(data) <= LARGEST_REPORT else {}
+        line, kind, before = found["line"], found["kind"], found["before"]
+    except (ValueError, RecursionError, TypeError, KeyError):
+        return None
+    sound = isinstance(line, int) and isinstance(kind, str) and isinstance(before, str)
+    return (line, kind[:40], before[:tracing.LONGEST_TEXT]) if sound else None
 
 
 def read_loading(records):
