@@ -3,6 +3,7 @@
 import functools
 import json
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -135,16 +136,28 @@ def read_tried(records):
             for (kind, _, number), data in records.items() if kind == TRIED}
 
 
+@dataclass(frozen=True)
+class FoundEdit:
+    """What the student's process reports of an edit."""
+
+    line: int
+    kind: str
+    text: str                                   # the part of the student's source that it changes
+    longer: int                                 # characters by which the edit makes it longer
+    statement: str                              # first line of the statement around it
+
+
 def read_edit(records, number):
-    """Returns (line, kind, text before) of an edit, or None."""
+    """Returns the FoundEdit of this number, or None."""
     data = records.get((EDIT, 0, number), b"")
     try:
         found = json.loads(data) if len(data) <= LARGEST_REPORT else {}
-        line, kind, before = found["line"], found["kind"], found["before"]
+        values = [found[key] for key in ("line", "kind", "text", "longer", "statement")]
     except (ValueError, RecursionError, TypeError, KeyError):
         return None
-    sound = isinstance(line, int) and isinstance(kind, str) and isinstance(before, str)
-    return (line, kind[:40], before[:tracing.LONGEST_TEXT]) if sound else None
+    if not all(map(isinstance, values, (int, str, str, int, str))):
+        return None
+    return FoundEdit(*(value[:tracing.LONGEST_TEXT] if isinstance(value, str) else value for value in values))
 
 
 def read_loading(records):

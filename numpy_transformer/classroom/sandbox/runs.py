@@ -106,7 +106,12 @@ def usable(files):
 def run(source, exercise, cases, seconds=10, megabytes=1024, stop=lambda: False):
     """Runs a file, given as a path or as bytes, without a sandbox: a student's own, on the student's own machine."""
     source = source if isinstance(source, bytes) else Path(source).read_bytes()
-    return run_alone({exercise.file: source}, Task(exercise, cases, exercise.file), seconds, megabytes, stop)
+    return run_task(source, Task(exercise, cases, exercise.file), seconds, megabytes, stop)
+
+
+def run_task(source, task, seconds=10, megabytes=1024, stop=lambda: False):
+    """Runs a task on a file, given as bytes, without a sandbox."""
+    return run_alone({task.file: source}, task, seconds, megabytes, stop)
 
 
 def make_request(task, seconds, megabytes, **more):

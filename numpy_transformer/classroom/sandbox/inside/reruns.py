@@ -5,13 +5,14 @@ All of it happens in the student's process and is sent back like any other resul
 
 import ast
 import contextlib
-import copy
+import io
 import json
 import signal
 import time
 
 import tracing
 import worker
+from edits import edits
 
 MOST_EDITS = 2000                               # edits that are tried
 LONGEST_RUN = 0.2                               # processor seconds of one edit in one case
@@ -50,7 +51,6 @@ class Program:
 
     def edits(self):
         """Yields (number, Edit, name of the definition); the definition's tree is edited while it is at this edit."""
-        from edits import edits
         number = 0
         for name in self.definitions:
             for edit in edits(self.tree, name, insertions=True):
@@ -62,8 +62,22 @@ class Program:
         return self.target(**{name: self.compile(self.definitions[name])})
 
     def run(self, target, case):
-        inputs, calls, _ = copy.deepcopy(case)
-        return worker.produce(target, inputs, calls, self.job["paths"])
+        inputs, calls, _ = case
+        return worker.produce(target, fresh(inputs), fresh(calls), self.job["paths"])
+
+
+def fresh(value):
+    """Returns lists and tuples with copies of their arrays, which a program may change."""
+    if isinstance(value, (list, tuple)):
+        return [fresh(part) for part in value]
+    return value.copy() if hasattr(value, "dtype") else value
+
+
+class Silence(io.TextIOBase):
+    """Takes what the many runs print."""
+
+    def write(self, text):
+        return len(text)
 
 
 @contextlib.contextmanager
@@ -115,23 +129,37 @@ def try_edits(program, case, send, np):
             continue
         if all(found):
             send(worker.TRIED, 0, number, worker.as_npy(np.array(found, float), np))
-            send(worker.EDIT, 0, number, json.dumps(described(edit)).encode())
+            send_edit(number, edit, edit.before, send)
 
 
-def described(edit):
-    return {"line": edit.line, "column": edit.column, "kind": str(edit.kind), "before": str(edit.before)[:200],
-            "longer": len(edit.after) - len(edit.before)}
+def send_edit(number, edit, text, send):
+    found = {"line": edit.line, "kind": edit.kind, "text": text, "statement": edit.statement,
+             "longer": len(edit.after) - len(edit.before)}
+    send(worker.EDIT, 0, number, json.dumps(found).encode())
 
 
-def run_edits(program, cases, run_case):
+def students_text(source, edit):
+    """Returns the part of an edit as the student wrote it, on one line."""
+    lines = source.splitlines()[edit.line - 1:edit.end_line]
+    lines[-1] = lines[-1].encode()[:edit.end_column].decode("utf-8", "replace")
+    lines[0] = lines[0].encode()[edit.column:].decode("utf-8", "replace")
+    text = " ".join(" ".join(lines).split())
+    try:
+        return text if ast.unparse(ast.parse(text)) == edit.before else edit.before
+    except SyntaxError:                         # a part that has no place of its own, such as a keyword argument
+        return edit.before
+
+
+def run_edits(program, cases, run_case, send):
     """Runs the wanted edits on all cases; the cases of the second one are numbered after those of the first."""
     wanted = program.job["rerun"]["edits"]
-    for number, _, name in program.edits():
+    for number, edit, name in program.edits():
         if number in wanted:
+            send_edit(number, edit, students_text(program.text, edit), send)
             start, target = len(cases) * wanted.index(number), program.edited(name)
             for i, case in enumerate(cases):
                 with contextlib.suppress(TooLong), limited(5 * LONGEST_RUN):
-                    run_case(start + i, target, copy.deepcopy(case))
+                    run_case(start + i, target, (fresh(case[0]), fresh(case[1]), case[2]))
         if number >= max(wanted):
             break
 
@@ -139,8 +167,10 @@ def run_edits(program, cases, run_case):
 def rerun(source, names, job, cases, send, run_case, np):
     """Does what the job asks for: records values and tries edits, or runs some edits on all cases."""
     program = Program(source, names, job)
-    if "edits" in job["rerun"]:
-        run_edits(program, cases, run_case)
-    else:
-        record_values(program, cases, send, np)
-        try_edits(program, cases[job["rerun"]["case"]], send, np)
+    silence = Silence()
+    with np.errstate(all="ignore"), contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
+        if "edits" in job["rerun"]:
+            run_edits(program, cases, run_case, send)
+        else:
+            record_values(program, cases, send, np)
+            try_edits(program, cases[job["rerun"]["case"]], send, np)
