@@ -20,7 +20,7 @@ class Judge:
     def __init__(self, exercise, seed):
         self.exercise, self.seed = exercise, seed
         self.lock, self.built = threading.Lock(), None
-        self.located = {}                       # {text of a file: lines of localize}
+        self.located = {}                       # {(text of a file, note): lines of localize}
 
     @property
     def answer_key(self):
@@ -50,15 +50,16 @@ class Judge:
             execute : function that runs a Task in the student's sandbox and returns its Run
         """
         text = "\n".join(line.rstrip() for line in file.content.decode("utf-8", "replace").splitlines())
-        if text not in self.located:
+        key = text, verdict.note                # the note differs if the file imports others that differ
+        if key not in self.located:
             try:
                 found = localize(self.answer_key, verdict, run, file.name, execute)
-            except Stopped:
+            except (Stopped, OSError):
                 raise
             except Exception:                   # it reads what the student's process sent; the verdict stands without
                 found = verdict
-            self.located[text] = found.lines[len(verdict.lines):]
-        return replace(verdict, lines=(*verdict.lines, *self.located[text]))
+            self.located[key] = found.lines[len(verdict.lines):]
+        return replace(verdict, lines=(*verdict.lines, *self.located[key]))
 
 
 @dataclass
