@@ -336,6 +336,8 @@ EXERCISES = [
                     "You multiply by the standard deviation. Divide by it, so that the variance becomes 1."),
             Mistake("LN-7d", {"(x - mean) / np": "x - mean / np"},
                     "You divide only the mean by the standard deviation. Parentheses are missing around x - mean."),
+            Mistake("ERR-2", {"np.sqrt(": "math.sqrt("},
+                    "The functions of math take a single number. For arrays use NumPy's."),
             Mistake("LN-17g", {"gamma * x_hat": "x_hat / gamma"}, "You divide by gamma. It multiplies x_hat."),
             Mistake("LN-17h", {"* x_hat + beta": "* x_hat - beta"}, "You subtract beta. It is added."),
             Mistake("LN-17i", {"    mean = ": "    x = gamma * x + beta\n    mean = ", "gamma * x_hat + beta": "x_hat"},
