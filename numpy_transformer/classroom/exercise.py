@@ -42,6 +42,7 @@ class Mistake:
     edits: dict                                 # {correct text: wrong text}
     explanation: str                            # tells the student what is wrong and why, but not the answer
     twin: str = ""                              # name of another mistake with the same results in every case
+    shown_by: Callable = None                   # function (*outputs): whether they show it; for "find the bug" only
     context: str = ""                           # part of a line without which the edits cannot be understood
 
 

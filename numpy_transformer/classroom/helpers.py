@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..training.process import set_blas_threads
+from .lesson_files import lesson_number
 
-NAME = re.compile(r"\d\d_\w+\.py")
 ask = None                                      # set while a lesson is stepped through: asks a question in the terminal
 
 
@@ -32,7 +31,7 @@ def wrapped(line):
 def script():
     """Returns the path of the lesson that runs as a script, or None in a notebook."""
     path = Path(getattr(sys.modules["__main__"], "__file__", None) or "")
-    return path if NAME.fullmatch(path.name) else None
+    return path if lesson_number(path) else None
 
 
 def show(**arrays):
@@ -73,8 +72,14 @@ def slopes(loss, x):
     return gradient
 
 
-def predict(question, answer):
-    """Asks a question and prints the answer. With --step the reader answers first."""
+def predict(question, answer, why=""):
+    """Asks a question and prints the answer. With --step the reader answers first.
+
+    Parameters:
+        question : the question in words
+        answer : a number, tuple or text
+        why : one or two sentences that explain the answer, printed after a wrong guess only
+    """
     guess = ask(wrapped(f"  ? {question}") + "  ") if ask is not None else None
     if guess is None:
         print(wrapped(f"  ? {question}  {answer}"))
@@ -82,6 +87,8 @@ def predict(question, answer):
         print(f"    correct: {answer}")
     else:
         print(f"    the answer: {answer}")
+        if why:
+            print(wrapped(f"    {why}"))
 
 
 def normalized(text):
@@ -101,5 +108,5 @@ def figure(name, picture):
             from IPython.display import Image, display
             display(Image(filename=str(path)))
     else:
-        path = save(picture, path.resolve().parents[1] / "figures", f"{path.name[:3]}{name}")
+        path = save(picture, path.resolve().parents[1] / "figures", f"{lesson_number(path)}_{name}")
     print(f"  figure: {os.path.relpath(path)}")

@@ -1,6 +1,7 @@
 """Runs a lesson cell by cell, either straight through or with a pause at each cell in a terminal."""
 
 import argparse
+import ast
 import code
 import contextlib
 import os
@@ -16,7 +17,9 @@ import numpy as np
 
 from ..module import Module
 from . import explore, helpers
+from .answers import closing_answers
 from .helpers import terminal_width
+from .lesson_files import lesson_number
 
 KEYS = ("[Enter] {}", "p EXPR print", "v variables", "e explore", "r run again", "i Python", "c run to end", "q quit: ")
 VERBATIM = re.compile(r"#|\||```|    ")         # lines of prose that are never wrapped: headings, tables and code
@@ -46,8 +49,14 @@ class Cell:
     @property
     def numbered_source(self):
         """The source with line numbers of the file, without the answers to the questions."""
-        source = re.sub(r"^( *predict\(.*\", ).*\)$", r"\1...)", self.text, flags=re.M)
-        return "\n".join(f"{n:4}  {line}" for n, line in enumerate(source.splitlines(), self.line + 1))
+        lines = dict(enumerate(self.text.splitlines(), 1))
+        for first, start, last, end in hidden_answers(self.text):
+            kept = lines[first].encode()[:start].decode()
+            rest = lines[last].encode()[end:].decode()
+            for n in range(first + 1, last + 1):
+                del lines[n]
+            lines[first] = f"{kept}...){rest}"
+        return "\n".join(f"{self.line + n:4}  {line}" for n, line in lines.items())
 
 
 def cells(source):
@@ -58,6 +67,25 @@ def cells(source):
         starts.insert(0, -1)
     return [Cell(lines[n][4:].strip() if n >= 0 else "", n + 1, "\n".join(lines[n + 1:end]).rstrip("\n"))
             for n, end in zip(starts, starts[1:])]
+
+
+def hidden_answers(source):
+    """Returns, from the last to the first, where the answers of `predict(question, answer, why)` stand in a cell.
+
+    Each is a tuple of the line and byte where the answer starts, and the line and byte after the closing parenthesis.
+    """
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:                         # shown as it is; running it reports the error
+        return []
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "predict":
+            hidden = [*node.args[1:], *node.keywords]
+            if hidden:
+                start = min((part.lineno, part.col_offset) for part in hidden)
+                found.append((*start, node.end_lineno, node.end_col_offset))
+    return sorted(found, reverse=True)
 
 
 def parse_arguments(arguments):
@@ -76,7 +104,7 @@ def parse_arguments(arguments):
 def print_error(kind, error, trace):
     """Prints an error: one line for a claim that does not hold, and Python's traceback for most others."""
     if kind is AssertionError and str(error).startswith("claim does not hold"):
-        frames = [frame for frame in traceback.extract_tb(trace) if helpers.NAME.fullmatch(Path(frame.filename).name)]
+        frames = [frame for frame in traceback.extract_tb(trace) if lesson_number(frame.filename)]
         place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
         print(f"AssertionError: {error}{place}", file=sys.stderr)
     elif kind is ValueError and str(error).startswith("pictures cannot be written"):
@@ -103,6 +131,8 @@ def run_lesson(path, step):
             runner.run(cell)
             if runner.failed and not step:
                 return 1
+            if number == len(every):
+                runner.answers = closing_answers(path)
             runner.pause(cell, "next" if number < len(every) else "end")
         sys.stdout.flush()
         return int(runner.failed)
@@ -126,6 +156,8 @@ class Runner:
         self.step = self.pausing = step
         self.calls = explore.LatestCalls() if step else contextlib.nullcontext()
         self.failed = False
+        self.answers = {}                       # of the closing questions, at the last cell
+        self.unfolded = 0                       # number of the answer that was shown last
 
     def ask(self, question):
         """Returns the reader's answer, or None once the lesson runs to its end without pauses."""
@@ -166,7 +198,7 @@ class Runner:
     def pause(self, cell, enter):
         """Answers keys until one of them continues. Raises EOFError for q."""
         while self.pausing:
-            key = input(prompt(enter)).strip()
+            key = input(prompt(enter, bool(self.answers))).strip()
             if key == "":
                 return
             if key == "c":
@@ -181,6 +213,8 @@ class Runner:
                         print(f"  {name:16} {describe_variable(value)}")
             elif key == "e" or key[:2] == "e ":
                 self.explore(key[2:].strip())
+            elif key == "a" or key[:2] == "a ":
+                self.show_answer(key[2:].strip())
             elif key == "r":
                 for name, state in self.before.items():     # so that the same numbers are drawn again
                     self.namespace[name].bit_generator.state = state
@@ -199,10 +233,27 @@ class Runner:
             if expression:
                 path = explore.open_module(eval(expression, self.namespace), expression, self.calls)
             else:
-                path = explore.open_variables(self.namespace, f"Lesson {self.path.stem[:2]}")
+                path = explore.open_variables(self.namespace, f"Lesson {lesson_number(self.path)}")
             print(f"  The page is {path}")
         except (Exception, SystemExit) as error:            # of the expression that the reader typed, or of its module
             print(f"  {type(error).__name__}: {error}")
+
+    def show_answer(self, number):
+        """Prints one answer to the closing questions: the one with this number, or else the next one."""
+        if not self.answers:
+            print("  the answers to the closing questions are shown at the last cell, if the lesson has any")
+            return
+        later = [n for n in self.answers if n > self.unfolded]
+        if not number and not later:
+            print("  these were all answers; a 1 shows the first one again")
+            return
+        number = number or str(min(later))
+        if not number.isdecimal() or int(number) not in self.answers:
+            print(f"  there is no answer {number!r}; choose one of {', '.join(map(str, self.answers))}, such as a "
+                  f"{min(self.answers)}")
+            return
+        self.unfolded = int(number)
+        print(f"\n{reflow(f'{number}. {self.answers[self.unfolded]}')}\n")
 
     def print_value(self, expression):
         try:
@@ -219,11 +270,12 @@ def raise_exit(code=None):
     raise SystemExit(code)
 
 
-def prompt(enter):
-    """Returns the keys on as few lines as fit the terminal."""
-    lines = [""]
-    for key in KEYS:
-        key = key.format(enter)
+def prompt(enter, answers=False):
+    """Returns the keys on as few lines as fit the terminal; among them is `a` if there are answers to unfold."""
+    lines, keys = [""], [key.format(enter) for key in KEYS]
+    if answers:
+        keys.insert(1, "a answers")
+    for key in keys:
         if lines[-1] and len(lines[-1]) + 2 + len(key) >= terminal_width():
             lines.append("")
         lines[-1] += f"  {key}" if lines[-1] else key

@@ -8,6 +8,7 @@ import tempfile
 from multiprocessing.dummy import Pool
 from pathlib import Path
 
+from ..classroom.lesson_files import lesson_number
 from ..data.plurals import counted
 from ..training.process import cores
 from ..training.progress import Progress
@@ -37,7 +38,7 @@ def run(arguments):
         with Progress(len(lessons), "lessons", "lesson") as progress:
             for path, result in pool.imap_unordered(draw, copies):
                 progress.advance(path.stem)
-                for picture in sorted((Path(scratch) / "figures").glob(f"{path.name[:3]}*")):
+                for picture in sorted((Path(scratch) / "figures").glob(f"{lesson_number(path)}_*")):
                     drawn.append(Path(shutil.copy(picture, folder)))
                 if result.returncode:
                     failed.append((path.stem, (result.stderr.strip().splitlines() or ["no error message"])[-1]))

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ..classroom.lesson_files import full_number, lessons_in
 from .parser import add_command
 
 
@@ -29,14 +30,14 @@ def print_list(lessons):
     """Prints number, title and minutes of each lesson in at most 60 columns."""
     for number, path in lessons.items():
         title, minutes = headline(path)
-        print(f"{number} {title:<43} {minutes}".rstrip())
+        print(f"{number:<3} {title:<43} {minutes}".rstrip())
 
 
 def find_lessons():
     """Returns {number: path} of the lessons in lessons/ here, or else in the checkout that contains this package."""
     here = Path() if Path.cwd().name == "lessons" else Path("lessons")
     for folder in (here, Path(__file__).resolve().parents[2] / "lessons"):
-        lessons = {path.name[:2]: path for path in sorted(folder.glob("[0-9][0-9]_*.py")) if path.is_file()}
+        lessons = lessons_in(folder)
         if lessons:
             return lessons
     raise ValueError("there are no lessons in lessons/ here, and the installed package does not contain them; "
@@ -50,16 +51,16 @@ def choose_lessons(numbers):
     """
     lessons = find_lessons()
     for number in numbers:
-        if number.zfill(2) not in lessons or not number:
+        if full_number(number) not in lessons:
             print_list(lessons)
             raise ValueError(f"there is no lesson {number!r}; choose one of {', '.join(lessons)}")
-    return [lessons[number.zfill(2)] for number in dict.fromkeys(numbers)] or list(lessons.values())
+    return [lessons[number] for number in dict.fromkeys(map(full_number, numbers))] or list(lessons.values())
 
 
 def headline(path):
     """Returns the title of a lesson and its minutes of reading, from its first cell."""
     text = path.read_text(encoding="utf-8", errors="replace").split("\n# %% ")[0]
-    title, minutes = re.search(r"^# # \d\d (.*)", text, re.M), re.search(r"\d+ minutes", text)
+    title, minutes = re.search(r"^# # \d\d[a-z]? (.*)", text, re.M), re.search(r"\d+ minutes", text)
     return title[1] if title else path.stem, minutes[0] if minutes else ""
 
 

@@ -8,9 +8,10 @@ from helpers import ROOT
 from helpers.lessons import run
 from helpers.pictures import count_colors
 
+from numpy_transformer.classroom.lesson_files import lesson_number, lessons_in
 from numpy_transformer.classroom.steps import cells
 
-LESSONS = sorted((ROOT / "lessons").glob("[0-9][0-9]_*.py"))
+LESSONS = list(lessons_in(ROOT / "lessons").values())
 QUICK = ("02",)                             # the lesson of the default run; the slow run has them all
 every_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 MISTAKES = {                                # at least two for each lesson, in the component it is about
@@ -130,11 +131,11 @@ MISTAKES = {                                # at least two for each lesson, in t
 
 
 def test_there_are_lessons():
-    assert {path.name[:2] for path in LESSONS} == set(MISTAKES)
+    assert {lesson_number(path) for path in LESSONS} == set(MISTAKES)
     assert all(len(planted) >= 2 for planted in MISTAKES.values())
 
 
-@pytest.mark.parametrize("path", [path for path in LESSONS if path.name[:2] in QUICK], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [path for path in LESSONS if lesson_number(path) in QUICK], ids=lambda path: path.stem)
 def test_a_lesson_keeps_its_claims_and_draws_its_figures(path, lesson_run):
     check_claims_and_figures(path, lesson_run)
 
@@ -146,12 +147,12 @@ def check_claims_and_figures(path, lesson_run):
     drawn = [f"figures/{file.name}" for file in (lesson_run.folder / "figures").iterdir()]
     assert figures and sorted(figures) == sorted(drawn)
     for name in figures:
-        assert Path(name).name[:3] == path.name[:3]
+        assert Path(name).name.startswith(f"{lesson_number(path)}_")
         assert count_colors(lesson_run.folder / name)[2] > 20                  # not blank
 
 
 PLANTED = [pytest.param(path, planted, id=f"{path.stem}-{n}") for path in LESSONS
-           for n, planted in enumerate(MISTAKES.get(path.name[:2], []))]
+           for n, planted in enumerate(MISTAKES.get(lesson_number(path), []))]
 
 
 @pytest.mark.slow
@@ -174,7 +175,7 @@ def test_two_runs_print_and_draw_the_same(path, lesson_run, tmp_path):
 def test_cells_are_marked_for_editors(path):
     text = path.read_text(encoding="utf-8")
     titles = [cell.title for cell in cells(text)]
-    assert text.startswith(f"# %% [markdown]\n# # {path.name[:2]} ") and titles.count("[markdown]") >= 4
+    assert text.startswith(f"# %% [markdown]\n# # {lesson_number(path)} ") and titles.count("[markdown]") >= 4
     assert len(titles) - titles.count("[markdown]") >= 4 and all(titles)
     assert max(map(len, text.splitlines())) <= 120
     assert "\n# ## Exercises\n" in text and re.search(r"\d+\s+(# )?minutes", text.split("\n# %% ")[0])

@@ -15,6 +15,8 @@ import pytest
 from helpers import ROOT
 
 from numpy_transformer.classroom import claim, helpers, predict, show
+from numpy_transformer.classroom.answers import closing_answers
+from numpy_transformer.classroom.lesson_files import full_number, lesson_number, lessons_in
 from numpy_transformer.classroom.steps import cells, prompt, reflow
 
 PROMPTS = (b"q quit: ", b"?  ", b">>> ")
@@ -192,8 +194,108 @@ def test_show_prints_shape_range_and_values(capsys):
 
 
 def test_predict_without_a_terminal_prints_question_and_answer(capsys, monkeypatch):
-    predict("how many?", 3)
+    predict("how many?", 3, "Each has one.")
     assert capsys.readouterr().out == "  ? how many?  3\n"
+
+
+@pytest.mark.parametrize("guess, printed", [("2", "    the answer: 3\n    Each has one.\n"), ("3", "    correct: 3\n")])
+def test_a_wrong_guess_gets_why(guess, printed, capsys, monkeypatch):
+    monkeypatch.setattr(helpers, "ask", lambda question: guess)
+    predict("how many?", 3, "Each has one.")
+    assert capsys.readouterr().out == printed
+
+
+def test_the_source_of_a_question_is_shown_without_its_answer():
+    source = ('x = 1\npredict("hów?", 3)\npredict("a" "b",\n        (1,\n         2), why="Both (of them).")\n'
+              'for n in 1, 2:\n    predict(f"({n}, {x})", answer=n, why="so"); y = 2\nx = 4')
+    cell, = cells(f"# %% Title\n{source}\n")
+    assert cell.numbered_source == (
+        '   2  x = 1\n   3  predict("hów?", ...)\n   4  predict("a" "b",\n   5          ...)\n'
+        '   7  for n in 1, 2:\n   8      predict(f"({n}, {x})", ...); y = 2\n   9  x = 4')
+    broken, = cells('# %% Title\nx = = 1\npredict("how?", 3)')
+    assert broken.numbered_source == '   2  x = = 1\n   3  predict("how?", 3)'
+
+
+PAGE = '''# The lessons
+
+<details><summary>07 Not an answer</summary>
+
+1. This stands before the section.
+</details>
+
+## Answers to the closing questions
+
+<details><summary>07b Another lesson</summary>
+
+1. Something else.
+</details>
+
+<details>
+<summary>07 Tiny</summary>
+
+1. It has six numbers, because 2 · 3 = 6. This sentence continues on the
+   next line.
+2. In code:
+
+       x = 1
+
+3. Yes.
+
+</details>
+'''
+
+
+def test_the_answers_to_the_closing_questions_come_from_the_page_beside_the_lesson(tiny):
+    path = tiny()
+    assert closing_answers(path) == {}
+    (path.parent / "README.md").write_text(PAGE, encoding="utf-8")
+    assert closing_answers(path) == {
+        1: "It has six numbers, because 2 · 3 = 6. This sentence continues on the\nnext line.",
+        2: "In code:\n\n    x = 1", 3: "Yes."}
+    assert closing_answers(path.with_name("07b_other.py")) == {1: "Something else."}
+    assert closing_answers(path.with_name("08_other.py")) == {}
+
+
+@pytest.mark.slow
+def test_a_unfolds_one_answer_after_another_at_the_last_cell(tiny):
+    path = tiny()
+    (path.parent / "README.md").write_text(PAGE, encoding="utf-8")
+    output, code = step(path, "a\n", *"\n" * 2, "6\n", *"\n" * 2, "a\n", "a 3\n", "a\n", "a 1\n", "a\n", "a 4\n", "\n")
+    assert code == 0 and "answers to the closing questions are shown at the last cell" in output
+    assert output.count("a answers") == 7       # at the prompts of the last cell only
+    texts = ["1. It has six numbers, because 2 · 3 = 6. This sentence continues", "3. Yes.",
+             "these were all answers", "1. It has", "2. In code:\n\n    x = 1", "no answer '4'; choose one of 1, 2, 3"]
+    places = [output.index(text) for text in texts[:3]]
+    places += [output.index(text, places[-1]) for text in texts[3:]]
+    assert places == sorted(places) and output.count("3. Yes.") == 1
+
+
+@pytest.mark.slow
+def test_a_straight_run_prints_no_answers(tiny):
+    path = tiny()
+    (path.parent / "README.md").write_text(PAGE, encoding="utf-8")
+    run = subprocess.run([sys.executable, path], capture_output=True, encoding="utf-8", timeout=60,
+                         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
+    assert run.returncode == 0 and "It has six" not in run.stdout
+
+
+@pytest.mark.parametrize("name, number", [
+    ("05_attention.py", "05"), ("lessons/00b_scalars.py", "00b"), ("00_why.py", "00"), ("5_a.py", None),
+    ("00bb_a.py", None), ("00B_a.py", None), ("05_a.txt", None), ("", None), (None, None)])
+def test_a_lesson_is_known_by_the_name_of_its_file(name, number):
+    assert lesson_number(name) == number
+
+
+@pytest.mark.parametrize("text, number", [("5", "05"), ("05", "05"), ("0b", "00b"), ("00B", "00b"), ("", None), ("b", None),
+                                          ("005", None), ("05.2", None)])
+def test_numbers_of_lessons_are_typed_with_and_without_zeros(text, number):
+    assert full_number(text) == number
+
+
+def test_lessons_stand_in_the_order_of_their_numbers(tmp_path):
+    for name in ("01_b.py", "00b_a.py", "00_z.py", "setup.py", "README.md"):
+        (tmp_path / name).touch()
+    assert list(lessons_in(tmp_path)) == ["00", "00b", "01"]
 
 
 @pytest.mark.slow

@@ -178,16 +178,18 @@ EXERCISES = [
                     "You do not transpose the matrices when you compute dmemory. They are square, so this causes no "
                     "error."),
             Mistake("ATB-1", {SCALE: ""},
-                    "The factor 1 / sqrt(D) is missing. The scores contain it, so dq and dk contain it too."),
+                    "The factor 1 / sqrt(D) is missing. The scores contain it, so the gradients of the queries and "
+                    "keys contain it too."),
             Mistake("ATB-3", {"p.mT @ dy": "p @ dy"},
-                    "You do not transpose the weights in dv. Value s contributed to all queries, with the weights of "
-                    "column s. Your code runs without an error only if T = S."),
+                    "You do not transpose p in the gradient of the values. Value s contributed to all queries, with "
+                    "the weights of column s. Your code runs without an error only if T = S."),
             Mistake("ATB-4", {"ds.mT @ q": "ds @ q"},
-                    "Key s occurs in column s of the scores, so dk is a sum over queries. Your code runs without an "
-                    "error only if T = S."),
+                    "Key s occurs in column s of the scores, so its gradient is a sum over queries. Your code runs "
+                    "without an error only if T = S."),
             Mistake("ATB-5", {"ds @ k, ds.mT @ q": "ds @ q, ds.mT @ k"},
-                    "You compute dq from the queries and dk from the keys. The gradient of one factor of a product "
-                    "contains the other factor. Your code runs without an error only if T = S."),
+                    "You compute the gradient of the queries from the queries, and that of the keys from the keys. The "
+                    "gradient of one factor of a product contains the other factor. Your code runs without an error "
+                    "only if T = S."),
             Mistake("ATB-7", {"softmax_backward(p, dp)": "dp"},
                     "Your backward leaves out softmax. dp is the gradient of the weights, not of the scores."),
         ),

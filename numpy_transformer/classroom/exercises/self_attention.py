@@ -100,16 +100,17 @@ EXERCISES = [
                     "You divide the scores by sqrt(D), where D is the width of all heads together. A score is a sum "
                     "over the d features of one head."),
             Mistake("ATB-1", {" / math.sqrt(k.shape[-1])": ""},
-                    "The factor 1 / sqrt(d) is missing in your backward. The scores contain it, so dq and dk contain "
-                    "it too."),
+                    "The factor 1 / sqrt(d) is missing in your backward. The scores contain it, so the "
+                    "gradients of the queries and keys contain it too."),
             Mistake("ATB-3", {"p.mT @ dheads": "p @ dheads"},
-                    "You do not transpose the weights in dv. Value s contributed to all queries, with the weights of "
-                    "column s."),
+                    "You do not transpose p in the gradient of the values. Value s contributed to all queries, with "
+                    "the weights of column s."),
             Mistake("ATB-4", {"ds.mT @ q": "ds @ q"},
-                    "Key s occurs in column s of the scores, so dk is a sum over queries. Yours is a sum over keys."),
+                    "Key s occurs in column s of the scores, so its gradient is a sum over queries. Yours is a sum "
+                    "over keys."),
             Mistake("ATB-5", {"ds @ k, ds.mT @ q": "ds @ q, ds.mT @ k"},
-                    "You compute dq from the queries and dk from the keys. The gradient of one factor of a product "
-                    "contains the other factor."),
+                    "You compute the gradient of the queries from the queries, and that of the keys from the keys. The "
+                    "gradient of one factor of a product contains the other factor."),
             Mistake("ATB-7", {"softmax_backward(p, dp)": "dp"},
                     "Your backward leaves out softmax. dp is the gradient of the weights, not of the scores."),
             Mistake("ATB-8", {"softmax_backward(p, dp)": "p * (1 - p) * dp"},

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from helpers import ROOT
 
+from numpy_transformer.classroom.lesson_files import lesson_number, lessons_in
 from numpy_transformer.explorer.lessons import ATTENTION, PLACES, find_place
 from numpy_transformer.explorer.session import Session
 from numpy_transformer.explorer.tiny import tiny
@@ -56,10 +57,10 @@ def test_another_lesson_is_refused():
         find_place("03")
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "lessons").glob("[0-9][0-9]_*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", lessons_in(ROOT / "lessons").values(), ids=lambda path: path.stem)
 def test_the_lessons_with_a_place_name_its_command(path):
-    number = path.name[:2]
-    named = re.findall(r"numpy-transformer explore --lesson (\d+)", path.read_text(encoding="utf-8"))
+    number = lesson_number(path)
+    named = re.findall(r"numpy-transformer explore --lesson (\w+)", path.read_text(encoding="utf-8"))
     assert named == [number] * (number in PLACES)
 
 

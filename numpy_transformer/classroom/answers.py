@@ -1,0 +1,31 @@
+"""Reads the answers to the closing questions of a lesson, which stand at the end of lessons/README.md."""
+
+import re
+from pathlib import Path
+
+from .lesson_files import lesson_number
+
+HEADING = "## Answers to the closing questions"
+BLOCK = re.compile(r"<details>\s*<summary>\s*(\d\d[a-z]?) .*?</summary>(.*?)</details>", re.S)
+ITEM = re.compile(r"^(?=\d+\. )", re.M)
+
+
+def closing_answers(lesson):
+    """Returns {number of the question: its answer in Markdown} for the lesson with this path.
+
+    The page is README.md in the lesson's folder. Without the page or the lesson's block, there are no answers.
+    """
+    page = Path(lesson).parent / "README.md"
+    if not page.is_file():
+        return {}
+    _, _, section = page.read_text(encoding="utf-8").partition(f"\n{HEADING}\n")
+    return numbered(dict(BLOCK.findall(section)).get(lesson_number(lesson), ""))
+
+
+def numbered(text):
+    """Returns {number: text} of the items of a numbered list, whose further lines are indented as far as the first."""
+    found = {}
+    for item in ITEM.split(text)[1:]:
+        mark = re.match(r"(\d+)\. +", item)
+        found[int(mark[1])] = re.sub(f"^ {{1,{mark.end()}}}", "", item[mark.end():].strip(), flags=re.M)
+    return found
