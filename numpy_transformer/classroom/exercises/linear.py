@@ -196,9 +196,9 @@ EXERCISES = [
         mistakes=(
             Mistake("LIN-1", {"rows.T @ drows": "drows.T @ rows"}, TRANSPOSED),
             Mistake("LIN-2", {"dy @ self.weight.data.T": "dy @ self.weight.data"}, BACK),
-            Mistake("LIN-3a", {"rows.T @ drows": "x.mT @ dy"}, BATCH_AXIS, twin="LIN-3c"),
+            Mistake("LIN-3a", {"rows.T @ drows": "x.mT @ dy"}, BATCH_AXIS),
             Mistake("LIN-3b", {"rows.T @ drows": "rows[-1][:, None] * drows[-1]"}, LAST_ROW),
-            Mistake("LIN-3c", {"rows.T @ drows": "x.T @ dy"}, REVERSED, twin="LIN-3a"),
+            Mistake("LIN-3c", {"rows.T @ drows": "x.T @ dy"}, REVERSED),
             Mistake("LIN-4a", {"@ drows": "@ drows / len(rows)", "drows.sum(0)": "drows.mean(0)"}, MEAN),
             Mistake("LIN-4b", {"@ drows": "@ drows / len(x)", "drows.sum(0)": "drows.sum(0) / len(x)"}, BATCH_MEAN),
             Mistake("LIN-5a", {"drows.sum(0)": "dy.sum(0)"}, FIRST_AXIS),
