@@ -42,6 +42,7 @@ class Mistake:
     edits: dict                                 # {correct text: wrong text}
     explanation: str                            # tells the student what is wrong and why, but not the answer
     twin: str = ""                              # name of another mistake with the same results in every case
+    shown_by: Callable = None                   # function (*outputs): whether they show it; for "find the bug" only
     context: str = ""                           # part of a line without which the edits cannot be understood
 
 
@@ -317,7 +318,7 @@ class Observation:
 
     outputs: tuple = ()
     error: str = ""
-    changed: tuple = ()                         # indices of the argument arrays that it changed
+    changed: dict = field(default_factory=dict)         # {index: array after} of the arguments that it changed
 
     @functools.cached_property
     def largest(self):
@@ -334,7 +335,7 @@ def observe(exercise, target, case):
     except Exception as error:
         return Observation(error=f"{type(error).__name__}: {error}")
     arrays_after = instances((inputs, calls), np.ndarray)
-    return Observation(tuple(map(np.asarray, outputs)), "", changed(case.arrays(), arrays_after))
+    return Observation(tuple(map(np.asarray, outputs)), "", changes(case.arrays(), arrays_after))
 
 
 def copy_arrays(value):
@@ -348,6 +349,11 @@ def changed(before, after):
     """Returns the indices of the arrays in `before` that differ in `after`, or are missing there."""
     after = [*after, *[None] * len(before)]
     return tuple(i for i, (a, b) in enumerate(zip(before, after)) if b is None or not same(a, b))
+
+
+def changes(before, after):
+    """Returns {index: array after} of the arrays in `before` that differ in `after`; None for those missing there."""
+    return {i: after[i] if i < len(after) else None for i in changed(before, after)}
 
 
 def same(a, b):

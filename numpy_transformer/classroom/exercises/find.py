@@ -8,6 +8,7 @@ from .given import loaded
 
 ENTRIES = 1000                                  # maximum number of entries of an array
 DIFFERENCE = 1e-3                               # minimum difference between right and wrong, relative to the larger one
+ROUNDING = 1e-9                                 # smaller differences, relative to what was summed, are rounding errors
 
 
 def layer_norm_backward(x, gamma, dy):
@@ -38,7 +39,8 @@ def judge_layer_norm(x, gamma, dy):
     layer = loaded(LayerNorm(len(gamma)), {"gamma": gamma, "beta": gamma})
     layer(x)
     return agreed(layer_norm_backward(x, gamma, dy), layer.backward(dy),
-                  "Do your gamma and dy look like those of a model in the middle of training?")
+                  "Do your gamma and dy look like those of a model in the middle of training?",
+                  gamma * dy / np.sqrt(x.var(-1, keepdims=True) + 1e-5))
 
 
 def embedding_backward(ids, dy):
@@ -150,12 +152,23 @@ def misfit(name, array, shape, letters, other, whose="x"):
     return ""
 
 
-def agreed(wrong, right, question):
-    """Returns a sentence if the right and the wrong version agree, else ""."""
+def agreed(wrong, right, question, summed=0):
+    """Returns a sentence if the right and the wrong version agree, else "".
+
+    Parameters:
+        wrong, right : what the two versions return
+        summed : the numbers whose sum they are; a difference that is tiny next to them is a rounding error
+    """
     size = max(np.linalg.norm(wrong), np.linalg.norm(right))
-    if np.linalg.norm(wrong - right) <= DIFFERENCE * size:      # False for NaN
+    least = max(DIFFERENCE * size, ROUNDING * np.linalg.norm(summed))
+    if np.linalg.norm(wrong - right) <= least:                  # False for NaN
         return f"For these inputs the wrong version returns the same as the right one. {question}"
     return ""
+
+
+def same_padding(ids):
+    """Returns True if all sequences have their padding at the same positions."""
+    return np.array_equal(ids == 0, np.broadcast_to(ids[:1] == 0, ids.shape))
 
 
 EXERCISES = [
@@ -168,9 +181,14 @@ EXERCISES = [
         mistakes=(
             Mistake("FND-08.4a", {"rng.standard_normal(5)": "np.ones(5)"},
                     "Your gamma is 1, as in a new layer. Then it makes no difference whether it is inside or outside "
-                    "the means."),
+                    "the means.", shown_by=lambda x, gamma, dy: np.all(gamma == 1)),
             Mistake("FND-08.4b", {"rng.standard_normal(5)": "np.full(5, 2.0)"},
-                    "All entries of your gamma are the same number, and such a factor can be moved outside a mean."),
+                    "All entries of your gamma are (nearly) the same number, and such a factor can be moved outside a "
+                    "mean.", shown_by=lambda x, gamma, dy: np.ptp(gamma) <= 0.01 * np.max(abs(gamma))),
+            Mistake("FND-08.4c", {"rng.standard_normal(5), rng.standard_normal((3, 5))":
+                                  "np.arange(5.0), np.zeros((3, 5))"},
+                    "Your dy is 0. Both versions are linear in dy, so both return 0.",
+                    shown_by=lambda x, gamma, dy: not dy.any()),
         )),
     Exercise(
         "03.3", "Find the bug: embedding, backward", minutes=5, lines=2, kind="find the bug",
@@ -181,7 +199,8 @@ EXERCISES = [
                "Use an id that occurs twice, with a dy that is not 0 at its first occurrence."),
         mistakes=(
             Mistake("FND-03.3a", {"[[1, 2, 1], [3, 1, 3]]": "[[1, 2, 4], [3, 5, 6]]"},
-                    "Each of your ids occurs once, so there is nothing to sum."),
+                    "Each of your ids occurs once, so there is nothing to sum.",
+                    shown_by=lambda ids, dy: len(np.unique(ids)) == ids.size),
         )),
     Exercise(
         "06.5", "Find the bug: a padding mask", minutes=5, lines=1, kind="find the bug",
@@ -192,11 +211,13 @@ EXERCISES = [
         mistakes=(
             Mistake("FND-06.5a", {"[[5, 6, 7, 8], [5, 6, 0, 0]]": "[[5, 6, 0, 0], [5, 6, 0, 0]]"},
                     "All your sequences have padding at the same positions, so the mask of the first one is right for "
-                    "all."),
+                    "all.", shown_by=lambda scores, ids: len(ids) > 1 and not ids.all() and same_padding(ids)),
             Mistake("FND-06.5b", {"[[5, 6, 7, 8], [5, 6, 0, 0]]": "[[5, 6, 0, 0]]", "(2, 3, 4)": "(1, 3, 4)"},
-                    "You have a single sequence, so the mask of the first one is the right one."),
+                    "You have a single sequence, so the mask of the first one is the right one.",
+                    shown_by=lambda scores, ids: len(ids) == 1),
             Mistake("FND-06.5c", {"[5, 6, 0, 0]": "[5, 6, 1, 1]"},
-                    "There is no padding in your sequences, so the mask hides nothing."),
+                    "There is no padding in your sequences, so the mask hides nothing.",
+                    shown_by=lambda scores, ids: ids.all()),
         )),
     Exercise(
         "01.7", "Find the bug: softmax", minutes=5, lines=1, kind="find the bug",
@@ -207,8 +228,10 @@ EXERCISES = [
                "exp(x) is 0 below about -745, so use two rows whose logits are that far apart."),
         mistakes=(
             Mistake("FND-01.7a", {"[-900.0, -901.0, -902.0]": "[-9.0, -9.1, -9.2]"},
-                    "Your rows are close to each other, so exp stays above 0 in both, and any common shift is right."),
+                    "Your rows are close to each other, so exp stays above 0 in both, and any common shift is right.",
+                    shown_by=lambda z: len(z) > 1 and np.ptp(z.max(1)) < 700),
             Mistake("FND-01.7b", {"[0.0, 1.0, 2.0], [-900.0, -901.0, -902.0]": "[-900.0, -901.0, -902.0]"},
-                    "You have a single row, whose maximum is that of the whole array."),
+                    "You have a single row, whose maximum is that of the whole array.",
+                    shown_by=lambda z: len(z) == 1),
         )),
 ]

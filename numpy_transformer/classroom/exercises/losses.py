@@ -61,13 +61,18 @@ def tokens(rng, n):
 
 def edge_cases(rng):
     """Padding that is not one of the classes, no smoothing, and logits of any size."""
-    z, y = rng.standard_normal((5, 6)), np.array([3, 0, -1, 3, 4])
+    ordinary, y = rng.standard_normal((5, 6)), np.array([3, 0, -1, 3, 4])
+    z = ordinary.copy()
     z[np.arange(5), y] += np.array([2, -69, 0, 1, -60])
     far = z - 1000 * (np.arange(6) == y[:, None])
+    inner = np.array([3, 0, 5, 3, 4])           # on both sides of the ignored class
+    near = z + 3000 * (np.arange(6) == inner[:, None])
+    apart = np.array([[0], [-1000], [0], [2000], [-3000]]) + 720 * np.eye(5, 6)
     padded = np.array([[3, -1, 0], [-1, 3, 3]])
     return [("the correct token has p = 1e-30, no smoothing", (z, y, 0.0, -1)),
             ("the correct logits are 1000 below the others", (far, y, 0.0, -1)),
-            ("rows far apart", (z + np.array([[0], [-1000], [0], [2000], [-3000]]), y, 0.2, -1)),
+            ("rows far apart, in each of them one logit 720 above", (ordinary + apart, y, 0.2, -1)),
+            ("padding is class 4, and the correct logits are 3000 above the others", (near, inner, 0.2, 4)),
             ("padding is -1, which is not a class", (rng.standard_normal((2, 3, 5)), padded, 0.3, -1))]
 
 
@@ -93,6 +98,22 @@ AGAIN = "p * (p - q - (p * (p - q)).sum(-1, keepdims=True))"
 ONE_MAXIMUM = ("You subtract one maximum for the whole array, so rows far below it become log(0) or 0 / 0. Each row "
                "needs its own maximum.")
 UNCOUNTED = "Your code does not use ignore_id, so padding takes part in the loss like any other token."
+SEPARATE_MAXIMUM = ("You subtract something other than the row's maximum. A logit far above that number still "
+                    "overflows. After the shift, no logit may exceed 0.")
+CONSTANT_PADDING = ("You assume which target marks padding. It is an argument, ignore_id, which may be one of the "
+                    "classes or another number.")
+COLUMNS = ("You subtract the maximum over the tokens. A token whose logits are far below it becomes log(0) or 0 / 0. "
+           "Each token needs its own maximum.")
+ALL_SHARE = ("Your q sums to more than 1. The ε that the correct class loses is what all V classes share, so each of "
+             "them gets ε / V.")
+SWAPPED = ("You have swapped ε and 1 - ε: the correct class gets the small share, and all classes together get the "
+           "large one.")
+FIRST_AXIS_ONLY = ("np.arange(len(targets)) counts along the first axis only, so this index works only if targets has "
+                   "one axis. The tokens may have any number of leading axes.")
+LIMITED = ("You limit p from below by a small number, so the loss cannot exceed the limit's logarithm, however wrong "
+           "the model is. Compute log p without computing p.")
+FIRST_P = ("You compute p first and then take its logarithm. A small p becomes 0, and the loss infinite. "
+           "Compute log p directly from the logits.")
 PER_ROW = ("An index such as [:, targets] selects the columns of all targets in every row. You need one entry per row, "
            "that of its own target.")
 TWICE = ("You apply softmax twice. The arguments are logits, which a single softmax turns into probabilities.")
@@ -135,8 +156,7 @@ EXERCISES = [
                     "You add 1e-9 to p, so the loss never exceeds 20.7 however wrong the model is. Compute log p "
                     "without computing p."),
             Mistake("CE-10b", {f"z - np.log({TOTAL})": f"np.log(np.exp(z) / {TOTAL})"},
-                    "You compute p first and then take its logarithm. A small p becomes 0, and the loss infinite. "
-                    "Compute log p directly from the logits."),
+                    FIRST_P),
             Mistake("CE-11a", {"losses.mean()": "losses.sum() / targets.size"},
                     "Your N includes the padding. Divide by the number of counted tokens."),
             Mistake("CE-11b", {"targets != ignore_id": "np.ones(targets.shape, bool)"}, UNCOUNTED),
@@ -158,6 +178,43 @@ EXERCISES = [
             Mistake("SMF-3", {f"z - {MAXIMUM}": "z - z.max(0)", TOTAL: "np.exp(z).sum(0)"},
                     "Your softmax normalizes over the tokens. The probabilities of each token, along the last axis, "
                     "must sum to 1."),
+            Mistake("SMF-2b", {MAXIMUM: "z.max(0, keepdims=True)"}, COLUMNS),
+            Mistake("SMF-7a", {MAXIMUM: "z.mean(-1, keepdims=True)"}, SEPARATE_MAXIMUM),
+            Mistake("SMF-7b", {MAXIMUM: "z.min(-1, keepdims=True)"}, SEPARATE_MAXIMUM),
+            Mistake("CE-10c", {
+                    f"z - np.log({TOTAL})": f"np.log(np.exp(z) / {TOTAL})",
+                    "smoothing * logp.mean(-1)": "np.nan_to_num(smoothing * logp.mean(-1), nan=0, neginf=-np.inf)"},
+                    FIRST_P),
+            Mistake("CE-10d", {f"z - np.log({TOTAL})": f"np.log(np.exp(z) / {TOTAL} + 1e-12)"}, LIMITED, twin="CE-10e"),
+            Mistake("CE-10e", {f"z - np.log({TOTAL})": f"np.log(np.clip(np.exp(z) / {TOTAL}, 1e-12, 1))"},
+                    LIMITED, twin="CE-10d"),
+            Mistake("CE-11d", {"targets != ignore_id": "targets != 0"}, CONSTANT_PADDING),
+            Mistake("CE-11e", {"targets != ignore_id": "targets >= 0"}, CONSTANT_PADDING),
+            Mistake("CE-12g", {"- smoothing * logp": "+ smoothing * logp"},
+                    "The smoothing term has the wrong sign. The log p of every class is negative and adds to the "
+                    "loss."),
+            Mistake("CE-12h", {"(1 - smoothing) * right - smoothing *": "smoothing * right - (1 - smoothing) *"},
+                    SWAPPED),
+            Mistake("CE-12i", {"logp.mean(-1)": "logp.sum(-1) / (z.shape[-1] - 1)"}, ALL_SHARE),
+            Mistake("CE-12j", {
+                    "right = logp[np.arange(len(y)), y]":
+                    "p = (1 - smoothing) * np.exp(logp) + smoothing / z.shape[-1]\n    right = "
+                    "np.log(p[np.arange(len(y)), y])", "(1 - smoothing) * right - smoothing * logp.mean(-1)": "right"},
+                    "You smooth the probabilities p. It is the target distribution q that is smoothed, and the loss "
+                    "stays linear in log p."),
+            Mistake("CE-14", {"right = logp": "logp = np.exp(logp)\n    right = logp"},
+                    "The logarithm is missing: your loss is a mean of -q p."),
+            Mistake("CE-15", {"return losses": "return np.exp(losses", "mean()": "mean())"},
+                    "You return the perplexity, exp of the loss."),
+            Mistake("CE-16", {"logp[np.arange(len(y)), y]": "logp.max(-1)"},
+                    "Your loss does not depend on the targets: it takes the largest p of each token instead of that "
+                    "of its correct class."),
+            Mistake("CE-17", {
+                    "logits[counted], targets[counted]": "logits, targets", "losses.mean()": "losses[counted].mean()"},
+                    FIRST_AXIS_ONLY),
+            Mistake("SMF-5", {TOTAL: "np.exp(z).sum(-1)"},
+                    "You sum each row without keepdims=True. The result has lost the last axis, so NumPy no longer "
+                    "aligns it with the rows."),
         ),
         alternatives={
             "with logaddexp": {f"z - np.log({TOTAL})": "z - np.logaddexp.reduce(z, -1, keepdims=True)"},
@@ -213,6 +270,57 @@ EXERCISES = [
             Mistake("SMF-3", {MAXIMUM: "z.max(0)", "p.sum(-1, keepdims=True)": "p.sum(0)"},
                     "Your softmax normalizes over the tokens. The probabilities of each token, along the last axis, "
                     "must sum to 1."),
+            Mistake("SMF-2b", {MAXIMUM: "z.max(0, keepdims=True)"}, COLUMNS),
+            Mistake("SMF-7", {MAXIMUM: "z.mean(-1, keepdims=True)"}, SEPARATE_MAXIMUM),
+            Mistake("SMF-5", {"p.sum(-1, keepdims=True)": "p.sum(-1)"},
+                    "You sum each row without keepdims=True. The result has lost the last axis, so NumPy no longer "
+                    "aligns it with the rows."),
+            Mistake("SMF-12", {"    p = p / p.sum(-1, keepdims=True)\n": ""},
+                    "You do not divide by the sums of the rows, so the probabilities of a token do not sum to 1."),
+            Mistake("CE-11d", {"targets != ignore_id": "targets != 0"}, CONSTANT_PADDING),
+            Mistake("CE-11e", {"targets != ignore_id": "targets >= 0"}, CONSTANT_PADDING),
+            Mistake("CE-12f", {"smoothing / z.shape[-1]": "0"},
+                    "Only the correct class is in your q. The ε that was taken from it is spread over all classes."),
+            Mistake("CE-12h", {
+                    "smoothing / z.shape[-1]": "(1 - smoothing) / z.shape[-1]", "+= 1 - smoothing": "+= smoothing"},
+                    SWAPPED),
+            Mistake("CE-12i", {"z.shape[-1])": "(z.shape[-1] - 1))"}, ALL_SHARE),
+            Mistake("CE-13", {
+                    "(p - q) / len(y)":
+                    "(p - q) / np.broadcast_to(counted.sum(-1, keepdims=True), targets.shape)[counted][:, None] / "
+                    "counted[..., 0].size"},
+                    "You average each sequence first and then the sequences, so tokens of short sequences weigh "
+                    "more. All counted tokens must have the same weight."),
+            Mistake("CE-13b", {
+                    "(p - q) / len(y)":
+                    "(p - q) / np.broadcast_to(counted.sum(-1, keepdims=True), targets.shape)[counted][:, None]"},
+                    "You divide by the number of counted tokens of each sequence. N is the number of counted tokens "
+                    "of the whole batch."),
+            Mistake("CE-18", {"(p - q)": "p * (p - q)"},
+                    "You multiply by the probabilities once too often. That factor of softmax's backward cancels with "
+                    "the derivative of the logarithm."),
+            Mistake("CE-19", {"(p - q)": "(z - q)"},
+                    "You subtract q from the logits. The gradient compares two distributions, so the logits must "
+                    "pass through softmax first."),
+            Mistake("CE-17", {
+                    "logits[counted], targets[counted]": "logits, targets",
+                    "dlogits[counted] = (p - q) / len(y)": "dlogits = (p - q) * counted[..., None] / counted.sum()"},
+                    FIRST_AXIS_ONLY),
+            Mistake("CE-20", {"return dlogits": "return dlogits[counted]"},
+                    "Your gradient has rows only for the counted tokens. It must have the shape of logits, with "
+                    "zeros for the others."),
+            Mistake("CE-12k", {"(p - q)": "(1 - smoothing) * (p - np.eye(z.shape[-1])[y])"},
+                    "You scale the whole gradient by 1 - ε. Only the target distribution q is smoothed; the "
+                    "probabilities keep their factor 1."),
+            Mistake("CE-21", {"(p - q)": "-q"},
+                    "Your gradient contains only the target. It must be 0 when the probabilities have become equal "
+                    "to q."),
+            Mistake("CE-22", {"(p - q)": "p"},
+                    "Your gradient does not depend on the targets. It must be 0 when the probabilities have become "
+                    "equal to q."),
+            Mistake("CE-23", {"q[np.arange(len(y)), y]": "q[y]"},
+                    "Your index selects whole rows by the numbers of the classes. You need one entry in each row, "
+                    "that of the target."),
         ),
         alternatives={
             "one-hot rows": {"q[np.arange(len(y)), y] += 1 - smoothing":

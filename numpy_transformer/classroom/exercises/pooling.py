@@ -158,7 +158,12 @@ def judge_mean(x, token_mask):
         return complaint
     x = x.astype(float)
     return agreed(text_vectors(x, token_mask), MaskedMean()(x, token_mask),
-                  "What is the sum divided by, and when is this right?")
+                  "What is the sum divided by, and when is this right?", x)
+
+
+def padded_sums(x, token_mask):
+    """Returns the sums over the real tokens of the texts that contain padding."""
+    return (x * token_mask[..., None]).sum(1)[~token_mask.all(1)]
 
 
 COUNT = "np.maximum(token_mask.sum(-1, keepdims=True), 1)"
@@ -342,11 +347,15 @@ EXERCISES = [
                "One padding token is enough, if the real tokens of its text do not sum to 0."),
         mistakes=(
             Mistake("FND-11.6a", {"[True, True, False]": "[True, True, True]"},
-                    "There is no padding in your texts, so T is the number of real tokens."),
+                    "There is no padding in your texts, so T is the number of real tokens.",
+                    shown_by=lambda x, token_mask: token_mask.all()),
             Mistake("FND-11.6b", {"np.random.default_rng(0).standard_normal((2, 3, 4))": "np.zeros((2, 3, 4))"},
-                    "Your x is 0, and a sum of 0 gives 0 no matter what it is divided by."),
+                    "Your x is 0, and a sum of 0 gives 0 no matter what it is divided by.",
+                    shown_by=lambda x, token_mask: not x.any()),
             Mistake("FND-11.6c", {"np.random.default_rng(0).standard_normal((2, 3, 4))":
                                 "np.array([[[1.0], [2.0], [3.0]], [[1.0], [-1.0], [3.0]]])"},
-                    "The real tokens of the padded text sum to 0, which gives 0 no matter what it is divided by."),
+                    "The real tokens of each padded text sum to 0, which gives 0 no matter what it is divided by.",
+                    shown_by=lambda x, token_mask: (token_mask.any(1).all()
+                                                     and np.allclose(padded_sums(x, token_mask), 0))),
         )),
 ]

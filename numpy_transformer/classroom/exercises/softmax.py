@@ -104,6 +104,8 @@ def edge_cases(rng):
 MAXIMUM = "z.max(-1, keepdims=True)"
 SUM = "p.sum(-1, keepdims=True)"
 ROW_SUM = "(p * dp).sum(-1, keepdims=True)"
+COOLED = ("Your forward does not divide the logits by the temperature before exp, so the temperature has no effect on "
+          "the probabilities.")
 OVERFLOW = ("Your code does not subtract the row's maximum. exp overflows for logits above about 709 in float64 and "
             "above 88 in float32.")
 KEEPDIMS = ("You reduce each row without keepdims=True. The result has lost the last axis, so NumPy no longer aligns "
@@ -115,7 +117,7 @@ SOFTMAX_BACKWARD = (
     Mistake("SMB-2", {f"(dp - {ROW_SUM})": "dp"},
             "The coupling between the outputs is missing: raising one logit also lowers the other outputs of its row."),
     Mistake("SMB-3", {"(p * dp)": "dp"}, "The factor p is missing inside the sum. Each dp must be weighted by its p."),
-    Mistake("SMB-4", {"dp).sum(": "dp).mean("},
+    Mistake("SMB-4", {"sum(-1, keepdims=True))": "mean(-1, keepdims=True))"},
             "You average p dp over the row. The chain rule adds the terms up, so it must be a sum."),
     Mistake("SMB-5a", {ROW_SUM: "(p * dp).sum()"},
             "You sum p dp over the whole array. Each row is a softmax of its own, so each row needs its own sum."),
@@ -129,8 +131,18 @@ SOFTMAX_BACKWARD = (
             "added."),
     Mistake("SMB-11", {"(dp - (": "(dp + ("},
             "The second term has the wrong sign: raising a logit lowers the other outputs of its row."),
-    Mistake("SMB-18", {f"p * (dp - {ROW_SUM})": f"(p * dp - {ROW_SUM})"},
+    Mistake("SMB-18", {"p * (dp - ": "(p * dp - "},
             "The factor p in front must multiply both terms of the difference. Your code multiplies only the first."),
+    Mistake("SMB-19", {f"p * (dp - {ROW_SUM})": "(dp - p * dp.sum(-1, keepdims=True))"},
+            "This is the backward of the logarithm of softmax. Here the forward pass returned p itself."),
+    Mistake("SMB-20", {"p * (dp - ": "(dp - "}, "The factor p in front of the difference is missing."),
+    Mistake("SMB-21", {"(dp - ": "(-"},
+            "Your gradient contains only the effect of a logit on the sum in the denominator. The output of the logit "
+            "itself also changes through the numerator."),
+    Mistake("SMB-5c", {ROW_SUM: "(p * dp).sum(-2, keepdims=True)"},
+            "You sum p dp over the second-to-last axis, but softmax normalizes along the last one."),
+    Mistake("SMB-5d", {ROW_SUM: "(p * dp).sum(1, keepdims=True)"},
+            "You sum p dp over axis 1. That is the last axis only if the array has two axes, so count from the end."),
 )
 
 EXERCISES = [
@@ -173,6 +185,35 @@ EXERCISES = [
                     "The exp is missing. You divide the shifted logits themselves, which are not positive."),
             Mistake("SMF-12", {f" / {SUM}": ""},
                     "You do not divide by the sums of the rows, so the largest p of each row is 1."),
+            Mistake("SMF-3e", {SUM: "p.sum(1, keepdims=True)"},
+                    "Your denominator is a sum over axis 1. That is the last axis only if the array has two axes, so "
+                    "count from the end."),
+            Mistake("SMF-3f", {SUM: "p.sum(-2, keepdims=True)"},
+                    "Your denominator is a sum over the second-to-last axis, so it adds up numbers of different "
+                    "rows."),
+            Mistake("SMF-2b", {MAXIMUM: "z.max(0, keepdims=True)"},
+                    "You subtract the maximum over the first axis. A row far below the others then becomes 0 / 0. "
+                    "Each row needs its own maximum."),
+            Mistake("SMF-2c", {MAXIMUM: "z.max(1, keepdims=True)"},
+                    "You subtract the maximum over axis 1. That is the last axis only if the array has two axes, so "
+                    "count from the end."),
+            Mistake("SMF-13", {f"p / {SUM}": "z - z.max(-1, keepdims=True) - np.log(p.sum(-1, keepdims=True))"},
+                    "You return the logarithm of softmax. The exercise asks for the probabilities themselves."),
+            Mistake("SMF-14", {f"np.exp(z - {MAXIMUM})": "1 / (1 + np.exp(-z))", f"p / {SUM}": "p"},
+                    "This is the sigmoid, which treats each logit by itself. Softmax divides by a sum over the row, "
+                    "so that the row sums to 1."),
+            Mistake("SMF-15", {f"z - {MAXIMUM}": f"{MAXIMUM} - z"},
+                    "Your exponent has the wrong sign, so the largest logit of a row gets the smallest probability."),
+            Mistake("SMF-16", {SUM: "p.mean(-1, keepdims=True)"},
+                    "You divide by the mean of the row instead of its sum, so the rows sum to n instead of 1."),
+            Mistake("SMF-17", {f"z - {MAXIMUM}": "np.clip(z, -700, 700)"},
+                    "You cut large logits off to prevent the overflow, so differences between them are lost. Softmax "
+                    "does not change if the same number is subtracted from all logits of a row."),
+            Mistake("SMF-9b", {f"np.exp(z - {MAXIMUM})": "z"},
+                    "The exp is missing. You divide the logits themselves by their sum."),
+            Mistake("SMF-18", {f"z - {MAXIMUM}": f"z / {MAXIMUM}"},
+                    "You divide the logits by the row's maximum, which changes their differences and so the "
+                    "probabilities. Softmax stays the same only if you subtract a number from the whole row."),
         ),
         alternatives={"with the logarithm": {f"p / {SUM}": f"np.exp(z - {MAXIMUM} - np.log({SUM}))"}}),
     Exercise(
@@ -192,6 +233,19 @@ EXERCISES = [
             Mistake("SMB-12", {ROW_SUM: "(p * dp).sum(-1)"}, KEEPDIMS),
             Mistake("SMB-13", {f"return p * (dp - {ROW_SUM})": f"dp -= {ROW_SUM}\n    return p * dp"},
                     "dp -= ... changes the caller's array. Compute the difference into a new array."),
+            Mistake("SMB-22a", {f"p * (dp - {ROW_SUM})": "(np.diag(p) - np.outer(p, p)) @ dp"},
+                    "np.diag(p) - np.outer(p, p) is the Jacobian of a single row. p may have any number of leading "
+                    "axes, and each row has a Jacobian of its own."),
+            Mistake("SMB-22b", {
+                    f"p * (dp - {ROW_SUM})": "np.array([(np.diag(a) - np.outer(a, a)) @ b for a, b in zip(p, dp)])"},
+                    "Your code takes each p[i] for one row, which it is only if p has two axes. There may be any "
+                    "number of leading axes."),
+            Mistake("SMB-23a", {ROW_SUM: "np.dot(p, dp)"},
+                    "np.dot gives the sum of the products only for two vectors. For arrays with several rows it is a "
+                    "product of matrices."),
+            Mistake("SMB-23b", {ROW_SUM: "p @ dp"},
+                    "p @ dp gives the sum of the products only for two vectors. For arrays with several rows it is a "
+                    "product of matrices."),
         ),
         alternatives={"by the Jacobian": {f"p * (dp - {ROW_SUM})":
                       "p * dp - (p[..., :, None] * p[..., None, :] @ dp[..., None])[..., 0]"},
@@ -231,6 +285,37 @@ EXERCISES = [
                                f"{MAXIMUM}) / self.temperature": f"{MAXIMUM})"},
                     "You divide the probabilities by the temperature, so the rows do not sum to 1. Divide the logits "
                     "instead."),
+            Mistake("SMF-2", {MAXIMUM: "z.max()"},
+                    "You subtract one maximum for the whole array, so rows far below it become 0 / 0. Each row needs "
+                    "its own maximum."),
+            Mistake("SMF-7", {MAXIMUM: "z.mean(-1, keepdims=True)"},
+                    "You subtract something other than the row's maximum, such as its mean. A logit far above that "
+                    "number still overflows. After the shift, no logit may exceed 0."),
+            Mistake("SMF-19", {f"(z - {MAXIMUM}) / self.temperature": f"z / self.temperature - {MAXIMUM}"},
+                    "You subtract the maximum of z from z / temperature. Both must have been divided, or the shift "
+                    "does not prevent the overflow."),
+            Mistake("SMF-3a", {SUM: "p.sum(0, keepdims=True)"},
+                    "Your denominator is a sum over the first axis. The rows, along the last axis, must sum to 1."),
+            Mistake("SMF-3d", {SUM: "p.sum(1, keepdims=True)"},
+                    "Your denominator is a sum over axis 1. That is the last axis only if the array has two axes, so "
+                    "count from the end."),
+            Mistake("SMF-13", {f"{MAXIMUM}) / self.temperature": f"{MAXIMUM})"}, COOLED),
+            Mistake("SMB-12", {ROW_SUM: "(p * dp).sum(-1)"}, KEEPDIMS, twin="SMF-5"),
+            Mistake("SMF-5", {SUM: "p.sum(-1)"}, KEEPDIMS, twin="SMB-12"),
+            Mistake("SMB-25", {
+                    f"        p = p / {SUM}\n        self.saved.append(p)":
+                    f"        self.saved.append(p)\n        p = p / {SUM}"},
+                    "Your forward saves the exponentials before they are divided by their sums. Backward needs the "
+                    "probabilities that forward returns."),
+            Mistake("SMB-26", {f"{ROW_SUM}) / self.temperature": f"{ROW_SUM}) / self.temperature ** 2"},
+                    "You divide by the temperature twice. The logits were divided by it once, and so is the "
+                    "gradient."),
+            Mistake("SMB-27", {"self.saved.append(p)": "self.saved = [p]"},
+                    "Your forward replaces the saved values instead of adding to them, so the second backward pass "
+                    "finds none."),
+            Mistake("SMB-28", {"self.saved.pop()": "self.saved[0]"},
+                    "Both backward passes use the values of the first forward pass. Each belongs to the latest "
+                    "forward pass that has not had one yet."),
         ),
         alternatives={"divided first": {f"(z - {MAXIMUM}) / self.temperature": "z / self.temperature - "
                                         "(z / self.temperature).max(-1, keepdims=True)"}}),
