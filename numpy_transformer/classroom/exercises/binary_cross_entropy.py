@@ -226,9 +226,6 @@ LOSS_BACKWARD = (
     Mistake("BCB-4c", {"(p - targets)": "2 * (p - targets) * p * (1 - p)"},
             "This is the gradient of the squared error of p. In cross-entropy, the derivative of the logarithm cancels "
             "p (1 - p)."),
-    Mistake("BCB-5d", {"(p - targets)": "((1 - targets) / (1 - p) - targets / p)"},
-            "You return the gradient with respect to p, which also divides by 0 where p is exactly 0 or 1. Continue "
-            "through the sigmoid to the logit, and simplify."),
     Mistake("BCB-5e", {"(p - targets)": "-(targets / p + (1 - targets) / (1 - p)) * p * (1 - p)"},
             "The derivative of log(1 - p) with respect to p is -1 / (1 - p). You lose its sign."),
     Mistake("BCB-21", {"(p - targets)": "(p + targets)"},
