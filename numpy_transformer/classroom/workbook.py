@@ -8,7 +8,8 @@ from pathlib import Path
 
 from .diagnosis import AnswerKey
 from .exercises import exercises
-from .sandbox import run
+from .localize import localize
+from .sandbox import run, run_task
 from .numbering import CURRENT
 from .verdict import judge
 
@@ -78,9 +79,10 @@ class Workbook:
         if not self.path(exercise).is_file():
             raise ValueError(f"there is no file {self.path(exercise)}; create it with numpy-transformer exercise reset "
                              f"{exercise.number}")
-        answer_key = AnswerKey(exercise, seed)
-        result = run(self.path(exercise), exercise, answer_key.cases, seconds)
-        verdict = judge(answer_key, result)
+        answer_key, source = AnswerKey(exercise, seed), self.path(exercise).read_bytes()
+        result = run(source, exercise, answer_key.cases, seconds)
+        verdict = localize(answer_key, judge(answer_key, result), result, exercise.file,
+                           lambda task: run_task(source, task, seconds))
         self.save_progress(exercise, status=verdict.status)
         return verdict, result, answer_key
 

@@ -5,9 +5,10 @@ import itertools
 import queue
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..classroom.diagnosis import AnswerKey
+from ..classroom.localize import is_unexplained, localize
 from ..classroom.sandbox import Stopped, Task, run_files
 from ..classroom.verdict import Verdict, answers, judge
 from .rows import Row, arrived, digest_of, digest_of_files, killed, make_row, unreadable, without_file
@@ -19,6 +20,7 @@ class Judge:
     def __init__(self, exercise, seed):
         self.exercise, self.seed = exercise, seed
         self.lock, self.built = threading.Lock(), None
+        self.located = {}                       # {(text of a file, note): lines of localize}
 
     @property
     def answer_key(self):
@@ -38,6 +40,26 @@ class Judge:
             except Exception as error:          # a program may return arrays that break any computation
                 note = f"The results cannot be judged: {type(error).__name__}: {error}"
                 return Verdict("error", "verdict", note), ""
+
+
+    def localize(self, verdict, run, file, execute):
+        """Returns the Verdict with lines that say where a mistake without a name is. Equal files are run once.
+
+        Parameters:
+            file : arrival.File
+            execute : function that runs a Task in the student's sandbox and returns its Run
+        """
+        text = "\n".join(line.rstrip() for line in file.content.decode("utf-8", "replace").splitlines())
+        key = text, verdict.note                # the note differs if the file imports others that differ
+        if key not in self.located:
+            try:
+                found = localize(self.answer_key, verdict, run, file.name, execute)
+            except (Stopped, OSError):
+                raise
+            except Exception:                   # it reads what the student's process sent; the verdict stands without
+                found = verdict
+            self.located[key] = found.lines[len(verdict.lines):]
+        return replace(verdict, lines=(*verdict.lines, *self.located[key]))
 
 
 @dataclass
@@ -126,7 +148,8 @@ class Grader:
 
     def grade_round(self, student, chosen):
         """Yields (Attempt, Row) for one file of each of these exercises."""
-        files = {**student.files, **{file.name: file.content for _, file in chosen}}
+        files = {file.name: file.content for _, file in chosen}
+        files |= {name: content for name, content in student.files.items() if name not in files}
         others = digest_of_files(files)
         waiting = []
         for number, file in chosen:
@@ -147,15 +170,22 @@ class Grader:
 
     def run(self, student, attempts, files):
         """Runs files of one student in one sandbox. Yields (Attempt, Row)."""
-        tasks = [Task(attempt.exercise, self.judges[attempt.exercise.number].answer_key.cases, attempt.file.name)
-                 for attempt in attempts]
+        tasks = []                              # grows while they are run
+
+        def execute(task):
+            tasks.append(task)
+            return next(runs)
+
         with contextlib.closing(self.run_tasks(files, tasks)) as runs:
             for attempt in attempts:
                 if self.stop.is_set():
                     raise Stopped
                 self.journal.started((student.name, attempt.exercise.number, attempt.digest))
-                run = next(runs)
-                verdict, answer = self.judges[attempt.exercise.number].judge(run)
+                judge = self.judges[attempt.exercise.number]
+                run = execute(Task(attempt.exercise, judge.answer_key.cases, attempt.file.name))
+                verdict, answer = judge.judge(run)
+                if is_unexplained(judge.answer_key, verdict):
+                    verdict = judge.localize(verdict, run, attempt.file, execute)
                 row = make_row(student, attempt.exercise, verdict, attempt.file, round(run.seconds, 2),
                                run.printed, answer=answer, digest=attempt.digest)
                 self.journal.add(row)
@@ -166,7 +196,8 @@ class Grader:
         done = 0
         for pause in (1, 5, 30, None):
             try:
-                with contextlib.closing(run_files(files, tasks[done:], self.layer, self.seconds, self.megabytes,
+                rest = itertools.islice(tasks, done, None)
+                with contextlib.closing(run_files(files, rest, self.layer, self.seconds, self.megabytes,
                                                   self.stop.is_set)) as runs:
                     for run in runs:
                         done += 1

@@ -8,7 +8,7 @@ from .given import loaded
 
 ENTRIES = 1000                                  # maximum number of entries of an array
 DIFFERENCE = 1e-3                               # minimum difference between right and wrong, relative to the larger one
-ROUNDING = 1e-9                                 # a difference this small, relative to what was summed, is rounding error
+ROUNDING = 1e-9                                 # smaller differences, relative to what was summed, are rounding errors
 
 
 def layer_norm_backward(x, gamma, dy):

@@ -75,8 +75,10 @@ def allowed(rng, shape):
 def edges(rng):
     scores, padding = rng.standard_normal((2, 3, 4, 5)), allowed(rng, (2, 1, 1, 5))
     empty = padding & (np.arange(4)[:, None] != 2)
+    apart = scores + 1000 * np.arange(-2, 2)[:, None] + 3000 * ~padding
     return [("a padding mask for each sequence", (scores, padding)), ("one mask for all", (scores, padding[0, 0, 0])),
-            ("scores around 1000", (scores + 1000, padding)), ("query 2 may attend to nothing", (2 * scores, empty))]
+            ("rows far apart, hidden scores far above the visible ones", (apart, padding)),
+            ("query 2 may attend to nothing", (2 * scores, empty))]
 
 
 HIDDEN = "np.where(mask, scores, -np.inf)"
@@ -200,7 +202,9 @@ EXERCISES = [
                     "Your columns sum to 1. Each query distributes its weight over the keys, so the sum must run over "
                     "the last axis."),
         ),
-        alternatives={"mask after exp, then normalized": {HIDDEN: "scores", "e = np.exp(": "e = mask * np.exp("},
+        alternatives={"mask after exp, then normalized": {
+                          "s.max(": "np.where(mask, scores, -np.inf).max(", HIDDEN: "scores",
+                          f"np.exp(s - {SAFE})": f"np.where(mask, np.exp(s - {SAFE}), 0)"},
                       "-1e9, and a product afterwards": {HIDDEN: "np.where(mask, scores, -1e9)",
                                                          "e = np.exp(": "e = mask * np.exp("},
                       "NaN made 0": {SAFE: "top", f"e / {NORMAL}": "np.nan_to_num(e / total)"}}),

@@ -115,6 +115,8 @@ def by_layer_norm(x, gamma, eps, dy):
     return layer.backward(dy), layer.gamma.grad, layer.beta.grad
 
 
+KEEPDIMS = ("keepdims=True is missing, so NumPy aligns the means of the rows with the features. If there are as many "
+            "rows as features, this causes no error.")
 MEAN_OF_G = " - g.mean(-1, keepdims=True)"
 COUPLING = " - x_hat * (g * x_hat).mean(-1, keepdims=True)"
 
@@ -139,7 +141,7 @@ def in_dx(names, gamma, std, word):
          "You multiply by gamma outside the mean. It belongs inside, because each feature has its own gamma. Outside "
          "is correct only while all entries of gamma are equal, as before training."),
         ({"(g * x_hat)": "(dy * x_hat)"},
-         f"{term} lacks gamma. Its mean is over g * x_hat."),
+         f"{term} lacks gamma. Inside its mean, dy must be multiplied by gamma, too."),
         ({"x_hat).mean(": "x_hat).sum("},
          f"{term} contains a sum where a mean belongs. Divide it by the number of features D."),
         ({COUPLING: COUPLING.replace("- ", "- 2 * ")},
@@ -154,12 +156,33 @@ def in_dx(names, gamma, std, word):
          f"You divide dx by the {word} twice, although forward divides x by it once."),
         ({" - x_hat * (g": " + x_hat * (g"},
          f"{term} has the wrong sign. A larger {word} makes x_hat smaller, so the term is subtracted."),
+        ({" - x_hat * (g": " - (g"},
+         f"{term} is the same for all features of a row. Its mean must be multiplied by x_hat, because a feature far "
+         f"from the others affects the {word} most."),
+        ({"(g * x_hat).mean(": "g.mean("},
+         f"{term} lacks x_hat inside its mean. The {word} affects each y through its x_hat."),
+        ({COUPLING: f"{COUPLING} * {std}"},
+         f"{term} has the wrong power of the {word}. The derivative of 1 / sqrt(v) is -1/2 v^(-3/2)."),
+        ({COUPLING: f"{COUPLING} / {std}"},
+         f"{term} is divided by the {word} once too often."),
+        ({whole: f"True)) * {std}"},
+         f"You multiply dx by the {word}. forward divides x by it, and so does backward."),
+        ({"(g - ": "g - ", whole: f"True) / {std}"},
+         f"Only the last term of your dx is divided by the {word}. Parentheses are missing: the whole difference is "
+         "divided."),
+        ({whole: f"True)) * {gamma} / {std}"},
+         "Your dx is multiplied by gamma twice, inside the means and once more outside. Inside is enough."),
+        ({f"g = {gamma} * dy": f"g = dy / {gamma}"},
+         "You divide dy by gamma. forward multiplies by gamma, and backward does too: it is the slope."),
+        ({f"g = {gamma} * dy": f"dy *= {gamma}; g = dy"},
+         "dy *= ... changes the caller's array. Make a new array."),
     )
     return tuple(Mistake(name, *mistake) for name, mistake in zip(names, explained))
 
 
 STD = "standard deviation"
-IN_DX = ("LN-3", "LN-4a", "LN-4b", "LN-4c", "LN-5b", "LN-6a", "LN-6b", "LN-7a", "LN-7b", "LN-10")
+IN_DX = ("LN-3", "LN-4a", "LN-4b", "LN-4c", "LN-5b", "LN-6a", "LN-6b", "LN-7a", "LN-7b", "LN-10",
+         "LN-3a", "LN-3b", "LN-6c", "LN-6d", "LN-7c", "LN-7d", "LN-4d", "LN-4e", "LN-4f")
 THROUGH_MEAN = (
     Mistake("LN-1", {MEAN_OF_G + COUPLING: ""},
             "You treat the mean and the standard deviation as constants. Both depend on x, so two terms are missing."),
@@ -177,16 +200,108 @@ THROUGH_MEAN = (
     Mistake("LN-8b", {"g.mean(-1, keepdims=True)": "g.mean()", "x_hat).mean(-1, keepdims=True)": "x_hat).mean()"},
             "The means in your dx run over the whole array. Each row was normalized separately, so it has its own "
             "means."),
+    Mistake("LN-8c", {"g.mean(-1": "g.mean(0", "x_hat).mean(-1": "x_hat).mean(0"},
+            "The means in your dx run over the first axis. Each row was normalized separately, so they must run over "
+            "its features."),
+    Mistake("LN-10a", {" - g.mean(": " + g.mean("},
+            "The term of the mean in your dx has the wrong sign. A larger mean makes every x_hat of the row smaller, "
+            "so the term is subtracted."),
+    Mistake("LN-5d", {"g.mean(-1, keepdims=True)": "g.sum(-1, keepdims=True) / len(dy)",
+                      "(g * x_hat).mean(-1, keepdims=True)": "(g * x_hat).sum(-1, keepdims=True) / len(dy)"},
+            "You divide the sums in your dx by the length of the first axis. They run over the features, so divide by "
+            "the number of features D."),
+    Mistake("LN-5e", {"True)) / std": "True)) / std * dy.shape[-1]"},
+            "Your dx is D times too large. In the form with sums, D dy - sum(dy) - ..., the whole must be divided by "
+            "D as well."),
+    Mistake("LN-4g", {" - g.mean(": " - dy.mean("},
+            "The term of the mean in your dx lacks gamma. Inside its mean, dy must be multiplied by gamma, too."),
+    Mistake("LN-19a", {"g.mean(-1, keepdims=True)": "g.mean(-1)"},
+            "keepdims=True is missing in the first mean of your dx, so NumPy aligns the means of the rows with the "
+            "features. If there are as many rows as features, this causes no error."),
+    Mistake("LN-19b", {"x_hat).mean(-1, keepdims=True)": "x_hat).mean(-1)"},
+            "keepdims=True is missing in the second mean of your dx, so NumPy aligns the means of the rows with the "
+            "features. If there are as many rows as features, this causes no error."),
 )
-STATISTICS = (
-    Mistake("LN-14", {"x.var(-1, keep": "x.var(-1, ddof=1, keep"},
-            "Your variance divides by D - 1. Layer normalization divides by D, as np.var does by default."),
-    Mistake("LN-15a", {"np.sqrt(var +": "(np.sqrt(var) +"},
-            "You add eps to the standard deviation, after the root. It must be added to the variance, under the root. "
-            "For rows that are almost constant, the difference is large."),
-)
-KEEPDIMS = ("keepdims=True is missing, so NumPy aligns the means of the rows with the features. If there are as many "
-            "rows as features, this causes no error.")
+MEAN_X, VAR_X = "x.mean(-1, keepdims=True)", "x.var(-1, keepdims=True)"
+
+
+def in_statistics(eps, divisor):
+    """Returns the mistakes in mean, variance and x_hat.
+
+    Parameters:
+        eps : how the solution writes eps
+        divisor : what follows (x - mean) / in the solution
+    """
+    quotient = f"(x - mean) / {divisor}"
+    own = " Each row has its own mean and variance."
+    return (
+        Mistake("LN-14", {"x.var(-1, keep": "x.var(-1, ddof=1, keep"},
+                "Your variance divides by D - 1. Layer normalization divides by D, as np.var does by default."),
+        Mistake("LN-15a", {"np.sqrt(var +": "(np.sqrt(var) +"},
+                "You add eps to the standard deviation, after the root. It must be added to the variance, under the "
+                "root. For rows that are almost constant, the difference is large."),
+        Mistake("LN-15b", {f"np.sqrt(var + {eps})": "np.sqrt(var)"},
+                "eps is missing. A row of equal numbers has variance 0, and 0 / 0 is NaN."),
+        Mistake("LN-15c", {f"var + {eps}": "var + 1e-5"},
+                "Your eps is always 1e-5. It is a number that the caller chooses."),
+        Mistake("LN-15d", {f"var + {eps}": f"var + {eps} ** 2"},
+                "You square eps. It is added to the variance as it is."),
+        Mistake("LN-16a", {f"np.sqrt(var + {eps})": f"(var + {eps})"},
+                "You divide the rows by their variance. The root is missing."),
+        Mistake("LN-16b", {"x.mean(-1": "x.mean(0", "x.var(-1": "x.var(0"},
+                "You compute mean and variance over the first axis." + own),
+        Mistake("LN-16c", {"x.mean(-1": "x.mean((-2, -1)", "x.var(-1": "x.var((-2, -1)"},
+                "You compute mean and variance over the last two axes at once, so a token depends on its neighbors."
+                + own),
+        Mistake("LN-16d", {quotient: f"x / {divisor}"}, "Your code does not subtract the mean."),
+        Mistake("LN-16e", {MEAN_X: "x.mean()", VAR_X: "x.var()"},
+                "You compute one mean and one variance for the whole array." + own),
+        Mistake("LN-16f", {"x.mean(-1": "x.mean(-2", "x.var(-1": "x.var(-2"},
+                "You compute mean and variance over the rows. Each row has its own, over its features."),
+        Mistake("LN-16g", {"x.var(": "(x ** 2).mean("},
+                "The mean of x^2 equals the variance only for rows whose mean is 0. Subtract the mean before "
+                "squaring."),
+        Mistake("LN-16h", {"x.var(": "x.std("},
+                "You take the root twice. np.std is already a root, and eps belongs to the variance."),
+        Mistake("LN-16i", {VAR_X: "((x - mean) ** 2).sum(-1, keepdims=True)"},
+                "Your variance is the sum of the squares. It must be their mean, so divide by D."),
+        Mistake("LN-16j", {quotient: f"(x + mean) / {divisor}"},
+                "You add the mean. It must be subtracted, so that each row has mean 0."),
+        Mistake("LN-16k", {quotient: f"(mean - x) / {divisor}"},
+                "You subtract x from the mean, so that x_hat has the wrong sign."),
+        Mistake("LN-16l", {"x.mean(-1": "x.mean(tuple(range(1, x.ndim))", "x.var(-1": "x.var(tuple(range(1, x.ndim))"},
+                "You compute mean and variance over all axes except the first, so a token depends on its neighbors."
+                + own),
+        Mistake("LN-16m", {"x.mean(-1": "x.mean(tuple(range(x.ndim - 1))",
+                           "x.var(-1": "x.var(tuple(range(x.ndim - 1))"},
+                "You compute mean and variance of each feature over all rows, as in batch normalization." + own),
+        Mistake("LN-16n", {MEAN_X: "x.sum(-1, keepdims=True) / len(x)",
+                           VAR_X: "((x - x.sum(-1, keepdims=True) / len(x)) ** 2).sum(-1, keepdims=True) / len(x)"},
+                "You divide the sums over the features by the length of the first axis, len(x). Divide by the number "
+                "of features D."),
+        Mistake("LN-16o", {VAR_X: f"((x - {MEAN_X}) ** 2).sum(-1, keepdims=True) / len(x)"},
+                "Your variance divides by the length of the first axis, len(x). Divide by the number of features D."),
+        Mistake("LN-16p", {MEAN_X: "x.mean()"},
+                "You subtract the mean of the whole array. Each row has its own mean."),
+        Mistake("LN-16q", {VAR_X: "x.var()"},
+                "You use the variance of the whole array. Each row has its own variance."),
+        Mistake("LN-16r", {VAR_X: f"(x ** 2).mean(-1, keepdims=True) - {MEAN_X}"},
+                "The variance is the mean of the squares minus the square of the mean. Your mean is not squared."),
+        Mistake("LN-16s", {VAR_X: f"abs(x - {MEAN_X}).mean(-1, keepdims=True)"},
+                "You use the mean distance from the mean. The variance is the mean of its square."),
+        Mistake("LN-16t", {"x.mean(-1": "x.mean(1", "x.var(-1": "x.var(1"},
+                "You compute mean and variance over axis 1. These are the features only if x has two axes; the last "
+                "axis is -1."),
+        Mistake("LN-19c", {MEAN_X: "x.mean(-1)", VAR_X: "x.var(-1)"}, KEEPDIMS),
+        Mistake("LN-19d", {VAR_X: "x.var(-1)"},
+                "keepdims=True is missing in the variance, so NumPy aligns the variances of the rows with the "
+                "features. If there are as many rows as features, this causes no error."),
+        Mistake("LN-19e", {MEAN_X: "x.mean(-1)"},
+                "keepdims=True is missing in the mean, so NumPy aligns the means of the rows with the features. If "
+                "there are as many rows as features, this causes no error."),
+    )
+
+
 SUMMED = "All rows share gamma and beta, so their gradients are sums over every axis except the last."
 
 EXERCISES = [
@@ -202,27 +317,7 @@ EXERCISES = [
                "With mean = x.mean(-1, keepdims=True) and var = x.var(-1, keepdims=True), subtract the mean, divide by "
                "np.sqrt(var + eps), multiply by gamma, and add beta."),
         mistakes=(
-            *STATISTICS,
-            Mistake("LN-15b", {"np.sqrt(var + eps)": "np.sqrt(var)"},
-                    "eps is missing. A row of equal numbers has variance 0, and 0 / 0 is NaN."),
-            Mistake("LN-16a", {"np.sqrt(var + eps)": "(var + eps)"},
-                    "You divide the rows by their variance. The root is missing."),
-            Mistake("LN-16b", {"mean(-1": "mean(0", "var(-1": "var(0"},
-                    "You compute mean and variance over the first axis, as in batch normalization. Here each row has "
-                    "its own."),
-            Mistake("LN-16c", {"mean(-1": "mean((-2, -1)", "var(-1": "var((-2, -1)"},
-                    "You compute mean and variance over the last two axes at once, so a token depends on its "
-                    "neighbors. Each row has its own mean and variance."),
-            Mistake("LN-16d", {"(x - mean) / np": "x / np"}, "Your code does not subtract the mean."),
-            Mistake("LN-16e", {"x.mean(-1, keepdims=True)": "x.mean()", "x.var(-1, keepdims=True)": "x.var()"},
-                    "You compute one mean and one variance for the whole array. Each row has its own."),
-            Mistake("LN-16f", {"mean(-1": "mean(-2", "var(-1": "var(-2"},
-                    "You compute mean and variance over the rows. Each row has its own, over its features."),
-            Mistake("LN-16g", {"x.var(": "(x ** 2).mean("},
-                    "The mean of x^2 equals the variance only for rows whose mean is 0. Subtract the mean before "
-                    "squaring."),
-            Mistake("LN-16h", {"x.var(": "x.std("},
-                    "You take the root twice. std is already a root, and eps belongs to the variance."),
+            *in_statistics("eps", "np"),
             Mistake("LN-17a", {"gamma * x_hat + beta": "gamma * (x_hat + beta)"},
                     "You multiply beta by gamma too. Add beta after the product."),
             Mistake("LN-17b", {"gamma * x_hat": "(1 + gamma) * x_hat"},
@@ -235,11 +330,18 @@ EXERCISES = [
                     "beta is missing. Its initial value is 0, so this mistake has no effect before training."),
             Mistake("LN-17f", {"gamma * x_hat + beta": "beta * x_hat + gamma"},
                     "You have swapped gamma and beta. gamma scales, beta shifts."),
-            Mistake("LN-16i", {"x.var(-1, keepdims=True)": "((x - mean) ** 2).sum(-1, keepdims=True)"},
-                    "Your variance is the sum of the squares. It must be their mean, so divide by D."),
             Mistake("LN-18", {"x_hat = (x - mean) / np": "x -= mean\n    x_hat = x / np"},
                     "x -= ... changes the caller's array. Compute the difference into a new array."),
-            Mistake("LN-19", {"mean(-1, keepdims=True)": "mean(-1)", "var(-1, keepdims=True)": "var(-1)"}, KEEPDIMS),
+            Mistake("LN-7c", {"(x - mean) / np": "(x - mean) * np"},
+                    "You multiply by the standard deviation. Divide by it, so that the variance becomes 1."),
+            Mistake("LN-7d", {"(x - mean) / np": "x - mean / np"},
+                    "You divide only the mean by the standard deviation. Parentheses are missing around x - mean."),
+            Mistake("ERR-2", {"np.sqrt(": "math.sqrt("},
+                    "The functions of math take a single number. For arrays use NumPy's."),
+            Mistake("LN-17g", {"gamma * x_hat": "x_hat / gamma"}, "You divide by gamma. It multiplies x_hat."),
+            Mistake("LN-17h", {"* x_hat + beta": "* x_hat - beta"}, "You subtract beta. It is added."),
+            Mistake("LN-17i", {"    mean = ": "    x = gamma * x + beta\n    mean = ", "gamma * x_hat + beta": "x_hat"},
+                    "You apply gamma and beta before normalizing, which undoes them. They come last."),
         ),
         alternatives={
             "variance from squares": {"x.var(-1, keepdims=True)": "(x ** 2).mean(-1, keepdims=True) - mean ** 2"},
@@ -258,7 +360,7 @@ EXERCISES = [
                "dx = (g - mean(g) - x_hat * mean(g * x_hat)) / std, where the means run over the last axis with "
                "keepdims=True. dgamma is dy * x_hat and dbeta is dy, each summed over all axes except the last."),
         mistakes=(
-            *THROUGH_MEAN, *in_dx(IN_DX, "gamma", "std", STD), *STATISTICS,
+            *THROUGH_MEAN, *in_dx(IN_DX, "gamma", "std", STD), *in_statistics("eps", "std"),
             Mistake("LN-9a", {"x_hat * (g * x_hat)": "x * (g * x)"},
                     "The last term of your dx uses x where the normalized x_hat belongs."),
             Mistake("LN-9b", {"x_hat * (g * x_hat)": "(x - mean) * (g * (x - mean))"},
@@ -271,6 +373,12 @@ EXERCISES = [
                     "You compute dgamma from x. gamma was multiplied by the normalized x_hat."),
             Mistake("LN-11d", {"(dy * x_hat).sum": "(g * x_hat).sum"},
                     "Your dgamma contains gamma. y is linear in gamma, so its gradient does not contain gamma."),
+            Mistake("LN-11e", {"(dy * x_hat).sum": "(dy * (x - mean)).sum"},
+                    "You compute dgamma from x - mean. gamma was multiplied by x_hat, which is also divided by the "
+                    "standard deviation."),
+            Mistake("LN-11f", {"dbeta = dy.sum": "dbeta = g.sum"},
+                    "Your dbeta contains gamma. beta is added after the product with gamma, so its gradient does not "
+                    "contain gamma."),
             Mistake("LN-12a", {"x_hat).sum(axes)": "x_hat).mean(axes)", "dy.sum(axes)": "dy.mean(axes)"},
                     "Your dgamma and dbeta are means over the rows. They must be sums. If the loss is a mean, dy "
                     "already contains that factor."),
@@ -278,8 +386,24 @@ EXERCISES = [
             Mistake("LN-12c", {"tuple(range(x.ndim - 1))": "-1"}, SUMMED + " You sum over the last axis."),
             Mistake("LN-12d", {"x_hat).sum(axes)": "x_hat)", "dy.sum(axes)": "dy"},
                     SUMMED + " You do not sum at all."),
+            Mistake("LN-12e", {"x_hat).sum(axes)": "x_hat).mean(axes)"},
+                    "Your dgamma is a mean over the rows. It must be a sum. If the loss is a mean, dy already contains "
+                    "that factor."),
+            Mistake("LN-12f", {"dy.sum(axes)": "dy.mean(axes)"},
+                    "Your dbeta is a mean over the rows. It must be a sum. If the loss is a mean, dy already contains "
+                    "that factor."),
+            Mistake("LN-12g", {"x_hat).sum(axes)": "x_hat).sum()", "dy.sum(axes)": "dy.sum()"},
+                    SUMMED + " You sum over the last axis too, so only one number is left."),
+            Mistake("LN-12h", {"tuple(range(x.ndim - 1))": "-2"},
+                    SUMMED + " You sum over the axis before the last one only."),
+            Mistake("LN-12i", {"tuple(range(x.ndim - 1))": "(0, 1)"},
+                    SUMMED + " You sum over axes 0 and 1, which is right only if x has three axes."),
+            Mistake("LN-12j", {"x_hat).sum(axes)": "x_hat)"}, SUMMED + " You do not sum dgamma."),
+            Mistake("LN-12k", {"dy.sum(axes)": "dy"}, SUMMED + " You do not sum dbeta."),
             Mistake("LN-13", {"dgamma, dbeta\n": "dbeta, dgamma\n"},
                     "You return dgamma and dbeta in the wrong order."),
+            Mistake("LN-13a", {"return dx, dgamma, dbeta": "return dgamma, dbeta, dx"},
+                    "You return the three gradients in the wrong order. dx comes first."),
             Mistake("LN-19", {"g.mean(-1, keepdims=True)": "g.mean(-1)",
                               "x_hat).mean(-1, keepdims=True)": "x_hat).mean(-1)"}, KEEPDIMS),
         ),
@@ -296,7 +420,8 @@ EXERCISES = [
         "08.3", "LayerNorm, a class", minutes=20, lines=11,
         solution=LayerNorm, write=("forward", "backward"), given=(Parameter,),
         inputs=lambda rng, n: use_twice(rng, (*n.lead, n.D), 1),
-        edges=lambda rng: [("two uses of the same length", use_twice(rng, (3, 6), 0))],
+        edges=lambda rng: [("two uses of the same length", use_twice(rng, (3, 6), 0)),
+                           ("as many rows as features", use_twice(rng, (6, 6), 0))],
         reference=package_layer_norm, outputs=("y", "second y", "second dx", "dx", "gamma.grad", "beta.grad"),
         invariants=(("rows of dx must sum to 0", lambda inputs, outputs: outputs[3].sum(-1)),),
         hints=("Which values that forward computes does backward need? If the layer is used twice, it must keep those "
@@ -307,7 +432,7 @@ EXERCISES = [
                "08.2), with self.gamma.data as gamma. Add dgamma into self.gamma.grad and dbeta into self.beta.grad "
                "with +=."),
         mistakes=(
-            *THROUGH_MEAN, *in_dx(IN_DX, "self.gamma.data", "std", STD), *STATISTICS,
+            *THROUGH_MEAN, *in_dx(IN_DX, "self.gamma.data", "std", STD), *in_statistics("self.eps", "std"),
             Mistake("LN-9", {"append((x_hat, std))": "append((x, std))"},
                     "You save x and use it where the normalized x_hat belongs."),
             Mistake("LN-11c", {"append((x_hat, std))": "append((x_hat, std, self.gamma.data * x_hat + self.beta.data))",

@@ -3,14 +3,18 @@
 import functools
 import json
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
-from .inside.worker import AFTER, CASE, LOADING, MESSAGE_LENGTH, OUTPUT, RECORD, REQUEST, Function
+from .inside import tracing
+from .inside.worker import (AFTER, CASE, EDIT, LOADING, MESSAGE_LENGTH, NODES, OUTPUT, RECORD, REQUEST, TRIED, VALUES,
+                            Function)
 
 LARGEST = 1 << 20                               # bytes of an array that is read
 LARGEST_REPORT = 1 << 16                        # bytes of a report
 MOST_RECORDS = 5000                             # of one task
+MOST_NODES, MOST_OUTPUTS = 1000, 50             # of a program, and of an exercise
 HEADER = re.compile(rb"\{'descr': '([<>|=][fiub]\d{1,2})', 'fortran_order': (True|False), "
                     rb"'shape': \(((?:\d{1,9}, ?)*\d{0,9})\), \} *\n")
 
@@ -85,6 +89,75 @@ def read_report(data):
     lists = {key: [item[:200] for item in value[:20]] for key, value in report.items()
              if isinstance(value, list) and all(isinstance(item, str) for item in value)}
     return texts | lists
+
+
+def read_nodes(records):
+    """Returns the nodes of a program as a list of tracing.Node, and for each output a list of those that feed it."""
+    data = records.get((NODES, 0, 0), b"")
+    try:
+        found = json.loads(data) if len(data) <= LARGEST else {}
+        roots = [read_numbers(feeds) for feeds in found["roots"][:MOST_OUTPUTS]]
+        nodes = [read_node(*values) for values in found["nodes"][:MOST_NODES]]
+    except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        return [], []
+    for numbers in (*roots, *(node.feeds for node in nodes)):
+        numbers.intersection_update(range(len(nodes)))
+    return nodes, roots
+
+
+def read_node(line, text, function, name, feeds):
+    if not isinstance(line, int) or not all(isinstance(part, str) for part in (text, function, name)):
+        raise TypeError
+    node = tracing.Node(line, text, function[:MESSAGE_LENGTH])
+    node.name, node.feeds = name[:tracing.LONGEST_TEXT], read_numbers(feeds)
+    return node
+
+
+def read_numbers(values):
+    return {value for value in values[:MOST_NODES] if isinstance(value, int)}
+
+
+def read_rows(data, columns):
+    """Returns an array of finite numbers with this many columns; without rows if it is anything else."""
+    rows = read_array(data)
+    if rows is None or rows.ndim != 2 or rows.shape[1] != columns or rows.dtype != float or not np.isfinite(rows).all():
+        return np.zeros((0, columns))
+    return rows
+
+
+def read_values(records):
+    """Returns the rows of tracing.Recorder: case, node and fingerprint of each recorded value."""
+    return read_rows(records.get((VALUES, 0, 0), b""), tracing.WIDTH)
+
+
+def read_tried(records):
+    """Returns {number of an edit: fingerprints of its outputs}."""
+    return {number: read_rows(data, tracing.WIDTH - tracing.KIND)
+            for (kind, _, number), data in records.items() if kind == TRIED}
+
+
+@dataclass(frozen=True)
+class FoundEdit:
+    """What the student's process reports of an edit."""
+
+    line: int
+    kind: str
+    text: str                                   # the part of the student's source that it changes
+    longer: int                                 # characters by which the edit makes it longer
+    statement: str                              # first line of the statement around it
+
+
+def read_edit(records, number):
+    """Returns the FoundEdit of this number, or None."""
+    data = records.get((EDIT, 0, number), b"")
+    try:
+        found = json.loads(data) if len(data) <= LARGEST_REPORT else {}
+        values = [found[key] for key in ("line", "kind", "text", "longer", "statement")]
+    except (ValueError, RecursionError, TypeError, KeyError):
+        return None
+    if not all(map(isinstance, values, (int, str, str, int, str))):
+        return None
+    return FoundEdit(*(value[:tracing.LONGEST_TEXT] if isinstance(value, str) else value for value in values))
 
 
 def read_loading(records):

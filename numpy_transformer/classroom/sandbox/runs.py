@@ -35,6 +35,7 @@ class Task:
     exercise: object                            # an Exercise
     cases: list                                 # its cases
     file: str                                   # name of the student's file for it, such as "ex01_2.py"
+    rerun: dict = None                          # what reruns.py does in place of running the cases
 
 
 @dataclass
@@ -56,6 +57,7 @@ class Run:
     printed: str
     report: dict                                # what the process reports of loading the file, used only in messages
     results: list = field(default_factory=list) # a CaseResult for each case
+    records: dict = field(default_factory=dict) # {(kind, case, index): bytes} of all that was sent
 
 
 def run_files(files, tasks, layer, seconds=10, megabytes=1024, stop=lambda: False):
@@ -64,14 +66,15 @@ def run_files(files, tasks, layer, seconds=10, megabytes=1024, stop=lambda: Fals
     A task that ends the whole sandbox is "killed" or "timeout"; the next one gets a new sandbox.
 
     Parameters:
-        files : {name: bytes} of all Python files of the student, which can import each other
-        tasks : list of Task
+        files : {name: bytes} of all Python files of the student, which can import each other; if they are too large
+            together, the first ones count
+        tasks : iterable of Task; a list may grow meanwhile
         layer : a Layer that works, or NO_LAYER: no protection
         seconds, megabytes : limits of each task
         stop : function that is called several times a second; the program is killed once it returns True
     Raises: Stopped if `stop` returned True, OSError if the sandbox does not start.
     """
-    files = usable(files, tasks)
+    files = usable(files)
     if layer.name == NO_LAYER.name:
         for task in tasks:
             yield run_alone(files, task, seconds, megabytes, stop)
@@ -93,11 +96,9 @@ def run_files(files, tasks, layer, seconds=10, megabytes=1024, stop=lambda: Fals
                 server = None
 
 
-def usable(files, tasks):
-    """Returns the files that can be imported, up to a total size, those of the tasks first."""
-    wanted = {task.file for task in tasks}
-    names = [name for name in sorted(files, key=lambda name: name not in wanted)
-             if MODULE.fullmatch(name) and len(name.encode()) <= LONGEST_NAME]
+def usable(files):
+    """Returns the files that can be imported, in order, up to a total size."""
+    names = [name for name in files if MODULE.fullmatch(name) and len(name.encode()) <= LONGEST_NAME]
     sizes = itertools.accumulate(len(files[name]) for name in names)
     return {name: files[name] for name, size in zip(names, sizes) if size <= MOST_SOURCE}
 
@@ -105,12 +106,20 @@ def usable(files, tasks):
 def run(source, exercise, cases, seconds=10, megabytes=1024, stop=lambda: False):
     """Runs a file, given as a path or as bytes, without a sandbox: a student's own, on the student's own machine."""
     source = source if isinstance(source, bytes) else Path(source).read_bytes()
-    return run_alone({exercise.file: source}, Task(exercise, cases, exercise.file), seconds, megabytes, stop)
+    return run_task(source, Task(exercise, cases, exercise.file), seconds, megabytes, stop)
+
+
+def run_task(source, task, seconds=10, megabytes=1024, stop=lambda: False):
+    """Runs a task on a file, given as bytes, without a sandbox."""
+    return run_alone({task.file: source}, task, seconds, megabytes, stop)
 
 
 def make_request(task, seconds, megabytes, **more):
     job = {"file": task.file, "name": task.exercise.name, "paths": task.exercise.paths, "seconds": seconds,
-           "processor": max(1, round(0.8 * seconds)), "megabytes": megabytes, "printed": 4 * PRINTED, **more}
+           "processor": max(1, round(0.8 * seconds)), "megabytes": megabytes, "printed": 4 * PRINTED,
+           "given": [part.__name__ for part in task.exercise.given], **more}
+    if task.rerun is not None:
+        job["rerun"] = task.rerun
     return request(job, *pack(tuple(task.cases)))
 
 
@@ -135,7 +144,7 @@ def make_run(task, reply, seconds):
             ended = "memory"
     elif ended in STOPPED:
         ended = "killed"
-    return Run(ended, code, spent, printed, report, results)
+    return Run(ended, code, spent, printed, report, results, records)
 
 
 def run_alone(files, task, seconds, megabytes, stop):

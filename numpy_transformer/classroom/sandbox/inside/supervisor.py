@@ -16,6 +16,7 @@ INSIDE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, INSIDE)
 import landlock                                 # noqa: E402
 import limits                                   # noqa: E402
+import reruns                                   # noqa: E402, F401
 import seccomp                                  # noqa: E402
 import worker                                   # noqa: E402
 sys.path.remove(INSIDE)

@@ -25,6 +25,7 @@ REQUEST = struct.Struct("<3Q")                  # lengths of a request's JSON, i
 REPLY = struct.Struct("<8siBdII")               # READY, exit code, ENDED, processor seconds, bytes printed and sent
 RECORD = struct.Struct("<BHHI")                 # kind, case, index and length of one result
 LOADING, CASE, OUTPUT, AFTER = range(4)         # kinds of results
+NODES, VALUES, TRIED, EDIT = range(4, 8)        # kinds of results of reruns.py
 ENDED = ("", "timeout", "full", "flood", "spoilt")
 READY = b"sandbox\n"
 
@@ -64,14 +65,39 @@ def instances(value, kind):
     return [value] if isinstance(value, kind) else []
 
 
-def describe_error(error, path):
-    """Returns the error and the line of the student's file that raised it."""
+def describe_error(error, path, in_helper=False):
+    """Returns the error and the line of the student's file that raised it, unless a given helper raised it."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
-    at = f" (line {frames[-1].lineno}: {frames[-1].line})" if frames else ""
+    at = f" (line {frames[-1].lineno}: {frames[-1].line})" if frames and not in_helper else ""
     text = f"{error}{at}"
     if isinstance(error, SyntaxError) and error.filename == path:
         text = f"{error.msg} (line {error.lineno})"
     return f"{type(error).__name__}: {text.strip()}"[:MESSAGE_LENGTH]
+
+
+def helper_call(error, path, given):
+    """Describes the call of a given helper in which an error was raised, or returns {} if it was raised elsewhere.
+
+    Parameters:
+        given : {name: function or class} of the helpers in the student's file
+    Returns: {"helper": its name, "call": the student's line that called it, "passed": the arrays that it was given}
+    """
+    codes = {}
+    for name, helper in given.items():
+        functions = {f"{name}.{key}": value for key, value in vars(helper).items()} if isinstance(
+            helper, type) else {name: helper}
+        codes |= {value.__code__: key for key, value in functions.items() if inspect.isfunction(value)}
+    caller = None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_code in codes and caller is not None:
+            names = frame.f_code.co_varnames[:frame.f_code.co_argcount]
+            shapes = {name: getattr(frame.f_locals.get(name), "shape", None) for name in names}
+            passed = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if isinstance(shape, tuple))
+            text = linecache.getline(path, caller).strip()
+            return {"helper": codes[frame.f_code], "call": f"line {caller}: {text}"[:MESSAGE_LENGTH], "passed": passed}
+        if frame.f_code.co_filename == path:
+            caller = line
+    return {}
 
 
 def load(source, path, name):
@@ -145,14 +171,24 @@ def run_task(job, cases, blob, send):
     problem = takes_arguments(target, cases[0][0])
     if problem:
         return report(LOADING, stage="arguments", error=problem)
-    for i, (inputs, calls, before) in enumerate(cases):
+
+    def run_case(i, target, case):
+        inputs, calls, before = case
         try:
             outputs = produce(target, inputs, calls, job["paths"])[:len(job["paths"]) + MOST_RESULTS]
             send_outputs(i, outputs, send, np)
             send_changed(i, before, instances([inputs, [arguments for _, arguments in calls]], np.ndarray), send, np)
             report(CASE, i, kinds=[type(output).__name__ for output in outputs])
         except BaseException as error:
-            report(CASE, i, kind=type(error).__name__, error=describe_error(error, job["file"]))
+            names = vars(sys.modules["exercise"])
+            found = helper_call(error, job["file"], {name: names[name] for name in job.get("given", ()) if name in names})
+            report(CASE, i, kind=type(error).__name__, error=describe_error(error, job["file"], bool(found)), **found)
+
+    if "rerun" in job:
+        import reruns                           # loaded before the sandbox was closed
+        return reruns.rerun(source, vars(sys.modules["exercise"]), job, cases, send, run_case, np)
+    for i, case in enumerate(cases):
+        run_case(i, target, case)
 
 
 def send_outputs(i, outputs, send, np):
@@ -238,10 +274,12 @@ def is_full(folder):
 
 def alone():
     """Runs one task in this process, without a sandbox: stdout takes the results, stderr what is printed."""
+    job, cases, blob = read_request()
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     import limits
+    if "rerun" in job:
+        import reruns                           # noqa: F401
     del sys.path[0]
-    job, cases, blob = read_request()
     import_numpy(job["numpy"])
     sys.meta_path.append(limits.LastFinder())
     results = os.dup(1)

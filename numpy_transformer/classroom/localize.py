@@ -1,0 +1,200 @@
+"""Says where in a student's own text a mistake is that no known mistake explains, by running this text again.
+
+One edit: if a program that differs from the student's in one place is right in all cases, the mistake is there. First
+wrong value: the values of the student's own expressions are compared with those of correct solutions. What is correct
+never reaches the student's process; it only runs what it is asked to, and sends values back.
+"""
+
+import weakref
+from dataclasses import replace
+
+import numpy as np
+
+from .comparison import close
+from .intermediates import C, Comparison, Known, same_shape, same_sums
+from .sandbox import Task
+from .sandbox.inside import tracing
+from .sandbox.protocol import read_case, read_edit, read_nodes, read_tried, read_values
+from .verdict import answers
+
+STAGES = "error", "type", "shape", "finite", "values"
+SLOW = 3.0                                      # seconds; an answer that takes longer is not run again
+SECONDS = 1.0                                   # processor time for trying edits
+MOST_TRIED, MOST_NAMED = 8, 2                   # edits that are run on all cases, and places that are named
+LONGEST = 44                                    # characters of a quoted expression
+LOOK_AT = {
+    "operator": "the operator", "order": "the order", "sign": "the sign", "comparison": "the comparison",
+    "condition": "the condition", "constant": "the number", "axis": "the axis", "keepdims": "keepdims",
+    "call": "which function is called", "argument": "the arguments of the call", "transposition": "transposes",
+    "index": "the index", "name": "which variable belongs there", "power": "the power", "factor": "factors",
+    "operand": "whether both parts belong there", "statement": "whether this statement belongs there"}
+MISSING = {"operand": "which term is missing", "factor": "which factor is missing", "call": "which call is missing",
+           "axis": "which sum is missing", "sign": "the sign", "power": "which power is missing"}
+SHORT = 8                                       # characters of a quoted part that is hard to find by itself
+KNOWN = weakref.WeakKeyDictionary()             # {AnswerKey: Known}
+
+
+def localize(answer_key, verdict, run, file, execute):
+    """Returns the Verdict with lines that say where the mistake is, if that can be found out.
+
+    Parameters:
+        verdict : Verdict on the Run of the student's file
+        file : its name
+        execute : function that runs a Task in the process where the student's file belongs, and returns its Run
+    """
+    if not is_unexplained(answer_key, verdict) or run.seconds > SLOW:
+        return verdict
+    attempt = Attempt(answer_key, answers(answer_key, run), file, execute)
+    lines = attempt.one_edit() or attempt.first_wrong_value()
+    return replace(verdict, lines=(*verdict.lines, *lines))
+
+
+def is_unexplained(answer_key, verdict):
+    """Returns True for wrong values without a name, in an exercise whose answer is a program."""
+    exercise = answer_key.exercise
+    can_be_run = answer_key.expected and not exercise.hides_answers and exercise.judge is None
+    return bool(can_be_run) and verdict.status in ("fail", "error") and verdict.stage in STAGES and not (
+        verdict.mistakes or verdict.right)
+
+
+class Attempt:
+    """One wrong answer.
+
+    Parameters:
+        observations : an Observation of the answer for each main case
+        file, execute : as in `localize`
+    """
+
+    def __init__(self, answer_key, observations, file, execute):
+        self.answer_key, self.observations, self.file, self.execute = answer_key, observations, file, execute
+        self.cases = answer_key.main_cases
+        right = [is_right(observation.outputs, expected.outputs) and not observation.error
+                 for observation, expected in zip(observations, answer_key.expected)]
+        wrong = [i for i, is_right_here in enumerate(right) if not is_right_here] or range(len(right))
+        sizes = [sum(array.size for array in case.arrays()) for case in self.cases]
+        self.smallest = min(wrong, key=lambda i: sizes[i])
+        self.records = self.rerun(seconds=SECONDS, case=self.smallest)
+
+    def rerun(self, **wanted):
+        """Returns what the student's process sends when it does what reruns.py is asked to."""
+        return self.execute(Task(self.answer_key.exercise, self.cases, self.file, wanted)).records
+
+    def one_edit(self):
+        """Returns lines that name the places where one edit makes all cases right."""
+        expected = [tracing.fingerprint(y) for y in self.answer_key.expected[self.smallest].outputs]
+        if not all(expected):
+            return []
+        found = [number for number, rows in read_tried(self.records).items() if alike(rows, np.array(expected, float))]
+        edits = {number: read_edit(self.records, number) for number in found}
+        best = sorted((number for number in found if edits[number]), key=lambda number: rank(number, edits[number]))
+        if not best:
+            return []
+        best = best[:MOST_TRIED]
+        records = self.rerun(edits=best)
+        places = {}
+        for position, number in enumerate(best):
+            edit = read_edit(records, number)
+            if edit and self.all_right(records, position * len(self.cases)):
+                places.setdefault((edit.line, edit.text), edit)
+        return describe_places([*places.values()][:MOST_NAMED])
+
+    def all_right(self, records, start):
+        """Returns True if the results that are numbered from `start` on are right in all main cases."""
+        for i, (case, expected) in enumerate(zip(self.cases, self.answer_key.expected)):
+            outputs, _, report = read_case(records, case, start + i, len(expected.outputs))
+            if "error" in report or not is_right(outputs, expected.outputs):
+                return False
+        return True
+
+    def first_wrong_value(self):
+        """Returns lines that name the first expression whose value occurs in no correct solution."""
+        nodes, roots = read_nodes(self.records)
+        if self.answer_key not in KNOWN:
+            KNOWN[self.answer_key] = Known(self.answer_key)
+        comparison = Comparison(KNOWN[self.answer_key], nodes, read_values(self.records))
+        wrong = self.wrong_outputs()
+        if len(roots) == len(self.answer_key.exercise.outputs):
+            roots = [roots[j] for j in wrong]
+        roots = set().union(*roots)
+        return describe_value(comparison, roots)
+
+    def wrong_outputs(self):
+        """Returns the indices of the outputs that are wrong in some case; all of them if there was an error."""
+        every = range(len(self.answer_key.exercise.outputs))
+        pairs = [*zip(self.observations, self.answer_key.expected)]
+        if any(observation.error for observation, _ in pairs):
+            return every
+        return [j for j in every if not all(is_right([seen.outputs[j]], [right.outputs[j]], right.outputs)
+                                            for seen, right in pairs)]
+
+
+def is_right(outputs, expected, everything=None):
+    """Returns True if all outputs have the right shapes and values."""
+    return len(outputs) == len(expected) and all(
+        yours is not None and yours.shape == right.shape and bool(close(
+            yours, np.asarray(right, float), everything or expected).all())
+        for yours, right in zip(outputs, expected))
+
+
+def alike(rows, expected):
+    """Returns True if these fingerprints of outputs are those of the expected ones."""
+    return rows.shape == expected.shape and all(
+        same_shape(right[None], row)[0] and same_sums(right[None], row)[0] and row[C["bad"]] == right[C["bad"]]
+        for row, right in zip(rows, expected))
+
+
+def rank(number, edit):
+    """Edits that take away or exchange something come first, and among them those of the smallest part."""
+    return edit.longer > 0, len(edit.text), number
+
+
+def describe_places(edits):
+    """Returns lines about the places where one change makes all cases right. They do not say which change."""
+    if not edits:
+        return []
+    first, *others = edits
+    lines = [f"DIAGNOSIS Line {first.line}, {placed(first)}: one change there makes all cases right. "
+             f"Look at {what(first)}."]
+    return lines + [f"So does one change in line {other.line}, {placed(other)}: look at {what(other)}."
+                    for other in others]
+
+
+def placed(edit):
+    """Returns the text of an edit, with its statement if it is too short to be found."""
+    if len(edit.text) < SHORT and len(edit.statement) > len(edit.text):
+        return f"{quoted(edit.text)} in {quoted(edit.statement)}"
+    return quoted(edit.text)
+
+
+def what(edit):
+    """Returns what kind of thing is wrong at an edit."""
+    if edit.kind in MISSING and edit.longer > 0:
+        return MISSING[edit.kind]
+    return LOOK_AT.get(edit.kind, "this part")
+
+
+def describe_value(comparison, roots):
+    """Returns lines about the first suspicious value that feeds these nodes, if other values are correct."""
+    right = [number for number in range(len(comparison.nodes)) if comparison.speaks(number)]
+    found = comparison.first_wrong(roots)
+    if not right or not found:
+        return []
+    node, relation = comparison.nodes[found[0]], comparison.relation(found[0])
+    return [f"DIAGNOSIS {correct_names(comparison, right, found[0])}Line {node.line}, {quoted(node.text)}, is the first "
+            f"whose value occurs in no correct solution that the checker knows{relation and f'; it is {relation}'}."]
+
+
+def correct_names(comparison, right, number):
+    """Returns a sentence that names variables with correct values before this node, or ""."""
+    line = comparison.nodes[number].line
+    named = {comparison.nodes[i].name: comparison.nodes[i].line for i in right
+             if comparison.nodes[i].name and comparison.nodes[i].line <= line and i != number}
+    if not named:
+        return ""
+    names = [*named][-3:]
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"Your {listed} {'is' if len(names) == 1 else 'are'} correct. "
+
+
+def quoted(text):
+    return f"`{text if len(text) <= LONGEST else text[:LONGEST - 4] + ' ...'}`"

@@ -1,0 +1,176 @@
+"""Runs a student's program again: with the values of its expressions recorded, and with one small edit at a time.
+
+All of it happens in the student's process and is sent back like any other result. What is correct is not known here.
+"""
+
+import ast
+import contextlib
+import io
+import json
+import signal
+import time
+
+import tracing
+import worker
+from edits import edits
+
+MOST_EDITS = 2000                               # edits that are tried
+LONGEST_RUN = 0.2                               # processor seconds of one edit in one case
+
+
+class TooLong(BaseException):
+    """Raised in a program that takes too long, such as one whose loop no longer ends."""
+
+
+class Program:
+    """A student's file in parts, so that a single function can be replaced.
+
+    Parameters:
+        source : bytes of the file
+        names : what the file defines
+        job : the request, with the file's name, the name of the function or class, and the names of given helpers
+    """
+
+    def __init__(self, source, names, job):
+        self.job, self.module, self.text = job, names, source.decode("utf-8", "replace")
+        self.tree = ast.parse(source)
+        definitions = [item for item in self.tree.body if isinstance(item, (ast.FunctionDef, ast.ClassDef))]
+        own = {item.name: item for item in definitions if item.name not in job["given"]}
+        self.definitions = {job["name"]: own.pop(job["name"]), **own}
+        self.compiled = {name: self.compile(item) for name, item in self.definitions.items()}
+
+    def compile(self, definition):
+        return compile(ast.Module([definition], []), self.job["file"], "exec")
+
+    def target(self, **replaced):
+        """Returns the function or class, with other code for some of the file's definitions."""
+        names = dict(self.module)
+        for code in (self.compiled | replaced).values():
+            exec(code, names)
+        return names[self.job["name"]]
+
+    def edits(self):
+        """Yields (number, Edit, name of the definition); the definition's tree is edited while it is at this edit."""
+        number = 0
+        for name in self.definitions:
+            for edit in edits(self.tree, name, insertions=True):
+                yield number, edit, name
+                number += 1
+
+    def edited(self, name):
+        """Returns the function or class as the tree of this definition is now."""
+        return self.target(**{name: self.compile(self.definitions[name])})
+
+    def run(self, target, case):
+        inputs, calls, _ = case
+        return worker.produce(target, fresh(inputs), fresh(calls), self.job["paths"])
+
+
+def fresh(value):
+    """Returns lists and tuples with copies of their arrays, which a program may change."""
+    if isinstance(value, (list, tuple)):
+        return [fresh(part) for part in value]
+    return value.copy() if hasattr(value, "dtype") else value
+
+
+class Silence(io.TextIOBase):
+    """Takes what the many runs print."""
+
+    def write(self, text):
+        return len(text)
+
+
+@contextlib.contextmanager
+def limited(seconds):
+    """Raises TooLong in the block after this processor time, and again until it ends (not on Windows)."""
+    def stop(*_):
+        raise TooLong
+
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+    signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def record_values(program, cases, send, np):
+    """Sends the nodes of the program, and the fingerprints of their values in the given cases."""
+    tracer = tracing.Tracer(ast.parse(program.text), program.text, program.job["given"])
+    recorder = tracing.Recorder()
+    names = {**program.module, tracing.SEEN: recorder}
+    definitions = [item for item in tracer.instrumented().body if getattr(item, "name", "") in program.definitions]
+    exec(compile(ast.Module(definitions, []), program.job["file"], "exec"), names)
+    for i, case in enumerate(cases):
+        recorder.case = i
+        with contextlib.suppress(Exception, TooLong), limited(5 * LONGEST_RUN):
+            program.run(names[program.job["name"]], case)
+    roots = tracer.roots(program.job["name"], [method for method, _ in cases[0][1]], program.job["paths"])
+    found = {"nodes": [node.as_list() for node in tracer.nodes], "roots": roots}
+    send(worker.NODES, 0, 0, json.dumps(found).encode())
+    rows = np.array(recorder.rows, float).reshape(-1, tracing.WIDTH)
+    send(worker.VALUES, 0, 0, worker.as_npy(rows, np))
+
+
+def try_edits(program, case, send, np):
+    """Sends what each edit is, and the fingerprints of the outputs in one case, if it runs to its end."""
+    end = time.process_time() + program.job["rerun"]["seconds"]
+    for number, edit, name in program.edits():
+        if number >= MOST_EDITS or time.process_time() > end:
+            break
+        try:
+            with limited(LONGEST_RUN):
+                outputs = program.run(program.edited(name), case)
+            found = [tracing.fingerprint(output) for output in outputs[:worker.MOST_RESULTS + len(program.job["paths"])]]
+        except (Exception, TooLong):
+            continue
+        if all(found):
+            send(worker.TRIED, 0, number, worker.as_npy(np.array(found, float), np))
+            send_edit(number, edit, edit.before, send)
+
+
+def send_edit(number, edit, text, send):
+    found = {"line": edit.line, "kind": edit.kind, "text": text, "statement": edit.statement,
+             "longer": len(edit.after) - len(edit.before)}
+    send(worker.EDIT, 0, number, json.dumps(found).encode())
+
+
+def students_text(source, edit):
+    """Returns the part of an edit as the student wrote it, on one line."""
+    lines = source.splitlines()[edit.line - 1:edit.end_line]
+    lines[-1] = lines[-1].encode()[:edit.end_column].decode("utf-8", "replace")
+    lines[0] = lines[0].encode()[edit.column:].decode("utf-8", "replace")
+    text = " ".join(" ".join(lines).split())
+    try:
+        return text if ast.unparse(ast.parse(text)) == edit.before else edit.before
+    except SyntaxError:                         # a part that has no place of its own, such as a keyword argument
+        return edit.before
+
+
+def run_edits(program, cases, run_case, send):
+    """Runs the wanted edits on all cases; the cases of the second one are numbered after those of the first."""
+    wanted = program.job["rerun"]["edits"]
+    for number, edit, name in program.edits():
+        if number in wanted:
+            send_edit(number, edit, students_text(program.text, edit), send)
+            start, target = len(cases) * wanted.index(number), program.edited(name)
+            for i, case in enumerate(cases):
+                with contextlib.suppress(TooLong), limited(5 * LONGEST_RUN):
+                    run_case(start + i, target, (fresh(case[0]), fresh(case[1]), case[2]))
+        if number >= max(wanted):
+            break
+
+
+def rerun(source, names, job, cases, send, run_case, np):
+    """Does what the job asks for: records values and tries edits, or runs some edits on all cases."""
+    program = Program(source, names, job)
+    silence = Silence()
+    with np.errstate(all="ignore"), contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
+        if "edits" in job["rerun"]:
+            run_edits(program, cases, run_case, send)
+        else:
+            record_values(program, cases, send, np)
+            try_edits(program, cases[job["rerun"]["case"]], send, np)

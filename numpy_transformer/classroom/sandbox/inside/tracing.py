@@ -1,0 +1,356 @@
+"""Records the values of the expressions in a program while it runs, and which of them feed which.
+
+Arrays are compared by their fingerprints: the shape, and a few weighted sums over the entries. These are linear, so the
+fingerprint of 2 x is twice that of x.
+"""
+
+import ast
+import functools
+
+SEEN = "_seen_"                                 # the function that records a value
+LONGEST_TEXT = 200                              # characters of the source of an expression
+MOST_NODES, MOST_VISITS, MOST_ROWS = 300, 4, 5000
+LARGEST = 50_000                                # entries of an array that is looked at
+DIMS, SUMS = 5, 6                               # axes and weighted sums of a fingerprint
+# Columns of a row: case, node, then the fingerprint: kind, number of axes, sizes, entries that are not finite, 1 if all
+# entries are equal, sum of absolute values, weighted sums.
+CASE, NODE, KIND, AXES, SHAPE, BAD, CONSTANT, TOTAL, PROJECTED = 0, 1, 2, 3, 4, 4 + DIMS, 5 + DIMS, 6 + DIMS, 7 + DIMS
+WIDTH = PROJECTED + SUMS
+KINDS = "bif"                                   # boolean, integer, floating point
+SIZES = "shape", "ndim", "size", "dtype"         # they do not depend on an array's entries
+WITHOUT_ENTRIES = {"len", "np.zeros_like", "np.ones_like", "np.empty_like", "np.full_like", "np.zeros", "np.shape"}
+MUTATING = {"add.at", "put_along_axis", "fill_diagonal", "copyto", "put", "place"}     # np.NAME(array, ...)
+
+
+class Node:
+    """An expression or a changed variable: where it is, and the numbers of the nodes that feed it.
+
+    Arguments of functions, their results and attributes of self are nodes without a text and without values.
+    """
+
+    def __init__(self, line=0, text="", function=""):
+        self.line, self.text, self.function, self.name, self.feeds = line, text[:LONGEST_TEXT], function, "", set()
+
+    def as_list(self):
+        return [self.line, self.text, self.function, self.name, sorted(self.feeds)]
+
+
+class Tracer:
+    """Finds the expressions of the functions in a module, except in those named in `given`.
+
+    Attributes:
+        nodes : list of Node
+        returned : {function: list of sets of nodes, one for each returned value}; a method's name is Class.method
+        attributes : {"self.x": number of a node}
+    """
+
+    def __init__(self, tree, source, given=()):
+        self.tree, self.lines = tree, source.splitlines()
+        self.nodes, self.numbers, self.returned, self.attributes = [], {}, {}, {}
+        self.functions, self.results, self.arguments = {}, {}, {}
+        for item in tree.body:
+            if isinstance(item, ast.FunctionDef) and item.name not in given:
+                self.functions[item.name] = item
+            elif isinstance(item, ast.ClassDef) and item.name not in given:
+                self.functions |= {f"{item.name}.{part.name}": part for part in item.body
+                                   if isinstance(part, ast.FunctionDef)}
+        for name, function in self.functions.items():
+            self.results[name] = self.new()
+            takes = (*function.args.posonlyargs, *function.args.args)
+            self.arguments[name] = {argument.arg: self.new() for argument in takes}
+        for name, function in self.functions.items():
+            self.name, self.variables = name, {arg: {i} for arg, i in self.arguments[name].items()}
+            self.returned[name] = []
+            self.block(function.body)
+
+    def new(self, item=None):
+        if item is None:
+            self.nodes.append(Node())
+        else:
+            self.nodes.append(Node(item.lineno, self.text(item), self.name))
+        return len(self.nodes) - 1
+
+    def text(self, item):
+        """Returns the source of an expression or statement on one line."""
+        lines = self.lines[item.lineno - 1:item.end_lineno]
+        lines[-1] = lines[-1].encode()[:item.end_col_offset].decode("utf-8", "replace")
+        lines[0] = lines[0].encode()[item.col_offset:].decode("utf-8", "replace")
+        return " ".join(" ".join(lines).split())
+
+    def number(self, item, what=""):
+        """Returns the number of the node of this syntax tree, which is the same when a loop is read again."""
+        key = id(item), what
+        if key not in self.numbers:
+            self.numbers[key] = self.new(item)
+        return self.numbers[key]
+
+    def attribute(self, name):
+        if name not in self.attributes:
+            self.attributes[name] = self.new()
+        return self.attributes[name]
+
+    def block(self, statements):
+        for statement in statements:
+            self.statement(statement)
+
+    def statement(self, item):
+        if isinstance(item, ast.Assign):
+            for target in item.targets:
+                self.assign(target, item.value, item)
+        elif isinstance(item, ast.AnnAssign) and item.value is not None:
+            self.assign(item.target, item.value, item)
+        elif isinstance(item, ast.AugAssign):
+            self.change(item.target, self.feeds(item.value) | self.feeds(item.target), item)
+        elif isinstance(item, ast.Return):
+            self.returns(item)
+        elif isinstance(item, ast.Expr):
+            feeds = self.feeds(item.value)
+            changed = changed_by(item.value)
+            if changed is not None:
+                self.change(changed, feeds | self.feeds(changed), item)
+        elif isinstance(item, (ast.For, ast.While)):
+            self.loop(item)
+        elif isinstance(item, ast.If):
+            self.feeds(item.test)
+            self.branches(item.body, item.orelse)
+        elif isinstance(item, ast.With):
+            self.block(item.body)
+        elif isinstance(item, ast.Try):
+            self.branches(item.body + item.orelse, *(handler.body for handler in item.handlers))
+            self.block(item.finalbody)
+
+    def loop(self, item):
+        """The second reading finds what one round of the loop passes to the next."""
+        before = dict(self.variables)
+        for _ in range(2):
+            if isinstance(item, ast.For):
+                self.bind(item.target, self.feeds(item.iter))
+            else:
+                self.feeds(item.test)
+            self.block(item.body)
+            self.variables = merged(before, self.variables)
+        self.block(item.orelse)
+
+    def branches(self, *bodies):
+        before, after = dict(self.variables), {}
+        for body in bodies:
+            self.variables = dict(before)
+            self.block(body)
+            after = merged(after, self.variables)
+        self.variables = after
+
+    def assign(self, target, value, statement):
+        pairs = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts)
+        if pairs:
+            found = [self.feeds(part) for part in value.elts]
+            for part, feeds in zip(target.elts, found):
+                self.bind(part, feeds)
+        elif isinstance(target, ast.Tuple):
+            feeds = self.feeds(value)
+            for part in target.elts:
+                self.bind(part, feeds)
+                if isinstance(part, ast.Name):  # each part is a value of its own
+                    self.change(part, feeds, statement)
+        elif isinstance(target, (ast.Name, ast.Attribute)):
+            feeds = self.feeds(value)
+            self.bind(target, feeds)
+            if isinstance(target, ast.Name) and (id(value), "") in self.numbers:
+                self.nodes[self.numbers[id(value), ""]].name = target.id
+        else:
+            self.change(target, self.feeds(value) | self.feeds(target), statement)
+
+    def bind(self, target, feeds):
+        """A name gets a new value."""
+        if isinstance(target, ast.Name):
+            self.variables[target.id] = set(feeds)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            for part in target.elts:
+                self.bind(part, feeds)
+        elif isinstance(target, ast.Attribute) and dotted(target):
+            self.nodes[self.attribute(dotted(target))].feeds |= feeds
+
+    def change(self, target, feeds, statement):
+        """A statement changes the value of a name, or of a part of it."""
+        while isinstance(target, (ast.Subscript, ast.Starred)):
+            target = target.value
+        name = dotted(target)
+        if not name:
+            return
+        number = self.number(statement, name)
+        self.nodes[number].feeds |= feeds - {number}
+        self.nodes[number].name = name
+        self.bind(target, {number})
+
+    def returns(self, item):
+        if item.value is None:
+            return
+        parts = item.value.elts if isinstance(item.value, ast.Tuple) else [item.value]
+        found = [self.feeds(part) for part in parts]
+        self.nodes[self.results[self.name]].feeds |= set().union(*found)
+        if len(self.returned[self.name]) != len(found):
+            self.returned[self.name] = [set() for _ in found]
+        for mine, feeds in zip(self.returned[self.name], found):
+            mine |= feeds
+
+    def feeds(self, item):
+        """Returns the nodes whose values make up an expression: its own, if it has one, or those of its parts."""
+        if isinstance(item, ast.Name):
+            return set(self.variables.get(item.id, ()))
+        if isinstance(item, ast.Attribute) and dotted(item).startswith("self."):
+            name = dotted(item)
+            return {number for key, number in [*self.attributes.items(), (name, self.attribute(name))]
+                    if f"{key}.".startswith(f"{name}.") or f"{name}.".startswith(f"{key}.")}
+        if isinstance(item, ast.Attribute) and item.attr in SIZES:
+            self.feeds(item.value)
+            return set()
+        found = set().union(*(self.feeds(part) for part in ast.iter_child_nodes(item)), ())
+        if isinstance(item, ast.Call) and dotted(item.func) in WITHOUT_ENTRIES:
+            found = set()
+        if isinstance(item, ast.Call):
+            found |= self.call(item)
+        if not is_recorded(item) or len(self.nodes) >= MOST_NODES:
+            return found
+        number = self.number(item)
+        self.nodes[number].feeds |= found - {number}
+        return {number}
+
+    def call(self, item):
+        """A call of another function of this module: its result feeds the call, and the arguments feed its own."""
+        name = dotted(item.func)
+        owner = self.name.partition(".")[0]
+        if name.startswith("self.") and f"{owner}.{name[5:]}" in self.functions:
+            name = f"{owner}.{name[5:]}"
+        if name not in self.functions:
+            return set()
+        takes = [number for argument, number in self.arguments[name].items() if argument != "self"]
+        for number, value in zip(takes, item.args):
+            self.nodes[number].feeds |= self.feeds(value)
+        return {self.results[name]}
+
+    def roots(self, name, methods, paths):
+        """Returns a list of nodes for each output: what a function returns, or a class's calls and its attributes."""
+        names = [f"{name}.{method}" for method in methods] or [name]
+        found = [feeds for each in names for feeds in self.returned.get(each, [set()])]
+        found += [self.feeds(ast.parse(f"self.{path}", mode="eval").body) for path in paths]
+        return [sorted(feeds) for feeds in found]
+
+    def instrumented(self):
+        """Returns the syntax tree with calls that record the values. The tree is changed."""
+        for function in self.functions.values():
+            function.body = Recording(self.numbers).statements(function.body)
+        return ast.fix_missing_locations(self.tree)
+
+
+class Recording:
+    """Puts calls that record values around the expressions, and after the statements, that have a number."""
+
+    def __init__(self, numbers):
+        self.numbers = numbers
+        self.changes = {}
+        for (identity, name), number in numbers.items():
+            if name:
+                self.changes.setdefault(identity, []).append((name, number))
+
+    def statements(self, body):
+        found = []
+        for statement in body:
+            identity = id(statement)
+            found.append(self.visit(statement))
+            for name, number in self.changes.get(identity, ()):
+                value = ast.parse(name, mode="eval").body
+                found.append(ast.copy_location(ast.Expr(record(number, value)), statement))
+        return found
+
+    def visit(self, item):
+        number = self.numbers.get((id(item), ""))
+        for name, value in ast.iter_fields(item):
+            if name in ("body", "orelse", "finalbody") and isinstance(value, list):
+                setattr(item, name, self.statements(value))
+            elif name == "func" and isinstance(value, ast.Attribute):
+                value.value = self.visit(value.value)
+            elif isinstance(value, ast.AST):
+                setattr(item, name, self.visit(value))
+            elif isinstance(value, list):
+                setattr(item, name, [self.visit(part) if isinstance(part, ast.AST) else part for part in value])
+        return item if number is None else ast.copy_location(record(number, item), item)
+
+
+def record(number, value):
+    return ast.Call(ast.Name(SEEN, ast.Load()), [ast.Constant(number), value], [])
+
+
+def is_recorded(item):
+    """Returns True for expressions that compute something."""
+    if isinstance(item, ast.Attribute):
+        return item.attr in ("T", "mT") and isinstance(item.ctx, ast.Load)
+    if isinstance(item, ast.Subscript):
+        return isinstance(item.ctx, ast.Load)
+    return isinstance(item, (ast.BinOp, ast.UnaryOp, ast.Call, ast.Compare, ast.IfExp)) and not isinstance(
+        getattr(item, "operand", None), ast.Constant)
+
+
+def changed_by(call):
+    """Returns what a call that is a statement changes, such as x in np.add.at(x, ids, dy) and x.append(y), or None."""
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    name = dotted(call.func)
+    if name.startswith(("np.", "numpy.")):
+        return call.args[0] if name.partition(".")[2] in MUTATING and call.args else None
+    return call.func.value
+
+
+def dotted(item):
+    """Returns the text of a name or of a chain of attributes, else ""."""
+    if isinstance(item, ast.Name):
+        return item.id
+    if isinstance(item, ast.Attribute):
+        before = dotted(item.value)
+        return before and f"{before}.{item.attr}"
+    return ""
+
+
+def merged(a, b):
+    return {name: a.get(name, set()) | b.get(name, set()) for name in (*a, *b)}
+
+
+@functools.cache
+def weights(size):
+    import numpy as np
+    return np.cos(np.outer(np.arange(1, SUMS + 1), np.arange(1, size + 1) ** 1.5))
+
+
+def fingerprint(value):
+    """Returns the fingerprint of a number, or of an array of numbers, as a list; None of anything else."""
+    import numpy as np
+    if isinstance(value, (list, tuple)):
+        try:
+            value = np.asarray(value) if len(value) <= 100 else None
+        except ValueError:
+            return None
+    if not isinstance(value, (np.ndarray, np.generic, bool, int, float)):
+        return None
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf" or array.ndim > DIMS or array.size > LARGEST:
+        return None
+    flat = array.astype(float).ravel()
+    finite = np.isfinite(flat)
+    bad = flat.size - int(finite.sum())
+    flat = np.where(finite, flat, 0.0) if bad else flat
+    constant = not flat.size or bool(flat.min() == flat.max())
+    return [KINDS.index(array.dtype.kind.replace("u", "i")), array.ndim, *array.shape, *[0] * (DIMS - array.ndim), bad,
+            constant, float(abs(flat).sum()), *(weights(flat.size) @ flat).tolist()]
+
+
+class Recorder:
+    """Takes the values of the nodes: the first visits of each in each case, as long as there is room."""
+
+    def __init__(self):
+        self.rows, self.visits, self.case = [], {}, 0
+
+    def __call__(self, number, value):
+        count = self.visits[self.case, number] = self.visits.get((self.case, number), 0) + 1
+        if count <= MOST_VISITS and len(self.rows) < MOST_ROWS:
+            found = fingerprint(value)
+            if found is not None:
+                self.rows.append([self.case, number, *found])
+        return value
