@@ -11,8 +11,9 @@ from helpers import ROOT
 from helpers.classroom import play
 from helpers.commands import run
 
-from numpy_transformer.classroom.diagnosis import AnswerKey, matches
+from numpy_transformer.classroom.diagnosis import AnswerKey
 from numpy_transformer.classroom.exercises import exercises
+from numpy_transformer.classroom.matching import matches
 from numpy_transformer.classroom.numbering import stream
 from numpy_transformer.classroom.verdict import judge
 

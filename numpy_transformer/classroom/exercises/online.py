@@ -82,8 +82,6 @@ EXERCISES = [
                     "You do not rescale the sum of the weights when the maximum rises."),
             Mistake("ONL-2b", {"u * factor": "u"},
                     "You do not rescale the sum of weights times values when the maximum rises."),
-            Mistake("ONL-3", {"np.exp(m - higher)": "np.exp(higher - m)"},
-                    "Your factor is inverted. When the maximum rises, the earlier terms must become smaller."),
             Mistake("ONL-4", {f"l * factor + {TILE_SUM}": f"(l + {TILE_SUM}) * factor",
                               "u * factor + p @ v": "(u + p @ v) * factor"},
                     "You also rescale the new tile, whose weights were already computed with the new maximum."),
