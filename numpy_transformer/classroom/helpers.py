@@ -3,29 +3,18 @@
 import contextlib
 import os
 import re
-import shutil
 import sys
-import textwrap
 from pathlib import Path
 
 import numpy as np
 
 from .lesson_files import lesson_number
+from .wrapping import terminal_width, wrapped
 
-ask = None                                      # set while a lesson is stepped through: asks a question in the terminal
-
-
-def terminal_width():
-    """Returns the terminal's width, but at most 100 columns, because longer lines of prose are hard to read."""
-    return min(shutil.get_terminal_size((100, 24)).columns, 100)
-
-
-def wrapped(line):
-    """Wraps a line to the terminal with a hanging indent. Output that goes to a file or a pipe stays as it is."""
-    if not sys.stdout.isatty() or len(line) <= terminal_width():
-        return line
-    return textwrap.fill(line, terminal_width(), subsequent_indent="    ", break_long_words=False,
-                         break_on_hyphens=False)
+# Set while a lesson is stepped through:
+ask = None                                      # asks a question in the terminal
+drawn = None                                    # takes the path of a figure that was drawn
+silent = False                                  # True while cells are run again without their output: no figures are drawn
 
 
 def script():
@@ -43,9 +32,10 @@ def show(**arrays):
             line += f"  min {array.min():.3g}  mean {array.mean():.3g}  max {array.max():.3g}"
             if array.shape[-1] > 1 and np.allclose(array.sum(-1), 1, atol=1e-6):
                 line += "  rows sum to 1"
-        print(line)
+        print(wrapped(line))
         if array.size <= 30:
-            print("    " + np.array2string(array, precision=4, suppress_small=True).replace("\n", "\n    "))
+            text = np.array2string(array, min(75, terminal_width() - 5), precision=4, suppress_small=True)
+            print("    " + text.replace("\n", "\n    "))
 
 
 def claim(text, condition, detail=""):
@@ -84,9 +74,9 @@ def predict(question, answer, why=""):
     if guess is None:
         print(wrapped(f"  ? {question}  {answer}"))
     elif normalized(guess) == normalized(answer):
-        print(f"    correct: {answer}")
+        print(wrapped(f"    correct: {answer}"))
     else:
-        print(f"    the answer: {answer}")
+        print(wrapped(f"    the answer: {answer}"))
         if why:
             print(wrapped(f"    {why}"))
 
@@ -101,6 +91,9 @@ def normalized(text):
 def figure(name, picture):
     """Saves a picture as figures/NN_name.png, next to the lessons folder, where NN is the lesson's number."""
     from ..views import save
+
+    if silent:
+        return
     path = script()
     if path is None:                            # a notebook, which also displays the picture
         path = save(picture, "../figures" if Path.cwd().name == "lessons" else "figures", name)
@@ -110,3 +103,5 @@ def figure(name, picture):
     else:
         path = save(picture, path.resolve().parents[1] / "figures", f"{lesson_number(path)}_{name}")
     print(f"  figure: {os.path.relpath(path)}")
+    if drawn is not None:
+        drawn(path)

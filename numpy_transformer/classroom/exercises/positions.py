@@ -151,6 +151,35 @@ EXERCISES = [
                     "You multiply the angles by 2π. t / 10000^(2i/D) is already an angle in radians."),
             Mistake("PE-11", {"return table": "return table.T"},
                     "Your table is transposed. It must have a row for each position and a column for each feature."),
+            Mistake("PE-5d", {"10000 ": "100000 "}, "Your base is 100000. It must be 10000."),
+            Mistake("PE-12", {"np.arange(0, D, 2) / D": "np.arange(0, D, 2) / (D // 2)"},
+                    "You divide the exponent by D / 2. With a range in steps of 2, which already gives 2i, it must "
+                    "be D."),
+            Mistake("PE-13", {"np.cos(": "np.sin("}, "All your features are sines. The odd features must be cosines."),
+            Mistake("PE-15", {
+                    "    return":
+                    "    for feature in range(D):\n        angle = t[:, 0] / 10000 ** (2 * feature / D)\n        "
+                    "table[:, feature] = np.cos(angle) if feature % 2 else np.sin(angle)\n    return"},
+                    "You use the number of the feature as i. i is the number of the pair: the features 2i and 2i + 1 "
+                    "share the exponent 2i / D."),
+            Mistake("PE-16", {"10000 ** (": "10000 * ("},
+                    "You multiply 10000 by the exponent instead of raising it to a power."),
+            Mistake("PE-17", {
+                    "10000 ** (np.arange(0, D, 2) / D)": "(np.arange(0, D, 2) / D)",
+                    "np.sin(t / lengths)": "np.sin((t / 10000) ** lengths)",
+                    "np.cos(t / lengths[": "np.cos((t / 10000) ** lengths["},
+                    "Python evaluates t / 10000 ** ... with the power first, but your parentheses raise t / 10000 to "
+                    "the power. Only 10000 has the exponent."),
+            Mistake("PE-18", {"np.arange(0, D, 2) / D": "np.arange(0, D, 2) / (D - 1)"},
+                    "You divide the exponent by D - 1. It is 2i / D."),
+            Mistake("PE-19", {"np.arange(T)[:, None]": "np.arange(T)[:, None] / T"},
+                    "You divide the positions by T. t is the number of the token, however long the text is."),
+            Mistake("PE-20", {
+                    "np.sin(t / lengths)": "np.sin(np.deg2rad(t / lengths))",
+                    "np.cos(t / lengths[:D // 2])": "np.cos(np.deg2rad(t / lengths[:D // 2]))"},
+                    "You convert the angles from degrees. t / 10000^(2i/D) is already an angle in radians."),
+            Mistake("PE-21", {"return table": "return table / math.sqrt(D)"},
+                    "You divide the table by sqrt(D). Its entries are the sines and cosines themselves."),
         ),
         alternatives={
             "loops": {"t / lengths)": "t / lengths)\n    for place in range(T):\n        for feature in range(D):\n   "
