@@ -457,8 +457,6 @@ EXERCISES = [
                     "Both backward passes use the values of the latest forward pass. Either your layer has room for "
                     "one forward pass only, or backward never removes the values. Save them in each forward pass, and "
                     "remove them in the backward pass that uses them."),
-            Mistake("LN-20g", {"append((x_hat, std))": "append((x_hat, var + self.eps))"},
-                    "You save the variance and divide by it in backward. forward divided by its root."),
             Mistake("LN-20h", {"self.gamma.grad +=": "self.gamma.grad ="},
                     "gamma.grad holds the gradient of the last backward only, because each call overwrites it. Add "
                     "with +=."),
@@ -485,7 +483,8 @@ EXERCISES = [
                     SUMMED + " You sum over the axis before the last one only."),
             Mistake("LN-12i", {"tuple(range(dy.ndim - 1))": "(0, 1)"},
                     SUMMED + " You sum over axes 0 and 1, which is right only if x has three axes."),
-            Mistake("LN-17a", {"self.gamma.data * x_hat + self.beta.data": "self.gamma.data * (x_hat + self.beta.data)"},
+            Mistake("LN-17a", {"self.gamma.data * x_hat + self.beta.data":
+                               "self.gamma.data * (x_hat + self.beta.data)"},
                     "Your forward multiplies beta by gamma too. Add beta after the product."),
             Mistake("LN-17c", {"self.gamma.data * x_hat + self.beta.data": "x_hat"},
                     "Your forward leaves out gamma and beta, so this mistake has no effect before training."),
