@@ -51,11 +51,18 @@ def draw_texts(rng, shape, D):
     return x, draw_mask(rng, shape)
 
 
+FEW = "text 1 has no real token, text 2 has one"
+
+
 def special_texts(rng):
     x, token_mask = draw_texts(rng, (3, 4), 5)
-    empty = token_mask & (np.arange(3)[:, None] != 1)
-    return [("B = T = D", draw_texts(rng, (5, 5), 5)), ("text 1 has no real token", (x, empty)),
+    return [("B = T = D", draw_texts(rng, (5, 5), 5)), (FEW, (x, few(token_mask))),
             ("no padding", (x, np.ones_like(token_mask)))]
+
+
+def few(token_mask):
+    """Returns a mask of three texts, the second of which has no real token and the third of which has one."""
+    return np.stack([token_mask[0], np.zeros_like(token_mask[1]), np.arange(token_mask.shape[1]) == 2])
 
 
 def with_dy(x, token_mask):
@@ -113,10 +120,9 @@ def use_twice(rng, shape, D, C, longer):
 
 def special_heads(rng):
     weights, ((forward, (x, token_mask)), *others) = use_twice(rng, (3, 4), 5, 2, 0)
-    empty = token_mask & (np.arange(3)[:, None] != 1)
     return [("both calls with the same shape", use_twice(rng, (4, 5), 6, 3, 0)),
             ("D = C", use_twice(rng, (2, 5), 6, 6, 1)),
-            ("text 1 has no real token", (weights, ((forward, (x, empty)), *others)))]
+            (FEW, (weights, ((forward, (x, few(token_mask))), *others)))]
 
 
 class PackageHead:
@@ -235,6 +241,8 @@ MEAN = (
     Mistake("MEAN-21", {COUNT: "token_mask.sum(-1, keepdims=True) + 1e-6"}, NOT_EXACT),
     Mistake("MEAN-22", {"kept.sum(-2) / count.astype(x.dtype)": "x[..., -1, :]"},
             "You return the vector of the last token. The exercise asks for the mean."),
+    Mistake("MEAN-25", {"kept.sum(-2) /": "kept.mean(-2) /"},
+            "You take the mean over T and then divide by the number of real tokens as well. Divide the sum once."),
     Mistake("MEAN-23", {"token_mask.sum(-1, keepdims=True)": "token_mask.sum(0)"}, OVER_TEXTS),
 )
 MEAN_BACKWARD = (
@@ -275,6 +283,9 @@ MEAN_BACKWARD = (
             "mask needs one more axis, for the features."),
     Mistake("MNB-20", {COUNT: "token_mask.sum(-1, keepdims=True) + 1e-6"}, NOT_EXACT),
     Mistake("MNB-21", {"token_mask.sum(-1, keepdims=True)": "token_mask.sum(0)"}, OVER_TEXTS),
+    Mistake("MNB-23", {"token_mask / count.astype(dy.dtype)":
+                       "token_mask / count.astype(dy.dtype) / token_mask.shape[-1]"},
+            "You divide by the number of real tokens and by T. The mean divides once, by the number of real tokens."),
     Mistake("MNB-22", {"token_mask / count.astype(dy.dtype)": "token_mask / dy.dtype.type(len(dy))"},
             "You divide by the number of texts. Each text has its own mean, so divide by its number of real tokens."),
 )
