@@ -70,7 +70,7 @@ def start(folder):
 
 def write(number, out):
     """Writes a lesson as a notebook."""
-    from ..classroom.notebook import write_notebook         # not needed by the other actions
+    from ..classroom.lesson_notebook import write_notebook         # not needed by the other actions
 
     lesson, = choose_lessons([number])
     path = write_notebook(lesson, out or f"{lesson.stem}.ipynb")

@@ -10,7 +10,7 @@ from helpers import ROOT
 from numpy_transformer.classroom import helpers, predict
 from numpy_transformer.classroom.cells import cells
 from numpy_transformer.classroom.lesson_files import lessons_in
-from numpy_transformer.classroom.notebook import notebook, write_notebook
+from numpy_transformer.classroom.lesson_notebook import notebook, write_notebook
 from numpy_transformer.cli import main
 
 LESSON = '''# %% [markdown]

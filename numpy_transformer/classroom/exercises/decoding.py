@@ -168,7 +168,8 @@ def other_beams(rng):
             ("a larger beam", draw_beam(rng, n, beam=4, alpha=1.5, shows=("BEAM-3a", "BEAM-5", "BEAM-13"))),
             ("a beam of 1", draw_beam(rng, n, beam=1, alpha=0.6, shows=("BEAM-13",))),
             ("alpha = 0: the score is log P", draw_beam(rng, n, beam=3, alpha=0.0, shows=())),
-            ("one token", draw_beam(rng, n, max_len=1, beam=3, alpha=0.6, shows=())),
+            ("one token, and a beam that is larger than the vocabulary", draw_beam(rng, n, max_len=1, beam=9, alpha=4.0,
+                                                                                   shows=("BEAM-19e",))),
             ("eos is very unlikely", draw_beam(rng, n, beam=3, alpha=0.6, shows=(), ending=-20.0))]
 
 
@@ -377,6 +378,9 @@ EXERCISES = [
                                  "1"},
                     "Your length is too small by one, because your steps count from 0. A text that is finished at the "
                     "first step has length 1."),
+            Mistake("BEAM-19e", {"max_len + 1)": "max_len + 2)"},
+                    "Your loop makes one step too many if fewer than `beam` texts are finished after step max_len. The "
+                    "search always ends there."),
             Mistake("BEAM-20", {"model(ids)[-1]": "model(ids)[0]"},
                     "You take the logits from row 0 at every step. That row scores the token after bos; the next token "
                     "is scored in the row of the latest one."),

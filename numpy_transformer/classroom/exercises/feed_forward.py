@@ -186,8 +186,8 @@ EXERCISES = [
             Mistake("SWG-3c", {" * (1 + g * (1 - sigma))": ""},
                     "You have only one term of silu's product rule. You differentiate the factor g, but the sigmoid "
                     "depends on g too."),
-            Mistake("SWG-3d", {" * sigma * (1 + g * (1 - sigma))": ""}, "The derivative of silu is missing in the branch of the "
-                    "gate."),
+            Mistake("SWG-3d", {" * sigma * (1 + g * (1 - sigma))": ""},
+                    "The derivative of silu is missing in the branch of the gate."),
             Mistake("SWG-3e", {"(1 + g * (1 - sigma))": "(1 + (1 - sigma))"},
                     "A factor g is missing in silu's product rule. In the term that differentiates the sigmoid, g "
                     "remains as a factor."),

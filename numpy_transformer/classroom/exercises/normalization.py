@@ -457,6 +457,40 @@ EXERCISES = [
                     "Both backward passes use the values of the latest forward pass. Either your layer has room for "
                     "one forward pass only, or backward never removes the values. Save them in each forward pass, and "
                     "remove them in the backward pass that uses them."),
+            Mistake("LN-20h", {"self.gamma.grad +=": "self.gamma.grad ="},
+                    "gamma.grad holds the gradient of the last backward only, because each call overwrites it. Add "
+                    "with +=."),
+            Mistake("LN-20i", {"self.beta.grad +=": "self.beta.grad ="},
+                    "beta.grad holds the gradient of the last backward only, because each call overwrites it. Add "
+                    "with +=."),
+            Mistake("LN-11a", {"(dy * x_hat).sum": "dy.sum"},
+                    "Your gamma.grad is the same as beta.grad. But gamma was multiplied by x_hat, and its gradient "
+                    "must contain that factor."),
+            Mistake("LN-11b", {"append((x_hat, std))": "append((x_hat, std, x))",
+                               "x_hat, std = self.saved.pop()": "x_hat, std, x = self.saved.pop()",
+                               "(dy * x_hat).sum": "(dy * x).sum"},
+                    "You compute gamma.grad from x. gamma was multiplied by the normalized x_hat."),
+            Mistake("LN-11d", {"(dy * x_hat).sum": "(self.gamma.data * dy * x_hat).sum"},
+                    "Your gamma.grad contains gamma. y is linear in gamma, so its gradient does not contain gamma."),
+            Mistake("LN-12a", {"x_hat).sum(axes)": "x_hat).mean(axes)", "dy.sum(axes)": "dy.mean(axes)"},
+                    "Your gradients of gamma and beta are means over the rows. They must be sums. If the loss is a "
+                    "mean, dy already contains that factor."),
+            Mistake("LN-12b", {"tuple(range(dy.ndim - 1))": "0"}, SUMMED + " You sum over the first axis only."),
+            Mistake("LN-12c", {"tuple(range(dy.ndim - 1))": "-1"}, SUMMED + " You sum over the last axis."),
+            Mistake("LN-12g", {"x_hat).sum(axes)": "x_hat).sum()", "dy.sum(axes)": "dy.sum()"},
+                    SUMMED + " You sum over the last axis too, so only one number is left."),
+            Mistake("LN-12h", {"tuple(range(dy.ndim - 1))": "-2"},
+                    SUMMED + " You sum over the axis before the last one only."),
+            Mistake("LN-12i", {"tuple(range(dy.ndim - 1))": "(0, 1)"},
+                    SUMMED + " You sum over axes 0 and 1, which is right only if x has three axes."),
+            Mistake("LN-17a", {"self.gamma.data * x_hat + self.beta.data":
+                               "self.gamma.data * (x_hat + self.beta.data)"},
+                    "Your forward multiplies beta by gamma too. Add beta after the product."),
+            Mistake("LN-17c", {"self.gamma.data * x_hat + self.beta.data": "x_hat"},
+                    "Your forward leaves out gamma and beta, so this mistake has no effect before training."),
+            Mistake("LN-17d", {"self.gamma.data * x_hat": "x_hat"},
+                    "Your forward leaves out gamma. Its initial value is 1, so this mistake has no effect before "
+                    "training."),
             Mistake("LN-17e", {" + self.beta.data": ""},
                     "Your forward leaves out beta. Its initial value is 0, so this mistake has no effect before "
                     "training."),

@@ -51,11 +51,18 @@ def draw_texts(rng, shape, D):
     return x, draw_mask(rng, shape)
 
 
+FEW = "text 1 has no real token, text 2 has one"
+
+
 def special_texts(rng):
     x, token_mask = draw_texts(rng, (3, 4), 5)
-    empty = token_mask & (np.arange(3)[:, None] != 1)
-    return [("B = T = D", draw_texts(rng, (5, 5), 5)), ("text 1 has no real token", (x, empty)),
+    return [("B = T = D", draw_texts(rng, (5, 5), 5)), (FEW, (x, few(token_mask))),
             ("no padding", (x, np.ones_like(token_mask)))]
+
+
+def few(token_mask):
+    """Returns a mask of three texts, the second of which has no real token and the third of which has one."""
+    return np.stack([token_mask[0], np.zeros_like(token_mask[1]), np.arange(token_mask.shape[1]) == 2])
 
 
 def with_dy(x, token_mask):
@@ -113,10 +120,9 @@ def use_twice(rng, shape, D, C, longer):
 
 def special_heads(rng):
     weights, ((forward, (x, token_mask)), *others) = use_twice(rng, (3, 4), 5, 2, 0)
-    empty = token_mask & (np.arange(3)[:, None] != 1)
     return [("both calls with the same shape", use_twice(rng, (4, 5), 6, 3, 0)),
             ("D = C", use_twice(rng, (2, 5), 6, 6, 1)),
-            ("text 1 has no real token", (weights, ((forward, (x, empty)), *others)))]
+            (FEW, (weights, ((forward, (x, few(token_mask))), *others)))]
 
 
 class PackageHead:
@@ -183,6 +189,10 @@ DIVIDED_BY_T = "You divide the sum over the real tokens by T, so padding tokens 
 PUSHED = "Padding tokens receive a gradient. They are not part of the mean, so their gradient is 0."
 SPREAD = ("Every token receives dy / T, as if there were no padding. Only the real tokens contribute to the mean, so "
           "only they receive a gradient.")
+BY_PADDING = "You divide by the number of padding tokens. Divide by that of the real ones."
+NOT_EXACT = ("You add a small number to the count, to avoid 0 / 0. It changes every mean a little. Raise only a count "
+             "of 0 to 1.")
+OVER_TEXTS = "You count over the texts, which gives one number per position. Count the real tokens of each text."
 HALF = ("You do not divide the gradient. Each real token contributes to the mean with the factor 1 / n, where n is the "
         "number of real tokens.")
 
@@ -219,6 +229,21 @@ MEAN = (
     Mistake("MEAN-17", {", keepdims=True), 1)": "), 1)"},
             "Your counts have shape (B,), which NumPy aligns with the features of (B, D). Keep the summed axis, with "
             "size 1."),
+    Mistake("MEAN-18", {"kept.sum(-2) / count.astype(x.dtype)": "x[token_mask].mean(0)"},
+            "x[token_mask] puts the real tokens of all texts into one list, so you return one mean for the whole "
+            "batch. Each text has its own mean."),
+    Mistake("MEAN-19a", {"kept.sum(-2)": "kept.sum(1)"},
+            "You sum over axis 1. The tokens are there only if x has three axes; counted from the end, their axis is "
+            "always -2."),
+    Mistake("MEAN-19b", {"kept.sum(-2)": "kept.sum(0)"},
+            "You sum over the first axis, the texts. Sum over the tokens instead."),
+    Mistake("MEAN-20", {"np.maximum(token_mask.sum": "np.maximum((~token_mask).sum"}, BY_PADDING),
+    Mistake("MEAN-21", {COUNT: "token_mask.sum(-1, keepdims=True) + 1e-6"}, NOT_EXACT),
+    Mistake("MEAN-22", {"kept.sum(-2) / count.astype(x.dtype)": "x[..., -1, :]"},
+            "You return the vector of the last token. The exercise asks for the mean."),
+    Mistake("MEAN-25", {"kept.sum(-2) /": "kept.mean(-2) /"},
+            "You take the mean over T and then divide by the number of real tokens as well. Divide the sum once."),
+    Mistake("MEAN-23", {"token_mask.sum(-1, keepdims=True)": "token_mask.sum(0)"}, OVER_TEXTS),
 )
 MEAN_BACKWARD = (
     Mistake("MNB-1", {"share = token_mask /": "share = np.ones_like(token_mask) /"}, PUSHED),
@@ -249,6 +274,20 @@ MEAN_BACKWARD = (
     Mistake("MNB-16", {"dy[..., None, :]": "dy"},
             "NumPy aligns shapes from the right. dy has no axis for the tokens, so its batch axis is aligned with "
             "them."),
+    Mistake("MNB-17", {"token_mask / count.astype(dy.dtype)": "np.ones(token_mask.shape, dy.dtype)"},
+            "Each token receives all of dy, padding tokens too. Only real tokens contribute to the mean, each of them "
+            "with the factor 1 / n, where n is the number of real tokens."),
+    Mistake("MNB-18", {"np.maximum(token_mask.sum": "np.maximum((~token_mask).sum"}, BY_PADDING),
+    Mistake("MNB-19", {"share[..., None] * dy": "share * dy"},
+            "NumPy aligns shapes from the right, so the tokens of the mask are aligned with the features of dy. The "
+            "mask needs one more axis, for the features."),
+    Mistake("MNB-20", {COUNT: "token_mask.sum(-1, keepdims=True) + 1e-6"}, NOT_EXACT),
+    Mistake("MNB-21", {"token_mask.sum(-1, keepdims=True)": "token_mask.sum(0)"}, OVER_TEXTS),
+    Mistake("MNB-23", {"token_mask / count.astype(dy.dtype)":
+                       "token_mask / count.astype(dy.dtype) / token_mask.shape[-1]"},
+            "You divide by the number of real tokens and by T. The mean divides once, by the number of real tokens."),
+    Mistake("MNB-22", {"token_mask / count.astype(dy.dtype)": "token_mask / dy.dtype.type(len(dy))"},
+            "You divide by the number of texts. Each text has its own mean, so divide by its number of real tokens."),
 )
 HEAD = (
     Mistake("POOL-1", {"token_mask / count.astype(x.dtype)":
@@ -268,6 +307,29 @@ HEAD = (
     Mistake("POOL-8", {"return share[..., None] *": "return (share > 0).astype(share.dtype)[..., None] *"},
             "You do not divide dx. Each real token contributes to the mean with the factor 1 / n, where n is the "
             "number of real tokens."),
+    Mistake("POOL-10", {"return share[..., None] *": "return share.max(-1, keepdims=True)[..., None] *"}, PUSHED),
+    Mistake("POOL-11", {"return share[..., None] *": "return (share.max(-1, keepdims=True) - share)[..., None] *"},
+            "You use the mask the other way round in backward. Real tokens receive a gradient, padding tokens do "
+            "not."),
+    Mistake("POOL-12", {COUNT: "token_mask.sum(-1, keepdims=True) + 1"}, PLUS_ONE),
+    Mistake("POOL-13", {"mean = (share[..., None] * x).sum(-2)": "mean = x.mean(-2)"},
+            "In your forward, the mean is over all tokens, padding too. Your backward knows the mask."),
+    Mistake("POOL-14", {"mean = (share[..., None] * x).sum(-2)":
+                        "mean = np.where(token_mask[..., None], x, 0).mean(-2)"},
+            "In your forward, you divide the sum over the real tokens by T. Your backward divides by their number, as "
+            "it should."),
+    Mistake("POOL-15", {"mean = (share[..., None] * x).sum(-2)":
+                        "mean = np.where(token_mask[..., None], x, 0).sum(-2)"},
+            "In your forward, the sum over the real tokens is not divided by their number. In your backward it is."),
+    Mistake("POOL-16", {"mean = (share[..., None] * x).sum(-2)":
+                        "mean = np.where(token_mask[..., None], 0, x).sum(-2) / count.astype(x.dtype)"},
+            "You use the mask the other way round in forward. True marks a real token."),
+    Mistake("POOL-17", {"return share[..., None] * dmean[..., None, :]": "return dmean"},
+            "Your dx has one row per text: it is the gradient of the mean. Continue back through the mean, to the "
+            "tokens."),
+    Mistake("POOL-18", {"        count =": "    " + FIRST + "        count ="}, ONE_MASK),
+    Mistake("POOL-19", {"share = token_mask /": f"share = {SUFFIX} /"}, AT_THE_END),
+    Mistake("POOL-20", {"np.maximum(token_mask.sum": "np.maximum((~token_mask).sum"}, BY_PADDING),
     Mistake("POOL-9", {"return share[..., None] *": "return np.full_like(share, 1 / share.shape[-1])[..., None] *"},
             SPREAD),
     Mistake("LIN-1", {"rows.T @ drows": "drows.T @ rows"},
@@ -289,6 +351,21 @@ HEAD = (
             "Both backward calls use the values that the latest forward saved. Either each forward overwrites the "
             "values of the one before, or backward does not remove the values that it has used."),
     Mistake("LIN-12", {" + self.bias.data": ""}, "Your forward leaves out the bias."),
+    Mistake("LIN-4b", {"@ drows": "@ drows / len(rows)"},
+            "You divide the gradient of the weight by the number of texts. It is a sum over the texts; if the loss is "
+            "a mean, dlogits already contains that factor."),
+    Mistake("LIN-4c", {"drows.sum(0)": "drows.mean(0)"},
+            "You divide the gradient of the bias by the number of texts. It is a sum over the texts; if the loss is a "
+            "mean, dlogits already contains that factor."),
+    Mistake("LIN-5a", {"drows.sum(0)": "dlogits.sum(0)"},
+            "You sum the gradient of the bias over the first axis only. The sum runs over all axes except the last."),
+    Mistake("LIN-5b", {"drows.sum(0)": "drows.sum()"},
+            "You sum the gradient of the bias over the classes as well. The bias has one entry per class."),
+    Mistake("LIN-11c", {"self.saved.append((mean, share))": "self.saved = [(mean, share)]"},
+            "Your layer keeps the values of one forward pass only. A layer that is used twice needs those of both.",
+            twin="LIN-11d"),
+    Mistake("LIN-11d", {"self.saved.append((mean, share))": "pass"},
+            "Your forward saves nothing, so backward has no values to use.", twin="LIN-11c"),
 )
 
 EXERCISES = [

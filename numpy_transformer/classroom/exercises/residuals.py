@@ -178,6 +178,12 @@ EXERCISES = [
                     "You average the two gradients. They must be added."),
             Mistake("RES-16", {"dy + f_b(dy)": "dy - f_b(dy)"},
                     "You subtract the gradient of the branch, although forward adds the branch."),
+            Mistake("RES-13d", {"dy + f_b(dy)": "dy * (1 + f_b(dy))"},
+                    "f_b(dy) is not f' but already the gradient, f' times dy. You multiply by dy once more."),
+            Mistake("RES-17a", {"dy + f_b(dy)": "f_b(dy + f_b(dy))"},
+                    "The sum passes back through f once more. Only the branch passes through f, and only once."),
+            Mistake("RES-17b", {"dy + f_b(dy)": "2 * f_b(dy)"},
+                    "You let the gradient pass through f on both paths. The skip connection goes around f."),
         ),
         alternatives={
             "into its own array": {"return dy + f_b(dy)": "dx = dy.copy()\n    dx += f_b(dy)\n    return dx"}}),
@@ -221,6 +227,26 @@ EXERCISES = [
                     "Your return is inside the loop, so only the first sublayer is used."),
             Mistake("RES-19", {"sublayer(norm(x))": "sublayer(x)"},
                     "You do not use the norms. Each sublayer reads the stream through its norm."),
+            Mistake("RES-2", {"sublayer(norm(x))": "norm(x)"},
+                    "You do not use the sublayers. Each of them reads norm(x), and its output is added to the stream."),
+            Mistake("RES-3", {"x = x + sublayer": "x = 2 * x + sublayer"},
+                    "You add the stream twice. Each step adds the output of a sublayer to it once."),
+            Mistake("RES-5d", {"x = x + sublayer(norm(x))": "x = norm(x + sublayer(norm(x)))"},
+                    "You apply the norm to the sum as well. In pre-norm, only the sublayer reads norm(x)."),
+            Mistake("RES-8", {"zip(norms, sublayers)": "zip(reversed(norms), reversed(sublayers))"},
+                    "You start with the last sublayer. forward begins with the first; only backward is reversed."),
+            Mistake("RES-10b", {"    for norm": "    x = final_norm(x)\n    for norm",
+                                "return final_norm(x)": "return x"},
+                    "You apply final_norm before the sublayers. It comes after the last one."),
+            Mistake("RES-10c", {"return final_norm(x)": "return x + final_norm(x)"},
+                    "You add the stream to final_norm(x). The last norm has no skip connection around it."),
+            Mistake("RES-14b", {"    for norm, sublayer in zip(norms, sublayers):\n        x = x + sublayer(norm(x))":
+                                "    for norm in norms:\n        x = norm(x)\n"
+                                "    for sublayer in sublayers:\n        x = x + sublayer(x)"},
+                    "You apply all norms first, then all sublayers. Each sublayer has its own norm, which reads what "
+                    "the sublayers before it have added to."),
+            Mistake("RES-16", {"x = x + sublayer": "x = x - sublayer"},
+                    "You subtract the output of the sublayer. It is added."),
         ),
         alternatives={
             "into its own array": {"    for norm": "    x = x.copy()\n    for norm",
@@ -264,6 +290,18 @@ EXERCISES = [
                     "lost. Add to the gradient of the step before."),
             Mistake("RES-19", {PRE_B: "dx = dx + f_b(dx)"},
                     "You leave out the norm. The branch is f(norm(x)), so the gradient must pass through both."),
+            Mistake("RES-10c", {"dx = final_norm_b(dy)": "dx = dy", PRE_B: f"{PRE_B}\n        dx = final_norm_b(dx)"},
+                    "You apply the backward of the final norm inside the loop. It was applied once, at the end of "
+                    "forward."),
+            Mistake("RES-10d", {"    return dx": "    return dy + dx"},
+                    "You add dy to the result. There is no skip connection around the whole stack: everything passed "
+                    "through the final norm."),
+            Mistake("RES-13", {PRE_B: "dx = dx * norm_b(f_b(dx))"},
+                    "You multiply the gradients of the two paths. Parallel paths are added."),
+            Mistake("RES-16", {PRE_B: "dx = dx - norm_b(f_b(dx))"},
+                    "You subtract the gradient of the branch, although forward adds the branch."),
+            Mistake("RES-17", {PRE_B: "dx = dx + norm_b(dx) + f_b(dx)"},
+                    "You treat norm and sublayer as two branches. They are one after the other in the same branch."),
         ),
         alternatives={"with an index": {
             "norm_b, f_b in zip(reversed(norms_b), reversed(sublayers_b))": "i in reversed(range(len(norms_b)))",
@@ -301,6 +339,18 @@ EXERCISES = [
                     "gradient of the step before."),
             Mistake("RES-19", {"du = norm_b(dx)": "du = dx"},
                     "You leave out the norms. Both terms of each sum passed through one."),
+            Mistake("RES-11b", {"f_b(du)": "f_b(dy)"},
+                    "You pass the gradient of the stack's output to every sublayer. Each needs the gradient of its own "
+                    "sum."),
+            Mistake("RES-11c", {POST_B: "dx = dy + f_b(du)"},
+                    "Your skip connection contributes dy in every step. It passes on the gradient of its own sum."),
+            Mistake("RES-13", {POST_B: "dx = du * f_b(du)"},
+                    "You multiply the gradients of the two paths. Parallel paths are added."),
+            Mistake("RES-16", {POST_B: "dx = du - f_b(du)"},
+                    "You subtract the gradient of the branch, although forward adds the branch."),
+            Mistake("RES-17", {POST_B: "dx = dx + du + f_b(du)"},
+                    "You add a third path, around the norm. The norm follows the sum, so every path passes through "
+                    "it."),
         ),
         alternatives={"into its own array": {POST_B: "du += f_b(du)\n        dx = du"}}),
 ]
