@@ -138,8 +138,8 @@ EXERCISES = [
             Mistake("LN-9a", {"x_hat * (g * x_hat)": "x * (g * x)"},
                     "The last term of your dx uses x where the normalized x_hat belongs."),
             Mistake("LN-9b", {"x_hat * (g * x_hat)": "(x - mean) * (g * (x - mean))"},
-                    "The last term of your dx uses x - mean, which is not divided by the standard deviation. It must "
-                    "use x_hat."),
+                    "The last term of your dx lacks a division by the variance. It contains x_hat twice, not x - mean. "
+                    "Step by step: the derivative of 1 / sqrt(v) is -1/2 v^(-3/2)."),
             Mistake("LN-11a", {"(dy * x_hat).sum": "dy.sum"},
                     "Your dgamma is the same as dbeta. But gamma was multiplied by something, and its gradient must "
                     "contain that factor."),
@@ -153,6 +153,9 @@ EXERCISES = [
             Mistake("LN-11f", {"dbeta = dy.sum": "dbeta = g.sum"},
                     "Your dbeta contains gamma. beta is added after the product with gamma, so its gradient does not "
                     "contain gamma."),
+            Mistake("LN-11g", {"(dy * x_hat).sum": "(g * x_hat).sum", "dbeta = dy.sum": "dbeta = g.sum"},
+                    "Your dgamma and dbeta contain gamma, as if dy had been multiplied by it. Only dx needs that "
+                    "product."),
             Mistake("LN-12a", {"x_hat).sum(axes)": "x_hat).mean(axes)", "dy.sum(axes)": "dy.mean(axes)"},
                     "Your dgamma and dbeta are means over the rows. They must be sums. If the loss is a mean, dy "
                     "already contains that factor."),

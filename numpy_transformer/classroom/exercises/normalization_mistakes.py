@@ -22,7 +22,7 @@ def in_dx(names, gamma, std, word):
     term = f"The term of the {word} in your dx"
     explained = (
         ({COUPLING: ""},
-         f"Your dx lacks the path through the {word}, which depends on x too."),
+         f"Your dx lacks the path through the {word}, which depends on x too, or the term of this path is always 0."),
         ({f"g = {gamma} * dy": "g = dy"},
          "gamma is missing in your dx: dy must first be multiplied by gamma. The initial value of gamma is 1, so this "
          "mistake has no effect before training."),

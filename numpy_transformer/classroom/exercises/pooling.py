@@ -141,6 +141,8 @@ MEAN = (
     Mistake("MEAN-4", {"np.where(token_mask[..., None], x, 0)": "x"},
             "Padding tokens are still part of the sum. You exclude them from the count only."),
     Mistake("MEAN-5", {"    kept =": "    token_mask = ~token_mask\n    kept ="}, SWAPPED),
+    Mistake("MEAN-5b", {"np.where(token_mask[..., None], x, 0)": "np.where(token_mask[..., None], 0, x)"},
+            "You sum over the padding tokens. True marks a real token."),
     Mistake("MEAN-6", {COUNT: "token_mask.sum(-1, keepdims=True)"}, EMPTY),
     Mistake("MEAN-7", {COUNT: "token_mask.sum(-1, keepdims=True) + 1"}, PLUS_ONE),
     Mistake("MEAN-8", {COUNT: "np.maximum((kept != 0).sum(-2), 1)"},
@@ -188,6 +190,8 @@ MEAN_BACKWARD = (
     Mistake("MNB-4", {"token_mask / count.astype(dy.dtype)":
                       "np.ones(token_mask.shape, dy.dtype) / token_mask.shape[-1]"}, SPREAD),
     Mistake("MNB-5", {"    count =": "    token_mask = ~token_mask\n    count ="}, SWAPPED),
+    Mistake("MNB-5b", {"share = token_mask /": "share = ~token_mask /"},
+            "You give the gradient to the padding tokens. True marks a real token."),
     Mistake("MNB-6", {COUNT: "token_mask.sum(-1, keepdims=True)"}, EMPTY),
     Mistake("MNB-7", {COUNT: "token_mask.sum(-1, keepdims=True) + 1"}, PLUS_ONE),
     Mistake("MNB-8", {COUNT: TOTAL}, ONE_TOTAL),
@@ -221,6 +225,9 @@ MEAN_BACKWARD = (
     Mistake("MNB-23", {"token_mask / count.astype(dy.dtype)":
                        "token_mask / count.astype(dy.dtype) / token_mask.shape[-1]"},
             "You divide by the number of real tokens and by T. The mean divides once, by the number of real tokens."),
+    Mistake("MNB-24", {"return share[..., None] * dy[..., None, :]": "return dy / count.astype(dy.dtype)"},
+            "Your dx has one row per text. It has one row per token: give this row to the real tokens, and 0 to the "
+            "padding."),
     Mistake("MNB-22", {"token_mask / count.astype(dy.dtype)": "token_mask / dy.dtype.type(len(dy))"},
             "You divide by the number of texts. Each text has its own mean, so divide by its number of real tokens."),
 )

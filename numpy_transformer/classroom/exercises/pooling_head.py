@@ -83,6 +83,8 @@ HEAD = (
             "You use the sum, which grows with the length of the text. The mean is the sum divided by the number of "
             "real tokens."),
     Mistake("POOL-4", {"        count =": "        token_mask = ~token_mask\n        count ="}, SWAPPED),
+    Mistake("POOL-4b", {"share = token_mask /": "share = ~token_mask /"},
+            "You use the padding tokens and leave out the real ones. True marks a real token."),
     Mistake("POOL-5", {COUNT: "token_mask.sum(-1, keepdims=True)"}, EMPTY),
     Mistake("POOL-6", {COUNT: TOTAL}, ONE_TOTAL),
     Mistake("POOL-7", {"return share[..., None] *": "return np.ones_like(share)[..., None] *"},

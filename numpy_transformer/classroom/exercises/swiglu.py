@@ -217,6 +217,13 @@ EXERCISES = [
                     "You compute dWd from silu(x Wg) alone. The input of Wd was its product with x Wu."),
             Mistake("SWG-9c", {"rows(s * u)": "rows(u)"},
                     "You compute dWd from x Wu alone. The input of Wd was its product with silu(x Wg)."),
+            Mistake("SWG-19", {"dm = dy @ Wd.T": "dm = dy"},
+                    "Your gradient does not pass back through Wd. Wd was the last step of forward, so it is the first "
+                    "one of backward."),
+            Mistake("LIN-2c", {"dg @ Wg.T": "dg @ Wg"},
+                    "You do not transpose Wg in dx. Backward multiplies by the transpose."),
+            Mistake("LIN-2d", {"du @ Wu.T": "du @ Wu"},
+                    "You do not transpose Wu in dx. Backward multiplies by the transpose."),
             Mistake("SWG-18", {"return dg @ Wg.T + du @ Wu.T, dWg, dWu, dWd":
                                "return dWg, dWu, dWd, dg @ Wg.T + du @ Wu.T"},
                     "You return the gradients in the wrong order. dx comes first."),
