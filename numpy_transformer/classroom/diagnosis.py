@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 import re
 
 import numpy as np
@@ -12,6 +13,7 @@ from .matching import (agreement_on_changes, fingerprint, matches, matches_in_ca
 from .sandbox.inside.worker import Function, instances
 
 MOST_TOGETHER = 3                               # known mistakes that one answer may combine
+MOST_COMBINATIONS = 5000                        # of so many mistakes that are tried; pairs always are
 
 
 class AnswerKey:
@@ -107,11 +109,12 @@ class AnswerKey:
         return []
 
     def most_together(self, answers):
-        """Returns how many mistakes may be combined: the less the answers tell, the fewer."""
+        """Returns how many mistakes may be combined: fewer if the answers tell little, or if there are many mistakes."""
         if all(answer.error for answer in answers):
             return 1
         kinds = {y.dtype.kind for answer in self.expected for y in answer.outputs}
-        return MOST_TOGETHER if "f" in kinds or not kinds else 2
+        few = math.comb(len(self.exercise.mistakes), MOST_TOGETHER) <= MOST_COMBINATIONS
+        return MOST_TOGETHER if few and ("f" in kinds or not kinds) else 2
 
     def distinguishable(self, observed, answers):
         """Returns True if a mistake can be distinguished from the correct solution.

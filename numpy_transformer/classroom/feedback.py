@@ -4,10 +4,13 @@ import contextlib
 import io
 import textwrap
 
+import numpy as np
+
 from ..checks import gradcheck
+from .comparison import close
 from .exercise import copy_arrays
 
-WIDTH = 100                                     # of feedback that goes to a file
+WIDTH = 80                                      # of feedback that goes to a file
 PRINTED_LINES = 12                              # lines shown of what a student's file printed
 
 
@@ -33,17 +36,22 @@ def feedback(exercise, verdict, printed="", width=WIDTH):
         yield f"  hints: numpy-transformer exercise hint {exercise.number}"
     if printed.strip():
         yield "  your file printed:"
-        lines = printed.rstrip().splitlines()
-        yield from (f"  | {line}" for line in lines[:PRINTED_LINES])
+        lines = printed.rstrip().expandtabs().splitlines()
+        yield from (f"  | {shortened(line, width - 4)}" for line in lines[:PRINTED_LINES])
         if len(lines) > PRINTED_LINES:
             yield "  | ..."
 
 
-def differences(path, exercise, case):
+def shortened(line, width):
+    return line if len(line) <= width else f"{line[:width - 3]}..."
+
+
+def differences(path, exercise, case, width=WIDTH):
     """Checks a student's backward against finite differences of the same student's forward.
 
     Works only for classes, because only there the student writes forward. Runs the file in this process and discards
-    what it prints. Returns the gradient check's table, or a sentence that says why there is none.
+    what it prints. Returns the gradient check's table, followed by what it means if all of its rows agree; or a
+    sentence that says why there is none.
     """
     names = {"__name__": "exercise"}
     try:
@@ -51,7 +59,22 @@ def differences(path, exercise, case):
             exec(compile(path.read_bytes(), str(path), "exec"), names)
             layer = names[exercise.name](*copy_arrays(case.inputs))
             arguments = next(arguments for method, arguments in case.calls if method == "forward")
-            return str(gradcheck(layer, *copy_arrays(arguments), randomize=False,
-                                 name=f"{exercise.name}: your backward compared with your forward"))
+            report = gradcheck(layer, *copy_arrays(arguments), randomize=False,
+                               name=f"{exercise.name}: your backward compared with your forward")
+            meaning = what_agreement_means(exercise, case, names[exercise.name]) if report.ok else ""
     except (Exception, SystemExit) as error:    # a student's file may raise anything
-        return f"no gradient check of {exercise.name}: {type(error).__name__}: {error}"
+        words = f"no gradient check of {exercise.name}: {type(error).__name__}: {error}"
+        return textwrap.fill(words, width, break_long_words=True, break_on_hyphens=False)
+    return "\n".join([report.table(width), *textwrap.wrap(meaning, width, break_on_hyphens=False)])
+
+
+def what_agreement_means(exercise, case, made):
+    """Returns a sentence about a wrong class whose backward fits its forward."""
+    name, arguments = next(call for call in case.calls if call[0] == "forward")
+    yours, expected = (getattr(build(*copy_arrays(case.inputs)), name)(*copy_arrays(arguments))
+                       for build in (made, exercise.reference))
+    if np.shape(yours) == np.shape(expected) and close(np.asarray(yours), np.asarray(expected), [expected]).all():
+        return ("Your forward is correct and your backward fits it, if each is called once. What is wrong comes from "
+                "using the layer more than once: what forward saves, and how gradients are added up.")
+    return ("Your backward fits your forward: every row agrees. The mistake is in forward, which computes something "
+            "else than the exercise asks for.")

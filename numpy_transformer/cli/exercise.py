@@ -174,7 +174,8 @@ def check_one(book, exercise, arguments):
     for line in feedback(exercise, verdict, result.printed, columns()):
         print(line)
     if verdict.stage in ("values", "shape") and exercise.is_class and not verdict.explained:
-        print(textwrap.indent(differences(book.path(exercise), exercise, answer_key.main_cases[0]), "  "))
+        table = differences(book.path(exercise), exercise, answer_key.main_cases[0], columns() - 2)
+        print(textwrap.indent(table, "  "))
     if verdict.status == "pass" and not book.passed(exercise):
         print(f"  {book.folder} cannot be written to: your progress is not saved, and the solution needs --give-up")
     elif verdict.status == "pass":

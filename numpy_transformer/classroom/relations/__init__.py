@@ -108,9 +108,9 @@ def spoken(group, count):
     if len(group) > 1:
         text = text.replace("is ", "are each ", 1) if text.startswith("is ") else f"each {plural(text)}"
     scope = ""
-    if not first.everywhere:
+    if not first.everywhere and not text.startswith("is wrong only"):
         scope = " wherever it is wrong" if len(group) == 1 else " wherever they are wrong"
-    elif count > 1 and "depends on the case" not in text:
+    elif first.everywhere and count > 1 and "depends on the case" not in text:
         scope = " in every case"
     if first.text.endswith(("?", ".")):
         return f"{names} {text}"
