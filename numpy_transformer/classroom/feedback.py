@@ -46,35 +46,56 @@ def shortened(line, width):
     return line if len(line) <= width else f"{line[:width - 3]}..."
 
 
-def differences(path, exercise, case, width=WIDTH):
-    """Checks a student's backward against finite differences of the same student's forward.
+def needs_gradients(exercise, verdict):
+    """Returns True if a check of the student's backward against the same student's forward may help."""
+    return exercise.is_class and verdict.stage in ("values", "shape") and not verdict.explained
 
-    Works only for classes, because only there the student writes forward. Runs the file in this process and discards
-    what it prints. Returns the gradient check's table, followed by what it means if all of its rows agree; or a
-    sentence that says why there is none.
+
+def differences(path, exercise, case, width=WIDTH):
+    """Returns what `gradient_table` says of the class in a student's file.
+
+    Runs the file in this process and discards what it prints.
     """
     names = {"__name__": "exercise"}
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(path.read_bytes(), str(path), "exec"), names)
-            layer = names[exercise.name](*copy_arrays(case.inputs))
+        return gradient_table(names[exercise.name], exercise, case, width)
+    except (Exception, SystemExit) as error:    # a student's file may raise anything
+        return no_table(exercise, error, width)
+
+
+def gradient_table(cls, exercise, case, width=WIDTH):
+    """Checks a student's backward against finite differences of the same student's forward.
+
+    Works only for classes, because only there the student writes forward. Discards what the class prints. Returns the
+    gradient check's table, followed by what it means if all of its rows agree; or a sentence that says why there is
+    none.
+    """
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            layer = cls(*copy_arrays(case.inputs))
             arguments = next(arguments for method, arguments in case.calls if method == "forward")
             report = gradcheck(layer, *copy_arrays(arguments), randomize=False,
                                name=f"{exercise.name}: your backward compared with your forward")
-            meaning = what_agreement_means(exercise, case, names[exercise.name]) if report.ok else ""
-    except (Exception, SystemExit) as error:    # a student's file may raise anything
-        words = f"no gradient check of {exercise.name}: {type(error).__name__}: {error}"
-        return textwrap.fill(words, width, break_long_words=True, break_on_hyphens=False)
+            meaning = what_agreement_means(cls, exercise, case) if report.ok else ""
+    except (Exception, SystemExit) as error:
+        return no_table(exercise, error, width)
     return "\n".join([report.table(width), *textwrap.wrap(meaning, width, break_on_hyphens=False)])
 
 
-def what_agreement_means(exercise, case, made):
+def what_agreement_means(cls, exercise, case):
     """Returns a sentence about a wrong class whose backward fits its forward."""
-    name, arguments = next(call for call in case.calls if call[0] == "forward")
-    yours, expected = (getattr(build(*copy_arrays(case.inputs)), name)(*copy_arrays(arguments))
-                       for build in (made, exercise.reference))
-    if np.shape(yours) == np.shape(expected) and close(np.asarray(yours), np.asarray(expected), [expected]).all():
+    arguments = next(arguments for method, arguments in case.calls if method == "forward")
+    yours, expected = (np.asarray(build(*copy_arrays(case.inputs)).forward(*copy_arrays(arguments)))
+                       for build in (cls, exercise.reference))
+    if yours.shape == expected.shape and close(yours, expected, [expected]).all():
         return ("Your forward is correct and your backward fits it, if each is called once. What is wrong comes from "
                 "using the layer more than once: what forward saves, and how gradients are added up.")
     return ("Your backward fits your forward: every row agrees. The mistake is in forward, which computes something "
             "else than the exercise asks for.")
+
+
+def no_table(exercise, error, width):
+    words = f"no gradient check of {exercise.name}: {type(error).__name__}: {error}"
+    return textwrap.fill(words, width, break_on_hyphens=False)

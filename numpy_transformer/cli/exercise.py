@@ -6,8 +6,8 @@ import textwrap
 import time
 from pathlib import Path
 
-from ..classroom.exercises import choose_several, exercises, lesson_or_one
-from ..classroom.feedback import differences, feedback
+from ..classroom.exercises import choose_one, choose_several, exercises
+from ..classroom.feedback import WIDTH, differences, feedback, needs_gradients
 from ..classroom.workbook import Workbook, start
 from ..grading.gradebooks.autograder import write_zip
 from ..grading.lateness import Rate
@@ -94,14 +94,6 @@ def chosen(arguments, all_of_them=()):
     return choose_several(arguments.numbers)
 
 
-def choose_one(text):
-    found = lesson_or_one(text)
-    if len(found) > 1:
-        numbers = [exercise.number for exercise in found]
-        raise ValueError(f"lesson {found[0].lesson} has the exercises {', '.join(numbers)}; name one of them")
-    return found[0]
-
-
 def find_workbook(arguments):
     """Returns the student's folder, or None if there is none and --folder was not given."""
     try:
@@ -171,10 +163,11 @@ def check(arguments):
 def check_one(book, exercise, arguments):
     """Checks an exercise and prints the feedback. Returns True if it is passed."""
     verdict, result, answer_key = book.check(exercise, arguments.seed, arguments.timeout)
-    for line in feedback(exercise, verdict, result.printed, columns()):
+    width = min(columns(), WIDTH)
+    for line in feedback(exercise, verdict, result.printed, width):
         print(line)
-    if verdict.stage in ("values", "shape") and exercise.is_class and not verdict.explained:
-        table = differences(book.path(exercise), exercise, answer_key.main_cases[0], columns() - 2)
+    if needs_gradients(exercise, verdict):
+        table = differences(book.path(exercise), exercise, answer_key.main_cases[0], width - 2)
         print(textwrap.indent(table, "  "))
     if verdict.status == "pass" and not book.passed(exercise):
         print(f"  {book.folder} cannot be written to: your progress is not saved, and the solution needs --give-up")

@@ -51,7 +51,9 @@ def what_is_there(pairs):
         factors = w / r
         if np.ptp(factors) <= 1e-8 * abs(factors[0]):
             number = float(factors[0])
-            return ": there the sign is wrong" if abs(number + 1) < 1e-8 else f": there it is multiplied by {number:.6g}"
+            if abs(number + 1) < 1e-8:
+                return ": there the sign is wrong"
+            return f": there it is multiplied by {number:.6g}"
     return ""
 
 
