@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 import re
 
 import numpy as np
@@ -12,6 +13,7 @@ from .matching import (agreement_on_changes, fingerprint, matches, matches_in_ca
 from .sandbox.inside.worker import Function, instances
 
 MOST_TOGETHER = 3                               # known mistakes that one answer may combine
+MOST_COMBINATIONS = 5000                        # that are tried; with many known mistakes, fewer are combined
 
 
 class AnswerKey:
@@ -111,7 +113,10 @@ class AnswerKey:
         if all(answer.error for answer in answers):
             return 1
         kinds = {y.dtype.kind for answer in self.expected for y in answer.outputs}
-        return MOST_TOGETHER if "f" in kinds or not kinds else 2
+        most = MOST_TOGETHER if "f" in kinds or not kinds else 2
+        while math.comb(len(self.exercise.mistakes), most) > MOST_COMBINATIONS:
+            most -= 1
+        return most
 
     def distinguishable(self, observed, answers):
         """Returns True if a mistake can be distinguished from the correct solution.

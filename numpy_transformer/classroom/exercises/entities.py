@@ -109,10 +109,10 @@ SPAN = (
                         "elif kind == 2 and inside is None:\n            continue\n        elif kind == 1:"},
             "Only a B begins an entity in your result. By the rules of conlleval, an I of another type or after O "
             "begins one too."),
-    Mistake("SPAN-19", {"        if kind == 0:": "        if found and found[-1][1] == i and (kind < 2 or entity_type != "
-                        "inside):\n            found[-1][2] = entity_type\n        if kind == 0:"},
-            "Your entity has the type of the word after it, at which you noticed that it had ended. It must be the type "
-            "of its own words."),
+    Mistake("SPAN-19", {"        if kind == 0:": "        if found and found[-1][1] == i and (kind < 2 or entity_type "
+                        "!= inside):\n            found[-1][2] = entity_type\n        if kind == 0:"},
+            "Your entity has the type of the word after it, at which you noticed that it had ended. It must be the "
+            "type of its own words."),
     Mistake("SPAN-20", {"return np.array(found, int)": "if inside is not None:\n        found[-1][1] -= 1\n    "
                         "return np.array(found, int)"},
             "The stop of an entity at the end of the sentence is one too small. It is the number of words, because the "

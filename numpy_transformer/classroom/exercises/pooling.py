@@ -1,12 +1,10 @@
-"""One vector for a whole text: the mean over its real tokens, its backward pass, and a classification head."""
+"""One vector for a whole text, the mean over its real tokens: forward, backward, and a wrong version."""
 
 import numpy as np
 
-from ...layers import Linear as PackageLinear
 from ...layers import MaskedMean
 from ..exercise import Exercise, Mistake
 from .find import agreed, misfit, unfit
-from .given import Parameter, loaded
 
 
 def masked_mean(x, token_mask):
@@ -51,11 +49,18 @@ def draw_texts(rng, shape, D):
     return x, draw_mask(rng, shape)
 
 
+FEW = "text 1 has no real token, text 2 has one"
+
+
 def special_texts(rng):
     x, token_mask = draw_texts(rng, (3, 4), 5)
-    empty = token_mask & (np.arange(3)[:, None] != 1)
-    return [("B = T = D", draw_texts(rng, (5, 5), 5)), ("text 1 has no real token", (x, empty)),
+    return [("B = T = D", draw_texts(rng, (5, 5), 5)), (FEW, (x, few(token_mask))),
             ("no padding", (x, np.ones_like(token_mask)))]
+
+
+def few(token_mask):
+    """Returns a mask of three texts, the second of which has no real token and the third of which has one."""
+    return np.stack([token_mask[0], np.zeros_like(token_mask[1]), np.arange(token_mask.shape[1]) == 2])
 
 
 def with_dy(x, token_mask):
@@ -67,70 +72,6 @@ def by_mean_backward(token_mask, dy):
     layer = MaskedMean()
     layer(np.zeros((*token_mask.shape, dy.shape[-1])), token_mask)
     return layer.backward(dy)
-
-
-class PoolingHead:
-    """Computes logits for a whole text: the mean over its real tokens, followed by a linear layer.
-
-    logits = mean @ weight + bias, where the mean of a text without real tokens is 0.
-
-    forward may be called several times before backward. Each backward belongs to the latest forward that has not had
-    its backward yet, and adds (+=) into weight.grad (D, C) and bias.grad (C,). A sum of a mask is an int64, and
-    dividing float32 by int64 gives float64; use count.astype(x.dtype).
-    """
-
-    def __init__(self, weight, bias):
-        self.weight, self.bias = Parameter(weight), Parameter(bias)
-        self.saved = []                         # the values that forward saves for backward, the latest last
-
-    def forward(self, x, token_mask):
-        """x: (..., T, D).  token_mask: (..., T) boolean, True at real tokens.  Return logits: (..., C)."""
-        count = np.maximum(token_mask.sum(-1, keepdims=True), 1)
-        share = token_mask / count.astype(x.dtype)
-        mean = (share[..., None] * x).sum(-2)
-        self.saved.append((mean, share))
-        return mean @ self.weight.data + self.bias.data
-
-    def backward(self, dlogits):
-        """dlogits: (..., C), dL/dlogits.  Return dx: (..., T, D), and add into weight.grad and bias.grad."""
-        mean, share = self.saved.pop()
-        rows = mean.reshape(-1, mean.shape[-1])
-        drows = dlogits.reshape(-1, dlogits.shape[-1])
-        self.weight.grad += rows.T @ drows
-        self.bias.grad += drows.sum(0)
-        dmean = dlogits @ self.weight.data.T
-        return share[..., None] * dmean[..., None, :]
-
-
-def use_twice(rng, shape, D, C, longer):
-    """Calls forward twice, the second time with more tokens, then backward twice, in reverse order."""
-    later = (*shape[:-1], shape[-1] + longer)
-    return ((rng.standard_normal((D, C)) / D ** 0.5, rng.standard_normal(C)),
-            (("forward", draw_texts(rng, shape, D)), ("forward", draw_texts(rng, later, D)),
-             ("backward", (rng.standard_normal((*later[:-1], C)),)),
-             ("backward", (rng.standard_normal((*shape[:-1], C)),))))
-
-
-def special_heads(rng):
-    weights, ((forward, (x, token_mask)), *others) = use_twice(rng, (3, 4), 5, 2, 0)
-    empty = token_mask & (np.arange(3)[:, None] != 1)
-    return [("both calls with the same shape", use_twice(rng, (4, 5), 6, 3, 0)),
-            ("D = C", use_twice(rng, (2, 5), 6, 6, 1)),
-            ("text 1 has no real token", (weights, ((forward, (x, empty)), *others)))]
-
-
-class PackageHead:
-    def __init__(self, weight, bias):
-        self.mean = MaskedMean()
-        self.linear = loaded(PackageLinear(*weight.shape), {"weight": weight, "bias": bias})
-        self.weight = self.linear.weight
-        self.bias = self.linear.bias
-
-    def forward(self, x, token_mask):
-        return self.linear(self.mean(x, token_mask))
-
-    def backward(self, dlogits):
-        return self.mean.backward(self.linear.backward(dlogits))
 
 
 def text_vectors(x, token_mask):
@@ -200,6 +141,8 @@ MEAN = (
     Mistake("MEAN-4", {"np.where(token_mask[..., None], x, 0)": "x"},
             "Padding tokens are still part of the sum. You exclude them from the count only."),
     Mistake("MEAN-5", {"    kept =": "    token_mask = ~token_mask\n    kept ="}, SWAPPED),
+    Mistake("MEAN-5b", {"np.where(token_mask[..., None], x, 0)": "np.where(token_mask[..., None], 0, x)"},
+            "You sum over the padding tokens. True marks a real token."),
     Mistake("MEAN-6", {COUNT: "token_mask.sum(-1, keepdims=True)"}, EMPTY),
     Mistake("MEAN-7", {COUNT: "token_mask.sum(-1, keepdims=True) + 1"}, PLUS_ONE),
     Mistake("MEAN-8", {COUNT: "np.maximum((kept != 0).sum(-2), 1)"},
@@ -235,6 +178,8 @@ MEAN = (
     Mistake("MEAN-21", {COUNT: "token_mask.sum(-1, keepdims=True) + 1e-6"}, NOT_EXACT),
     Mistake("MEAN-22", {"kept.sum(-2) / count.astype(x.dtype)": "x[..., -1, :]"},
             "You return the vector of the last token. The exercise asks for the mean."),
+    Mistake("MEAN-25", {"kept.sum(-2) /": "kept.mean(-2) /"},
+            "You take the mean over T and then divide by the number of real tokens as well. Divide the sum once."),
     Mistake("MEAN-23", {"token_mask.sum(-1, keepdims=True)": "token_mask.sum(0)"}, OVER_TEXTS),
 )
 MEAN_BACKWARD = (
@@ -245,6 +190,8 @@ MEAN_BACKWARD = (
     Mistake("MNB-4", {"token_mask / count.astype(dy.dtype)":
                       "np.ones(token_mask.shape, dy.dtype) / token_mask.shape[-1]"}, SPREAD),
     Mistake("MNB-5", {"    count =": "    token_mask = ~token_mask\n    count ="}, SWAPPED),
+    Mistake("MNB-5b", {"share = token_mask /": "share = ~token_mask /"},
+            "You give the gradient to the padding tokens. True marks a real token."),
     Mistake("MNB-6", {COUNT: "token_mask.sum(-1, keepdims=True)"}, EMPTY),
     Mistake("MNB-7", {COUNT: "token_mask.sum(-1, keepdims=True) + 1"}, PLUS_ONE),
     Mistake("MNB-8", {COUNT: TOTAL}, ONE_TOTAL),
@@ -275,86 +222,14 @@ MEAN_BACKWARD = (
             "mask needs one more axis, for the features."),
     Mistake("MNB-20", {COUNT: "token_mask.sum(-1, keepdims=True) + 1e-6"}, NOT_EXACT),
     Mistake("MNB-21", {"token_mask.sum(-1, keepdims=True)": "token_mask.sum(0)"}, OVER_TEXTS),
+    Mistake("MNB-23", {"token_mask / count.astype(dy.dtype)":
+                       "token_mask / count.astype(dy.dtype) / token_mask.shape[-1]"},
+            "You divide by the number of real tokens and by T. The mean divides once, by the number of real tokens."),
+    Mistake("MNB-24", {"return share[..., None] * dy[..., None, :]": "return dy / count.astype(dy.dtype)"},
+            "Your dx has one row per text. It has one row per token: give this row to the real tokens, and 0 to the "
+            "padding."),
     Mistake("MNB-22", {"token_mask / count.astype(dy.dtype)": "token_mask / dy.dtype.type(len(dy))"},
             "You divide by the number of texts. Each text has its own mean, so divide by its number of real tokens."),
-)
-HEAD = (
-    Mistake("POOL-1", {"token_mask / count.astype(x.dtype)":
-                       "np.ones(token_mask.shape, x.dtype) / token_mask.shape[-1]"},
-            "You do not use the mask, so padding tokens are part of the average and receive a gradient."),
-    Mistake("POOL-2", {"token_mask / count.astype(x.dtype)": "token_mask.astype(x.dtype) / token_mask.shape[-1]"},
-            DIVIDED_BY_T),
-    Mistake("POOL-3", {"token_mask / count.astype(x.dtype)": "token_mask.astype(x.dtype)"},
-            "You use the sum, which grows with the length of the text. The mean is the sum divided by the number of "
-            "real tokens."),
-    Mistake("POOL-4", {"        count =": "        token_mask = ~token_mask\n        count ="}, SWAPPED),
-    Mistake("POOL-5", {COUNT: "token_mask.sum(-1, keepdims=True)"}, EMPTY),
-    Mistake("POOL-6", {COUNT: TOTAL}, ONE_TOTAL),
-    Mistake("POOL-7", {"return share[..., None] *": "return np.ones_like(share)[..., None] *"},
-            "Your dx is the same for all tokens, padding included. It is the gradient with respect to the mean; the "
-            "step back through the mean, where each real token has the factor 1 / n, is missing."),
-    Mistake("POOL-8", {"return share[..., None] *": "return (share > 0).astype(share.dtype)[..., None] *"},
-            "You do not divide dx. Each real token contributes to the mean with the factor 1 / n, where n is the "
-            "number of real tokens."),
-    Mistake("POOL-10", {"return share[..., None] *": "return share.max(-1, keepdims=True)[..., None] *"}, PUSHED),
-    Mistake("POOL-11", {"return share[..., None] *": "return (share.max(-1, keepdims=True) - share)[..., None] *"},
-            "You use the mask the other way round in backward. Real tokens receive a gradient, padding tokens do "
-            "not."),
-    Mistake("POOL-12", {COUNT: "token_mask.sum(-1, keepdims=True) + 1"}, PLUS_ONE),
-    Mistake("POOL-13", {"mean = (share[..., None] * x).sum(-2)": "mean = x.mean(-2)"},
-            "In your forward, the mean is over all tokens, padding too. Your backward knows the mask."),
-    Mistake("POOL-14", {"mean = (share[..., None] * x).sum(-2)":
-                        "mean = np.where(token_mask[..., None], x, 0).mean(-2)"},
-            "In your forward, you divide the sum over the real tokens by T. Your backward divides by their number, as "
-            "it should."),
-    Mistake("POOL-15", {"mean = (share[..., None] * x).sum(-2)":
-                        "mean = np.where(token_mask[..., None], x, 0).sum(-2)"},
-            "In your forward, the sum over the real tokens is not divided by their number. In your backward it is."),
-    Mistake("POOL-16", {"mean = (share[..., None] * x).sum(-2)":
-                        "mean = np.where(token_mask[..., None], 0, x).sum(-2) / count.astype(x.dtype)"},
-            "You use the mask the other way round in forward. True marks a real token."),
-    Mistake("POOL-17", {"return share[..., None] * dmean[..., None, :]": "return dmean"},
-            "Your dx has one row per text: it is the gradient of the mean. Continue back through the mean, to the "
-            "tokens."),
-    Mistake("POOL-18", {"        count =": "    " + FIRST + "        count ="}, ONE_MASK),
-    Mistake("POOL-19", {"share = token_mask /": f"share = {SUFFIX} /"}, AT_THE_END),
-    Mistake("POOL-20", {"np.maximum(token_mask.sum": "np.maximum((~token_mask).sum"}, BY_PADDING),
-    Mistake("POOL-9", {"return share[..., None] *": "return np.full_like(share, 1 / share.shape[-1])[..., None] *"},
-            SPREAD),
-    Mistake("LIN-1", {"rows.T @ drows": "drows.T @ rows"},
-            "Your gradient of the weight is transposed. It must have the weight's own shape, (D, C)."),
-    Mistake("LIN-2", {"self.weight.data.T": "self.weight.data"},
-            "The backward pass multiplies by the transposed weight: the gradient of a feature is a sum over the "
-            "logits."),
-    Mistake("LIN-4a", {"@ drows": "@ drows / len(rows)", "drows.sum(0)": "drows.mean(0)"},
-            "You divide the gradients of weight and bias by the number of texts. They are sums over the texts; if the "
-            "loss is a mean, dlogits already contains that factor."),
-    Mistake("LIN-7a", {"self.weight.grad += ": "self.weight.grad = "},
-            "weight.grad holds the gradient of the last backward only, because each call overwrites it. Add to it."),
-    Mistake("LIN-7b", {"self.bias.grad += ": "self.bias.grad = "},
-            "bias.grad holds the gradient of the last backward only, because each call overwrites it. Add to it."),
-    Mistake("LIN-11a", {"self.saved.pop()": "self.saved.pop(0)"},
-            "Your first backward uses the values that the first forward saved. It belongs to the latest forward: last "
-            "in, first out."),
-    Mistake("LIN-11b", {"self.saved.pop()": "self.saved[-1]"},
-            "Both backward calls use the values that the latest forward saved. Either each forward overwrites the "
-            "values of the one before, or backward does not remove the values that it has used."),
-    Mistake("LIN-12", {" + self.bias.data": ""}, "Your forward leaves out the bias."),
-    Mistake("LIN-4b", {"@ drows": "@ drows / len(rows)"},
-            "You divide the gradient of the weight by the number of texts. It is a sum over the texts; if the loss is "
-            "a mean, dlogits already contains that factor."),
-    Mistake("LIN-4c", {"drows.sum(0)": "drows.mean(0)"},
-            "You divide the gradient of the bias by the number of texts. It is a sum over the texts; if the loss is a "
-            "mean, dlogits already contains that factor."),
-    Mistake("LIN-5a", {"drows.sum(0)": "dlogits.sum(0)"},
-            "You sum the gradient of the bias over the first axis only. The sum runs over all axes except the last."),
-    Mistake("LIN-5b", {"drows.sum(0)": "drows.sum()"},
-            "You sum the gradient of the bias over the classes as well. The bias has one entry per class."),
-    Mistake("LIN-11c", {"self.saved.append((mean, share))": "self.saved = [(mean, share)]"},
-            "Your layer keeps the values of one forward pass only. A layer that is used twice needs those of both.",
-            twin="LIN-11d"),
-    Mistake("LIN-11d", {"self.saved.append((mean, share))": "pass"},
-            "Your forward saves nothing, so backward has no values to use.", twin="LIN-11c"),
 )
 
 EXERCISES = [
@@ -387,24 +262,6 @@ EXERCISES = [
         alternatives={"where": {"share[..., None] * dy[..., None, :]":
                                 "np.where(token_mask[..., None], (dy / count.astype(dy.dtype))[..., None, :], 0)"},
                       "einsum": {"share[..., None] * dy[..., None, :]": "np.einsum('...t,...d->...td', share, dy)"}}),
-    Exercise(
-        "11.5", "A pooling head, a class", minutes=25, lines=12,
-        solution=PoolingHead, write=("forward", "backward"), given=(Parameter,), reference=PackageHead,
-        inputs=lambda rng, n: use_twice(rng, n.lead, n.D, n.V, 1), edges=special_heads, mistakes=HEAD,
-        outputs=("logits", "second logits", "second dx", "dx", "weight.grad", "bias.grad"),
-        hints=("forward has two steps, and backward goes through them in reverse. Which values from forward does each "
-               "step back need?",
-               "The linear layer needs its input, the mean. The mean needs the share of each token, token_mask divided "
-               "by the number of real tokens. Save both; two calls of forward save two pairs.",
-               "Pop (mean, share); weight.grad += rows(mean).T @ rows(dlogits); bias.grad += the sum of rows(dlogits); "
-               "dmean = dlogits @ weight.T; dx = share[..., None] * dmean[..., None, :]."),
-        alternatives={"matmul": {"(share[..., None] * x).sum(-2)": "(share[..., None, :] @ x)[..., 0, :]"},
-                      "saves the inputs": {
-                          "self.saved.append((mean, share))": "self.saved.append((x, token_mask))",
-                          "mean, share = self.saved.pop()":
-                          "x, token_mask = self.saved.pop()\n        share = (token_mask / np.maximum("
-                          "token_mask.sum(-1, keepdims=True), 1))"
-                          ".astype(x.dtype)\n        mean = (share[..., None] * x).sum(-2)"}}),
     Exercise(
         "11.6", "Find the bug: a mean", minutes=5, lines=1, kind="find the bug",
         solution=mean_probe, given=(text_vectors,), judge=judge_mean, outputs=("x", "token_mask"),

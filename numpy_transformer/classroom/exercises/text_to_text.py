@@ -231,8 +231,8 @@ EXACT = (
     Mistake("EXM-18c", {SAME: f"2 in prediction and {SAME}"},
             "You count an answer without EOS as wrong. It is right if it fills its row with the right text."),
     Mistake("EXM-18d", {"else len(row)": "else len(target)"},
-            "A row without EOS ends where this row ends, not where the target's row ends: predictions and targets may "
-            "differ in length."),
+            "A row without EOS ends where this row ends, not where that of the other array ends: predictions and targets "
+            "may differ in length."),
     Mistake("EXM-19", {SAME: "set(prediction[:ends[0]]) == set(target[:ends[1]])"},
             "You compare which tokens occur, not their order and number. Another order is another text."),
     Mistake("EXM-20a", {SAME: "target[:ends[1]][:ends[0]] == prediction[:ends[0]]"},
