@@ -140,7 +140,7 @@ class AnswerKey:
         if mistake not in self.alone:
             self.alone[mistake], = self.observations((mistake,), [self.main_cases[self.smallest_case]])
         alone, expected = self.alone[mistake], self.expected[self.smallest_case].outputs
-        if alone.error or len(answer.outputs) != len(expected) != len(alone.outputs):
+        if alone.error or not len(answer.outputs) == len(expected) == len(alone.outputs):
             return False
         return all(seen.shape in (yours.shape, right.shape)
                    and (not is_close(yours, right, expected) or is_close(seen, right, expected))
