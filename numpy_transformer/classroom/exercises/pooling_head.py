@@ -6,8 +6,8 @@ from ...layers import Linear as PackageLinear
 from ...layers import MaskedMean
 from ..exercise import Exercise, Mistake
 from .given import Parameter, loaded
-from .pooling import (AT_MOST_1, AT_THE_END, BY_PADDING, COUNT, DIVIDED_BY_T, EMPTY, FEW, FIRST, ONE_MASK, ONE_TOTAL, PLUS_ONE,
-                      PUSHED, SPREAD, SUFFIX, SWAPPED, TOTAL, draw_texts, few)
+from .pooling import (AT_MOST_1, AT_THE_END, BY_PADDING, COUNT, DIVIDED_BY_T, EMPTY, FEW, FIRST, ONE_MASK, ONE_TOTAL,
+                      PLUS_ONE, PUSHED, SPREAD, SUFFIX, SWAPPED, TOTAL, draw_texts, few)
 
 
 class PoolingHead:
