@@ -124,8 +124,8 @@ DIVIDED_BY_T = "You divide the sum over the real tokens by T, so padding tokens 
 PUSHED = "Padding tokens receive a gradient. They are not part of the mean, so their gradient is 0."
 SPREAD = ("Every token receives dy / T, as if there were no padding. Only the real tokens contribute to the mean, so "
           "only they receive a gradient.")
-AT_MOST_1 = ("np.minimum(n, 1) is never above 1, so you do not divide by the number of real tokens. The maximum of n and "
-             "1 raises only a count of 0.")
+AT_MOST_1 = ("np.minimum(n, 1) is never above 1, so you do not divide by the number of real tokens. The maximum of n "
+             "and 1 raises only a count of 0.")
 BY_PADDING = "You divide by the number of padding tokens. Divide by that of the real ones."
 NOT_EXACT = ("You add a small number to the count, to avoid 0 / 0. It changes every mean a little. Raise only a count "
              "of 0 to 1.")
