@@ -64,4 +64,5 @@ def fold(line, gutter="", mark=FOLDED):
     indent = line[:len(line) - len(line.lstrip())]
     parts = textwrap.wrap(line, room, subsequent_indent=f"{indent}  {mark}", drop_whitespace=False, replace_whitespace=False,
                           break_on_hyphens=False)
-    return "\n".join([gutter + parts[0].rstrip(), *(" " * len(gutter) + part.rstrip() for part in parts[1:])])
+    rest = [part.rstrip().replace(f"{mark} ", mark, 1) for part in parts[1:]]              # the space of the line break
+    return "\n".join([gutter + parts[0].rstrip(), *(" " * len(gutter) + part for part in rest)])
