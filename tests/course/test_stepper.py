@@ -192,6 +192,8 @@ def test_a_wide_line_of_source_is_continued_with_a_mark(monkeypatch):
     assert fold("first = [second_array_of_it, another_array]", "  12  ") == (
         "  12  first = [second_array_of_it,\n        ↳ another_array]")
     assert fold("short = 1", "  12  ") == "  12  short = 1"
+    assert reflow("1. In code:\n```python\nx = 1\n\nif x:\n    y = 2\n```\nSo y is 2.") == (
+        "1. In code:\n\n    x = 1\n\n    if x:\n        y = 2\n\nSo y is 2.")
     assert reflow("| a | table |\n| " + "x" * 50) == "| a | table |\n| " + "x" * 50
 
 
