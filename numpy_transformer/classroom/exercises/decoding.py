@@ -164,7 +164,7 @@ def text_of(target, inputs):
 def other_beams(rng):
     small = SimpleNamespace(T=4, V=5)           # separates most mistakes
     n = SimpleNamespace(T=7, V=7)
-    return [("texts end early and late", draw_beam(rng, small, shows=("BEAM-6", "BEAM-7"))),
+    return [("texts end early and late", draw_beam(rng, small, shows=("BEAM-6", "BEAM-7"), hides=("BEAM-30",))),
             ("a search over many tokens", draw_beam(rng, n, shows=("BEAM-4a", "BEAM-10b"))),
             ("two texts finish at the same step",
              draw_beam(rng, SimpleNamespace(T=5, V=5), alpha=3.0, shows=("BEAM-10b",), hides=("BEAM-10d",), ending=2.0,
@@ -314,7 +314,8 @@ EXERCISES = [
             Mistake("BEAM-3c", {PENALTY: "((6 + length) / 6) ** alpha"},
                     "Your length is too large by one, because it counts bos."),
             Mistake("BEAM-3d", {"key=lambda hypothesis: hypothesis[1]":
-                                "key=lambda hypothesis: hypothesis[1] * ((5 + len(hypothesis[0])) / 6) ** alpha"},
+                                "key=lambda hypothesis: hypothesis[1] * ((5 + len(hypothesis[0])) / 6) ** alpha",
+                                f"total / {PENALTY}": f"total / {PENALTY}"},     # not together with another divisor
                     "You compare the finished texts by log P, and account for the length only in the score that you "
                     "return. The best text is the one with the highest score.",
                     context="/ ((5 + length) / 6) ** alpha"),
@@ -414,6 +415,28 @@ EXERCISES = [
             Mistake("BEAM-26", {"    unfinished = [([bos], 0.0)]": "    beam = 1\n    unfinished = [([bos], 0.0)]"},
                     "This is greedy decoding: you keep the one best token at each step. Keep `beam` hypotheses.",
                     twin="BEAM-15"),
+            Mistake("BEAM-27", {
+                        "            log_p = ": "            if ids[-1] == eos:\n                candidates.append((ids, "
+                                                "total))\n                continue\n            log_p = ",
+                        f"finished += [(ids[1:], total / {PENALTY}) for ids, total in ended]":
+                        "finished = [(ids[1:], total / ((4 + len(ids)) / 6) ** alpha) for ids, total in "
+                        "candidates[:beam]]",
+                        "len(finished) >= beam": "all(ids[-1] == eos for ids, _ in candidates[:beam])",
+                        "[(ids, total) for ids, total in candidates if ids[-1] != eos][:beam]": "candidates[:beam]"},
+                    "Your finished texts stay in the beam, where they take the places of unfinished ones and can be "
+                    "lost again. Here they leave the beam when they finish, and are kept apart."),
+            Mistake("BEAM-28", {"    ids, score = max(finished,":
+                                f"    left = [(ids[1:], total / {PENALTY}) for ids, total in candidates if ids[-1] != "
+                                "eos][:beam]\n    ids, score = max(finished + left,"},
+                    "You also consider texts that are unfinished when the search ends. They count only at step "
+                    "max_len; before it, a text must have finished."),
+            Mistake("BEAM-29", {"total + log_p[token]": f"(total + log_p[token]) / {PENALTY}",
+                                f"total / {PENALTY}": "total"},
+                    "You divide by the length penalty at each step, so a text is divided again and again. Add up the "
+                    "log probabilities, and divide the sum once, when the text has finished."),
+            Mistake("BEAM-30", {"range(len(log_p))": "np.argsort(-log_p)[:beam]"},
+                    "You extend each hypothesis by its `beam` best tokens only. If eos is one of them, there may be "
+                    "too few candidates that stay unfinished."),
             Mistake("BEAM-12", {"total + log_p[token]": "log_p[token]"},
                     "Your candidate has the log probability of its last token only. Add it to log P of the hypothesis "
                     "that you extend."),
