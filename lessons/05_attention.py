@@ -236,8 +236,8 @@ claim("the text of section 4 has the numbers of this row",
 # does not change.
 #
 # A bias b of the keys does just that. Since q_t · (k_s + b) = q_t · k_s + q_t · b, it raises all scores of row t by the
-# same number. So its gradient is zero, whatever the loss is. This gradient is the sum of the rows of dk, and the columns
-# of the dk above do sum to 0. (The tiny mean that is printed for dk is rounding.) A bias b of the queries adds b · k_s,
+# same number. So its gradient is zero, whatever the loss is. It is the sum of the rows of dk, and the columns of the dk
+# above do sum to 0. (The tiny mean that is printed for dk is rounding.) A bias b of the queries adds b · k_s,
 # which is a different number for each key, and its gradient is not zero.
 
 # %% The bias of the keys
