@@ -3,24 +3,16 @@
 import contextlib
 import os
 import re
-import sys
-from pathlib import Path
 
 import numpy as np
 
-from .lesson_files import lesson_number
+from . import place
 from .wrapping import terminal_width, wrapped
 
 # Set while a lesson is stepped through:
 ask = None                                      # asks a question in the terminal
 drawn = None                                    # takes the path of a figure that was drawn
 silent = False                                  # True while cells are run again without their output: no figures are drawn
-
-
-def script():
-    """Returns the path of the lesson that runs as a script, or None in a notebook."""
-    path = Path(getattr(sys.modules["__main__"], "__file__", None) or "")
-    return path if lesson_number(path) else None
 
 
 def show(**arrays):
@@ -63,14 +55,15 @@ def slopes(loss, x):
 
 
 def predict(question, answer, why=""):
-    """Asks a question and prints the answer. With --step the reader answers first.
+    """Asks a question and prints the answer. With --step and in a notebook, the reader answers first.
 
     Parameters:
         question : the question in words
         answer : a number, tuple or text
         why : one or two sentences that explain the answer, printed after a wrong guess only
     """
-    guess = ask(wrapped(f"  ? {question}") + "  ") if ask is not None else None
+    asking = ask_in_notebook if ask is None and place.in_notebook() else ask
+    guess = asking(wrapped(f"  ? {question}") + "  ") if asking is not None else None
     if guess is None:
         print(wrapped(f"  ? {question}  {answer}"))
     elif normalized(guess) == normalized(answer):
@@ -81,6 +74,13 @@ def predict(question, answer, why=""):
             print(wrapped(f"    {why}"))
 
 
+def ask_in_notebook(question):
+    """Returns the reader's answer, or None in a notebook that is executed without a reader, as by nbconvert."""
+    with contextlib.suppress(EOFError, NotImplementedError):            # IPython raises a NotImplementedError
+        return input(question)
+    return None
+
+
 def normalized(text):
     """Returns the words and numbers of an answer as a list, so that (2, 1, 8), "2 1 8.0" and "2, 1 and 8" are equal."""
     text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", str(text).lower())         # thousands separators
@@ -89,19 +89,17 @@ def normalized(text):
 
 
 def figure(name, picture):
-    """Saves a picture as figures/NN_name.png, next to the lessons folder, where NN is the lesson's number."""
+    """Saves a picture as NN_name.png, where NN is the lesson's number, in the folder `place.figure_folder()`."""
     from ..views import save
 
     if silent:
         return
-    path = script()
-    if path is None:                            # a notebook, which also displays the picture
-        path = save(picture, "../figures" if Path.cwd().name == "lessons" else "figures", name)
+    number = place.number()
+    path = save(picture, place.figure_folder(), f"{number}_{name}" if number else name)
+    if place.in_notebook():
         with contextlib.suppress(ImportError):
             from IPython.display import Image, display
             display(Image(filename=str(path)))
-    else:
-        path = save(picture, path.resolve().parents[1] / "figures", f"{lesson_number(path)}_{name}")
     print(f"  figure: {os.path.relpath(path)}")
     if drawn is not None:
         drawn(path)

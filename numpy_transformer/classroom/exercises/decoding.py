@@ -155,8 +155,9 @@ def other_beams(rng):
     n = SimpleNamespace(T=7, V=7)
     return [("texts end early and late", draw_beam(rng, small, shows=("BEAM-6", "BEAM-7"))),
             ("a search over many tokens", draw_beam(rng, n, shows=("BEAM-4a", "BEAM-10b"))),
-            ("two texts finish at the same step", draw_beam(rng, SimpleNamespace(T=5, V=5), alpha=3.0, shows=("BEAM-10b",),
-                                                            hides=("BEAM-10d",), ending=2.0, since=2)),
+            ("two texts finish at the same step",
+             draw_beam(rng, SimpleNamespace(T=5, V=5), alpha=3.0, shows=("BEAM-10b",), hides=("BEAM-10d",), ending=2.0,
+                       since=2)),
             ("the best candidate ends early", draw_beam(rng, small, shows=("BEAM-10f",))),
             ("the best text ends at the last step", draw_beam(rng, small, shows=("BEAM-19a",), hides=("BEAM-4b",),
                                                               ending=0.0)),
@@ -168,7 +169,8 @@ def other_beams(rng):
             ("a larger beam", draw_beam(rng, n, beam=4, alpha=1.5, shows=("BEAM-3a", "BEAM-5", "BEAM-13"))),
             ("a beam of 1", draw_beam(rng, n, beam=1, alpha=0.6, shows=("BEAM-13",))),
             ("alpha = 0: the score is log P", draw_beam(rng, n, beam=3, alpha=0.0, shows=())),
-            ("one token", draw_beam(rng, n, max_len=1, beam=3, alpha=0.6, shows=())),
+            ("one token, and a beam that is larger than the vocabulary",
+             draw_beam(rng, n, max_len=1, beam=9, alpha=4.0, shows=("BEAM-19e",))),
             ("eos is very unlikely", draw_beam(rng, n, beam=3, alpha=0.6, shows=(), ending=-20.0))]
 
 
@@ -377,11 +379,15 @@ EXERCISES = [
                                  "1"},
                     "Your length is too small by one, because your steps count from 0. A text that is finished at the "
                     "first step has length 1."),
+            Mistake("BEAM-19e", {"max_len + 1)": "max_len + 2)"},
+                    "Your loop makes one step too many if fewer than `beam` texts are finished after step max_len. The "
+                    "search always ends there."),
             Mistake("BEAM-20", {"model(ids)[-1]": "model(ids)[0]"},
                     "You take the logits from row 0 at every step. That row scores the token after bos; the next token "
                     "is scored in the row of the latest one."),
             Mistake("BEAM-21", {"model(ids)": "model(ids[-1:])"},
-                    "You give the model the latest token only. The next token depends on all tokens of the hypothesis."),
+                    "You give the model the latest token only. The next token depends on all tokens of the "
+                    "hypothesis."),
             Mistake("BEAM-22", {"log_softmax(model(ids)[-1])": "log_softmax(model(ids))[-1]"},
                     "You apply log_softmax to all rows at once. The given function normalizes one row of logits (V,), "
                     "so select the last row first."),

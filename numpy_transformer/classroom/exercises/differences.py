@@ -122,12 +122,6 @@ EXERCISES = [
             Mistake("FD-9c", {"f(x - step)": "f(x)"},
                     "You move the entry in one direction only, but divide by 2 h. The central difference moves it in "
                     "both directions."),
-            Mistake("FD-10", {
-                    WRITTEN:
-                    "up = x\n        up[at] += h\n        down = x\n        down[at] -= h\n        gradient[at] = "
-                    "(f(up) - f(down)) / (2 * h)"},
-                    "up = x makes no copy: both names stand for the same array, the caller's, and so both values of "
-                    "f are the same. Use x.copy()."),
             Mistake("FD-11", {
                     WRITTEN:
                     "x[at] += h\n        high = f(x)\n        x[at] -= h\n        gradient[at] = (high - f(x)) / (2 "

@@ -212,6 +212,17 @@ EXERCISES = [
             Mistake("ROP-3b", {"a, b = x[..., 0::2], x[..., 1::2]\n    y = np.empty_like(x)":
                                "y = x.copy()\n    a, b = y[..., 0::2], y[..., 1::2]"}, OVERWRITTEN),
             Mistake("ROP-3c", {"np.empty_like(x)": "x"}, IN_PLACE),
+            Mistake("ROP-3d", {"a * sin + b * cos": "b * cos - a * sin"}, ONE_SIGN),
+            Mistake("ROP-3e", {"a * sin + b * cos": "a * sin - b * cos"},
+                    "Your second line has the wrong sign before b cos θ, so each pair is also reflected. At θ = 0, "
+                    "nothing may change."),
+            Mistake("ROP-13", {"offset + np.arange(T)[:, None]": "np.array([offset])"},
+                    "All your tokens have the same position. It grows by 1 from token to token."),
+            Mistake("ROP-14", {"10000 **": "1000 **"}, "Your base is 1000. It must be 10000."),
+            Mistake("ROP-15", {"d, 2) / d)": "d, 2) // d)"},
+                    "// rounds every exponent down to 0, so all pairs have the same frequency. Divide with /."),
+            Mistake("ROP-16", {"t / 10000 **": "2 * np.pi * t / 10000 **"},
+                    "You multiply by 2π. t / 10000^(2i/d) is already an angle in radians."),
             Mistake("ROP-5a", {"np.arange(T)[:, None]": "np.arange(len(x)).reshape(-1, *[1] * (x.ndim - 1))"},
                     "Your angle depends on the index along the first axis of x. The positions run along the "
                     "second-to-last axis, however many axes precede it."),
@@ -271,6 +282,11 @@ EXERCISES = [
             Mistake("ROP-3c", {"np.empty_like(dy)": "dy"}, IN_PLACE),
             Mistake("ROP-9", {"(dy, cos, sin)": "(dy, sin, cos)"},
                     "You have swapped sine and cosine: at position 0 the angle is 0, where dx must equal dy."),
+            Mistake("ROP-13", {"da * cos + db * sin": "da * cos", "db * cos - da * sin": "db * cos"},
+                    "You leave out the sines. Each member of a pair affects both members of the rotated pair, so its "
+                    "gradient has two terms."),
+            Mistake("ROP-14", {"dx[..., 0::2]": "dx[..., 1::2]", "dx[..., 1::2]": "dx[..., 0::2]"},
+                    "You have swapped the two members of each pair in dx."),
             Mistake("ROP-12", {"da * cos + db * sin": "da / cos + db / sin",
                                "db * cos - da * sin": "db / cos - da / sin"},
                     "You divide dy by the factors of forward. Backward does not undo the products of forward. It "
