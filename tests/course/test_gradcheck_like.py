@@ -189,7 +189,7 @@ def test_parameters_are_matched_by_name_before_order():
     class Swapped(nt.SwiGLU):
         def __init__(self, d_model, d_ff):
             inner = nt.SwiGLU(d_model, d_ff)
-            self.down, self.up, self.gate, self.activation = inner.down, inner.up, inner.gate, inner.activation
+            vars(self).update(reversed(vars(inner).items()))
 
     likeness = Likeness(Swapped, "SwiGLU")
     likeness.sample()
