@@ -2,16 +2,18 @@
 
 import functools
 import itertools
+import math
 import re
 
 import numpy as np
 
 from .comparison import close
-from .exercise import observe
+from .exercise import MOST_STEPS, observe
 from .matching import (agreement_on_changes, fingerprint, matches, matches_in_case, same_changes, similar)
 from .sandbox.inside.worker import Function, instances
 
 MOST_TOGETHER = 3                               # known mistakes that one answer may combine
+MOST_COMBINATIONS = 1500                        # of two mistakes, or of three, that are tried
 
 
 class AnswerKey:
@@ -34,19 +36,25 @@ class AnswerKey:
         self.expected = []
         if exercise.reference is not None:
             self.expected = [observe(exercise, exercise.reference, case) for case in self.main_cases]
-        self.variants, self.fingerprints = {}, {}
+        self.variants, self.fingerprints, self.alone = {}, {}, {}
 
     def variant(self, mistakes):
         """Returns the solution with these mistakes, or None if their edits touch the same text."""
         if mistakes not in self.variants:
             text = self.exercise.edited_text(*(mistake.edits for mistake in mistakes))
-            make = self.exercise.assembled if self.exercise.is_class else self.exercise.target
-            self.variants[mistakes] = None if text is None else make(text)
+            if text is not None and self.exercise.is_class:
+                self.variants[mistakes] = self.exercise.assembled(text)
+            else:
+                self.variants[mistakes] = None if text is None else self.exercise.target(text, bounded=True)
         return self.variants[mistakes]
 
     def observations(self, mistakes, cases=None):
         """Returns what the solution with these mistakes does in the given cases, by default in all main cases."""
-        return [observe(self.exercise, self.variant(mistakes), case) for case in cases or self.main_cases]
+        observed = []
+        for case in cases or self.main_cases:
+            self.exercise.steps.left = MOST_STEPS
+            observed.append(observe(self.exercise, self.variant(mistakes), case))
+        return observed
 
     def observations_like(self, answers, mistakes):
         """Returns the observations up to the first case in which they do not match the answer."""
@@ -91,12 +99,9 @@ class AnswerKey:
             return [(mistake,) for mistake in self.exercise.mistakes if shows(answers[0], mistake)][:1]
         if not self.shows_a_mistake(answers):
             return []
-        small = fingerprint(answers[self.smallest_case])
-        for count in range(1, self.most_together(answers) + 1):
+        for count in range(1, MOST_TOGETHER + 1):
             found = []
-            for mistakes in itertools.combinations(self.exercise.mistakes, count):
-                if count > 1 and not similar(self.fingerprint(mistakes), small):
-                    continue
+            for mistakes in self.candidates(answers, count):
                 observed = self.observations_like(answers, mistakes)
                 if matches(observed, answers) and self.distinguishable(observed, answers):
                     edits = sum(len(mistake.edits) for mistake in mistakes) if count > 1 else 0
@@ -106,12 +111,40 @@ class AnswerKey:
                 return [mistakes for *rank, mistakes in found if rank == best]
         return []
 
-    def most_together(self, answers):
-        """Returns how many mistakes may be combined: the less the answers tell, the fewer."""
-        if all(answer.error for answer in answers):
-            return 1
+    def candidates(self, answers, count):
+        """Yields combinations of `count` mistakes that may give these answers.
+
+        Errors alone do not identify a combination, and whole numbers and booleans no combination of three. A mistake
+        that by itself gives another shape than the answer, or another value where the answer is correct, is not
+        combined with others.
+        """
+        if count == 1:
+            yield from ((mistake,) for mistake in self.exercise.mistakes)
+            return
         kinds = {y.dtype.kind for answer in self.expected for y in answer.outputs}
-        return MOST_TOGETHER if "f" in kinds or not kinds else 2
+        if all(answer.error for answer in answers) or count > 2 and kinds and "f" not in kinds:
+            return
+        answer = answers[self.smallest_case]
+        small = fingerprint(answer)
+        fitting = [mistake for mistake in self.exercise.mistakes if self.may_be_part(mistake, answer)]
+        if count > 2 and math.comb(len(fitting), count) > MOST_COMBINATIONS:
+            return
+        for mistakes in itertools.islice(itertools.combinations(fitting, count), MOST_COMBINATIONS):
+            if similar(self.fingerprint(mistakes), small):
+                yield mistakes
+
+    def may_be_part(self, mistake, answer):
+        """Returns True if a mistake may be one of several in an answer to the smallest case."""
+        if answer.error or not self.expected:
+            return True
+        if mistake not in self.alone:
+            self.alone[mistake], = self.observations((mistake,), [self.main_cases[self.smallest_case]])
+        alone, expected = self.alone[mistake], self.expected[self.smallest_case].outputs
+        if alone.error or not len(answer.outputs) == len(expected) == len(alone.outputs):
+            return False
+        return all(seen.shape in (yours.shape, right.shape)
+                   and (not is_close(yours, right, expected) or is_close(seen, right, expected))
+                   for seen, yours, right in zip(alone.outputs, answer.outputs, expected))
 
     def distinguishable(self, observed, answers):
         """Returns True if a mistake can be distinguished from the correct solution.

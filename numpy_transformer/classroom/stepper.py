@@ -137,7 +137,7 @@ class Stepper(Runner):
         """Runs the current cell without its output and questions. Returns False after an error or Ctrl-C."""
         helpers.silent = True
         try:
-            with contextlib.redirect_stdout(io.StringIO()):
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as errors:
                 completed = self.execute(self.at)
             self.done = self.at + 1
         except KeyboardInterrupt:
@@ -145,6 +145,7 @@ class Stepper(Runner):
         finally:
             helpers.silent = False
         if not completed:
+            print(errors.getvalue(), end="", file=sys.stderr)
             reason = "was interrupted" if self.done is None else "raised an error"
             print(fill(f"  cell {self.at + 1} {reason}, so the lesson stands there; r runs it again", "    "))
         return completed

@@ -1,12 +1,17 @@
 """Moving between the cells of a lesson with --step: back, to a cell, again; and the variables that are found there."""
 
+import shutil
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+from helpers import ROOT
 
 from numpy_transformer.classroom import helpers
+from numpy_transformer.classroom.cells import cells
+from numpy_transformer.classroom.lesson_files import lessons_in
 from numpy_transformer.classroom.steps import run_lesson
 from numpy_transformer.classroom.wrapping import fold, reflow
 
@@ -184,8 +189,32 @@ def test_a_wide_line_of_source_is_continued_with_a_mark(monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     assert fold("    x = first_array + second_array_of_them", "  12  ") == (
         "  12      x = first_array +\n            ↳ second_array_of_them")
+    assert fold("first = [second_array_of_it, another_array]", "  12  ") == (
+        "  12  first = [second_array_of_it,\n        ↳ another_array]")
     assert fold("short = 1", "  12  ") == "  12  short = 1"
+    assert reflow("1. In code:\n```python\nx = 1\n\nif x:\n    y = 2\n```\nSo y is 2.") == (
+        "1. In code:\n\n    x = 1\n\n    if x:\n        y = 2\n\nSo y is 2.")
     assert reflow("| a | table |\n| " + "x" * 50) == "| a | table |\n| " + "x" * 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", ["02", "06", "08"])
+def test_the_cells_of_a_real_lesson_print_the_same_after_going_back(number, tmp_path, monkeypatch, capsys):
+    path = shutil.copy(lessons_in(ROOT / "lessons")[number], tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NUMPY_TRANSFORMER_PICTURES", "none")
+    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
+    every = cells(Path(path).read_text(encoding="utf-8"))
+    middle, last = [n for n, cell in enumerate(every, 1) if cell.prose is None][-4::3]
+    keys = iter([""] * (len(every) - 1) + [f"g {middle}", f"g {last}", "q"])
+    monkeypatch.setattr("builtins.input", lambda question: "no idea" if question.startswith("  ?") else next(keys))
+    assert run_lesson(Path(path), True) == 0
+    shown = {middle: [], last: []}
+    for part in capsys.readouterr().out.split("\nstopped at")[0].split("\n--- cell ")[1:]:
+        shown.get(int(part.split()[0]), []).append(part)
+    for first, again in shown.values():
+        source, _, printed = first.partition("\n\n  ")
+        assert again.startswith(source) and again.endswith(printed) and "without output" in again and "✓" in printed
 
 
 @pytest.mark.parametrize("source, headings", [

@@ -174,6 +174,10 @@ EXERCISES = [
             Mistake("GEL-6s", {"(1 + t) / 2": "(1 + t / 2)"},
                     "You halve only the tanh. The sum 1 + tanh(...) is halved."),
             Mistake("GEL-6t", {"(1 + t)": "t"}, "The 1 is missing. x is multiplied by (1 + tanh(...)) / 2."),
+            Mistake("GEL-11", {TANH: "c * (x + 0.044715 * x ** 3)"}, "You leave out tanh. Its argument stands in its place."),
+            Mistake("GEL-12", {"0.044715 * x ** 3": "x ** 3"}, "The coefficient of the cubic term is missing."),
+            Mistake("GEL-13", {"(x + 0.044715 * x ** 3)": "(0.044715 * x ** 3)"},
+                    "In the argument of tanh, the x before the cubic term is missing."),
             Mistake("GEL-7a", {TANH: "np.tanh(c) * (x + 0.044715 * x ** 3)"},
                     "You take the tanh of c only. Its argument is the whole product c (x + 0.044715 x³)."),
             Mistake("GEL-6u", {"c * (x + 0.044715 * x ** 3)": "x + 0.044715 * x ** 3"},
@@ -237,6 +241,12 @@ EXERCISES = [
                     "The argument of tanh is a sum. You differentiate its cubic term, but not the x before it."),
             Mistake("GEL-4g", {"(1 + 3 * 0.044715": "(x + 3 * 0.044715"},
                     "The argument of tanh is a sum. You differentiate its cubic term, but keep the x before it."),
+            Mistake("GEL-4h", {"3 * 0.044715": "3"},
+                    "The coefficient of the cubic term is missing in your derivative. It remains when x³ is "
+                    "differentiated."),
+            Mistake("GEL-6k", {"(1 + t) / 2 +": "(1 - t) / 2 +"},
+                    "In the first term of the product rule, the factor of forward remains as it is: (1 + t) / 2, with "
+                    "a plus."),
             Mistake("GEL-5e", {"(1 - t ** 2)": "(1 + t ** 2)"},
                     "The derivative of tanh is 1 - tanh². You have a plus."),
             Mistake("GEL-5f", {"+ x * dt": "- x * dt"},

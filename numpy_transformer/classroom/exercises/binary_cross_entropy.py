@@ -55,7 +55,8 @@ def by_loss_backward(logits, targets):
 SOFTPLUS = "np.maximum(logits, 0) + np.log1p(np.exp(-np.abs(logits)))"
 LOSSES = "(softplus - targets * logits)"
 LINE = f"softplus = {SOFTPLUS}"
-P = "p = 1 / (1 + np.exp(-logits))"
+BY_EXP = "1 / (1 + np.exp(-logits))"
+P = f"p = {BY_EXP}"
 BY_P = "-(targets * np.log(p) + (1 - targets) * np.log(1 - p))"
 SIGMOID = "(1 + np.tanh(logits / 2)) / 2"
 ROUNDED = "You round the targets. A target of 0.3 is a probability, and both terms of the loss count for it."
@@ -121,6 +122,8 @@ LOSS = (
             "You apply the sigmoid twice. The formula in terms of z already contains it."),
     Mistake("BCE-15", {" + np.log1p(np.exp(-np.abs(logits)))": ""},
             "The logarithm is missing. max(z, 0) approximates log(1 + exp(z)) only far from 0."),
+    Mistake("BCE-15b", {"np.log1p(np.exp(-np.abs(logits)))": "np.exp(-np.abs(logits))"},
+            "The logarithm is missing: log(1 + exp(-|z|)) is not exp(-|z|)."),
     Mistake("BCE-16", {LOSSES: "np.logaddexp(0, -targets * logits)"},
             "log(1 + exp(-t z)) is the loss for targets of -1 and 1. Here the target for no is 0."),
     Mistake("BCE-17", {"targets * logits": "np.round(targets) * logits"}, ROUNDED),
@@ -150,11 +153,15 @@ LOSS = (
             "This is the squared error of p. The exercise asks for cross-entropy, with logarithms."),
     Mistake("BCE-21", {" - targets * logits": ""},
             "You compute log(1 + exp(z)) only, which is the loss where t = 0. The part that depends on t is missing."),
+    Mistake("BCE-21b", {"targets * logits": "logits"},
+            "You compute -log p for every entry, which is the loss where t = 1. t is missing."),
     Mistake("BCE-5b", {LOSSES: "(np.log1p(np.exp(-logits)) + (1 - targets) * logits)"},
             "exp(-z) overflows below about -709 in float64 and -88 in float32. Move the large part out of the "
             "logarithm, so that exp never gets a positive number."),
     Mistake("BCE-9b", {".mean()": ".mean(-1)"},
             "You take the mean over the last axis only. The loss is one number, the mean over all entries."),
+    Mistake("BCE-9c", {".mean()": ".mean(0)"},
+            "You take the mean over the first axis only. The loss is one number, the mean over all entries."),
     Mistake("BCE-10b", {".mean()": ".mean() / np.log(10)"},
             "You use log10. This loss uses the natural logarithm."),
     Mistake("BCE-13c", {"0) + np.log1p": "0) - np.log1p"},
@@ -178,7 +185,7 @@ LOSS_BACKWARD = (
     Mistake("BCB-4", {"(p - targets)": "(p - targets) * p * (1 - p)"},
             "You multiply by p (1 - p), as for a squared error of a sigmoid. In this loss the derivative of the "
             "logarithm cancels that factor, so a model that is confident and wrong has a large gradient."),
-    Mistake("BCB-5", {"(p - targets)": "(p - targets) / (p * (1 - p))"},
+    Mistake("BCB-5", {SIGMOID: BY_EXP, "(p - targets)": "(p - targets) / (p * (1 - p))"},
             "You return the gradient with respect to p. Continue through the sigmoid to the logit."),
     Mistake("BCB-6", {SIGMOID: "np.exp(logits) / (1 + np.exp(logits))"},
             "exp overflows above about 709 in float64 and 88 in float32, and inf / inf is NaN. Other forms of the "
@@ -204,16 +211,20 @@ LOSS_BACKWARD = (
             "You use tanh, which is between -1 and 1. A probability is between 0 and 1."),
     Mistake("BCB-16", {f"    p = {SIGMOID}": "    logits /= 2\n    p = (1 + np.tanh(logits)) / 2"},
             "logits /= 2 writes into the caller's array. logits / 2 makes a new one."),
+    Mistake("BCB-13b", {SIGMOID: "1 + np.tanh(logits / 2)"},
+            "1 + tanh(z / 2) lies between 0 and 2. The sigmoid is half of it."),
+    Mistake("BCB-22", {"(p - targets)": "p"},
+            "You return p / N. The target is missing: the gradient is 0 where p equals it."),
     Mistake("BCB-17", {SIGMOID: "1 / (1 + np.exp(logits))"},
             "The sign in your sigmoid is wrong: 1 / (1 + exp(z)) falls, so it is the probability of no."),
     Mistake("BCB-18", {SIGMOID: "1 / (1 - np.exp(-logits))"},
             "You write 1 - exp(-z). The denominator of the sigmoid is 1 + exp(-z)."),
     Mistake("BCB-19", {f"p = {SIGMOID}": f"p = np.clip({SIGMOID}, 1e-7, 1 - 1e-7)"},
             "You clip p. In this gradient nothing is divided by p, so nothing needs to be clipped."),
-    Mistake("BCB-5b", {"(p - targets)": "((1 - targets) / (1 - p) - targets / p) * p * (1 - p)"},
+    Mistake("BCB-5b", {SIGMOID: BY_EXP, "(p - targets)": "((1 - targets) / (1 - p) - targets / p) * p * (1 - p)"},
             "This is the right derivative, but where p is exactly 0 or 1 it is 0 / 0, which is NaN. Simplify it on "
             "paper first."),
-    Mistake("BCB-5c", {"(p - targets)": "-targets / p"},
+    Mistake("BCB-5c", {SIGMOID: BY_EXP, "(p - targets)": "-targets / p"},
             "You return the derivative of -t log p with respect to p. The term -(1 - t) log(1 - p) and the way through "
             "the sigmoid to the logit are missing."),
     Mistake("BCB-4b", {"(p - targets)": "p * (1 - p)"},
@@ -226,7 +237,7 @@ LOSS_BACKWARD = (
     Mistake("BCB-4c", {"(p - targets)": "2 * (p - targets) * p * (1 - p)"},
             "This is the gradient of the squared error of p. In cross-entropy, the derivative of the logarithm cancels "
             "p (1 - p)."),
-    Mistake("BCB-5e", {"(p - targets)": "-(targets / p + (1 - targets) / (1 - p)) * p * (1 - p)"},
+    Mistake("BCB-5e", {SIGMOID: BY_EXP, "(p - targets)": "-(targets / p + (1 - targets) / (1 - p)) * p * (1 - p)"},
             "The derivative of log(1 - p) with respect to p is -1 / (1 - p). You lose its sign."),
     Mistake("BCB-21", {"(p - targets)": "(p + targets)"},
             "You add the target. Where p equals the target, the gradient is 0."),

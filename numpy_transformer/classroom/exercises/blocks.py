@@ -146,6 +146,12 @@ EXERCISES = [
                               "self.norm1.backward(self.attention": "self.attention.backward(self.norm1"},
                     "You apply the backward of each norm before that of its sublayer. Forward applied the norm first, "
                     "so backward reaches it last."),
+            Mistake("RES-9a", {"self.norm2.backward(self.feed_forward": "self.feed_forward.backward(self.norm2"},
+                    "You apply the backward of norm2 before that of feed_forward. Forward applied the norm first, so "
+                    "backward reaches it last."),
+            Mistake("RES-9b", {"self.norm1.backward(self.attention": "self.attention.backward(self.norm1"},
+                    "You apply the backward of norm1 before that of attention. Forward applied the norm first, so "
+                    "backward reaches it last."),
             Mistake("RES-11a", {"self.attention.backward(da)": "self.attention.backward(dy)"},
                     "You pass dy to the backward of attention. It needs the gradient of its own sum, which also "
                     "contains the contribution of feed_forward's branch."),

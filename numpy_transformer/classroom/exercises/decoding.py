@@ -121,7 +121,18 @@ def other_ends(rng):
     never = next(token for token in range(9) if token not in (*path, bos))
     return [("eos is never generated", (model, bos, never, max_len)),
             ("eos is generated first", (model, bos, path[0], max_len)),
-            ("one token", (model, bos, eos, 1))]
+            ("one token", (model, bos, eos, 1)),
+            ("bos is generated too", draw_repeated(rng))]
+
+
+def draw_repeated(rng, max_len=7, V=5):
+    """Draws a model that generates bos among other tokens, but never eos."""
+    while True:
+        model = draw_model(rng, max_len, V)
+        bos, eos = map(int, rng.choice(V, 2, replace=False))
+        path = greedy_decode(model, bos, -1, max_len).tolist()
+        if bos in path[1:-1] and eos not in path:
+            return model, bos, eos, max_len
 
 
 def draw_beam(rng, n, max_len=None, beam=2, alpha=2.0, shows=("BEAM-3a", "BEAM-5"), hides=(), ending=1.0,
@@ -245,11 +256,13 @@ EXERCISES = [
                     "after it."),
             Mistake("GRD-19", {"np.array(ids[1:])": "np.array(ids[1:] if ids[-1] == eos else [*ids[1:], eos])"},
                     "You append eos where it was not generated. A text that was cut off at max_len ends without it."),
+            Mistake("GRD-22", {"np.array(ids[1:])": "np.array([token for token in ids if token != bos])"},
+                    "You take bos out wherever it occurs. Only the first entry is not generated; the model may "
+                    "generate the same id later."),
+            Mistake("GRD-23", {"model(ids)[-1]": "model(ids).sum(0)"},
+                    "You add the logits of all rows. Only the row of the latest token scores the next one."),
             Mistake("GRD-20", {"ids[-1] != eos": "eos not in ids[:-1]"},
                     "You generate one more token after eos. Check for eos after each new token, not before it."),
-            Mistake("GRD-21", {"max_len and ids": "max_len or ids"},
-                    "Your loop runs on as long as one of the two conditions holds. It must end as soon as eos is "
-                    "generated, and also when there are max_len tokens."),
         ),
         alternatives={
             "a for loop": {"while len(ids) <= max_len and ids[-1] != eos:":

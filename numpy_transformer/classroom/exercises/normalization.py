@@ -91,7 +91,7 @@ EXERCISES = [
                "With mean = x.mean(-1, keepdims=True) and var = x.var(-1, keepdims=True), subtract the mean, divide by "
                "np.sqrt(var + eps), multiply by gamma, and add beta."),
         mistakes=(
-            *in_statistics("eps", "np"),
+            *in_statistics("eps", "np.sqrt(var + eps)"),
             Mistake("LN-17a", {"gamma * x_hat + beta": "gamma * (x_hat + beta)"},
                     "You multiply beta by gamma too. Add beta after the product."),
             Mistake("LN-17b", {"gamma * x_hat": "(1 + gamma) * x_hat"},
@@ -106,8 +106,6 @@ EXERCISES = [
                     "You have swapped gamma and beta. gamma scales, beta shifts."),
             Mistake("LN-18", {"x_hat = (x - mean) / np": "x -= mean\n    x_hat = x / np"},
                     "x -= ... changes the caller's array. Compute the difference into a new array."),
-            Mistake("LN-7c", {"(x - mean) / np": "(x - mean) * np"},
-                    "You multiply by the standard deviation. Divide by it, so that the variance becomes 1."),
             Mistake("LN-7d", {"(x - mean) / np": "x - mean / np"},
                     "You divide only the mean by the standard deviation. Parentheses are missing around x - mean."),
             Mistake("ERR-2", {"np.sqrt(": "math.sqrt("},
@@ -138,8 +136,8 @@ EXERCISES = [
             Mistake("LN-9a", {"x_hat * (g * x_hat)": "x * (g * x)"},
                     "The last term of your dx uses x where the normalized x_hat belongs."),
             Mistake("LN-9b", {"x_hat * (g * x_hat)": "(x - mean) * (g * (x - mean))"},
-                    "The last term of your dx uses x - mean, which is not divided by the standard deviation. It must "
-                    "use x_hat."),
+                    "The last term of your dx lacks a division by the variance. It contains x_hat twice, not x - mean. "
+                    "Step by step: the derivative of 1 / sqrt(v) is -1/2 v^(-3/2)."),
             Mistake("LN-11a", {"(dy * x_hat).sum": "dy.sum"},
                     "Your dgamma is the same as dbeta. But gamma was multiplied by something, and its gradient must "
                     "contain that factor."),
@@ -153,6 +151,9 @@ EXERCISES = [
             Mistake("LN-11f", {"dbeta = dy.sum": "dbeta = g.sum"},
                     "Your dbeta contains gamma. beta is added after the product with gamma, so its gradient does not "
                     "contain gamma."),
+            Mistake("LN-11g", {"(dy * x_hat).sum": "(g * x_hat).sum", "dbeta = dy.sum": "dbeta = g.sum"},
+                    "Your dgamma and dbeta contain gamma, as if dy had been multiplied by it. Only dx needs that "
+                    "product."),
             Mistake("LN-12a", {"x_hat).sum(axes)": "x_hat).mean(axes)", "dy.sum(axes)": "dy.mean(axes)"},
                     "Your dgamma and dbeta are means over the rows. They must be sums. If the loss is a mean, dy "
                     "already contains that factor."),

@@ -22,7 +22,7 @@ def in_dx(names, gamma, std, word):
     term = f"The term of the {word} in your dx"
     explained = (
         ({COUPLING: ""},
-         f"Your dx lacks the path through the {word}, which depends on x too."),
+         f"Your dx lacks the path through the {word}, which depends on x too, or the term of this path is always 0."),
         ({f"g = {gamma} * dy": "g = dy"},
          "gamma is missing in your dx: dy must first be multiplied by gamma. The initial value of gamma is 1, so this "
          "mistake has no effect before training."),
@@ -119,7 +119,7 @@ def in_statistics(eps, divisor):
 
     Parameters:
         eps : how the solution writes eps
-        divisor : what follows (x - mean) / in the solution
+        divisor : how the solution writes the standard deviation
     """
     quotient = f"(x - mean) / {divisor}"
     own = " Each row has its own mean and variance."
@@ -181,6 +181,13 @@ def in_statistics(eps, divisor):
         Mistake("LN-16t", {"x.mean(-1": "x.mean(1", "x.var(-1": "x.var(1"},
                 "You compute mean and variance over axis 1. These are the features only if x has two axes; the last "
                 "axis is -1."),
+        Mistake("LN-16u", {MEAN_X: "x.sum(-1, keepdims=True)"},
+                "You subtract the sum of the features. It must be their mean, so divide by D."),
+        Mistake("LN-16v", {quotient: f"(x - mean) * {divisor}"},
+                "You multiply x - mean by the standard deviation. Divide by it, so that the variance becomes 1."),
+        Mistake("LN-16w", {quotient: "x - mean"},
+                "Your x_hat is only centered. It is also divided by the standard deviation, so that its variance "
+                "becomes 1."),
         Mistake("LN-19c", {MEAN_X: "x.mean(-1)", VAR_X: "x.var(-1)"}, KEEPDIMS),
         Mistake("LN-19d", {VAR_X: "x.var(-1)"},
                 "keepdims=True is missing in the variance, so NumPy aligns the variances of the rows with the "

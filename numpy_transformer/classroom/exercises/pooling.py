@@ -124,6 +124,8 @@ DIVIDED_BY_T = "You divide the sum over the real tokens by T, so padding tokens 
 PUSHED = "Padding tokens receive a gradient. They are not part of the mean, so their gradient is 0."
 SPREAD = ("Every token receives dy / T, as if there were no padding. Only the real tokens contribute to the mean, so "
           "only they receive a gradient.")
+AT_MOST_1 = ("np.minimum(n, 1) is never above 1, so you do not divide by the number of real tokens. The maximum of n "
+             "and 1 raises only a count of 0.")
 BY_PADDING = "You divide by the number of padding tokens. Divide by that of the real ones."
 NOT_EXACT = ("You add a small number to the count, to avoid 0 / 0. It changes every mean a little. Raise only a count "
              "of 0 to 1.")
@@ -141,6 +143,8 @@ MEAN = (
     Mistake("MEAN-4", {"np.where(token_mask[..., None], x, 0)": "x"},
             "Padding tokens are still part of the sum. You exclude them from the count only."),
     Mistake("MEAN-5", {"    kept =": "    token_mask = ~token_mask\n    kept ="}, SWAPPED),
+    Mistake("MEAN-5b", {"np.where(token_mask[..., None], x, 0)": "np.where(token_mask[..., None], 0, x)"},
+            "You sum over the padding tokens. True marks a real token."),
     Mistake("MEAN-6", {COUNT: "token_mask.sum(-1, keepdims=True)"}, EMPTY),
     Mistake("MEAN-7", {COUNT: "token_mask.sum(-1, keepdims=True) + 1"}, PLUS_ONE),
     Mistake("MEAN-8", {COUNT: "np.maximum((kept != 0).sum(-2), 1)"},
@@ -176,6 +180,7 @@ MEAN = (
     Mistake("MEAN-21", {COUNT: "token_mask.sum(-1, keepdims=True) + 1e-6"}, NOT_EXACT),
     Mistake("MEAN-22", {"kept.sum(-2) / count.astype(x.dtype)": "x[..., -1, :]"},
             "You return the vector of the last token. The exercise asks for the mean."),
+    Mistake("MEAN-26", {"np.maximum(token_mask": "np.minimum(token_mask"}, AT_MOST_1),
     Mistake("MEAN-25", {"kept.sum(-2) /": "kept.mean(-2) /"},
             "You take the mean over T and then divide by the number of real tokens as well. Divide the sum once."),
     Mistake("MEAN-23", {"token_mask.sum(-1, keepdims=True)": "token_mask.sum(0)"}, OVER_TEXTS),
@@ -188,6 +193,8 @@ MEAN_BACKWARD = (
     Mistake("MNB-4", {"token_mask / count.astype(dy.dtype)":
                       "np.ones(token_mask.shape, dy.dtype) / token_mask.shape[-1]"}, SPREAD),
     Mistake("MNB-5", {"    count =": "    token_mask = ~token_mask\n    count ="}, SWAPPED),
+    Mistake("MNB-5b", {"share = token_mask /": "share = ~token_mask /"},
+            "You give the gradient to the padding tokens. True marks a real token."),
     Mistake("MNB-6", {COUNT: "token_mask.sum(-1, keepdims=True)"}, EMPTY),
     Mistake("MNB-7", {COUNT: "token_mask.sum(-1, keepdims=True) + 1"}, PLUS_ONE),
     Mistake("MNB-8", {COUNT: TOTAL}, ONE_TOTAL),
@@ -218,9 +225,13 @@ MEAN_BACKWARD = (
             "mask needs one more axis, for the features."),
     Mistake("MNB-20", {COUNT: "token_mask.sum(-1, keepdims=True) + 1e-6"}, NOT_EXACT),
     Mistake("MNB-21", {"token_mask.sum(-1, keepdims=True)": "token_mask.sum(0)"}, OVER_TEXTS),
+    Mistake("MNB-25", {"np.maximum(token_mask": "np.minimum(token_mask"}, AT_MOST_1),
     Mistake("MNB-23", {"token_mask / count.astype(dy.dtype)":
                        "token_mask / count.astype(dy.dtype) / token_mask.shape[-1]"},
             "You divide by the number of real tokens and by T. The mean divides once, by the number of real tokens."),
+    Mistake("MNB-24", {"return share[..., None] * dy[..., None, :]": "return dy / count.astype(dy.dtype)"},
+            "Your dx has one row per text. It has one row per token: give this row to the real tokens, and 0 to the "
+            "padding."),
     Mistake("MNB-22", {"token_mask / count.astype(dy.dtype)": "token_mask / dy.dtype.type(len(dy))"},
             "You divide by the number of texts. Each text has its own mean, so divide by its number of real tokens."),
 )

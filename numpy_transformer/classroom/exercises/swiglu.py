@@ -145,6 +145,12 @@ EXERCISES = [
                "dm = dy Wdᵀ, du = dm s, dg = dm u silu'(g), and dx = dg Wgᵀ + du Wuᵀ. The gradient of each matrix is "
                "(its input)ᵀ times the gradient of its output, summed over all rows."),
         mistakes=(
+            Mistake("SWG-1", {"g, u = x @ Wg, x @ Wu": "u, g = x @ Wg, x @ Wu"},
+                    "You have swapped gate and up. In forward silu was applied to x Wg."),
+            Mistake("SWG-2a", {"s = g * sigma": "s = sigma"},
+                    "When you recompute forward, your gate is a sigmoid. silu(g) is g times the sigmoid of g."),
+            Mistake("SWG-2d", {"s = g * sigma": "s = g"},
+                    "When you recompute forward, silu is missing. x Wu was multiplied by silu(x Wg)."),
             Mistake("SWG-3a", {"ds * sigma * (1 + g * (1 - sigma))": "ds * sigma * (1 - sigma)"},
                     "This is the derivative of the sigmoid. silu is g times the sigmoid, so the product rule gives two "
                     "terms."),
@@ -217,6 +223,13 @@ EXERCISES = [
                     "You compute dWd from silu(x Wg) alone. The input of Wd was its product with x Wu."),
             Mistake("SWG-9c", {"rows(s * u)": "rows(u)"},
                     "You compute dWd from x Wu alone. The input of Wd was its product with silu(x Wg)."),
+            Mistake("SWG-19", {"dm = dy @ Wd.T": "dm = dy"},
+                    "Your gradient does not pass back through Wd. Wd was the last step of forward, so it is the first "
+                    "one of backward."),
+            Mistake("LIN-2c", {"dg @ Wg.T": "dg @ Wg"},
+                    "You do not transpose Wg in dx. Backward multiplies by the transpose."),
+            Mistake("LIN-2d", {"du @ Wu.T": "du @ Wu"},
+                    "You do not transpose Wu in dx. Backward multiplies by the transpose."),
             Mistake("SWG-18", {"return dg @ Wg.T + du @ Wu.T, dWg, dWu, dWd":
                                "return dWg, dWu, dWd, dg @ Wg.T + du @ Wu.T"},
                     "You return the gradients in the wrong order. dx comes first."),
