@@ -2,32 +2,35 @@
 
 import contextlib
 import io
+import linecache
+import sys
+import time
 import warnings
 
 import numpy as np
 
 from .exercise import copy_arrays
 from .sandbox import CaseResult, Run
-from .sandbox.inside.worker import describe_error, instances, produce, takes_arguments
+from .sandbox.inside.worker import describe_error, helper_call, instances, produce, takes_arguments
 
 
-def run_here(answer, exercise, cases, file=None):
+def run_here(answer, exercise, cases, file):
     """Runs a function or class on the cases in this process, without limits. Returns a Run.
 
     Parameters:
-        file : name of the file or cell whose lines are named in errors; None: the one that defines the answer
+        file : name of the file or cell whose lines are named in errors, or None
     """
-    file = file or file_of(answer)
     problem = takes_arguments(answer, cases[0].inputs)
     if problem:
         return Run("", 0, 0.0, "", {"stage": "arguments", "error": problem})
-    printed = io.StringIO()
+    printed, start = io.StringIO(), time.process_time()
     with (contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings(),
           np.errstate()):
         warnings.simplefilter("default")
-        warnings.showwarning = lambda *warning, **_: printed.write(warnings.formatwarning(*warning[:4]))
+        warnings.showwarning = lambda message, kind, file, line, *_, **__: printed.write(
+            f"{kind.__name__}: {message} (line {line}: {linecache.getline(file, line).strip()})\n")
         results = [run_case(answer, exercise, case, file) for case in cases]
-    return Run("", 0, 0.0, printed.getvalue(), {}, results)
+    return Run("", 0, time.process_time() - start, printed.getvalue(), {}, results)
 
 
 def run_case(answer, exercise, case, file):
@@ -36,8 +39,11 @@ def run_case(answer, exercise, case, file):
     try:
         outputs = produce(answer, inputs, calls, exercise.paths)
     except (Exception, SystemExit) as error:
-        report = {"kind": type(error).__name__, "error": describe_error(error, file)}
-        return CaseResult([], case.arrays(), report)
+        names = getattr(answer, "__globals__", None) or vars(sys.modules.get(getattr(answer, "__module__", ""), sys))
+        found = helper_call(error, file, {part.__name__: names[part.__name__] for part in exercise.given
+                                          if hasattr(names.get(part.__name__), "__dict__")})
+        return CaseResult([], case.arrays(), {"kind": type(error).__name__, **found,
+                                              "error": describe_error(error, file, bool(found))})
     arrays = [numeric(output) for output in outputs]
     return CaseResult(arrays, instances((inputs, calls), np.ndarray), {"kinds": [type(y).__name__ for y in outputs]})
 
@@ -49,10 +55,3 @@ def numeric(output):
     except ValueError:                          # a list of arrays with different shapes
         return None
     return array if array.dtype.kind in "fiub" else None
-
-
-def file_of(answer):
-    """Returns the name of the file or cell that defines a function or class, or None if there is none."""
-    methods = vars(answer).values() if isinstance(answer, type) else [answer]
-    codes = [getattr(getattr(method, "__wrapped__", method), "__code__", None) for method in methods]
-    return next((code.co_filename for code in codes if code is not None), None)

@@ -4,6 +4,7 @@ from .checked import Checked
 from .diagnosis import AnswerKey
 from .exercises import choose_one
 from .here import run_here
+from .own_text import file_of, localize_here
 from .verdict import judge
 
 __all__ = ["check", "hint", "sheet"]
@@ -21,7 +22,8 @@ def check(number, answer, seed=0):
     There is no time limit: interrupt a loop that never ends with Ctrl-C, or with the notebook's stop button. Running the
     text of its cell in a process of its own would be safer, but a function in a notebook may use imports, functions and
     values from other cells, and a lambda has no text of its own. The code is yours and so is the machine; a teacher who
-    grades the code of others uses `numpy-transformer grade`.
+    grades the code of others uses `numpy-transformer grade`. Only to find the line of a mistake without a name, small
+    changes of the function's text are tried in another process, if the text can be run there.
 
     Parameters:
         number : such as "05.2"; everything that `numpy-transformer exercise hint` understands
@@ -38,8 +40,10 @@ def check(number, answer, seed=0):
         raise TypeError(f'exercise {exercise.number} asks for a class, as in check("{exercise.number}", {exercise.name}), '
                         f"but got {describe(answer)}")
     answer_key = AnswerKey(exercise, seed)
-    run = run_here(answer, exercise, answer_key.cases)
-    return Checked(answer_key, run, judge(answer_key, run), answer)
+    file = file_of(answer)
+    run = run_here(answer, exercise, answer_key.cases, file)
+    verdict = localize_here(answer_key, judge(answer_key, run), run, answer, file)
+    return Checked(answer_key, run, verdict, answer)
 
 
 def hint(number):
