@@ -37,6 +37,7 @@ class Stepper(Runner):
         self.calls = explore.LatestCalls()
         self.done = 0                           # None after an interruption: unknown
         self.pausing = True
+        self.latest = None                      # index of the cell that ran last, if its output was shown
         self.answers = closing_answers(path)
         self.unfolded = 0                       # number of the answer that was shown last
         self.figure = None                      # path of the latest figure
@@ -58,7 +59,11 @@ class Stepper(Runner):
         if self.pausing:
             self.show()
         if self.cells[self.at].prose is None:
-            if self.restore():
+            if self.latest == self.at:          # seen again after a look back at the text
+                self.done = self.at + 1
+                if self.pausing:
+                    print(fill("  this cell has been run, and the variables are as it left them; r runs it again", "    "))
+            elif self.restore():
                 self.run_current()
         elif not self.pausing:
             self.run_straight(self.at)          # only its headings
@@ -70,6 +75,10 @@ class Stepper(Runner):
             following = self.at + 1
         return following
 
+    def same(self, one, other):
+        """Returns True if the variables are the same before two cells, because between them there is only text."""
+        return all(cell.prose is not None for cell in self.cells[min(one, other):max(one, other)])
+
     def show(self):
         """Prints the current cell."""
         cell, place = self.cells[self.at], f"cell {self.at + 1} of {len(self.cells)}"
@@ -80,8 +89,6 @@ class Stepper(Runner):
 
     def run_current(self):
         """Runs the current cell of code."""
-        self.before = {name: value.bit_generator.state for name, value in self.namespace.items()
-                       if isinstance(value, np.random.Generator)}
         try:
             if self.pausing:
                 self.execute(self.at)
@@ -93,8 +100,11 @@ class Stepper(Runner):
         if self.at in self.failed:
             self.pausing = True
         self.done = self.at + 1
+        self.latest = self.at
 
     def execute(self, index):
+        self.before = {name: value.bit_generator.state for name, value in self.namespace.items()
+                       if isinstance(value, np.random.Generator)}
         with self.calls:
             return super().execute(index)
 
@@ -105,9 +115,10 @@ class Stepper(Runner):
         change arrays, models and random generators. An error or Ctrl-C on the way makes that cell the current one.
         """
         wanted = self.at
-        if self.done is not None and all(cell.prose is not None for cell in self.cells[slice(*sorted((self.done, wanted)))]):
+        if self.done is not None and self.same(self.done, wanted):
             self.done = wanted
             return True
+        self.latest = None
         first = self.done
         if first is None or first > wanted:
             first = 0
@@ -126,7 +137,7 @@ class Stepper(Runner):
         """Returns a sentence about the cells from `first` to before `wanted`, which bring the variables to `wanted`."""
         again = first == 0 and self.seconds     # not when the first cells are left out
         change = f", so that the variables are those before cell {wanted + 1}; changes of your own are gone" if again else ""
-        if all(cell.prose is not None for cell in self.cells[first:wanted]):
+        if self.same(first, wanted):
             return "the variables are those at the start; changes of your own are gone"
         cells = f"cells {first + 1} to {wanted} are" if wanted - first > 1 else f"cell {wanted} is"
         seconds = sum(self.seconds.get(n, 0) for n in range(first, wanted))
@@ -197,6 +208,7 @@ class Stepper(Runner):
         if not number.isdecimal() or not 1 <= int(number) <= len(self.cells):
             print(f"  there is no cell {number!r}; choose 1 to {len(self.cells)}, or press l for the list")
             return None
+        self.latest = None                      # the cell is run, even if it has just been
         return int(number) - 1
 
     def to_end(self):

@@ -181,6 +181,9 @@ EXERCISES = [
                     "You return the three gradients in the wrong order. dx comes first."),
             Mistake("LN-19", {"g.mean(-1, keepdims=True)": "g.mean(-1)",
                               "x_hat).mean(-1, keepdims=True)": "x_hat).mean(-1)"}, KEEPDIMS),
+            Mistake("LN-19f", {"x.mean(-1, keepdims=True), x.var(-1, keepdims=True)": "x.mean(-1), x.var(-1)",
+                               "g.mean(-1, keepdims=True)": "g.mean(-1)",
+                               "x_hat).mean(-1, keepdims=True)": "x_hat).mean(-1)"}, KEEPDIMS),
         ),
         alternatives={
             "with sums and D": {"(g - g.mean(-1, keepdims=True) - x_hat * (g * x_hat).mean(-1, keepdims=True)) / std":
