@@ -79,7 +79,7 @@ def diagnoses(verdict):
     ("return np.vstack([dx[:-1] + x[1:], dx[-1:]]), dw", "dx is correct only in the last row in every case."),
     ("return dx, x[:, :, None] * dy[:, None]", "dw is correct after .sum(0), so this axis still has to be summed, in every case."),
     ("return dx, dw.sum(0)", "dw is the correct result after .sum(-2), but this axis must not be summed, in every case."),
-    ("return dx, (x[:, :, None] * dy[:, None]).sum(1)", "dw has the correct total but is summed over the wrong axes in every case."),
+    ("return dx, (x[:, :, None] * dy[:, None]).sum(1)", "dw has the correct total, but summed over the wrong axes, in every case."),
     ("return dx, dw[None]", "dw has the correct numbers in the correct order, but the wrong shape, in every case."),
     ("return dx, dw.reshape(dw.shape[::-1])", "dw has the correct numbers in the correct order, but the wrong shape, in every case."),
     ("return (-2 * dx).astype(np.float32), dw", "dx is the correct result times -2 in every case."),

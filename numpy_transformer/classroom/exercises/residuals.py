@@ -127,6 +127,8 @@ EXERCISES = [
                     "f_b(dy) is not f' but already the gradient, f' times dy. You multiply by dy once more."),
             Mistake("RES-17a", {"dy + f_b(dy)": "f_b(dy + f_b(dy))"},
                     "The sum passes back through f once more. Only the branch passes through f, and only once."),
+            Mistake("RES-17c", {"dy + f_b(dy)": "2 * dy"},
+                    "You count two skip connections. One of the two paths passes through f."),
             Mistake("RES-17b", {"dy + f_b(dy)": "2 * f_b(dy)"},
                     "You let the gradient pass through f on both paths. The skip connection goes around f."),
         ),

@@ -145,6 +145,9 @@ EXERCISES = [
             Mistake("RES-9", {"du = norm_b(dx)": "du = dx + f_b(dx)", POST_B: "dx = norm_b(du)"},
                     "You apply the backward of the norm after that of the sum. The norm was the last step of forward, "
                     "so it is the first step of backward."),
+            Mistake("RES-9b", {"du = norm_b(dx)": "du = f_b(dx)", POST_B: "dx = du + norm_b(du)"},
+                    "You have swapped norm and sublayer. The skip connection goes around the sublayer; the norm comes "
+                    "after the sum."),
             Mistake("RES-11", {"norm_b(dx)": "norm_b(dy)"},
                     "Every step of your loop starts from dy again, so the later sublayers are lost. Continue from the "
                     "gradient of the step before."),

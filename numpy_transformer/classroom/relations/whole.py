@@ -234,7 +234,7 @@ def wrong_axes(pairs):
     same_total = all(abs(p.wrong.sum() - p.right.sum()) <= 1e-9 * abs(p.right).sum() <= 1e-3 * abs(p.right.sum())
                      for p in pairs)
     if same_total and any(not p.same_shape for p in pairs) and pairs[0].kind == "f":
-        return "has the correct total but is summed over the wrong axes"
+        return "has the correct total, but summed over the wrong axes,"
     return ""
 
 
