@@ -9,11 +9,11 @@ import numpy as np
 
 from .comparison import close
 from .exercise import MOST_STEPS, observe
-from .matching import (agreement_on_changes, fingerprint, matches, matches_in_case, same_changes, similar)
+from .matching import (agreement_on_changes, equal, fingerprint, matches, matches_in_case, same_changes, similar)
 from .sandbox.inside.worker import Function, instances
 
 MOST_TOGETHER = 3                               # known mistakes that one answer may combine
-MOST_COMBINATIONS = 1500                        # of two mistakes, or of three, that are tried
+MOST_COMBINATIONS = 1000                        # of two mistakes, or of three, that are tried
 
 
 class AnswerKey:
@@ -114,9 +114,8 @@ class AnswerKey:
     def candidates(self, answers, count):
         """Yields combinations of `count` mistakes that may give these answers.
 
-        Errors alone do not identify a combination, and whole numbers and booleans no combination of three. A mistake
-        that by itself gives another shape than the answer, or another value where the answer is correct, is not
-        combined with others.
+        Errors alone do not identify a combination, and whole numbers and booleans no combination of three. Pairs that
+        explain the answer if each mistake changes outputs of its own are tried first; of three mistakes, only those.
         """
         if count == 1:
             yield from ((mistake,) for mistake in self.exercise.mistakes)
@@ -126,25 +125,42 @@ class AnswerKey:
             return
         answer = answers[self.smallest_case]
         small = fingerprint(answer)
-        fitting = [mistake for mistake in self.exercise.mistakes if self.may_be_part(mistake, answer)]
-        if count > 2 and math.comb(len(fitting), count) > MOST_COMBINATIONS:
-            return
-        for mistakes in itertools.islice(itertools.combinations(fitting, count), MOST_COMBINATIONS):
+        effects = {mistake: self.effects(mistake, answer) for mistake in self.exercise.mistakes}
+        chosen = self.exercise.mistakes
+        if count > 2:
+            chosen = [mistake for mistake in chosen if effects[mistake]]
+            if math.comb(len(chosen), count) > MOST_COMBINATIONS:
+                return
+        likely, others = [], []
+        for mistakes in itertools.combinations(chosen, count):
+            (likely if are_complete([effects[mistake] for mistake in mistakes]) else others).append(mistakes)
+        for mistakes in (likely + others * (count == 2))[:MOST_COMBINATIONS]:
             if similar(self.fingerprint(mistakes), small):
                 yield mistakes
 
-    def may_be_part(self, mistake, answer):
-        """Returns True if a mistake may be one of several in an answer to the smallest case."""
+    def effects(self, mistake, answer):
+        """Returns what a mistake by itself does to each output in the smallest case, next to an answer.
+
+        For each output this is "right" if it is correct in both, "none" if it is wrong in the answer only, "same" if it
+        is wrong in the same way, and "other" if in another; "any" if the answer is an error. Returns None if the
+        mistake is unlikely to be one of several in the answer: it is an error, or changes what is correct there.
+        """
         if answer.error or not self.expected:
-            return True
+            return ("any",)
         if mistake not in self.alone:
             self.alone[mistake], = self.observations((mistake,), [self.main_cases[self.smallest_case]])
         alone, expected = self.alone[mistake], self.expected[self.smallest_case].outputs
         if alone.error or not len(answer.outputs) == len(expected) == len(alone.outputs):
-            return False
-        return all(seen.shape in (yours.shape, right.shape)
-                   and (not is_close(yours, right, expected) or is_close(seen, right, expected))
-                   for seen, yours, right in zip(alone.outputs, answer.outputs, expected))
+            return None
+        found = []
+        for seen, yours, right in zip(alone.outputs, answer.outputs, expected):
+            if is_close(seen, right, expected):
+                found.append("right" if is_close(yours, right, expected) else "none")
+            elif is_close(yours, right, expected) or seen.shape not in (yours.shape, right.shape):
+                return None
+            else:
+                found.append("same" if equal(seen, yours, answer.largest) else "other")
+        return tuple(found)
 
     def distinguishable(self, observed, answers):
         """Returns True if a mistake can be distinguished from the correct solution.
@@ -205,6 +221,20 @@ class AnswerKey:
         if discrete or numbers.size == 1:
             return bool(numbers.any())
         return numbers.size > 0 and np.ptp(numbers) > 0
+
+
+def are_complete(effects):
+    """Returns True if mistakes with these effects may give an answer together.
+
+    A wrong output that only one of them changes must be wrong in the same way as in the answer.
+    """
+    if not all(effects):
+        return False
+    for output in zip(*effects):
+        changed = [effect for effect in output if effect in ("same", "other")]
+        if output[0] not in ("right", "any") and changed != ["same"] and len(changed) < 2:
+            return False
+    return True
 
 
 def shows(answer, mistake):
