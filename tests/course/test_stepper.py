@@ -98,6 +98,14 @@ def test_back_to_text_runs_nothing_until_a_variable_is_asked_for(steps):
     said(out, "cell 4 of 6: One", "are run again", "count is 1", "cell 5 of 6: Two")
 
 
+def test_a_look_back_at_the_text_runs_nothing_and_g_starts_the_cell_again(steps):
+    out = steps("", "", "", "p count", "b", "", "p count", "r", "b", "", "g 4", "p drawn").out
+    said(out, "count is 1", "b<", "Each cell below", "cell 4 of 6: One", "this cell has been run, and the variables are as it left",
+         "  1\n", "r<", "count is 2", "this cell has been run", "g 4<", "cells 1 to 3 are run again", "count is 1", f"[{FIRST}]")
+    assert out.count("\ncount is") == 3
+    assert steps("", "", "", "b", "c").out.count("\ncount is") == 2              # One, and then Two
+
+
 def test_going_to_a_later_cell_runs_those_between_without_their_questions(steps):
     out = steps("g 6", "p count, drawn", "g 6", "").out
     said(out, "cell 6 of 6", "## The end", "cells 1 to 5 are run first, without output", f"(2, [{FIRST}, {SECOND}])", "cell 6 of 6")
