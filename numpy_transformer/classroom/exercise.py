@@ -371,7 +371,7 @@ def observe(exercise, target, case):
         with np.errstate(all="ignore"):
             outputs = produce(target, inputs, calls, exercise.paths)
     except Exception as error:
-        return Observation(error=f"{type(error).__name__}: {error}")
+        return Observation(error=f"{type(error).__name__}: {error}".strip())
     arrays_after = instances((inputs, calls), np.ndarray)
     return Observation(tuple(map(np.asarray, outputs)), "", changes(case.arrays(), arrays_after))
 

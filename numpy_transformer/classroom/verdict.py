@@ -282,7 +282,7 @@ def answers(answer_key, run):
     for case, result in zip(answer_key.main_cases, run.results):
         expected_count = len(answer_key.exercise.outputs)
         complete = len(result.outputs) == expected_count and all(y is not None for y in result.outputs)
-        error = re.sub(r" \(line \d+: .*\)$", "", reported(result.report, "error"))
+        error = re.sub(r"\s+\(line \d+: .*\)$", "", reported(result.report, "error"))
         if not error and not complete:
             error = "incomplete"
         if error:
