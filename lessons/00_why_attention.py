@@ -87,7 +87,9 @@ claim("the squeezed encoder outputs the mean of the vectors",
       np.allclose(squeezed.encoder(x)[0], sum(full.encoder(x)) / 5))
 claim("its backward is right", nt.gradcheck(OneVector(1, 4, 2, 6, dropout=0.0), x[:, :4]).ok)
 claim("both networks have the same number of parameters", full.num_parameters() == squeezed.num_parameters())
-predict("what is the shape of the memory of 2 strings of 5 digits with one vector, if D = 8?", (2, 1, 8))
+predict("what is the shape of the memory of 2 strings of 5 digits with one vector, if D = 8?", (2, 1, 8),
+        why="The axes are strings, tokens and features. The mean over the 5 tokens leaves a token axis of size 1, "
+            "however many tokens there are.")
 long_source = source.repeat(100, axis=1)
 claim("for 500 tokens the full memory has 500 vectors, the squeezed one has one",
       [full.encode(long_source).shape[1] == 500, squeezed.encode(long_source).shape[1] == 1])
@@ -132,7 +134,8 @@ claim("position t cannot see target tokens after token t", seen[np.triu_indices(
 # but the limit is high.
 
 # %% Fifteen digits in one number
-predict("how many digits can 16 numbers of 32 bits hold at most?", math.floor(16 * 32 / math.log2(10)))
+predict("how many digits can 16 numbers of 32 bits hold at most?", math.floor(16 * 32 / math.log2(10)),
+        why="16 numbers have 16 · 32 = 512 bits. A digit needs 3.32 of them, and 512 / 3.32 = 154.1.")
 restored = f"{float('271828182845904'):.0f}"
 claim("one float64, which has 53 bits for its digits, holds any 15 decimal digits",
       15 * math.log2(10) < 53 and restored == "271828182845904", f"271828182845904 is restored as {restored}")

@@ -191,7 +191,9 @@ figure("jacobian", picture)
 dp = rng.standard_normal((N, V))
 softmax(z)
 dz = softmax.backward(dp)
-predict("how many numbers does J have for a vocabulary of 50,000 tokens?", 50_000 ** 2)
+predict("how many numbers does J have for a vocabulary of 50,000 tokens?", 50_000 ** 2,
+        why="J has one entry for each pair (i, j), so V · V for a single row of logits: 20 GB in float64. Backward "
+            "never forms it.")
 claim("dz_j = p_j (dp_j - sum of p_i dp_i)", relative_error(
     dz, [[a[j] * (b[j] - sum(a[i] * b[i] for i in range(V))) for j in range(V)] for a, b in zip(p, dp)]) < 1e-14)
 claim("row 0 of dz equals dp J", relative_error(dz[0], dp[0] @ J) < 1e-14)
@@ -312,7 +314,8 @@ figure("label_smoothing", picture)
 # changes, and the entropy H(p) rises from 0 to log(V).
 
 # %% An untrained model, perplexity, temperature
-predict("what is the loss of a model that knows nothing of 100 tokens, to one decimal?", f"{math.log(100):.1f}")
+predict("what is the loss of a model that knows nothing of 100 tokens, to one decimal?", f"{math.log(100):.1f}",
+        why="It gives each token the probability 1/100, and -log(1/100) = log(100), with the natural logarithm.")
 model = nt.CausalLanguageModel(100, 16, num_heads=2, num_layers=2, max_len=8, rng=1)
 ids = rng.integers(0, 100, (50, 9))
 L = criterion(model(ids[:, :-1]), ids[:, 1:])

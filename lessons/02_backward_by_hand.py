@@ -194,7 +194,9 @@ claim("the complex step agrees to 14 digits with h = 1e-10, 1e-100 and 1e-200",
 # have found one of these traps.
 
 # %% A kink, and zeros without a warning
-predict("ReLU at x = 3e-6: which derivative does the central difference with h = 1e-5 measure?", 0.65)
+predict("ReLU at x = 3e-6: which derivative does the central difference with h = 1e-5 measure?", 0.65,
+        why="The two points are x + h = 1.3e-5, where ReLU is 1.3e-5, and x - h = -0.7e-5, where ReLU is 0. Their "
+            "difference divided by 2 h is 1.3 / 2.")
 near = np.array([3e-6])
 z = rng.standard_normal(7).astype(complex)
 measured = [DERIVATIVES[method](lambda step: relu(near + step)[0], h) for method, h in

@@ -78,7 +78,9 @@ dx = embedding.backward(dy)
 dE = embedding.weight.grad.copy()
 dE_loops = [[sum(dy[t, c] for t in range(T) if ids[t] == i) for c in range(D)] for i in range(V)]
 dE_measured = complex_step(embedding, "weight", lambda twin: np.sum(dy * twin(ids)))
-predict(f"how many of the {V} rows of dE are not zero?", 4)
+predict(f"how many of the {V} rows of dE are not zero?", 4,
+        why='The sentence has five tokens but only four different words: both "the" use the same row. Words that do '
+            "not occur have gradient 0.")
 show(dy=dy, dE=dE)
 claim("y = O E", np.array_equal(y, O @ E))
 claim("dE_ic is the sum of dy_tc over the tokens with id i", relative_error(dE, dE_loops) < 1e-15)
@@ -258,7 +260,9 @@ figure("tied_gradient", picture)
 # first out. With room for only one list, both gradients would go to the words of the target.
 
 # %% Counted once, updated once, saved twice
-predict(f"how many trainable parameters does the tied model have (V = {V}, D = {D})?", V * D + D * D + D)
+predict(f"how many trainable parameters does the tied model have (V = {V}, D = {D})?", V * D + D * D + D,
+        why="The shared table has 7 · 4 = 28 numbers and is counted once. The Linear between its two uses has 16 "
+            "weights and 4 biases.")
 claim("the tied model counts the table once, and the Linear",
       tied.num_parameters() == V * D + D * D + D == untied.num_parameters() - V * D)
 nt.SGD([*tied.parameters(), tied.output.weight], lr=0.5).step()

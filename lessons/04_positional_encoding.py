@@ -252,7 +252,9 @@ claim("learned: y_td = x_td + W[t, d]", max_difference(learned(batch), batch + l
 dx = learned.backward(dy)
 claim("dx = dy, and dW[t] is the sum of dy_t over the batch",
       max_difference(dx, dy) == 0 and max_difference(learned.weight.grad[:T], sum(dy)) < 1e-13)
-predict(f"what is the gradient of row 7 if no sequence is longer than {T}?", "0")
+predict(f"what is the gradient of row 7 if no sequence is longer than {T}?", "0",
+        why=f"W[7] is added to the token at position 7. Sequences of {T} tokens have no such token, so no output "
+            "contains W[7].")
 claim("rows beyond the longest sequence have gradient exactly 0", learned.weight.grad[T:] == 0)
 try:
     message = f"its output has shape {learned(np.zeros((10, D))).shape}"

@@ -62,11 +62,15 @@ claim("weights: P_ts = exp(S_ts) / sum of exp(S_tj)", max_difference(P, P_loops)
 y_loops = [[sum(P[t, s] * v[s, c] for s in range(T)) for c in range(e)] for t in range(T)]
 claim("outputs: y_t = sum of P_ts v_s", max_difference(y, y_loops) < 1e-13)
 show(S=S, P=P, y=y)
-predict("if all values double, does y double?", "yes")
+predict("if all values double, does y double?", "yes",
+        why="The weights come from q and k alone, so they stay the same, and each output is a sum of weight times "
+            "value.")
 u = rng.standard_normal((T, e))
 claim("attention is linear in the values: A(2 v - 3 u) = 2 A(v) - 3 A(u)",
       max_difference(attention(q, k, 2 * v - 3 * u), 2 * y - 3 * attention(q, k, u)) < 1e-13)
-predict("if all queries double, does y double?", "no")
+predict("if all queries double, does y double?", "no",
+        why="Doubled queries double the scores, and softmax turns these into other weights. But the outputs remain "
+            "means of the same values, so they cannot become twice as large.")
 claim("attention is not linear in the queries, because of softmax", max_difference(attention(2 * q, k, v), 2 * y) > 0.1)
 claim("in each feature, every output lies between the smallest and the largest value",
       (v.min(0) <= y).all() and (y <= v.max(0)).all())
@@ -170,8 +174,8 @@ claim("and it changes outputs 3 and 4", np.abs(y_new - y)[3:].max(-1) > 0.1)
 #     dS_ts = P_ts (dP_ts - sum over j of P_tj dP_tj)
 #
 # In words: raising a score raises L if its dP is above the weighted mean of dP in its row. The row of "cat" below has
-# the weights 0.28 and 0.72 and the gradients dP = -1.33 and 2.10. Their weighted mean is 1.15, so dS is
-# 0.28 (-1.33 - 1.15) = -0.69 and 0.72 (2.10 - 1.15) = 0.69.
+# the weights 0.277 and 0.723 and the gradients dP = -1.329 and 2.101. Their weighted mean is
+# 0.277 (-1.329) + 0.723 (2.101) = 1.151, so dS is 0.277 (-1.329 - 1.151) = -0.687 and 0.723 (2.101 - 1.151) = 0.687.
 #
 # **S_ts = (sum over c of q_tc k_sc) / sqrt(d).** q_tc appears in the scores of row t with derivative k_sc / sqrt(d),
 # and k_sc in the scores of column s with derivative q_tc / sqrt(d):
@@ -207,16 +211,34 @@ for name, gradient, loops, loss, x in (
         ("dk = dSᵀ q / sqrt(d)", dk, dk_loops, lambda k: np.sum(dy * (causal_softmax(q @ k.T / math.sqrt(d)) @ v)), k)):
     difference = max(max_difference(gradient, loops), max_difference(gradient, slopes(loss, x)))
     claim(name, difference < 1e-13, f"largest difference {difference:.0e}")
-claim("each row of dS sums to 0", max_difference(dS.sum(-1), 0) < 1e-14)
+claim("each row of dS sums to 0, and so does each column of dk",
+      max_difference(dS.sum(1), 0) < 1e-14 and max_difference(dk.sum(0), 0) < 1e-14)
 claim("a hidden score has gradient exactly 0", dS[~np.tri(T, dtype=bool)] == 0)
+show(dq=dq, dk=dk, dv=dv)
+
+# %% One entry of dS, with its numbers
+t, s = 1, 0                                 # the row of the query "cat", and in it the key "the"
+weighted_mean = sum(P[t, j] * dP[t, j] for j in R)
+entry = P[t, s] * (dP[t, s] - weighted_mean)
+terms = " + ".join(f"{P[t, j]:.3f} · {dP[t, j]:.3f}" for j in range(t + 1))
+print(f'  the row of the query "{words[t]}" (t = {t})')
+print("    weights P       ", "  ".join(f"{weight:6.3f}" for weight in P[t]))
+print("    gradients dP    ", "  ".join(f"{gradient:6.3f}" for gradient in dP[t]))
+print(f"    weighted mean    {terms} = {weighted_mean:.3f}   (the other weights are 0)")
+print(f"    dS[{t}, {s}]         {P[t, s]:.3f} · ({dP[t, s]:.3f} - {weighted_mean:.3f}) = {entry:.3f}")
+claim(f"backward returned this dS[{t}, {s}]", abs(dS[t, s] - entry) < 1e-14)
+in_the_text = [[0.277, 0.723], [-1.329, 2.101], [-0.687, 0.687]]    # P, dP and dS in section 4
+claim("the text of section 4 has the numbers of this row",
+      [np.array_equal(row[t, :2].round(3), numbers) for row, numbers in zip((P, dP, dS), in_the_text)])
 
 # %% [markdown]
 # Why does each row of dS sum to 0? If all scores of a row rise together, softmax gives the same weights, so the loss
 # does not change.
 #
 # A bias b of the keys does just that. Since q_t · (k_s + b) = q_t · k_s + q_t · b, it raises all scores of row t by the
-# same number. So its gradient is zero, whatever the loss is. A bias b of the queries adds b · k_s, which is a different
-# number for each key, and its gradient is not zero.
+# same number. So its gradient is zero, whatever the loss is. This gradient is the sum of the rows of dk, and each column
+# of the dk above does sum to 0. (The tiny mean that is printed for dk is rounding.) A bias b of the queries adds
+# b · k_s, which is a different number for each key, and its gradient is not zero.
 
 # %% The bias of the keys
 layer = nt.SelfAttention(6, 2, rng=rng).astype(np.float64)

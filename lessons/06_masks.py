@@ -57,7 +57,8 @@ def plain_softmax(S):
 # %% The masks, written out
 causal, padding = nt.causal_mask(T), nt.padding_mask(ids)
 both = nt.combine_masks(causal, padding)
-predict("what is the shape of masks of shape (1, 1, 5, 5) and (2, 1, 1, 5), combined with & ?", both.shape)
+predict("what is the shape of masks of shape (1, 1, 5, 5) and (2, 1, 1, 5), combined with & ?", both.shape,
+        why="An axis of size 1 is repeated to the size of the other mask: sequences 2, heads 1, queries 5, keys 5.")
 show(causal=causal[0, 0], padding=padding[:, 0, 0], combined_of_sentence_1=both[1, 0])
 claim("causal: s <= t", np.array_equal(causal, [[[[s <= t for s in range(T)] for t in range(T)]]]))
 token_mask = np.array(sentences) != "<pad>"                         # True for the real tokens
@@ -174,7 +175,9 @@ claim("changing dy of this row changes no gradient", np.array_equal(attention.ba
 # * `S + (1 - m) * -inf` computes 0 times -inf for the visible scores, which is NaN.
 
 # %% The weights of six ways
-predict("in float32, -1e9 is added to all four scores of a row; what are its weights?", [0.25, 0.25, 0.25, 0.25])
+predict("in float32, -1e9 is added to all four scores of a row; what are its weights?", [0.25, 0.25, 0.25, 0.25],
+        why="Near 1e9 the numbers of float32 are 64 apart, so each score becomes exactly -1e9, and four equal scores "
+            "have equal weights.")
 m, m32 = mask.astype(np.float64), mask.astype(np.float32)
 ways = {"-inf, and 0 in an empty row": nt.Softmax()(nt.AttentionMask()(S, mask)),
         "S * m": plain_softmax(S * m),
@@ -248,7 +251,9 @@ for name, mask in (("right", padding), ("on the query axis", padding.mT), ("one 
         claim(f"{name}: real tokens ignore <pad>", weight == change == 0, detail)
     else:
         claim(f"{name}: real tokens attend to <pad>", not weight == change == 0, detail)
-predict("inverted mask: which of the tokens 0 to 4 does query 3 see?", 4)
+predict("inverted mask: which of the tokens 0 to 4 does query 3 see?", 4,
+        why="The causal mask lets query 3 see the tokens 0 to 3. Inverted, it lets it see exactly the others: only "
+            "token 4, the one to be predicted.")
 x = v[0, 0]                                 # the simplest attention: query = key = value = x
 S = x @ x.T / math.sqrt(d)
 additive = np.where(causal[0, 0], 0, -np.inf)

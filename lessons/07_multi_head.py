@@ -46,7 +46,9 @@ SUBJECT, OBJECT, VERB, CAT, DOG, SAW = np.eye(6)        # features: the role of 
 cat_saw_dog = np.array([SUBJECT + CAT, VERB + SAW, OBJECT + DOG])
 dog_saw_cat = np.array([SUBJECT + DOG, VERB + SAW, OBJECT + CAT])
 verb_outputs = {}                                       # for each number of heads: for "dog saw cat", "cat saw dog"
-predict("one softmax, and the verb looks for subject and object: its weights on [cat, saw, dog]?", [0.5, 0, 0.5])
+predict("one softmax, and the verb looks for subject and object: its weights on [cat, saw, dog]?", [0.5, 0, 0.5],
+        why="Subject and object fit the query equally well, and the weights sum to 1, so each gets one half. The verb "
+            "itself does not fit.")
 for H in (1, 2):
     layer = nt.SelfAttention(6, H, bias=False).astype("f8").eval()
     layer.query.weight.data = np.outer(VERB, [90, 0, 0, 90, 0, 0])      # the verb asks in feature 0 and in feature 3
@@ -94,7 +96,8 @@ class NoSwap(nt.SelfAttention):
 
 heads = split_heads(x, H)
 heads_no_swap = x.reshape(B, H, T, d)
-predict("x has shape (2, 6, 8): what shape do its 2 heads have together?", (2, 2, 6, 4))
+predict("x has shape (2, 6, 8): what shape do its 2 heads have together?", (2, 2, 6, 4),
+        why="(B, T, D) becomes (B, H, T, D / H). Each of the 2 heads has all 6 tokens, with 4 of the 8 features.")
 claim("with swap: head h has the features h d to (h + 1) d - 1 of every token",
       np.array_equal(heads, [[x[b, :, h * d:(h + 1) * d] for h in range(H)] for b in range(B)]))
 claim("with swap: the heads are a view of x, not a copy", np.shares_memory(heads, x))

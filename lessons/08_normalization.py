@@ -181,7 +181,8 @@ figure("paths", picture)
 # wrong only as γ is trained.
 
 # %% The error grows with the spread of γ
-predict("the relative error of that dx if all γ_i are 1?", 0)
+predict("the relative error of that dx if all γ_i are 1?", 0,
+        why="A γ that is the same for all features can be taken out of a mean, so both formulas agree.")
 errors = {}
 z = rng.standard_normal(D)
 layer = nt.LayerNorm(D).astype(np.float64)
@@ -269,7 +270,9 @@ words = ["the", "cat", "sat", "down", "dogs", "ran", "home", "<pad>"]          #
 batch = rng.standard_normal((2, 4, D))
 moved = batch.copy()
 moved[0, 1, 2] += 1                         # feature 2 of "cat"
-predict("we change one of 8 x 7 numbers: how many outputs of LayerNorm, and of BatchNorm, change?", "7 and 8")
+predict("we change one of 8 x 7 numbers: how many outputs of LayerNorm, and of BatchNorm, change?", "7 and 8",
+        why="LayerNorm's mean and variance belong to one token, so all 7 features of this token change. BatchNorm's "
+            "belong to one feature, so this feature changes in all 8 tokens.")
 picture = Figure(figsize=(13, 4.6), layout="constrained")
 for axes, f in zip(picture.subplots(1, 3), (plain, rms, BatchNorm())):
     name = type(f).__name__

@@ -63,7 +63,8 @@ figure("influence", views.xray(reach))
 claim("in self-attention every input token affects every output token", reach["self-attention"] > 0)
 claim("in the feed-forward layer each token affects only its own output",
       np.array_equal(reach["feed-forward"] > 0, np.eye(T)))
-predict("d_ff = 4 d_model: what share of the weights in a block's matrices is in the feed-forward layer?", "2/3")
+predict("d_ff = 4 d_model: what share of the weights in a block's matrices is in the feed-forward layer?", "2/3",
+        why="W1 and W2 have D · 4 D weights each, 8 D² together. The four D x D matrices of attention have 4 D².")
 sizes = {name: p.data.size for name, p in nt.EncoderBlock(512, 8, 2048, rng=9).named_parameters() if p.data.ndim == 2}
 feed_forward_size = sum(size for name, size in sizes.items() if name.startswith("feed_forward"))
 total = sum(sizes.values())
@@ -237,7 +238,8 @@ claim("dg = ds * silu'(g)", relative_error(dg, ds * silu_slope) < 1e-14)
 claim("dx = dg Wgᵀ + du Wuᵀ", relative_error(dx, dg @ Wg.T + du @ Wu.T) < 1e-14)
 claim("finite differences and the complex step confirm dx and the gradient of every parameter",
       nt.gradcheck(gated, x).ok)
-predict("a SwiGLU has as many weights as FeedForward(384, 1536, bias=False): how many hidden units has it?", 1024)
+predict("a SwiGLU has as many weights as FeedForward(384, 1536, bias=False): how many hidden units has it?", 1024,
+        why="Three matrices share the weights of two: 3 · 384 · G = 2 · 384 · 1536, so G = 2/3 · 1536.")
 claim("2/3 of 1536", nt.SwiGLU(384, 1024).num_parameters() == nt.FeedForward(384, 1536, bias=False).num_parameters())
 
 # %% [markdown]

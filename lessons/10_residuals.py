@@ -50,7 +50,8 @@ def cosine(a, b):
 # number 1 instead.
 
 # %% The right dx, and four wrong ones
-predict("y = x + f(x), and f.backward returns zeros: what is dx?", "dy")
+predict("y = x + f(x), and f.backward returns zeros: what is dx?", "dy",
+        why="The skip has derivative 1, so it passes dy on unchanged, and the branch adds zeros to it.")
 f = randomized(nt.FeedForward(D, F))
 y = x + f(x)
 branch = f.backward(dy)

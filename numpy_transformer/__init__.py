@@ -14,9 +14,11 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name):
-    """Imports the zoo and the explorer on first use, because they take a good part of the time of importing the package."""
+    """Imports the zoo, the explorer and the exercises on first use, because importing the package would take longer."""
     if name == "zoo":
         return importlib.import_module(".zoo", __name__)
     if name == "explore":
         return importlib.import_module(".explorer", __name__).explore
+    if name == "exercise":
+        return importlib.import_module(".classroom.notebook", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -318,7 +318,7 @@ class Observation:
 
     outputs: tuple = ()
     error: str = ""
-    changed: tuple = ()                         # indices of the argument arrays that it changed
+    changed: dict = field(default_factory=dict)         # {index: array after} of the arguments that it changed
 
     @functools.cached_property
     def largest(self):
@@ -335,7 +335,7 @@ def observe(exercise, target, case):
     except Exception as error:
         return Observation(error=f"{type(error).__name__}: {error}")
     arrays_after = instances((inputs, calls), np.ndarray)
-    return Observation(tuple(map(np.asarray, outputs)), "", changed(case.arrays(), arrays_after))
+    return Observation(tuple(map(np.asarray, outputs)), "", changes(case.arrays(), arrays_after))
 
 
 def copy_arrays(value):
@@ -349,6 +349,11 @@ def changed(before, after):
     """Returns the indices of the arrays in `before` that differ in `after`, or are missing there."""
     after = [*after, *[None] * len(before)]
     return tuple(i for i, (a, b) in enumerate(zip(before, after)) if b is None or not same(a, b))
+
+
+def changes(before, after):
+    """Returns {index: array after} of the arrays in `before` that differ in `after`; None for those missing there."""
+    return {i: after[i] if i < len(after) else None for i in changed(before, after)}
 
 
 def same(a, b):

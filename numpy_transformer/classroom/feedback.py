@@ -39,19 +39,40 @@ def feedback(exercise, verdict, printed="", width=WIDTH):
             yield "  | ..."
 
 
-def differences(path, exercise, case):
-    """Checks a student's backward against finite differences of the same student's forward.
+def needs_gradients(exercise, verdict):
+    """Returns True if a check of the student's backward against the same student's forward may help."""
+    return exercise.is_class and verdict.stage in ("values", "shape") and not verdict.explained
 
-    Works only for classes, because only there the student writes forward. Runs the file in this process and discards
-    what it prints. Returns the gradient check's table, or a sentence that says why there is none.
+
+def differences(path, exercise, case):
+    """Returns what `gradient_table` says of the class in a student's file.
+
+    Runs the file in this process and discards what it prints.
     """
     names = {"__name__": "exercise"}
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(path.read_bytes(), str(path), "exec"), names)
-            layer = names[exercise.name](*copy_arrays(case.inputs))
+        return gradient_table(names[exercise.name], exercise, case)
+    except (Exception, SystemExit) as error:    # a student's file may raise anything
+        return no_table(exercise, error)
+
+
+def gradient_table(cls, exercise, case):
+    """Checks a student's backward against finite differences of the same student's forward.
+
+    Works only for classes, because only there the student writes forward. Discards what the class prints. Returns the
+    gradient check's table, or a sentence that says why there is none.
+    """
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            layer = cls(*copy_arrays(case.inputs))
             arguments = next(arguments for method, arguments in case.calls if method == "forward")
             return str(gradcheck(layer, *copy_arrays(arguments), randomize=False,
                                  name=f"{exercise.name}: your backward compared with your forward"))
-    except (Exception, SystemExit) as error:    # a student's file may raise anything
-        return f"no gradient check of {exercise.name}: {type(error).__name__}: {error}"
+    except (Exception, SystemExit) as error:
+        return no_table(exercise, error)
+
+
+def no_table(exercise, error):
+    return f"no gradient check of {exercise.name}: {type(error).__name__}: {error}"

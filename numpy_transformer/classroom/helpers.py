@@ -3,35 +3,16 @@
 import contextlib
 import os
 import re
-import shutil
-import sys
-import textwrap
-from pathlib import Path
 
 import numpy as np
 
-from .lesson_files import lesson_number
+from . import place
+from .wrapping import terminal_width, wrapped
 
-ask = None                                      # set while a lesson is stepped through: asks a question in the terminal
-
-
-def terminal_width():
-    """Returns the terminal's width, but at most 100 columns, because longer lines of prose are hard to read."""
-    return min(shutil.get_terminal_size((100, 24)).columns, 100)
-
-
-def wrapped(line):
-    """Wraps a line to the terminal with a hanging indent. Output that goes to a file or a pipe stays as it is."""
-    if not sys.stdout.isatty() or len(line) <= terminal_width():
-        return line
-    return textwrap.fill(line, terminal_width(), subsequent_indent="    ", break_long_words=False,
-                         break_on_hyphens=False)
-
-
-def script():
-    """Returns the path of the lesson that runs as a script, or None in a notebook."""
-    path = Path(getattr(sys.modules["__main__"], "__file__", None) or "")
-    return path if lesson_number(path) else None
+# Set while a lesson is stepped through:
+ask = None                                      # asks a question in the terminal
+drawn = None                                    # takes the path of a figure that was drawn
+silent = False                                  # True while cells are run again without their output: no figures are drawn
 
 
 def show(**arrays):
@@ -43,9 +24,10 @@ def show(**arrays):
             line += f"  min {array.min():.3g}  mean {array.mean():.3g}  max {array.max():.3g}"
             if array.shape[-1] > 1 and np.allclose(array.sum(-1), 1, atol=1e-6):
                 line += "  rows sum to 1"
-        print(line)
+        print(wrapped(line))
         if array.size <= 30:
-            print("    " + np.array2string(array, precision=4, suppress_small=True).replace("\n", "\n    "))
+            text = np.array2string(array, min(75, terminal_width() - 5), precision=4, suppress_small=True)
+            print("    " + text.replace("\n", "\n    "))
 
 
 def claim(text, condition, detail=""):
@@ -73,22 +55,30 @@ def slopes(loss, x):
 
 
 def predict(question, answer, why=""):
-    """Asks a question and prints the answer. With --step the reader answers first.
+    """Asks a question and prints the answer. With --step and in a notebook, the reader answers first.
 
     Parameters:
         question : the question in words
         answer : a number, tuple or text
         why : one or two sentences that explain the answer, printed after a wrong guess only
     """
-    guess = ask(wrapped(f"  ? {question}") + "  ") if ask is not None else None
+    asking = ask_in_notebook if ask is None and place.in_notebook() else ask
+    guess = asking(wrapped(f"  ? {question}") + "  ") if asking is not None else None
     if guess is None:
         print(wrapped(f"  ? {question}  {answer}"))
     elif normalized(guess) == normalized(answer):
-        print(f"    correct: {answer}")
+        print(wrapped(f"    correct: {answer}"))
     else:
-        print(f"    the answer: {answer}")
+        print(wrapped(f"    the answer: {answer}"))
         if why:
             print(wrapped(f"    {why}"))
+
+
+def ask_in_notebook(question):
+    """Returns the reader's answer, or None in a notebook that is executed without a reader, as by nbconvert."""
+    with contextlib.suppress(EOFError, NotImplementedError):            # IPython raises a NotImplementedError
+        return input(question)
+    return None
 
 
 def normalized(text):
@@ -99,14 +89,17 @@ def normalized(text):
 
 
 def figure(name, picture):
-    """Saves a picture as figures/NN_name.png, next to the lessons folder, where NN is the lesson's number."""
+    """Saves a picture as NN_name.png, where NN is the lesson's number, in the folder `place.figure_folder()`."""
     from ..views import save
-    path = script()
-    if path is None:                            # a notebook, which also displays the picture
-        path = save(picture, "../figures" if Path.cwd().name == "lessons" else "figures", name)
+
+    if silent:
+        return
+    number = place.number()
+    path = save(picture, place.figure_folder(), f"{number}_{name}" if number else name)
+    if place.in_notebook():
         with contextlib.suppress(ImportError):
             from IPython.display import Image, display
             display(Image(filename=str(path)))
-    else:
-        path = save(picture, path.resolve().parents[1] / "figures", f"{lesson_number(path)}_{name}")
     print(f"  figure: {os.path.relpath(path)}")
+    if drawn is not None:
+        drawn(path)

@@ -1,29 +1,32 @@
 """The first call of every lesson: `lesson.start(__name__)`."""
 
-import builtins
 import contextlib
 import sys
 from pathlib import Path
 
 from ..training.process import set_blas_threads
-from .helpers import script
+from . import place
 from .steps import parse_arguments, run_lesson
 
 running = False                                 # True while `start` runs the lesson's cells
 
 
-def start(name):
+def start(name, number=None):
     """Runs all cells of a lesson that was started as a script, or steps through them with --step.
 
     In an editor's cell or a notebook it only makes every run print the same numbers, by using one BLAS thread.
+
+    Parameters:
+        name : `__name__`
+        number : the lesson's number, in a notebook that `numpy-transformer lesson notebook` has written
     """
     global running
     from ..views import large_fonts             # matplotlib takes a third of a second to import; only lessons need it
     set_blas_threads(1)
     large_fonts()
-    path = script()
-    in_notebook = hasattr(builtins, "get_ipython")
-    is_script = path is not None and Path(sys.argv[0]).name == path.name and not in_notebook
+    place.given = number
+    path = place.script()
+    is_script = path is not None and Path(sys.argv[0]).name == path.name and not place.in_notebook()
     if name != "__main__" or not is_script or running:
         return
     for stream in (sys.stdout, sys.stderr):

@@ -1,14 +1,19 @@
 """The files of the lessons: 05_attention.py is lesson 05, and 00b_backward_on_scalars.py is lesson 00b."""
 
+import contextlib
 import re
+import shutil
+from importlib import metadata
 from pathlib import Path
 
-NAME = re.compile(r"(\d\d[a-z]?)_\w+\.py")
+NAME = re.compile(r"(\d\d[a-z]?)_\w+\.(?:py|ipynb)")
 WRITTEN = re.compile(r"(\d{1,2})([a-z]?)", re.IGNORECASE)
+START = "lesson.start(__name__"                 # every lesson contains this call
+CHECKOUT = Path(__file__).resolve().parents[2] / "lessons"
 
 
 def lesson_number(path):
-    """Returns the number of a lesson from the name of its file, such as "05" or "00b"; None for any other file."""
+    """Returns the number of a lesson from the name of its script or notebook, such as "05" or "00b"; None for other files."""
     match = NAME.fullmatch(Path(path or "").name)
     return match[1] if match else None
 
@@ -23,3 +28,62 @@ def lessons_in(folder):
     """Returns {number: path} of the lessons in a folder, in their order."""
     return {lesson_number(path): path for path in sorted(Path(folder).glob("*.py"))
             if lesson_number(path) and path.is_file()}
+
+
+def find_lessons():
+    """Returns {number: path} of the lessons in the first of these folders that has any: lessons/ here; the current folder;
+    a folder in it that `lesson start` has made; lessons/ of the checkout; the copy that was installed with the package.
+
+    Raises: ValueError if there are none.
+    """
+    named = Path() if Path.cwd().name == "lessons" else Path("lessons")
+    if lessons_in(named):
+        return lessons_in(named)
+    with contextlib.suppress(PermissionError):
+        for folder in (Path(), *sorted(path for path in Path().iterdir() if path.is_dir())):
+            if has_our_lessons(folder):
+                return lessons_in(folder)
+    return lessons_in(original_lessons())
+
+
+def has_our_lessons(folder):
+    """Returns True if a folder contains copies of the lessons; other scripts may have names such as 05_plot.py, too."""
+    return any(START in path.read_text(encoding="utf-8", errors="replace") for path in lessons_in(folder).values())
+
+
+def original_lessons():
+    """Returns the folder of the checkout's or the installed lessons. Raises ValueError if there is none."""
+    folder = CHECKOUT if lessons_in(CHECKOUT) else installed_lessons()
+    if folder is None:
+        raise ValueError("there are no lessons in lessons/ here, and none were installed with the package; install it again, "
+                         "or run the command in a checkout of the project")
+    return folder
+
+
+def installed_lessons():
+    """Returns the folder of the lessons that were installed with the package, or None."""
+    for distribution in metadata.distributions(name="numpy-transformer"):
+        for file in distribution.files or ():
+            if lesson_number(file) and file.parent.name == "lessons":
+                return Path(file.locate()).resolve().parent
+    return None
+
+
+def copy_lessons(folder):
+    """Copies the lessons and their pages into a folder. Files that exist there do not change.
+
+    Returns (paths of the files that were written, number of files that existed).
+    Raises: ValueError if the target is not a folder for copies.
+    """
+    folder, source = Path(folder), original_lessons()
+    existing = next((path for path in (folder, *folder.absolute().parents) if path.exists()), None)
+    if existing is not None and not existing.is_dir():
+        raise ValueError(f"{existing} is a file; name a folder, new or existing")
+    if folder.resolve() == source.resolve():
+        raise ValueError(f"{folder} contains the lessons themselves; name another folder for the copies")
+    files = [*lessons_in(source).values(), *sorted(source.glob("*.md"))]
+    folder.mkdir(parents=True, exist_ok=True)
+    missing = [file for file in files if not (folder / file.name).exists()]
+    for file in missing:
+        shutil.copyfile(file, folder / file.name)
+    return [folder / file.name for file in missing], len(files) - len(missing)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .comparison import close, compare_arrays, compare_shapes, unlike
-from .diagnosis import relations
-from .exercise import Observation, changed, same
+from .comparison import close, compare_arrays, compare_shapes, precision, show_entry, unlike
+from .exercise import Observation, changed, changes, same
+from .relations import explains_everything, relations
 
 SEQUENCES = "list", "tuple", "range", "MaskedArray", "matrix"       # types that NumPy can convert to arrays
 NOT_ARRAYS = {"NoneType": "None; is a return statement missing?", "ndarray": "an array, but not one of real numbers"}
+NO_NAME = "No known mistake gives this answer."
 STATUS = ("pass", "fail", "todo", "error", "timeout", "memory", "missing")
 
 
@@ -45,7 +46,21 @@ def judge(answer_key, run):
             verdict = check(answer_key, run)
             if verdict:
                 return verdict
-    return Verdict("pass", right=True)
+    return Verdict("pass", lines=remarks(answer_key, run), right=True)
+
+
+def remarks(answer_key, run):
+    """Returns lines about a correct answer: outputs that are float32 although the arguments are float64."""
+    if answer_key.exercise.judge or not any(y.dtype == np.float64 for y in answer_key.cases[0].arrays()):
+        return ()
+    returned = zip(answer_key.exercise.outputs, run.results[0].outputs, first_expected(answer_key))
+    rounded = [name for name, yours, right in returned
+               if right.dtype == np.float64 and yours.dtype == np.float32 and right.ndim]
+    if not rounded:
+        return ()
+    verb = "is" if len(rounded) == 1 else "are"
+    return (f"Correct, but {' and '.join(rounded)} {verb} float32 for float64 arguments, which loses half of the "
+            "digits. Keep the dtype of the arguments.",)
 
 
 def reported(report, key, kind=str):
@@ -192,18 +207,22 @@ def check_values(answer_key, run):
         return diagnose(answer_key, run, "values", complaint) if complaint else None
     for stage in ("finite", "values"):          # report NaN and infinity first
         for i, (result, expected) in enumerate(zip(run.results, answer_key.expected)):
-            for j, name in enumerate(exercise.outputs):
+            for j in range(len(exercise.outputs)):
                 yours, right = np.asarray(result.outputs[j], float), np.asarray(expected.outputs[j], float)
                 if stage == "finite":
                     wrong = np.isfinite(right) & ~np.isfinite(yours)
                 else:
                     wrong = ~close(result.outputs[j], right, expected.outputs)
                 if wrong.any():
-                    return describe_difference(answer_key, run, i, name, yours, right, wrong, stage)
+                    return describe_difference(answer_key, run, i, j, wrong, stage)
 
 
-def describe_difference(answer_key, run, i, name, yours, right, wrong, stage):
-    """Returns the Verdict on output `name` of case i, whose entries are wrong where `wrong` is True."""
+def describe_difference(answer_key, run, i, j, wrong, stage):
+    """Returns the Verdict on output j of case i, whose entries are wrong where `wrong` is True."""
+    name, returned = answer_key.exercise.outputs[j], run.results[i].outputs[j]
+    all_expected = answer_key.expected[i].outputs
+    expected = np.asarray(all_expected[j])
+    yours, right = np.asarray(returned, float), np.asarray(expected, float)
     if answer_key.exercise.hides_answers:
         value = f"{yours + 0.0:.6g}" if yours.ndim == 0 else yours.tolist()
         return diagnose(answer_key, run, stage, f"{name} is wrong", case_line(answer_key, i),
@@ -211,10 +230,13 @@ def describe_difference(answer_key, run, i, name, yours, right, wrong, stage):
     error = np.where(wrong, np.nan_to_num(abs(yours - right), nan=np.inf), -1)
     index = tuple(map(int, np.unravel_index(np.argmax(error), right.shape)))
     entry = f"{name}{list(index)}" if index else name
-    note = f"{entry} is {yours[index]:.6g}, expected {right[index]:.6g}"
-    worst = f"{name}, worst entry {list(index)}" if index else name
-    lines = [f"{worst}: yours {yours[index]:.6g}, expected {right[index]:.6g}"]
-    lines += [f"{name}, whole array: {distance}" for distance in compare_arrays(yours, right)]
+    kind = expected.dtype.kind
+    shown, wanted = show_entry(yours[index], kind), show_entry(right[index], kind)
+    note = f"{entry} is {shown}, expected {wanted}"
+    which = f"worst entry {list(index)}" if kind == "f" else f"entry {list(index)}"
+    lines = [f"{f'{name}, {which}' if index else name}: yours {shown}, expected {wanted}"]
+    lines += [f"{name}, whole array: {distance}" for distance in compare_arrays(yours, expected)]
+    lines += [f"{name} {words}." for words in filter(None, [precision(returned, expected, all_expected)])]
     lines += broken_invariants(answer_key, run, i)
     return diagnose(answer_key, run, stage, note, case_line(answer_key, i), lines)
 
@@ -244,7 +266,7 @@ def answers(answer_key, run):
         if error:
             found.append(Observation(error=error))
         else:
-            found.append(Observation(tuple(result.outputs), "", changed(case.arrays(), result.after)))
+            found.append(Observation(tuple(result.outputs), "", changes(case.arrays(), result.after)))
     return found
 
 
@@ -256,16 +278,34 @@ def diagnose(answer_key, run, stage, note, where=(), lines=None, right=False):
         lines : lines that describe what was found there; None: only the note
     """
     found = answers(answer_key, run)
-    identified = answer_key.identify(found)
+    identified = name_mistakes(answer_key, found)
     if identified:
         explanation = explain_mistakes(identified, len(found))
-    elif not answer_key.exercise.hides_answers:
-        explanation = [f"DIAGNOSIS {sentence}." for sentence in relations(answer_key, found)]
-    else:                                       # a relation would give the answer away
+    elif answer_key.exercise.hides_answers or right:        # a relation would give the answer away; or there is none
         explanation = []
+    else:
+        sentences, facts = relations(answer_key, found)
+        explanation = [NO_NAME, *(f"DIAGNOSIS {finished(sentence)}" for sentence in sentences), *map(finished, facts)]
     names = tuple(" and ".join(mistake.name for mistake in mistakes) for mistakes in identified)
     status = "error" if stage == "error" else "fail"
     return Verdict(status, stage, note, (*where, *(lines or [note]), *explanation), names, right)
+
+
+def finished(sentence):
+    return sentence if sentence.endswith("?") else f"{sentence}."
+
+
+def name_mistakes(answer_key, answers):
+    """Returns the combinations of known mistakes that explain the answers.
+
+    Several mistakes in one output are not named if it is the correct output times a number, or the like: one wrong
+    operator is one mistake.
+    """
+    identified = answer_key.identify(answers)
+    several = [mistakes for mistakes in identified if len(mistakes) > 1]
+    if any(map(answer_key.touch_the_same_output, several)) and explains_everything(answer_key, answers):
+        return []
+    return identified
 
 
 def explain_mistakes(identified, cases):

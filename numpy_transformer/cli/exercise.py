@@ -6,8 +6,8 @@ import textwrap
 import time
 from pathlib import Path
 
-from ..classroom.exercises import choose_several, exercises, lesson_or_one
-from ..classroom.feedback import differences, feedback
+from ..classroom.exercises import choose_one, choose_several, exercises
+from ..classroom.feedback import differences, feedback, needs_gradients
 from ..classroom.workbook import Workbook, start
 from ..grading.gradebooks.autograder import write_zip
 from ..grading.lateness import Rate
@@ -94,14 +94,6 @@ def chosen(arguments, all_of_them=()):
     return choose_several(arguments.numbers)
 
 
-def choose_one(text):
-    found = lesson_or_one(text)
-    if len(found) > 1:
-        numbers = [exercise.number for exercise in found]
-        raise ValueError(f"lesson {found[0].lesson} has the exercises {', '.join(numbers)}; name one of them")
-    return found[0]
-
-
 def find_workbook(arguments):
     """Returns the student's folder, or None if there is none and --folder was not given."""
     try:
@@ -173,7 +165,7 @@ def check_one(book, exercise, arguments):
     verdict, result, answer_key = book.check(exercise, arguments.seed, arguments.timeout)
     for line in feedback(exercise, verdict, result.printed, columns()):
         print(line)
-    if verdict.stage in ("values", "shape") and exercise.is_class and not verdict.explained:
+    if needs_gradients(exercise, verdict):
         print(textwrap.indent(differences(book.path(exercise), exercise, answer_key.main_cases[0]), "  "))
     if verdict.status == "pass" and not book.passed(exercise):
         print(f"  {book.folder} cannot be written to: your progress is not saved, and the solution needs --give-up")

@@ -1,4 +1,4 @@
-"""numpy-transformer lesson: list the lessons, or run one."""
+"""numpy-transformer lesson: list the lessons, run one, copy them, or write one as a notebook."""
 
 import re
 import signal
@@ -6,24 +6,76 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ..classroom.lesson_files import full_number, lessons_in
+from ..classroom.lesson_files import copy_lessons, find_lessons, full_number
 from .parser import add_command
+from .terminal import wrap
+
+ACTIONS = ("list", "start", "notebook")
 
 
 def add(commands):
     parser = add_command(commands, "lesson", run, help="list the lessons, run one, or step through it",
-                         description="Run a lesson. It prints shapes, draws figures and checks its own claims.")
+                         description="Run a lesson. It prints shapes, draws figures and checks its own claims. The lessons are "
+                                     "those in the current folder or in a folder inside it, and otherwise those that came "
+                                     "with the package.")
     parser.add_argument("number", nargs="?", metavar="NN", default="list",
-                        help="number of the lesson, such as 05, or list")
+                        help="number of the lesson, such as 05; or list; or start FOLDER, which copies the lessons to a "
+                             "folder of your own; or notebook NN, which writes a lesson as a Jupyter notebook")
+    parser.add_argument("target", nargs="?", metavar="FOLDER or NN", help="folder for start, or number for notebook")
     parser.add_argument("--step", action="store_true",
                         help="pause at each cell: read it, inspect variables, answer its questions (needs a terminal)")
+    parser.add_argument("--out", metavar="FILE.ipynb", help="file for notebook (default: the lesson's name, in the current "
+                                                            "folder)")
 
 
 def run(arguments):
+    check_options(arguments)
     if arguments.number == "list":
         print_list(find_lessons())
         return 0
+    if arguments.number == "start":
+        return start(arguments.target)
+    if arguments.number == "notebook":
+        return write(arguments.target, arguments.out)
     return run_script(choose_lessons([arguments.number])[0], ["--step"] if arguments.step else [])
+
+
+def check_options(arguments):
+    """Raises ValueError for what this call would not use, and for what it lacks."""
+    action = arguments.number
+    if action not in ("start", "notebook") and arguments.target is not None:
+        raise ValueError(f"{arguments.target!r} would have no effect after {action!r}; leave it out")
+    if action in ACTIONS and arguments.step:
+        raise ValueError(f"--step steps through a lesson, and {action} runs none; leave it out")
+    if action != "notebook" and arguments.out is not None:
+        raise ValueError("--out is the file of a notebook; use it as in numpy-transformer lesson notebook 05 --out FILE.ipynb")
+    if action == "start" and not arguments.target:
+        raise ValueError("name a folder for the lessons, as in numpy-transformer lesson start my-lessons")
+    if action == "notebook" and arguments.target is None:
+        raise ValueError("name a lesson, as in numpy-transformer lesson notebook 05")
+
+
+def start(folder):
+    """Copies the lessons to a folder and says how to go on."""
+    if full_number(folder) and not Path(folder).is_dir():
+        raise ValueError(f"{folder!r} looks like the number of a lesson; name a folder, as in numpy-transformer lesson start "
+                         "my-lessons")
+    written, existing = copy_lessons(folder)
+    print(wrap(f"{len(written)} {'file' if len(written) == 1 else 'files'} written to {folder}"
+               + (f"; {existing} existed already and did not change" if existing else "")))
+    go_there = "" if Path(folder).resolve().parent == Path.cwd() else f"cd {folder}, then "
+    print(wrap(f"Start with: {go_there}numpy-transformer lesson 00 --step"))
+    return 0
+
+
+def write(number, out):
+    """Writes a lesson as a notebook."""
+    from ..classroom.lesson_notebook import write_notebook         # not needed by the other actions
+
+    lesson, = choose_lessons([number])
+    path = write_notebook(lesson, out or f"{lesson.stem}.ipynb")
+    print(wrap(f"written: {path}; open it with Jupyter, VS Code or another program for notebooks"))
+    return 0
 
 
 def print_list(lessons):
@@ -31,17 +83,6 @@ def print_list(lessons):
     for number, path in lessons.items():
         title, minutes = headline(path)
         print(f"{number:<3} {title:<43} {minutes}".rstrip())
-
-
-def find_lessons():
-    """Returns {number: path} of the lessons in lessons/ here, or else in the checkout that contains this package."""
-    here = Path() if Path.cwd().name == "lessons" else Path("lessons")
-    for folder in (here, Path(__file__).resolve().parents[2] / "lessons"):
-        lessons = lessons_in(folder)
-        if lessons:
-            return lessons
-    raise ValueError("there are no lessons in lessons/ here, and the installed package does not contain them; "
-                     "run the command in a checkout of the project")
 
 
 def choose_lessons(numbers):

@@ -9,7 +9,7 @@ from helpers.lessons import run
 from helpers.pictures import count_colors
 
 from numpy_transformer.classroom.lesson_files import lesson_number, lessons_in
-from numpy_transformer.classroom.steps import cells
+from numpy_transformer.classroom.cells import cells
 
 LESSONS = list(lessons_in(ROOT / "lessons").values())
 QUICK = ("02",)                             # the lesson of the default run; the slow run has them all

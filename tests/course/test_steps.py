@@ -17,7 +17,9 @@ from helpers import ROOT
 from numpy_transformer.classroom import claim, helpers, predict, show
 from numpy_transformer.classroom.answers import closing_answers
 from numpy_transformer.classroom.lesson_files import full_number, lesson_number, lessons_in
-from numpy_transformer.classroom.steps import cells, prompt, reflow
+from numpy_transformer.classroom.cells import cells
+from numpy_transformer.classroom.stepper import prompt
+from numpy_transformer.classroom.wrapping import reflow
 
 PROMPTS = (b"q quit: ", b"?  ", b">>> ")
 LESSON = '''# %% [markdown]
@@ -55,12 +57,12 @@ def tiny(tmp_path):
     return write
 
 
-def step(path, *keys, arguments=("--step",)):
+def step(path, *keys, arguments=("--step",), **environment):
     """(output, exit code) of a lesson in a terminal where these keys answer its questions, one after another."""
     pty = pytest.importorskip("pty")
     child, terminal = pty.fork()
     if child == 0:
-        os.environ.update(PYTHONPATH=str(ROOT), TERM="xterm", NO_COLOR="1")
+        os.environ.update({"PYTHONPATH": str(ROOT), "TERM": "vt100", "NO_COLOR": "1", **environment})
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.execv(sys.executable, [sys.executable, str(path), *arguments])
     output, answers = b"", list(keys)
@@ -310,27 +312,31 @@ def test_a_lesson_whose_output_is_cut_ends_without_a_traceback(tiny):
     child.stdout.close()
     error = child.stderr.read()
     child.stderr.close()
-    assert child.wait(60) == 1 and error == b""
+    assert child.wait(60) == 141 and error == b""          # 128 + SIGPIPE, as shells report it
 
 
-def test_prose_wraps_to_the_terminal_and_formulas_and_headings_do_not(monkeypatch):
+def test_prose_and_headings_wrap_to_the_terminal_and_wide_formulas_are_marked(monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
-    formula = "    y = softmax(q kᵀ / sqrt(d)) v" + " " * 20 + "a long remark on the right of a formula"
+    formula = "    y = softmax(q kᵀ / sqrt(d)) v     a short remark"
     heading = "## A heading that is a little longer than sixty columns, all on one line"
-    prose = (f"{heading}\n\nEach token collects from other tokens what it needs, and this sentence\ngoes on for a while.\n\n"
+    wide = "    dP = " + "dy vᵀ + " * 8 + "0"
+    prose = (f"{heading}\n\n{wide}\n\n"
+             "Each token collects from other tokens what it needs, and this sentence\ngoes on for a while.\n\n"
              f"{formula}\n\n1. The first item is long enough to be wrapped to a second line.\n2. The second one is not.")
     assert reflow(prose) == (
-        f"{heading}\n\nEach token collects from other tokens what it needs, and\nthis sentence goes on for a while.\n\n"
+        "## A heading that is a little longer than sixty columns, all\n   on one line\n\n"
+        f"{wide[:59]}\n      ↳ vᵀ + dy vᵀ + 0\n\n"
+        "Each token collects from other tokens what it needs, and\nthis sentence goes on for a while.\n\n"
         f"{formula}\n\n1. The first item is long enough to be wrapped to a second\n   line.\n2. The second one is not.")
 
 
-@pytest.mark.parametrize("width, lines", [(60, 2), (80, 2), (100, 1)])
+@pytest.mark.parametrize("width, lines", [(40, 4), (60, 3), (80, 2), (100, 2)])
 def test_the_keys_fit_the_terminal(monkeypatch, width, lines):
     monkeypatch.setenv("COLUMNS", str(width))
-    shown = prompt("next").splitlines()
-    assert len(shown) == lines and max(map(len, shown)) < width
-    assert "  ".join(shown) == ("[Enter] next  p EXPR print  v variables  e explore  r run again  i Python  c run to end  "
-                                "q quit: ")
+    keys = ["[Enter] next", "b back", "g N go to cell N", "l list", "p EXPR print", "v variables", "e explore", "r run again",
+            "i Python", "c run to end", "q quit: "]
+    shown = prompt(keys).splitlines()
+    assert len(shown) == lines and max(map(len, shown)) < width and "  ".join(shown) == "  ".join(keys)
 
 
 @pytest.mark.parametrize("guess, answer, right", [
@@ -364,6 +370,34 @@ def test_in_an_editor_whose_cells_know_their_file_start_runs_nothing(tiny, befor
                          env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
     assert run.returncode == 0 and run.stderr == "" and run.stdout.endswith("True\n")
     assert run.stdout.count("✓") == 1 and "Numbers" not in run.stdout
+
+
+FIGURE = LESSON.replace("SIX", "6").replace("show(x=x)", """from matplotlib.figure import Figure
+from numpy_transformer.classroom import figure
+figure("empty", Figure())""")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("term, shown", [("xterm-kitty", "\x1b_Ga=T,f=100,"), ("foot", "\x1bP0;1q"), ("screen", None)])
+def test_a_figure_is_shown_in_the_terminal_or_its_path_is_given(tiny, term, shown):
+    path = tiny()
+    path.write_text(FIGURE, encoding="utf-8")
+    output, code = step(path, "\n", "\n", "6\n", "o\n", "b\n", "\n", "6\n", "q\n", TERM=term, TMUX="", DISPLAY="",
+                        WAYLAND_DISPLAY="")
+    picture = path.parents[1] / "figures" / "07_empty.png"
+    assert code == 0 and picture.exists() and f"the figure is {picture}" in output and output.count("o open figure") == 4
+    if shown is None:
+        assert "\x1b_G" not in output and "\x1bP" not in output
+    else:
+        assert output.count(shown) == 2         # each time the cell is run, but not when it is run without output
+
+
+@pytest.mark.slow
+def test_the_cells_of_a_straight_run_draw_their_figures_without_showing_them(tiny):
+    path = tiny()
+    path.write_text(FIGURE, encoding="utf-8")
+    output, code = step(path, arguments=(), TERM="xterm-kitty")
+    assert code == 0 and "figure: " in output and "\x1b_G" not in output
 
 
 MODULES = LESSON.replace('rng = np.random.default_rng(0)', '''import numpy_transformer as nt

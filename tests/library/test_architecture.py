@@ -12,10 +12,11 @@ import pytest
 import numpy_transformer
 
 ROOT = Path(numpy_transformer.__file__).parent
-FILES = {"module", "argument_checks"}              # the parts that are one file
+FILES = {"module", "argument_checks", "markup"}              # the parts that are one file
 MAY_IMPORT = {
     "module": set(),
     "argument_checks": set(),
+    "markup": set(),
     "layers": {"module", "argument_checks"},
     "models": {"module", "argument_checks", "layers"},
     "training": {"module", "argument_checks"},
@@ -32,7 +33,7 @@ MAY_IMPORT = {
             "inspection", "classroom", "grading", "bench", "tasks", "zoo"},
     "grading": {"classroom"},
     "classroom": {"module", "layers", "models", "training", "decoding", "data", "views", "checks", "inspection",
-                  "explorer"},
+                  "explorer", "markup"},
 }
 
 

@@ -50,6 +50,7 @@ SIGNATURES = {
     "Checkpoint": "path, every=100, keep=0",
     "gradcheck": "module, *inputs, seed=0, directions=None, randomize=True, central_tolerance=1e-6, "
                  "complex_tolerance=1e-12",
+    "exercise.check": "number, answer, seed=0", "exercise.hint": "number", "exercise.sheet": "number",
     "explore": "model, inputs, targets=None, criterion=None",
     "greedy_decode": "model, source, bos, eos, max_len",
     "beam_search": "model, source, bos, eos, max_len, beam=4, length_penalty=0.6, n_best=1",

@@ -51,3 +51,12 @@ def lesson_or_one(text):
         raise ValueError(f"lesson {text.zfill(2)} has no exercises for the checker; numpy-transformer exercise list "
                          "shows which lessons have some")
     return found
+
+
+def choose_one(text):
+    """Returns the only exercise that `lesson_or_one` finds. Raises: ValueError if there are several or none."""
+    found = lesson_or_one(text)
+    if len(found) > 1:
+        numbers = [exercise.number for exercise in found]
+        raise ValueError(f"lesson {found[0].lesson} has the exercises {', '.join(numbers)}; name one of them")
+    return found[0]

@@ -84,6 +84,10 @@ def by_attention_backward(q, k, v, p, m, dy):
 
 
 SCALE = " / math.sqrt(q.shape[-1])"
+THREE_AXES = ("Your code is right for three axes only. There may be any number of leading axes before the last two: "
+              "one, several or none.")
+ONE_AXIS = ("Your softmax normalizes along an axis counted from the front. The weights of a query are along the last "
+            "axis, so count from the end.")
 
 EXERCISES = [
     Exercise(
@@ -127,6 +131,42 @@ EXERCISES = [
                     "You return a weighted mean of the keys. The keys only determine the weights; the output is a "
                     "weighted mean of the values."),
             Mistake("ATF-9", {"p @ v, p": "p, p @ v"}, "You return the two results in the wrong order. y comes first."),
+            Mistake("ATF-2d", {SCALE: " / math.sqrt(q.shape[-2])"},
+                    "You divide by the square root of the number of queries. A score is a sum of d products, so its "
+                    "size depends on d."),
+            Mistake("ATF-2e", {SCALE: " / math.sqrt(len(q))"},
+                    "You divide by the square root of the length of the first axis. A score is a sum of d products, "
+                    "so its size depends on d, the last size of q."),
+            Mistake("ATF-2f", {SCALE: " / math.sqrt(v.shape[-1])"},
+                    "You divide by the square root of the width of the values, e. A score is a sum of the d products "
+                    "of a query and a key."),
+            Mistake("ATF-2g", {SCALE: " / q.shape[-1] ** 0.25"},
+                    "You divide by the fourth root of d. That is the factor for q and for k if both are scaled, and "
+                    "their product gets the square root."),
+            Mistake("ATF-10", {SCALE: "", "p @ v, p": f"p @ v{SCALE}, p"},
+                    "You divide the output by sqrt(d) instead of the scores. The scores must be scaled before "
+                    "softmax, which is not linear."),
+            Mistake("ATF-11", {"softmax(scores)": "softmax(np.where(np.tri(*scores.shape[-2:]) > 0, scores, -np.inf))"},
+                    "You apply a causal mask. In this exercise every query attends to all keys."),
+            Mistake("ATF-12", {"q @ k.mT": "q * k"},
+                    "* multiplies entry by entry. A score is the dot product of a query and a key, for each pair of "
+                    "them."),
+            Mistake("ATF-13", {"q @ k.mT": "q @ k"},
+                    "You do not transpose the keys. A score is the dot product of a query and a key, so the sum runs "
+                    "over the features of both."),
+            Mistake("ATF-6c", {"k.mT": "k.swapaxes(1, 2)"}, THREE_AXES),
+            Mistake("ATF-4b", {"softmax(scores)": "np.exp(scores) / np.exp(scores).sum(1, keepdims=True)"}, ONE_AXIS),
+            Mistake("ATF-4c", {"softmax(scores)": "np.exp(scores) / np.exp(scores).sum(0, keepdims=True)"}, ONE_AXIS),
+            Mistake("ATF-14", {"softmax(scores)": "softmax(-scores)"},
+                    "Your scores have the wrong sign, so a query gives the most weight to the keys that match it "
+                    "least."),
+            Mistake("ATF-15", {"p @ v, p": "scores @ v, p"},
+                    "You compute y from the scores. It is a mean of the values with the weights p."),
+            Mistake("ATF-16", {"p @ v, p": "p * v, p"},
+                    "* multiplies entry by entry. Each output is a sum over the values, weighted by a row of p, "
+                    "which is a matrix product."),
+            Mistake("ATF-17", {"p @ v, p": "p @ v, scores"},
+                    "You return the scores. The second result is p, the weights after softmax."),
         ),
         alternatives={"einsum": {"q @ k.mT": 'np.einsum("...td,...sd->...ts", q, k)'},
                       "scaled queries": {f"q @ k.mT{SCALE}": f"(q{SCALE}) @ k.mT"},
@@ -206,6 +246,39 @@ EXERCISES = [
                     "the given p."),
             Mistake("ATB-12", {"softmax_backward(p, dp)": "softmax_backward(dp, p)"},
                     "You have swapped the arguments of softmax_backward. The weights come first, then their gradient."),
+            Mistake("ATB-2b", {SCALE: " * math.sqrt(q.shape[-1])"},
+                    "You multiply by sqrt(d). Backward does not undo the division of forward: the derivative of s "
+                    "with respect to q contains the same factor 1 / sqrt(d)."),
+            Mistake("ATB-2c", {SCALE: " / math.sqrt(k.shape[-2])"},
+                    "You divide by the square root of the number of keys. The factor is that of forward, 1 / "
+                    "sqrt(d)."),
+            Mistake("ATB-2d", {SCALE: " / math.sqrt(q.shape[-2])"},
+                    "You divide by the square root of the number of queries. The factor is that of forward, 1 / "
+                    "sqrt(d)."),
+            Mistake("ATB-2e", {SCALE: " / math.sqrt(v.shape[-1])"},
+                    "You divide by the square root of the width of the values. The factor is that of forward, 1 / "
+                    "sqrt(d)."),
+            Mistake("ATB-2f", {"(p * m).mT @ dy": f"(p * m).mT @ dy{SCALE}"},
+                    "You divide dv by sqrt(d). That factor belongs to the scores, through which dv does not pass."),
+            Mistake("ATB-8d", {"softmax_backward(p, dp)": "p * (dp - dp.sum(-1, keepdims=True))"},
+                    "The factor p is missing inside the sum over the row. The given softmax_backward contains it."),
+            Mistake("ATB-10g", {" @ v.mT * m": " @ v.mT * m * m"},
+                    "You multiply by m twice. Forward multiplied by it once."),
+            Mistake("ATB-10h", {"(p * m).mT": "(p * (m > 0)).mT", " @ v.mT * m": " @ v.mT * (m > 0)"},
+                    "You use only where m is 0, not its values. The weights that were kept were also multiplied by 1 "
+                    "/ (1 - dropout rate)."),
+            Mistake("ATB-10i", {" @ v.mT * m": " @ v.mT / np.where(m > 0, m, 1)"},
+                    "You divide by m. Backward does not undo forward: the derivative of p * m with respect to p is "
+                    "m."),
+            Mistake("ATB-14", {"softmax_backward(p, dp)": f"softmax_backward(q @ k.mT{SCALE}, dp)"},
+                    "You pass the scores to softmax_backward. Its first argument is the output of softmax, p."),
+            Mistake("ATB-4c", {"ds.mT @ q": "q.mT @ ds"},
+                    "Your dk is transposed. It must have the shape of k, with a row for each key."),
+            Mistake("ATB-15", {"dq, dk, dv": "dv, dk, dq"},
+                    "You return the gradients in the wrong order: that of q first, then k, then v."),
+            Mistake("ATB-9b", {"dy @ v.mT": "v @ dy.mT"},
+                    "Your gradient of the weights is transposed. It must have a row for each query and a column for "
+                    "each key. Your code runs without an error only if T = S."),
         ),
         alternatives={"scaled late": {SCALE: "", "ds @ k": "ds @ k / math.sqrt(k.shape[-1])",
                                       "ds.mT @ q": "ds.mT @ (q / math.sqrt(k.shape[-1]))"},

@@ -1,5 +1,7 @@
 """Binary cross-entropy, the loss of a yes-or-no question, and its backward pass."""
 
+import math
+
 import numpy as np
 
 from ...layers import BinaryCrossEntropyLoss
@@ -38,7 +40,8 @@ def confident(rng):
     """The logits are at least as large as these: exp(40) + 1 is exp(40) in float64, and exp(710) overflows."""
     cases = [("confident and right", [40.0, -40, 2000, -2000, 1.5], [1.0, 0, 1, 0, 1]),
              ("confident and wrong, large negative logits for yes", [[-3000, 0.5], [1, -900]], [[1.0, 1], [0.25, 1]]),
-             ("confident and wrong, a large positive logit for no", [[3000, 0.5, -1]], [[0.0, 0, 0.75]])]
+             ("confident and wrong, a large positive logit for no", [[3000, 0.5, -1]], [[0.0, 0, 0.75]]),
+             ("logits that could be probabilities", [[0.1, 0.6, 0.3], [0.7, 0.2, 0.5]], [[0.0, 1, 0.2], [0, 1, 1]])]
     return [(note, (logits * rng.uniform(1, 1.3, np.shape(logits)), np.array(targets)))
             for note, logits, targets in cases]
 
@@ -51,40 +54,63 @@ def by_loss_backward(logits, targets):
 
 SOFTPLUS = "np.maximum(logits, 0) + np.log1p(np.exp(-np.abs(logits)))"
 LOSSES = "(softplus - targets * logits)"
-P = "    p = 1 / (1 + np.exp(-logits))\n"
-WHOLE = f"    softplus = {SOFTPLUS}\n    return {LOSSES}"
-BY_P = "(targets * np.log(p) + (1 - targets) * np.log(1 - p))"
+LINE = f"softplus = {SOFTPLUS}"
+BY_EXP = "1 / (1 + np.exp(-logits))"
+P = f"p = {BY_EXP}"
+BY_P = "-(targets * np.log(p) + (1 - targets) * np.log(1 - p))"
 SIGMOID = "(1 + np.tanh(logits / 2)) / 2"
 ROUNDED = "You round the targets. A target of 0.3 is a probability, and both terms of the loss count for it."
 
+
+
+def by_p(losses, p=P):
+    """Returns the edits of a student who computes p first and then these losses."""
+    return {LINE: p, LOSSES: f"({losses})"}
+
+
+def not_quite(letters, how, edits):
+    """Returns the mistakes of avoiding log(0) by a small number.
+
+    Parameters:
+        letters : one for the name of each mistake
+        how : the first words of their explanation
+        edits : function (small number) that returns the edits
+    """
+    def explanation(small):
+        return (f"{how} to avoid log(0). The loss then cannot exceed {math.ceil(-math.log(small))}, and its gradient "
+                "is 0 where the model is most confident and wrong. Computed from the logits, the loss needs no such "
+                "number.")
+    smalls = 1e-12, 1e-7, 1e-8, 1e-9, 1e-10, 1e-15, 1e-6, 1e-5
+    return [Mistake(f"BCE-4{letter}", edits(small), explanation(small)) for letter, small in zip(letters, smalls)]
+
+
 LOSS = (
-    Mistake("BCE-1", {f"{LOSSES}.mean()": f"{LOSSES}.sum()"},
+    Mistake("BCE-1", {".mean()": ".sum()"},
             "You return the sum of the losses instead of their mean."),
-    Mistake("BCE-2", {f"{LOSSES}.mean()": f"{LOSSES}.sum() / len(logits)"},
+    Mistake("BCE-2", {".mean()": ".sum() / len(logits)"},
             "You divide by the length of the first axis only. The mean is over all entries."),
-    Mistake("BCE-3", {WHOLE: f"{P}    return -{BY_P}"},
+    Mistake("BCE-2b", {".mean()": ".sum() / logits.shape[-1]"},
+            "You divide by the length of the last axis only. The mean is over all entries."),
+    Mistake("BCE-3", by_p(BY_P),
             "For a large logit, p becomes exactly 0 or 1 and its logarithm is -inf, or you get 0 times -inf. Simplify "
             "on paper first: log p and log(1 - p) are simple functions of z."),
-    Mistake("BCE-4a", {WHOLE: f"{P}    p = np.clip(p, 1e-12, 1 - 1e-12)\n    return -{BY_P}"},
-            "You clip p to avoid log(0). The loss then cannot exceed 28, and its gradient is 0 where the model is most "
-            "confident and wrong. Computed from the logits, the loss needs no clipping."),
-    Mistake("BCE-4b", {WHOLE: f"{P}    p = np.clip(p, 1e-7, 1 - 1e-7)\n    return -{BY_P}"},
-            "You clip p to avoid log(0). The loss then cannot exceed 17, and its gradient is 0 where the model is most "
-            "confident and wrong. Computed from the logits, the loss needs no clipping."),
+    *not_quite("abcdefgh", "You clip p", lambda small: by_p(BY_P, f"{P}\n    p = np.clip(p, {small}, 1 - {small})")),
+    *not_quite("ijklmnop", "You add a small number to p and to 1 - p", lambda small: by_p(
+        f"-(targets * np.log(p + {small}) + (1 - targets) * np.log(1 - p + {small}))")),
     Mistake("BCE-5", {SOFTPLUS: "np.log1p(np.exp(logits))"},
             "exp overflows above about 709 in float64 and 88 in float32. Move the large part out of the logarithm "
             "first, as softmax does when it subtracts the maximum."),
-    Mistake("BCE-6", {f"return {LOSSES}": f"return -{LOSSES}"},
+    Mistake("BCE-6", {"return ": "return -"},
             "Your sign is reversed. This loss is never negative."),
     Mistake("BCE-7", {"targets * logits": "(1 - targets) * logits"},
             "You swapped yes and no. For t = 1, a larger logit must give a smaller loss."),
     Mistake("BCE-8", {LOSSES: "(targets * (softplus - logits))"},
             "You compute -t log p only, so the model learns nothing where t = 0. The term -(1 - t) log(1 - p) is "
             "missing."),
-    Mistake("BCE-9", {f"{LOSSES}.mean()": LOSSES}, "You return one loss per entry. The loss is their mean."),
-    Mistake("BCE-10", {f"{LOSSES}.mean()": f"{LOSSES}.mean() / np.log(2)"},
+    Mistake("BCE-9", {".mean()": ""}, "You return one loss per entry. The loss is their mean."),
+    Mistake("BCE-10", {".mean()": ".mean() / np.log(2)"},
             "Your loss is in bits, because you use log2. This loss uses the natural logarithm."),
-    Mistake("BCE-11", {WHOLE: f"    p = logits\n    return -{BY_P}"},
+    Mistake("BCE-11", by_p(BY_P, "p = logits"),
             "You use the logits as probabilities, and the logarithm of a negative number is NaN. p is the sigmoid of "
             "the logit."),
     Mistake("BCE-12", {"np.exp(-np.abs(logits))": "np.exp(-logits)"},
@@ -99,6 +125,53 @@ LOSS = (
     Mistake("BCE-16", {LOSSES: "np.logaddexp(0, -targets * logits)"},
             "log(1 + exp(-t z)) is the loss for targets of -1 and 1. Here the target for no is 0."),
     Mistake("BCE-17", {"targets * logits": "np.round(targets) * logits"}, ROUNDED),
+    Mistake("BCE-7b", by_p("-((1 - targets) * np.log(p) + targets * np.log(1 - p))"),
+            "You swapped yes and no: log p belongs to t. Besides, p becomes exactly 0 or 1 for a large logit; "
+            "simplify the logarithms on paper first.", twin="BCE-7c"),
+    Mistake("BCE-7c", by_p(BY_P, "p = 1 / (1 + np.exp(logits))"),
+            "The sign in your sigmoid is wrong: 1 / (1 + exp(z)) falls, so it is the probability of no.",
+            twin="BCE-7b"),
+    Mistake("BCE-8b", by_p("-targets * np.log(p)"),
+            "You compute -t log p only; the term -(1 - t) log(1 - p) is missing. Besides, p becomes exactly 0 for a "
+            "large negative logit; simplify the logarithms on paper first."),
+    Mistake("BCE-8c", by_p("-(1 - targets) * np.log(1 - p)"),
+            "You compute -(1 - t) log(1 - p) only; the term -t log p is missing. Besides, p becomes exactly 1 for a "
+            "large logit; simplify the logarithms on paper first."),
+    Mistake("BCE-12b", {"np.exp(-np.abs(logits))": "np.exp(np.abs(logits))"},
+            "You compute exp(|z|), which overflows for large logits. After the large part has been moved out of the "
+            "logarithm, exp(-|z|) is left."),
+    Mistake("BCE-13b", {"np.maximum(logits, 0)": "np.maximum(-logits, 0)"},
+            "You use max(-z, 0). log(1 + exp(z)) grows with z, so its large part is max(z, 0)."),
+    Mistake("BCE-18", {"softplus - targets": "softplus + targets"},
+            "You add t z. -log p is log(1 + exp(z)) minus z."),
+    Mistake("BCE-19", by_p("-(targets * np.log(p) - (1 - targets) * np.log(1 - p))"),
+            "You subtract the second term. Both terms, t log p and (1 - t) log(1 - p), are added before the minus "
+            "sign."),
+    Mistake("BCE-20", by_p("(p - targets) ** 2"),
+            "This is the squared error of p. The exercise asks for cross-entropy, with logarithms."),
+    Mistake("BCE-21", {" - targets * logits": ""},
+            "You compute log(1 + exp(z)) only, which is the loss where t = 0. The part that depends on t is missing."),
+    Mistake("BCE-21b", {"targets * logits": "logits"},
+            "You compute -log p for every entry, which is the loss where t = 1. t is missing."),
+    Mistake("BCE-5b", {LOSSES: "(np.log1p(np.exp(-logits)) + (1 - targets) * logits)"},
+            "exp(-z) overflows below about -709 in float64 and -88 in float32. Move the large part out of the "
+            "logarithm, so that exp never gets a positive number."),
+    Mistake("BCE-9b", {".mean()": ".mean(-1)"},
+            "You take the mean over the last axis only. The loss is one number, the mean over all entries."),
+    Mistake("BCE-9c", {".mean()": ".mean(0)"},
+            "You take the mean over the first axis only. The loss is one number, the mean over all entries."),
+    Mistake("BCE-10b", {".mean()": ".mean() / np.log(10)"},
+            "You use log10. This loss uses the natural logarithm."),
+    Mistake("BCE-13c", {"0) + np.log1p": "0) - np.log1p"},
+            "You subtract the logarithm. log(1 + exp(z)) is larger than max(z, 0), so it is added."),
+    Mistake("BCE-17b", {LOSSES: "np.where(targets == 1, softplus - logits, softplus)"},
+            "You treat every target except 1 as no. A target of 0.3 is a probability, and both terms of the loss "
+            "count for it."),
+    Mistake("BCE-22", by_p(BY_P, "p = (1 + np.tanh(logits)) / 2"),
+            "(1 + tanh(z)) / 2 is the sigmoid of 2 z, not of z. Besides, p becomes exactly 0 or 1 for a large logit."),
+    Mistake("BCE-23", {LINE: f"logits = np.clip(logits, -500, 500)\n    {LINE}"},
+            "You clip the logits to avoid an overflow. The loss of a logit of -2000 is then too small, and it must be "
+            "exact. There is a form in which exp never overflows."),
 )
 LOSS_BACKWARD = (
     Mistake("BCB-1", {" / logits.size": ""},
@@ -110,7 +183,7 @@ LOSS_BACKWARD = (
     Mistake("BCB-4", {"(p - targets)": "(p - targets) * p * (1 - p)"},
             "You multiply by p (1 - p), as for a squared error of a sigmoid. In this loss the derivative of the "
             "logarithm cancels that factor, so a model that is confident and wrong has a large gradient."),
-    Mistake("BCB-5", {"(p - targets)": "(p - targets) / (p * (1 - p))"},
+    Mistake("BCB-5", {SIGMOID: BY_EXP, "(p - targets)": "(p - targets) / (p * (1 - p))"},
             "You return the gradient with respect to p. Continue through the sigmoid to the logit."),
     Mistake("BCB-6", {SIGMOID: "np.exp(logits) / (1 + np.exp(logits))"},
             "exp overflows above about 709 in float64 and 88 in float32, and inf / inf is NaN. Other forms of the "
@@ -136,6 +209,32 @@ LOSS_BACKWARD = (
             "You use tanh, which is between -1 and 1. A probability is between 0 and 1."),
     Mistake("BCB-16", {f"    p = {SIGMOID}": "    logits /= 2\n    p = (1 + np.tanh(logits)) / 2"},
             "logits /= 2 writes into the caller's array. logits / 2 makes a new one."),
+    Mistake("BCB-17", {SIGMOID: "1 / (1 + np.exp(logits))"},
+            "The sign in your sigmoid is wrong: 1 / (1 + exp(z)) falls, so it is the probability of no."),
+    Mistake("BCB-18", {SIGMOID: "1 / (1 - np.exp(-logits))"},
+            "You write 1 - exp(-z). The denominator of the sigmoid is 1 + exp(-z)."),
+    Mistake("BCB-19", {f"p = {SIGMOID}": f"p = np.clip({SIGMOID}, 1e-7, 1 - 1e-7)"},
+            "You clip p. In this gradient nothing is divided by p, so nothing needs to be clipped."),
+    Mistake("BCB-5b", {SIGMOID: BY_EXP, "(p - targets)": "((1 - targets) / (1 - p) - targets / p) * p * (1 - p)"},
+            "This is the right derivative, but where p is exactly 0 or 1 it is 0 / 0, which is NaN. Simplify it on "
+            "paper first."),
+    Mistake("BCB-5c", {SIGMOID: BY_EXP, "(p - targets)": "-targets / p"},
+            "You return the derivative of -t log p with respect to p. The term -(1 - t) log(1 - p) and the way through "
+            "the sigmoid to the logit are missing."),
+    Mistake("BCB-4b", {"(p - targets)": "p * (1 - p)"},
+            "You return the derivative of the sigmoid. By the chain rule, the derivative of the loss multiplies it."),
+    Mistake("BCB-11b", {"(p - targets)": "(1 - targets) * p"},
+            "You return the gradient of -(1 - t) log(1 - p) only, which is 0 where t = 1. The gradient of -t log p is "
+            "missing."),
+    Mistake("BCB-20", {"(p - targets) / logits.size": "(p - targets).mean()"},
+            "You return one number. The loss is a mean, but its gradient has one entry for each logit."),
+    Mistake("BCB-4c", {"(p - targets)": "2 * (p - targets) * p * (1 - p)"},
+            "This is the gradient of the squared error of p. In cross-entropy, the derivative of the logarithm cancels "
+            "p (1 - p)."),
+    Mistake("BCB-5e", {SIGMOID: BY_EXP, "(p - targets)": "-(targets / p + (1 - targets) / (1 - p)) * p * (1 - p)"},
+            "The derivative of log(1 - p) with respect to p is -1 / (1 - p). You lose its sign."),
+    Mistake("BCB-21", {"(p - targets)": "(p + targets)"},
+            "You add the target. Where p equals the target, the gradient is 0."),
 )
 
 EXERCISES = [

@@ -146,6 +146,12 @@ EXERCISES = [
                               "self.norm1.backward(self.attention": "self.attention.backward(self.norm1"},
                     "You apply the backward of each norm before that of its sublayer. Forward applied the norm first, "
                     "so backward reaches it last."),
+            Mistake("RES-9a", {"self.norm2.backward(self.feed_forward": "self.feed_forward.backward(self.norm2"},
+                    "You apply the backward of norm2 before that of feed_forward. Forward applied the norm first, so "
+                    "backward reaches it last."),
+            Mistake("RES-9b", {"self.norm1.backward(self.attention": "self.attention.backward(self.norm1"},
+                    "You apply the backward of norm1 before that of attention. Forward applied the norm first, so "
+                    "backward reaches it last."),
             Mistake("RES-11a", {"self.attention.backward(da)": "self.attention.backward(dy)"},
                     "You pass dy to the backward of attention. It needs the gradient of its own sum, which also "
                     "contains the contribution of feed_forward's branch."),
@@ -158,6 +164,38 @@ EXERCISES = [
             Mistake("RES-11d", {"return a + ": "return x + "},
                     "The second sum of your forward starts with x, so the output of attention is lost. Start with the "
                     "first sum."),
+            Mistake("RES-1e", {"a = x + ": "a = "},
+                    "The skip connection around attention is missing in your forward."),
+            Mistake("RES-1f", {"return a + ": "return "},
+                    "The skip connection around feed_forward is missing in your forward."),
+            Mistake("RES-5d", {FIRST: "a = self.norm1.forward(x + self.attention.forward(x))",
+                               SECOND: "return self.norm2.forward(a + self.feed_forward.forward(a))",
+                               DA: "dy = self.norm2.backward(dy)\n        da = dy + self.feed_forward.backward(dy)",
+                               DX: "da = self.norm1.backward(da)\n        return da + self.attention.backward(da)"},
+                    "Your forward and backward fit together, but they are post-norm. In pre-norm, each norm comes "
+                    "before its sublayer, not after the sum."),
+            Mistake("RES-7b", {DA: "dy = self.norm2.backward(dy)\n        da = dy + self.feed_forward.backward(dy)",
+                               DX: "da = self.norm1.backward(da)\n        return da + self.attention.backward(da)"},
+                    "Your backward is that of a post-norm block. In pre-norm the norm is inside the branch, before "
+                    "its sublayer."),
+            Mistake("RES-2a", {DA: "da = dy"},
+                    "Your backward leaves out feed_forward and norm2. The gradient goes around the branch and through "
+                    "it."),
+            Mistake("RES-2b", {DX: "return da"},
+                    "Your backward leaves out attention and norm1. The gradient goes around the branch and through "
+                    "it."),
+            Mistake("RES-8b", {FIRST: "a = x + self.feed_forward.forward(self.norm2.forward(x))",
+                               SECOND: "return a + self.attention.forward(self.norm1.forward(a))"},
+                    "Your forward starts with feed_forward. attention comes first."),
+            Mistake("RES-19a", {"self.norm1.forward(x)": "x", "self.norm2.forward(a)": "a"},
+                    "Your forward does not use the norms. Each sublayer reads its input through its norm."),
+            Mistake("RES-19b", {"self.norm2.backward(self.feed_forward.backward(dy))": "self.feed_forward.backward(dy)",
+                                "self.norm1.backward(self.attention.backward(da))": "self.attention.backward(da)"},
+                    "Your backward leaves out the norms. In each branch, the gradient passes through the sublayer, "
+                    "then through its norm."),
+            Mistake("RES-20", {"self.norm1.forward(x)": "self.norm1(x)"},
+                    "A part of the block is a Layer with the methods forward and backward. It cannot be called like a "
+                    "function."),
             Mistake("RES-14", {"self.norm2.forward": "self.norm1.forward",
                                "self.norm2.backward": "self.norm1.backward"},
                     "Both of your sublayers use norm1. Each has its own norm."),

@@ -67,6 +67,33 @@ EXERCISES = [
             Mistake("KVS-4", {"k], axis=-2": "k], axis=1", "v], axis=-2": "v], axis=1"},
                     "You append the new token along axis 1. In some shapes this is the axis of tokens, in others that "
                     "of heads. Count axes from the end."),
+            Mistake("KVS-10", {"k], axis=-2": "k], axis=0", "v], axis=-2": "v], axis=0"},
+                    "You append along the first axis, which is also what np.concatenate does without axis. The new "
+                    "token must be appended along the axis of tokens, the second to last."),
+            Mistake("KVS-11", {"k], axis=-2": "k], axis=-1", "v], axis=-2": "v], axis=-1"},
+                    "You append along the last axis, that of the features. The new token must be appended along the "
+                    "axis of tokens."),
+            Mistake("KVS-12a", {"values = np.concatenate([values, v], axis=-2)": "pass"},
+                    "You append the new key but not the new value, so there is one weight more than values."),
+            Mistake("KVS-12b", {"keys = np.concatenate([keys, k], axis=-2)": "pass"},
+                    "You append the new value but not the new key, so there is one value more than weights."),
+            Mistake("KVS-13", {"p @ values, keys, values": "p @ values, k, v"},
+                    "You return the key and the value of the new token only. The next step needs those of all "
+                    "tokens."),
+            Mistake("KVS-14", {"p @ values, keys, values": "keys, values, p @ values"},
+                    "You return the three arrays in the wrong order. y comes first, then the keys and the values."),
+            Mistake("KVS-15", {"keys.mT": "k.mT", "p @ values": "p @ v"},
+                    "Your new token attends to itself only, so y is its own value. It may attend to all earlier tokens "
+                    "too."),
+            Mistake("KVS-16", {"softmax(scores)": "softmax(scores.mT).mT"},
+                    "Your softmax is over the queries. There is only one, so every weight is 1. The weights of a "
+                    "query sum to 1 over the keys."),
+            Mistake("KVS-17", {"softmax(scores)": "softmax(np.where(np.arange(keys.shape[-2]) < keys.shape[-2] - 1, "
+                               "scores, -np.inf))"},
+                    "Your mask hides the new token from itself. Under a causal mask, a token may attend to itself and "
+                    "to all earlier ones."),
+            Mistake("KVS-18", {"keys.mT": "keys.T"},
+                    ".T reverses all axes. For arrays with more than two of them, swap the last two only."),
             Mistake("KVS-5", {"softmax(scores)": "softmax(np.where(np.tri(1, scores.shape[-1]) > 0, scores, -np.inf))"},
                     "Your causal mask is that of the first token, so the query attends to key 0 only. The new token is "
                     "the last one, and may attend to all keys."),
@@ -84,6 +111,11 @@ EXERCISES = [
             Mistake("ATF-1", {SCALE: ""},
                     "You do not divide the scores by sqrt(d). This step then differs from the forward pass with which "
                     "the model was trained."),
+            Mistake("ATF-2c", {SCALE: " * math.sqrt(q.shape[-1])"},
+                    "You multiply the scores by sqrt(d). Divide, so that their size does not grow with d."),
+            Mistake("ATF-2d", {SCALE: "", "softmax(scores)": f"softmax(scores){SCALE}"},
+                    "You divide the weights by sqrt(d), so they no longer sum to 1. The scores are divided, before the "
+                    "softmax."),
             Mistake("ATF-2a", {SCALE: " / q.shape[-1]"}, "You divide the scores by d. The divisor is sqrt(d)."),
             Mistake("ATF-2b", {SCALE: " / math.sqrt(keys.shape[-2])"},
                     "You divide by the square root of the number of keys, which grows at each step. A score is a sum "

@@ -135,6 +135,42 @@ EXERCISES = [
             Mistake("ATF-4", {"softmax(scores)": "softmax(scores.mT).mT"},
                     "Your softmax normalizes over the queries, so the columns of p sum to 1. Each query must "
                     "distribute its weight over the keys."),
+            Mistake("ATF-2a", {SCALE: " * math.sqrt(q.shape[-1])"},
+                    "You multiply the scores by sqrt(D) instead of dividing."),
+            Mistake("ATF-2d", {SCALE: " / math.sqrt(q.shape[-2])"},
+                    "You divide by the square root of the number of queries. A score is a sum of D products, so its "
+                    "size depends on D."),
+            Mistake("ATF-3", {SCALE: "", "softmax(scores)": f"softmax(scores){SCALE}"},
+                    "You divide the weights by sqrt(D), after softmax, so their rows no longer sum to 1. Scale the "
+                    "scores before softmax instead."),
+            Mistake("ATF-7", {"softmax(scores)": "scores"},
+                    "The softmax is missing. You use the scores themselves as weights, including the negative ones."),
+            Mistake("ATF-8", {"p @ v": "p @ k"},
+                    "You return a weighted mean of the keys. The keys only determine the weights; the output is a "
+                    "weighted mean of the values."),
+            Mistake("ATF-9", {"p @ v, p": "p, p @ v"}, "You return the two results in the wrong order. y comes first."),
+            Mistake("ATF-5", {"q @ k.mT": "k @ q.mT"},
+                    "Your scores are transposed. A row belongs to a token of x and a column to a token of memory. "
+                    "Your code runs without an error only if T = S."),
+            Mistake("ATF-6", {"k.mT": "k.T"},
+                    ".T reverses all axes, including the batch, and is correct only for two axes. Swap the last two "
+                    "axes instead."),
+            Mistake("LIN-2", {
+                    "x @ w_q": "x @ w_q.T", "memory @ w_k": "memory @ w_k.T", "memory @ w_v": "memory @ w_v.T"},
+                    "You transpose the projections. The queries are x w_q, without a transpose. The matrices are "
+                    "square, so this causes no error."),
+            Mistake("XAT-12", {
+                    "memory @ w_k": "np.concatenate([x, memory], -2) @ w_k",
+                    "memory @ w_v": "np.concatenate([x, memory], -2) @ w_v"},
+                    "Your queries attend to x as well as to memory. Cross-attention takes keys and values from "
+                    "memory alone."),
+            Mistake("XAT-13", {"x @ w_q": "x @ w_k", "memory @ w_k": "memory @ w_q"},
+                    "You have exchanged the matrices of the queries and the keys."),
+            Mistake("XAT-14", {"memory @ w_k": "memory"},
+                    "You use memory itself as the keys. It must pass through w_k first."),
+            Mistake("XAT-15", {"x @ w_q": "x"}, "You use x itself as the queries. It must pass through w_q first."),
+            Mistake("XAT-16", {"p @ v, p": "x + p @ v, p"},
+                    "You add x to the output. The residual connection is around the attention layer, not in it."),
         ),
         alternatives={"einsum": {"q @ k.mT": 'np.einsum("...td,...sd->...ts", q, k)'}}),
     Exercise(
@@ -192,6 +228,41 @@ EXERCISES = [
                     "only if T = S."),
             Mistake("ATB-7", {"softmax_backward(p, dp)": "dp"},
                     "Your backward leaves out softmax. dp is the gradient of the weights, not of the scores."),
+            Mistake("ATB-2", {SCALE: " / q.shape[-1]"},
+                    "You divide by D. The scores contain the factor 1 / sqrt(D) once."),
+            Mistake("ATB-2b", {SCALE: " * math.sqrt(q.shape[-1])"},
+                    "You multiply by sqrt(D). Backward does not undo the division of forward: the derivative "
+                    "contains the same factor 1 / sqrt(D)."),
+            Mistake("ATB-8a", {"softmax_backward(p, dp)": "p * dp"},
+                    "Each weight depends on all scores of its row, so the sum over the row is missing. The given "
+                    "softmax_backward contains it."),
+            Mistake("ATB-8b", {"softmax_backward(p, dp)": "p * (1 - p) * dp"},
+                    "This is the derivative of the sigmoid, which is only the diagonal of softmax's Jacobian. Each "
+                    "weight depends on all scores of its row."),
+            Mistake("ATB-12", {"softmax_backward(p, dp)": "softmax_backward(dp, p)"},
+                    "You have swapped the arguments of softmax_backward. The weights come first, then their "
+                    "gradient."),
+            Mistake("ATB-13", {"p.mT": "p.T", "v.mT": "v.T", "ds.mT": "ds.T"},
+                    ".T reverses all axes, including the batch, and is correct only for two axes. Swap the last two "
+                    "axes instead."),
+            Mistake("ATB-17", {"dy @ v.mT": "dy @ k.mT"},
+                    "You compute the gradient of the weights from the keys. In y = p v the other factor is v."),
+            Mistake("XAT-5f", {"dlater + dmemory": "(dlater + dmemory) / 2"},
+                    "You average the gradients of this layer and the later ones. They add up: every layer that uses "
+                    "the memory affects the loss."),
+            Mistake("XAT-5g", {"dlater + dmemory": "2 * dlater + dmemory"},
+                    "You add the gradient from the later layers twice."),
+            Mistake("XAT-5h", {"dv @ w_v.T": "(dv + dlater) @ w_v.T", "dlater + dmemory": "dmemory"},
+                    "You send the gradient from the later layers through w_v. It is already a gradient of memory and "
+                    "is only added."),
+            Mistake("XAT-11b", {"dk @ w_k.T + dv @ w_v.T": "dk + dv"},
+                    "Your gradients stop at the keys and values. To reach memory, they must pass through w_k and "
+                    "w_v."),
+            Mistake("XAT-11c", {"dq @ w_q.T": "dq"},
+                    "Your gradient stops at the queries. To reach x, it must pass through w_q."),
+            Mistake("XAT-17", {"ds @ k,": "ds @ memory,", "ds.mT @ q": "ds.mT @ x"},
+                    "You use x and memory themselves in place of the queries and keys. The scores are the product of "
+                    "q and k, so these are the other factors."),
         ),
         alternatives={"one term after the other": {"dk @ w_k.T + dv @ w_v.T": "dk @ w_k.T", "dlater + dmemory":
                                                   "dlater + dmemory + dv @ w_v.T"},

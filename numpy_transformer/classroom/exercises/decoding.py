@@ -92,10 +92,13 @@ def by_beam_search(model, bos, eos, max_len, beam, alpha):
     return tuple(map(np.array, found[0]))
 
 
-def draw_model(rng, max_len, V, eos=0, ending=0.0):
-    """Returns logits that depend on all tokens so far and on their positions; `ending` makes eos more likely."""
+def draw_model(rng, max_len, V, eos=0, ending=0.0, since=1):
+    """Returns logits that depend on all tokens so far and on their positions.
+
+    `ending` makes eos more likely from step `since` on.
+    """
     table = rng.standard_normal((max_len + 3, V, V))
-    table[0, :, eos] += ending
+    table[since - 1, :, eos] += ending
     return Function("lambda ids: np.cumsum(table[np.arange(len(ids)), ids], 0)", table=table)
 
 
@@ -121,17 +124,30 @@ def other_ends(rng):
             ("one token", (model, bos, eos, 1))]
 
 
-def draw_beam(rng, n, max_len=None, beam=2, alpha=2.0, shows=("BEAM-3a", "BEAM-5"), ending=1.0):
-    """Draws arguments for which each of the mistakes in `shows` gives a different text; for most models they do not."""
+def draw_beam(rng, n, max_len=None, beam=2, alpha=2.0, shows=("BEAM-3a", "BEAM-5"), hides=(), ending=1.0,
+              since=1):
+    """Draws arguments for which each of the mistakes in `shows` gives a different text; for most models they do not.
+
+    Those in `hides` give the right text.
+    """
     exercise = EXERCISES[-1]
     max_len = max_len or n.T
-    targets = [exercise.target(exercise.edited(wrong.edits)) for wrong in exercise.mistakes if wrong.name in shows]
+    visible, hidden = ([exercise.target(exercise.edited(wrong.edits)) for wrong in exercise.mistakes
+                        if wrong.name in names] for names in (shows, hides))
     while True:
         bos, eos = map(int, rng.choice(n.V, 2, replace=False))
-        inputs = draw_model(rng, max_len, n.V, eos, ending), bos, eos, max_len, beam, alpha
-        texts = {tuple(target(*inputs)[0].tolist()) for target in (beam_search, *targets)}
-        if len(texts) == 1 + len(targets):
+        inputs = draw_model(rng, max_len, n.V, eos, ending, since), bos, eos, max_len, beam, alpha
+        right, *others = (text_of(target, inputs) for target in (beam_search, *visible))
+        if len({right, *others}) == 1 + len(others) and all(text_of(target, inputs) == right for target in hidden):
             return inputs
+
+
+def text_of(target, inputs):
+    """Returns the ids that a wrong search finds, or None if nothing has finished at its end."""
+    try:
+        return tuple(target(*inputs)[0].tolist())
+    except ValueError:
+        return None
 
 
 def other_beams(rng):
@@ -139,6 +155,12 @@ def other_beams(rng):
     n = SimpleNamespace(T=7, V=7)
     return [("texts end early and late", draw_beam(rng, small, shows=("BEAM-6", "BEAM-7"))),
             ("a search over many tokens", draw_beam(rng, n, shows=("BEAM-4a", "BEAM-10b"))),
+            ("two texts finish at the same step",
+             draw_beam(rng, SimpleNamespace(T=5, V=5), alpha=3.0, shows=("BEAM-10b",), hides=("BEAM-10d",), ending=2.0,
+                       since=2)),
+            ("the best candidate ends early", draw_beam(rng, small, shows=("BEAM-10f",))),
+            ("the best text ends at the last step", draw_beam(rng, small, shows=("BEAM-19a",), hides=("BEAM-4b",),
+                                                              ending=0.0)),
             ("unfinished texts at the end", draw_beam(rng, small, shows=("BEAM-4d",), ending=0.0)),
             ("a long text with a high log P", draw_beam(rng, SimpleNamespace(T=5, V=5), beam=3, alpha=1.0,
                                                         shows=("BEAM-3d", "BEAM-10a"), ending=0.0)),
@@ -147,7 +169,8 @@ def other_beams(rng):
             ("a larger beam", draw_beam(rng, n, beam=4, alpha=1.5, shows=("BEAM-3a", "BEAM-5", "BEAM-13"))),
             ("a beam of 1", draw_beam(rng, n, beam=1, alpha=0.6, shows=("BEAM-13",))),
             ("alpha = 0: the score is log P", draw_beam(rng, n, beam=3, alpha=0.0, shows=())),
-            ("one token", draw_beam(rng, n, max_len=1, beam=3, alpha=0.6, shows=())),
+            ("one token, and a beam that is larger than the vocabulary",
+             draw_beam(rng, n, max_len=1, beam=9, alpha=4.0, shows=("BEAM-19e",))),
             ("eos is very unlikely", draw_beam(rng, n, beam=3, alpha=0.6, shows=(), ending=-20.0))]
 
 
@@ -199,6 +222,34 @@ EXERCISES = [
             Mistake("GRD-10", {"model(ids)": "model([bos])"},
                     "You give the model nothing but bos at every step, so its answer is always the same. Give it the "
                     "tokens that it has generated.", twin="GRD-4a"),
+            Mistake("GRD-11", {"ids[1:]": "ids[1:-1]"},
+                    "You always cut off the last token. If eos was generated, it belongs to the result; if not, you "
+                    "lose a word."),
+            Mistake("GRD-12", {"ids[1:]": "ids[:-1]"},
+                    "You cut off the last token instead of bos. bos is the first one, and was not generated."),
+            Mistake("GRD-13", {"while": "if"},
+                    "You generate one token only. Is there a return inside your loop, or no loop at all?"),
+            Mistake("GRD-14", {"np.array(ids[1:])": "np.array((ids[1:] + [0] * max_len)[:max_len])"},
+                    "Your result always has max_len entries. Those after the last generated token were never written; "
+                    "cut them off."),
+            Mistake("GRD-15", {"model(ids)": "model((ids + [0] * max_len)[:max_len + 1])"},
+                    "You give the model a whole array, most of which is not yet written, and take the last row. The "
+                    "next token is scored in the row of the latest token that was generated."),
+            Mistake("GRD-16", {"model(ids)[-1]": "model(ids)[len(ids)]"},
+                    "The logits have no row len(ids). Rows count from 0, so that of the latest token is one before."),
+            Mistake("GRD-17", {"np.argmax(logits)": "np.argmax(model(ids), axis=-1)"},
+                    "You append the most likely tokens of all rows at once. Only the row of the latest token scores "
+                    "the next one."),
+            Mistake("GRD-18", {"model(ids)": "model(ids[1:] or ids)"},
+                    "You leave out bos once another token has been generated. The model must see bos and all tokens "
+                    "after it."),
+            Mistake("GRD-19", {"np.array(ids[1:])": "np.array(ids[1:] if ids[-1] == eos else [*ids[1:], eos])"},
+                    "You append eos where it was not generated. A text that was cut off at max_len ends without it."),
+            Mistake("GRD-20", {"ids[-1] != eos": "eos not in ids[:-1]"},
+                    "You generate one more token after eos. Check for eos after each new token, not before it."),
+            Mistake("GRD-21", {"max_len and ids": "max_len or ids"},
+                    "Your loop runs on as long as one of the two conditions holds. It must end as soon as eos is "
+                    "generated, and also when there are max_len tokens."),
         ),
         alternatives={
             "a for loop": {"while len(ids) <= max_len and ids[-1] != eos:":
@@ -227,6 +278,23 @@ EXERCISES = [
             Mistake("BEAM-3a", {f" / {PENALTY}": ""},
                     "Your score is log P itself. It decreases with each token, so short texts win. The score must "
                     "account for the length."),
+            Mistake("BEAM-3e", {PENALTY: "length"},
+                    "You divide log P by the length. Here the divisor is ((5 + length) / 6)^alpha."),
+            Mistake("BEAM-3f", {f" / {PENALTY}": f" * {PENALTY}"},
+                    "You multiply log P by the length penalty. log P is negative, so this makes long texts even "
+                    "worse. Divide by it."),
+            Mistake("BEAM-3g", {PENALTY: "(5 + length / 6) ** alpha"},
+                    "Parentheses are missing in your divisor: the sum 5 + length as a whole is divided by 6."),
+            Mistake("BEAM-3h", {PENALTY: "((5 + length) / 6 * alpha)"},
+                    "You multiply by alpha. It is an exponent."),
+            Mistake("BEAM-3i", {PENALTY: "((5 + length - (ids[-1] == eos)) / 6) ** alpha"},
+                    "Your length does not count eos. It counts every token after bos, including eos."),
+            Mistake("BEAM-3j", {PENALTY: "((5 + max_len) / 6) ** alpha"},
+                    "You use max_len in the divisor, which is the same for all texts. The length is that of the text "
+                    "itself."),
+            Mistake("BEAM-3k", {"np.array(ids), score": "np.array(ids), score * ((5 + len(ids)) / 6) ** alpha"},
+                    "Your text is right, but you return its log P. The score is log P divided by "
+                    "((5 + length) / 6)^alpha."),
             Mistake("BEAM-3b", {PENALTY: "length ** alpha"},
                     "You divide log P by length^alpha. Here the divisor is ((5 + length) / 6)^alpha, which favors long "
                     "texts less."),
@@ -270,6 +338,69 @@ EXERCISES = [
             Mistake("BEAM-10c", {"len(finished) >= beam": "len(finished) == beam"},
                     "Your search ends only if exactly `beam` texts are finished. Several texts may finish at one step, "
                     "so there can be more."),
+            Mistake("BEAM-10d", {"len(finished) >= beam": "len(ended) >= beam"},
+                    "You end the search only if `beam` texts finish at the same step. All finished texts count, "
+                    "including those of earlier steps.", context="ended"),
+            Mistake("BEAM-10e", {"len(finished) >= beam": "len(finished) > beam"},
+                    "You end the search only if more than `beam` texts are finished. `beam` of them are enough."),
+            Mistake("BEAM-10f", {"len(finished) >= beam": "candidates[0][0][-1] == eos"},
+                    "You end the search when the best candidate of a step ends in eos. It ends when there are `beam` "
+                    "or more finished texts."),
+            Mistake("BEAM-10g", {"len(finished) >= beam": "length >= beam"},
+                    "You count steps. The search ends when `beam` or more texts are finished, however many steps that "
+                    "takes."),
+            Mistake("BEAM-11a", {"max(finished, key=lambda hypothesis: hypothesis[1])": "finished[-1]"},
+                    "You return the text that was finished last. The best one has the highest score, whenever it was "
+                    "finished."),
+            Mistake("BEAM-11b", {"max(finished": "min(finished"},
+                    "You return the text with the lowest score. Scores are negative, and the best one is closest to "
+                    "0."),
+            Mistake("BEAM-14", {"-candidate[1]": "candidate[1]"},
+                    "You sort in the wrong order, so you keep the least likely candidates."),
+            Mistake("BEAM-15", {"range(len(log_p))": "[log_p.argmax()]"},
+                    "You extend each hypothesis by its most likely token only, so there is never more than one "
+                    "hypothesis. Extend it by every token.", twin="BEAM-26"),
+            Mistake("BEAM-16", {"][:beam]": "][:beam - len(finished)]"},
+                    "You keep fewer unfinished texts once others are finished. Finished texts take no place in the "
+                    "beam."),
+            Mistake("BEAM-17", {"finished += [(ids[1:]": "finished += [(ids"},
+                    "Your text begins with bos, which does not belong to the result."),
+            Mistake("BEAM-18", {"return np.array(ids), score": "return np.array(ids if ids[-1] != eos else ids[:-1]), "
+                                "score"},
+                    "You cut off eos. It belongs to the result if it was generated."),
+            Mistake("BEAM-19a", {"max_len + 1)": "max_len)"},
+                    "Your loop ends one step too early: range(1, n) stops at n - 1. Step max_len is never made, so "
+                    "texts that are unfinished there are lost."),
+            Mistake("BEAM-19b", {"max_len + 1)": "max_len + 2)", "length == max_len": "length == max_len + 1"},
+                    "You write one token more than max_len."),
+            Mistake("BEAM-19c", {"max_len + 1)": "max_len)", "length == max_len": "length == max_len - 1"},
+                    "You write at most max_len - 1 tokens. max_len does not count bos.", context="max_len"),
+            Mistake("BEAM-19d", {"range(1, max_len + 1)": "range(max_len)", "length == max_len": "length == max_len - "
+                                 "1"},
+                    "Your length is too small by one, because your steps count from 0. A text that is finished at the "
+                    "first step has length 1."),
+            Mistake("BEAM-19e", {"max_len + 1)": "max_len + 2)"},
+                    "Your loop makes one step too many if fewer than `beam` texts are finished after step max_len. The "
+                    "search always ends there."),
+            Mistake("BEAM-20", {"model(ids)[-1]": "model(ids)[0]"},
+                    "You take the logits from row 0 at every step. That row scores the token after bos; the next token "
+                    "is scored in the row of the latest one."),
+            Mistake("BEAM-21", {"model(ids)": "model(ids[-1:])"},
+                    "You give the model the latest token only. The next token depends on all tokens of the "
+                    "hypothesis."),
+            Mistake("BEAM-22", {"log_softmax(model(ids)[-1])": "log_softmax(model(ids))[-1]"},
+                    "You apply log_softmax to all rows at once. The given function normalizes one row of logits (V,), "
+                    "so select the last row first."),
+            Mistake("BEAM-23", {"candidates[:beam] if": "candidates[:2 * beam] if"},
+                    "You finish texts among the 2 `beam` best candidates. Only the `beam` best of a step can "
+                    "finish."),
+            Mistake("BEAM-24", {"return np.array(ids), score": "return np.array(ids), np.exp(score)"},
+                    "You return exp of the score. The score is log P, divided by the length penalty."),
+            Mistake("BEAM-25", {"return np.array(ids), score": "return score, np.array(ids)"},
+                    "You return the two in the wrong order. The ids come first, then the score."),
+            Mistake("BEAM-26", {"    unfinished = [([bos], 0.0)]": "    beam = 1\n    unfinished = [([bos], 0.0)]"},
+                    "This is greedy decoding: you keep the one best token at each step. Keep `beam` hypotheses.",
+                    twin="BEAM-15"),
             Mistake("BEAM-12", {"total + log_p[token]": "log_p[token]"},
                     "Your candidate has the log probability of its last token only. Add it to log P of the hypothesis "
                     "that you extend."),

@@ -111,6 +111,43 @@ EXERCISES = [
             Mistake("FD-7", {"(2 * h)": "(2 * h * x.size)"},
                     "You divide the gradient by the number of entries. The gradient is not a mean: each entry is a "
                     "derivative of its own."),
+            Mistake("FD-9a", {
+                    f"{LOOP}\n        {STEP}\n        step[at] = h\n        gradient[at] = {QUOTIENT}":
+                    "gradient = (f(x + h) - f(x - h)) / (2 * h)"},
+                    "You move all entries of x at once and return one number. The gradient has an entry for each "
+                    "entry of x, measured while the others stay unchanged."),
+            Mistake("FD-9b", {"f(x - step)": "f(x - h)"},
+                    "f(x - h) moves all entries of x down, but only one entry may move. The others stay unchanged in "
+                    "both values of f."),
+            Mistake("FD-9c", {"f(x - step)": "f(x)"},
+                    "You move the entry in one direction only, but divide by 2 h. The central difference moves it in "
+                    "both directions."),
+            Mistake("FD-11", {
+                    WRITTEN:
+                    "x[at] += h\n        high = f(x)\n        x[at] -= h\n        gradient[at] = (high - f(x)) / (2 "
+                    "* h)"},
+                    "After you have taken h away again, x is where it was before. The second value of f must be "
+                    "measured at x - h."),
+            Mistake("FD-12", {"(2 * h)": "h ** 2"},
+                    "You divide by h². The change of f is divided by the distance that the entry has moved."),
+            Mistake("FD-13", {"step[at] = h": "step[at] = 2 * h", "(2 * h)": "(4 * h)"},
+                    "You move the entry by 2 h in each direction. That is a central difference too, but with a "
+                    "different step. The exercise asks for h up and h down."),
+            Mistake("FD-14", {QUOTIENT: "(f(x + step) - 2 * f(x) + f(x - step)) / h ** 2"},
+                    "This is the second derivative, which measures how the slope changes. The gradient is the slope "
+                    "itself."),
+            Mistake("FD-15", {
+                    "np.ndindex(x.shape)": "range(x.size)", STEP: "step = np.zeros(x.size)",
+                    "gradient = np.zeros_like(x)": "gradient = np.zeros(x.size)"},
+                    "Your step is a flat array, which cannot be added to an x with several axes. Give it the shape "
+                    "of x."),
+            Mistake("FD-16", {"np.ndindex(x.shape)": "np.ndindex(x.shape[0], x.shape[1])"},
+                    "Your loops visit two axes. x may have any shape; np.ndindex(x.shape) gives the indices of all "
+                    "its entries."),
+            Mistake("FD-17", {"gradient = np.zeros_like(x)": "gradient = 0", "gradient[at] =": "gradient +="},
+                    "You add up the derivatives of all entries. Each of them is an entry of the gradient."),
+            Mistake("FD-18", {"f(x + step) - f": "f(x + step) + f"},
+                    "You add the two values of f. The derivative is the change between them."),
         ),
         alternatives={
             "moves a copy": {

@@ -103,17 +103,35 @@ def shared_mistakes(upstream):
                 "You divide by p, the probability of dropping an entry. Divide by the probability of keeping it."),
         Mistake("DRP-2b", {"/ (1 - p)": "* (1 - p)"},
                 "You multiply by 1 - p. Dropping already lowers the mean, and this lowers it further. Divide instead."),
+        Mistake("DRP-2c", {"/ (1 - p)": "* p"},
+                "You multiply by p, the probability of dropping an entry. An entry that is kept has to become larger, "
+                "so divide, and by the probability of keeping it."),
+        Mistake("DRP-2d", {"/ (1 - p)": "/ 1 - p"},
+                "Parentheses are missing: your line divides by 1 and then subtracts p. Divide by (1 - p)."),
         Mistake("DRP-3a", {"u >= p": "u < p"},
                 "You drop the entries that should be kept, and keep the others. p is the probability of dropping."),
         Mistake("DRP-3b", {"u >= p": "u > p"},
                 "You drop an entry where u = p, but only u < p is dropped. With p = 0, nothing is dropped, not even "
                 "where u = 0."),
+        Mistake("DRP-3c", {"u >= p": "u >= 1 - p"},
+                "You drop where u < 1 - p. p is the probability of dropping an entry, not of keeping it."),
+        Mistake("DRP-3d", {"u >= p": "u < 1 - p"},
+                "You keep the entries with u < 1 - p. The number of dropped entries is about right, but they are not "
+                "those with u < p."),
         Mistake("DRP-4a", {eval_line: f"        return {upstream} / (1 - p)\n"},
                 "You also scale outside training. Nothing is dropped there, so there is nothing to compensate for."),
         Mistake("DRP-4b", {eval_line: f"        return {upstream} * (1 - p)\n"},
                 "You multiply by 1 - p outside training. That belongs to the variant of dropout that does not scale in "
                 "training."),
         Mistake("DRP-5c", {" * keep": ""}, "The mask is missing. You scale all entries and drop none."),
+        Mistake("DRP-5e", {f"{upstream} * keep / (1 - p)": f"np.where(keep, {upstream} / (1 - p), {upstream})"},
+                f"You scale the entries that are kept, but leave {upstream} as it is where it is dropped. It must be 0 "
+                "there."),
+        Mistake("DRP-10", {f"    return {upstream} * keep": f"    {upstream}[~keep] = 0\n    return {upstream}"},
+                f"You write into {upstream}, an array of the caller. Make a new array, for example with np.where or a "
+                "product."),
+        Mistake("DRP-11", {f"{upstream} * keep": f"{upstream}[keep]"},
+                "Your result contains only the entries that are kept. Dropped entries stay in the array, as 0."),
         Mistake("DRP-6", {"/ (1 - p)": "/ keep.mean()"},
                 "You divide by the fraction of entries that happened to be kept. The divisor is 1 - p, whatever "
                 "numbers were drawn."),
@@ -160,7 +178,17 @@ EXERCISES = [
             Mistake("DRP-5b", {"u >= p": "x * (u >= p) != 0"},
                     "You derive the mask from y != 0. An entry of x that happens to be 0 was not dropped, so you lose "
                     "its gradient."),
+            Mistake("DRP-5d", {"u >= p": "x != 0"},
+                    "Your mask is x != 0. x is the input of dropout, so it does not show what was dropped; u does."),
             Mistake("DRP-8", {"dy * keep": "x * keep"},
                     "You compute forward again. Backward must mask and scale dy, not x."),
+            Mistake("DRP-8b", {"        return dy\n": "        return x\n", "dy * keep": "x * keep"},
+                    "You compute forward again, in training and outside it. Backward must use dy, not x."),
+            Mistake("DRP-8c", {"dy * keep": "dy * x * keep"},
+                    "You also multiply by x. Forward multiplies each entry of x by a number; its derivative is that "
+                    "number, without x."),
+            Mistake("DRP-12", {"        return dy\n": "        return np.zeros_like(dy)\n"},
+                    "Outside training your gradient is 0. Nothing is dropped there, y = x, so the gradient passes "
+                    "unchanged."),
         )),
 ]

@@ -91,6 +91,10 @@ REPEATS = ("If a token occurs several times, your code counts only one occurrenc
            "and where an id repeats, the copies overwrite each other. np.add.at adds them all.")
 UNSCALED = ("The factor sqrt(D) is missing. The forward pass multiplies by it, so it is part of the derivative of y "
             "with respect to the table.")
+WRONG_SIZE = ("Your factor is the square root of another size of dy. It must be the factor of forward, the square "
+              "root of D, and D is the last size.")
+ROW_BY_ROW = ("Your loop goes over the first axis only, so ids[i] is a whole sequence, and an id that repeats in it "
+              "counts only once. Visit each token, or use np.add.at.")
 UNDONE = ("You divide the gradient by sqrt(D). Backward does not undo forward: the derivative of sqrt(D) E with "
           "respect to E is sqrt(D).")
 
@@ -104,8 +108,8 @@ EXERCISES = [
                "Start with zeros of shape (V, D) and call np.add.at(dtable, ids, math.sqrt(D) * dy). Then, if pad_id "
                "is not None, set dtable[pad_id] = 0."),
         mistakes=(
-            Mistake("EMB-1a", {ADDED: "dtable[ids] += math.sqrt(dy.shape[-1]) * dy"}, REPEATS, twin="EMB-1b"),
-            Mistake("EMB-1b", {ADDED: "dtable[ids] = math.sqrt(dy.shape[-1]) * dy"}, REPEATS, twin="EMB-1a"),
+            Mistake("EMB-1a", {"np.add.at(dtable, ids, ": "dtable[ids] += ("}, REPEATS, twin="EMB-1b"),
+            Mistake("EMB-1b", {"np.add.at(dtable, ids, ": "dtable[ids] = ("}, REPEATS, twin="EMB-1a"),
             Mistake("EMB-2", {"return dtable": "return dtable / np.maximum(1, np.bincount(ids.ravel(), "
                               "minlength=vocab_size))[:, None].astype(dy.dtype)"},
                     "Each of your rows is a mean over the occurrences of its token. Every occurrence affects the loss, "
@@ -119,7 +123,7 @@ EXERCISES = [
                     "square root of D."),
             Mistake("EMB-4a", {"    if pad_id is not None:\n        dtable[pad_id] = 0\n": ""},
                     "The row of the padding token gets a gradient. Its y is zero whatever the row contains, so the row "
-                    "has no effect."),
+                    "has no effect.", twin="EMB-4f"),
             Mistake("EMB-4b", {"dtable[pad_id] = 0": "dtable[0] = 0"},
                     "You always clear the gradient of row 0. The argument pad_id says which token is padding."),
             Mistake("EMB-4c", {"    if pad_id is not None:\n        dtable": "    dtable"},
@@ -142,6 +146,36 @@ EXERCISES = [
             Mistake("EMB-8", {"return dtable": "return dtable.T"},
                     "Your dtable is transposed. Like the table itself, it must have one row for each token of the "
                     "vocabulary."),
+            Mistake("EMB-1c", {
+                    "np.add.at(dtable, ids, math.sqrt(dy.shape[-1]) * dy)":
+                    "for i in range(len(ids)):\n        dtable[ids[i]] += math.sqrt(dy.shape[-1]) * dy[i]"},
+                    ROW_BY_ROW),
+            Mistake("EMB-3e", {"math.sqrt(dy.shape[-1])": "math.sqrt(dy.shape[1])"}, WRONG_SIZE),
+            Mistake("EMB-3f", {"math.sqrt(dy.shape[-1])": "math.sqrt(dy.shape[0])"}, WRONG_SIZE),
+            Mistake("EMB-9", {"return dtable": "return dtable / ids.size"},
+                    "You divide by the number of tokens. The gradient is a sum. If the loss is a mean, dy already "
+                    "contains that factor."),
+            Mistake("EMB-9b", {"return dtable": "return dtable / len(ids)"},
+                    "You divide by the length of the first axis. The gradient is a sum. If the loss is a mean, dy "
+                    "already contains that factor."),
+            Mistake("EMB-10", {"return dtable": "return math.sqrt(dy.shape[-1]) * dy"},
+                    "You return a gradient for each token of the input. The gradient of the table has one row for "
+                    "each token of the vocabulary, in which those of its occurrences are added."),
+            Mistake("EMB-11", {"np.zeros(": "np.ones("},
+                    "Your dtable starts at 1, so every entry is too large by 1. A sum starts at 0."),
+            Mistake("EMB-12", {"dtable[pad_id] = 0": "dtable[:, pad_id] = 0"},
+                    "You clear a column of the table. The padding token has a row."),
+            Mistake("EMB-13", {
+                    "np.add.at(dtable, ids, math.sqrt(dy.shape[-1]) * dy)":
+                    "for b, t in np.ndindex(ids.shape[0], ids.shape[1]):\n        dtable[ids[b, t]] += "
+                    "math.sqrt(dy.shape[-1]) * dy[b, t]"},
+                    "Your loops visit two axes of ids. There may be any number of leading axes; "
+                    "np.ndindex(ids.shape) gives the indices of all tokens."),
+            Mistake("EMB-4f", {
+                    "    np.add.at": "    if pad_id is not None:\n        dtable[pad_id] = 0\n    np.add.at",
+                    "    if pad_id is not None:\n        dtable[pad_id] = 0\n    return": "    return"},
+                    "You clear the row of the padding token before you add the gradients, and then it "
+                    "gets some. Clear it afterwards.", twin="EMB-4a"),
         ),
         alternatives={
             "one-hot matmul": {ADDED: "hot = (ids.reshape(-1, 1) == np.arange(vocab_size)).astype(dy.dtype)\n    "
@@ -189,12 +223,39 @@ EXERCISES = [
                               "dtable[ids] = word[ids]"},
                     "Tokens that occur in ids lose the output's contribution, because your code assigns to their rows "
                     "instead of adding."),
-            Mistake("EMB-1a", {TIED: "dtable[ids] += math.sqrt(D) * dy"}, REPEATS),
-            Mistake("EMB-1b", {TIED: "dtable[ids] = math.sqrt(D) * dy"},
+            Mistake("EMB-1a", {"np.add.at(dtable, ids, ": "dtable[ids] += ("}, REPEATS),
+            Mistake("EMB-1b", {"np.add.at(dtable, ids, ": "dtable[ids] = ("},
                     "You overwrite the rows of the tokens in ids. That loses the output's contribution and all but one "
                     "occurrence of a token that repeats. Add instead, for all occurrences."),
             Mistake("EMB-3a", {"math.sqrt(D) * dy": "dy"}, UNSCALED),
             Mistake("EMB-3c", {"math.sqrt(D) * dy": "dy / math.sqrt(D)"}, UNDONE),
+            Mistake("EMB-1c", {TIED: "for i in range(len(ids)):\n        dtable[ids[i]] += math.sqrt(D) * dy[i]"},
+                    ROW_BY_ROW),
+            Mistake("EMB-3b", {"math.sqrt(D) * dy": "D * dy"},
+                    "You multiply the contribution of the input by D. The factor is the same as in forward, the "
+                    "square root of D."),
+            Mistake("EMB-3d", {"math.sqrt(D)": "math.sqrt(V)"},
+                    "Your factor is the square root of the vocabulary size. It must be the factor of forward, the "
+                    "square root of D."),
+            Mistake("EMB-9", {"return dtable": "return dtable / ids.size"},
+                    "You divide by the number of tokens. The gradient is a sum. If the loss is a mean, dy and dz "
+                    "already contain that factor."),
+            Mistake("TIE-11", {"h.reshape(-1, D)": "dy.reshape(-1, D)"},
+                    "You multiply dz by dy. In z = h tableᵀ the other factor is h."),
+            Mistake("TIE-12", {"math.sqrt(D) * dy": "math.sqrt(D) * h"},
+                    "You scatter h over the rows. The gradient of y is dy."),
+            Mistake("TIE-13", {"return dtable": "return dtable.T"},
+                    "Your dtable is transposed. Like the table itself, it must have one row for each token of the "
+                    "vocabulary."),
+            Mistake("TIE-14", {"dz.reshape(-1, V).T @ h.reshape(-1, D)": "(dz.mT @ h).sum(0)"},
+                    "You sum the output's contribution over the first axis, which is right only for three axes. "
+                    "There may be any number of leading axes."),
+            Mistake("TIE-15", {"dz.reshape(-1, V).T @ h.reshape(-1, D)": "dz.T @ h"},
+                    ".T reverses all axes, so it is the transposed matrix of the formula only if dz has two axes. "
+                    "Flatten the leading axes into one first."),
+            Mistake("TIE-16", {"math.sqrt(D) * dy": "-math.sqrt(D) * dy"},
+                    "You subtract the contribution of the input. Both uses affect the loss, and their gradients add "
+                    "up."),
         ),
         alternatives={
             "einsum": {"dz.reshape(-1, V).T @ h.reshape(-1, D)": 'np.einsum("nv,nd->vd", dz.reshape(-1, V), '

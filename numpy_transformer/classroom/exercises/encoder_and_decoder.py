@@ -130,8 +130,10 @@ def draw_model(rng, n, blocks=2):
 
     source, target = (rng.integers(1, n.V, (n.B, length)) * (rng.random((n.B, length)) > 0.3) for length in (n.S, n.T))
     source[:, 0], target[:, 0] = rng.integers(1, n.V, (2, n.B))
-    source[0, -1] = target[1, 1] = 0            # there is padding in every batch, but not in all of its sequences
+    source[0, -1] = target[1, 1] = 0
     source[1, -1] = 1
+    source[2:] = rng.integers(1, n.V, source[2:].shape)     # only the first two sequences have padding
+    target[2:] = rng.integers(1, n.V, target[2:].shape)
     heads, hidden = (4, n.D, n.D), (2, n.D, n.F)
     return (source, target, rng.standard_normal((n.V, n.D)), rng.standard_normal((n.V, n.D)),
             [(weights(*heads), weights(*hidden), norms(2)) for _ in range(blocks)],
@@ -208,6 +210,26 @@ EXERCISES = [
                     "its output is used again."),
             Mistake("QST-13.5m", {"language_model = 0": "language_model = 12"},
                     "Answer 7: such a model has no encoder. What would its cross-attention attend to?"),
+            Mistake("QST-13.5p", {"cross = np.array([[1, 1, 1, 0]] * 3)": "cross = np.array([[1, 1, 1, 0]] * 3).T"},
+                    "Answer 3: your array is transposed. The queries are those of the target, the keys those of the "
+                    "source."),
+            Mistake("QST-13.5q", {"encoder_weights = 12": "encoder_weights = 9"},
+                    "Answer 4: attention has four matrices, for queries, keys, values and the output. You count one."),
+            Mistake("QST-13.5r", {"encoder_weights = 12": "encoder_weights = 4"},
+                    "Answer 4: you count the attention only. The feed-forward layer has two matrices of D x 4D."),
+            Mistake("QST-13.5s", {"encoder_weights = 12": "encoder_weights = 6"},
+                    "Answer 4: you count matrices. Those of the feed-forward layer have 4 D² entries each."),
+            Mistake("QST-13.5t", {"decoder_weights = 16": "decoder_weights = 24"},
+                    "Answer 5: this is twice an encoder block. A decoder block has one more attention layer, and still "
+                    "one feed-forward layer."),
+            Mistake("QST-13.5u", {"decoder_weights = 16": "decoder_weights = 15"},
+                    "Answer 5: you count three matrices for the cross-attention. It has its own output projection "
+                    "too."),
+            Mistake("QST-13.5v", {"runs = 1": "runs = 6"},
+                    "Answer 6: the source does not change while the target is generated, so the encoder runs once, "
+                    "before the first token."),
+            Mistake("QST-13.5w", {"language_model = 0": "language_model = 1"},
+                    "Answer 7: such a model has no encoder, so no layer of it could attend to one."),
         )),
     Exercise(
         "13.6", "Question: the whole flow", minutes=45, lines=15, kind="question",
@@ -225,6 +247,24 @@ EXERCISES = [
             Mistake("WIR-1", {"x + positions(x)": "x"},
                     "You do not add the positional encoding, so the encoder does not know the order of the source's "
                     "words."),
+            Mistake("WIR-11", {"x = layer_norm(x + attention(x, x, visible, own), norms[0])":
+                               "x = x + attention(layer_norm(x, norms[0]), layer_norm(x, norms[0]), visible, own)",
+                               "x = layer_norm(x + feed_forward(x, hidden), norms[1])":
+                               "x = x + feed_forward(layer_norm(x, norms[1]), hidden)"},
+                    "Your encoder is pre-norm, x + f(norm(x)). Here each norm follows its sublayer, norm(x + f(x))."),
+            Mistake("WIR-12a", {"x = layer_norm(x + attention(x, x, visible, own)":
+                                "x = layer_norm(attention(x, x, visible, own)"},
+                    "The residual connection around the attention of the encoder is missing."),
+            Mistake("WIR-12b", {"x = layer_norm(x + feed_forward": "x = layer_norm(feed_forward"},
+                    "The residual connection around the feed-forward layer of the encoder is missing."),
+            Mistake("WIR-12c", {"y = layer_norm(y + attention(y, y": "y = layer_norm(attention(y, y"},
+                    "The residual connection around the self-attention of the decoder is missing."),
+            Mistake("WIR-12d", {"y = layer_norm(y + feed_forward": "y = layer_norm(feed_forward"},
+                    "The residual connection around the feed-forward layer of the decoder is missing."),
+            Mistake("WIR-13", {"embed(target, target_table)": "embed(target, source_table)"},
+                    "You embed the target with the source's table. It has its own."),
+            Mistake("WIR-14", {"return y @ output": "return y @ target_table.T"},
+                    "You multiply by the embedding table at the end. Here the output layer has its own weights."),
             Mistake("MSK-1", {"np.tri(target.shape[1], dtype=bool) & ": ""},
                     "Your decoder attends to later tokens. Its self-attention needs the causal mask in addition to the "
                     "padding mask."),
@@ -263,6 +303,9 @@ EXERCISES = [
             Mistake("WIR-9", {"x = table[ids] * math.sqrt(table.shape[1])\n        return x + positions(x)":
                               "x = table[ids]\n        return (x + positions(x)) * math.sqrt(table.shape[1])"},
                     "You also multiply the positional encoding by sqrt(D). Add it after the multiplication."),
+            Mistake("WIR-10", {" * math.sqrt(table.shape[1])":
+                               " * math.sqrt(len(table))"},
+                    "You multiply the embeddings by the root of the size of the vocabulary. The factor is sqrt(D)."),
             Mistake("RES-1", {"y + " + CROSS: CROSS}, "The residual connection around the cross-attention is missing."),
         ),
         alternatives={"tril": {

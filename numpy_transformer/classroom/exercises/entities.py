@@ -102,6 +102,21 @@ SPAN = (
                         "elif kind == 2 and entity_type != inside:\n            inside = None\n        "
                         "elif kind == 1:"},
             "You ignore an I of another type or after O. By the rules of conlleval, it begins an entity."),
+    Mistake("SPAN-17", {"[i, i + 1, entity_type]": "[i, i, entity_type]"},
+            "An entity of one word is empty in your result: its stop equals its start. The stop is the index after its "
+            "last word."),
+    Mistake("SPAN-18", {"elif kind == 1 or entity_type != inside:":
+                        "elif kind == 2 and inside is None:\n            continue\n        elif kind == 1:"},
+            "Only a B begins an entity in your result. By the rules of conlleval, an I of another type or after O "
+            "begins one too."),
+    Mistake("SPAN-19", {"        if kind == 0:": "        if found and found[-1][1] == i and (kind < 2 or entity_type "
+                        "!= inside):\n            found[-1][2] = entity_type\n        if kind == 0:"},
+            "Your entity has the type of the word after it, at which you noticed that it had ended. It must be the "
+            "type of its own words."),
+    Mistake("SPAN-20", {"return np.array(found, int)": "if inside is not None:\n        found[-1][1] -= 1\n    "
+                        "return np.array(found, int)"},
+            "The stop of an entity at the end of the sentence is one too small. It is the number of words, because the "
+            "stop is the index after the last word."),
     Mistake("SPAN-16", {"reshape(-1, 3)": "reshape(-1, 3).T"},
             "Your array is transposed. Each entity is a row."),
 )

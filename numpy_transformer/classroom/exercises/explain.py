@@ -155,6 +155,15 @@ EXERCISES = [
                     "Number 7: this is where the value is largest. The slope is in the middle panel."),
             Mistake("FIG-09.7h", {"steepest = 1.5": "steepest = 2.5"},
                     "Number 7: this is the peak of SiLU, not of GELU."),
+            Mistake("FIG-09.7j", {"steepest = 1.5": "steepest = 1"},
+                    "Number 7: near, but GELU's slope still rises at 1. Read where its line in the middle panel is "
+                    "highest."),
+            Mistake("FIG-09.7k", {"steepest = 1.5": "steepest = 2"},
+                    "Number 7: near, but GELU's slope falls again before 2. Read where its line in the middle panel is "
+                    "highest."),
+            Mistake("FIG-09.7l", {"steepest = 1.5": "steepest = -1.5"},
+                    "Number 7: GELU's slope is symmetric about the point (0, 1/2), so this is about its lowest point, "
+                    "not its highest."),
             Mistake("FIG-09.7i", {"steepest = 1.5": "steepest = 0"},
                     "Number 7: at 0 the slope of ReLU jumps. That of GELU is one half there and continues to rise."),
         )),

@@ -201,6 +201,8 @@ EXERCISES = [
             Mistake("FND-03.3a", {"[[1, 2, 1], [3, 1, 3]]": "[[1, 2, 4], [3, 5, 6]]"},
                     "Each of your ids occurs once, so there is nothing to sum.",
                     shown_by=lambda ids, dy: len(np.unique(ids)) == ids.size),
+            Mistake("FND-03.3b", {"np.random.default_rng(0).standard_normal((2, 3, 4))": "np.zeros((2, 3, 4))"},
+                    "Your dy is 0, and so are both gradients.", shown_by=lambda ids, dy: not dy.any()),
         )),
     Exercise(
         "06.5", "Find the bug: a padding mask", minutes=5, lines=1, kind="find the bug",

@@ -87,6 +87,8 @@ THREE = for_all_three("rows.T @ {}")
 LAST = "reshape(*tokens.shape[:-2], -1)"
 SUM = "dq @ w_q.T + dk @ w_k.T + dv @ w_v.T"
 MERGED = "merge_heads(dheads).reshape(-1, D)"
+FROM_THE_FRONT = ("You count the axes from the front, which is right for four axes only. There may be any number of "
+                  "axes before the heads: one, several or none.")
 THREE_WAYS = ("x is used three times, for the queries, the keys and the values, so its gradient is the sum of three "
               "terms.")
 
@@ -114,6 +116,17 @@ EXERCISES = [
                     "heads of one token instead of the tokens of one head."),
             Mistake("HD-8", {"num_heads, -1": "-1, num_heads"},
                     "You use num_heads as the width d of a head. It is the number of heads, and d = D / num_heads."),
+            Mistake("HD-14", {".swapaxes(-2, -3)": ".swapaxes(1, 2)"}, FROM_THE_FRONT),
+            Mistake("HD-15", {"heads.swapaxes(-2, -3)": "np.stack(np.split(x, num_heads, -1))"},
+                    "Your axis of the heads comes first. It comes after the leading axes, next to the tokens."),
+            Mistake("HD-16", {"heads.swapaxes(-2, -3)": "np.stack(np.split(x, num_heads, -1), 1)"},
+                    "Your axis of the heads is axis 1, which is right for four axes only. Count from the end."),
+            Mistake("HD-17", {".swapaxes(-2, -3)": ".T"},
+                    ".T reverses all axes. Only those of heads and tokens change places."),
+            Mistake("HD-18", {".swapaxes(-2, -3)": ".mT"},
+                    "You swap the last two axes, which are heads and features. Heads and tokens must change places."),
+            Mistake("HD-19", {".swapaxes(-2, -3)": ".swapaxes(-1, -3)"},
+                    "You swap tokens and features. Heads and tokens must change places."),
         ),
         alternatives={"head by head": {"heads.swapaxes(-2, -3)": "np.stack(np.split(x, num_heads, -1), -3)"},
                       "moveaxis": {"heads.swapaxes(-2, -3)": "np.moveaxis(heads, -2, -3)"}}),
@@ -140,6 +153,18 @@ EXERCISES = [
             Mistake("HD-9", {f"tokens.{LAST}": "heads.reshape(*heads.shape[:-3], -1, heads.shape[-1])"},
                     "You concatenate the heads along the token axis, which gives H T rows of d features. Each token "
                     "must have one row of H d features."),
+            Mistake("HD-14", {"swapaxes(-2, -3)": "swapaxes(1, 2)"}, FROM_THE_FRONT),
+            Mistake("HD-15", {f"tokens.{LAST}": "np.concatenate(list(heads), -1)"},
+                    "You concatenate along the first axis of heads, which is the axis of the heads only if there is "
+                    "no batch. Count from the end."),
+            Mistake("HD-16", {f"tokens.{LAST}": "np.concatenate([heads[:, h] for h in range(heads.shape[1])], -1)"},
+                    "You take axis 1 for the heads, which is right for four axes only. Count from the end."),
+            Mistake("HD-18", {"swapaxes(-2, -3)": "mT"},
+                    "You swap the last two axes, which are tokens and features. Heads and tokens must change places."),
+            Mistake("HD-19", {"swapaxes(-2, -3)": "swapaxes(-1, -3)"},
+                    "You swap heads and features. Heads and tokens must change places."),
+            Mistake("HD-20", {f"tokens.{LAST}": "tokens"},
+                    "You swap the axes but do not join them. Each token must have one row of H d features."),
         ),
         alternatives={"head by head": {f"tokens.{LAST}": "np.concatenate(np.moveaxis(heads, -3, 0), -1)"}}),
     Exercise(
@@ -182,6 +207,33 @@ EXERCISES = [
             Mistake("LIN-2", {SUM: "dq @ w_q + dk @ w_k + dv @ w_v"},
                     "You do not transpose the weights when you compute dx. The matrices are square, so this causes no "
                     "error."),
+            Mistake("HD-21", {SUM: "(dq + dk + dv) @ (w_q + w_k + w_v).T"},
+                    "You add the gradients and the weights before you multiply. The product then also contains terms "
+                    "such as dq w_kᵀ. Each gradient belongs to its own weight."),
+            Mistake("HD-22", {SUM: "dq @ w_k.T + dk @ w_q.T + dv @ w_v.T"},
+                    "You multiply the gradients of the queries and keys by each other's weight. Each gradient goes "
+                    "back through its own projection."),
+            Mistake("HD-23", {SUM: "dq @ w_q.T + dq @ w_k.T + dq @ w_v.T"},
+                    "All three terms of your dx contain the gradient of the queries. Each projection passes on the "
+                    "gradient of its own output."),
+            Mistake("HD-24", {THREE: ", ".join(["rows.T @ (dq + dk + dv)"] * 3)},
+                    "All three weights get the sum of the three gradients. Each weight gets the gradient of its own "
+                    "output."),
+            Mistake("HD-25", {"dx.reshape(x.shape)": "dx"},
+                    "Your dx has lost the leading axes of x. If you flatten them for the sums, restore the shape of "
+                    "x for dx."),
+            Mistake("HD-26", {f"dx.reshape(x.shape), {THREE}": f"{THREE}, dx.reshape(x.shape)"},
+                    "You return the gradients in the wrong order. That of the input comes first, then those of w_q, "
+                    "w_k and w_v."),
+            Mistake("LIN-3d", {THREE: for_all_three("(x.mT @ {}.reshape(x.shape)).sum(0)")},
+                    "You sum the products over the first axis, which is right for three axes only. x may have any "
+                    "number of leading axes: one, several or none."),
+            Mistake("LIN-4b", {THREE: for_all_three("rows.T @ {} / len(x)")},
+                    "You divide the gradients of the weights by the length of the first axis. They are sums. If the "
+                    "loss is a mean, the upstream gradients already contain that factor."),
+            Mistake("LIN-2b", {SUM: "w_q @ dq + w_k @ dk + w_v @ dv"},
+                    "You multiply the weights by the gradients from the left. A gradient has one row for each token, "
+                    "so it must be on the left."),
         ),
         alternatives={"einsum": {"rows.T @ dv": 'np.einsum("ni,nj->ij", rows, dv)'},
                       "one product": {SUM: "np.hstack([dq, dk, dv]) @ np.hstack([w_q, w_k, w_v]).T"}}),

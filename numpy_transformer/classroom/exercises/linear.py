@@ -127,6 +127,50 @@ EXERCISES = [
             Mistake("LIN-10", {"return dy @ weight.T, dweight, dbias": "return dweight, dbias, dy @ weight.T"},
                     "You return the gradients in the wrong order. Return that of the input first, then weight, then "
                     "bias."),
+            Mistake("LIN-3d", {"rows.T @ drows": "(x.mT @ dy).sum(0)", "drows.sum(0)": "dy.sum((0, 1))"},
+                    "You sum over the first two axes, which is right only for three axes. x may have any number of "
+                    "leading axes: one, several or none."),
+            Mistake("LIN-3e", {"rows.T @ drows": "(x.mT @ dy).sum(0)"},
+                    "You sum the products of the sequences over the first axis, which is right only for three axes. "
+                    "x may have any number of leading axes: one, several or none."),
+            Mistake("LIN-3f", {
+                    "x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])":
+                    "x.reshape(-1, x.shape[1]), dy.reshape(-1, dy.shape[1])"},
+                    "You use shape[1] as the number of features. That is right only for two axes; the features are "
+                    "always the last axis."),
+            Mistake("LIN-3g", {"rows.T @ drows": "(x[..., :, None] * dy[..., None, :]).sum(0)"},
+                    "Your weight gradient is summed over the first axis only. Every row used the weight, so the sum "
+                    "runs over all leading axes."),
+            Mistake("LIN-3h", {"rows.T @ drows": "np.outer(rows.sum(0), drows.sum(0))"},
+                    "You sum x and dy over the rows before you multiply them, which mixes the input of one row with "
+                    "the gradient of another."),
+            Mistake("LIN-3i", {"rows.T @ drows": "rows[0][:, None] * drows[0]"},
+                    "Only the first row contributes to your weight gradient. Every row used the weight, so its "
+                    "gradient is a sum over all rows."),
+            Mistake("LIN-4d", {"@ drows": "@ drows / len(rows)"},
+                    "You divide the weight gradient by the number of rows. It is a sum. If the loss is a mean, dy "
+                    "already contains that factor."),
+            Mistake("LIN-1b", {"rows.T @ drows": "dy.T @ x"},
+                    "You multiply dy.T by x. The order gives the transpose of the weight gradient, and .T reverses "
+                    "all axes, however many there are."),
+            Mistake("LIN-2b", {"dy @ weight.T": "weight @ dy"},
+                    "You multiply the weight by dy from the left. dy has one row for each row of x, so it must be on "
+                    "the left, and the weight must turn d_out features into d_in."),
+            Mistake("LIN-2c", {"dy @ weight.T": "dy * weight.T"},
+                    "* multiplies entry by entry. dx is a matrix product: each entry of it is a sum over the "
+                    "outputs."),
+            Mistake("LIN-2d", {"dy @ weight.T": "np.broadcast_to(weight.sum(-1), x.shape) + 0"},
+                    "Your dx does not depend on dy. It needs the upstream gradient of each output."),
+            Mistake("LIN-5e", {"drows.sum(0)": "dy.sum((0, 1))"},
+                    "You sum the bias gradient over the first two axes, which is right only for three axes. The sum "
+                    "runs over all axes except the last."),
+            Mistake("LIN-5f", {"drows.sum(0)": "dy.sum(1)"},
+                    "You sum the bias gradient over axis 1 only. Every row used the same bias, so the sum runs over "
+                    "all axes except the last."),
+            Mistake("LIN-5g", {"drows.sum(0)": "dy"},
+                    "Your dbias is dy itself. All rows share the bias, so its gradient is the sum of theirs."),
+            Mistake("LIN-10b", {"weight.T, dweight, dbias": "weight.T, dbias, dweight"},
+                    "You return dweight and dbias in the wrong order."),
         ),
         alternatives={
             "einsum": {"rows.T @ drows": 'np.einsum("ni,no->io", rows, drows)'},
@@ -147,9 +191,9 @@ EXERCISES = [
         mistakes=(
             Mistake("LIN-1", {"rows.T @ drows": "drows.T @ rows"}, TRANSPOSED),
             Mistake("LIN-2", {"dy @ self.weight.data.T": "dy @ self.weight.data"}, BACK),
-            Mistake("LIN-3a", {"rows.T @ drows": "x.mT @ dy"}, BATCH_AXIS, twin="LIN-3c"),
+            Mistake("LIN-3a", {"rows.T @ drows": "x.mT @ dy"}, BATCH_AXIS),
             Mistake("LIN-3b", {"rows.T @ drows": "rows[-1][:, None] * drows[-1]"}, LAST_ROW),
-            Mistake("LIN-3c", {"rows.T @ drows": "x.T @ dy"}, REVERSED, twin="LIN-3a"),
+            Mistake("LIN-3c", {"rows.T @ drows": "x.T @ dy"}, REVERSED),
             Mistake("LIN-4a", {"@ drows": "@ drows / len(rows)", "drows.sum(0)": "drows.mean(0)"}, MEAN),
             Mistake("LIN-4b", {"@ drows": "@ drows / len(x)", "drows.sum(0)": "drows.sum(0) / len(x)"}, BATCH_MEAN),
             Mistake("LIN-5a", {"drows.sum(0)": "dy.sum(0)"}, FIRST_AXIS),
@@ -171,6 +215,37 @@ EXERCISES = [
                     "the backward pass that uses it."),
             Mistake("LIN-12", {" + self.bias.data": ""},
                     "Your forward leaves out the bias. The output is y = x weight + bias."),
+            Mistake("LIN-13", {"self.saved.pop()": "self.saved[0]"},
+                    "Both backward passes use the input of the first forward pass. Each belongs to the latest "
+                    "forward pass that has not had one yet."),
+            Mistake("LIN-4c", {"drows.sum(0)": "drows.mean(0)"},
+                    "Your gradient of the bias is a mean over the rows. It must be a sum. If the loss is a mean, dy "
+                    "already contains that factor."),
+            Mistake("LIN-5c", {"drows.sum(0)": "drows.sum()"},
+                    "You add one number to all entries of bias.grad. The bias has one entry for each feature, so "
+                    "keep that axis."),
+            Mistake("LIN-5d", {"drows.sum(0)": "drows.sum(0, keepdims=True)"},
+                    "The gradient that you add to bias.grad has one axis too many. A gradient has the shape of its "
+                    "array, here (d_out,)."),
+            Mistake("LIN-9", {"return dy @": "return drows @"},
+                    "Your dx has lost the leading axes of x. If you flatten them for the sums, restore the shape of "
+                    "x for dx."),
+            Mistake("LIN-14a", {"self.weight.grad += ": "self.weight.data += "},
+                    "You add the gradient to the weight itself. It belongs into weight.grad; only an optimizer "
+                    "changes weight.data."),
+            Mistake("LIN-14b", {"self.weight.grad +=": "self.weight.grad -="},
+                    "You subtract the gradient from weight.grad. Backward adds it; the minus of gradient descent "
+                    "belongs to the optimizer."),
+            Mistake("LIN-15", {"x @ self.weight.data +": "x @ self.weight.data.T +"},
+                    "Your forward transposes the weight. It has shape (d_in, d_out), so x @ weight needs no "
+                    "transpose."),
+            Mistake("LIN-16", {"        self.saved.append(x)\n": ""},
+                    "Your forward saves nothing, so backward finds no input. Append x to self.saved."),
+            Mistake("LIN-3d", {"rows.T @ drows": "(x.mT @ dy).sum(0)"},
+                    "You sum the products over the first axis, which is right only for three axes. x may have any "
+                    "number of leading axes: one, several or none."),
+            Mistake("LIN-17", {"dy @ self.weight.data.T": "dy @ self.weight.grad.T"},
+                    "You multiply dy by the gradient of the weight. dx depends on the weight itself, weight.data."),
         ),
         alternatives={
             "into the arrays": {"self.weight.grad += rows": "self.weight.grad[...] += rows"},

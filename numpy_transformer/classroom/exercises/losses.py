@@ -65,12 +65,14 @@ def edge_cases(rng):
     z = ordinary.copy()
     z[np.arange(5), y] += np.array([2, -69, 0, 1, -60])
     far = z - 1000 * (np.arange(6) == y[:, None])
+    inner = np.array([3, 0, 5, 3, 4])           # on both sides of the ignored class
+    near = z + 3000 * (np.arange(6) == inner[:, None])
     apart = np.array([[0], [-1000], [0], [2000], [-3000]]) + 720 * np.eye(5, 6)
     padded = np.array([[3, -1, 0], [-1, 3, 3]])
     return [("the correct token has p = 1e-30, no smoothing", (z, y, 0.0, -1)),
             ("the correct logits are 1000 below the others", (far, y, 0.0, -1)),
             ("rows far apart, in each of them one logit 720 above", (ordinary + apart, y, 0.2, -1)),
-            ("the correct logits are 3000 above the others", (z + 3000 * (np.arange(6) == y[:, None]), y, 0.2, -1)),
+            ("padding is class 4, and the correct logits are 3000 above the others", (near, inner, 0.2, 4)),
             ("padding is -1, which is not a class", (rng.standard_normal((2, 3, 5)), padded, 0.3, -1))]
 
 

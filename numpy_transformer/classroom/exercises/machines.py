@@ -141,6 +141,10 @@ EXERCISES = [
             Mistake("SHD-10", {"w.reshape(m.shape)": "len(m) * w.reshape(m.shape)"},
                     "You sum the weights over the ranks, but all ranks have the old weights. An all-gather copies; it "
                     "does not add."),
+            Mistake("SHD-12", {"return w, m, v": "return w, m.reshape(-1), v.reshape(-1)"},
+                    "You join the rows of m and v. Each rank keeps its own row, so they stay (n, N / n)."),
+            Mistake("SHD-13", {").reshape(-1)\n": ")[0]\n"},
+                    "You return the new chunk of rank 0 only. After the all-gather, every rank has all N weights."),
             Mistake("SHD-11", {"g ** 2": "(gradients ** 2).sum(0).reshape(m.shape)"},
                     "You put the sum of the ranks' squared gradients into v. It needs the square of the summed "
                     "gradient, as a single process would compute it."),
@@ -182,6 +186,9 @@ EXERCISES = [
                     "You divide each gradient by its count, but it is already that of a mean. Multiply by the count."),
             Mistake("WSG-8", {"if count > 0:": "if True:"},
                     "You include a part without targets. Its gradient is NaN, and 0 times NaN is NaN. Leave it out."),
+            Mistake("WSG-12", {TOTAL: "int((counts > 0).sum())"},
+                    "You divide the weighted sum by the number of parts that have targets. The weights are counts, so "
+                    "divide by their sum."),
             Mistake("WSG-9", {TOTAL: "int(counts.max())"},
                     "You divide by the largest count. Divide by the sum of the counts, so that the weights sum to 1."),
             Mistake("WSG-10", {f"total += {TERM}": "total += np.multiply(gradient, int(count), out=gradient)"},

@@ -165,6 +165,25 @@ CORRUPT = (
     Mistake("MLM-18", {WANTED: "ids[chosen]"},
             "You return the targets of the chosen tokens only, without their positions. Return one target per token, "
             "-1 where there is none."),
+    Mistake("MLM-19", {RANDOM: "np.where(chosen & (fate >= 0.9), anything, ids)"},
+            "Your last step starts from ids again, so the [MASK] of the step before is lost. Start from its result."),
+    Mistake("MLM-20", {"chosen & (fate < 0.8)": "chosen | (fate < 0.8)"},
+            "You mask a token if it is chosen or has a fate below 0.8. Both must hold."),
+    Mistake("MLM-21", {"fate >= 0.9": "fate < 0.9"},
+            "Your random words replace the tokens with a fate below 0.9, among them all that had become [MASK]. They "
+            "belong to the fates of at least 0.9."),
+    Mistake("MLM-22", {"fate >= 0.9": "fate < 0.1"},
+            "Your random words replace the tokens with a fate below 0.1, which have to become [MASK]. The share is the "
+            "same, one in ten, but here it is the fates of at least 0.9."),
+    Mistake("MLM-23", {WANTED: "np.where(chosen, -1, ids)"},
+            "Your targets are the other way round: the tokens that were not chosen. Only chosen tokens are to be "
+            "predicted."),
+    Mistake("MLM-24", {WANTED: "np.where(chosen, ids, -100)"},
+            "Your other targets are -100, as in some libraries. Here it is -1 that tells the loss not to count a "
+            "token."),
+    Mistake("MLM-25", {WANTED: "np.where(chosen & ((fate < 0.8) | (fate >= 0.9)), ids, -1)"},
+            "You leave out the chosen tokens with a fate from 0.8 to 0.9, which stay as they are. All chosen tokens "
+            "are targets."),
 )
 PICK = (
     Mistake("PICK-1a", {ADDED: "dx[rows, positions] += dy"}, REPEATS, twin="PICK-1b"),
@@ -203,6 +222,19 @@ PICK = (
             "positions += ... writes into the caller's array. positions + ... makes a new one."),
     Mistake("PICK-14", {"return dx": "return dx.mT"},
             "Your dx is transposed. It must have the shape of x, (B, T, D)."),
+    Mistake("PICK-15", {ADDED: "dx[:, positions] += dy"},
+            "dx[:, positions] selects the tokens of all sequences' positions in every sequence. Row b of the positions "
+            "belongs to sequence b alone, so you need two indices: that of the sequence and that of the token."),
+    Mistake("PICK-16", {ADDED: "np.add.at(dx[0], positions[0], dy[0])"},
+            "Only the first sequence has a gradient. Is there a return inside your loop?"),
+    Mistake("PICK-17", {"[:, None]": ""},
+            "Your indices of the sequences have shape (B,), so they are paired with the K columns of positions. As a "
+            "column, (B, 1), they are combined with each of them."),
+    Mistake("PICK-18", {"(rows, positions)": "(positions, rows)"},
+            "Your two indices are in the wrong order. The first axis of dx is that of the sequences, the second that "
+            "of the tokens."),
+    Mistake("PICK-19", {"return dx": "return dx.sum(0)"},
+            "You sum dx over the sequences. Each sequence of x has its own gradient."),
 )
 
 EXERCISES = [

@@ -75,8 +75,10 @@ def allowed(rng, shape):
 def edges(rng):
     scores, padding = rng.standard_normal((2, 3, 4, 5)), allowed(rng, (2, 1, 1, 5))
     empty = padding & (np.arange(4)[:, None] != 2)
+    apart = scores + 1000 * np.arange(-2, 2)[:, None] + 3000 * ~padding
     return [("a padding mask for each sequence", (scores, padding)), ("one mask for all", (scores, padding[0, 0, 0])),
-            ("scores around 1000", (scores + 1000, padding)), ("query 2 may attend to nothing", (2 * scores, empty))]
+            ("rows far apart, hidden scores far above the visible ones", (apart, padding)),
+            ("query 2 may attend to nothing", (2 * scores, empty))]
 
 
 HIDDEN = "np.where(mask, scores, -np.inf)"
@@ -145,6 +147,23 @@ EXERCISES = [
             Mistake("MSK-17", {"[:, None, None, :]": ""},
                     "Your mask has shape (B, S). NumPy aligns shapes from the right, so against scores (B, H, T, S) "
                     "its batch axis would be aligned with the queries."),
+            Mistake("MSK-19", {"ids != pad_id": "ids > pad_id"},
+                    "You hide all ids up to that of padding. Ordinary tokens may have smaller ids than padding."),
+            Mistake("MSK-20", {"ids != pad_id": "np.arange(ids.shape[1]) < (ids != pad_id).sum(1)[:, None]"},
+                    "You count the real tokens and show as many from the start of each row. Padding may be anywhere "
+                    "in a row, not only at its end."),
+            Mistake("MSK-21", {"ids != pad_id": "np.cumprod(ids != pad_id, 1).astype(bool)"},
+                    "You hide everything after the first padding token. Padding may be anywhere in a row, not only "
+                    "at its end."),
+            Mistake("MSK-22", {
+                    "token_mask[:, None, None, :]": "token_mask[:, None, None, :] & token_mask[:, None, :, None]"},
+                    "Your mask hides the rows of padding queries too. The mask is (B, 1, 1, S): it hides keys, for "
+                    "all queries alike."),
+            Mistake("MSK-12b", {"token_mask[:,": "token_mask[:1,"},
+                    "You return the mask of the first sequence only. Each sequence has its own padding."),
+            Mistake("MSK-23", {"[:, None, None, :]": "[None, None]"},
+                    "You insert the new axes in front, so the batch is aligned with the queries. The batch must stay "
+                    "the first axis."),
         ),
         alternatives={"reshape": {"token_mask[:, None, None, :]": "token_mask.reshape(len(ids), 1, 1, -1)"}}),
     Exercise(
@@ -199,8 +218,30 @@ EXERCISES = [
             Mistake("SMF-3", {"e.sum(-1, keepdims=True)": "e.sum(-2, keepdims=True)"},
                     "Your columns sum to 1. Each query distributes its weight over the keys, so the sum must run over "
                     "the last axis."),
+            Mistake("MSK-24", {"s.max(-1": "scores.max(-1"},
+                    "You take the maximum over all keys, hidden ones included. If a hidden score is far above the "
+                    "visible ones, exp of every visible score becomes 0."),
+            Mistake("MSK-8c", {HIDDEN: "np.where(mask, scores, -1000.0)"},
+                    "You set hidden scores to -1000. Scores may be in the thousands, and then a hidden key is no "
+                    "longer far below the visible ones."),
+            Mistake("MSK-25", {HIDDEN: "scores.copy()\n    s[~mask] = -np.inf"},
+                    "A boolean index must have the shape of the array. The mask need not: it broadcasts to the shape "
+                    "of scores, as np.where does."),
+            Mistake("SMF-2", {"s.max(-1, keepdims=True)": "s.max()"},
+                    "You subtract one maximum for the whole array, so rows far below it become 0. Each row needs its "
+                    "own maximum."),
+            Mistake("SMF-3b", {"s.max(-1,": "s.max(-2,", "e.sum(-1,": "e.sum(-2,"},
+                    "Your softmax runs over the queries. Each query distributes its weight over the keys, so maximum "
+                    "and sum run over the last axis."),
+            Mistake("SMF-5", {"e.sum(-1, keepdims=True)": "e.sum(-1)"},
+                    "You sum each row without keepdims=True. The result has lost the last axis, so NumPy no longer "
+                    "aligns it with the rows."),
+            Mistake("SMF-13", {f" / {NORMAL}": ""},
+                    "You do not divide by the sums of the rows, so they do not sum to 1."),
         ),
-        alternatives={"mask after exp, then normalized": {HIDDEN: "scores", "e = np.exp(": "e = mask * np.exp("},
+        alternatives={"mask after exp, then normalized": {
+                          "s.max(": "np.where(mask, scores, -np.inf).max(", HIDDEN: "scores",
+                          f"np.exp(s - {SAFE})": f"np.where(mask, np.exp(s - {SAFE}), 0)"},
                       "-1e9, and a product afterwards": {HIDDEN: "np.where(mask, scores, -1e9)",
                                                          "e = np.exp(": "e = mask * np.exp("},
                       "NaN made 0": {SAFE: "top", f"e / {NORMAL}": "np.nan_to_num(e / total)"}}),

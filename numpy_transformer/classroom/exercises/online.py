@@ -82,8 +82,6 @@ EXERCISES = [
                     "You do not rescale the sum of the weights when the maximum rises."),
             Mistake("ONL-2b", {"u * factor": "u"},
                     "You do not rescale the sum of weights times values when the maximum rises."),
-            Mistake("ONL-3", {"np.exp(m - higher)": "np.exp(higher - m)"},
-                    "Your factor is inverted. When the maximum rises, the earlier terms must become smaller."),
             Mistake("ONL-4", {f"l * factor + {TILE_SUM}": f"(l + {TILE_SUM}) * factor",
                               "u * factor + p @ v": "(u + p @ v) * factor"},
                     "You also rescale the new tile, whose weights were already computed with the new maximum."),
@@ -99,8 +97,8 @@ EXERCISES = [
             Mistake("ONL-8", {"u / l, m": "u, m"},
                     "The division at the end is missing, so the weights do not sum to 1."),
             Mistake("ONL-9", {"        m = higher": "        u = u / l\n        m = higher", "u / l, m": "u, m"},
-                    "You divide u by l after each tile. In the next tile, u is then no longer the sum that belongs to "
-                    "l."),
+                    "You divide the sum of weights times values by l after each tile. In the next tile, it is then no "
+                    "longer the sum that belongs to l."),
             Mistake("ONL-16", {"u = u * factor + p @ v": f"u = (u * (l - {TILE_SUM}) + p @ v) / l", "u / l, m": "u, m"},
                     "You divide by l in each tile instead of at the end. As long as a query has no visible key, this "
                     "is 0 / 0."),
@@ -113,6 +111,16 @@ EXERCISES = [
                     "Your m starts at -inf. If a query may attend to no key of the first tile, -inf - (-inf) is NaN."),
             Mistake("ONL-13", {"-1e30": "0.0"},
                     "Your m starts at 0. If all scores are far below 0, every weight becomes 0, and y is 0 / 0."),
+            Mistake("ONL-17", {"u * factor + p @ v": f"u + p / {TILE_SUM} @ v", "u / l, m": "u / len(scores), m"},
+                    "You average the results of the tiles. A tile with low scores then has as much weight as one with "
+                    "high scores."),
+            Mistake("ONL-18", {"u / l, m, l": "u / l, m, m + np.log(l)"},
+                    "You return the log of the sum of exp(s), as some libraries do. Here l is the sum of exp(s - m)."),
+            Mistake("ONL-19", {"u / l, m, l": "u / l, l, m"},
+                    "You return m and l in the wrong order."),
+            Mistake("ONL-20", {TILE_SUM: "p.sum(-1)"},
+                    "keepdims=True is missing in your sum of the weights. It must be a column, (..., T, 1), as the "
+                    "maximum is."),
             Mistake("ONL-14", {"zip(scores, values)": "zip(scores[:1], values[:1])"},
                     "You use the first tile only. Is there a return inside your loop?"),
         ),

@@ -137,11 +137,25 @@ ADAM = (
     Mistake("ADM-12", {"beta1 * m + (1 - beta1) * g": "np.add(beta1 * m, (1 - beta1) * g, out=m)"},
             "You write into an argument (+=, -=, *= or out=). Make new arrays; the caller may still need the old "
             "ones."),
+    Mistake("ADM-14", {"return w, m, v": "return m, v, w"},
+            "You return the arrays in the wrong order. The parameters come first, then m and v."),
+    Mistake("ADM-15", {"g ** 2": "m ** 2"}, "You put the square of m into v. v is the mean of the squared gradients."),
+    Mistake("ADM-16", {"g ** 2": "np.abs(g)"},
+            "You put absolute values into v. v is the mean of the squared gradients."),
+    Mistake("ADM-17", {"lr * m_hat": "m_hat"}, "The learning rate is missing in your step."),
+    Mistake("ADM-18", {"m_hat / (np.sqrt(v_hat) + eps)": "g"},
+            "Your step is lr times g, as in plain gradient descent. In Adam, it is the corrected m divided by the root "
+            "of the corrected v."),
+    Mistake("ADM-19", {" / (np.sqrt(v_hat) + eps)": ""},
+            "Your step is not divided by the square root of v, so it grows with the size of the gradients."),
+    Mistake("ADM-20", {"w - lr * m_hat": "-lr * m_hat"},
+            "You return the step itself. Add it to w."),
     Mistake("ADM-13", {"(1 - beta2) * g": "(1 - beta1) * g"},
             "Your weights in v, β2 and 1 - β1, do not sum to 1. The new g² enters with the weight 1 - β2."),
 )
+# The mistakes to look for in every exercise that uses Adam.
 BASIC = ("ADM-1", "ADM-2", "ADM-3", "ADM-4a", "ADM-6a", "ADM-6b", "ADM-7", "ADM-8a", "ADM-8c", "ADM-9a", "ADM-9b",
-         "ADM-9d", "ADM-11a", "ADM-12")           # the mistakes to look for in exercises that use Adam
+         "ADM-9d", "ADM-11a", "ADM-12", "ADM-14", "ADM-17", "ADM-19")
 
 EXERCISES = [
     Exercise(
@@ -172,9 +186,11 @@ EXERCISES = [
                     "gradients. AdamW keeps it out of m and v."),
             Mistake("ADM-10b", {"lr * weight_decay * w": "weight_decay * w"},
                     "You do not multiply the decay by the learning rate. Here both parts of the step scale with lr."),
+            Mistake("ADM-10g", {"lr * weight_decay * w": "lr * weight_decay"},
+                    "You subtract lr * weight_decay from every entry. Each entry shrinks by this fraction of itself."),
             Mistake("ADM-10c", {"decayed = w - lr * weight_decay * w": "decayed = w",
                                 "lr * m_hat": "lr * (m_hat + weight_decay * w)"},
-                    "You add the decay to m_hat, so it is also divided by the size of the gradients."),
+                    "You add the decay to the corrected m, so it is also divided by the size of the gradients."),
             Mistake("ADM-10d", {"decayed = w - lr * weight_decay * w": "decayed = w", "return": "w = w * (1 - lr * "
                                 "weight_decay)\n    return"},
                     "You apply the decay after Adam's step, so it also shrinks that step. Only the given w decays."),

@@ -1,12 +1,10 @@
-"""One vector for a whole text: the mean over its real tokens, its backward pass, and a classification head."""
+"""One vector for a whole text, the mean over its real tokens: forward, backward, and a wrong version."""
 
 import numpy as np
 
-from ...layers import Linear as PackageLinear
 from ...layers import MaskedMean
 from ..exercise import Exercise, Mistake
 from .find import agreed, misfit, unfit
-from .given import Parameter, loaded
 
 
 def masked_mean(x, token_mask):
@@ -51,11 +49,18 @@ def draw_texts(rng, shape, D):
     return x, draw_mask(rng, shape)
 
 
+FEW = "text 1 has no real token, text 2 has one"
+
+
 def special_texts(rng):
     x, token_mask = draw_texts(rng, (3, 4), 5)
-    empty = token_mask & (np.arange(3)[:, None] != 1)
-    return [("B = T = D", draw_texts(rng, (5, 5), 5)), ("text 1 has no real token", (x, empty)),
+    return [("B = T = D", draw_texts(rng, (5, 5), 5)), (FEW, (x, few(token_mask))),
             ("no padding", (x, np.ones_like(token_mask)))]
+
+
+def few(token_mask):
+    """Returns a mask of three texts, the second of which has no real token and the third of which has one."""
+    return np.stack([token_mask[0], np.zeros_like(token_mask[1]), np.arange(token_mask.shape[1]) == 2])
 
 
 def with_dy(x, token_mask):
@@ -67,70 +72,6 @@ def by_mean_backward(token_mask, dy):
     layer = MaskedMean()
     layer(np.zeros((*token_mask.shape, dy.shape[-1])), token_mask)
     return layer.backward(dy)
-
-
-class PoolingHead:
-    """Computes logits for a whole text: the mean over its real tokens, followed by a linear layer.
-
-    logits = mean @ weight + bias, where the mean of a text without real tokens is 0.
-
-    forward may be called several times before backward. Each backward belongs to the latest forward that has not had
-    its backward yet, and adds (+=) into weight.grad (D, C) and bias.grad (C,). A sum of a mask is an int64, and
-    dividing float32 by int64 gives float64; use count.astype(x.dtype).
-    """
-
-    def __init__(self, weight, bias):
-        self.weight, self.bias = Parameter(weight), Parameter(bias)
-        self.saved = []                         # the values that forward saves for backward, the latest last
-
-    def forward(self, x, token_mask):
-        """x: (..., T, D).  token_mask: (..., T) boolean, True at real tokens.  Return logits: (..., C)."""
-        count = np.maximum(token_mask.sum(-1, keepdims=True), 1)
-        share = token_mask / count.astype(x.dtype)
-        mean = (share[..., None] * x).sum(-2)
-        self.saved.append((mean, share))
-        return mean @ self.weight.data + self.bias.data
-
-    def backward(self, dlogits):
-        """dlogits: (..., C), dL/dlogits.  Return dx: (..., T, D), and add into weight.grad and bias.grad."""
-        mean, share = self.saved.pop()
-        rows = mean.reshape(-1, mean.shape[-1])
-        drows = dlogits.reshape(-1, dlogits.shape[-1])
-        self.weight.grad += rows.T @ drows
-        self.bias.grad += drows.sum(0)
-        dmean = dlogits @ self.weight.data.T
-        return share[..., None] * dmean[..., None, :]
-
-
-def use_twice(rng, shape, D, C, longer):
-    """Calls forward twice, the second time with more tokens, then backward twice, in reverse order."""
-    later = (*shape[:-1], shape[-1] + longer)
-    return ((rng.standard_normal((D, C)) / D ** 0.5, rng.standard_normal(C)),
-            (("forward", draw_texts(rng, shape, D)), ("forward", draw_texts(rng, later, D)),
-             ("backward", (rng.standard_normal((*later[:-1], C)),)),
-             ("backward", (rng.standard_normal((*shape[:-1], C)),))))
-
-
-def special_heads(rng):
-    weights, ((forward, (x, token_mask)), *others) = use_twice(rng, (3, 4), 5, 2, 0)
-    empty = token_mask & (np.arange(3)[:, None] != 1)
-    return [("both calls with the same shape", use_twice(rng, (4, 5), 6, 3, 0)),
-            ("D = C", use_twice(rng, (2, 5), 6, 6, 1)),
-            ("text 1 has no real token", (weights, ((forward, (x, empty)), *others)))]
-
-
-class PackageHead:
-    def __init__(self, weight, bias):
-        self.mean = MaskedMean()
-        self.linear = loaded(PackageLinear(*weight.shape), {"weight": weight, "bias": bias})
-        self.weight = self.linear.weight
-        self.bias = self.linear.bias
-
-    def forward(self, x, token_mask):
-        return self.linear(self.mean(x, token_mask))
-
-    def backward(self, dlogits):
-        return self.mean.backward(self.linear.backward(dlogits))
 
 
 def text_vectors(x, token_mask):
@@ -183,6 +124,10 @@ DIVIDED_BY_T = "You divide the sum over the real tokens by T, so padding tokens 
 PUSHED = "Padding tokens receive a gradient. They are not part of the mean, so their gradient is 0."
 SPREAD = ("Every token receives dy / T, as if there were no padding. Only the real tokens contribute to the mean, so "
           "only they receive a gradient.")
+BY_PADDING = "You divide by the number of padding tokens. Divide by that of the real ones."
+NOT_EXACT = ("You add a small number to the count, to avoid 0 / 0. It changes every mean a little. Raise only a count "
+             "of 0 to 1.")
+OVER_TEXTS = "You count over the texts, which gives one number per position. Count the real tokens of each text."
 HALF = ("You do not divide the gradient. Each real token contributes to the mean with the factor 1 / n, where n is the "
         "number of real tokens.")
 
@@ -196,6 +141,8 @@ MEAN = (
     Mistake("MEAN-4", {"np.where(token_mask[..., None], x, 0)": "x"},
             "Padding tokens are still part of the sum. You exclude them from the count only."),
     Mistake("MEAN-5", {"    kept =": "    token_mask = ~token_mask\n    kept ="}, SWAPPED),
+    Mistake("MEAN-5b", {"np.where(token_mask[..., None], x, 0)": "np.where(token_mask[..., None], 0, x)"},
+            "You sum over the padding tokens. True marks a real token."),
     Mistake("MEAN-6", {COUNT: "token_mask.sum(-1, keepdims=True)"}, EMPTY),
     Mistake("MEAN-7", {COUNT: "token_mask.sum(-1, keepdims=True) + 1"}, PLUS_ONE),
     Mistake("MEAN-8", {COUNT: "np.maximum((kept != 0).sum(-2), 1)"},
@@ -219,6 +166,21 @@ MEAN = (
     Mistake("MEAN-17", {", keepdims=True), 1)": "), 1)"},
             "Your counts have shape (B,), which NumPy aligns with the features of (B, D). Keep the summed axis, with "
             "size 1."),
+    Mistake("MEAN-18", {"kept.sum(-2) / count.astype(x.dtype)": "x[token_mask].mean(0)"},
+            "x[token_mask] puts the real tokens of all texts into one list, so you return one mean for the whole "
+            "batch. Each text has its own mean."),
+    Mistake("MEAN-19a", {"kept.sum(-2)": "kept.sum(1)"},
+            "You sum over axis 1. The tokens are there only if x has three axes; counted from the end, their axis is "
+            "always -2."),
+    Mistake("MEAN-19b", {"kept.sum(-2)": "kept.sum(0)"},
+            "You sum over the first axis, the texts. Sum over the tokens instead."),
+    Mistake("MEAN-20", {"np.maximum(token_mask.sum": "np.maximum((~token_mask).sum"}, BY_PADDING),
+    Mistake("MEAN-21", {COUNT: "token_mask.sum(-1, keepdims=True) + 1e-6"}, NOT_EXACT),
+    Mistake("MEAN-22", {"kept.sum(-2) / count.astype(x.dtype)": "x[..., -1, :]"},
+            "You return the vector of the last token. The exercise asks for the mean."),
+    Mistake("MEAN-25", {"kept.sum(-2) /": "kept.mean(-2) /"},
+            "You take the mean over T and then divide by the number of real tokens as well. Divide the sum once."),
+    Mistake("MEAN-23", {"token_mask.sum(-1, keepdims=True)": "token_mask.sum(0)"}, OVER_TEXTS),
 )
 MEAN_BACKWARD = (
     Mistake("MNB-1", {"share = token_mask /": "share = np.ones_like(token_mask) /"}, PUSHED),
@@ -228,6 +190,8 @@ MEAN_BACKWARD = (
     Mistake("MNB-4", {"token_mask / count.astype(dy.dtype)":
                       "np.ones(token_mask.shape, dy.dtype) / token_mask.shape[-1]"}, SPREAD),
     Mistake("MNB-5", {"    count =": "    token_mask = ~token_mask\n    count ="}, SWAPPED),
+    Mistake("MNB-5b", {"share = token_mask /": "share = ~token_mask /"},
+            "You give the gradient to the padding tokens. True marks a real token."),
     Mistake("MNB-6", {COUNT: "token_mask.sum(-1, keepdims=True)"}, EMPTY),
     Mistake("MNB-7", {COUNT: "token_mask.sum(-1, keepdims=True) + 1"}, PLUS_ONE),
     Mistake("MNB-8", {COUNT: TOTAL}, ONE_TOTAL),
@@ -249,46 +213,23 @@ MEAN_BACKWARD = (
     Mistake("MNB-16", {"dy[..., None, :]": "dy"},
             "NumPy aligns shapes from the right. dy has no axis for the tokens, so its batch axis is aligned with "
             "them."),
-)
-HEAD = (
-    Mistake("POOL-1", {"token_mask / count.astype(x.dtype)":
-                       "np.ones(token_mask.shape, x.dtype) / token_mask.shape[-1]"},
-            "You do not use the mask, so padding tokens are part of the average and receive a gradient."),
-    Mistake("POOL-2", {"token_mask / count.astype(x.dtype)": "token_mask.astype(x.dtype) / token_mask.shape[-1]"},
-            DIVIDED_BY_T),
-    Mistake("POOL-3", {"token_mask / count.astype(x.dtype)": "token_mask.astype(x.dtype)"},
-            "You use the sum, which grows with the length of the text. The mean is the sum divided by the number of "
-            "real tokens."),
-    Mistake("POOL-4", {"        count =": "        token_mask = ~token_mask\n        count ="}, SWAPPED),
-    Mistake("POOL-5", {COUNT: "token_mask.sum(-1, keepdims=True)"}, EMPTY),
-    Mistake("POOL-6", {COUNT: TOTAL}, ONE_TOTAL),
-    Mistake("POOL-7", {"return share[..., None] *": "return np.ones_like(share)[..., None] *"},
-            "Your dx is the same for all tokens, padding included. It is the gradient with respect to the mean; the "
-            "step back through the mean, where each real token has the factor 1 / n, is missing."),
-    Mistake("POOL-8", {"return share[..., None] *": "return (share > 0).astype(share.dtype)[..., None] *"},
-            "You do not divide dx. Each real token contributes to the mean with the factor 1 / n, where n is the "
-            "number of real tokens."),
-    Mistake("POOL-9", {"return share[..., None] *": "return np.full_like(share, 1 / share.shape[-1])[..., None] *"},
-            SPREAD),
-    Mistake("LIN-1", {"rows.T @ drows": "drows.T @ rows"},
-            "Your gradient of the weight is transposed. It must have the weight's own shape, (D, C)."),
-    Mistake("LIN-2", {"self.weight.data.T": "self.weight.data"},
-            "The backward pass multiplies by the transposed weight: the gradient of a feature is a sum over the "
-            "logits."),
-    Mistake("LIN-4a", {"@ drows": "@ drows / len(rows)", "drows.sum(0)": "drows.mean(0)"},
-            "You divide the gradients of weight and bias by the number of texts. They are sums over the texts; if the "
-            "loss is a mean, dlogits already contains that factor."),
-    Mistake("LIN-7a", {"self.weight.grad += ": "self.weight.grad = "},
-            "weight.grad holds the gradient of the last backward only, because each call overwrites it. Add to it."),
-    Mistake("LIN-7b", {"self.bias.grad += ": "self.bias.grad = "},
-            "bias.grad holds the gradient of the last backward only, because each call overwrites it. Add to it."),
-    Mistake("LIN-11a", {"self.saved.pop()": "self.saved.pop(0)"},
-            "Your first backward uses the values that the first forward saved. It belongs to the latest forward: last "
-            "in, first out."),
-    Mistake("LIN-11b", {"self.saved.pop()": "self.saved[-1]"},
-            "Both backward calls use the values that the latest forward saved. Either each forward overwrites the "
-            "values of the one before, or backward does not remove the values that it has used."),
-    Mistake("LIN-12", {" + self.bias.data": ""}, "Your forward leaves out the bias."),
+    Mistake("MNB-17", {"token_mask / count.astype(dy.dtype)": "np.ones(token_mask.shape, dy.dtype)"},
+            "Each token receives all of dy, padding tokens too. Only real tokens contribute to the mean, each of them "
+            "with the factor 1 / n, where n is the number of real tokens."),
+    Mistake("MNB-18", {"np.maximum(token_mask.sum": "np.maximum((~token_mask).sum"}, BY_PADDING),
+    Mistake("MNB-19", {"share[..., None] * dy": "share * dy"},
+            "NumPy aligns shapes from the right, so the tokens of the mask are aligned with the features of dy. The "
+            "mask needs one more axis, for the features."),
+    Mistake("MNB-20", {COUNT: "token_mask.sum(-1, keepdims=True) + 1e-6"}, NOT_EXACT),
+    Mistake("MNB-21", {"token_mask.sum(-1, keepdims=True)": "token_mask.sum(0)"}, OVER_TEXTS),
+    Mistake("MNB-23", {"token_mask / count.astype(dy.dtype)":
+                       "token_mask / count.astype(dy.dtype) / token_mask.shape[-1]"},
+            "You divide by the number of real tokens and by T. The mean divides once, by the number of real tokens."),
+    Mistake("MNB-24", {"return share[..., None] * dy[..., None, :]": "return dy / count.astype(dy.dtype)"},
+            "Your dx has one row per text. It has one row per token: give this row to the real tokens, and 0 to the "
+            "padding."),
+    Mistake("MNB-22", {"token_mask / count.astype(dy.dtype)": "token_mask / dy.dtype.type(len(dy))"},
+            "You divide by the number of texts. Each text has its own mean, so divide by its number of real tokens."),
 )
 
 EXERCISES = [
@@ -321,24 +262,6 @@ EXERCISES = [
         alternatives={"where": {"share[..., None] * dy[..., None, :]":
                                 "np.where(token_mask[..., None], (dy / count.astype(dy.dtype))[..., None, :], 0)"},
                       "einsum": {"share[..., None] * dy[..., None, :]": "np.einsum('...t,...d->...td', share, dy)"}}),
-    Exercise(
-        "11.5", "A pooling head, a class", minutes=25, lines=12,
-        solution=PoolingHead, write=("forward", "backward"), given=(Parameter,), reference=PackageHead,
-        inputs=lambda rng, n: use_twice(rng, n.lead, n.D, n.V, 1), edges=special_heads, mistakes=HEAD,
-        outputs=("logits", "second logits", "second dx", "dx", "weight.grad", "bias.grad"),
-        hints=("forward has two steps, and backward goes through them in reverse. Which values from forward does each "
-               "step back need?",
-               "The linear layer needs its input, the mean. The mean needs the share of each token, token_mask divided "
-               "by the number of real tokens. Save both; two calls of forward save two pairs.",
-               "Pop (mean, share); weight.grad += rows(mean).T @ rows(dlogits); bias.grad += the sum of rows(dlogits); "
-               "dmean = dlogits @ weight.T; dx = share[..., None] * dmean[..., None, :]."),
-        alternatives={"matmul": {"(share[..., None] * x).sum(-2)": "(share[..., None, :] @ x)[..., 0, :]"},
-                      "saves the inputs": {
-                          "self.saved.append((mean, share))": "self.saved.append((x, token_mask))",
-                          "mean, share = self.saved.pop()":
-                          "x, token_mask = self.saved.pop()\n        share = (token_mask / np.maximum("
-                          "token_mask.sum(-1, keepdims=True), 1))"
-                          ".astype(x.dtype)\n        mean = (share[..., None] * x).sum(-2)"}}),
     Exercise(
         "11.6", "Find the bug: a mean", minutes=5, lines=1, kind="find the bug",
         solution=mean_probe, given=(text_vectors,), judge=judge_mean, outputs=("x", "token_mask"),

@@ -151,6 +151,35 @@ EXERCISES = [
                     "You multiply the angles by 2π. t / 10000^(2i/D) is already an angle in radians."),
             Mistake("PE-11", {"return table": "return table.T"},
                     "Your table is transposed. It must have a row for each position and a column for each feature."),
+            Mistake("PE-5d", {"10000 ": "100000 "}, "Your base is 100000. It must be 10000."),
+            Mistake("PE-12", {"np.arange(0, D, 2) / D": "np.arange(0, D, 2) / (D // 2)"},
+                    "You divide the exponent by D / 2. With a range in steps of 2, which already gives 2i, it must "
+                    "be D."),
+            Mistake("PE-13", {"np.cos(": "np.sin("}, "All your features are sines. The odd features must be cosines."),
+            Mistake("PE-15", {
+                    "    return":
+                    "    for feature in range(D):\n        angle = t[:, 0] / 10000 ** (2 * feature / D)\n        "
+                    "table[:, feature] = np.cos(angle) if feature % 2 else np.sin(angle)\n    return"},
+                    "You use the number of the feature as i. i is the number of the pair: the features 2i and 2i + 1 "
+                    "share the exponent 2i / D."),
+            Mistake("PE-16", {"10000 ** (": "10000 * ("},
+                    "You multiply 10000 by the exponent instead of raising it to a power."),
+            Mistake("PE-17", {
+                    "10000 ** (np.arange(0, D, 2) / D)": "(np.arange(0, D, 2) / D)",
+                    "np.sin(t / lengths)": "np.sin((t / 10000) ** lengths)",
+                    "np.cos(t / lengths[": "np.cos((t / 10000) ** lengths["},
+                    "Python evaluates t / 10000 ** ... with the power first, but your parentheses raise t / 10000 to "
+                    "the power. Only 10000 has the exponent."),
+            Mistake("PE-18", {"np.arange(0, D, 2) / D": "np.arange(0, D, 2) / (D - 1)"},
+                    "You divide the exponent by D - 1. It is 2i / D."),
+            Mistake("PE-19", {"np.arange(T)[:, None]": "np.arange(T)[:, None] / T"},
+                    "You divide the positions by T. t is the number of the token, however long the text is."),
+            Mistake("PE-20", {
+                    "np.sin(t / lengths)": "np.sin(np.deg2rad(t / lengths))",
+                    "np.cos(t / lengths[:D // 2])": "np.cos(np.deg2rad(t / lengths[:D // 2]))"},
+                    "You convert the angles from degrees. t / 10000^(2i/D) is already an angle in radians."),
+            Mistake("PE-21", {"return table": "return table / math.sqrt(D)"},
+                    "You divide the table by sqrt(D). Its entries are the sines and cosines themselves."),
         ),
         alternatives={
             "loops": {"t / lengths)": "t / lengths)\n    for place in range(T):\n        for feature in range(D):\n   "
@@ -183,6 +212,17 @@ EXERCISES = [
             Mistake("ROP-3b", {"a, b = x[..., 0::2], x[..., 1::2]\n    y = np.empty_like(x)":
                                "y = x.copy()\n    a, b = y[..., 0::2], y[..., 1::2]"}, OVERWRITTEN),
             Mistake("ROP-3c", {"np.empty_like(x)": "x"}, IN_PLACE),
+            Mistake("ROP-3d", {"a * sin + b * cos": "b * cos - a * sin"}, ONE_SIGN),
+            Mistake("ROP-3e", {"a * sin + b * cos": "a * sin - b * cos"},
+                    "Your second line has the wrong sign before b cos θ, so each pair is also reflected. At θ = 0, "
+                    "nothing may change."),
+            Mistake("ROP-13", {"offset + np.arange(T)[:, None]": "np.array([offset])"},
+                    "All your tokens have the same position. It grows by 1 from token to token."),
+            Mistake("ROP-14", {"10000 **": "1000 **"}, "Your base is 1000. It must be 10000."),
+            Mistake("ROP-15", {"d, 2) / d)": "d, 2) // d)"},
+                    "// rounds every exponent down to 0, so all pairs have the same frequency. Divide with /."),
+            Mistake("ROP-16", {"t / 10000 **": "2 * np.pi * t / 10000 **"},
+                    "You multiply by 2π. t / 10000^(2i/d) is already an angle in radians."),
             Mistake("ROP-5a", {"np.arange(T)[:, None]": "np.arange(len(x)).reshape(-1, *[1] * (x.ndim - 1))"},
                     "Your angle depends on the index along the first axis of x. The positions run along the "
                     "second-to-last axis, however many axes precede it."),
@@ -242,6 +282,11 @@ EXERCISES = [
             Mistake("ROP-3c", {"np.empty_like(dy)": "dy"}, IN_PLACE),
             Mistake("ROP-9", {"(dy, cos, sin)": "(dy, sin, cos)"},
                     "You have swapped sine and cosine: at position 0 the angle is 0, where dx must equal dy."),
+            Mistake("ROP-13", {"da * cos + db * sin": "da * cos", "db * cos - da * sin": "db * cos"},
+                    "You leave out the sines. Each member of a pair affects both members of the rotated pair, so its "
+                    "gradient has two terms."),
+            Mistake("ROP-14", {"dx[..., 0::2]": "dx[..., 1::2]", "dx[..., 1::2]": "dx[..., 0::2]"},
+                    "You have swapped the two members of each pair in dx."),
             Mistake("ROP-12", {"da * cos + db * sin": "da / cos + db / sin",
                                "db * cos - da * sin": "db / cos - da / sin"},
                     "You divide dy by the factors of forward. Backward does not undo the products of forward. It "

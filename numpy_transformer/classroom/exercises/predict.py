@@ -313,6 +313,11 @@ EXERCISES = [
             Mistake("PRD-10.6e", {"dbeta = 15": "dbeta = 180"},
                     "Answer 2: you sum over all entries. beta has one entry per feature, so the sum is over the tokens "
                     "only."),
+            Mistake("PRD-10.6k", {"dbeta = 15": "dbeta = 3"},
+                    "Answer 2: you count the sequences. Each of their tokens adds 1."),
+            Mistake("PRD-10.6l", {"dbeta = 15": "dbeta = 60"},
+                    "Answer 2: you multiply by the number of features. beta has one entry per feature, so the sum is "
+                    "over the tokens only."),
             Mistake("PRD-10.6f", {"all_ones = 0": "all_ones = 1"},
                     "Answer 3: dx equals dy only if the layer does nothing. The sum of x_hat over the features is "
                     "always 0."),

@@ -90,6 +90,18 @@ PREDICT = (
             "rows would have a gradient if the output layer shared the table, as in a masked language model."),
     Mistake("PRD-14.5m", {"[0, 0, 0, 1, 1, 1, 1, 0]": "[1, 1, 1, 1, 1, 0, 0, 0]"},
             "Answer 7: the rows of the table belong to ids, not to positions in the text. Id 6 has row 6."),
+    Mistake("PRD-14.5n", {"padded = np.array([1, 1, 1, 1, 1])": "padded = np.array([0, 1, 0, 0, 0])"},
+            "Answer 2: in each block, every token attends to all tokens that are not padding."),
+    Mistake("PRD-14.5o", {"padded = np.array([1, 1, 1, 1, 1])": "padded = np.array([0, 1, 1, 0, 0])"},
+            "Answer 2: there is no causal mask, and the padding tokens are hidden as keys only. As queries, they "
+            "attend to token 1 too."),
+    Mistake("PRD-14.5p", {"pooled = np.array([1, 1, 1, 0, 0])": "pooled = np.array([0, 0, 1, 0, 0])"},
+            "Answer 3: this would be a classifier that uses the vector of the last real token. This one uses the mean "
+            "over all real tokens."),
+    Mistake("PRD-14.5q", {"at_output = np.array([0, 1, 0, 1, 0])": "at_output = np.array([1, 0, 1, 0, 1])"},
+            "Answer 5: yours is the other way round. The tokens with a target have a gradient."),
+    Mistake("PRD-14.5r", {"[0, 0, 0, 1, 1, 1, 1, 0]": "[0, 0, 1, 1, 1, 1, 0, 0]"},
+            "Answer 7: you count the rows from 1. Id 3 has row 3, the fourth one."),
 )
 
 EXERCISES = [

@@ -1,4 +1,4 @@
-"""Residual connections and stacks of them, pre-norm and post-norm, as functions of their parts."""
+"""Residual connections, backward, and stacks of them in the pre-norm order, forward, as functions of their parts."""
 
 from ...models import Encoder
 from ..exercise import Exercise, Mistake
@@ -33,40 +33,6 @@ def pre_norm(x, norms, sublayers, final_norm):
     return final_norm(x)
 
 
-def pre_norm_backward(dy, norms_b, sublayers_b, final_norm_b):
-    """Computes the gradient of x in a pre-norm stack.
-
-    The forward pass was x = x + f(norm(x)) for each norm and sublayer f, then y = final_norm(x). The backward of a part
-    is a function that takes the gradient of the part's output and returns the gradient of its input, both (..., D).
-
-    dy: (..., D), dL/dy.
-    norms_b, sublayers_b: lists with the backward of each norm and of each sublayer, in the order of forward.
-    final_norm_b: the backward of final_norm.
-    Return dx: (..., D), the gradient of the input of the stack.
-    """
-    dx = final_norm_b(dy)
-    for norm_b, f_b in zip(reversed(norms_b), reversed(sublayers_b)):
-        dx = dx + norm_b(f_b(dx))
-    return dx
-
-
-def post_norm_backward(dy, norms_b, sublayers_b):
-    """Computes the gradient of x in a post-norm stack.
-
-    The forward pass was x = norm(x + f(x)) for each norm and sublayer f, and the last x is y. The backward of a part
-    is a function that takes the gradient of the part's output and returns the gradient of its input, both (..., D).
-
-    dy: (..., D), dL/dy.
-    norms_b, sublayers_b: lists with the backward of each norm and of each sublayer, in the order of forward.
-    Return dx: (..., D), the gradient of the input of the stack.
-    """
-    dx = dy
-    for norm_b, f_b in zip(reversed(norms_b), reversed(sublayers_b)):
-        du = norm_b(dx)
-        dx = du + f_b(du)
-    return dx
-
-
 SUBLAYERS = 4
 
 
@@ -85,14 +51,6 @@ def draw_forward(rng, n):
                         gamma=rng.uniform(0.5, 2, n.D))
     sublayers = [Function("lambda x: np.tanh(x @ w)", w=normal(rng, n.D, n.D) / n.D ** 0.5) for _ in range(SUBLAYERS)]
     return 1 + 2 * normal(rng, *n.lead, n.D), [norm() for _ in sublayers], sublayers, norm()
-
-
-def draw_pre_norm(rng, n):
-    return *draw_post_norm(rng, n), *linear_maps(rng, n, 1)
-
-
-def draw_post_norm(rng, n):
-    return normal(rng, *n.lead, n.D), linear_maps(rng, n, SUBLAYERS), linear_maps(rng, n, SUBLAYERS)
 
 
 def forward_part(function):
@@ -132,21 +90,8 @@ def by_residual(dy, f_b):
     return by_backward("pre", dy, [lambda dy: dy] * 2, [f_b, lambda dy: 0 * dy])
 
 
-PRE_B = "dx = dx + norm_b(f_b(dx))"
-POST_B = "dx = du + f_b(du)"
 PLUS_ONE = ("You add the number 1 for the skip connection. Its derivative is 1, but its gradient is the derivative "
             "times the gradient that arrives.")
-REVERSED = (
-    Mistake("RES-8a", {"zip(reversed(norms_b), reversed(sublayers_b))": "zip(norms_b, sublayers_b)"},
-            "You go through the stack in the order of forward. The gradient arrives at the other end, so it reaches "
-            "the last sublayer first."),
-    Mistake("RES-8b", {"zip(reversed(norms_b),": "zip(norms_b,"},
-            "You reverse the sublayers but not the norms, so each sublayer is combined with the norm of another one."),
-    Mistake("RES-8c", {"reversed(sublayers_b))": "sublayers_b)"},
-            "You reverse the norms but not the sublayers, so each norm is combined with the sublayer of another one."),
-    Mistake("RES-18", {"    return dx": "        return dx"},
-            "Your return is inside the loop, so the gradient passes back through the last sublayer only."),
-)
 
 EXERCISES = [
     Exercise(
@@ -178,6 +123,12 @@ EXERCISES = [
                     "You average the two gradients. They must be added."),
             Mistake("RES-16", {"dy + f_b(dy)": "dy - f_b(dy)"},
                     "You subtract the gradient of the branch, although forward adds the branch."),
+            Mistake("RES-13d", {"dy + f_b(dy)": "dy * (1 + f_b(dy))"},
+                    "f_b(dy) is not f' but already the gradient, f' times dy. You multiply by dy once more."),
+            Mistake("RES-17a", {"dy + f_b(dy)": "f_b(dy + f_b(dy))"},
+                    "The sum passes back through f once more. Only the branch passes through f, and only once."),
+            Mistake("RES-17b", {"dy + f_b(dy)": "2 * f_b(dy)"},
+                    "You let the gradient pass through f on both paths. The skip connection goes around f."),
         ),
         alternatives={
             "into its own array": {"return dy + f_b(dy)": "dx = dy.copy()\n    dx += f_b(dy)\n    return dx"}}),
@@ -221,86 +172,28 @@ EXERCISES = [
                     "Your return is inside the loop, so only the first sublayer is used."),
             Mistake("RES-19", {"sublayer(norm(x))": "sublayer(x)"},
                     "You do not use the norms. Each sublayer reads the stream through its norm."),
+            Mistake("RES-2", {"sublayer(norm(x))": "norm(x)"},
+                    "You do not use the sublayers. Each of them reads norm(x), and its output is added to the stream."),
+            Mistake("RES-3", {"x = x + sublayer": "x = 2 * x + sublayer"},
+                    "You add the stream twice. Each step adds the output of a sublayer to it once."),
+            Mistake("RES-5d", {"x = x + sublayer(norm(x))": "x = norm(x + sublayer(norm(x)))"},
+                    "You apply the norm to the sum as well. In pre-norm, only the sublayer reads norm(x)."),
+            Mistake("RES-8", {"zip(norms, sublayers)": "zip(reversed(norms), reversed(sublayers))"},
+                    "You start with the last sublayer. forward begins with the first; only backward is reversed."),
+            Mistake("RES-10b", {"    for norm": "    x = final_norm(x)\n    for norm",
+                                "return final_norm(x)": "return x"},
+                    "You apply final_norm before the sublayers. It comes after the last one."),
+            Mistake("RES-10c", {"return final_norm(x)": "return x + final_norm(x)"},
+                    "You add the stream to final_norm(x). The last norm has no skip connection around it."),
+            Mistake("RES-14b", {"    for norm, sublayer in zip(norms, sublayers):\n        x = x + sublayer(norm(x))":
+                                "    for norm in norms:\n        x = norm(x)\n"
+                                "    for sublayer in sublayers:\n        x = x + sublayer(x)"},
+                    "You apply all norms first, then all sublayers. Each sublayer has its own norm, which reads what "
+                    "the sublayers before it have added to."),
+            Mistake("RES-16", {"x = x + sublayer": "x = x - sublayer"},
+                    "You subtract the output of the sublayer. It is added."),
         ),
         alternatives={
             "into its own array": {"    for norm": "    x = x.copy()\n    for norm",
                                    "x = x + sublayer": "x += sublayer"}}),
-    Exercise(
-        "10.3", "A pre-norm stack, backward", minutes=15, lines=4,
-        solution=pre_norm_backward, outputs=("dx",), inputs=draw_pre_norm,
-        reference=lambda *arguments: by_backward("pre", *arguments),
-        hints=("Which step of forward was the last one? Start there.",
-               "For x = x + f(norm(x)), the gradient takes two paths. One goes around the branch, unchanged. The other "
-               "goes back through the branch, starting with its last function. The two are added.",
-               "dx = final_norm_b(dy). Then for each norm_b and f_b, from the last to the first, dx = dx + "
-               "norm_b(f_b(dx))."),
-        mistakes=(
-            Mistake("RES-1", {PRE_B: "dx = norm_b(f_b(dx))"},
-                    "The skip connection is missing. The gradient also goes around each branch."),
-            Mistake("RES-2", {PRE_B: "dx = dx + norm_b(dx)"},
-                    "You leave out the sublayer. The branch is f(norm(x)), so the gradient must pass through both."),
-            Mistake("RES-3", {PRE_B: "dx = 2 * dx + norm_b(f_b(dx))"},
-                    "You add the gradient of the skip connection twice. x is added to its branch only once."),
-            Mistake("RES-5", {PRE_B: "dx = norm_b(dx)\n        dx = dx + f_b(dx)"},
-                    "This is the backward of post-norm, norm(x + f(x)). In pre-norm, the norm is inside the branch."),
-            Mistake("RES-6", {PRE_B: "dx = 1 + norm_b(f_b(dx))"}, PLUS_ONE),
-            Mistake("RES-7", {PRE_B: "dx = norm_b(dx + f_b(dx))"},
-                    "Your gradient of the skip connection passes through the norm. In pre-norm the skip connection "
-                    "goes around the norm, and only the branch passes through it."),
-            *REVERSED,
-            Mistake("RES-9", {PRE_B: "dx = dx + f_b(norm_b(dx))"},
-                    "You apply the backward of the norm before that of the sublayer. Forward applied the norm first, "
-                    "so backward reaches it last."),
-            Mistake("RES-10a", {"final_norm_b(dy)": "dy"},
-                    "The final norm is missing. It was the last step of forward, so it is the first step of backward."),
-            Mistake("RES-10b", {"dx = final_norm_b(dy)": "dx = dy", "return dx": "return final_norm_b(dx)"},
-                    "You apply the backward of the final norm last. It was the last step of forward, so it is the "
-                    "first step of backward."),
-            Mistake("RES-11a", {"f_b(dx)": "f_b(dy)"},
-                    "You pass the gradient of the stack's output to every branch. Each branch needs the gradient of "
-                    "its own sum, which contains the contributions of all later branches."),
-            Mistake("RES-11b", {"dx = dx +": "dx = dy +"},
-                    "Every step of your loop starts from dy again, so the contributions of the later branches are "
-                    "lost. Add to the gradient of the step before."),
-            Mistake("RES-19", {PRE_B: "dx = dx + f_b(dx)"},
-                    "You leave out the norm. The branch is f(norm(x)), so the gradient must pass through both."),
-        ),
-        alternatives={"with an index": {
-            "norm_b, f_b in zip(reversed(norms_b), reversed(sublayers_b))": "i in reversed(range(len(norms_b)))",
-            "norm_b(f_b(dx))": "norms_b[i](sublayers_b[i](dx))"}}),
-    Exercise(
-        "10.4", "A post-norm stack, backward", minutes=15, lines=5,
-        solution=post_norm_backward, outputs=("dx",), inputs=draw_post_norm,
-        reference=lambda *arguments: by_backward("post", *arguments),
-        hints=("Name the sum: u = x + f(x), followed by norm(u). Which of the two steps was the last one?",
-               "The norm comes first, because everything passed through it. At the sum, the gradient of u goes both to "
-               "x directly and into f, and the two results are added.",
-               "For each norm_b and f_b, from the last to the first: du = norm_b(dx), then dx = du + f_b(du)."),
-        mistakes=(
-            Mistake("RES-1", {POST_B: "dx = f_b(du)"},
-                    "The skip connection is missing. x affects the sum through f and around it."),
-            Mistake("RES-2", {POST_B: "dx = du"},
-                    "The branch is missing. x affects the sum around f and through it."),
-            Mistake("RES-3", {POST_B: "dx = 2 * du + f_b(du)"},
-                    "You add the gradient of the skip connection twice. x is added to f(x) only once."),
-            Mistake("RES-5", {"du = norm_b(dx)": "du = f_b(dx)", POST_B: "dx = dx + norm_b(du)"},
-                    "This is the backward of pre-norm, x + f(norm(x)). In post-norm, the norm comes after the sum."),
-            Mistake("RES-6", {POST_B: "dx = 1 + f_b(du)"}, PLUS_ONE),
-            Mistake("RES-7a", {POST_B: "dx = dx + f_b(du)"},
-                    "Your gradient of the skip connection goes around the norm. In post-norm the sum passes through "
-                    "the norm, and so do both of its terms."),
-            Mistake("RES-7b", {"f_b(du)": "f_b(dx)"},
-                    "You pass the gradient of the norm's output to the branch. It needs the gradient of the sum, which "
-                    "was the input of the norm."),
-            *REVERSED,
-            Mistake("RES-9", {"du = norm_b(dx)": "du = dx + f_b(dx)", POST_B: "dx = norm_b(du)"},
-                    "You apply the backward of the norm after that of the sum. The norm was the last step of forward, "
-                    "so it is the first step of backward."),
-            Mistake("RES-11", {"norm_b(dx)": "norm_b(dy)"},
-                    "Every step of your loop starts from dy again, so the later sublayers are lost. Continue from the "
-                    "gradient of the step before."),
-            Mistake("RES-19", {"du = norm_b(dx)": "du = dx"},
-                    "You leave out the norms. Both terms of each sum passed through one."),
-        ),
-        alternatives={"into its own array": {POST_B: "du += f_b(du)\n        dx = du"}}),
 ]

@@ -147,14 +147,78 @@ EXERCISES = [
                     f"Your dx lacks the term of the queries. {THREE_WAYS}"),
             Mistake("HD-10", {"self.saved.append((q, k, v, p))": "self.saved = [(q, k, v, p)]",
                               "self.saved.pop()": "self.saved[-1]"},
-                    "Your forward saves only one set of arrays, and its second call overwrites the first. Append to a "
-                    "list in forward and pop in backward."),
+                    "Both backward passes use the arrays of the latest forward pass. Either your layer has room for "
+                    "one set only, or backward never removes it. Append to a list in forward and pop in backward."),
             Mistake("HD-13", {BACK: "split_heads(dy, self.num_heads)"},
                     "Your backward leaves out the output layer. dy must first pass through the backward of output, "
                     "which also computes the gradients of its weight and bias."),
             Mistake("HD-12", {"self.saved.pop()": "self.saved.pop(0)"},
                     "Your backward uses the values of the oldest forward pass. It belongs to the latest one that has "
                     "not had a backward pass yet: last in, first out."),
+            Mistake("MSK-2", {f"softmax({HIDDEN})": "softmax(scores) * mask"},
+                    "You multiply the finished weights by the mask, so the rows sum to less than 1. Hide the scores "
+                    "before softmax instead."),
+            Mistake("MSK-4", {HIDDEN: "np.where(mask.T, scores, -np.inf)"},
+                    "You transpose the mask. Its rows are queries and its columns keys, as in the scores."),
+            Mistake("MSK-8", {HIDDEN: "np.where(mask, scores, -1.0)"},
+                    "You set hidden scores to -1. exp(-1) is not 0, so the keys keep a weight. Only a score of -inf "
+                    "has weight 0."),
+            Mistake("MSK-15", {HIDDEN: "np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)"},
+                    "You always hide the later tokens. Which keys are visible is said by the argument mask."),
+            Mistake("HD-27", {
+                    SPLIT: "split_heads(part.forward(x), 1)", BACK: "split_heads(self.output.backward(dy), 1)"},
+                    "Your layer has a single head, of width D. The features must be split among num_heads heads, "
+                    "each with weights of its own."),
+            Mistake("HD-1b", {SPLIT: "part.forward(x).reshape(*x.shape[:-2], self.num_heads, x.shape[-2], -1)"},
+                    "You split the heads with a reshape only, so a head gets all features of a few tokens instead of "
+                    "its features of every token."),
+            Mistake("HD-3b", {
+                    "merge_heads(dq)": "dq.reshape(dy.shape)", "merge_heads(dk)": "dk.reshape(dy.shape)",
+                    "merge_heads(dv)": "dv.reshape(dy.shape)"},
+                    "Your backward merges the heads with a reshape only. The shape is right, but the tokens are "
+                    "mixed up."),
+            Mistake("ATF-2b", {
+                    "k.mT / math.sqrt(q.shape[-1])": "k.mT / q.shape[-1]",
+                    " / math.sqrt(k.shape[-1])": " / k.shape[-1]"},
+                    "You divide the scores by d instead of its square root. They become too small, and the weights "
+                    "too uniform."),
+            Mistake("ATF-2c", {"q.shape[-1]": "q.shape[-2]", "k.shape[-1]": "k.shape[-2]"},
+                    "You divide by the square root of the number of tokens. A score is a sum of d products, so its "
+                    "size depends on d."),
+            Mistake("ATF-2d", {"q.shape[-1]": "self.num_heads", "k.shape[-1]": "self.num_heads"},
+                    "You divide by the square root of the number of heads. A score is a sum of d products, and d = D "
+                    "/ H."),
+            Mistake("ATF-4", {f"softmax({HIDDEN})": f"softmax({HIDDEN}.mT).mT"},
+                    "Your softmax normalizes over the queries. Each query must distribute its weight over the keys."),
+            Mistake("ATF-5", {"merge_heads(p @ v)": "merge_heads(p.mT @ v)"},
+                    "You transpose the weights in the weighted mean, but row t of them already belongs to query t. T "
+                    "tokens attend to T tokens, so this causes no error."),
+            Mistake("ATB-8a", {"softmax_backward(p, dp)": "p * dp"},
+                    "Each weight depends on all scores of its row, so the sum over the row is missing. The given "
+                    "softmax_backward contains it."),
+            Mistake("ATB-12", {"softmax_backward(p, dp)": "softmax_backward(dp, p)"},
+                    "You have swapped the arguments of softmax_backward. The weights come first, then their "
+                    "gradient."),
+            Mistake("ATB-6", {"dq, dk = ds @ k, ds.mT @ q": "dk, dq = ds @ k, ds.mT @ q"},
+                    "You have swapped the gradients of the queries and the keys."),
+            Mistake("ATB-18", {"self.saved.append((q, k, v, p))": "self.saved.append((q, k, v, scores))"},
+                    "Your backward computes with the scores. Save the weights, which are the output of softmax."),
+            Mistake("HD-5f", {"        return dx\n": "        return dx / 3\n"},
+                    "Your dx is the mean of three gradients. x is used three times, for the queries, the keys and "
+                    "the values, so its gradient is the sum of three terms."),
+            Mistake("HD-28", {"self.query, self.key, self.value))": "self.query, self.value, self.key))"},
+                    "Your forward has exchanged the projections of the keys and the values."),
+            Mistake("HD-29", {
+                    "self.output.forward(merge_heads(p @ v))": "merge_heads(p @ v)",
+                    BACK: "split_heads(dy, self.num_heads)"},
+                    "Your layer leaves out the output projection. It mixes the features of the heads, which are "
+                    "merely next to each other after merging."),
+            Mistake("HD-30", {
+                    "self.output.forward(merge_heads(p @ v))": "x + self.output.forward(merge_heads(p @ v))",
+                    "        return dx\n": "        return dx + dy\n"},
+                    "You add x to the output. The residual connection is around the attention layer, not in it."),
+            Mistake("ATF-6", {"k.mT": "k.T"},
+                    ".T reverses all axes, including the batch and the heads. Swap the last two axes instead."),
         ),
         alternatives={"einsum": {"p.mT @ dheads": 'np.einsum("...ts,...td->...sd", p, dheads)'},
                       "scaled queries": {"q @ k.mT / math.sqrt(q.shape[-1])": "(q / math.sqrt(q.shape[-1])) @ k.mT"},

@@ -45,6 +45,9 @@ COSINE = (
     Mistake("COS-4", {f"vectors / {LEFT}": "vectors / (vectors ** 2).sum(1, keepdims=True)",
                       f"others / {RIGHT}": "others / (others ** 2).sum(1, keepdims=True)"},
             "You divide by the squared lengths. The square root is missing."),
+    Mistake("COS-4b", {LEFT: "np.sqrt((vectors ** 2).mean(1, keepdims=True))",
+                       RIGHT: "np.sqrt((others ** 2).mean(1, keepdims=True))"},
+            "You divide by the root of the mean of the squares. The length is the root of their sum."),
     Mistake("COS-5", {f"vectors / {LEFT}": "vectors / np.linalg.norm(vectors)",
                       f"others / {RIGHT}": "others / np.linalg.norm(others)"},
             "You divide by one norm of the whole array. Each vector has its own length, a norm over its features."),
@@ -78,6 +81,35 @@ COSINE = (
             "You return the two arrays in the wrong order. The similarities come first."),
     Mistake("COS-17", {f"    left = vectors / {LEFT}": f"    vectors /= {LEFT}\n    left = vectors"},
             "vectors /= ... writes into the caller's array. vectors / ... makes a new one."),
+    Mistake("COS-18", {LEFT: LEFT.replace(", keepdims=True", ""), RIGHT: RIGHT.replace(", keepdims=True", "")},
+            "keepdims=True is missing. The lengths then have shape (N,), and broadcasting pairs them with the features "
+            "instead of the sentences."),
+    Mistake("COS-19", {"left @ right.T": "left @ right"},
+            "The rows of both arrays are sentences. To multiply each row of one with each row of the other, transpose "
+            "the second."),
+    Mistake("COS-20", {"similarity.argmax(1)": "np.linalg.norm(vectors[:, None] - others, axis=-1).argmin(1)"},
+            "Your similarities are right, but nearest is the sentence at the smallest distance. It must be the one "
+            "with the largest cosine."),
+    Mistake("COS-21", {"similarity.argmax(1)": "(vectors @ others.T).argmax(1)"},
+            "Your similarities are right, but nearest is the sentence with the largest dot product, which favors long "
+            "vectors. It must be the one with the largest cosine."),
+    Mistake("COS-22", {"left @ right.T": "1 - left @ right.T", "argmax": "argmin"},
+            "You return the cosine distance, 1 minus the cosine. The exercise asks for the cosine itself."),
+    Mistake("COS-23", {"left @ right.T": "np.arccos(np.clip(left @ right.T, -1, 1))", "argmax": "argmin"},
+            "You return the angles. The exercise asks for their cosines."),
+    Mistake("COS-24", {"left @ right.T": "np.abs(left @ right.T)"},
+            "You take the absolute value of the cosines. A cosine of -1 means the opposite direction, and stays "
+            "negative."),
+    Mistake("COS-25", {"similarity.argmax(1)": "similarity.argsort(1)[:, -2]"},
+            "You skip the most similar sentence. That is right if a sentence is compared with itself too, but here the "
+            "others are other sentences."),
+    Mistake("COS-26", {"similarity.argmax(1)": "np.argsort(-similarity, 1)"},
+            "You return all others in order of similarity. The exercise asks for the nearest one only."),
+    Mistake("COS-27", {"similarity.argmax(1)": "others[similarity.argmax(1)]"},
+            "You return the vectors of the nearest sentences. The exercise asks for their indices."),
+    Mistake("COS-28", {f"vectors / {LEFT}": "vectors", f"others / {RIGHT}": "others", "left @ right.T":
+                       "left @ right.T / (np.linalg.norm(left, axis=1)[:, None] + np.linalg.norm(right, axis=1))"},
+            "You divide by the sum of the two lengths. Divide by their product."),
 )
 
 EXERCISES = [

@@ -64,6 +64,8 @@ def three(rng, n):
 def short(rng):
     shapes = (3, 4), (4,), (2, 2)
     return [("a norm below the limit", ([0.1 * rng.standard_normal(shape) for shape in shapes], 5.0)),
+            ("the last gradient is the largest", ([size * rng.standard_normal(shape) for size, shape in
+                                                   zip((0.1, 0.5, 3), shapes)], 1.5)),
             ("all gradients are 0", ([np.zeros(shape) for shape in shapes], round(float(rng.uniform(0.5, 2)), 3)))]
 
 
@@ -156,6 +158,14 @@ EXERCISES = [
             Mistake("CLP-8", {"max_norm / norm": "1 / norm"}, "Your clipped norm is 1. It must be max_norm."),
             Mistake("CLP-11", {"max_norm / norm if": "1 / max_norm if"},
                     "Your factor is 1 / max_norm, so the new norm still depends on the old one. It must be max_norm."),
+            Mistake("CLP-12", {"max_norm / norm if": "max_norm if"},
+                    "Your factor is max_norm, so the new norm is max_norm times the old one. It must be max_norm."),
+            Mistake("CLP-13", {"max_norm / norm if": "norm / max_norm if"},
+                    "Your factor is inverted, so long gradients become longer still."),
+            Mistake("CLP-14", {"for g in gradients))": "for g in gradients[:1]))"},
+                    "Your norm is that of the first array only. The global norm is that of all entries together."),
+            Mistake("CLP-15", {NORM: "max(np.abs(g).max() for g in gradients)"},
+                    "You use the largest absolute value. The norm is the square root of the sum of all squares."),
             Mistake("CLP-9", {"tuple(g * scale for g in gradients)":
                               "tuple(np.multiply(g, scale, out=g) for g in gradients)"},
                     "You write into the caller's arrays. Make new ones."),

@@ -94,11 +94,22 @@ def draw_answers(rng, N, T, P, count, V, kinds=8):
     return predictions, targets, np.append(np.arange(count), rng.integers(count, size=N - count)), count
 
 
+def draw_unusual_texts(rng, T, P, V=30):
+    """Draws answers of which one has no EOS, as its target, and three are empty, or should be."""
+    predictions, targets, tasks, count = draw_answers(rng, 12, T, P, 2, V)
+    words = rng.permutation(np.arange(FIRST, V))
+    predictions[2], targets[2] = words[:P], words[:T]       # the same up to the end of the narrower array
+    predictions[4:6, 0] = targets[5:7, 0] = EOS             # 4: no answer, 5: both are empty, 6: no answer was wanted
+    return predictions, targets, tasks, count
+
+
 def special_answers(rng):
     predictions, targets, tasks, count = draw_answers(rng, 17, 6, 6, 3, 30)
     return [("tasks 1 and 4 have no rows", (predictions, targets, np.where(tasks == 1, 3, tasks), count + 2)),
             ("all answers are right", draw_answers(rng, 12, 5, 8, 2, 30, kinds=3)),
-            ("one row for each task", draw_answers(rng, 8, 7, 6, 8, 30))]
+            ("one row for each task", draw_answers(rng, 8, 7, 6, 8, 30)),
+            ("empty texts, and a long answer without EOS", draw_unusual_texts(rng, 4, 7)),
+            ("empty texts, and a short answer without EOS", draw_unusual_texts(rng, 7, 4))]
 
 
 def by_unframe(predictions, targets, tasks, count):
@@ -153,11 +164,33 @@ FORCING = (
             "shows what counts."),
     Mistake("TF-17", {"return decoder_input, wanted, counted": "return decoder_input, counted, wanted"},
             "You return the three arrays in the wrong order. It should be decoder_input, wanted, counted."),
+    Mistake("TF-18", {NEXT: "np.where(target == 2, 0, target)[:, 1:]"},
+            "You replaced EOS by PAD in wanted, so the decoder never learns to stop."),
+    Mistake("TF-19", {NEXT: "target[:, 1:-1]"},
+            "You also cut off the last column of wanted. Each of the two arrays loses one column, at opposite ends."),
+    Mistake("TF-20", {NEXT: "target[1:]"},
+            "You cut off the first row, which is a text of its own. The tokens are along axis 1."),
+    Mistake("TF-21", {CUT: "target[:, 1:]"},
+            "Your decoder_input equals wanted: the decoder would read the token that it has to predict. It begins with "
+            "BOS."),
+    Mistake("TF-22", {CUT: "np.roll(target, 1, 1)[:, :-1]"},
+            "You shift decoder_input to the right, so it begins with the last entry of the row. It is target itself "
+            "without the last column; only wanted is shifted."),
+    Mistake("TF-23", {COUNTED: "decoder_input != 2"},
+            "You leave out the position after EOS, but count the padding that follows. What counts depends on wanted: "
+            "everything that is not PAD."),
+    Mistake("TF-24a", {COUNTED: "(wanted != 0).sum()"},
+            "Your counted is a number. It shows for each position whether it counts."),
+    Mistake("TF-24b", {COUNTED: "(wanted != 0).sum(1)"},
+            "Your counted is a number for each row. It shows for each position whether it counts."),
+    Mistake("TF-25", {"return decoder_input, wanted, counted": "return decoder_input, wanted[counted], counted"},
+            "Your wanted contains only the ids that count, without their positions. It keeps its shape; counted shows "
+            "what counts."),
 )
 EXACT = (
     Mistake("EXM-1", {SAME: "prediction == target"},
             "You compare the whole rows. What a decoder writes after EOS is not part of its answer."),
-    Mistake("EXM-2", {SAME: "np.mean([p == t for p, t in zip(prediction, target[:ends[1]])])"},
+    Mistake("EXM-2", {SAME: "sum(p == t for p, t in zip(prediction, target[:ends[1]])) / max(1, ends[1])"},
             "You return the share of right tokens. Here an answer with one wrong token is wrong."),
     Mistake("EXM-3", {"np.maximum(rows, 1)": "len(tasks)"},
             "You divide by the number of all rows. The share is among the rows of each task."),
@@ -191,6 +224,43 @@ EXACT = (
     Mistake("EXM-16", {"2 in row": "0 in row", "row.index(2)": "row.index(0)"},
             "You cut the texts at PAD. A text ends at EOS, and anything may follow it."),
     Mistake("EXM-17", {SAME: "prediction[:ends[0]] != target[:ends[1]]"}, "You return the shares of wrong answers."),
+    Mistake("EXM-18a", {"else len(row)": "else 0"},
+            "You treat a row without EOS as an empty text. It is a text that fills the row."),
+    Mistake("EXM-18b", {"else len(row)": "else len(row) - 1"},
+            "You cut off the last token of a row without EOS. Such a text fills the row."),
+    Mistake("EXM-18c", {SAME: f"2 in prediction and {SAME}"},
+            "You count an answer without EOS as wrong. It is right if it fills its row with the right text."),
+    Mistake("EXM-18d", {"else len(row)": "else len(target)"},
+            "A row without EOS ends where this row ends, not where that of the other array ends: predictions and targets "
+            "may differ in length."),
+    Mistake("EXM-19", {SAME: "set(prediction[:ends[0]]) == set(target[:ends[1]])"},
+            "You compare which tokens occur, not their order and number. Another order is another text."),
+    Mistake("EXM-20a", {SAME: "target[:ends[1]][:ends[0]] == prediction[:ends[0]]"},
+            "You compare only as many tokens as the answer has, so an answer that stops too early counts as right."),
+    Mistake("EXM-20b", {SAME: "all(p == t for p, t in zip(prediction, target[:ends[1]]))"},
+            "You compare only the tokens of the right text, so an answer that continues after it counts as right. The "
+            "answer must end there, too."),
+    Mistake("EXM-21", {"np.bincount(tasks, minlength=count)": "np.bincount(tasks)",
+                       "np.bincount(tasks, right, count)": "np.bincount(tasks, right)"},
+            "Your result ends at the last task that has rows. There is one share for each task from 0 to count - 1."),
+    Mistake("EXM-22", {"np.maximum(rows, 1)": "(rows + 1)"},
+            "You add 1 to the number of rows, also where it is not 0, so all shares become too small."),
+    Mistake("EXM-23", {SHARES: f"np.where(rows == 0, 1.0, {SHARES})"},
+            "Your share of a task without rows is 1. It should be 0."),
+    Mistake("EXM-24", {SAME: "[t for t in prediction if t > 2] == [t for t in target if t > 2]"},
+            "You take out EOS and PAD and compare what is left. What follows the first EOS is not part of the text, "
+            "even if it is a word."),
+    Mistake("EXM-25", {SAME: "any(p == t for p, t in zip(prediction[:ends[0]], target[:ends[1]]))"},
+            "Your answer counts as right as soon as one token is right. All of them must be."),
+    Mistake("EXM-26", {"np.maximum(rows, 1)": "count"},
+            "You divide by the number of tasks. Divide by the number of rows of each task."),
+    Mistake("EXM-27", {"/ np.maximum": "// np.maximum"},
+            "// rounds down, so every share below 1 becomes 0. Divide with /."),
+    Mistake("EXM-28", {SHARES: "np.array([dict(zip(tasks.tolist(), right)).get(task, 0) for task in range(count)])"},
+            "Each row overwrites the result of the rows before it, so your shares show the last row of each task only. "
+            "Add them up."),
+    Mistake("EXM-29", {SAME: f"ends[1] > 0 and {SAME}"},
+            "You never count an empty text as right. If both texts are empty, they are the same."),
 )
 
 EXERCISES = [

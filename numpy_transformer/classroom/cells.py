@@ -1,0 +1,80 @@
+"""The cells of a lesson: `# %% Title` starts a cell of code, and `# %% [markdown]` one of prose."""
+
+import ast
+import re
+from dataclasses import dataclass
+
+from .wrapping import HEADING, fold
+
+CODE = 9                                        # level of a code cell's title, below all headings of prose
+
+
+@dataclass
+class Cell:
+    """A `# %%` cell: its title, the number of its first line, and its lines."""
+
+    title: str
+    line: int
+    text: str
+
+    @property
+    def prose(self):
+        """The text of a markdown cell; None for code."""
+        return re.sub(r"^# ?", "", self.text, flags=re.M) if self.title == "[markdown]" else None
+
+    @property
+    def headings(self):
+        """The headings of a markdown cell, or the title of a code cell, as tuples (level, line)."""
+        if self.prose is not None:
+            return [(line.index(" "), line) for line in self.prose.splitlines() if HEADING.match(line)]
+        return [(CODE, self.title)] if self.title else []
+
+    @property
+    def name(self):
+        """One line for a table of contents: the first heading or the title, or else the first words."""
+        if self.headings:
+            level, heading = self.headings[0]
+            return heading if level == CODE else heading[level + 1:]
+        first = re.split(r"\n\s*\n", (self.text if self.prose is None else self.prose).strip())[0]
+        return " ".join(first.split())
+
+    @property
+    def numbered_source(self):
+        """The source with line numbers of the file, without the answers to the questions."""
+        lines = dict(enumerate(self.text.splitlines(), 1))
+        for first, start, last, end in hidden_answers(self.text):
+            kept = lines[first].encode()[:start].decode()
+            rest = lines[last].encode()[end:].decode()
+            for n in range(first + 1, last + 1):
+                del lines[n]
+            lines[first] = f"{kept}...){rest}"
+        return "\n".join(fold(line, f"{self.line + n:4}  ") for n, line in lines.items())
+
+
+def cells(source):
+    """Returns the cells of a script. Any text before the first mark is a cell without a title."""
+    lines = source.splitlines()
+    starts = [n for n, line in enumerate(lines) if line.startswith("# %%")] + [len(lines)]
+    if any(line.strip() for line in lines[:starts[0]]):
+        starts.insert(0, -1)
+    return [Cell(lines[n][4:].strip() if n >= 0 else "", n + 1, "\n".join(lines[n + 1:end]).rstrip("\n"))
+            for n, end in zip(starts, starts[1:])]
+
+
+def hidden_answers(source):
+    """Returns, from the last to the first, where the answers of `predict(question, answer, why)` stand in a cell.
+
+    Each is a tuple of the line and byte where the answer starts, and the line and byte after the closing parenthesis.
+    """
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:                         # shown as it is; running it reports the error
+        return []
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "predict":
+            hidden = [*node.args[1:], *node.keywords]
+            if hidden:
+                start = min((part.lineno, part.col_offset) for part in hidden)
+                found.append((*start, node.end_lineno, node.end_col_offset))
+    return sorted(found, reverse=True)

@@ -1,0 +1,133 @@
+"""The result of checking an exercise in a notebook: the verdict as text, and as HTML with the first wrong arrays."""
+
+import textwrap
+
+import numpy as np
+
+from .. import markup
+from .comparison import close
+from .feedback import PRINTED_LINES, WIDTH, feedback, gradient_table, needs_gradients
+
+MOST_ROWS, MOST_COLUMNS = 8, 8                  # of an array that is shown
+COLORS = {"pass": markup.RIGHT, "todo": ""}
+
+
+class Checked:
+    """What `nt.exercise.check` found.
+
+    Attributes:
+        exercise : the Exercise
+        verdict : the Verdict, with status, stage, lines and the names of known mistakes
+        passed : True if everything is right
+    """
+
+    def __init__(self, answer_key, run, verdict, answer):
+        self.answer_key, self.exercise, self.run, self.verdict = answer_key, answer_key.exercise, run, verdict
+        self.gradients = ""
+        if needs_gradients(self.exercise, verdict):
+            self.gradients = gradient_table(answer, self.exercise, answer_key.main_cases[0])
+
+    @property
+    def passed(self):
+        return self.verdict.status == "pass"
+
+    def __repr__(self):
+        lines = list(feedback(self.exercise, self.verdict, self.run.printed, WIDTH))
+        if self.gradients:
+            lines.append(textwrap.indent(self.gradients, "  "))
+        return "\n".join(lines)
+
+    def _repr_html_(self):
+        verdict = self.verdict
+        status = markup.element("b", f"&nbsp;{markup.escape(verdict.status.upper())}&nbsp;",
+                                COLORS.get(verdict.status, markup.WRONG.replace("underline", "none")))
+        stage = f" (stage: {verdict.stage})" if verdict.stage else ""
+        parts = [markup.element("p", status + markup.escape(f" {self.exercise.number} {self.exercise.name}{stage}"))]
+        parts += [markup.paragraph(line) for line in verdict.lines or filter(None, [verdict.note])]
+        parts.append(self.arrays())
+        if self.gradients:
+            parts.append(markup.preformatted(self.gradients))
+        if not self.passed:
+            parts.append(markup.paragraph(f'Hints: nt.exercise.hint("{self.exercise.number}")'))
+        if self.run.printed.strip():
+            lines = self.run.printed.rstrip().splitlines()
+            text = "\n".join([*lines[:PRINTED_LINES], *["..."][:len(lines) > PRINTED_LINES]])
+            parts.append(markup.paragraph("Your code printed:") + markup.preformatted(text))
+        return markup.element("div", "".join(parts))
+
+    def arrays(self):
+        """Returns HTML with the first wrong output beside the expected one; "" if there is nothing to show."""
+        found = first_wrong(self.answer_key, self.run)
+        if found is None or self.verdict.stage not in ("shape", "finite", "values"):
+            return ""
+        name, yours, right, wrong = found
+        if wrong is None:
+            return markup.side_by_side(array_table(f"Your {name}", yours), array_table(f"Expected {name}", right))
+        worst = worst_entry(yours, right, wrong)
+        count = f"{int(wrong.sum())} of {wrong.size} entries of {name} are wrong; the wrong ones are underlined."
+        return markup.side_by_side(
+            array_table(f"Your {name}", yours, worst, wrong),
+            array_table(f"Expected {name}", right, worst)) + markup.paragraph(count)
+
+
+def first_wrong(answer_key, run):
+    """Returns (name, yours, expected, where they differ) of the first wrong output of the first wrong case, or None.
+
+    `where they differ` is None if the shapes differ already. Expected answers to questions are never shown.
+    """
+    exercise = answer_key.exercise
+    if exercise.hides_answers or exercise.judge:
+        return None
+    for result, expected in zip(run.results, answer_key.expected):
+        for name, yours, right in zip(exercise.outputs, result.outputs, expected.outputs):
+            if yours is None:
+                return None
+            if yours.shape != right.shape:
+                return name, yours, right, None
+            wrong = ~close(yours, np.asarray(right, float), expected.outputs)
+            if wrong.any():
+                return name, yours, right, wrong
+    return None
+
+
+def worst_entry(yours, right, wrong):
+    """Returns the index of the wrong entry that is farthest off."""
+    with np.errstate(all="ignore"):
+        error = np.nan_to_num(abs(np.asarray(yours, float) - np.asarray(right, float)), nan=np.inf)
+    return np.unravel_index(np.argmax(np.where(wrong, error, -1)), wrong.shape)
+
+
+def array_table(title, array, at=None, wrong=None):
+    """Returns a table of the part of an array around an entry, with its indices.
+
+    Parameters:
+        at : index of the entry that has to be in view; None: the first one
+        wrong : boolean array of the entries to mark; None: no marks
+    """
+    at = (0,) * array.ndim if at is None else tuple(map(int, at))
+    leading, (row, column) = at[:-2], ((0, 0) + at)[-2:]
+    plane = np.atleast_2d(array[leading])
+    rows, columns = window(plane.shape[0], row, MOST_ROWS), window(plane.shape[1], column, MOST_COLUMNS)
+    marks = None if wrong is None else np.atleast_2d(wrong[leading])
+    shown = plane[rows, columns]
+    ranges = [*map(str, leading), *(f"{part.start}:{part.stop}" for part in (rows, columns)[2 - min(array.ndim, 2):])]
+    caption = f"{title}, shape {array.shape}, entries [{', '.join(ranges)}]" if ranges else title
+    headings = ["", *map(str, range(columns.start, columns.stop))] if array.ndim else []
+    body = [[str(rows.start + i) if array.ndim > 1 else "", *map(show_number, row)] for i, row in enumerate(shown)]
+
+    def style(i, j):
+        if marks is None or j == 0:
+            return ""
+        return markup.WRONG if marks[rows.start + i, columns.start + j - 1] else markup.RIGHT
+
+    return markup.table(headings, body, caption, style)
+
+
+def window(size, index, most):
+    """Returns the slice of at most `most` positions that holds this index, near its middle."""
+    start = min(max(0, index - most // 2), max(0, size - most))
+    return slice(start, min(size, start + most))
+
+
+def show_number(value):
+    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)

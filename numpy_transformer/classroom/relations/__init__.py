@@ -1,0 +1,122 @@
+"""Describes a wrong answer that no known mistake explains by its relation to the correct one, from its outputs alone.
+
+pairs.py       a wrong output next to the correct one
+whole.py       a factor, an offset, other axes, another order, a step too many or too few
+terms.py       another array in its place, a term or a factor that is an argument, rows with a number of their own
+places.py      where the wrong entries are
+sequences.py   whole numbers: entries too many, off by one
+cases.py       which cases, outputs and passes are correct
+"""
+
+import functools
+from dataclasses import dataclass
+
+from . import cases, places, sequences, terms, whole
+from .pairs import make_pairs
+
+MOST = 3                                        # sentences that a student reads
+EXACT = (whole.not_a_number, whole.one_number, whole.multiple, whole.offset, whole.opposite, whole.transposed,
+         sequences.sequence, sequences.moved, whole.one_step, terms.other_array)      # these explain every entry
+RELATIONS = (*EXACT, whole.other_sign, terms.extra_factor, terms.extra_term, whole.permuted, whole.wrong_reduction,
+             whole.wrong_axes, places.place, terms.by_row, sequences.off_by_one, sequences.one_sided, whole.nearly,
+             sequences.same_beginning)
+
+
+@dataclass
+class Finding:
+    """What holds of one wrong output in every case in which it is wrong."""
+
+    name: str
+    text: str                                   # such as "is the correct result transposed"
+    exact: bool                                 # True if it explains every entry
+    everywhere: bool                            # True if the output is wrong in every case
+
+
+def relations(answer_key, answers):
+    """Returns sentences about a wrong answer that are true in every case they speak of, the most specific first.
+
+    The first list relates the outputs to the correct ones; the second says only which cases and outputs are correct.
+
+    Parameters:
+        answers : an Observation for each main case
+    """
+    if not answer_key.expected or not comparable(answer_key, answers):
+        return [], []
+    found, correct = findings(answer_key, make_pairs(answer_key, answers))
+    sentences = [spoken(group, len(answer_key.main_cases)) for group in grouped(found)][:MOST]
+    facts = cases.errors(answer_key, answers)
+    if not facts:
+        fine = [answer_key.is_right(i, answer) for i, answer in enumerate(answers)]
+        if not found or not all(finding.everywhere for finding in found):
+            facts.append(cases.some_cases(answer_key, fine))
+        facts.append(cases.outputs(answer_key, correct))
+    return sentences, list(filter(None, facts))[:MOST - len(sentences)]
+
+
+def explains_everything(answer_key, answers):
+    """Returns True if a relation explains every entry of every wrong output."""
+    if not answer_key.expected or not comparable(answer_key, answers) or any(answer.error for answer in answers):
+        return False
+    found, correct = findings(answer_key, make_pairs(answer_key, answers))
+    return len(found) == correct.count(False) and all(finding.exact for finding in found)
+
+
+def comparable(answer_key, answers):
+    """Returns True if there are all outputs in all cases that raised no error, and at least one such case."""
+    count = len(answer_key.exercise.outputs)
+    finished = [answer for answer in answers if not answer.error]
+    return bool(finished) and all(len(answer.outputs) == count for answer in finished)
+
+
+def findings(answer_key, pairs):
+    """Returns the Findings, and for each output whether it is correct in every case."""
+    found, correct = [], []
+    for name, group in zip(answer_key.exercise.outputs, pairs):
+        wrong = [p for p in group if not p.fine]
+        correct.append(not wrong)
+        relation, text = first_relation(answer_key, name, wrong) if wrong else (None, "")
+        if text:
+            everywhere = len(wrong) == len(answer_key.main_cases)
+            if not everywhere and len(group) == len(answer_key.main_cases):
+                everywhere = relation(group) == text        # it may hold in the cases with a correct output, too
+            found.append(Finding(name, text, relation in EXACT, everywhere))
+    return found, correct
+
+
+def first_relation(answer_key, name, wrong):
+    """Returns the first relation that holds in all these cases, and its words; (None, "") if there is none."""
+    for relation in RELATIONS:
+        text = relation(wrong)
+        if text:
+            return relation, text
+    relation = functools.partial(cases.one_pass, answer_key, name)
+    return relation, relation(wrong)
+
+
+def grouped(found):
+    """Returns the findings, those with the same words together, the exact ones first."""
+    groups = {}
+    for finding in sorted(found, key=lambda finding: not finding.exact):
+        groups.setdefault((finding.text, finding.everywhere), []).append(finding)
+    return list(groups.values())
+
+
+def spoken(group, count):
+    """Returns the sentence for findings with the same words."""
+    first, names = group[0], cases.listed([finding.name for finding in group])
+    text = first.text
+    if len(group) > 1:
+        text = text.replace("is ", "are each ", 1) if text.startswith("is ") else f"each {plural(text)}"
+    scope = ""
+    if not first.everywhere:
+        scope = " wherever it is wrong" if len(group) == 1 else " wherever they are wrong"
+    elif count > 1 and "depends on the case" not in text:
+        scope = " in every case"
+    if first.text.endswith(("?", ".")):
+        return f"{names} {text}"
+    return f"{names} {text}{scope}"
+
+
+def plural(text):
+    verb, _, rest = text.partition(" ")
+    return f"{ {'has': 'have'}.get(verb, verb.removesuffix('s'))} {rest}"

@@ -1,0 +1,312 @@
+"""Steps through a lesson in a terminal: shows a cell, runs it, and answers keys before it goes on."""
+
+import code
+import contextlib
+import io
+import sys
+from types import FunctionType, ModuleType
+
+import numpy as np
+
+from ..module import Module
+from . import explore, helpers, pictures
+from .answers import closing_answers
+from .lesson_files import lesson_number
+from .steps import Runner
+from .wrapping import fill, reflow, terminal_width
+
+KEYS = {"Enter": "[Enter] {}", "b": "b back", "g": "g N go to cell N", "l": "l list", "a": "a answers", "p": "p EXPR print",
+        "v": "v variables", "e": "e explore", "o": "o open figure", "r": "r run again", "i": "i Python",
+        "c": "c run to end", "q": "q quit: "}
+
+
+class Stepper(Runner):
+    """Runs cells, and answers keys between them.
+
+    The namespace holds the variables as they are before cell `done`, if one counts from 0. A cell that is shown again
+    may be earlier: then the lesson is run from its start to that cell, as soon as its variables are needed.
+    """
+
+    def __init__(self, path):
+        super().__init__(path)
+        with contextlib.suppress(ImportError):  # without it, input() has no arrow keys and no history
+            import readline                     # noqa: F401
+        # Python's own exit and quit close standard input, and so the terminal.
+        self.namespace.update({"exit": raise_exit, "quit": raise_exit})
+        self.at_start = dict(self.namespace)
+        self.calls = explore.LatestCalls()
+        self.done = 0                           # None after an interruption: unknown
+        self.pausing = True
+        self.answers = closing_answers(path)
+        self.unfolded = 0                       # number of the answer that was shown last
+        self.figure = None                      # path of the latest figure
+        self.protocol = None                    # how the terminal shows figures; found out at the first one
+        self.before = {}                        # states of the random generators before the current cell
+        helpers.ask, helpers.drawn = self.ask, self.drawn
+
+    def close(self):
+        helpers.ask = helpers.drawn = None
+
+    def run_all(self):
+        following = 0
+        while following < len(self.cells):
+            self.at = following
+            following = self.visit()
+
+    def visit(self):
+        """Shows and runs the current cell. Returns the index of the next one."""
+        if self.pausing:
+            self.show()
+        if self.cells[self.at].prose is None:
+            if self.restore():
+                self.run_current()
+        elif not self.pausing:
+            self.run_straight(self.at)          # only its headings
+        following = self.at + 1
+        while self.pausing:
+            following = self.answer(input(prompt(self.shown_keys())).strip())
+            if following is not None:
+                break
+            following = self.at + 1
+        return following
+
+    def show(self):
+        """Prints the current cell."""
+        cell, place = self.cells[self.at], f"cell {self.at + 1} of {len(self.cells)}"
+        if cell.prose is not None:
+            print(f"\n--- {place}\n\n{reflow(cell.prose)}")
+        else:
+            print(f"\n{fill(f'--- {place}: {cell.title}', '    ')}\n\n{cell.numbered_source}\n")
+
+    def run_current(self):
+        """Runs the current cell of code."""
+        self.before = {name: value.bit_generator.state for name, value in self.namespace.items()
+                       if isinstance(value, np.random.Generator)}
+        try:
+            if self.pausing:
+                self.execute(self.at)
+            else:
+                self.run_straight(self.at)
+        except KeyboardInterrupt:
+            print("\ninterrupted; r runs the cell again")
+            self.pausing = True
+        if self.at in self.failed:
+            self.pausing = True
+        self.done = self.at + 1
+
+    def execute(self, index):
+        with self.calls:
+            return super().execute(index)
+
+    def restore(self):
+        """Brings the variables to where they are before the current cell. Returns False if that was not possible.
+
+        Going forward, the cells between are run; going back, the lesson is run again from its start, because cells
+        change arrays, models and random generators. An error or Ctrl-C on the way makes that cell the current one.
+        """
+        wanted = self.at
+        if self.done is not None and all(cell.prose is not None for cell in self.cells[slice(*sorted((self.done, wanted)))]):
+            self.done = wanted
+            return True
+        first = self.done
+        if first is None or first > wanted:
+            first = 0
+            self.namespace.clear()
+            self.namespace.update(self.at_start)
+            self.calls = explore.LatestCalls()
+        print(fill(f"  {self.describe_restoring(first, wanted)}", "    "), flush=True)
+        for self.at in range(first, wanted):
+            if not self.run_silently():
+                self.pausing = True
+                return False
+        self.at = self.done = wanted
+        return True
+
+    def describe_restoring(self, first, wanted):
+        """Returns a sentence about the cells from `first` to before `wanted`, which bring the variables to `wanted`."""
+        again = first == 0 and self.seconds     # not when the first cells are left out
+        change = f", so that the variables are those before cell {wanted + 1}; changes of your own are gone" if again else ""
+        if all(cell.prose is not None for cell in self.cells[first:wanted]):
+            return "the variables are those at the start; changes of your own are gone"
+        cells = f"cells {first + 1} to {wanted} are" if wanted - first > 1 else f"cell {wanted} is"
+        seconds = sum(self.seconds.get(n, 0) for n in range(first, wanted))
+        time = f" (about {seconds:.0f} s)" if seconds >= 1 else ""
+        return f"{cells} run {'again' if again else 'first'}, without output{time}{change}"
+
+    def run_silently(self):
+        """Runs the current cell without its output and questions. Returns False after an error or Ctrl-C."""
+        helpers.silent = True
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                completed = self.execute(self.at)
+            self.done = self.at + 1
+        except KeyboardInterrupt:
+            self.done, completed = None, False
+        finally:
+            helpers.silent = False
+        if not completed:
+            reason = "was interrupted" if self.done is None else "raised an error"
+            print(fill(f"  cell {self.at + 1} {reason}, so the lesson stands there; r runs it again", "    "))
+        return completed
+
+    def ask(self, question):
+        """Returns the reader's answer, or None once the lesson runs to its end without pauses."""
+        return input(question) if self.pausing and not helpers.silent else None
+
+    def drawn(self, path):
+        """Shows a new figure, if the terminal can show pictures."""
+        self.figure = path
+        if not self.pausing:
+            return
+        if self.protocol is None:
+            self.protocol = pictures.protocol() or "none"
+        if self.protocol != "none":
+            print(pictures.encoded(path, self.protocol))
+
+    def shown_keys(self):
+        """Returns the keys that have an effect at the current cell."""
+        at_end = self.at == len(self.cells) - 1
+        useless = {"b": self.at == 0, "a": not (at_end and self.answers), "o": self.figure is None}
+        return [text.format("end" if at_end else "next") for key, text in KEYS.items() if not useless.get(key)]
+
+    def answer(self, line):
+        """Answers one line from the reader. Returns the index of the cell to go to, or None to stay."""
+        key, _, text = line.partition(" ")
+        alone = {"": self.next, "b": self.back, "l": self.contents, "v": self.variables, "o": self.open_figure,
+                 "r": self.run_again, "i": self.python, "c": self.to_end, "q": self.quit}
+        with_text = {"g": self.go_to, "p": self.print_value, "a": self.show_answer, "e": self.explore}
+        if key in alone and not text:
+            return alone[key]()
+        if key in with_text and (text.strip() or key in "ae"):
+            return with_text[key](text.strip())
+        print(fill(f"  {line!r} is not one of these keys; p EXPR prints an expression, g 3 goes to cell 3, e opens the "
+                   "arrays in the explorer, e NAME a module, i opens Python", "    "))
+        return None
+
+    def next(self):
+        return self.at + 1
+
+    def back(self):
+        if self.at == 0:
+            print("  this is the first cell")
+            return None
+        return self.at - 1
+
+    def go_to(self, number):
+        if not number.isdecimal() or not 1 <= int(number) <= len(self.cells):
+            print(f"  there is no cell {number!r}; choose 1 to {len(self.cells)}, or press l for the list")
+            return None
+        return int(number) - 1
+
+    def to_end(self):
+        self.pausing = False
+        return self.at + 1
+
+    def quit(self):
+        raise EOFError
+
+    def contents(self):
+        """Prints the cells with their titles. An arrow marks the current one; titles of code are indented."""
+        for n, cell in enumerate(self.cells):
+            line = f"{'>' if n == self.at else ' '} {n + 1:3}  {'' if cell.prose is not None else '  '}{cell.name}"
+            print(line if len(line) < terminal_width() else f"{line[:terminal_width() - 3]}...")
+
+    def ready(self):
+        """Brings the variables to the current cell, if it is text that was gone back to. Returns False without success."""
+        return self.cells[self.at].prose is None or self.restore()
+
+    def run_again(self):
+        if self.cells[self.at].prose is not None:
+            print("  this cell is text; g N runs the lesson up to cell N")
+        elif self.done == self.at + 1:
+            for name, state in self.before.items():         # so that the same numbers are drawn again
+                if isinstance(self.namespace.get(name), np.random.Generator):
+                    self.namespace[name].bit_generator.state = state
+            self.run_current()
+        elif self.restore():                    # after an interruption on the way to this cell
+            self.run_current()
+
+    def variables(self):
+        if self.ready():
+            for name, value in self.namespace.items():
+                if not name.startswith("_") and not isinstance(value, (ModuleType, FunctionType, type)):
+                    print(f"  {name:16} {describe_variable(value)}"[:terminal_width()])
+
+    def print_value(self, expression):
+        if not self.ready():
+            return
+        try:
+            value = eval(expression, self.namespace)
+            if isinstance(value, np.ndarray):
+                helpers.show(**{expression: value})
+            elif value is not None:
+                print(f"  {value!r}")
+        except (Exception, SystemExit) as error:            # of the expression that the reader typed
+            print(f"  {type(error).__name__}: {error}")
+
+    def explore(self, expression):
+        """Opens the lesson's arrays in the explorer, or the latest call of the module that the expression names."""
+        if not self.ready():
+            return
+        try:
+            if expression:
+                path = explore.open_module(eval(expression, self.namespace), expression, self.calls)
+            else:
+                path = explore.open_variables(self.namespace, f"Lesson {lesson_number(self.path)}")
+            print(f"  The page is {path}")
+        except (Exception, SystemExit) as error:            # of the expression that the reader typed, or of its module
+            print(f"  {type(error).__name__}: {error}")
+
+    def python(self):
+        if self.ready():
+            with contextlib.suppress(SystemExit):           # exit() returns to the lesson
+                code.interact("Python with the lesson's variables; Ctrl-D returns to the lesson",
+                              local=self.namespace, exitmsg="")
+
+    def open_figure(self):
+        if self.figure is None:
+            print("  no figure has been drawn so far")
+        elif not pictures.open_picture(self.figure.resolve()):
+            print(f"  there is no program here that shows pictures; the figure is {self.figure.resolve()}")
+
+    def show_answer(self, number):
+        """Prints one answer to the closing questions: the one with this number, or else the next one."""
+        if self.at < len(self.cells) - 1 or not self.answers:
+            print(fill("  the answers to the closing questions are shown at the last cell, if the lesson has any", "    "))
+            return
+        later = [n for n in self.answers if n > self.unfolded]
+        if not number and not later:
+            print("  these were all answers; a 1 shows the first one again")
+            return
+        number = number or str(min(later))
+        if not number.isdecimal() or int(number) not in self.answers:
+            print(f"  there is no answer {number!r}; choose one of {', '.join(map(str, self.answers))}, such as a "
+                  f"{min(self.answers)}")
+            return
+        self.unfolded = int(number)
+        print(f"\n{reflow(f'{number}. {self.answers[self.unfolded]}')}\n")
+
+
+def raise_exit(code=None):
+    raise SystemExit(code)
+
+
+def prompt(keys):
+    """Returns the keys on as few lines as fit the terminal."""
+    lines = [""]
+    for key in keys:
+        if lines[-1] and len(lines[-1]) + 2 + len(key) >= terminal_width():
+            lines.append("")
+        lines[-1] += f"  {key}" if lines[-1] else key
+    return "\n".join(lines)
+
+
+def describe_variable(value):
+    """Returns one line about a variable."""
+    if isinstance(value, np.ndarray):
+        return f"{value.shape} {value.dtype}"
+    if isinstance(value, Module):
+        return f"{type(value).__name__}, {value.num_parameters():,} parameters"
+    with contextlib.suppress(Exception):        # a class that the reader is writing may fail in __str__
+        return f"{type(value).__name__} {value!s}"[:70].splitlines()[0]
+    return type(value).__name__

@@ -1,0 +1,67 @@
+"""Wraps what a lesson prints to the width of the terminal: prose, claims, questions and source."""
+
+import re
+import shutil
+import sys
+import textwrap
+
+NARROWEST, WIDEST = 30, 100
+VERBATIM = re.compile(r"\||```|    ")           # lines of prose that are not reflowed: tables and code
+HEADING = re.compile(r"#+ ")
+ITEM = re.compile(r"(?:[-*]|\d+\.) +")          # the start of a list item
+FOLDED = "↳ "                                   # marks what continues a line of source
+
+
+def terminal_width():
+    """Returns the terminal's width, but at most 100 columns, because longer lines of prose are hard to read."""
+    return min(max(shutil.get_terminal_size((WIDEST, 24)).columns, NARROWEST), WIDEST)
+
+
+def wrapped(line, indent="    "):
+    """Wraps a line to the terminal with a hanging indent. Output that goes to a file or a pipe stays as it is."""
+    if not sys.stdout.isatty() or len(line) <= terminal_width():
+        return line
+    return fill(line, indent)
+
+
+def fill(text, indent=""):
+    """Wraps text to the terminal; the second line and those after it start with `indent`."""
+    return textwrap.fill(text, terminal_width(), subsequent_indent=indent, break_long_words=False,
+                         break_on_hyphens=False)
+
+
+def reflow(prose):
+    """Returns the text of a markdown cell with its headings, paragraphs and list items wrapped to the terminal's width."""
+    paragraphs = []
+    for paragraph in re.split(r"\n\s*\n", prose):
+        lines = paragraph.splitlines()
+        if HEADING.match(paragraph):
+            paragraph = "\n".join(fill(line, " " * HEADING.match(line).end() if HEADING.match(line) else "")
+                                  for line in lines)
+        elif any(map(VERBATIM.match, lines)):
+            paragraph = "\n".join(line if line.startswith("|") else fold(line) for line in lines)
+        else:
+            items = re.split(f"^(?={ITEM.pattern})", paragraph, flags=re.M)
+            paragraph = "\n".join(wrap_item(item) for item in items if item.strip())
+        paragraphs.append(paragraph)
+    return "\n\n".join(paragraphs)
+
+
+def wrap_item(text):
+    """Wraps a paragraph or list item; the lines of an item align after its bullet or number."""
+    item = ITEM.match(text)
+    return fill(" ".join(line.strip() for line in text.splitlines()), " " * (item.end() if item else 0))
+
+
+def fold(line, gutter="", mark=FOLDED):
+    """Returns a line of source behind a gutter, such as its number. If it is too wide, it continues after a mark.
+
+    The continuation is indented like the line, so that all that is added is the line break and the mark.
+    """
+    room = terminal_width() - len(gutter)
+    if len(line) <= room:
+        return gutter + line
+    indent = line[:len(line) - len(line.lstrip())]
+    parts = textwrap.wrap(line, room, subsequent_indent=f"{indent}  {mark}", drop_whitespace=False, replace_whitespace=False,
+                          break_on_hyphens=False)
+    return "\n".join([gutter + parts[0].rstrip(), *(" " * len(gutter) + part.rstrip() for part in parts[1:])])

@@ -1,0 +1,153 @@
+"""nt.exercise: the function or class of a cell is checked as `numpy-transformer exercise check` checks a file."""
+
+import linecache
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from helpers.parsed_html import Page
+
+import numpy_transformer as nt
+from numpy_transformer.classroom.exercises import exercises
+from numpy_transformer.classroom.feedback import feedback
+from numpy_transformer.classroom.workbook import Workbook
+
+
+def defined(number, *edits):
+    """The solution of an exercise with texts of it replaced, as a function or class, and its file."""
+    exercise = exercises()[number]
+    text = exercise.header + exercise.text
+    for old, new in edits:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    names = {}
+    linecache.cache[exercise.file] = (len(text), None, text.splitlines(keepends=True), exercise.file)   # as IPython does
+    exec(compile(text, exercise.file, "exec"), names)
+    return names[exercise.name], text
+
+
+WRONG = {
+    "right": ("05.2", ()),
+    "a known mistake": ("08.1", (("x.var(-1, keepdims=True)", "x.var(-1, keepdims=True, ddof=1)"),)),
+    "a wrong shape": ("01.2", (("(p * dp).sum(-1, keepdims=True)", "(p * dp).sum(-1)"),)),
+    "not written": ("03.1", (("    dtable = ", "    raise NotImplementedError\n    dtable = "),)),
+    "a class": ("02.2", (("+ self.bias.data", "+ 3 * self.bias.data"),)),
+    "changes an argument": ("01.1", (("p = np.exp(z - z.max(-1, keepdims=True))",
+                                      "z -= z.max(-1, keepdims=True); p = np.exp(z)"),)),
+}
+
+
+@pytest.mark.parametrize("name", [
+    name if name in ("a known mistake", "a class") else pytest.param(name, marks=pytest.mark.slow) for name in WRONG])
+def test_the_text_is_that_of_the_checker_of_files(name, tmp_path):
+    number, edits = WRONG[name]
+    answer, text = defined(number, *edits)
+    found = nt.exercise.check(number, answer)
+    exercise = exercises()[number]
+    (tmp_path / exercise.file).write_text(text, encoding="utf-8")
+    verdict, run, _ = Workbook(tmp_path).check(exercise)
+    lines = list(feedback(exercise, verdict, run.printed))
+    assert str(found).splitlines()[:len(lines)] == lines
+    assert repr(found) == str(found) and found.passed == (verdict.status == "pass") == (name == "right")
+
+
+def test_the_page_shows_the_first_wrong_array_beside_the_expected_one():
+    def half(z):
+        p = np.exp(z - z.max(-1, keepdims=True))
+        p /= p.sum(-1, keepdims=True)
+        p[..., 0] *= 1.5                                    # the first column is wrong
+        return p
+
+    found = nt.exercise.check("01.1", half)
+    page = Page(found._repr_html_())
+    assert all(" ".join(line.split()) in " ".join(page.words.split()) for line in found.verdict.lines)
+    yours, expected = page.tables
+    assert [len(row) for row in yours] == [len(row) for row in expected] == [9] * len(yours)
+    assert [float(row[1]) for row in yours[1:]] == pytest.approx([1.5 * float(row[1]) for row in expected[1:]], rel=1e-3)
+    assert [row[2:] for row in yours[1:]] == [row[2:] for row in expected[1:]]
+    assert page.marked == [row[1] for row in yours[1:]]
+    case = exercises()["01.1"].cases(0)[0].inputs[0]
+    count = case[..., 0].size
+    assert f"{count} of {case.size} entries of p are wrong" in page.words
+
+
+def test_arrays_of_any_number_of_axes_are_shown_around_the_worst_entry():
+    from numpy_transformer.classroom.checked import array_table
+
+    for shape in [(), (3,), (30,), (20, 30), (2, 3, 20, 30), (0, 3)]:
+        array = np.arange(np.prod(shape, dtype=int)).reshape(shape) * 1.0
+        at = tuple(n // 2 for n in shape)
+        page = Page(array_table("y", array, at if array.size else None, np.ones(shape, bool)))
+        cells = [cell for row in page.tables[0][bool(shape):] for cell in row[1:]]
+        assert len(cells) == np.prod([min(n, 8) for n in shape[-2:]], dtype=int)
+        if array.size:
+            assert f"{array[at]:.4g}" in cells
+
+
+def test_answers_to_questions_and_strange_texts_do_not_show():
+    exercise = exercises()["01.6"]
+    found = nt.exercise.check("01.6", lambda N, V: (0.0,) * len(exercise.outputs))
+    assert found.verdict.status == "fail" and Page(found._repr_html_()).tables == []
+
+    def strange(z):
+        print("<script>alert(1)</script> & more")
+        raise KeyError("<b>bold</b>")
+
+    page = Page(nt.exercise.check("01.1", strange)._repr_html_())
+    assert "<script>alert(1)</script> & more" in page.words and "<b>bold</b>" in page.words
+
+
+def test_functions_without_text_and_from_elsewhere_are_checked_and_errors_name_their_line():
+    factor = 2.0
+    assert nt.exercise.check("13.2", lambda x, u, p, training, dy: factor * dy).verdict.status == "fail"
+    assert nt.exercise.check("01.1", np.tanh).verdict.status == "fail"
+    made, _ = defined("05.2")
+    assert nt.exercise.check("05_2", made).passed and nt.exercise.check("5.2", made).passed
+
+    def broken(z):
+        return z + undefined                                # noqa: F821
+
+    assert "return z + undefined" in str(nt.exercise.check("01.1", broken))
+
+
+def test_arguments_are_copies_and_the_warnings_of_the_answer_are_part_of_the_text(recwarn):
+    def overflowing(z):
+        return np.exp(z) / np.exp(z).sum(-1, keepdims=True)
+
+    for _ in range(2):                                      # warnings are not swallowed at the second check
+        assert "RuntimeWarning: overflow" in str(nt.exercise.check("01.1", overflowing))
+    assert not recwarn.list
+
+
+def test_bad_input_gets_one_sentence():
+    for arguments, error, words in [
+            (("05", len), ValueError, "lesson 05 has the exercises 05.1, 05.2, 05.3; name one of them"),
+            (("99", len), ValueError, "there is no exercise '99'"), (("05.2", 3), TypeError, "but got an int"),
+            ((len, "05.2"), ValueError, "there is no exercise"),
+            (("08.3", len), TypeError, "exercise 08.3 asks for a class"),
+            (("05.2", np.zeros(3)), TypeError, 'the function itself, as in check("05.2", attention_backward)')]:
+        with pytest.raises(error) as raised:
+            nt.exercise.check(*arguments)
+        assert words in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_hints_come_one_by_one_and_the_sheet_is_the_file(capsys):
+    from numpy_transformer.classroom import notebook
+
+    notebook.shown_hints.clear()
+    exercise = exercises()["04.1"]
+    for count in (1, 2, 3, 3):
+        nt.exercise.hint("04.1")
+        shown = capsys.readouterr().out
+        assert [hint in shown for hint in exercise.hints] == [i < count for i in range(3)]
+    nt.exercise.sheet("4.1")
+    assert capsys.readouterr().out.rstrip("\n") == exercise.skeleton().rstrip("\n")
+
+
+@pytest.mark.slow
+def test_nothing_is_imported_before_it_is_used():
+    code = ("import sys, numpy_transformer as nt; print('numpy_transformer.classroom' in sys.modules, "
+            "'numpy_transformer.markup' in sys.modules); nt.exercise.check")
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.stdout.split() == ["False", "False"], run.stderr

@@ -1,0 +1,161 @@
+"""Where lessons are found, `lesson start`, where figures go, and lessons that come with an installed package."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from helpers import ROOT
+
+from numpy_transformer.classroom import lesson_files, place
+from numpy_transformer.classroom.lesson_files import find_lessons
+from numpy_transformer.cli import main
+
+SCRIPT = "from numpy_transformer.classroom import lesson\n\nlesson.start(__name__)\n"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "here"
+
+
+def script(path, text=SCRIPT):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def refused(capsys, *arguments):
+    """The sentence of a call that is refused."""
+    assert main(list(arguments)) == 2
+    printed = capsys.readouterr()
+    assert printed.err.count("\n") == 1 and "Traceback" not in printed.err
+    return printed.err
+
+
+def test_lessons_are_looked_for_from_near_to_far(here, tmp_path, monkeypatch):
+    installed, checkout = tmp_path / "installed", tmp_path / "checkout"
+    monkeypatch.setattr(lesson_files, "CHECKOUT", checkout)
+    monkeypatch.setattr(lesson_files, "installed_lessons", lambda: installed if installed.is_dir() else None)
+    with pytest.raises(ValueError, match="no lessons in lessons/ here, and none were installed"):
+        find_lessons()
+    script(here / "plots" / "03_plot.py", "print('not a lesson')\n")
+    for name in ("installed/05_a.py", "checkout/04_a.py", "here/b-lessons/03_a.py", "here/a-lessons/02_a.py", "here/01_a.py",
+                 "here/lessons/00b_a.py"):
+        script(tmp_path / name)
+        found, = find_lessons().values()
+        assert found.resolve() == tmp_path / name
+    monkeypatch.chdir(here / "lessons")
+    assert list(find_lessons()) == ["00b"]
+
+
+def test_start_copies_the_lessons_and_changes_no_file_that_exists(here, capsys):
+    assert main(["lesson", "start", "my-lessons"]) == 0
+    out = capsys.readouterr().out
+    names = sorted(path.name for path in (ROOT / "lessons").iterdir() if path.suffix in (".py", ".md"))
+    assert f"{len(names)} files written to my-lessons\n" in out and "Start with: numpy-transformer lesson 00 --step" in out
+    assert sorted(path.name for path in Path("my-lessons").iterdir()) == names
+    assert Path("my-lessons/05_attention.py").read_bytes() == (ROOT / "lessons/05_attention.py").read_bytes()
+    Path("my-lessons/05_attention.py").write_text("mine")
+    Path("my-lessons/06_masks.py").unlink()
+    assert main(["lesson", "start", "my-lessons"]) == 0
+    assert f"1 file written to my-lessons; {len(names) - 1} existed already" in capsys.readouterr().out
+    assert Path("my-lessons/05_attention.py").read_text() == "mine"
+    assert find_lessons()["06"] == Path("my-lessons/06_masks.py")
+    assert main(["lesson", "start", "a/b"]) == 0 and "Start with: cd a/b, then numpy" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["start"], "name a folder for the lessons, as in numpy-transformer lesson start my-lessons"),
+    (["start", ""], "name a folder for the lessons"), (["start", "05"], "'05' looks like the number of a lesson"),
+    (["start", "a-file"], "a-file is a file; name a folder"), (["start", "a-file/b/c"], "a-file is a file; name a folder"),
+    (["start", str(ROOT / "lessons")], "contains the lessons themselves"),
+    (["start", "new", "--step"], "start runs none"), (["list", "--step"], "list runs none"),
+    (["05", "new"], "'new' would have no effect after '05'"), (["start", "new", "--out", "x.ipynb"], "--out is the file of a notebook"),
+    (["notebook"], "name a lesson, as in"), (["notebook", "99"], "there is no lesson '99'"),
+    (["notebook", "05", "--out", "x.txt"], "not the name of a notebook; use one that ends in .ipynb"),
+    (["notebook", "05", "--out", "nowhere/x.ipynb"], "there is no folder 'nowhere'"),
+    (["notebook", "05", "--out", "old.ipynb"], "exists already and may contain your work")])
+def test_bad_targets_are_refused_with_one_sentence(here, capsys, arguments, words):
+    Path("a-file").touch()
+    Path("old.ipynb").write_text("mine")
+    assert words in refused(capsys, "lesson", *arguments)
+    assert sorted(path.name for path in Path().iterdir()) == ["a-file", "old.ipynb"]
+    assert Path("old.ipynb").read_text() == "mine"
+
+
+@pytest.mark.parametrize("main_file, folder, current, figures", [
+    ("lessons/05_a.py", None, ".", "figures"), ("my-lessons/05_a.py", None, ".", "my-lessons/figures"),
+    ("share/lessons/05_a.py", "share/lessons", "work", "work/figures"), (None, None, "lessons", "figures"),
+    (None, None, "work", "work/figures")])
+def test_figures_go_next_to_the_lessons_or_to_the_current_folder(here, monkeypatch, main_file, folder, current, figures):
+    (here / current).mkdir(exist_ok=True)
+    monkeypatch.chdir(here / current)
+    module = ModuleType("__main__")
+    if main_file is not None:
+        module.__file__ = str(here / main_file)
+    monkeypatch.setitem(sys.modules, "__main__", module)
+    monkeypatch.setattr(place, "installed_lessons", lambda: folder and here / folder)
+    assert place.figure_folder().resolve() == here / figures
+
+
+@pytest.mark.parametrize("given, names, environment, number", [
+    ("19", {}, {}, "19"), (None, {"__file__": "/a/lessons/00b_x.py"}, {}, "00b"),
+    (None, {"__vsc_ipynb_file__": "/a/08_norm.ipynb"}, {}, "08"), (None, {}, {"JPY_SESSION_NAME": "/a/19_opt.ipynb"}, "19"),
+    ("07", {"__vsc_ipynb_file__": "/a/my own.ipynb"}, {}, "07"), (None, {"__vsc_ipynb_file__": "/a/mine.ipynb"}, {}, None)])
+def test_the_number_of_the_lesson_is_known_in_notebooks_too(monkeypatch, given, names, environment, number):
+    module = ModuleType("__main__")
+    vars(module).update(names)
+    monkeypatch.setitem(sys.modules, "__main__", module)
+    monkeypatch.setattr(place, "given", given)
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert place.number() == number
+
+
+@pytest.mark.slow
+def test_lessons_come_with_an_installed_package(here, tmp_path):
+    pytest.importorskip("setuptools")
+    source, target = tmp_path / "source", tmp_path / "venv"
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(".git", "*.egg-info", "__pycache__", "tests", "figures"))
+    for kind in ("sdist", "wheel"):
+        build = f"from setuptools import build_meta; build_meta.build_{kind}({str(tmp_path)!r})"
+        subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True)
+    wheel, sdist = *tmp_path.glob("*.whl"), *tmp_path.glob("*.tar.gz")
+    wanted = {path.name for path in (ROOT / "lessons").glob("*.py")} | {"README.md"}
+    with tarfile.open(sdist) as archive:
+        assert wanted <= {Path(name).name for name in archive.getnames() if Path(name).parent.name == "lessons"}
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if Path(name).parent.name == "lessons"]
+    assert wanted <= {Path(name).name for name in names} and not any(name.startswith("numpy_transformer/") for name in names)
+
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", target], check=True)
+    python = target / ("Scripts" if os.name == "nt" else "bin") / "python"
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index",
+           "--ignore-installed", wheel]
+    if subprocess.run(pip, capture_output=True).returncode:
+        pytest.skip("pip cannot install into another environment here")
+    packages, = target.rglob("numpy_transformer/__init__.py")
+    others = "\n".join(path for path in sys.path if "site-packages" in path)              # NumPy and matplotlib
+    (packages.parents[1] / "others.pth").write_text(others)
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    environment.pop("PYTHONPATH", None)
+
+    def lesson(*arguments):
+        return subprocess.run([python, "-m", "numpy_transformer", "lesson", *arguments], capture_output=True, text=True,
+                              encoding="utf-8", env=environment, cwd=here)
+    before = {path for path in target.rglob("*") if "__pycache__" not in path.parts}
+    assert lesson().stdout.splitlines()[0].startswith("00  Why attention")
+    run = lesson("02")
+    assert run.returncode == 0 and "figure: figures/02_" in run.stdout.replace(os.sep, "/"), run.stderr
+    assert list((here / "figures").glob("02_*.png"))
+    assert {path for path in target.rglob("*") if "__pycache__" not in path.parts} == before
+    assert lesson("start", "my-lessons").returncode == 0
+    assert lesson("02").stdout.replace(os.sep, "/").count("figure: my-lessons/figures/02_") == run.stdout.count("figure: ")
