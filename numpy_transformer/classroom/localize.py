@@ -123,7 +123,7 @@ class Attempt:
         values = Values(known, nodes, read_values(self.records))
         comparisons = [Comparison(values, solution) for solution in known.solutions]
         most = max(len(comparison.right) for comparison in comparisons)
-        return values, [comparison for comparison in comparisons if len(comparison.right) > 0.5 * most], roots
+        return values, [comparison for comparison in comparisons if len(comparison.right) > 0.35 * most], roots
 
     def suspicious_lines(self):
         """Returns the lines in which a value occurs in no correct solution before any other does."""
@@ -145,7 +145,8 @@ class Attempt:
         if found[0] and right & used:
             return [describe_value(values, right & used, *found[0])]
         line = min((line for line, _ in roots if line), default=0)
-        if line and not found[0] and not self.observations[0].error and right & all_of(roots):
+        has_error = any(observation.error for observation in self.observations)
+        if line and not found[0] and not has_error and right & all_of(roots):
             return [f"DIAGNOSIS Every value that your lines compute for line {line} also occurs in a correct solution, "
                     "but what you return there is not yet the result, or is in the wrong place."]
         return []

@@ -116,7 +116,7 @@ def test_a_right_answer_has_no_suspicious_value(number):
         attempt = Attempt(key, answers(key, tried.run), exercise.file, tried.execute)
         values, comparisons, roots = attempt.traced
         everything = set(range(len(values.nodes)))
-        assert any(not comparison.first_wrong(everything) for comparison in comparisons)
+        assert not comparisons or any(not comparison.first_wrong(everything) for comparison in comparisons)
 
 
 def test_named_and_hidden_answers_are_not_run_again():

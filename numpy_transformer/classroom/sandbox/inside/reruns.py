@@ -135,7 +135,7 @@ def try_edits(program, case, send, np):
 
 def send_edit(number, edit, text, around, send):
     found = {"line": edit.line, "kind": edit.kind, "text": text, "around": around,
-             "inserts": edit.before in edit.after}
+             "inserts": edit.before in edit.after and not edit.before.isdigit()}
     send(worker.EDIT, 0, number, json.dumps(found).encode())
 
 

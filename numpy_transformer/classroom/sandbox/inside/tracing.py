@@ -295,6 +295,8 @@ def is_recorded(item):
         return item.attr in ("T", "mT") and isinstance(item.ctx, ast.Load)
     if isinstance(item, ast.Subscript):
         return isinstance(item.ctx, ast.Load)
+    if isinstance(item, ast.Call) and dotted(item.func) in ("np.empty", "np.empty_like"):
+        return False                            # their entries are arbitrary
     return isinstance(item, (ast.BinOp, ast.UnaryOp, ast.Call, ast.Compare, ast.IfExp)) and not isinstance(
         getattr(item, "operand", None), ast.Constant)
 
