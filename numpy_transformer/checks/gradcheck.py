@@ -97,10 +97,10 @@ class Checker:
         inputs_before = copy.deepcopy(self.inputs)
         y = np.array(self.module.forward(*self.inputs))     # a copy, because forward may return its input
         self.counts = ~np.isneginf(y)                       # hidden scores are constants
-        takes_dy = bool(positional(self.module.backward))
-        self.dy = self.rng.standard_normal(y.shape) if takes_dy else np.ones(())
+        self.takes_dy = bool(positional(self.module.backward))
+        self.dy = self.rng.standard_normal(y.shape) if self.takes_dy else np.ones(())
         dy = self.dy.copy() if y.ndim else float(self.dy)
-        dx = self.module.backward(dy) if takes_dy else self.module.backward()
+        dx = self.module.backward(dy) if self.takes_dy else self.module.backward()
         set_remembering(self.module, False)                 # the forwards below have no backward
         if not all(map(np.array_equal, inputs_before, self.inputs)) or not np.array_equal(dy, self.dy):
             raise ValueError(f"{type(self.module).__name__} changes its arguments in place; the caller's arrays must "

@@ -25,7 +25,7 @@ class Checked:
         self.answer_key, self.exercise, self.run, self.verdict = answer_key, answer_key.exercise, run, verdict
         self.gradients = ""
         if needs_gradients(self.exercise, verdict):
-            self.gradients = gradient_table(answer, self.exercise, answer_key.main_cases[0])
+            self.gradients = gradient_table(answer, self.exercise, answer_key.main_cases[0], WIDTH - 2)
 
     @property
     def passed(self):

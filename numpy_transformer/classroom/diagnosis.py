@@ -8,12 +8,12 @@ import re
 import numpy as np
 
 from .comparison import close
-from .exercise import observe
-from .matching import (agreement_on_changes, fingerprint, matches, matches_in_case, same_changes, similar)
+from .exercise import MOST_STEPS, observe
+from .matching import (agreement_on_changes, equal, fingerprint, matches, matches_in_case, same_changes, similar)
 from .sandbox.inside.worker import Function, instances
 
 MOST_TOGETHER = 3                               # known mistakes that one answer may combine
-MOST_COMBINATIONS = 5000                        # that are tried; with many known mistakes, fewer are combined
+MOST_COMBINATIONS = 700                         # of two mistakes, or of three, that are tried
 
 
 class AnswerKey:
@@ -36,19 +36,25 @@ class AnswerKey:
         self.expected = []
         if exercise.reference is not None:
             self.expected = [observe(exercise, exercise.reference, case) for case in self.main_cases]
-        self.variants, self.fingerprints = {}, {}
+        self.variants, self.fingerprints, self.alone = {}, {}, {}
 
     def variant(self, mistakes):
         """Returns the solution with these mistakes, or None if their edits touch the same text."""
         if mistakes not in self.variants:
             text = self.exercise.edited_text(*(mistake.edits for mistake in mistakes))
-            make = self.exercise.assembled if self.exercise.is_class else self.exercise.target
-            self.variants[mistakes] = None if text is None else make(text)
+            if text is not None and self.exercise.is_class:
+                self.variants[mistakes] = self.exercise.assembled(text)
+            else:
+                self.variants[mistakes] = None if text is None else self.exercise.target(text, bounded=True)
         return self.variants[mistakes]
 
     def observations(self, mistakes, cases=None):
         """Returns what the solution with these mistakes does in the given cases, by default in all main cases."""
-        return [observe(self.exercise, self.variant(mistakes), case) for case in cases or self.main_cases]
+        observed = []
+        for case in cases or self.main_cases:
+            self.exercise.steps.left = MOST_STEPS
+            observed.append(observe(self.exercise, self.variant(mistakes), case))
+        return observed
 
     def observations_like(self, answers, mistakes):
         """Returns the observations up to the first case in which they do not match the answer."""
@@ -93,12 +99,9 @@ class AnswerKey:
             return [(mistake,) for mistake in self.exercise.mistakes if shows(answers[0], mistake)][:1]
         if not self.shows_a_mistake(answers):
             return []
-        small = fingerprint(answers[self.smallest_case])
-        for count in range(1, self.most_together(answers) + 1):
+        for count in range(1, MOST_TOGETHER + 1):
             found = []
-            for mistakes in itertools.combinations(self.exercise.mistakes, count):
-                if count > 1 and not similar(self.fingerprint(mistakes), small):
-                    continue
+            for mistakes in self.candidates(answers, count):
                 observed = self.observations_like(answers, mistakes)
                 if matches(observed, answers) and self.distinguishable(observed, answers):
                     edits = sum(len(mistake.edits) for mistake in mistakes) if count > 1 else 0
@@ -108,15 +111,56 @@ class AnswerKey:
                 return [mistakes for *rank, mistakes in found if rank == best]
         return []
 
-    def most_together(self, answers):
-        """Returns how many mistakes may be combined: the less the answers tell, the fewer."""
-        if all(answer.error for answer in answers):
-            return 1
+    def candidates(self, answers, count):
+        """Yields combinations of `count` mistakes that may give these answers.
+
+        Errors alone do not identify a combination, and whole numbers and booleans no combination of three. Pairs that
+        explain the answer if each mistake changes outputs of its own are tried first; of three mistakes, only those.
+        """
+        if count == 1:
+            yield from ((mistake,) for mistake in self.exercise.mistakes)
+            return
         kinds = {y.dtype.kind for answer in self.expected for y in answer.outputs}
-        most = MOST_TOGETHER if "f" in kinds or not kinds else 2
-        while math.comb(len(self.exercise.mistakes), most) > MOST_COMBINATIONS:
-            most -= 1
-        return most
+        if all(answer.error for answer in answers) or count > 2 and kinds and "f" not in kinds:
+            return
+        answer = answers[self.smallest_case]
+        small = fingerprint(answer)
+        effects = {mistake: self.effects(mistake, answer) for mistake in self.exercise.mistakes}
+        chosen = self.exercise.mistakes
+        if count > 2:
+            chosen = [mistake for mistake in chosen if effects[mistake]]
+            if math.comb(len(chosen), count) > MOST_COMBINATIONS:
+                return
+        likely, others = [], []
+        for mistakes in itertools.combinations(chosen, count):
+            (likely if are_complete([effects[mistake] for mistake in mistakes]) else others).append(mistakes)
+        for mistakes in (likely + others * (count == 2))[:MOST_COMBINATIONS]:
+            if similar(self.fingerprint(mistakes), small):
+                yield mistakes
+
+    def effects(self, mistake, answer):
+        """Returns what a mistake by itself does to each output in the smallest case, next to an answer.
+
+        For each output this is "right" if it is correct in both, "none" if it is wrong in the answer only, "same" if it
+        is wrong in the same way, and "other" if in another; "any" if the answer is an error. Returns None if the
+        mistake is unlikely to be one of several in the answer: it is an error, or changes what is correct there.
+        """
+        if answer.error or not self.expected:
+            return ("any",)
+        if mistake not in self.alone:
+            self.alone[mistake], = self.observations((mistake,), [self.main_cases[self.smallest_case]])
+        alone, expected = self.alone[mistake], self.expected[self.smallest_case].outputs
+        if alone.error or not len(answer.outputs) == len(expected) == len(alone.outputs):
+            return None
+        found = []
+        for seen, yours, right in zip(alone.outputs, answer.outputs, expected):
+            if is_close(seen, right, expected):
+                found.append("right" if is_close(yours, right, expected) else "none")
+            elif is_close(yours, right, expected) or seen.shape not in (yours.shape, right.shape):
+                return None
+            else:
+                found.append("same" if equal(seen, yours, answer.largest) else "other")
+        return tuple(found)
 
     def distinguishable(self, observed, answers):
         """Returns True if a mistake can be distinguished from the correct solution.
@@ -177,6 +221,20 @@ class AnswerKey:
         if discrete or numbers.size == 1:
             return bool(numbers.any())
         return numbers.size > 0 and np.ptp(numbers) > 0
+
+
+def are_complete(effects):
+    """Returns True if mistakes with these effects may give an answer together.
+
+    A wrong output that only one of them changes must be wrong in the same way as in the answer.
+    """
+    if not all(effects):
+        return False
+    for output in zip(*effects):
+        changed = [effect for effect in output if effect in ("same", "other")]
+        if output[0] not in ("right", "any") and changed != ["same"] and len(changed) < 2:
+            return False
+    return True
 
 
 def shows(answer, mistake):

@@ -21,6 +21,7 @@ from .numbering import FORMER, stream
 from .sandbox.inside.worker import Function, instances, produce
 
 IMPORTS = "import math\n\nimport numpy as np\n"
+MOST_STEPS = 2000                               # of all loops of a known mistake in one case
 TODO = "# TODO: replace this line{}.\nraise NotImplementedError"
 
 # All sizes and all ratios of sizes differ, so that a wrong factor can be attributed to one of them. The square case
@@ -239,11 +240,23 @@ class Exercise:
             end = start + len(old)
         return text + self.text[end:]
 
-    def target(self, source):
-        """Returns the function or class that a trusted source defines: a whole file, or the solution without header."""
+    def target(self, source, bounded=False):
+        """Returns the function or class that a trusted source defines: a whole file, or the solution without header.
+
+        Parameters:
+            bounded : its loops end with an error when `steps` has none left; mistakes together may make them endless
+        """
         names = {**self.header_names}
+        if bounded:
+            names["count_step"] = self.steps.count
+            source = with_counted_loops(source)
         exec(compile(source, self.file, "exec"), names)
         return names[self.name]
+
+    @functools.cached_property
+    def steps(self):
+        """The steps that loops of bounded targets may still take."""
+        return Steps()
 
     @functools.cached_property
     def compiled_methods(self):
@@ -255,7 +268,7 @@ class Exercise:
         members = {}
         for part in re.split("^(?=    def )", text, flags=re.M)[1:]:
             if part not in self.compiled_methods:
-                self.compiled_methods[part] = vars(self.target(f"class {self.name}:\n{part}"))
+                self.compiled_methods[part] = vars(self.target(f"class {self.name}:\n{part}", bounded=True))
             members |= {name: value for name, value in self.compiled_methods[part].items() if callable(value)}
         return type(self.name, (), members)
 
@@ -268,6 +281,31 @@ class Exercise:
                 f"Check:  numpy-transformer exercise check {self.number}\n"
                 f'Hint:   numpy-transformer exercise hint {self.number}\n"""\n\n')
         return head + self.header + with_todo(self.text, self.write)
+
+
+class Steps:
+    """Counts the steps of loops, and ends those of combined mistakes that would never end."""
+
+    def __init__(self):
+        self.left = MOST_STEPS
+
+    def count(self):
+        self.left -= 1
+        if self.left < 0:
+            raise RuntimeError(f"a loop takes more than {MOST_STEPS} steps")
+
+
+def with_counted_loops(source):
+    """Returns the syntax tree of a source whose loops call count_step at each step."""
+    if "for " not in source and "while " not in source:
+        return source
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.For, ast.While)):
+            node.body.insert(0, ast.parse("count_step()").body[0])
+        elif isinstance(node, ast.comprehension):
+            node.ifs.insert(0, ast.parse("count_step() is None", mode="eval").body)
+    return ast.fix_missing_locations(tree)
 
 
 def brief(value):
@@ -333,7 +371,7 @@ def observe(exercise, target, case):
         with np.errstate(all="ignore"):
             outputs = produce(target, inputs, calls, exercise.paths)
     except Exception as error:
-        return Observation(error=f"{type(error).__name__}: {error}")
+        return Observation(error=f"{type(error).__name__}: {error}".strip())
     arrays_after = instances((inputs, calls), np.ndarray)
     return Observation(tuple(map(np.asarray, outputs)), "", changes(case.arrays(), arrays_after))
 

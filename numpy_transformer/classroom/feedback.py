@@ -4,10 +4,13 @@ import contextlib
 import io
 import textwrap
 
+import numpy as np
+
 from ..checks import gradcheck
+from .comparison import close
 from .exercise import copy_arrays
 
-WIDTH = 100                                     # of feedback that goes to a file
+WIDTH = 80                                      # of feedback that goes to a file
 PRINTED_LINES = 12                              # lines shown of what a student's file printed
 
 
@@ -33,10 +36,14 @@ def feedback(exercise, verdict, printed="", width=WIDTH):
         yield f"  hints: numpy-transformer exercise hint {exercise.number}"
     if printed.strip():
         yield "  your file printed:"
-        lines = printed.rstrip().splitlines()
-        yield from (f"  | {line}" for line in lines[:PRINTED_LINES])
+        lines = printed.rstrip().expandtabs().splitlines()
+        yield from (f"  | {shortened(line, width - 4)}" for line in lines[:PRINTED_LINES])
         if len(lines) > PRINTED_LINES:
             yield "  | ..."
+
+
+def shortened(line, width):
+    return line if len(line) <= width else f"{line[:width - 3]}..."
 
 
 def needs_gradients(exercise, verdict):
@@ -44,7 +51,7 @@ def needs_gradients(exercise, verdict):
     return exercise.is_class and verdict.stage in ("values", "shape") and not verdict.explained
 
 
-def differences(path, exercise, case):
+def differences(path, exercise, case, width=WIDTH):
     """Returns what `gradient_table` says of the class in a student's file.
 
     Runs the file in this process and discards what it prints.
@@ -53,26 +60,42 @@ def differences(path, exercise, case):
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(path.read_bytes(), str(path), "exec"), names)
-        return gradient_table(names[exercise.name], exercise, case)
+        return gradient_table(names[exercise.name], exercise, case, width)
     except (Exception, SystemExit) as error:    # a student's file may raise anything
-        return no_table(exercise, error)
+        return no_table(exercise, error, width)
 
 
-def gradient_table(cls, exercise, case):
+def gradient_table(cls, exercise, case, width=WIDTH):
     """Checks a student's backward against finite differences of the same student's forward.
 
     Works only for classes, because only there the student writes forward. Discards what the class prints. Returns the
-    gradient check's table, or a sentence that says why there is none.
+    gradient check's table, followed by what it means if all of its rows agree; or a sentence that says why there is
+    none.
     """
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             layer = cls(*copy_arrays(case.inputs))
             arguments = next(arguments for method, arguments in case.calls if method == "forward")
-            return str(gradcheck(layer, *copy_arrays(arguments), randomize=False,
-                                 name=f"{exercise.name}: your backward compared with your forward"))
+            report = gradcheck(layer, *copy_arrays(arguments), randomize=False,
+                               name=f"{exercise.name}: your backward compared with your forward")
+            meaning = what_agreement_means(cls, exercise, case) if report.ok else ""
     except (Exception, SystemExit) as error:
-        return no_table(exercise, error)
+        return no_table(exercise, error, width)
+    return "\n".join([report.table(width), *textwrap.wrap(meaning, width, break_on_hyphens=False)])
 
 
-def no_table(exercise, error):
-    return f"no gradient check of {exercise.name}: {type(error).__name__}: {error}"
+def what_agreement_means(cls, exercise, case):
+    """Returns a sentence about a wrong class whose backward fits its forward."""
+    arguments = next(arguments for method, arguments in case.calls if method == "forward")
+    yours, expected = (np.asarray(build(*copy_arrays(case.inputs)).forward(*copy_arrays(arguments)))
+                       for build in (cls, exercise.reference))
+    if yours.shape == expected.shape and close(yours, expected, [expected]).all():
+        return ("Your forward is correct and your backward fits it, if each is called once. What is wrong comes from "
+                "using the layer more than once: what forward saves, and how gradients are added up.")
+    return ("Your backward fits your forward: every row agrees. The mistake is in forward, which computes something "
+            "else than the exercise asks for.")
+
+
+def no_table(exercise, error, width):
+    words = f"no gradient check of {exercise.name}: {type(error).__name__}: {error}"
+    return textwrap.fill(words, width, break_on_hyphens=False)

@@ -51,6 +51,8 @@ def knows_sixels(seconds=0.3):
     except ImportError:                         # Windows
         return False
     terminal = sys.stdin.fileno()
+    if not os.isatty(terminal):
+        return False
     before = termios.tcgetattr(terminal)
     try:
         tty.setcbreak(terminal, termios.TCSANOW)

@@ -8,16 +8,13 @@ from types import FunctionType, ModuleType
 
 import numpy as np
 
-from ..module import Module
 from . import explore, helpers, pictures
-from .answers import closing_answers
+from .answers import Answers
+from .cells import contents
+from .keys import KEYS, describe_variable, prompt
 from .lesson_files import lesson_number
 from .steps import Runner
 from .wrapping import fill, reflow, terminal_width
-
-KEYS = {"Enter": "[Enter] {}", "b": "b back", "g": "g N go to cell N", "l": "l list", "a": "a answers", "p": "p EXPR print",
-        "v": "v variables", "e": "e explore", "o": "o open figure", "r": "r run again", "i": "i Python",
-        "c": "c run to end", "q": "q quit: "}
 
 
 class Stepper(Runner):
@@ -37,8 +34,8 @@ class Stepper(Runner):
         self.calls = explore.LatestCalls()
         self.done = 0                           # None after an interruption: unknown
         self.pausing = True
-        self.answers = closing_answers(path)
-        self.unfolded = 0                       # number of the answer that was shown last
+        self.latest = None                      # index of the cell that ran last, if its output was shown
+        self.answers = Answers(path)
         self.figure = None                      # path of the latest figure
         self.protocol = None                    # how the terminal shows figures; found out at the first one
         self.before = {}                        # states of the random generators before the current cell
@@ -58,17 +55,23 @@ class Stepper(Runner):
         if self.pausing:
             self.show()
         if self.cells[self.at].prose is None:
-            if self.restore():
+            if self.latest == self.at:          # seen again after a look back at the text
+                self.done = self.at + 1
+                if self.pausing:
+                    print(fill("  this cell has been run, and the variables are as it left them; r runs it again", "    "))
+            elif self.restore():
                 self.run_current()
         elif not self.pausing:
             self.run_straight(self.at)          # only its headings
-        following = self.at + 1
         while self.pausing:
             following = self.answer(input(prompt(self.shown_keys())).strip())
             if following is not None:
-                break
-            following = self.at + 1
-        return following
+                return following
+        return self.at + 1
+
+    def same(self, one, other):
+        """Returns True if the variables are the same before two cells, because between them there is only text."""
+        return all(cell.prose is not None for cell in self.cells[min(one, other):max(one, other)])
 
     def show(self):
         """Prints the current cell."""
@@ -80,8 +83,6 @@ class Stepper(Runner):
 
     def run_current(self):
         """Runs the current cell of code."""
-        self.before = {name: value.bit_generator.state for name, value in self.namespace.items()
-                       if isinstance(value, np.random.Generator)}
         try:
             if self.pausing:
                 self.execute(self.at)
@@ -93,8 +94,11 @@ class Stepper(Runner):
         if self.at in self.failed:
             self.pausing = True
         self.done = self.at + 1
+        self.latest = self.at
 
     def execute(self, index):
+        self.before = {name: value.bit_generator.state for name, value in self.namespace.items()
+                       if isinstance(value, np.random.Generator)}
         with self.calls:
             return super().execute(index)
 
@@ -105,9 +109,10 @@ class Stepper(Runner):
         change arrays, models and random generators. An error or Ctrl-C on the way makes that cell the current one.
         """
         wanted = self.at
-        if self.done is not None and all(cell.prose is not None for cell in self.cells[slice(*sorted((self.done, wanted)))]):
+        if self.done is not None and self.same(self.done, wanted):
             self.done = wanted
             return True
+        self.latest = None
         first = self.done
         if first is None or first > wanted:
             first = 0
@@ -126,7 +131,7 @@ class Stepper(Runner):
         """Returns a sentence about the cells from `first` to before `wanted`, which bring the variables to `wanted`."""
         again = first == 0 and self.seconds     # not when the first cells are left out
         change = f", so that the variables are those before cell {wanted + 1}; changes of your own are gone" if again else ""
-        if all(cell.prose is not None for cell in self.cells[first:wanted]):
+        if self.same(first, wanted):
             return "the variables are those at the start; changes of your own are gone"
         cells = f"cells {first + 1} to {wanted} are" if wanted - first > 1 else f"cell {wanted} is"
         seconds = sum(self.seconds.get(n, 0) for n in range(first, wanted))
@@ -137,7 +142,7 @@ class Stepper(Runner):
         """Runs the current cell without its output and questions. Returns False after an error or Ctrl-C."""
         helpers.silent = True
         try:
-            with contextlib.redirect_stdout(io.StringIO()):
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as errors:
                 completed = self.execute(self.at)
             self.done = self.at + 1
         except KeyboardInterrupt:
@@ -145,6 +150,7 @@ class Stepper(Runner):
         finally:
             helpers.silent = False
         if not completed:
+            print(errors.getvalue(), end="", file=sys.stderr)
             reason = "was interrupted" if self.done is None else "raised an error"
             print(fill(f"  cell {self.at + 1} {reason}, so the lesson stands there; r runs it again", "    "))
         return completed
@@ -166,7 +172,7 @@ class Stepper(Runner):
     def shown_keys(self):
         """Returns the keys that have an effect at the current cell."""
         at_end = self.at == len(self.cells) - 1
-        useless = {"b": self.at == 0, "a": not (at_end and self.answers), "o": self.figure is None}
+        useless = {"b": self.at == 0, "a": not (at_end and self.answers.found), "o": self.figure is None}
         return [text.format("end" if at_end else "next") for key, text in KEYS.items() if not useless.get(key)]
 
     def answer(self, line):
@@ -196,6 +202,7 @@ class Stepper(Runner):
         if not number.isdecimal() or not 1 <= int(number) <= len(self.cells):
             print(f"  there is no cell {number!r}; choose 1 to {len(self.cells)}, or press l for the list")
             return None
+        self.latest = None                      # the cell is run, even if it has just been
         return int(number) - 1
 
     def to_end(self):
@@ -206,10 +213,7 @@ class Stepper(Runner):
         raise EOFError
 
     def contents(self):
-        """Prints the cells with their titles. An arrow marks the current one; titles of code are indented."""
-        for n, cell in enumerate(self.cells):
-            line = f"{'>' if n == self.at else ' '} {n + 1:3}  {'' if cell.prose is not None else '  '}{cell.name}"
-            print(line if len(line) < terminal_width() else f"{line[:terminal_width() - 3]}...")
+        print("\n".join(contents(self.cells, self.at)))
 
     def ready(self):
         """Brings the variables to the current cell, if it is text that was gone back to. Returns False without success."""
@@ -270,43 +274,11 @@ class Stepper(Runner):
             print(f"  there is no program here that shows pictures; the figure is {self.figure.resolve()}")
 
     def show_answer(self, number):
-        """Prints one answer to the closing questions: the one with this number, or else the next one."""
-        if self.at < len(self.cells) - 1 or not self.answers:
+        if self.at < len(self.cells) - 1 or not self.answers.found:
             print(fill("  the answers to the closing questions are shown at the last cell, if the lesson has any", "    "))
-            return
-        later = [n for n in self.answers if n > self.unfolded]
-        if not number and not later:
-            print("  these were all answers; a 1 shows the first one again")
-            return
-        number = number or str(min(later))
-        if not number.isdecimal() or int(number) not in self.answers:
-            print(f"  there is no answer {number!r}; choose one of {', '.join(map(str, self.answers))}, such as a "
-                  f"{min(self.answers)}")
-            return
-        self.unfolded = int(number)
-        print(f"\n{reflow(f'{number}. {self.answers[self.unfolded]}')}\n")
+        else:
+            print(self.answers.text(number))
 
 
 def raise_exit(code=None):
     raise SystemExit(code)
-
-
-def prompt(keys):
-    """Returns the keys on as few lines as fit the terminal."""
-    lines = [""]
-    for key in keys:
-        if lines[-1] and len(lines[-1]) + 2 + len(key) >= terminal_width():
-            lines.append("")
-        lines[-1] += f"  {key}" if lines[-1] else key
-    return "\n".join(lines)
-
-
-def describe_variable(value):
-    """Returns one line about a variable."""
-    if isinstance(value, np.ndarray):
-        return f"{value.shape} {value.dtype}"
-    if isinstance(value, Module):
-        return f"{type(value).__name__}, {value.num_parameters():,} parameters"
-    with contextlib.suppress(Exception):        # a class that the reader is writing may fail in __str__
-        return f"{type(value).__name__} {value!s}"[:70].splitlines()[0]
-    return type(value).__name__

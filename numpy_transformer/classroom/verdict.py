@@ -111,8 +111,26 @@ def check_ending(answer_key, run):
 def check_errors(answer_key, run):
     for i, result in enumerate(run.results):
         if "error" in result.report:
-            error = reported(result.report, "error")
-            return diagnose(answer_key, run, "error", error + explain_error(error), case_line(answer_key, i))
+            error = reported(result.report, "error") + explain_error(reported(result.report, "error"))
+            call = explain_call(result.report)
+            return diagnose(answer_key, run, "error", error, case_line(answer_key, i), (error, *call))
+
+
+def explain_call(report):
+    """Returns a line about an error inside a given helper: what the student's own line passed to it."""
+    helper, call, passed = (reported(report, key) for key in ("helper", "call", "passed"))
+    if not helper or not call:
+        return ()
+    number, _, text = call.partition(": ")
+    passed = f" with {passed}" if passed else ""
+    if "." in helper and "backward" in helper and "pop" not in reported(report, "error"):
+        return (f"Your {number}, {text}, calls {helper}{passed}. {helper} is given and correct. It belongs to the "
+                "latest forward of the same layer that has not had a backward yet: do the shapes fit to that one?",)
+    if "pop from empty list" in reported(report, "error"):
+        return (f"Your {number}, {text}, calls {helper} without a forward before it. Each backward needs a forward of "
+                "the same layer that has not had a backward yet.",)
+    return (f"Your {number}, {text}, calls {helper}{passed}. {helper} is given and correct, so what it is passed does "
+            "not fit: compare the shapes with its docstring.",)
 
 
 OUTSIDE = "an exercise needs no other process, no network and no files outside its own folder"
@@ -122,6 +140,10 @@ REMARKS = (("BdbQuit", "breakpoint() does not work while the checker runs; run y
            ("No space left", "it writes more than 64 MB, and an exercise needs no files"),
            ("FileNotFoundError", "an exercise gets all that it needs as arguments"),
            ("start new thread", "an exercise needs no threads"),
+           ("matmul: Input operand 1 has a mismatch in its core dimension 0",
+            "in a @ b, the last axis of a must be as long as the second-to-last axis of b"),
+           ("operands could not be broadcast together",
+            "shapes are aligned at their last axes; is a keepdims=True, a sum or a transpose missing?"),
            ("PermissionError", OUTSIDE), ("Read-only file system", OUTSIDE))
 
 
@@ -260,7 +282,7 @@ def answers(answer_key, run):
     for case, result in zip(answer_key.main_cases, run.results):
         expected_count = len(answer_key.exercise.outputs)
         complete = len(result.outputs) == expected_count and all(y is not None for y in result.outputs)
-        error = re.sub(r" \(line \d+: .*\)$", "", reported(result.report, "error"))
+        error = re.sub(r"\s+\(line \d+: .*\)$", "", reported(result.report, "error"))
         if not error and not complete:
             error = "incomplete"
         if error:

@@ -6,7 +6,8 @@ import sys
 import textwrap
 
 NARROWEST, WIDEST = 30, 100
-VERBATIM = re.compile(r"\||```|    ")           # lines of prose that are not reflowed: tables and code
+VERBATIM = re.compile(r"\||    ")               # lines of prose that are not reflowed: tables and code
+FENCED = re.compile(r"\s*^```\w*\n(.*?)\n```$\s*", re.M | re.S)
 HEADING = re.compile(r"#+ ")
 ITEM = re.compile(r"(?:[-*]|\d+\.) +")          # the start of a list item
 FOLDED = "↳ "                                   # marks what continues a line of source
@@ -32,8 +33,9 @@ def fill(text, indent=""):
 
 def reflow(prose):
     """Returns the text of a markdown cell with its headings, paragraphs and list items wrapped to the terminal's width."""
+    prose = FENCED.sub(lambda fence: "\n\n" + textwrap.indent(fence[1], "    ") + "\n\n", prose)
     paragraphs = []
-    for paragraph in re.split(r"\n\s*\n", prose):
+    for paragraph in re.split(r"\n\s*\n", prose.rstrip()):
         lines = paragraph.splitlines()
         if HEADING.match(paragraph):
             paragraph = "\n".join(fill(line, " " * HEADING.match(line).end() if HEADING.match(line) else "")
@@ -64,4 +66,5 @@ def fold(line, gutter="", mark=FOLDED):
     indent = line[:len(line) - len(line.lstrip())]
     parts = textwrap.wrap(line, room, subsequent_indent=f"{indent}  {mark}", drop_whitespace=False, replace_whitespace=False,
                           break_on_hyphens=False)
-    return "\n".join([gutter + parts[0].rstrip(), *(" " * len(gutter) + part.rstrip() for part in parts[1:])])
+    rest = [part.rstrip().replace(f"{mark} ", mark, 1) for part in parts[1:]]              # the space of the line break
+    return "\n".join([gutter + parts[0].rstrip(), *(" " * len(gutter) + part for part in rest)])

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from ..classroom.exercises import choose_one, choose_several, exercises
-from ..classroom.feedback import differences, feedback, needs_gradients
+from ..classroom.feedback import WIDTH, differences, feedback, needs_gradients
 from ..classroom.workbook import Workbook, start
 from ..grading.gradebooks.autograder import write_zip
 from ..grading.lateness import Rate
@@ -163,10 +163,12 @@ def check(arguments):
 def check_one(book, exercise, arguments):
     """Checks an exercise and prints the feedback. Returns True if it is passed."""
     verdict, result, answer_key = book.check(exercise, arguments.seed, arguments.timeout)
-    for line in feedback(exercise, verdict, result.printed, columns()):
+    width = min(columns(), WIDTH)
+    for line in feedback(exercise, verdict, result.printed, width):
         print(line)
     if needs_gradients(exercise, verdict):
-        print(textwrap.indent(differences(book.path(exercise), exercise, answer_key.main_cases[0]), "  "))
+        table = differences(book.path(exercise), exercise, answer_key.main_cases[0], width - 2)
+        print(textwrap.indent(table, "  "))
     if verdict.status == "pass" and not book.passed(exercise):
         print(f"  {book.folder} cannot be written to: your progress is not saved, and the solution needs --give-up")
     elif verdict.status == "pass":

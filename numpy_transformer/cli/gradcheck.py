@@ -1,22 +1,15 @@
 """numpy-transformer gradcheck: the package's components, or a class that a student wrote."""
 
-import ast
-import contextlib
-import importlib.util
-import inspect
 import json
 import sys
 import textwrap
-import traceback
 from pathlib import Path
 
-import numpy as np
-
 from ..checks import samples
-from ..checks.gradcheck import gradcheck, positional
+from ..checks.gradcheck import gradcheck
 from ..checks.report import show
-from ..module import is_parameter, named_parts
 from ..training.progress import Progress
+from .gradcheck_own import check_own
 from .parser import add_command, whole_number
 from .terminal import columns, wrap
 
@@ -39,6 +32,8 @@ def add(commands):
                      help="shape of a float input; repeat it for each input of forward, in order")
     own.add_argument("--ids", dest="inputs", metavar="11:3,5", action="append", type=id_input,
                      help="an integer input instead, here ids below 11 of shape 3,5")
+    own.add_argument("--like", metavar="LayerNorm",
+                     help="compare it with this component and name known mistakes; --shape is then not needed")
     own.add_argument("--args", metavar="12,16", default=None,
                      help="arguments of the constructor (default: the last number of --shape for the first one, and "
                           "a guess for others named d_out, d_ff, num_heads, dropout, p or eps)")
@@ -48,16 +43,17 @@ def run(arguments):
     own = [name for name in arguments.names if ".py:" in name]
     if own and len(arguments.names) > 1:
         raise ValueError("a FILE.py:Class is checked alone; leave out the other names")
-    if (arguments.inputs or arguments.args) and not own:
-        raise ValueError("--shape, --ids and --args are only used for your own class; name it as FILE.py:Class")
+    if (arguments.inputs or arguments.args or arguments.like) and not own:
+        raise ValueError("--shape, --ids, --args and --like are only used for your own class; name it as FILE.py:Class")
     check_writable(arguments.json)
     text = sys.stderr if arguments.json == "-" else sys.stdout
     if own:
-        report, notes = check_own(own[0], arguments)
+        report, notes, lines, is_right = check_own(own[0], arguments)
         reports = [report]
-        print(*map(wrap, notes), report.table(columns()), sep="\n", file=text)
+        print(*map(wrap, notes), report.table(columns()), *lines, sep="\n", file=text)
     else:
         reports = check_components(arguments.names, arguments.seed)
+        is_right = all(report.ok for report in reports)
         print(table(reports, every_tensor=arguments.all or bool(arguments.names)), file=text)
     if arguments.json:
         rows = json.dumps([row for report in reports for row in report.to_json()], indent=1) + "\n"
@@ -65,7 +61,7 @@ def run(arguments):
             print(rows, end="")
         else:
             Path(arguments.json).write_text(rows, encoding="utf-8")
-    return 0 if all(report.ok for report in reports) else 1
+    return 0 if is_right else 1
 
 
 def check_writable(name):
@@ -106,94 +102,6 @@ def table(reports, every_tensor=False):
                       "complex step within 1e-12"))
     details = [report.table(columns()) for report in reports if every_tensor or not report.ok]
     return "\n".join([*details, *lines])
-
-
-def check_own(name, arguments):
-    """Returns the report on a student's class, and notes to print before it."""
-    path, _, class_name = name.rpartition(":")
-    path = Path(path).resolve()
-    cls = load_class(path, class_name)
-    inputs = arguments.inputs or []
-    if not inputs:
-        raise ValueError(f"{class_name}.forward{inspect.signature(cls.forward)} needs inputs; give the shape of each, "
-                         "for instance --shape 3,5,12")
-    rng = np.random.default_rng(arguments.seed)
-    with errors_of(path):
-        values = [rng.integers(0, limit, shape) if limit else rng.standard_normal(shape) for limit, shape in inputs]
-        built = constructor_arguments(cls, arguments.args, inputs[0])
-        module = cls(*built)
-        check_count(module, class_name, inputs)
-        report = gradcheck(module, *values, seed=arguments.seed, name=class_name)
-    notes = []
-    if built and arguments.args is None:
-        notes.append(f"built as {class_name}({', '.join(map(str, built))}); use --args to give other arguments")
-    if not any(is_parameter(part) for _, part in named_parts(module)):
-        notes.append("no parameters found; they are attributes with .data and .grad, such as nt.Parameter")
-    return report, notes
-
-
-@contextlib.contextmanager
-def errors_of(path):
-    """Turns what the student's file raises into a ValueError that names the line."""
-    try:
-        yield
-    except (Exception, SystemExit) as error:
-        lines = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path]
-        if not lines and type(error) is ValueError:
-            raise                                           # already a sentence, such as gradcheck's own
-        where = f", line {lines[-1].lineno}, in {lines[-1].name}" if lines else ""
-        raise ValueError(f"{path.name}{where}: {type(error).__name__}: {error}") from error
-
-
-def load_class(path, class_name):
-    if not path.is_file():
-        raise ValueError(f"there is no file {path.name!r} in {path.parent}; name the class as FILE.py:Class")
-    spec = importlib.util.spec_from_file_location(f"_checked_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.parent))                    # so that it can import from its own folder
-    sys.modules[spec.name] = module
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        raise ValueError(f"{path.name} cannot be imported: {type(error).__name__}: {error}") from error
-    cls = getattr(module, class_name, None)
-    if not isinstance(cls, type):
-        classes = [key for key, value in vars(module).items() if isinstance(value, type)]
-        raise ValueError(f"{path.name} defines no class {class_name!r}; it defines {', '.join(classes) or 'none'}")
-    for method in ("forward", "backward"):
-        if not callable(getattr(cls, method, None)):
-            raise ValueError(f"{class_name} has no method {method}; a component has forward and backward")
-    return cls
-
-
-def constructor_arguments(cls, text, first_input):
-    """Returns the given arguments, or a guess: the last dimension for the first one, others by their names."""
-    required = [p for p in inspect.signature(cls).parameters.values()
-                if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    if text is not None:
-        try:
-            values = ast.literal_eval(f"({text},)")
-        except (SyntaxError, ValueError) as error:
-            raise ValueError(f"--args {text!r} does not consist of Python literals such as 12,16") from error
-    else:
-        width = first_input[1][-1]
-        guesses = {"d_out": width + 4, "d_ff": width + 5, "dropout": 0.3, "p": 0.3, "eps": 1e-5,
-                   "num_heads": next((n for n in range(2, width) if width % n == 0), 1)}
-        first_is_float = first_input[0] is None
-        values = [guesses.get(p.name, width if i == 0 and first_is_float else None) for i, p in enumerate(required)]
-        if None in values:
-            raise ValueError(f"the arguments of {cls.__name__} are {', '.join(p.name for p in required)}; give them "
-                             "with --args in this order, preferably all different, for instance --args 12,16")
-    return values
-
-
-def check_count(module, class_name, inputs):
-    names = positional(module.forward)
-    required = [p for p in inspect.signature(module.forward).parameters.values()
-                if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    if not len(required) <= len(inputs) <= max(len(names), len(required)):
-        raise ValueError(f"{class_name}.forward takes {', '.join(names)}, but {len(inputs)} input(s) were given; "
-                         "use --shape (or --ids) once for each")
 
 
 def float_input(text):

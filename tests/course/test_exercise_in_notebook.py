@@ -39,7 +39,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", [
-    name if name in ("a known mistake", "a class") else pytest.param(name, marks=pytest.mark.slow) for name in WRONG])
+    name if name == "a known mistake" else pytest.param(name, marks=pytest.mark.slow) for name in WRONG])
 def test_the_text_is_that_of_the_checker_of_files(name, tmp_path):
     number, edits = WRONG[name]
     answer, text = defined(number, *edits)
@@ -118,6 +118,60 @@ def test_arguments_are_copies_and_the_warnings_of_the_answer_are_part_of_the_tex
     for _ in range(2):                                      # warnings are not swallowed at the second check
         assert "RuntimeWarning: overflow" in str(nt.exercise.check("01.1", overflowing))
     assert not recwarn.list
+
+
+CELLS = {"cell 1": """from math import sqrt
+import numpy as np
+import numpy_transformer as nt
+scale, table = 3, np.ones(3)
+
+def total(x):
+    return x.sum(-1, keepdims=True)
+""", "cell 2": """def mine(p: np.ndarray, dp):
+    inner = dp - total(p * dp)
+    return scale * p * inner
+""", "cell 3": """# a comment
+
+class Own:
+    def __init__(self, weight, bias):
+        self.w, self.b = nt.Parameter(weight), table
+""", "cell 4": """def looks_up(z):
+    return z * table
+"""}
+
+
+@pytest.fixture
+def cells():
+    """What is defined after these cells of a notebook have run."""
+    names = {"__name__": "__main__"}
+    for name, text in CELLS.items():
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)     # as IPython does
+        exec(compile(text, name, "exec"), names)
+    yield names
+    for name in CELLS:
+        del linecache.cache[name]
+
+
+def test_the_text_of_a_cell_becomes_a_file_that_runs_by_itself(cells):
+    from numpy_transformer.classroom.own_text import NotPossible, as_file, moved
+
+    text, shift = as_file(cells["mine"], exercises()["01.2"], "cell 2")
+    assert text.splitlines()[1 - shift] == CELLS["cell 2"].splitlines()[1]
+    names = {}
+    exec(text, names)
+    p, dp = np.random.default_rng(0).random((2, 3, 4))
+    assert np.array_equal(names["softmax_backward"](p, dp), cells["mine"](p, dp))
+    assert moved("DIAGNOSIS Line 3, `x` in `y`: ... So does line 12, `z`", shift) == (
+        f"DIAGNOSIS Line {3 + shift}, `x` in `y`: ... So does line {12 + shift}, `z`")
+    for answer, file in [(lambda z: z, "cell 2"), (cells["looks_up"], "cell 4"), (np.tanh, None)]:
+        with pytest.raises(NotPossible):                    # no definition, an array, no text
+            as_file(answer, exercises()["01.1"], file)
+
+
+@pytest.mark.slow
+def test_the_line_of_a_mistake_without_a_name_is_that_of_the_cell(cells):
+    found = nt.exercise.check("01.2", cells["mine"])
+    assert "No known mistake" in str(found) and "DIAGNOSIS Line 3, `scale * p`" in str(found)
 
 
 def test_bad_input_gets_one_sentence():

@@ -9,6 +9,7 @@ from helpers.lessons import run
 from helpers.pictures import count_colors
 
 from numpy_transformer.classroom.lesson_files import lesson_number, lessons_in
+from numpy_transformer.classroom.answers import closing_answers
 from numpy_transformer.classroom.cells import cells
 
 LESSONS = list(lessons_in(ROOT / "lessons").values())
@@ -179,6 +180,12 @@ def test_cells_are_marked_for_editors(path):
     assert len(titles) - titles.count("[markdown]") >= 4 and all(titles)
     assert max(map(len, text.splitlines())) <= 120
     assert "\n# ## Exercises\n" in text and re.search(r"\d+\s+(# )?minutes", text.split("\n# %% ")[0])
+
+
+@every_lesson
+def test_the_answers_on_the_page_fit_the_questions_of_the_lesson(path):
+    questions = re.findall(r"^# (\d+)\. ", path.read_text(encoding="utf-8").split("# ## Exercises")[1], re.M)
+    assert list(closing_answers(path)) in ([], [int(number) for number in questions])
 
 
 @every_lesson

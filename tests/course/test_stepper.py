@@ -1,12 +1,17 @@
 """Moving between the cells of a lesson with --step: back, to a cell, again; and the variables that are found there."""
 
+import shutil
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+from helpers import ROOT
 
 from numpy_transformer.classroom import helpers
+from numpy_transformer.classroom.cells import cells
+from numpy_transformer.classroom.lesson_files import lessons_in
 from numpy_transformer.classroom.steps import run_lesson
 from numpy_transformer.classroom.wrapping import fold, reflow
 
@@ -91,6 +96,14 @@ def test_back_to_text_runs_nothing_until_a_variable_is_asked_for(steps):
     assert after.count("are run") == 1
     out = steps("", "", "", "", "2", "g 3", "", "").out.split("Each cell below")[2]
     said(out, "cell 4 of 6: One", "are run again", "count is 1", "cell 5 of 6: Two")
+
+
+def test_a_look_back_at_the_text_runs_nothing_and_g_starts_the_cell_again(steps):
+    out = steps("", "", "", "p count", "b", "", "p count", "r", "b", "", "g 4", "p drawn").out
+    said(out, "count is 1", "b<", "Each cell below", "cell 4 of 6: One", "this cell has been run, and the variables are as it left",
+         "  1\n", "r<", "count is 2", "this cell has been run", "g 4<", "cells 1 to 3 are run again", "count is 1", f"[{FIRST}]")
+    assert out.count("\ncount is") == 3
+    assert steps("", "", "", "b", "c").out.count("\ncount is") == 2              # One, and then Two
 
 
 def test_going_to_a_later_cell_runs_those_between_without_their_questions(steps):
@@ -184,8 +197,32 @@ def test_a_wide_line_of_source_is_continued_with_a_mark(monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     assert fold("    x = first_array + second_array_of_them", "  12  ") == (
         "  12      x = first_array +\n            ↳ second_array_of_them")
+    assert fold("first = [second_array_of_it, another_array]", "  12  ") == (
+        "  12  first = [second_array_of_it,\n        ↳ another_array]")
     assert fold("short = 1", "  12  ") == "  12  short = 1"
+    assert reflow("1. In code:\n```python\nx = 1\n\nif x:\n    y = 2\n```\nSo y is 2.") == (
+        "1. In code:\n\n    x = 1\n\n    if x:\n        y = 2\n\nSo y is 2.")
     assert reflow("| a | table |\n| " + "x" * 50) == "| a | table |\n| " + "x" * 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", ["02", "06", "08"])
+def test_the_cells_of_a_real_lesson_print_the_same_after_going_back(number, tmp_path, monkeypatch, capsys):
+    path = shutil.copy(lessons_in(ROOT / "lessons")[number], tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NUMPY_TRANSFORMER_PICTURES", "none")
+    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
+    every = cells(Path(path).read_text(encoding="utf-8"))
+    middle, last = [n for n, cell in enumerate(every, 1) if cell.prose is None][-4::3]
+    keys = iter([""] * (len(every) - 1) + [f"g {middle}", f"g {last}", "q"])
+    monkeypatch.setattr("builtins.input", lambda question: "no idea" if question.startswith("  ?") else next(keys))
+    assert run_lesson(Path(path), True) == 0
+    shown = {middle: [], last: []}
+    for part in capsys.readouterr().out.split("\nstopped at")[0].split("\n--- cell ")[1:]:
+        shown.get(int(part.split()[0]), []).append(part)
+    for first, again in shown.values():
+        source, _, printed = first.partition("\n\n  ")
+        assert again.startswith(source) and again.endswith(printed) and "without output" in again and "✓" in printed
 
 
 @pytest.mark.parametrize("source, headings", [

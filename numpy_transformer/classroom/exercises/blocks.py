@@ -193,6 +193,11 @@ EXERCISES = [
                                 "self.norm1.backward(self.attention.backward(da))": "self.attention.backward(da)"},
                     "Your backward leaves out the norms. In each branch, the gradient passes through the sublayer, "
                     "then through its norm."),
+            Mistake("RES-19c", {"self.norm1.forward(x)": "x", "self.norm2.forward(a)": "a",
+                                "self.norm2.backward(self.feed_forward.backward(dy))": "self.feed_forward.backward(dy)",
+                                "self.norm1.backward(self.attention.backward(da))": "self.attention.backward(da)"},
+                    "Your block does not use its norms. Each sublayer reads its input through its norm, and backward "
+                    "passes through both."),
             Mistake("RES-20", {"self.norm1.forward(x)": "self.norm1(x)"},
                     "A part of the block is a Layer with the methods forward and backward. It cannot be called like a "
                     "function."),

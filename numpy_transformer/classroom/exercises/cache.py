@@ -94,6 +94,15 @@ EXERCISES = [
                     "to all earlier ones."),
             Mistake("KVS-18", {"keys.mT": "keys.T"},
                     ".T reverses all axes. For arrays with more than two of them, swap the last two only."),
+            Mistake("KVS-19", {"q @ keys.mT": "k @ keys.mT"},
+                    "Your scores use the new key in place of the query."),
+            Mistake("KVS-20", {"q @ keys.mT": "q @ values.mT", "p @ values, keys": "p @ keys, keys"},
+                    "You compare the query with the values and weight the keys. It is the other way round."),
+            Mistake("KVS-21", {"return p @ values": "return p"},
+                    "You return the weights. y is the sum of the values with these weights."),
+            Mistake("KVS-22", {"[values, v]": "[v, values]"},
+                    "You put the new value before the earlier ones, but the new key after them. Each weight then "
+                    "belongs to another token's value."),
             Mistake("KVS-5", {"softmax(scores)": "softmax(np.where(np.tri(1, scores.shape[-1]) > 0, scores, -np.inf))"},
                     "Your causal mask is that of the first token, so the query attends to key 0 only. The new token is "
                     "the last one, and may attend to all keys."),

@@ -123,6 +123,9 @@ def shared_mistakes(upstream):
         Mistake("DRP-4b", {eval_line: f"        return {upstream} * (1 - p)\n"},
                 "You multiply by 1 - p outside training. That belongs to the variant of dropout that does not scale in "
                 "training."),
+        Mistake("DRP-4c", {" / (1 - p)": "", eval_line: f"        return {upstream} * (1 - p)\n"},
+                "This is the older variant of dropout, which scales outside training. Here the entries that are kept "
+                "are divided by 1 - p in training, and nothing is scaled outside it."),
         Mistake("DRP-5c", {" * keep": ""}, "The mask is missing. You scale all entries and drop none."),
         Mistake("DRP-5e", {f"{upstream} * keep / (1 - p)": f"np.where(keep, {upstream} / (1 - p), {upstream})"},
                 f"You scale the entries that are kept, but leave {upstream} as it is where it is dropped. It must be 0 "
@@ -187,6 +190,9 @@ EXERCISES = [
             Mistake("DRP-8c", {"dy * keep": "dy * x * keep"},
                     "You also multiply by x. Forward multiplies each entry of x by a number; its derivative is that "
                     "number, without x."),
+            Mistake("DRP-13", {"        return dy\n": "        return np.ones_like(dy)\n", "dy * keep": "1.0 * keep"},
+                    "You return the factors of forward, without dy. By the chain rule, each of them is multiplied by "
+                    "the gradient that arrives, dy."),
             Mistake("DRP-12", {"        return dy\n": "        return np.zeros_like(dy)\n"},
                     "Outside training your gradient is 0. Nothing is dropped there, y = x, so the gradient passes "
                     "unchanged."),

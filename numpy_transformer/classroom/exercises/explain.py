@@ -192,6 +192,12 @@ EXERCISES = [
             Mistake("FIG-05.3g", {"first = 8": "first = 32"},
                     "Number 7: at d = 32 the largest weight is already 0.8. Look at the marker before."),
             Mistake("FIG-05.3h", {"first = 8": "first = 2"}, "Number 7: at d = 2 the largest weight is 0.3."),
+            Mistake("FIG-05.3i", {"first = 8": "first = 128"},
+                    "Number 7: at d = 128 the largest weight is already close to 1. Read the orange markers from the "
+                    "left."),
+            Mistake("FIG-05.3j", {"first = 8": "first = 512"},
+                    "Number 7: this is where the largest weight is nearest to 1. Read the orange markers from the "
+                    "left."),
         )),
     Exercise(
         "04.2", "Read a figure: dot products of positions", minutes=5, lines=8, kind="explain",

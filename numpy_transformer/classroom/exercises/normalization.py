@@ -91,7 +91,7 @@ EXERCISES = [
                "With mean = x.mean(-1, keepdims=True) and var = x.var(-1, keepdims=True), subtract the mean, divide by "
                "np.sqrt(var + eps), multiply by gamma, and add beta."),
         mistakes=(
-            *in_statistics("eps", "np"),
+            *in_statistics("eps", "np.sqrt(var + eps)"),
             Mistake("LN-17a", {"gamma * x_hat + beta": "gamma * (x_hat + beta)"},
                     "You multiply beta by gamma too. Add beta after the product."),
             Mistake("LN-17b", {"gamma * x_hat": "(1 + gamma) * x_hat"},
@@ -106,8 +106,6 @@ EXERCISES = [
                     "You have swapped gamma and beta. gamma scales, beta shifts."),
             Mistake("LN-18", {"x_hat = (x - mean) / np": "x -= mean\n    x_hat = x / np"},
                     "x -= ... changes the caller's array. Compute the difference into a new array."),
-            Mistake("LN-7c", {"(x - mean) / np": "(x - mean) * np"},
-                    "You multiply by the standard deviation. Divide by it, so that the variance becomes 1."),
             Mistake("LN-7d", {"(x - mean) / np": "x - mean / np"},
                     "You divide only the mean by the standard deviation. Parentheses are missing around x - mean."),
             Mistake("ERR-2", {"np.sqrt(": "math.sqrt("},
@@ -183,6 +181,9 @@ EXERCISES = [
                     "You return the three gradients in the wrong order. dx comes first."),
             Mistake("LN-19", {"g.mean(-1, keepdims=True)": "g.mean(-1)",
                               "x_hat).mean(-1, keepdims=True)": "x_hat).mean(-1)"}, KEEPDIMS),
+            Mistake("LN-19f", {"x.mean(-1, keepdims=True), x.var(-1, keepdims=True)": "x.mean(-1), x.var(-1)",
+                               "g.mean(-1, keepdims=True)": "g.mean(-1)",
+                               "x_hat).mean(-1, keepdims=True)": "x_hat).mean(-1)"}, KEEPDIMS),
         ),
         alternatives={
             "with sums and D": {"(g - g.mean(-1, keepdims=True) - x_hat * (g * x_hat).mean(-1, keepdims=True)) / std":

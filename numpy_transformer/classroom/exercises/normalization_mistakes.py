@@ -119,7 +119,7 @@ def in_statistics(eps, divisor):
 
     Parameters:
         eps : how the solution writes eps
-        divisor : what follows (x - mean) / in the solution
+        divisor : how the solution writes the standard deviation
     """
     quotient = f"(x - mean) / {divisor}"
     own = " Each row has its own mean and variance."
@@ -181,6 +181,13 @@ def in_statistics(eps, divisor):
         Mistake("LN-16t", {"x.mean(-1": "x.mean(1", "x.var(-1": "x.var(1"},
                 "You compute mean and variance over axis 1. These are the features only if x has two axes; the last "
                 "axis is -1."),
+        Mistake("LN-16u", {MEAN_X: "x.sum(-1, keepdims=True)"},
+                "You subtract the sum of the features. It must be their mean, so divide by D."),
+        Mistake("LN-16v", {quotient: f"(x - mean) * {divisor}"},
+                "You multiply x - mean by the standard deviation. Divide by it, so that the variance becomes 1."),
+        Mistake("LN-16w", {quotient: "x - mean"},
+                "Your x_hat is only centered. It is also divided by the standard deviation, so that its variance "
+                "becomes 1."),
         Mistake("LN-19c", {MEAN_X: "x.mean(-1)", VAR_X: "x.var(-1)"}, KEEPDIMS),
         Mistake("LN-19d", {VAR_X: "x.var(-1)"},
                 "keepdims=True is missing in the variance, so NumPy aligns the variances of the rows with the "

@@ -49,7 +49,7 @@ def far(rng):
     rise, fall = np.repeat((0, 1000, 2000), widths), np.repeat((0, -1000, -900), widths)
     return [("scores that rise by 1000 from tile to tile", cut(s + rise, v, (3, 6))),
             ("scores that fall by 1000 after the first tile", cut(s + fall, v, (3, 6))),
-            ("scores around -1000", cut(s - 1000, v, (3, 6))),
+            ("scores around -5000", cut(s - 5000, v, (3, 6))),
             ("hidden keys, including the whole first tile", cut(hidden, v, (3, 6)))]
 
 
@@ -82,6 +82,8 @@ EXERCISES = [
                     "You do not rescale the sum of the weights when the maximum rises."),
             Mistake("ONL-2b", {"u * factor": "u"},
                     "You do not rescale the sum of weights times values when the maximum rises."),
+            Mistake("ONL-3", {"-1e30": "scores[0].max(-1, keepdims=True)", "np.exp(m - higher)": "np.exp(higher - m)"},
+                    "Your factor is inverted. When the maximum rises, the earlier terms must become smaller."),
             Mistake("ONL-4", {f"l * factor + {TILE_SUM}": f"(l + {TILE_SUM}) * factor",
                               "u * factor + p @ v": "(u + p @ v) * factor"},
                     "You also rescale the new tile, whose weights were already computed with the new maximum."),
@@ -121,6 +123,12 @@ EXERCISES = [
             Mistake("ONL-20", {TILE_SUM: "p.sum(-1)"},
                     "keepdims=True is missing in your sum of the weights. It must be a column, (..., T, 1), as the "
                     "maximum is."),
+            Mistake("ONL-21", {"np.exp(s - higher)": "np.exp(s - s.max(-1, keepdims=True))"},
+                    "You compute the weights of a tile with the tile's own maximum. All weights must refer to one "
+                    "maximum, the largest so far."),
+            Mistake("ONL-22", {"s.max(-1, keepdims=True)": "s.max(-1)"},
+                    "keepdims=True is missing in your maximum. It must be a column, (..., T, 1), so that each query "
+                    "has its own."),
             Mistake("ONL-14", {"zip(scores, values)": "zip(scores[:1], values[:1])"},
                     "You use the first tile only. Is there a return inside your loop?"),
         ),

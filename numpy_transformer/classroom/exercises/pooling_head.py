@@ -6,8 +6,8 @@ from ...layers import Linear as PackageLinear
 from ...layers import MaskedMean
 from ..exercise import Exercise, Mistake
 from .given import Parameter, loaded
-from .pooling import (AT_THE_END, BY_PADDING, COUNT, DIVIDED_BY_T, EMPTY, FEW, FIRST, ONE_MASK, ONE_TOTAL, PLUS_ONE,
-                      PUSHED, SPREAD, SUFFIX, SWAPPED, TOTAL, draw_texts, few)
+from .pooling import (AT_MOST_1, AT_THE_END, BY_PADDING, COUNT, DIVIDED_BY_T, EMPTY, FEW, FIRST, ONE_MASK, ONE_TOTAL,
+                      PLUS_ONE, PUSHED, SPREAD, SUFFIX, SWAPPED, TOTAL, draw_texts, few)
 
 
 class PoolingHead:
@@ -113,6 +113,10 @@ HEAD = (
     Mistake("POOL-17", {"return share[..., None] * dmean[..., None, :]": "return dmean"},
             "Your dx has one row per text: it is the gradient of the mean. Continue back through the mean, to the "
             "tokens."),
+    Mistake("POOL-21", {"* x).sum(-2)": "* x).mean(-2)"},
+            "Your forward takes the mean over T and divides by the number of real tokens as well. Divide the sum "
+            "once."),
+    Mistake("POOL-22", {"np.maximum(token_mask": "np.minimum(token_mask"}, AT_MOST_1),
     Mistake("POOL-18", {"        count =": "    " + FIRST + "        count ="}, ONE_MASK),
     Mistake("POOL-19", {"share = token_mask /": f"share = {SUFFIX} /"}, AT_THE_END),
     Mistake("POOL-20", {"np.maximum(token_mask.sum": "np.maximum((~token_mask).sum"}, BY_PADDING),

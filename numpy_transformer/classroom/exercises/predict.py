@@ -211,6 +211,34 @@ EXERCISES = [
                     "Answer 5: this is the part of one head. W_K contains the parts of all heads."),
             Mistake("PRD-07.7n", {"[B, S, D]": "[B, T, D]"},
                     "Answer 6: this is the shape of dx. memory has S tokens."),
+            Mistake("PRD-07.7o", {"[B, H, T, D // H]": "[B, H, D // H, T]"},
+                    "Answer 1: this is the shape of transposed keys. In the queries, the tokens come before the "
+                    "features."),
+            Mistake("PRD-07.7p", {"[B, H, T, D // H]": "[B, T, D]"},
+                    "Answer 1: this is the shape before the heads are split."),
+            Mistake("PRD-07.7q", {"[B, H, T, D // H]": "[B, T, D // H]"},
+                    "Answer 1: this is the shape of one head. All heads are kept in one array."),
+            Mistake("PRD-07.7r", {"[B, H, T, S]": "[B, H, S, S]"},
+                    "Answer 2: this would be self-attention within the memory. The queries come from x."),
+            Mistake("PRD-07.7s", {"total = B * H * T": "total = H * T"},
+                    "Answer 3: you count the rows of one sequence. Every sequence of the batch has that many."),
+            Mistake("PRD-07.7t", {"total = B * H * T": "total = B * H * T * S"},
+                    "Answer 3: this is the number of weights. Each of them is less than 1."),
+            Mistake("PRD-07.7u", {"total = B * H * T": "total = B * H"},
+                    "Answer 3: you count one row for each head. A head has a row of weights for each query."),
+            Mistake("PRD-07.7v", {"[B, 1, 1, S]": "[1, 1, 1, S]"},
+                    "Answer 4: each memory has its own padding, so the sequences cannot share one mask."),
+            Mistake("PRD-07.7w", {"[B, 1, 1, S]": "[B, H, T, S]"},
+                    "Answer 4: a mask of this shape can hide the padding, but it is not the smallest. Which axes can "
+                    "share one entry?"),
+            Mistake("PRD-07.7x", {"[B, 1, 1, S]": "[B, 1, 1, T]"},
+                    "Answer 4: the padding is that of the memory, whose tokens are the keys."),
+            Mistake("PRD-07.7y", {"[D, D]": "[B, S, D]"},
+                    "Answer 5: this is the shape of the keys. A gradient has the shape of its own array, here of a "
+                    "matrix of parameters."),
+            Mistake("PRD-07.7z", {"[B, S, D]": "[B, H, S, D // H]"},
+                    "Answer 6: this is the shape of the gradient of the split keys. memory has not been split into "
+                    "heads."),
         )),
     Exercise(
         "01.6", "Predict: sums and signs of a loss", minutes=10, lines=7, kind="predict",
@@ -250,6 +278,38 @@ EXERCISES = [
             Mistake("PRD-01.6l", {"constant = 0": "constant = 1 / V"},
                     "Answer 6: this would be p times dp with equal logits. But every output depends on every logit, "
                     "and the terms cancel."),
+            Mistake("PRD-01.6m", {"row_sum = 0": "row_sum = 1 / N"},
+                    "Answer 1: this is the sum of a row of p / N. The onehot vector that is subtracted has a sum "
+                    "too."),
+            Mistake("PRD-01.6n", {"row_sum = 0": "row_sum = -1"},
+                    "Answer 1: this is the sum of a row of -onehot. The row of p has a sum too."),
+            Mistake("PRD-01.6o", {"at_target = -1": "at_target = 1"},
+                    "Answer 2: a larger logit of the target makes the loss smaller. What does that say of its "
+                    "derivative?"),
+            Mistake("PRD-01.6p", {"at_target = -1": "at_target = 0"},
+                    "Answer 2: the gradient at the target would be 0 only if its probability were exactly 1."),
+            Mistake("PRD-01.6q", {"elsewhere = 1": "elsewhere = -1"},
+                    "Answer 3: a larger logit of another class makes the probability of the target smaller and the "
+                    "loss larger."),
+            Mistake("PRD-01.6r", {"math.log(V)": "0"},
+                    "Answer 4: the loss is 0 only if the target has the probability 1. With equal logits all classes "
+                    "have the same probability."),
+            Mistake("PRD-01.6s", {"math.log(V)": "-math.log(V)"},
+                    "Answer 4: the sign is wrong. The loss is the negative logarithm of a probability, so it is not "
+                    "negative."),
+            Mistake("PRD-01.6t", {"math.log(V)": "math.log(V) / N"},
+                    "Answer 4: the loss is already a mean over the rows, and all rows have the same loss."),
+            Mistake("PRD-01.6u", {"(1 / V - 1) / N": "0"},
+                    "Answer 5: the gradient is 0 only where p equals the onehot vector. With equal logits it does "
+                    "not."),
+            Mistake("PRD-01.6v", {"(1 / V - 1) / N": "(1 - 1 / V) / N"},
+                    "Answer 5: the sign is wrong. A larger logit of the target makes the loss smaller."),
+            Mistake("PRD-01.6w", {"(1 / V - 1) / N": "-1 / N"},
+                    "Answer 5: this is the part of the onehot vector alone. The probability of the target is added "
+                    "to it."),
+            Mistake("PRD-01.6x", {"(1 / V - 1) / N": "1 / V"},
+                    "Answer 5: this is the probability of the target. The gradient also depends on the onehot vector "
+                    "and on the number of rows."),
         )),
     Exercise(
         "06.4", "Predict: which outputs change", minutes=10, lines=6, kind="predict",
@@ -288,6 +348,21 @@ EXERCISES = [
             Mistake("PRD-06.4j", {"[1, 1, 1, 1, 1])\n    return": "[0, 0, 0, 0, 1])\n    return"},
                     "Answer 5: without a mask, every query attends to the whole source. The positions in source and "
                     "target have nothing to do with each other."),
+            Mistake("PRD-06.4k", {"[0, 0, 1, 1, 1]": "[0, 0, 1, 0, 0]"},
+                    "Answer 1: later tokens attend to token 2, so their outputs can change too."),
+            Mistake("PRD-06.4l", {"[0, 0, 0, 1, 0]": "[1, 1, 1, 1, 0]"},
+                    "Answer 2: the mask hides token 3 from the real tokens, so their outputs stay the same."),
+            Mistake("PRD-06.4m", {"[0, 0, 0, 1, 0]": "[1, 1, 1, 0, 0]"},
+                    "Answer 2: these are the tokens that can be seen. The question is which outputs depend on the "
+                    "hidden token 3."),
+            Mistake("PRD-06.4n", {"[0, 1, 1, 1, 0]": "[0, 1, 1, 1, 1]"},
+                    "Answer 3: with two blocks, a change moves at most two tokens further."),
+            Mistake("PRD-06.4o", {"[0, 1, 1, 1, 0]": "[1, 1, 1, 0, 0]"},
+                    "Answer 3: a token attends to the previous one, not to the next one, so no change moves back."),
+            Mistake("PRD-06.4p", {"[0, 1, 0, 0, 0]": "[0, 1, 1, 1, 1]"},
+                    "Answer 4: this would be a causal attention. A feed-forward layer works on each token by itself."),
+            Mistake("PRD-06.4q", {"[1, 1, 1, 1, 1])\n    return": "[0, 0, 0, 0, 0])\n    return"},
+                    "Answer 5: the outputs are weighted means over the source tokens, and the source has changed."),
         )),
     Exercise(
         "10.6", "Predict: gradients without computing", minutes=10, lines=7, kind="predict",

@@ -233,6 +233,9 @@ EXERCISES = [
                     "Answer 6: every angle is 0 at position 0, but cos 0 is not 0."),
             Mistake("QST-04.3i", {"learned = 0": "learned = 4"},
                     "Answer 7: the table is computed from a formula and never trained."),
+            Mistake("QST-04.3j", {"[0, 1, 0, 1]": "[1, 1, 1, 1]"}, "Answer 6: only the cosines are 1. sin 0 is 0."),
+            Mistake("QST-04.3k", {"learned = 0": "learned = 1"},
+                    "Answer 7: the table is computed from a formula, which has no trainable number."),
         )),
     Exercise(
         "10.7", "Question: residuals and norms", minutes=10, lines=9, kind="question",

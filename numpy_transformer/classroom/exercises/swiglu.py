@@ -105,6 +105,14 @@ EXERCISES = [
                     "exp(g) / (1 + exp(g)) is inf / inf = NaN for g in the thousands. Find a form that avoids this."),
             Mistake("SWG-8", {") @ Wd": ") @ Wd.T"},
                     "You transpose Wd. It already has the shape (F, D) that forward needs."),
+            Mistake("SWG-8b", {"g = x @ Wg": "g = x @ Wg.T", "u = x @ Wu": "u = x @ Wu.T"},
+                    "You transpose Wg and Wu. They already have the shape (D, F) that forward needs."),
+            Mistake("SWG-8c", {"g = x @ Wg": "g = x @ Wg.T"},
+                    "You transpose Wg. It already has the shape (D, F) that forward needs."),
+            Mistake("SWG-8d", {"u = x @ Wu": "u = x @ Wu.T"},
+                    "You transpose Wu. It already has the shape (D, F) that forward needs."),
+            Mistake("SWG-2l", {SILU: "g * np.tanh(g)"},
+                    "You multiply g by its tanh. silu(g) is g times the sigmoid of g."),
             Mistake("SWG-2g", {"(1 + np.exp(-g))": "(1 - np.exp(-g))"},
                     "You write 1 - exp(-g). The denominator of silu is 1 + exp(-g)."),
             Mistake("SWG-2h", {SILU: "g * (1 + np.exp(-g))"},
@@ -145,6 +153,12 @@ EXERCISES = [
                "dm = dy Wdᵀ, du = dm s, dg = dm u silu'(g), and dx = dg Wgᵀ + du Wuᵀ. The gradient of each matrix is "
                "(its input)ᵀ times the gradient of its output, summed over all rows."),
         mistakes=(
+            Mistake("SWG-1", {"g, u = x @ Wg, x @ Wu": "u, g = x @ Wg, x @ Wu"},
+                    "You have swapped gate and up. In forward silu was applied to x Wg."),
+            Mistake("SWG-2a", {"s = g * sigma": "s = sigma"},
+                    "When you recompute forward, your gate is a sigmoid. silu(g) is g times the sigmoid of g."),
+            Mistake("SWG-2d", {"s = g * sigma": "s = g"},
+                    "When you recompute forward, silu is missing. x Wu was multiplied by silu(x Wg)."),
             Mistake("SWG-3a", {"ds * sigma * (1 + g * (1 - sigma))": "ds * sigma * (1 - sigma)"},
                     "This is the derivative of the sigmoid. silu is g times the sigmoid, so the product rule gives two "
                     "terms."),
@@ -193,6 +207,10 @@ EXERCISES = [
                     "differentiated."),
             Mistake("SWG-3k", {"sigma * (1 + g * (1 - sigma))": "(g > 0)"},
                     "You use the slope of ReLU. forward used silu."),
+            Mistake("SWG-3n", {"sigma * (1 + g * (1 - sigma))": "(1 + u - u / (1 + np.exp(-u))) / (1 + np.exp(-u))"},
+                    "You evaluate silu's derivative at x Wu. It is evaluated at x Wg, to which silu was applied."),
+            Mistake("SWG-3o", {"sigma * (1 + g * (1 - sigma))": "(sigma + s * (1 - s))"},
+                    "You use sigma + silu (1 - silu) as silu's derivative. The rule p (1 - p) holds for the sigmoid."),
             Mistake("SWG-3l", {"(1 - sigma))": "sigma)"},
                     "You use sigma + g sigma² as silu's derivative. The derivative of the sigmoid is "
                     "sigma (1 - sigma)."),

@@ -58,7 +58,8 @@ def explains_everything(answer_key, answers):
     if not answer_key.expected or not comparable(answer_key, answers) or any(answer.error for answer in answers):
         return False
     found, correct = findings(answer_key, make_pairs(answer_key, answers))
-    return len(found) == correct.count(False) and all(finding.exact for finding in found)
+    return len(found) == correct.count(False) and all(
+        finding.exact and "depends on the case" not in finding.text for finding in found)
 
 
 def comparable(answer_key, answers):
@@ -108,9 +109,9 @@ def spoken(group, count):
     if len(group) > 1:
         text = text.replace("is ", "are each ", 1) if text.startswith("is ") else f"each {plural(text)}"
     scope = ""
-    if not first.everywhere:
+    if not first.everywhere and not text.startswith("is wrong only") and "wherever" not in text:
         scope = " wherever it is wrong" if len(group) == 1 else " wherever they are wrong"
-    elif count > 1 and "depends on the case" not in text:
+    elif first.everywhere and count > 1 and "depends on the case" not in text:
         scope = " in every case"
     if first.text.endswith(("?", ".")):
         return f"{names} {text}"

@@ -15,12 +15,12 @@ def errors(answer_key, answers):
         return []
     rest = [i for i, answer in enumerate(answers) if not answer.error]
     correct = [answer_key.is_right(i, answers[i]) for i in rest]
-    sentences = [f"The error comes {where(answer_key, raised)}"]
+    place = where(answer_key, raised)
     if all(correct):
-        sentences.append("In all other cases your result is correct")
-    elif not any(correct) and len(rest) > 1:
-        sentences.append("In the other cases your result is wrong")
-    return sentences
+        return [f"The error comes only {place}. Elsewhere your result is correct"]
+    if not any(correct):
+        return [f"The error comes {place}. Elsewhere your result is wrong"]
+    return [f"The error comes {place}"]
 
 
 def some_cases(answer_key, fine):

@@ -71,7 +71,8 @@ def make_pairs(answer_key, answers):
             continue
         known, arguments, numbers = exercise.letters(case), argument_arrays(exercise, case), scalars(exercise, case)
         for j, name in enumerate(exercise.outputs):
-            others = {f"the correct {other}": y for other, y in zip(exercise.outputs, expected.outputs) if other != name}
+            others = {f"the correct {other}": y for other, y in zip(exercise.outputs, expected.outputs)
+                      if other != name}
             right = expected.outputs[j]
             made[j].append(Pair(case, known, as_float(answer.outputs[j]), np.asarray(right, float), right.dtype.kind,
                                 expected.outputs, {**arguments, **others}, numbers))

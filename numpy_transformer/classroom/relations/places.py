@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+CORRECT_IS_0 = "where 0 is expected"
 LIKELY = math.log(1e-3)                         # entries that lie in a region by chance are no reason to name it
 
 
@@ -31,7 +32,7 @@ def place(pairs):
     (partly, _), words, at = best
     if words.startswith("outside") and not partly:
         return f"is correct only {words.replace('outside', 'in')}"
-    return f"is wrong only {words}{what_is_there(pairs)}"
+    return f"is wrong only {words}" + ("" if words == CORRECT_IS_0 else what_is_there(pairs))
 
 
 def what_is_there(pairs):
@@ -46,11 +47,13 @@ def what_is_there(pairs):
         return ": there it is NaN"
     if pairs[0].kind == "b":
         return ": there it is True" if w.all() else ""
-    if len(w) > 2 and np.isfinite(w).all() and r.all():
+    if pairs[0].kind == "f" and len(w) > 2 and np.isfinite(w).all() and r.all():
         factors = w / r
         if np.ptp(factors) <= 1e-8 * abs(factors[0]):
             number = float(factors[0])
-            return ": there the sign is wrong" if abs(number + 1) < 1e-8 else f": there it is multiplied by {number:.6g}"
+            if abs(number + 1) < 1e-8:
+                return ": there the sign is wrong"
+            return f": there it is multiplied by {number:.6g}"
     return ""
 
 
@@ -76,8 +79,8 @@ def by_position(shape):
             continue
         place = np.arange(n).reshape([n if a == axis else 1 for a in range(-len(shape), 0)])
         name = axis_name(axis, len(shape))
-        found |= {f"in the first {name}": place == 0, f"in the last {name}": place == n - 1,
-                  f"outside the first {name}": place > 0, f"outside the last {name}": place < n - 1}
+        found |= {f"in the first {name}": place == 0, f"outside the first {name}": place > 0,
+                  f"in the last {name}": place == n - 1, f"outside the last {name}": place < n - 1}
         if n > 2:
             found |= {f"in every second {name}, from the first": place % 2 == 0,
                       f"in every second {name}, from the second": place % 2 == 1}
@@ -98,10 +101,11 @@ def axis_name(axis, ndim):
 def by_value(pair):
     """Where the correct value or an argument of the same shape is zero, positive or negative."""
     found = {}
-    arrays = {"the correct value": pair.right, **{name: y for name, y in pair.arrays.items() if "argument" in name}}
-    for name, y in arrays.items():
-        y = np.asarray(y)
-        if y.dtype.kind != "f" or not spreads(y, pair.right.shape) or y.ndim == 0:
+    if pair.kind == "f":
+        found |= {CORRECT_IS_0: pair.right == 0, "where the correct value is negative": pair.right < 0,
+                  "where the correct value is positive": pair.right > 0}
+    for name, y in pair.arrays.items():
+        if "argument" not in name or y.dtype.kind != "f" or not spreads(y, pair.right.shape) or y.ndim == 0:
             continue
         short = name.removeprefix("the argument ")
         found |= {f"where {short} is 0": y == 0, f"where {short} is not 0": y != 0,

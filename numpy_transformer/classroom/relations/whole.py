@@ -59,7 +59,7 @@ def multiple(pairs):
         return f"is the correct result times {expression}"
     if all(p.right.size == 1 for p in pairs):
         return ""                               # any number is some multiple of another
-    listed = ", ".join(f"{factor:.4g}" for factor in values)
+    listed = ", ".join([f"{factor:.4g}" for factor in values[:5]] + ["..."] * (len(values) > 5))
     return f"is the correct result times a number that depends on the case: {listed}"
 
 
@@ -234,7 +234,7 @@ def wrong_axes(pairs):
     same_total = all(abs(p.wrong.sum() - p.right.sum()) <= 1e-9 * abs(p.right).sum() <= 1e-3 * abs(p.right.sum())
                      for p in pairs)
     if same_total and any(not p.same_shape for p in pairs) and pairs[0].kind == "f":
-        return "has the correct total but is summed over the wrong axes"
+        return "has the correct total, but summed over the wrong axes,"
     return ""
 
 
