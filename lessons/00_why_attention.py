@@ -147,9 +147,9 @@ claim("one float64, which has 53 bits for its digits, holds any 15 decimal digit
 # If the decoder gives the right digit the probability p, then -log2(p) bits of information about it are still missing.
 # With p = 1 nothing is missing. A guess among ten digits, p = 0.1, lacks all 3.32 bits. With p = 0.5 one bit is
 # missing, so 2.32 bits got through. The mean of the missing bits is the cross-entropy loss of lesson 01, divided by
-# log(2). The other bits came through the memory:
+# log(2). The other bits of a string came through the memory:
 #
-#     bits of a string that got through = n (log2(10) - loss / log(2))
+#     bits that got through = n (log2(10) - loss / log(2))
 #
 # The memory holds at least this many bits of the string on average, by the chain rule of information. It may hold more,
 # which a better decoder could read. Four networks now learn from strings of 1 to 16 digits, with new strings in each
@@ -251,12 +251,12 @@ claim("with one vector, at most three source tokens dominate all positions", len
 #
 # A recurrent network, h_t = tanh(h_{t-1} A + x_t B), has another weakness. What token s says reaches h_t only after
 # t - s further steps, and each of them multiplies by A and applies tanh. In self-attention, where the tokens of one
-# sequence look at each other, any distance is covered in one step. For T tokens of D features, these are the orders of
-# magnitude (table 1 of the paper):
+# sequence look at each other, any distance is covered in one step. For one layer with T tokens of D features, these are
+# the orders of magnitude (table 1 of the paper). The steps are those that have to wait for each other:
 #
-#     one layer           longest path     sequential steps     multiplications
-#     recurrent           T                T                    T D²
-#     self-attention      1                1                    T² D
+#     layer            longest path   steps   multiplications
+#     recurrent        T              T       T D²
+#     self-attention   1              1       T² D
 #
 # The last column is the price of attention: twice as many tokens make four times as many pairs.
 

@@ -92,7 +92,9 @@ claim("nt.Softmax gives both rows the probabilities of the logits 0, -1, -3",
 # nats. The formula of softmax gives log p directly, without computing p. Let lse (log-sum-exp) be the logarithm of the
 # sum of exp. Then
 #
-#     log p_i = z_i - lse(z),     lse(z) = log(sum over j of exp(z_j)) = m + log(sum over j of exp(z_j - m))
+#     log p_i = z_i - lse(z)
+#     lse(z)  = log(sum over j of exp(z_j))
+#             = m + log(sum over j of exp(z_j - m))
 #
 # lse is a smooth version of the maximum. It lies between m and m + log(V), because the last sum lies between 1 and V.
 #
@@ -144,7 +146,8 @@ figure("logarithm", picture)
 # p_i = e_i / E with e_i = exp(z_i), where E is the sum of all e_j. The logit z_j appears in E, whose derivative is e_j,
 # and it appears in e_i only if i = j. Let [i = j] be 1 if i = j and 0 otherwise. Then the quotient rule gives
 #
-#     J_ij = ([i = j] e_i E - e_i e_j) / E² = p_i ([i = j] - p_j)
+#     J_ij = ([i = j] e_i E - e_i e_j) / E²
+#          = p_i ([i = j] - p_j)
 #
 # For the words of row 0, "mat" has p = 0.456, so its diagonal entry is 0.456 (1 - 0.456) = 0.248. "sofa" has p = 0.250,
 # so raising its logit changes p of "mat" at the rate -0.456 · 0.250 = -0.114.
@@ -179,7 +182,8 @@ figure("jacobian", picture)
 # Backward is given dp, the gradient of the loss with respect to p. Each z_j influences the loss through all p_i of its
 # row, and these influences add up:
 #
-#     dz_j = sum over i of dp_i p_i ([i = j] - p_j) = p_j (dp_j - sum over i of p_i dp_i)
+#     dz_j = sum over i of dp_i p_i ([i = j] - p_j)
+#          = p_j (dp_j - sum over i of p_i dp_i)
 #
 # The sum on the right is the same number for the whole row. So backward takes about 4 V operations, while J alone has
 # V² numbers. In words: raising a logit raises L if its dp is above the mean of dp, weighted by p.
@@ -212,7 +216,8 @@ claim("finite differences and the complex step (lesson 02) agree with both backw
 # p_y is 1. Of each row, only p_y appears in L, with the derivative -1 / (N p_y). So dp_i = -[i = y] / (N p_y), the sum
 # of p_i dp_i is -1/N, and section 5 gives
 #
-#     dz_j = p_j (-[j = y] / (N p_y) + 1/N) = (p_j - [j = y]) / N
+#     dz_j = p_j (-[j = y] / (N p_y) + 1/N)
+#          = (p_j - [j = y]) / N
 #
 # The division by p has canceled. What remains is the prediction minus the truth, divided by N. If the right word in row
 # 0 is "moon", with p = 0.075, then N dz is 0.46, 0.25, 0.17, -0.92 and 0.05: training raises the logit of "moon" and
@@ -268,7 +273,9 @@ claim("the gradients are (p - truth) / 11 where the target counts, and exactly 0
 # the fraction ε of the target probability to all tokens equally. The target of a row is then no longer a single token
 # but a distribution q. The gradient follows by the same steps as before, because q sums to 1 too:
 #
-#     q_i = (1 - ε) [i = y] + ε / V,     L = -(1/N) sum over the rows and i of q_i log p_i,     dz = (p - q) / N
+#     q_i = (1 - ε) [i = y] + ε / V
+#     L   = -(1/N) sum over the rows and i of q_i log p_i
+#     dz  = (p - q) / N
 #
 # With ε = 0.1 and V = 5, the right token has q = 0.92 and each other token has q = 0.02. The gradient is 0 where p = q.
 # There L is the entropy of q, H(q) = -(sum over i of q_i log q_i), and no other p gives a lower loss. So a smoothed

@@ -46,11 +46,19 @@ claim("forward: y_nf = b_f + sum over d of x_nd W_df", relative_error(
 # %% [markdown]
 # ## 1. The gradients of a Linear
 #
-# Look at the forward line, y_nf = b_f + sum over d of x_nd W_df, and ask where each variable appears in it:
+# Look at the forward line, y_nf = b_f + sum over d of x_nd W_df, and ask where each variable appears in it.
 #
-# * x_nd appears in every output f of row n, with derivative W_df:    dx_nd = sum over f of dy_nf W_df,   dx = dy Wᵀ
-# * W_df appears in output f of every row n, with derivative x_nd:    dW_df = sum over n of x_nd dy_nf,   dW = xᵀ dy
-# * b_f appears in output f of every row n, with derivative 1:        db_f = sum over n of dy_nf
+# x_nd appears in every output f of row n, with derivative W_df:
+#
+#     dx_nd = sum over f of dy_nf W_df        dx = dy Wᵀ
+#
+# W_df appears in output f of every row n, with derivative x_nd:
+#
+#     dW_df = sum over n of x_nd dy_nf        dW = xᵀ dy
+#
+# b_f appears in output f of every row n, with derivative 1:
+#
+#     db_f = sum over n of dy_nf
 #
 # The formula of dW contains x, but backward is only given dy. So forward saves x (`remember`), and backward takes it
 # out again (`recall`).
@@ -74,11 +82,15 @@ claim("db = the sum of dy over the rows", relative_error(linear.bias.grad, db_lo
 # Derivations can be wrong, so we need a check that does not depend on them. The function itself provides one: change
 # one entry by a small step h, and measure how much L changes. Taylor's formula gives three ways to do it:
 #
-#     f(x + h) = f(x) + h f'(x) + h² f''(x) / 2 + h³ f'''(x) / 6 + ...
+#     f(x + h) = f(x) + h f'(x) + h² f''(x) / 2
+#                + h³ f'''(x) / 6 + ...
 #
-#     forward difference:   (f(x + h) - f(x)) / h            = f'(x) + h f''(x) / 2 + ...
-#     central difference:   (f(x + h) - f(x - h)) / (2 h)    = f'(x) + h² f'''(x) / 6 + ...
-#     complex step:         imaginary part of f(x + i h) / h = f'(x) - h² f'''(x) / 6 + ...
+#     forward difference   (f(x + h) - f(x)) / h
+#                          = f'(x) + h f''(x) / 2 + ...
+#     central difference   (f(x + h) - f(x - h)) / (2 h)
+#                          = f'(x) + h² f'''(x) / 6 + ...
+#     complex step         imaginary part of f(x + i h) / h
+#                          = f'(x) - h² f'''(x) / 6 + ...
 #
 # Try it with f(x) = x³ at x = 2, where f'(x) = 12. With h = 0.1 the forward difference gives 12.61, the central
 # difference 12.01, and the complex step 11.99.

@@ -177,10 +177,13 @@ claim("backward: sqrt(D) times the sum over the whole batch, and zeros for paddi
 # A model ends in one number for each word of the vocabulary, the **logit** of that word. The larger it is, the more
 # probable is the word. Let the logit of word v be the dot product of a vector h_t with row v:
 #
-#     z_tv = sum over c of h_tc E_vc              z = h Eᵀ
+#     z_tv = sum over c of h_tc E_vc          z = h Eᵀ
 #
-# * h_tc appears in every logit of token t, with derivative E_vc:     dh = dz E
-# * E_vc appears in logit v of every token t, with derivative h_tc:   dE = dzᵀ h
+# h_tc appears in every logit of token t, with derivative E_vc, and E_vc appears in logit v of every token t, with
+# derivative h_tc:
+#
+#     dh_tc = sum over v of dz_tv E_vc        dh = dz E
+#     dE_vc = sum over t of dz_tv h_tc        dE = dzᵀ h
 #
 # If E is also the table of the embedding, this is called **weight tying** (Press and Wolf 2017; Inan et al. 2017). Then
 # forward uses E in two places, and its gradient is the sum of two parts, dE = dzᵀ h + sqrt(D) Oᵀ dy, where dy is the
@@ -304,7 +307,7 @@ likely = NEXT[kinds][:, kinds] / np.bincount(kinds)[kinds]              # p(next
 text = [0]
 for _ in range(6000):
     text.append(rng.choice(len(names), p=likely[text[-1]]))
-print("  " + " ".join(names[i] for i in text[:18]))
+print("  " + " ".join(names[i] for i in text[:12]))
 text = np.array(text)
 same_kind = kinds[:, None] == kinds
 same_word = np.eye(len(names), dtype=bool)

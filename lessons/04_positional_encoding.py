@@ -150,7 +150,9 @@ claim("no two of the first 200 positions have the same vector", distances[~np.ey
 #
 # For the same reason the dot product of two positions depends only on their distance:
 #
-#     PE(t) · PE(s) = sum over i of sin(t w_i) sin(s w_i) + cos(t w_i) cos(s w_i) = sum over i of cos((t - s) w_i)
+#     PE(t) · PE(s) = sum over i of (sin(t w_i) sin(s w_i)
+#                                    + cos(t w_i) cos(s w_i))
+#                   = sum over i of cos((t - s) w_i)
 
 # %% One matrix for every position, one curve for every distance
 def shift(k):

@@ -86,13 +86,14 @@ claim("in each feature, every output lies between the smallest and the largest v
 # of softmax vanishes, because P (1 - P) is near 0 both for P near 0 and for P near 1, and training gets hardly any
 # signal. Dividing by sqrt(d) makes the variance 1, so the weights look much the same for every d.
 #
-# The last number printed below says how much of the gradient passes through softmax: the norm of a row of dL/dscores,
+# The last column printed below says how much of the gradient passes through softmax: the norm of a row of dL/dscores,
 # divided by the norm of the same row of dL/dweights (section 4). It is the median over all queries.
 
 # %% The experiment: 400 queries, each with 16 keys, for growing d
 WIDTHS = (2, 8, 32, 128, 512)
 rows = {"divided": [], "not divided": []}
 large = nt.ScaledDotProductAttention()
+print(" " * 22 + "variance  largest weight  gradient")
 for width in WIDTHS:
     queries, keys = rng.standard_normal((400, 1, width)), rng.standard_normal((400, 16, width))
     values, dy = rng.standard_normal((400, 16, 3)), rng.standard_normal((400, 1, 3))
@@ -104,8 +105,7 @@ for width in WIDTHS:
         p, dscores = softmax.output, softmax.gradients[0]
         passed = np.linalg.norm(dscores, axis=-1) / np.linalg.norm(softmax.dy, axis=-1)
         rows[name].append((softmax.inputs[0].var(), p.max(-1).mean(), np.median(passed)))
-        print("  d = {:<3} {:<11}  variance {:6.2f}  largest weight {:.2f}  gradient passed {:.1g}"
-              .format(width, name, *rows[name][-1]))
+        print("  d = {:<3}  {:<11}  {:8.2f}  {:14.2f}  {:8.1g}".format(width, name, *rows[name][-1]))
 divided, undivided = (np.array(rows[name]).T for name in ("divided", "not divided"))
 claim("without the division, the variance of the scores is d", np.allclose(undivided[0] / WIDTHS, 1, atol=0.1))
 claim("with it, the variance is 1", np.allclose(divided[0], 1, atol=0.1))
@@ -180,7 +180,8 @@ claim("and it changes outputs 3 and 4", np.abs(y_new - y)[3:].max(-1) > 0.1)
 # **S_ts = (sum over c of q_tc k_sc) / sqrt(d).** q_tc appears in the scores of row t with derivative k_sc / sqrt(d),
 # and k_sc in the scores of column s with derivative q_tc / sqrt(d):
 #
-#     dq = dS k / sqrt(d)                     dk = dSᵀ q / sqrt(d)
+#     dq = dS k / sqrt(d)
+#     dk = dSᵀ q / sqrt(d)
 
 # %% Each line of the derivation, in loops and by the complex step
 def causal_softmax(S):
@@ -224,7 +225,7 @@ terms = " + ".join(f"{P[t, j]:.3f} · {dP[t, j]:.3f}" for j in range(t + 1))
 print(f'  the row of the query "{words[t]}" (t = {t})')
 print("    weights P       ", "  ".join(f"{weight:6.3f}" for weight in P[t]))
 print("    gradients dP    ", "  ".join(f"{gradient:6.3f}" for gradient in dP[t]))
-print(f"    weighted mean    {terms} = {weighted_mean:.3f}   (the other weights are 0)")
+print(f"    weighted mean    {terms} = {weighted_mean:.3f}")
 print(f"    dS[{t}, {s}]         {P[t, s]:.3f} · ({dP[t, s]:.3f} - {weighted_mean:.3f}) = {entry:.3f}")
 claim(f"backward returned this dS[{t}, {s}]", abs(dS[t, s] - entry) < 1e-14)
 in_the_text = [[0.277, 0.723], [-1.329, 2.101], [-0.687, 0.687]]    # P, dP and dS in section 4
@@ -236,9 +237,9 @@ claim("the text of section 4 has the numbers of this row",
 # does not change.
 #
 # A bias b of the keys does just that. Since q_t · (k_s + b) = q_t · k_s + q_t · b, it raises all scores of row t by the
-# same number. So its gradient is zero, whatever the loss is. This gradient is the sum of the rows of dk, and each column
-# of the dk above does sum to 0. (The tiny mean that is printed for dk is rounding.) A bias b of the queries adds
-# b · k_s, which is a different number for each key, and its gradient is not zero.
+# same number. So its gradient is zero, whatever the loss is. It is the sum of the rows of dk, and the columns of the dk
+# above do sum to 0. (The tiny mean that is printed for dk is rounding.) A bias b of the queries adds b · k_s,
+# which is a different number for each key, and its gradient is not zero.
 
 # %% The bias of the keys
 layer = nt.SelfAttention(6, 2, rng=rng).astype(np.float64)

@@ -47,12 +47,13 @@ def plain_softmax(S):
 # In this package a mask is boolean, and **True = may attend**. Its axes are those of the scores, (batch, heads,
 # queries, keys). An axis of size 1 means "the same for all":
 #
-#     causal    (1, 1, T, T)     query t may attend to key s if s <= t: a token does not see the tokens after it
-#     padding   (B, 1, 1, S)     every query may attend to key s of sequence b if that key is a real token
-#     combined  (B, 1, T, S)     what both allow: causal & padding
+#     causal    (1, 1, T, T)   True if s <= t
+#     padding   (B, 1, 1, S)   True if key s is a real token
+#     combined  (B, 1, T, S)   causal & padding
 #
-# The causal mask is also called look-ahead mask (Vaswani et al. 2017, section 3.2.3). The padding mask hides keys only.
-# The outputs at padding tokens are computed as well, and then ignored.
+# The causal mask lets no token see the tokens after it. It is also called look-ahead mask (Vaswani et al. 2017, section
+# 3.2.3). The padding mask hides keys only, those of each sequence b from all its queries. The outputs at padding tokens
+# are computed as well, and then ignored.
 
 # %% The masks, written out
 causal, padding = nt.causal_mask(T), nt.padding_mask(ids)
@@ -91,7 +92,8 @@ claim("NumPy would give head h the mask of sequence h, in every sequence", [fits
 #
 # A hidden score is set to -inf before softmax, and exp(-inf) is 0. Let M_t be the set of keys that query t may see:
 #
-#     P_ts = exp(S_ts) / (sum over j in M_t of exp(S_tj))   for s in M_t,        P_ts = 0 for all others
+#     P_ts = exp(S_ts) / (sum over j in M_t of exp(S_tj))
+#            for s in M_t, and 0 for all others
 #
 # For example, let a query have the scores 2, 1 and 3, and let the third key be hidden. The exponentials of the other
 # two are 7.39 and 2.72, so the weights are 0.73, 0.27 and 0.
@@ -136,7 +138,7 @@ claim("changing token s changes the outputs from s on, and not one bit of the ea
 # ## 3. A query that may see nothing
 #
 # Suppose a sentence is padded on the left, as batches often are when a model generates text, and the mask is causal.
-# Query 0 is a <pad>. It may see only itself, but no query may see a <pad>. So all its keys are hidden, and softmax
+# Query 0 is a `<pad>`. It may see only itself, but no query may see a `<pad>`. So all its keys are hidden, and softmax
 # divides 0 by 0.
 #
 # The resulting NaN spreads to every sum that includes this row, even with weight 0, since 0 times NaN is NaN. We
@@ -226,7 +228,7 @@ figure("hiding", picture)
 # %% [markdown]
 # ## 5. The right numbers in the wrong place
 #
-# **Padding on the query axis**, (B, 1, S, 1): real tokens still see every <pad>.
+# **Padding on the query axis**, (B, 1, S, 1): real tokens still see every `<pad>`.
 #
 # **One mask for the whole batch**, that of its first sequence: it is right only for that sequence.
 #
@@ -234,7 +236,8 @@ figure("hiding", picture)
 # attention that receives it hides the keys where mask == 0. So it hides the past and the token itself, and shows the
 # future:
 #
-#     P_ts = exp(S_ts) / (sum over j > t of exp(S_tj))   for s > t,        0 for s <= t
+#     P_ts = exp(S_ts) / (sum over j > t of exp(S_tj))
+#            for s > t, and 0 for s <= t
 #
 # In the last row every key is hidden, and 0 / 0 = NaN. In a second block all other queries see that token, so all
 # outputs are NaN.
@@ -283,6 +286,7 @@ claim("an attention that protects empty rows shows no NaN, but it has the same l
 picture = Figure(figsize=(8.5, 4.6), layout="constrained")
 axes = picture.subplots()
 losses = {}
+print("  loss at each position")
 for name, style in (("causal", "C0o-"), ("inverted", "C1s--")):
     model = nt.CausalLanguageModel(8, d_model=16, num_heads=2, num_layers=1, max_len=8, rng=6)
     if name == "inverted":                  # mask_and_positions is where the model makes its mask
@@ -299,7 +303,7 @@ for name, style in (("causal", "C0o-"), ("inverted", "C1s--")):
     tokens = noise.integers(0, 8, (1000, 9))                        # new tokens, not used in training
     logits = model.eval()(tokens[:, :-1])
     losses[name] = [criterion(logits[:, t], tokens[:, t + 1]) for t in range(8)]
-    print(f"  {name}: loss at each position", *(f"{loss:.2f}" for loss in losses[name]))
+    print(f"  {name:<8}", *(f"{loss:.2f}" for loss in losses[name]))
     axes.plot(losses[name], style, label=f"{name} mask")
 claim("the causal model has learned nothing, as expected", abs(np.mean(losses["causal"]) - math.log(8)) < 0.03)
 claim("the inverted one predicts every token that it can see, and its mean loss looks excellent",
@@ -319,11 +323,11 @@ figure("leak", picture)
 # output t changes. `nt.influence` does this for all pairs, and uses only forward passes. Where no path leads from s to
 # t, the number is exactly 0. Below are an encoder and a decoder of two blocks each, and one cross-attention.
 #
-# * Encoder: every real token influences every output. A <pad> influences only its own output, through the residual
+# * Encoder: every real token influences every output. A `<pad>` influences only its own output, through the residual
 #   connection.
 # * Causal decoder: the lower triangle. A token s that t sees has itself seen tokens r in the block before, but r <= s
 #   and s <= t imply r <= t. If each of two blocks sees one token too many, the decoder sees two too many.
-# * Cross-attention, from a target to a source: every real token of the source, and no <pad>. A causal mask would be
+# * Cross-attention, from a target to a source: every real token of the source, and no `<pad>`. A causal mask would be
 #   wrong here, since the first word of a translation may depend on the last word of the source.
 
 # %% Encoder, decoder and cross-attention, each with a right and a wrong mask
@@ -355,7 +359,7 @@ figure("xray", picture)
 # 2. Predict: which rows of the weights change if a causal mask also hides the diagonal, and what do they become?
 # 3. Write `window_mask(T, w)`: query t sees the last w tokens, itself included. How far back does output t reach after
 #    L blocks? Check your answer with nt.influence.
-# 4. A test of padding changes the values at a <pad> and finds the same outputs, with a batch of one sequence. Which
+# 4. A test of padding changes the values at a `<pad>` and finds the same outputs, with a batch of one sequence. Which
 #    mistake of section 5 can it not find?
 # 5. A colleague's language model reports a loss of 0.3, where others have 3. Which test takes one minute?
 #

@@ -56,8 +56,8 @@ for H in (1, 2):
     layer.value.weight.data = np.outer(CAT, [0, 1, 0, 0, 1, 0]) + np.outer(DOG, [0, 0, 1, 0, 0, 1])
     layer.output.weight.data = np.eye(6)
     verb_outputs[H] = layer(dog_saw_cat)[1], layer(cat_saw_dog)[1]
-    print(f"  H = {H}: the verb's weights {layer.weights[:, 1].round(2).tolist()}, "
-          f"its output {verb_outputs[H][1].round(2)}")
+    print(f"  verb, H = {H}: weights {layer.weights[:, 1].round(2).tolist()}")
+    print(f"               output  {verb_outputs[H][1].round(2)}")
 claim("one head: the verb's output is the same for both sentences", np.allclose(*verb_outputs[1]))
 claim("two heads: the output holds the subject first, then the object",
       np.allclose(verb_outputs[2], [[0, 0, 1, 0, 1, 0], [0, 1, 0, 0, 0, 1]]))
@@ -69,8 +69,13 @@ claim("two heads: the output holds the subject first, then the object",
 # (h + 1) d - 1, with d = D / H. (With D = 8 and H = 2, head 0 owns the features 0 to 3 and head 1 the features 4 to
 # 7.) These features come from the same columns of W_Q, which we call W_Q^h. Attention needs one matrix for each head:
 #
-#     split    (B, T, D)  --reshape-->  (B, T, H, d)  --swap axes 1 and 2-->  (B, H, T, d)
-#     merge    (B, H, T, d)  --swap axes 1 and 2-->  (B, T, H, d)  --reshape-->  (B, T, D)
+#     split    (B, T, D)
+#              reshape             ->  (B, T, H, d)
+#              swap axes 1 and 2   ->  (B, H, T, d)
+#
+#     merge    (B, H, T, d)
+#              swap axes 1 and 2   ->  (B, T, H, d)
+#              reshape             ->  (B, T, D)
 #
 # The reshape cuts the last axis and leaves the others as they are. The swap only changes the order of the axes, and
 # NumPy does this without moving a number: each axis has a stride, which says how far to move in the array for one step
@@ -143,8 +148,11 @@ figure("heads", picture)
 # The paper describes the last step as "concatenate the heads, then multiply by W_O". Call the rows h d to
 # (h + 1) d - 1 of W_O the matrix W_O^h. Then this step is a sum over the heads:
 #
-#     head_h = Attention(query W_Q^h + b_Q^h, key W_K^h + b_K^h, value W_V^h + b_V^h)
-#     y = concat(head_0, head_1, ...) W_O + b_O = b_O + sum over h of head_h W_O^h
+#     head_h = Attention(query W_Q^h + b_Q^h,
+#                        key W_K^h + b_K^h,
+#                        value W_V^h + b_V^h)
+#     y = concat(head_0, head_1, ...) W_O + b_O
+#       = b_O + sum over h of head_h W_O^h
 #
 # Each head adds its own contribution to the output, and W_O^h decides into which features it goes. Whatever H is, the
 # four matrices stay D x D, so the layer has 4 D² + 4 D parameters: 624 for D = 12. (In lesson 16, heads share keys
@@ -184,7 +192,8 @@ claim("4 D² + 4 D parameters for 1, 2, 3, 4, 6 and 12 heads", np.array(counts) 
 #
 # **y = b_O + sum over h of head_h W_O^h.** A head contributes to y through its own rows of W_O:
 #
-#     dhead_h = dy (W_O^h)ᵀ          dW_O^h = sum over b and t of head_htᵀ dy_t
+#     dhead_h = dy (W_O^h)ᵀ
+#     dW_O^h  = sum over b and t of head_htᵀ dy_t
 #
 # So a single product, dy W_Oᵀ, gives the gradients of all heads. It is split in the same way as forward split q.
 #
@@ -193,7 +202,8 @@ claim("4 D² + 4 D parameters for 1, 2, 3, 4, 6 and 12 heads", np.array(counts) 
 #
 # **q_h = query W_Q^h + b_Q^h.** The same query goes into every head, so its gradient is a sum over the heads:
 #
-#     dquery = sum over h of dq_h (W_Q^h)ᵀ          dW_Q^h = sum over b and t of query_tᵀ dq_ht
+#     dquery = sum over h of dq_h (W_Q^h)ᵀ
+#     dW_Q^h = sum over b and t of query_tᵀ dq_ht
 #
 # The same holds for key and value. To compute the sum over h at once, merge the dq_h and multiply by W_Qᵀ.
 #
@@ -257,12 +267,12 @@ claim("central differences agree with both", nt.gradcheck(attend, x).ok and nt.g
 #
 # The Transformer of 2017 uses multi-head attention in three places (Vaswani et al., section 3.2.3). The component is
 # always the same. What differs is where the queries come from, where the keys and values come from, and which keys the
-# mask hides:
+# mask hides (`<pad>` always means that of the side that the keys come from):
 #
-#     attention                  query from    key and value from      weights    hidden keys
-#     encoder self-attention     source        source                  S x S      <pad> of the source
-#     decoder self-attention     target        target                  T x T      later tokens, <pad> of the target
-#     cross-attention            target        the encoder's output    T x S      <pad> of the source
+#     attention      query   key, value  weights  hidden keys
+#     encoder self   source  source      S x S    <pad>
+#     decoder self   target  target      T x T    later, <pad>
+#     cross          target  memory      T x S    <pad>
 #
 # Below, a small EncoderDecoder with one block on each side learns to spell words backwards. We then record its forward
 # pass for one word, and draw the attention weights that it used. At each position the decoder has read its input token

@@ -45,12 +45,15 @@ def mean(a):                                # of each token, over its features
 #
 # For each token, with means over its D features (Ba, Kiros and Hinton 2016, equations 3 and 4):
 #
-#     m = mean of x_i               the mean
-#     c = x - m                     the centered features
-#     v = mean of c_i²              the variance: the sum is divided by D
-#     s = 1 / sqrt(v + eps)         one over the standard deviation; eps = 1e-5 keeps it finite where v is 0
-#     x̂ = c s                       mean 0, variance v / (v + eps), which is almost 1
-#     y = γ x̂ + β                   γ and β have D entries each, the same for all tokens
+#     m = mean of x_i         the mean
+#     c = x - m               the centered features
+#     v = mean of c_i²        the variance
+#     s = 1 / sqrt(v + eps)   one over the standard deviation
+#     x̂ = c s                 normalized: mean 0
+#     y = γ x̂ + β             with another scale and mean
+#
+# The variance divides the sum by D. eps = 1e-5 keeps s finite where v is 0. The variance of x̂ is v / (v + eps), which
+# is almost 1. γ and β have D entries each, the same for all tokens.
 #
 # A token with the features 1, 2, 6 has m = 3, c = (-2, -1, 3), v = (4 + 1 + 9) / 3 = 4.67, s = 0.463 and
 # x̂ = (-0.93, -0.46, 1.39).
@@ -79,7 +82,9 @@ claim("multiplying all features by 7 leaves y unchanged, apart from eps", 1e-9 <
 # **y = γ x̂ + β.** Entry i of γ and of β appears in feature i of every token, so the contributions of all tokens are
 # added:
 #
-#     dγ_i = sum over t of dy_ti x̂_ti        dβ_i = sum over t of dy_ti        dx̂ = γ dy, which we call g
+#     dγ_i = sum over t of dy_ti x̂_ti
+#     dβ_i = sum over t of dy_ti
+#     dx̂   = γ dy, which we call g
 #
 # **x̂ = c s.** The same s appears in every x̂_i, with derivative c_i, so ds is a sum. Each c_i appears in x̂_i with
 # derivative s. It appears a second time in v, which comes next.
@@ -89,12 +94,14 @@ claim("multiplying all features by 7 leaves y unchanged, apart from eps", 1e-9 <
 # **s = (v + eps)^(-1/2)** has derivative -s³ / 2 with respect to v, and **v = mean of c_i²** has derivative 2 c_i / D
 # with respect to c_i. Adding both paths from c gives
 #
-#     dv = -s³ ds / 2                        dc = s g + dv 2 c / D = s (g - x̂ mean(g x̂))
+#     dv = -s³ ds / 2
+#     dc = s g + dv 2 c / D = s (g - x̂ mean(g x̂))
 #
 # **c = x - m, m = mean of x_i.** m appears in every c_i with derivative -1. x_i appears in c_i with derivative 1, and
 # in m with derivative 1 / D. The mean of dc is s mean(g), because x̂ has mean 0:
 #
-#     dm = -(sum of dc_i)                    dx = dc + dm / D = s (g - mean(g) - x̂ mean(g x̂))
+#     dm = -(sum of dc_i)
+#     dx = dc + dm / D = s (g - mean(g) - x̂ mean(g x̂))
 
 # %% Each line is compared with the complex step
 def loss_from_c(c):                         # L as a function of the centered features
@@ -127,9 +134,12 @@ claim("its dγ is the sum of dy x̂ over the tokens, and its dβ the sum of dy",
 #
 # The three terms of dx are the three paths from x to L:
 #
-#     direct                      s g               x_i appears in its own x̂_i
-#     through the mean           -s mean(g)         a larger x_i raises m, which lowers every x̂
-#     through the deviation      -s x̂ mean(g x̂)     an x_i further from m raises v, which shrinks every x̂
+#     direct                   s g
+#     through the mean        -s mean(g)
+#     through the deviation   -s x̂ mean(g x̂)
+#
+# x_i appears in its own x̂_i. A larger x_i also raises m, which lowers every x̂. And an x_i further from m raises v,
+# which shrinks every x̂.
 #
 # To see one path alone, we can close the others: hold m constant, or s, or both. What remains is the dx of an
 # implementation that forgot the closed paths. The cell below compares it with the right dx, by the relative error and

@@ -75,9 +75,17 @@ claim("two thirds: 8 D² of 12 D²", 3 * feed_forward_size == 2 * total, f"{feed
 #
 # Forward has three lines: u = x W1 + b1, a = max(0, u), y = a W2 + b2. Backward goes from the last to the first:
 #
-# * y = a W2 + b2 is a Linear:     da = dy W2ᵀ,   dW2 = aᵀ dy,   db2 = sum of dy over the tokens
-# * a_tf = max(0, u_tf) has slope 1 where u_tf > 0 and slope 0 where u_tf < 0:     du_tf = da_tf if u_tf > 0, else 0
-# * u = x W1 + b1 is a Linear:     dx = du W1ᵀ,   dW1 = xᵀ du,   db1 = sum of du over the tokens
+# y = a W2 + b2 is a Linear:
+#
+#     da = dy W2ᵀ    dW2 = aᵀ dy    db2 = sum over t of dy_t
+#
+# a_tf = max(0, u_tf) has slope 1 where u_tf > 0 and slope 0 where u_tf < 0:
+#
+#     du_tf = da_tf if u_tf > 0, else 0
+#
+# u = x W1 + b1 is a Linear again:
+#
+#     dx = du W1ᵀ    dW1 = xᵀ du    db1 = sum over t of du_t
 #
 # For u = (2, -1) and da = (-3, 5) this gives du = (-3, 0). Whether a gradient passes is decided by u, which forward has
 # seen, and not by the sign of da. At u = 0 the function has a corner and therefore no derivative. Any number from 0 to
@@ -113,10 +121,16 @@ claim("finite differences and the complex step confirm dx and the gradient of ev
 # The derivative of Φ is the density φ(u) = exp(-u²/2) / sqrt(2π). Since u appears twice in u Φ(u), once as the factor
 # and once inside Φ, the slope of GELU has two terms.
 #
-#     exact:  a = u Φ(u),  Φ(u) = (1 + erf(u / sqrt 2)) / 2                       a' = Φ(u) + u φ(u)
-#     tanh:   a = u (1 + t) / 2,  t = tanh(c (u + 0.044715 u³)),  c = sqrt(2/π)
-#             a' = (1 + t) / 2 + u (1 - t²) c (1 + 3 · 0.044715 u²) / 2
-#     SiLU:   a = u σ(u),  σ(u) = 1 / (1 + exp(-u))                               a' = σ + u σ (1 - σ)
+#     exact   a  = u Φ(u),  Φ(u) = (1 + erf(u / sqrt 2)) / 2
+#             a' = Φ(u) + u φ(u)
+#
+#     tanh    a  = u (1 + t) / 2
+#             t  = tanh(c (u + 0.044715 u³)),  c = sqrt(2/π)
+#             a' = (1 + t) / 2
+#                  + u (1 - t²) c (1 + 3 · 0.044715 u²) / 2
+#
+#     SiLU    a  = u σ(u),  σ(u) = 1 / (1 + exp(-u))
+#             a' = σ + u σ (1 - σ)
 #
 # GPT-2 uses the tanh form, which is `activation="gelu_tanh"` here. `torch.nn.GELU()` is the exact form, "gelu" here.
 # These are two different functions, so always say which one you use. SiLU (Elfwing et al. 2017) is a third function of
@@ -211,12 +225,14 @@ figure("wrong_slopes", views.step_sizes({name: (steps, errors[name]) for name in
 # SiLU, and the result multiplies a second projection entry by entry. It works as a gate: where s is near 0, nothing of
 # u passes.
 #
-#     g = x Wg,   s = silu(g),   u = x Wu,   m = s * u,   y = m Wd
+#     g = x Wg    s = silu(g)    u = x Wu
+#     m = s * u   y = m Wd
 #
 # Backward goes from the last line to the first. m is a product, so the derivative with respect to each factor is the
 # other factor. x appears in two lines, so dx is a sum of two terms:
 #
-#     dm = dy Wdᵀ        du = dm * s        ds = dm * u        dg = ds * silu'(g)        dx = dg Wgᵀ + du Wuᵀ
+#     dm = dy Wdᵀ            du = dm * s    ds = dm * u
+#     dg = ds * silu'(g)     dx = dg Wgᵀ + du Wuᵀ
 #
 # With G hidden units the three matrices hold 3 D G weights. The two matrices of an ordinary layer hold 2 D F, so the
 # costs are equal if G = 2 F / 3 (Shazeer 2020, section 2).
@@ -297,6 +313,7 @@ def fit(name, function, seed):
 
 median = {}                                 # the median error, by function and layer
 picture = Figure(figsize=(13, 5.6), layout="constrained")
+print("  errors of the five runs, in percent")
 for row, (title, function) in zip(picture.subplots(2, 5, sharex=True, sharey=True), FUNCTIONS.items()):
     panels = [(title, function(mesh))]
     levels = np.linspace(function(mesh).min(), 4, 17)
@@ -304,7 +321,7 @@ for row, (title, function) in zip(picture.subplots(2, 5, sharex=True, sharey=Tru
         fits = sorted((fit(name, function, seed) for seed in range(5)), key=lambda fit: fit[0])
         median[title, name], values = fits[2]
         panels.append((f"{name}: {fits[2][0]:.1f} %", values))
-        print(f"  {title:<7}  {name:<11}  errors " + " ".join(f"{error:6.1f}" for error, _ in fits) + " %")
+        print(f"  {title:<7}  {name:<11}  " + " ".join(f"{error:5.1f}" for error, _ in fits))
     for axes, (name, values) in zip(row, panels):
         image = axes.contourf(side, side, values.reshape(61, 61), levels, extend="both")
         axes.set(title=name, xlabel="a", ylabel="b", aspect="equal")

@@ -72,20 +72,29 @@ for wrong, name in ((branch, "f.backward(dy)         the skip is forgotten"),
 #
 # ## 2. The two orders
 #
-#     post-norm    x = norm(x + f(x))       the paper's text, section 3.1: LayerNorm(x + Sublayer(x))
-#     pre-norm     x = x + f(norm(x))       the code of the Annotated Transformer, GPT-2, and most models since
+#     post-norm    x = norm(x + f(x))
+#     pre-norm     x = x + f(norm(x))
+#
+# Post-norm is the paper's text, section 3.1: LayerNorm(x + Sublayer(x)). Pre-norm is the code of the Annotated
+# Transformer, GPT-2, and most models since.
 #
 # A block has two such lines, one with attention and one with the feed-forward layer. Below, each intermediate value has
 # a name. Read forward from top to bottom, and backward from the last line of forward to its first (f.b stands for
 # f.backward):
 #
-#     pre-norm      a = x + attention(norm1(x))            da = dy + norm2.b(feed_forward.b(dy))
-#                   y = a + feed_forward(norm2(a))         dx = da + norm1.b(attention.b(da))
+#     pre-norm     a = x + attention(norm1(x))
+#                  y = a + feed_forward(norm2(a))
+#     backward     da = dy + norm2.b(feed_forward.b(dy))
+#                  dx = da + norm1.b(attention.b(da))
 #
-#     post-norm     u = x + attention(x)                   dw = norm2.b(dy)
-#                   a = norm1(u)                           da = dw + feed_forward.b(dw)
-#                   w = a + feed_forward(a)                du = norm1.b(da)
-#                   y = norm2(w)                           dx = du + attention.b(du)
+#     post-norm    u = x + attention(x)
+#                  a = norm1(u)
+#                  w = a + feed_forward(a)
+#                  y = norm2(w)
+#     backward     dw = norm2.b(dy)
+#                  da = dw + feed_forward.b(dw)
+#                  du = norm1.b(da)
+#                  dx = du + attention.b(du)
 
 # %% Each of these lines as a claim
 pre, post = (randomized(nt.EncoderBlock(D, 2, F, dropout=0.0, norm=norm)) for norm in ("pre", "post"))
@@ -304,11 +313,12 @@ digits_loss = -np.sum(shares * np.log(np.maximum(shares, 1e-9))) / len(shares)  
 final_loss = {}
 picture = Figure(figsize=(10, 4.8), layout="constrained")
 axes = picture.subplots()
+print("  mean loss of the last 20 steps")
 for kind, warmup, steps in (("pre-norm", 0, 220), ("pre-norm", 100, 220), ("post-norm", 0, 220),
                             ("post-norm", 100, 220), ("no residual", 0, 110)):
     losses = train(kind, warmup, steps)
     final_loss[kind, warmup] = losses[-20:].mean()
-    print(f"  {kind:<12} warm-up {warmup:3}   mean loss of the last 20 steps {final_loss[kind, warmup]:.2f}")
+    print(f"  {kind:<12}  warm-up {warmup:3}   {final_loss[kind, warmup]:.2f}")
     label, line = (f"{kind}, warm-up", ":") if warmup else (kind, "-")
     axes.plot(np.arange(10, steps + 1), np.convolve(losses, np.ones(10) / 10, "valid"), markevery=(warmup // 10, 20),
               color=STYLES[kind][:2], marker=STYLES[kind][2], linestyle=line, label=label)

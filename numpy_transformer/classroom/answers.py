@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from .lesson_files import lesson_number
+from .wrapping import fill, reflow
 
 HEADING = "## Answers to the closing questions"
 BLOCK = re.compile(r"<details>\s*<summary>\s*(\d\d[a-z]?) .*?</summary>(.*?)</details>", re.S)
@@ -29,3 +30,23 @@ def numbered(text):
         mark = re.match(r"(\d+)\. +", item)
         found[int(mark[1])] = re.sub(f"^ {{1,{mark.end()}}}", "", item[mark.end():].strip(), flags=re.M)
     return found
+
+
+class Answers:
+    """The answers to the closing questions of a lesson, unfolded one after another."""
+
+    def __init__(self, lesson):
+        self.found = closing_answers(lesson)
+        self.latest = 0                         # number of the answer that was shown last
+
+    def text(self, number):
+        """Returns the answer with this number, or the next one if there is no number, or a sentence why there is none."""
+        later = [n for n in self.found if n > self.latest]
+        if not number and not later:
+            return "  these were all answers; a 1 shows the first one again"
+        number = number or str(min(later))
+        if not number.isdecimal() or int(number) not in self.found:
+            return fill(f"  there is no answer {number!r}; choose one of {', '.join(map(str, self.found))}, such as a "
+                        f"{min(self.found)}", "    ")
+        self.latest = int(number)
+        return f"\n{reflow(f'{number}. {self.found[self.latest]}')}\n"

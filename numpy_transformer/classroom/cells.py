@@ -4,7 +4,7 @@ import ast
 import re
 from dataclasses import dataclass
 
-from .wrapping import HEADING, fold
+from .wrapping import HEADING, fold, terminal_width
 
 CODE = 9                                        # level of a code cell's title, below all headings of prose
 
@@ -78,3 +78,12 @@ def hidden_answers(source):
                 start = min((part.lineno, part.col_offset) for part in hidden)
                 found.append((*start, node.end_lineno, node.end_col_offset))
     return sorted(found, reverse=True)
+
+
+def contents(found, current):
+    """Returns a line for each cell. An arrow marks the current one; titles of code are indented."""
+    width, lines = terminal_width(), []
+    for n, cell in enumerate(found):
+        line = f"{'>' if n == current else ' '} {n + 1:3}  {'' if cell.prose is not None else '  '}{cell.name}"
+        lines.append(line if len(line) < width else f"{line[:width - 3]}...")
+    return lines

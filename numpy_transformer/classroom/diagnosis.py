@@ -13,7 +13,7 @@ from .matching import (agreement_on_changes, equal, fingerprint, matches, matche
 from .sandbox.inside.worker import Function, instances
 
 MOST_TOGETHER = 3                               # known mistakes that one answer may combine
-MOST_COMBINATIONS = 1000                        # of two mistakes, or of three, that are tried
+MOST_COMBINATIONS = 700                         # of two mistakes, or of three, that are tried
 
 
 class AnswerKey:

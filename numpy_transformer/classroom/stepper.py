@@ -8,16 +8,13 @@ from types import FunctionType, ModuleType
 
 import numpy as np
 
-from ..module import Module
 from . import explore, helpers, pictures
-from .answers import closing_answers
+from .answers import Answers
+from .cells import contents
+from .keys import KEYS, describe_variable, prompt
 from .lesson_files import lesson_number
 from .steps import Runner
 from .wrapping import fill, reflow, terminal_width
-
-KEYS = {"Enter": "[Enter] {}", "b": "b back", "g": "g N go to cell N", "l": "l list", "a": "a answers", "p": "p EXPR print",
-        "v": "v variables", "e": "e explore", "o": "o open figure", "r": "r run again", "i": "i Python",
-        "c": "c run to end", "q": "q quit: "}
 
 
 class Stepper(Runner):
@@ -38,8 +35,7 @@ class Stepper(Runner):
         self.done = 0                           # None after an interruption: unknown
         self.pausing = True
         self.latest = None                      # index of the cell that ran last, if its output was shown
-        self.answers = closing_answers(path)
-        self.unfolded = 0                       # number of the answer that was shown last
+        self.answers = Answers(path)
         self.figure = None                      # path of the latest figure
         self.protocol = None                    # how the terminal shows figures; found out at the first one
         self.before = {}                        # states of the random generators before the current cell
@@ -67,13 +63,11 @@ class Stepper(Runner):
                 self.run_current()
         elif not self.pausing:
             self.run_straight(self.at)          # only its headings
-        following = self.at + 1
         while self.pausing:
             following = self.answer(input(prompt(self.shown_keys())).strip())
             if following is not None:
-                break
-            following = self.at + 1
-        return following
+                return following
+        return self.at + 1
 
     def same(self, one, other):
         """Returns True if the variables are the same before two cells, because between them there is only text."""
@@ -178,7 +172,7 @@ class Stepper(Runner):
     def shown_keys(self):
         """Returns the keys that have an effect at the current cell."""
         at_end = self.at == len(self.cells) - 1
-        useless = {"b": self.at == 0, "a": not (at_end and self.answers), "o": self.figure is None}
+        useless = {"b": self.at == 0, "a": not (at_end and self.answers.found), "o": self.figure is None}
         return [text.format("end" if at_end else "next") for key, text in KEYS.items() if not useless.get(key)]
 
     def answer(self, line):
@@ -219,10 +213,7 @@ class Stepper(Runner):
         raise EOFError
 
     def contents(self):
-        """Prints the cells with their titles. An arrow marks the current one; titles of code are indented."""
-        for n, cell in enumerate(self.cells):
-            line = f"{'>' if n == self.at else ' '} {n + 1:3}  {'' if cell.prose is not None else '  '}{cell.name}"
-            print(line if len(line) < terminal_width() else f"{line[:terminal_width() - 3]}...")
+        print("\n".join(contents(self.cells, self.at)))
 
     def ready(self):
         """Brings the variables to the current cell, if it is text that was gone back to. Returns False without success."""
@@ -283,43 +274,11 @@ class Stepper(Runner):
             print(f"  there is no program here that shows pictures; the figure is {self.figure.resolve()}")
 
     def show_answer(self, number):
-        """Prints one answer to the closing questions: the one with this number, or else the next one."""
-        if self.at < len(self.cells) - 1 or not self.answers:
+        if self.at < len(self.cells) - 1 or not self.answers.found:
             print(fill("  the answers to the closing questions are shown at the last cell, if the lesson has any", "    "))
-            return
-        later = [n for n in self.answers if n > self.unfolded]
-        if not number and not later:
-            print("  these were all answers; a 1 shows the first one again")
-            return
-        number = number or str(min(later))
-        if not number.isdecimal() or int(number) not in self.answers:
-            print(f"  there is no answer {number!r}; choose one of {', '.join(map(str, self.answers))}, such as a "
-                  f"{min(self.answers)}")
-            return
-        self.unfolded = int(number)
-        print(f"\n{reflow(f'{number}. {self.answers[self.unfolded]}')}\n")
+        else:
+            print(self.answers.text(number))
 
 
 def raise_exit(code=None):
     raise SystemExit(code)
-
-
-def prompt(keys):
-    """Returns the keys on as few lines as fit the terminal."""
-    lines = [""]
-    for key in keys:
-        if lines[-1] and len(lines[-1]) + 2 + len(key) >= terminal_width():
-            lines.append("")
-        lines[-1] += f"  {key}" if lines[-1] else key
-    return "\n".join(lines)
-
-
-def describe_variable(value):
-    """Returns one line about a variable."""
-    if isinstance(value, np.ndarray):
-        return f"{value.shape} {value.dtype}"
-    if isinstance(value, Module):
-        return f"{type(value).__name__}, {value.num_parameters():,} parameters"
-    with contextlib.suppress(Exception):        # a class that the reader is writing may fail in __str__
-        return f"{type(value).__name__} {value!s}"[:70].splitlines()[0]
-    return type(value).__name__

@@ -18,7 +18,7 @@ from numpy_transformer.classroom import claim, helpers, predict, show
 from numpy_transformer.classroom.answers import closing_answers
 from numpy_transformer.classroom.lesson_files import full_number, lesson_number, lessons_in
 from numpy_transformer.classroom.cells import cells
-from numpy_transformer.classroom.stepper import prompt
+from numpy_transformer.classroom.keys import prompt
 from numpy_transformer.classroom.wrapping import reflow
 
 PROMPTS = (b"q quit: ", b"?  ", b">>> ")

@@ -109,7 +109,7 @@ def spoken(group, count):
     if len(group) > 1:
         text = text.replace("is ", "are each ", 1) if text.startswith("is ") else f"each {plural(text)}"
     scope = ""
-    if not first.everywhere and not text.startswith("is wrong only"):
+    if not first.everywhere and not text.startswith("is wrong only") and "wherever" not in text:
         scope = " wherever it is wrong" if len(group) == 1 else " wherever they are wrong"
     elif first.everywhere and count > 1 and "depends on the case" not in text:
         scope = " in every case"

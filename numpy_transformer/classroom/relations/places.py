@@ -47,7 +47,7 @@ def what_is_there(pairs):
         return ": there it is NaN"
     if pairs[0].kind == "b":
         return ": there it is True" if w.all() else ""
-    if len(w) > 2 and np.isfinite(w).all() and r.all():
+    if pairs[0].kind == "f" and len(w) > 2 and np.isfinite(w).all() and r.all():
         factors = w / r
         if np.ptp(factors) <= 1e-8 * abs(factors[0]):
             number = float(factors[0])

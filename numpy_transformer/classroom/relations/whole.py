@@ -59,7 +59,7 @@ def multiple(pairs):
         return f"is the correct result times {expression}"
     if all(p.right.size == 1 for p in pairs):
         return ""                               # any number is some multiple of another
-    listed = ", ".join(f"{factor:.4g}" for factor in values)
+    listed = ", ".join([f"{factor:.4g}" for factor in values[:5]] + ["..."] * (len(values) > 5))
     return f"is the correct result times a number that depends on the case: {listed}"
 
 

@@ -1,0 +1,33 @@
+"""What the stepper prints about its keys and about variables."""
+
+import contextlib
+
+import numpy as np
+
+from ..module import Module
+from .wrapping import terminal_width
+
+KEYS = {"Enter": "[Enter] {}", "b": "b back", "g": "g N go to cell N", "l": "l list", "a": "a answers", "p": "p EXPR print",
+        "v": "v variables", "e": "e explore", "o": "o open figure", "r": "r run again", "i": "i Python",
+        "c": "c run to end", "q": "q quit: "}
+
+
+def prompt(keys):
+    """Returns the keys on as few lines as fit the terminal."""
+    lines = [""]
+    for key in keys:
+        if lines[-1] and len(lines[-1]) + 2 + len(key) >= terminal_width():
+            lines.append("")
+        lines[-1] += f"  {key}" if lines[-1] else key
+    return "\n".join(lines)
+
+
+def describe_variable(value):
+    """Returns one line about a variable."""
+    if isinstance(value, np.ndarray):
+        return f"{value.shape} {value.dtype}"
+    if isinstance(value, Module):
+        return f"{type(value).__name__}, {value.num_parameters():,} parameters"
+    with contextlib.suppress(Exception):        # a class that the reader is writing may fail in __str__
+        return f"{type(value).__name__} {value!s}"[:70].splitlines()[0]
+    return type(value).__name__
