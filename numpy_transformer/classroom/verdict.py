@@ -152,16 +152,26 @@ def check_values(answer_key, run):
     if exercise.judge:
         complaint = exercise.judge(*run.results[0].outputs)
         return diagnose(answer_key, run, "values", complaint) if complaint else None
-    for stage in ("finite", "values"):          # report NaN and infinity first
+    found = first_wrong_output(answer_key, run)
+    return describe_difference(answer_key, run, *found) if found else None
+
+
+def first_wrong_output(answer_key, run):
+    """Returns (case, output, where its entries are wrong, stage) of the first wrong output, or None.
+
+    The first two are indices. NaN and infinity come first.
+    """
+    for stage in ("finite", "values"):
         for i, (result, expected) in enumerate(zip(run.results, answer_key.expected)):
-            for j in range(len(exercise.outputs)):
+            for j in range(len(answer_key.exercise.outputs)):
                 yours, right = np.asarray(result.outputs[j], float), np.asarray(expected.outputs[j], float)
                 if stage == "finite":
                     wrong = np.isfinite(right) & ~np.isfinite(yours)
                 else:
                     wrong = ~close(result.outputs[j], right, expected.outputs)
                 if wrong.any():
-                    return describe_difference(answer_key, run, i, j, wrong, stage)
+                    return i, j, wrong, stage
+    return None
 
 
 def describe_difference(answer_key, run, i, j, wrong, stage):

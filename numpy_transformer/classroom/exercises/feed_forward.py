@@ -57,7 +57,7 @@ EXERCISES = [
             Mistake("ACT-1", {"(a > 0)": "(da > 0)"},
                     "Your mask depends on the sign of the gradient. It must come from forward, where x W1 + b1 > 0."),
             Mistake("ACT-2a", {"da * (a > 0)": "da"},
-                    "The mask of ReLU is missing, or it lets everything pass: max(0, u) >= 0 is always true. Where "
+                    "The mask of ReLU is missing, or it lets everything pass: after max(0, ...), >= 0 is true. Where "
                     "x W1 + b1 < 0, no gradient passes."),
             Mistake("ACT-2c", {"(a > 0)": "a"},
                     "The slope of ReLU is 0 or 1. You multiply the gradient by the activation itself."),

@@ -108,7 +108,8 @@ OVERWRITTEN = ("Your second line reads the first member of each pair after it wa
                "computed from the old pair, so keep it until both are done.")
 IN_PLACE = ("You write the result into the argument, which belongs to the caller. Your second line also reads the "
             "first member of each pair after it was overwritten. Make a new array.")
-SLOW_HALF = ("Your exponent is i / D. It must be 2i / D, the index of the pair's first feature divided by D.")
+SLOW_HALF = ("Your frequencies are 1 / 10000^(i/D), as with the exponent i / D or the base 100. The base is 10000, "
+             "and the exponent 2i / D is the index of the pair's first feature divided by D.")
 TWICE = ("Your exponent is 4i / D. It must be 2i / D: a range in steps of 2 already gives 2i.")
 OWN = ("Each of your features has its own frequency. The two features of a pair must share one, so that they are a "
        "point on a circle.")
