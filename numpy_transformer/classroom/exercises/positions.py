@@ -224,6 +224,12 @@ EXERCISES = [
                     "// rounds every exponent down to 0, so all pairs have the same frequency. Divide with /."),
             Mistake("ROP-16", {"t / 10000 **": "2 * np.pi * t / 10000 **"},
                     "You multiply by 2π. t / 10000^(2i/d) is already an angle in radians."),
+            Mistake("ROP-17", {"offset + np": "offset * np"},
+                    "You multiply by offset. It is the position of the first token, so it is added."),
+            Mistake("ROP-18", {"    return y": "    pairs = np.concatenate([-x[..., d // 2:], x[..., :d // 2]], "
+                               "-1)\n    return (x * np.repeat(cos, 2, -1) + pairs * np.repeat(sin, 2, -1)).astype(x.dtype)"},
+                    "Your angles belong to pairs of neighbors, but your features are paired as first and second half. "
+                    "Here neighboring features form a pair: 0 and 1, 2 and 3."),
             Mistake("ROP-5a", {"np.arange(T)[:, None]": "np.arange(len(x)).reshape(-1, *[1] * (x.ndim - 1))"},
                     "Your angle depends on the index along the first axis of x. The positions run along the "
                     "second-to-last axis, however many axes precede it."),
@@ -288,6 +294,13 @@ EXERCISES = [
                     "gradient has two terms."),
             Mistake("ROP-14", {"dx[..., 0::2]": "dx[..., 1::2]", "dx[..., 1::2]": "dx[..., 0::2]"},
                     "You have swapped the two members of each pair in dx."),
+            Mistake("ROP-15", {"da * cos + db * sin": "da * cos + da * sin",
+                               "db * cos - da * sin": "db * cos - db * sin"},
+                    "Each of your lines uses one member of the pair only. Each member of x affects both members of y, "
+                    "so its gradient has a term with each of them."),
+            Mistake("ROP-16", {"da * cos + db * sin": "-da * sin - db * cos", "db * cos - da * sin":
+                               "da * cos - db * sin"},
+                    "You differentiate with respect to the angle. The angle is fixed; x is what the gradient is for."),
             Mistake("ROP-12", {"da * cos + db * sin": "da / cos + db / sin",
                                "db * cos - da * sin": "db / cos - da / sin"},
                     "You divide dy by the factors of forward. Backward does not undo the products of forward. It "
