@@ -6,6 +6,7 @@ wrong for that reason, because there are many ways. It is suspicious if nothing 
 
 import ast
 import functools
+import itertools
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from .sandbox.inside.tracing import BAD, CONSTANT, KIND, PROJECTED, SHAPE, TOTAL
 from .sandbox.inside.worker import produce
 
 CLOSE = 1e-7                                    # relative difference of fingerprints of equal values
-MOST_SLICES, MOST_KNOWN = 64, 16                # slices of an array, and visits of a node, that are compared
+MOST_PARTS, MOST_KNOWN = 30, 8                  # parts of an array, and visits of a node, that are compared
 ARGUMENT = -1                                   # the group of all arguments
 
 
@@ -23,62 +24,87 @@ class Known:
     """The values that correct solutions compute in each main case: the solution and its alternatives.
 
     Attributes:
-        rows : for each case, the fingerprints, one a row
-        groups : for each case, the group of each row; a value has the same group in all cases
-        forms : for each case, the form of each row: "", "transposed" or "part"
+        kept : for each case, a list of (group, array); a value has the same group in all cases
+        solutions : for each solution, the set of its groups
     """
 
     def __init__(self, answer_key):
         exercise, cases = answer_key.exercise, answer_key.main_cases
-        self.kept = [[] for _ in cases]         # (group, array)
+        self.kept = [[(ARGUMENT, value) for array in case.arrays() for value in (array, *steps_of_softmax(array))]
+                     for case in cases]
+        self.tables, groups = {}, {}
+        self.solutions = []
         for edits in ({}, *exercise.alternatives.values()):
-            self.trace(exercise, exercise.edited(edits), cases)
-        for kept, case in zip(self.kept, cases):
-            kept += [(ARGUMENT, array) for array in case.arrays()]
-        self.tables = {}
+            self.solutions.append({ARGUMENT})
+            for values in self.trace(exercise, exercise.edited(edits), cases):
+                content = tuple((array.shape, array.tobytes()) for arrays in values for array in arrays)
+                if content not in groups:       # most values of an alternative are those of the solution
+                    groups[content] = len(groups)
+                    for kept, arrays in zip(self.kept, values):
+                        kept += [(groups[content], array) for array in arrays]
+                self.solutions[-1].add(groups[content])
 
-    def trace(self, exercise, source, cases):
+    @staticmethod
+    def trace(exercise, source, cases):
+        """Returns for each node of a solution the lists of its values in each case."""
         tracer = tracing.Tracer(ast.parse(source), source)
-        recorder = Keeper(max((group for kept in self.kept for group, _ in kept), default=-1) + 1)
-        names = {tracing.SEEN: recorder}
+        keeper = Keeper()
+        names = {tracing.SEEN: keeper}
         exec(compile(tracer.instrumented(), exercise.file, "exec"), names)
-        for kept, case in zip(self.kept, cases):
-            recorder.kept, recorder.visits = kept, {}
+        found = []
+        for case in cases:
+            keeper.kept = {}
             with np.errstate(all="ignore"):
                 produce(names[exercise.name], *copy_arrays((case.inputs, case.calls)), exercise.paths)
+            found.append(keeper.kept)
+        return [[kept.get(number, []) for kept in found] for number in range(len(tracer.nodes))]
 
-    def table(self, i, slices):
-        """Returns (fingerprints, groups, forms) of case i, one a row: of all values, transposed, and their slices."""
-        if (i, slices) not in self.tables:
+    def table(self, i, parts):
+        """Returns (fingerprints, groups, forms) of case i, one a row: of values and transposes, or of their parts."""
+        if (i, parts) not in self.tables:
             found = [(tracing.fingerprint(part), group, form) for group, array in self.kept[i]
-                     for part, form in forms(array, slices)]
+                     for part, form in (parts_of(array) if parts else forms_of(array))]
             found = [row for row in found if row[0] is not None]
             rows = np.array([row for row, _, _ in found]).reshape(-1, WIDTH - KIND)
-            self.tables[i, slices] = rows, np.array([g for _, g, _ in found], int), np.array([f for _, _, f in found])
-        return self.tables[i, slices]
+            self.tables[i, parts] = rows, np.array([g for _, g, _ in found], int), np.array([f for _, _, f in found])
+        return self.tables[i, parts]
 
 
 class Keeper:
-    """Takes the values of the nodes of a correct solution."""
+    """Takes the values of the nodes of a correct solution in one case."""
 
-    def __init__(self, first):
-        self.first, self.kept, self.visits = first, [], {}
+    def __init__(self):
+        self.kept = {}
 
     def __call__(self, number, value):
-        self.visits[number] = self.visits.get(number, 0) + 1
-        if self.visits[number] <= MOST_KNOWN and isinstance(value, (np.ndarray, np.generic, bool, int, float)):
-            self.kept.append((self.first + number, np.array(value)))
+        kept, array = self.kept.setdefault(number, []), tracing.as_array(value)
+        if array is not None and len(kept) < MOST_KNOWN:
+            kept.append(array.copy())
         return value
 
 
-def forms(array, slices):
+def steps_of_softmax(z):
+    """Returns what most people compute on the way to softmax, even where a solution avoids it."""
+    if z.dtype.kind != "f" or not z.size or not z.ndim:
+        return []
+    with np.errstate(all="ignore"):
+        largest = z.max(-1, keepdims=True)
+        e = np.exp(z - largest)
+        total = e.sum(-1, keepdims=True)
+        return [largest, z - largest, e, total, e / total]
+
+
+def forms_of(array):
     yield array, ""
     if array.ndim > 1:
         yield array.swapaxes(-1, -2), "transposed"
-    if slices:
-        for axes in range(1, array.ndim):
-            every = list(np.ndindex(array.shape[:axes]))
-            yield from ((array[at], "part") for at in every[:MOST_SLICES])
+
+
+def parts_of(array):
+    """Yields what a loop over the first axes sees."""
+    for axes in range(1, array.ndim):
+        for at in itertools.islice(np.ndindex(array.shape[:axes]), MOST_PARTS):
+            yield array[at], "part"
 
 
 C = {name: column - KIND for name, column in dict(shape=SHAPE, bad=BAD, constant=CONSTANT, total=TOTAL).items()}
@@ -102,16 +128,17 @@ def says_nothing(row):
     return bool(row[C["constant"]]) and (size != 1 or row[C["total"]] == int(row[C["total"]]))
 
 
-class Comparison:
-    """A student's nodes and values, next to those of correct solutions.
+class Values:
+    """The fingerprints of a student's nodes in each case, and the correct values that they equal.
 
     Parameters:
         known : Known
         nodes : list of tracing.Node
         values : rows of tracing.Recorder
     Attributes:
+        rows : {node: {case: list of fingerprints}}
         groups : {node: groups of the correct values that it equals in every case}
-        neutral : the nodes about which nothing can be said
+        entries : the same if shapes need not agree
     """
 
     def __init__(self, known, nodes, values):
@@ -120,36 +147,84 @@ class Comparison:
             i, number = int(row[0]), int(row[1])
             if 0 <= i < len(known.kept) and 0 <= number < len(nodes) and nodes[number].text:
                 self.rows.setdefault(number, {}).setdefault(i, []).append(row[KIND:])
-        self.groups = {number: self.equal_in_all(by_case) for number, by_case in self.rows.items()}
-        silent = {number for number, by_case in self.rows.items() if not self.groups[number]
-                  and all(says_nothing(row) for rows in by_case.values() for row in rows)}
-        self.neutral = {number for number in range(len(nodes))
-                        if number not in self.rows or number in silent or ARGUMENT in self.groups[number]}
+        self.groups = {number: self.equal_in_all(number) for number in self.rows}
+        self.entries = {number: self.equal_in_all(number, "reshaped") for number in self.rows}
 
-    def equal_in_case(self, i, rows, form=""):
-        """Returns the groups that contain all these values in case i."""
-        table, groups, found_forms = self.known.table(i, len(rows) > 1)
+    def equal_in_case(self, i, number, form=""):
+        """Returns the groups that contain all values of this node in case i; in a loop, these may be parts."""
         found = None
-        for row in rows:
-            near = same_shape(table, row) & same_sums(table, row) & ((found_forms == form) | (found_forms == "part"))
-            found = set(groups[near]) if found is None else found & set(groups[near])
+        for row in self.rows[number][i]:
+            near = self.near(self.known.table(i, False), row, form)
+            if not near and self.nodes[number].in_loop and not form:
+                near = self.near(self.known.table(i, True), row, "part")
+            found = near if found is None else found & near
         return found
 
-    def equal_in_all(self, by_case, form=""):
-        return functools.reduce(set.intersection, (self.equal_in_case(i, rows, form) for i, rows in by_case.items()))
+    @staticmethod
+    def near(table, row, form):
+        rows, groups, forms = table
+        if form == "reshaped":
+            return set(groups[same_sums(rows, row) & (forms == "")])
+        return set(groups[same_shape(rows, row) & same_sums(rows, row) & (forms == form)])
 
-    def is_right(self, number):
-        return number not in self.neutral and bool(self.groups[number])
+    def equal_in_all(self, number, form=""):
+        return functools.reduce(set.intersection, (self.equal_in_case(i, number, form) for i in self.rows[number]))
 
-    def speaks(self, number):
-        """True if a correct value is evidence that what it is computed from is correct as well."""
-        return self.is_right(number) and not all(says_nothing(row) for rows in self.rows[number].values()
-                                                 for row in rows)
+    def says_nothing(self, number):
+        return all(says_nothing(row) for rows in self.rows[number].values() for row in rows)
+
+    def relation(self, number):
+        """Returns how the values of a node differ from a correct one, as the rest of a sentence "it is", or ""."""
+        by_case = self.rows[number]
+        wrong = [i for i in by_case if not self.equal_in_case(i, number)]
+        right = [self.equal_in_case(i, number) for i in by_case if i not in wrong]
+        if right and set.intersection(*right):
+            return f"correct except in case {wrong[0] + 1}" if len(wrong) == 1 else ""
+        if any(len(rows) > 1 for rows in by_case.values()):
+            return ""
+        if self.equal_in_all(number, "transposed") - {ARGUMENT}:
+            return "a correct value transposed"
+        multiples = [self.multiples(i, rows[0]) for i, rows in by_case.items()]
+        for group in functools.reduce(set.intersection, map(set, multiples)):
+            factors = [found[group] for found in multiples]
+            if max(factors) - min(factors) <= 1e-6 * abs(factors[0]):
+                return times(factors[0])
+        return ""
+
+    def multiples(self, i, row):
+        """Returns {group: factor} of the correct values in case i of which this value is a multiple."""
+        rows, groups, forms = self.known.table(i, False)
+        sums, own = rows[:, PROJECTED - KIND:], row[PROJECTED - KIND:]
+        chosen = same_shape(rows, row) & (groups != ARGUMENT) & (forms == "") & (rows[:, C["constant"]] == 0)
+        with np.errstate(all="ignore"):
+            factors = sums @ own / (sums * sums).sum(1)
+            near = abs(own - factors[:, None] * sums).max(1) <= CLOSE * row[C["total"]]
+        return {int(group): float(factor) for group, factor in zip(groups[chosen & near], factors[chosen & near])
+                if factor}
+
+
+class Comparison:
+    """Values next to those of one correct solution.
+
+    Attributes:
+        neutral : the nodes about which nothing can be said
+        right : the nodes with a value of this solution that is none of the arguments, and is telling
+    """
+
+    def __init__(self, values, solution):
+        self.nodes, self.values = values.nodes, values
+        self.groups = {number: groups & solution for number, groups in values.groups.items()}
+        entries = {number: groups & solution for number, groups in values.entries.items()}
+        silent = {number for number in values.rows if values.says_nothing(number)}
+        self.right = {number for number in set(self.groups) - silent
+                      if self.groups[number] and ARGUMENT not in self.groups[number]}
+        self.neutral = {number for number, node in enumerate(self.nodes)
+                        if number not in values.rows or number in silent or entries[number] or node.is_part}
 
     @functools.cached_property
     def redeemed(self):
         """The nodes from which a correct value was computed by expressions and variables."""
-        found, waiting = set(), [number for number in range(len(self.nodes)) if self.speaks(number)]
+        found, waiting = set(), list(self.right)
         while waiting:
             for number in self.nodes[waiting.pop()].feeds - found:
                 if self.nodes[number].text:
@@ -158,7 +233,7 @@ class Comparison:
         return found
 
     def is_suspicious(self, number):
-        return number not in self.neutral and not self.groups[number] and number not in self.redeemed
+        return not (number in self.neutral or self.groups[number] or number in self.redeemed)
 
     def upstream(self, numbers):
         """Returns these nodes and all that feed them."""
@@ -170,40 +245,16 @@ class Comparison:
         return found
 
     def first_wrong(self, roots):
-        """Returns the suspicious nodes among those that feed these roots and are fed by no suspicious one, in order."""
-        suspicious = [number for number in self.upstream(roots) if self.is_suspicious(number)]
-        first = [number for number in suspicious
-                 if not any(map(self.is_suspicious, self.upstream(self.nodes[number].feeds) - {number}))]
+        """Returns the suspicious nodes among those that feed these roots and are fed by no suspicious one, in order.
+
+        A node that feeds itself, in a loop, may have been spoilt by a later one, and is left out.
+        """
+        first = []
+        for number in filter(self.is_suspicious, self.upstream(roots)):
+            feeds = self.upstream(self.nodes[number].feeds)
+            if not any(map(self.is_suspicious, feeds)):
+                first.append(number)
         return sorted(first, key=lambda number: (self.nodes[number].line, number))
-
-    def relation(self, number):
-        """Returns how the values of a node differ from a correct one, as the rest of a sentence "it is", or ""."""
-        by_case = self.rows[number]
-        wrong = [i for i, rows in by_case.items() if not self.equal_in_case(i, rows)]
-        right = {i: rows for i, rows in by_case.items() if i not in wrong}
-        if right and self.equal_in_all(right) and len(wrong) < len(by_case):
-            return f"correct except in case {wrong[0] + 1}" if len(wrong) == 1 else ""
-        if any(len(rows) > 1 for rows in by_case.values()):
-            return ""
-        if self.equal_in_all(by_case, "transposed") - {ARGUMENT}:
-            return "a correct value transposed"
-        multiples = [self.multiples(i, rows[0]) for i, rows in by_case.items()]
-        for group in functools.reduce(set.intersection, map(set, multiples)):
-            factors = [found[group] for found in multiples]
-            if max(factors) - min(factors) <= 1e-6 * abs(factors[0]):
-                return times(factors[0])
-        return ""
-
-    def multiples(self, i, row):
-        """Returns {group: factor} of the correct values in case i of which this value is a multiple."""
-        rows, groups, found_forms = self.known.table(i, False)
-        sums, own = rows[:, PROJECTED - KIND:], row[PROJECTED - KIND:]
-        chosen = same_shape(rows, row) & (groups != ARGUMENT) & (found_forms == "") & (rows[:, C["constant"]] == 0)
-        with np.errstate(all="ignore"):
-            factors = sums @ own / (sums * sums).sum(1)
-            near = abs(own - factors[:, None] * sums).max(1) <= CLOSE * row[C["total"]]
-        return {int(group): float(factor) for group, factor in zip(groups[chosen & near], factors[chosen & near])
-                if factor}
 
 
 def times(factor):

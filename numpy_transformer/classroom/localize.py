@@ -5,13 +5,14 @@ wrong value: the values of the student's own expressions are compared with those
 never reaches the student's process; it only runs what it is asked to, and sends values back.
 """
 
+import functools
 import weakref
 from dataclasses import replace
 
 import numpy as np
 
 from .comparison import close
-from .intermediates import C, Comparison, Known, same_shape, same_sums
+from .intermediates import C, Comparison, Known, Values, same_shape, same_sums
 from .sandbox import Task
 from .sandbox.inside import tracing
 from .sandbox.protocol import read_case, read_edit, read_nodes, read_tried, read_values
@@ -20,7 +21,7 @@ from .verdict import answers
 STAGES = "error", "type", "shape", "finite", "values"
 SLOW = 3.0                                      # seconds; an answer that takes longer is not run again
 SECONDS = 1.0                                   # processor time for trying edits
-MOST_TRIED, MOST_NAMED = 8, 2                   # edits that are run on all cases, and places that are named
+MOST_TRIED, MOST_CORRECT = 8, 3                 # edits that are run on all cases, and variables that are named
 LONGEST = 44                                    # characters of a quoted expression
 LOOK_AT = {
     "operator": "the operator", "order": "the order", "sign": "the sign", "comparison": "the comparison",
@@ -30,7 +31,6 @@ LOOK_AT = {
     "operand": "whether both parts belong there", "statement": "whether this statement belongs there"}
 MISSING = {"operand": "which term is missing", "factor": "which factor is missing", "call": "which call is missing",
            "axis": "which sum is missing", "sign": "the sign", "power": "which power is missing"}
-SHORT = 8                                       # characters of a quoted part that is hard to find by itself
 KNOWN = weakref.WeakKeyDictionary()             # {AnswerKey: Known}
 
 
@@ -84,19 +84,21 @@ class Attempt:
         expected = [tracing.fingerprint(y) for y in self.answer_key.expected[self.smallest].outputs]
         if not all(expected):
             return []
-        found = [number for number, rows in read_tried(self.records).items() if alike(rows, np.array(expected, float))]
-        edits = {number: read_edit(self.records, number) for number in found}
-        best = sorted((number for number in found if edits[number]), key=lambda number: rank(number, edits[number]))
-        if not best:
+        found = {number: read_edit(self.records, number) for number, rows in read_tried(self.records).items()
+                 if alike(rows, np.array(expected, float))}
+        if not found:
             return []
-        best = best[:MOST_TRIED]
+        lines = self.suspicious_lines()
+        best = sorted((number for number, edit in found.items() if edit),
+                      key=lambda number: (*rank(found[number], lines), number))[:MOST_TRIED]
         records = self.rerun(edits=best)
         places = {}
         for position, number in enumerate(best):
             edit = read_edit(records, number)
             if edit and self.all_right(records, position * len(self.cases)):
-                places.setdefault((edit.line, edit.text), edit)
-        return describe_places([*places.values()][:MOST_NAMED])
+                places.setdefault((edit.line, edit.text), (rank(edit, lines)[:2], edit))
+        best = min((quality for quality, _ in places.values()), default=())
+        return describe_places([edit for quality, edit in places.values() if quality == best])
 
     def all_right(self, records, start):
         """Returns True if the results that are numbered from `start` on are right in all main cases."""
@@ -106,17 +108,48 @@ class Attempt:
                 return False
         return True
 
-    def first_wrong_value(self):
-        """Returns lines that name the first expression whose value occurs in no correct solution."""
-        nodes, roots = read_nodes(self.records)
+    @functools.cached_property
+    def traced(self):
+        """The Values of the student's lines, a Comparison with each solution, and (line, nodes) of each wrong output.
+
+        Solutions with few values in common with the student's lines go another way, and are left out.
+        """
         if self.answer_key not in KNOWN:
             KNOWN[self.answer_key] = Known(self.answer_key)
-        comparison = Comparison(KNOWN[self.answer_key], nodes, read_values(self.records))
-        wrong = self.wrong_outputs()
+        known = KNOWN[self.answer_key]
+        nodes, roots = read_nodes(self.records)
         if len(roots) == len(self.answer_key.exercise.outputs):
-            roots = [roots[j] for j in wrong]
-        roots = set().union(*roots)
-        return describe_value(comparison, roots)
+            roots = [roots[j] for j in self.wrong_outputs()]
+        values = Values(known, nodes, read_values(self.records))
+        comparisons = [Comparison(values, solution) for solution in known.solutions]
+        most = max(len(comparison.right) for comparison in comparisons)
+        return values, [comparison for comparison in comparisons if len(comparison.right) > 0.35 * most], roots
+
+    def suspicious_lines(self):
+        """Returns the lines in which a value occurs in no correct solution before any other does."""
+        values, comparisons, roots = self.traced
+        return {values.nodes[number].line for comparison in comparisons
+                for number in comparison.first_wrong(all_of(roots))}
+
+    def first_wrong_value(self):
+        """Returns lines that name the first expression whose value occurs in no correct solution.
+
+        All solutions that resemble the student's lines have to agree on it.
+        """
+        values, comparisons, roots = self.traced
+        found = [comparison.first_wrong(all_of(roots))[:1] for comparison in comparisons]
+        if not found or any(numbers != found[0] for numbers in found):
+            return []
+        right = set.intersection(*(comparison.right for comparison in comparisons))
+        used = comparisons[0].upstream(all_of(roots))
+        if found[0] and right & used:
+            return [describe_value(values, right & used, *found[0])]
+        line = min((line for line, _ in roots if line), default=0)
+        has_error = any(observation.error for observation in self.observations)
+        if line and not found[0] and not has_error and right & all_of(roots):
+            return [f"DIAGNOSIS Every value that your lines compute for line {line} also occurs in a correct solution, "
+                    "but what you return there is not yet the result, or is in the wrong place."]
+        return []
 
     def wrong_outputs(self):
         """Returns the indices of the outputs that are wrong in some case; all of them if there was an error."""
@@ -143,9 +176,13 @@ def alike(rows, expected):
         for row, right in zip(rows, expected))
 
 
-def rank(number, edit):
-    """Edits that take away or exchange something come first, and among them those of the smallest part."""
-    return edit.longer > 0, len(edit.text), number
+def rank(edit, lines):
+    """Edits in suspicious lines come first; then those that exchange or take away something; then those of less text."""
+    return edit.line not in lines, edit.inserts, len(edit.text)
+
+
+def all_of(roots):
+    return set().union(*(feeds for _, feeds in roots))
 
 
 def describe_places(edits):
@@ -153,6 +190,7 @@ def describe_places(edits):
     if not edits:
         return []
     first, *others = edits
+    others = [other for other in others if other.line != first.line][:1]
     lines = [f"DIAGNOSIS Line {first.line}, {placed(first)}: one change there makes all cases right. "
              f"Look at {what(first)}."]
     return lines + [f"So does one change in line {other.line}, {placed(other)}: look at {what(other)}."
@@ -160,40 +198,33 @@ def describe_places(edits):
 
 
 def placed(edit):
-    """Returns the text of an edit, with its statement if it is too short to be found."""
-    if len(edit.text) < SHORT and len(edit.statement) > len(edit.text):
-        return f"{quoted(edit.text)} in {quoted(edit.statement)}"
-    return quoted(edit.text)
+    return f"{quoted(edit.text)} in {quoted(edit.around)}" if edit.around else quoted(edit.text)
 
 
 def what(edit):
     """Returns what kind of thing is wrong at an edit."""
-    if edit.kind in MISSING and edit.longer > 0:
-        return MISSING[edit.kind]
-    return LOOK_AT.get(edit.kind, "this part")
+    return (MISSING if edit.inserts and edit.kind in MISSING else LOOK_AT).get(edit.kind, "this part")
 
 
-def describe_value(comparison, roots):
-    """Returns lines about the first suspicious value that feeds these nodes, if other values are correct."""
-    right = [number for number in range(len(comparison.nodes)) if comparison.speaks(number)]
-    found = comparison.first_wrong(roots)
-    if not right or not found:
-        return []
-    node, relation = comparison.nodes[found[0]], comparison.relation(found[0])
-    return [f"DIAGNOSIS {correct_names(comparison, right, found[0])}Line {node.line}, {quoted(node.text)}, is the first "
-            f"whose value occurs in no correct solution that the checker knows{relation and f'; it is {relation}'}."]
+def describe_value(values, right, number):
+    """Returns a line about the first suspicious value, and about the correct ones before it."""
+    node, relation = values.nodes[number], values.relation(number)
+    before = correct_names(values, right, number)
+    which = "none" if before else "no correct solution"
+    return (f"DIAGNOSIS {before}Line {node.line}, {quoted(node.text)}, is the first whose value occurs in {which} that "
+            f"the checker knows{relation and f'; it is {relation}'}.")
 
 
-def correct_names(comparison, right, number):
+def correct_names(values, right, number):
     """Returns a sentence that names variables with correct values before this node, or ""."""
-    line = comparison.nodes[number].line
-    named = {comparison.nodes[i].name: comparison.nodes[i].line for i in right
-             if comparison.nodes[i].name and comparison.nodes[i].line <= line and i != number}
+    line = values.nodes[number].line
+    named = {values.nodes[i].name: None for i in sorted(right) if values.nodes[i].name and values.nodes[i].line < line}
     if not named:
         return ""
-    names = [*named][-3:]
-    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    return f"Your {listed} {'is' if len(names) == 1 else 'are'} correct. "
+    *names, last = [*named][-MOST_CORRECT:]
+    if not names:
+        return f"The value of {last} occurs in a correct solution too. "
+    return f"The values of {', '.join(names)} and {last} occur in a correct solution too. "
 
 
 def quoted(text):

@@ -4,7 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
-from test_exercises import answer_key, play
+from helpers.classroom import play
+from helpers.small_exercises import EXERCISE, KEY, SCALED, SCALED_KEY, diagnoses, said
+from test_exercises import answer_key
 
 from numpy_transformer.classroom.comparison import close, compare_shapes
 from numpy_transformer.classroom.diagnosis import AnswerKey
@@ -13,133 +15,6 @@ from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.classroom.matching import equal
 from numpy_transformer.classroom.sandbox import CaseResult, Run
 from numpy_transformer.classroom.verdict import judge
-
-
-def products(x, w, dy):
-    dx = dy @ w.T
-    dw = x.T @ dy
-    return dx, dw
-
-
-EXERCISE = Exercise(
-    "90.1", "Products", minutes=5, lines=3, hints=("a.", "b.", "c."), outputs=("dx", "dw"),
-    solution=products, reference=lambda x, w, dy: (dy @ w.T, x.T @ dy),
-    inputs=lambda rng, n: tuple(rng.standard_normal(shape) for shape in ((n.T, n.D), (n.D, n.F), (n.T, n.F))),
-    invariants=(("dx must sum to what dy w gives",
-                 lambda inputs, outputs: outputs[0].sum() - (inputs[2] @ inputs[1].T).sum()),),
-    mistakes=(Mistake("ONE-1", {"dy @ w.T": "2 * dy @ w.T + 1"}, "Twice, and one more."),
-              Mistake("ONE-2", {"x.T @ dy": "x.T @ dy / len(x) + 1"}, "Divided, and one more."),
-              Mistake("ONE-3", {"return dx, dw": "return dx + dx[0], dw"}, "The first row is added.")))
-KEY = AnswerKey(EXERCISE, 3)
-
-
-def weighted(x, w, p):
-    loss = (x * w).sum() + 1
-    y = x * p
-    return loss, y
-
-
-SCALED = Exercise(
-    "91.1", "Weighted", minutes=5, lines=3, hints=("a.", "b.", "c."), outputs=("loss", "y"),
-    solution=weighted, reference=lambda x, w, p: ((x * w).sum() + 1, x * p),
-    inputs=lambda rng, n: (*rng.standard_normal((2, *n.lead, n.D)), float(rng.uniform(0.1, 0.4))),
-    edges=lambda rng: [("zeros", (np.zeros((2, 3)), np.ones((2, 3)), 0.25)), ("ones", (*np.ones((2, 4, 3)), 0.75))],
-    mistakes=(Mistake("TWO-1", {"y = x * p": "x *= p\n    y = x.copy()"}, "x *= writes into the argument."),
-              Mistake("TWO-2", {"y = x * p": "y = x * p + 1"}, "One more."),
-              Mistake("TWO-3", {"y = x * p": "x *= p\n    y = x + 1"}, "One more, and x *= writes into the argument."),
-              Mistake("TWO-5", {"y = x * p": "y = x * p\n    x[:1] *= 2 - len(x) % 2"}, "x is changed if T is even."),
-              Mistake("TWO-4", {"y = x * p": "y = x.sum(7)"}, "There is no such axis.")))
-SCALED_KEY = AnswerKey(SCALED, 3)
-
-
-def said(wrong, old="return dx, dw", key=KEY):
-    """The verdict on the solution with this text instead of the old one."""
-    source = key.exercise.edited()
-    assert source.count(old) == 1
-    return judge(key, play(key, source.replace(old, wrong)))
-
-
-def diagnoses(verdict):
-    return [line.removeprefix("DIAGNOSIS ") for line in verdict.lines if line.startswith("DIAGNOSIS")]
-
-
-@pytest.mark.parametrize("wrong, sentence", [
-    ("return -dx, dw", "dx is the correct result times -1 in every case."),
-    ("return dx * math.sqrt(x.shape[1]), dw", "dx is the correct result times sqrt(D) in every case."),
-    ("return dx / len(x), dw", "dx is the correct result times 1/T in every case."),
-    ("return dx, dw * dy.size / 2", "dw is the correct result times 1/2 T F in every case."),
-    ("return dx, dw / np.log(2)", "dw is the correct result times 1.4427 in every case."),
-    ("return dx, dw / dy[0, 0]", "dw is the correct result times a number that depends on the case"),
-    ("return dx, dw.T", "dw is the correct result transposed in every case."),
-    ("return dx, dw.ravel()[::-1].reshape(dw.shape)", "dw has the correct numbers in the wrong order in every case."),
-    ("return dx, np.zeros_like(dw)", "dw is zero everywhere in every case."),
-    ("return dx * np.nan, dw", "dx is NaN everywhere in every case."),
-    ("return np.where(dx > 0, np.nan, dx), dw", "dx is correct wherever it is not NaN or infinite in every case."),
-    ("return np.vstack([dx[:1], dx[1:] + x[1:]]), dw", "dx is correct only in the first row in every case."),
-    ("return np.vstack([dx[:-1] + x[1:], dx[-1:]]), dw", "dx is correct only in the last row in every case."),
-    ("return dx, x[:, :, None] * dy[:, None]", "dw is correct after .sum(0), so this axis still has to be summed, in every case."),
-    ("return dx, dw.sum(0)", "dw is the correct result after .sum(-2), but this axis must not be summed, in every case."),
-    ("return dx, (x[:, :, None] * dy[:, None]).sum(1)", "dw has the correct total, but summed over the wrong axes, in every case."),
-    ("return dx, dw[None]", "dw has the correct numbers in the correct order, but the wrong shape, in every case."),
-    ("return dx, dw.reshape(dw.shape[::-1])", "dw has the correct numbers in the correct order, but the wrong shape, in every case."),
-    ("return (-2 * dx).astype(np.float32), dw", "dx is the correct result times -2 in every case."),
-    ("return (dx / len(x)).astype(np.float32), dw", "dx is the correct result times 1/T in every case."),
-    ("return dx, dw.T.astype(np.float32)", "dw is the correct result transposed in every case."),
-    ("return np.where(dx > 0, np.nan, dx).astype(np.float32), dw", "dx is correct wherever it is not NaN"),
-    ("return dw, dx", "dx is the correct dw in every case."),
-    ("return x, dw", "dx is the argument x in every case."),
-    ("return -dx, dw.T", "dx is the correct result times -1 in every case."),
-])
-def test_relations(wrong, sentence):
-    verdict = said(wrong)
-    assert verdict.status == "fail" and not verdict.mistakes and not verdict.right
-    assert any(line.startswith(f"DIAGNOSIS {sentence}") for line in verdict.lines), verdict.lines
-
-
-@pytest.mark.parametrize("wrong, sentence", [
-    ("return loss, y / (1 - p)", "y is the correct result times 1/(1 - p) in every case."),
-    ("return loss * p, y", "loss is the correct result times p in every case."),
-    ("return loss, -y / math.prod(x.shape[:-1])",
-     "y is the correct result times -1/N, where N is the number of rows, in every case."),
-    ("return loss, y.T", "y is the correct result transposed in every case."),
-    ("return loss, x", "y is the correct result times 1/p in every case."),
-    ("return loss, w", "y is the argument w in every case."),
-    ("return 3 * loss, y", "loss is the correct result times 3 in every case."),
-    ("return loss, y if x.any() else -y - 1", "y is -1 in every entry wherever it is wrong."),
-    ("return loss + 1, y", "loss is the correct result plus 1 in every case."),
-    ("return loss + len(x), y", None),          # any number is some multiple of the right one
-    ("return loss, y[:0]", None),
-    ("return loss, y[..., :1].sum() + 0 * y", "y has the same number in all its entries in every case."),
-])
-def test_relations_with_other_cases(wrong, sentence):
-    verdict = said(wrong, "return loss, y", SCALED_KEY)
-    assert verdict.status == "fail" and not verdict.mistakes and verdict.explained == bool(sentence)
-    assert diagnoses(verdict) == [sentence] * bool(sentence)
-
-
-@pytest.mark.parametrize("wrong, place", [("return np.vstack([dx[:-1], dx[-1:] + x[-1:]]), dw", "last"),
-                                          ("return np.vstack([dx[:1] + x[:1], dx[1:]]), dw", "first")])
-def test_wrong_in_one_row_only_means_only(wrong, place):
-    assert diagnoses(said(wrong)) == [f"dx is wrong only in the {place} row in every case."]
-
-
-def test_no_relation_is_made_up():
-    verdict = said("return dx + 0.1 * np.abs(x) ** 1.7, dw")
-    lines = verdict.lines
-    assert not diagnoses(verdict) and not verdict.explained
-    assert any("worst entry" in line for line in lines)
-    assert any("relative error" in line and "cosine" in line for line in lines)
-    assert any(line.startswith("dx must sum") for line in lines)
-    assert not any(line.startswith("dx must sum") for line in said("return dx, dw + 0.1 * dw ** 2").lines)
-
-
-def test_a_relation_must_hold_in_every_case():
-    assert any("depends on the case: -1, -1, 3, -1, -1." in line
-               for line in said("return 3 * dx if len(x) == 6 else -dx, dw").lines)
-    wrong = said("return dx if len(x) == 6 else -dx, dw")
-    assert diagnoses(wrong) == ["dx is the correct result times -1 wherever it is wrong."]
-    assert "Your answer is wrong in all cases but 3 (square: T = S = d, D = F = V)." in wrong.lines
-    assert not any("times" in line for line in said("return (-dx if len(x) == 6 else dx + x * x), dw").lines)
 
 
 @pytest.mark.parametrize("edits, names", [
@@ -444,12 +319,3 @@ def test_two_mistakes_are_not_named_by_errors_alone():
     key = AnswerKey(exercise, 3)
     verdict = judge(key, play(key, exercise.edited(*(mistake.edits for mistake in exercise.mistakes))))
     assert verdict.status == "error" and not verdict.mistakes
-
-
-def test_a_factor_is_named_only_if_the_edges_have_one_too():
-    exercise = dataclasses.replace(EXERCISE, edges=lambda rng: [("edge", tuple(map(np.ones, ((2, 3), (3, 4), (2, 4)))))])
-    key = AnswerKey(exercise, 3)
-    wrong = exercise.edited({"return dx, dw": "return dx * (math.sqrt(x.shape[1]) if len(x) > 2 else 1), dw"})
-    verdict = judge(key, play(key, wrong))
-    assert diagnoses(verdict) == ["dx is the correct result times sqrt(D) wherever it is wrong."]
-    assert any("but 6 (edge)" in line for line in verdict.lines)

@@ -8,7 +8,7 @@ import pytest
 from numpy_transformer.classroom.exercises import exercises
 
 # Names in solutions that are also words of the language or of the field, and are used as such in the explanations.
-WORDS = {"axes", "candidate", "causal", "factor", "keep", "losses", "right", "rows", "scale", "scores",
+WORDS = {"axes", "candidate", "causal", "factor", "keep", "losses", "own", "right", "rows", "scale", "scores",
          "slope", "tokens"}
 
 

@@ -87,8 +87,8 @@ def by_both_ends(ids, dy, h, dz):
 
 ADDED = "np.add.at(dtable, ids, math.sqrt(dy.shape[-1]) * dy)"
 TIED = "np.add.at(dtable, ids, math.sqrt(D) * dy)"
-REPEATS = ("If a token occurs several times, your code counts only one occurrence. dtable[ids] is a copy of the rows, "
-           "and where an id repeats, the copies overwrite each other. np.add.at adds them all.")
+REPEATS = ("If a token occurs several times, your code counts only one occurrence, because each result overwrites the "
+           "one before. In dtable[ids] += ..., all occurrences start from the old row. np.add.at adds them all.")
 UNSCALED = ("The factor sqrt(D) is missing. The forward pass multiplies by it, so it is part of the derivative of y "
             "with respect to the table.")
 WRONG_SIZE = ("Your factor is the square root of another size of dy. It must be the factor of forward, the square "
@@ -123,7 +123,7 @@ EXERCISES = [
                     "square root of D."),
             Mistake("EMB-4a", {"    if pad_id is not None:\n        dtable[pad_id] = 0\n": ""},
                     "The row of the padding token gets a gradient. Its y is zero whatever the row contains, so the row "
-                    "has no effect.", twin="EMB-4f"),
+                    "has no effect. If you clear the row, do it after the gradients have been added."),
             Mistake("EMB-4b", {"dtable[pad_id] = 0": "dtable[0] = 0"},
                     "You always clear the gradient of row 0. The argument pad_id says which token is padding."),
             Mistake("EMB-4c", {"    if pad_id is not None:\n        dtable": "    dtable"},
@@ -171,11 +171,6 @@ EXERCISES = [
                     "math.sqrt(dy.shape[-1]) * dy[b, t]"},
                     "Your loops visit two axes of ids. There may be any number of leading axes; "
                     "np.ndindex(ids.shape) gives the indices of all tokens."),
-            Mistake("EMB-4f", {
-                    "    np.add.at": "    if pad_id is not None:\n        dtable[pad_id] = 0\n    np.add.at",
-                    "    if pad_id is not None:\n        dtable[pad_id] = 0\n    return": "    return"},
-                    "You clear the row of the padding token before you add the gradients, and then it "
-                    "gets some. Clear it afterwards.", twin="EMB-4a"),
         ),
         alternatives={
             "one-hot matmul": {ADDED: "hot = (ids.reshape(-1, 1) == np.arange(vocab_size)).astype(dy.dtype)\n    "

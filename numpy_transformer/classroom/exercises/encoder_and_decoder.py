@@ -262,9 +262,9 @@ EXERCISES = [
             Mistake("WIR-12d", {"y = layer_norm(y + feed_forward": "y = layer_norm(feed_forward"},
                     "The residual connection around the feed-forward layer of the decoder is missing."),
             Mistake("WIR-13", {"embed(target, target_table)": "embed(target, source_table)"},
-                    "You embed the target with the source's table. It has its own."),
+                    "You embed the target with the source's table. Its table is target_table."),
             Mistake("WIR-14", {"return y @ output": "return y @ target_table.T"},
-                    "You multiply by the embedding table at the end. Here the output layer has its own weights."),
+                    "You multiply by the embedding table at the end. The weights of the output layer are other ones, output."),
             Mistake("MSK-1", {"np.tri(target.shape[1], dtype=bool) & ": ""},
                     "Your decoder attends to later tokens. Its self-attention needs the causal mask in addition to the "
                     "padding mask."),

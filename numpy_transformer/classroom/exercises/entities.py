@@ -117,6 +117,10 @@ SPAN = (
                         "return np.array(found, int)"},
             "The stop of an entity at the end of the sentence is one too small. It is the number of words, because the "
             "stop is the index after the last word."),
+    Mistake("SPAN-21", {"            found.append(": "            if i and kinds[i - 1]:\n                "
+                        "del found[-1]\n            found.append("},
+            "You lose an entity if another one follows directly. When a new entity begins, the one before it has to be "
+            "kept."),
     Mistake("SPAN-16", {"reshape(-1, 3)": "reshape(-1, 3).T"},
             "Your array is transposed. Each entity is a row."),
 )

@@ -57,7 +57,7 @@ EXERCISES = [
             Mistake("ACT-1", {"(a > 0)": "(da > 0)"},
                     "Your mask depends on the sign of the gradient. It must come from forward, where x W1 + b1 > 0."),
             Mistake("ACT-2a", {"da * (a > 0)": "da"},
-                    "The mask of ReLU is missing, or it lets everything pass: max(0, u) >= 0 is always true. Where "
+                    "The mask of ReLU is missing, or it lets everything pass: after max(0, ...), >= 0 is true. Where "
                     "x W1 + b1 < 0, no gradient passes."),
             Mistake("ACT-2c", {"(a > 0)": "a"},
                     "The slope of ReLU is 0 or 1. You multiply the gradient by the activation itself."),
@@ -85,6 +85,16 @@ EXERCISES = [
                     "You sum db2 over everything. The bias has one entry for each feature, so sum over the rows only."),
             Mistake("LIN-5g", {"rows(du).sum(0)": "du.sum()"},
                     "You sum db1 over everything. The bias has one entry for each feature, so sum over the rows only."),
+            Mistake("ACT-1b", {"da = dy @ W2.T": "da = np.maximum(0, dy) @ W2.T", "da * (a > 0)": "da"},
+                    "You apply the mask to dy, before W2. ReLU came before W2 in forward, so its mask comes after W2 "
+                    "in backward, and it depends on x W1 + b1."),
+            Mistake("ACT-2e", {"(a > 0)": "np.sign(x @ W1 + b1)"},
+                    "Your slope is -1 where x W1 + b1 < 0. That of ReLU is 0 there."),
+            Mistake("FFN-10", {"rows(a).T @": "rows(du).T @"},
+                    "You compute dW2 from the gradient of the hidden layer. It is computed from the input of W2, "
+                    "max(0, x W1 + b1), and dy."),
+            Mistake("FFN-11", {"np.maximum(0, x @ W1 + b1)": "np.maximum(0, x @ W1) + b1"},
+                    "You add b1 after ReLU. forward applied ReLU to x W1 + b1."),
             Mistake("FFN-6", {"dW1, db1, dW2, db2\n": "dW1, dW2, db1, db2\n"},
                     "You return db1 and dW2 in the wrong order."),
             Mistake("LIN-1b", {"rows(a).T @ rows(dy)": "rows(dy).T @ rows(a)"},

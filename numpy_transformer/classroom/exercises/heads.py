@@ -232,8 +232,8 @@ EXERCISES = [
                     "You divide the gradients of the weights by the length of the first axis. They are sums. If the "
                     "loss is a mean, the upstream gradients already contain that factor."),
             Mistake("LIN-2b", {SUM: "w_q @ dq + w_k @ dk + w_v @ dv"},
-                    "You multiply the weights by the gradients from the left. A gradient has one row for each token, "
-                    "so it must be on the left."),
+                    "You multiply a weight by a gradient from the left. The gradient has one row for each token, so "
+                    "their sizes do not fit."),
         ),
         alternatives={"einsum": {"rows.T @ dv": 'np.einsum("ni,nj->ij", rows, dv)'},
                       "one product": {SUM: "np.hstack([dq, dk, dv]) @ np.hstack([w_q, w_k, w_v]).T"}}),

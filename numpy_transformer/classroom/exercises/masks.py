@@ -203,8 +203,8 @@ EXERCISES = [
                     "scores of a row change by the same amount, so the weights are the same as without a mask. Such a "
                     "row must be 0."),
             Mistake("MSK-10b", {HIDDEN: "np.where(mask, scores, -1e9)"},
-                    "In a row without a visible key, all scores are -1e9, so the hidden keys share the weight equally. "
-                    "Such a row must be 0."),
+                    "In a row without a visible key, the hidden keys share the weight equally, as they do if all "
+                    "scores are -1e9. Such a row must be 0."),
             Mistake("MSK-10c", {NORMAL: "total"},
                     "A row without a visible key becomes 0 / 0 = NaN, and NaN spreads to everything computed from it. "
                     "Such a row must be 0."),

@@ -129,6 +129,11 @@ EXERCISES = [
                     "The sum passes back through f once more. Only the branch passes through f, and only once."),
             Mistake("RES-17c", {"dy + f_b(dy)": "2 * dy"},
                     "You count two skip connections. One of the two paths passes through f."),
+            Mistake("RES-17d", {"dy + f_b(dy)": "f_b(f_b(dy))"},
+                    "You pass the gradient through f twice, one after the other. x has two separate paths to y, one "
+                    "through f and one around it."),
+            Mistake("RES-21", {"dy + f_b(dy)": "dy + f_b"},
+                    "f_b is a function, and you add it without calling it. It takes the gradient of f's output."),
             Mistake("RES-17b", {"dy + f_b(dy)": "2 * f_b(dy)"},
                     "You let the gradient pass through f on both paths. The skip connection goes around f."),
         ),
@@ -187,6 +192,16 @@ EXERCISES = [
                     "You apply final_norm before the sublayers. It comes after the last one."),
             Mistake("RES-10c", {"return final_norm(x)": "return x + final_norm(x)"},
                     "You add the stream to final_norm(x). The last norm has no skip connection around it."),
+            Mistake("RES-5e", {"x = x + sublayer(norm(x))": "x = norm(x) + sublayer(x)"},
+                    "You have swapped the two: the norm is on the skip connection instead of in the branch."),
+            Mistake("RES-11c", {"x = x + sublayer": "y = x + sublayer", "final_norm(x)": "final_norm(y)"},
+                    "Every sublayer starts from the input of the stack, and only the last result is kept. The stream "
+                    "must be updated in each step."),
+            Mistake("RES-14c", {"    for norm, sublayer in zip(norms, sublayers):\n        x = x + sublayer(norm(x))":
+                                "    for norm in norms:\n        for sublayer in sublayers:\n"
+                                "            x = x + sublayer(norm(x))"},
+                    "Your loops combine every norm with every sublayer. Each sublayer is used once, with its own "
+                    "norm."),
             Mistake("RES-14b", {"    for norm, sublayer in zip(norms, sublayers):\n        x = x + sublayer(norm(x))":
                                 "    for norm in norms:\n        x = norm(x)\n"
                                 "    for sublayer in sublayers:\n        x = x + sublayer(x)"},

@@ -104,6 +104,12 @@ EXERCISES = [
             Mistake("RES-10c", {"dx = final_norm_b(dy)": "dx = dy", PRE_B: f"{PRE_B}\n        dx = final_norm_b(dx)"},
                     "You apply the backward of the final norm inside the loop. It was applied once, at the end of "
                     "forward."),
+            Mistake("RES-10e", {"dx = final_norm_b(dy)": "dx = dy + final_norm_b(dy)"},
+                    "You add dy to what comes back through the final norm. There is no skip connection around it."),
+            Mistake("RES-11c", {"dx = final_norm_b(dy)": "dx = total = final_norm_b(dy)",
+                                PRE_B: "total = total + norm_b(f_b(dx))", "    return dx": "    return total"},
+                    "Every branch receives the gradient of the last sum. Each branch needs the gradient of its own "
+                    "sum, which contains the contributions of all later branches."),
             Mistake("RES-10d", {"    return dx": "    return dy + dx"},
                     "You add dy to the result. There is no skip connection around the whole stack: everything passed "
                     "through the final norm."),
@@ -145,6 +151,11 @@ EXERCISES = [
             Mistake("RES-9", {"du = norm_b(dx)": "du = dx + f_b(dx)", POST_B: "dx = norm_b(du)"},
                     "You apply the backward of the norm after that of the sum. The norm was the last step of forward, "
                     "so it is the first step of backward."),
+            Mistake("RES-1b", {"du = norm_b(dx)": "du = f_b(dx)", POST_B: "dx = norm_b(du)"},
+                    "The skip connection is missing, and the sublayer comes before the norm. The norm was the last "
+                    "step of forward, so it is the first step of backward."),
+            Mistake("RES-7c", {"f_b(du)": "f_b(norm_b(du))"},
+                    "The gradient passes through each norm twice on its way into the sublayer. Once is enough."),
             Mistake("RES-9b", {"du = norm_b(dx)": "du = f_b(dx)", POST_B: "dx = du + norm_b(du)"},
                     "You have swapped norm and sublayer. The skip connection goes around the sublayer; the norm comes "
                     "after the sum."),

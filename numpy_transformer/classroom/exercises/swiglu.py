@@ -207,6 +207,10 @@ EXERCISES = [
                     "differentiated."),
             Mistake("SWG-3k", {"sigma * (1 + g * (1 - sigma))": "(g > 0)"},
                     "You use the slope of ReLU. forward used silu."),
+            Mistake("SWG-3n", {"sigma * (1 + g * (1 - sigma))": "(1 + u - u / (1 + np.exp(-u))) / (1 + np.exp(-u))"},
+                    "You evaluate silu's derivative at x Wu. It is evaluated at x Wg, to which silu was applied."),
+            Mistake("SWG-3o", {"sigma * (1 + g * (1 - sigma))": "(sigma + s * (1 - s))"},
+                    "You use sigma + silu (1 - silu) as silu's derivative. The rule p (1 - p) holds for the sigmoid."),
             Mistake("SWG-3l", {"(1 - sigma))": "sigma)"},
                     "You use sigma + g sigma² as silu's derivative. The derivative of the sigmoid is "
                     "sigma (1 - sigma)."),

@@ -92,23 +92,23 @@ def read_report(data):
 
 
 def read_nodes(records):
-    """Returns the nodes of a program as a list of tracing.Node, and for each output a list of those that feed it."""
+    """Returns the nodes of a program as a list of tracing.Node, and (line, nodes that feed it) of each output."""
     data = records.get((NODES, 0, 0), b"")
     try:
         found = json.loads(data) if len(data) <= LARGEST else {}
-        roots = [read_numbers(feeds) for feeds in found["roots"][:MOST_OUTPUTS]]
+        roots = [(int(line), read_numbers(feeds)) for line, feeds in found["roots"][:MOST_OUTPUTS]]
         nodes = [read_node(*values) for values in found["nodes"][:MOST_NODES]]
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
         return [], []
-    for numbers in (*roots, *(node.feeds for node in nodes)):
+    for numbers in (*(feeds for _, feeds in roots), *(node.feeds for node in nodes)):
         numbers.intersection_update(range(len(nodes)))
     return nodes, roots
 
 
-def read_node(line, text, function, name, feeds):
-    if not isinstance(line, int) or not all(isinstance(part, str) for part in (text, function, name)):
+def read_node(line, text, in_loop, is_part, name, feeds):
+    if not all(map(isinstance, (line, text, in_loop, is_part, name), (int, str, bool, bool, str))):
         raise TypeError
-    node = tracing.Node(line, text, function[:MESSAGE_LENGTH])
+    node = tracing.Node(line, text, in_loop, is_part)
     node.name, node.feeds = name[:tracing.LONGEST_TEXT], read_numbers(feeds)
     return node
 
@@ -143,8 +143,8 @@ class FoundEdit:
     line: int
     kind: str
     text: str                                   # the part of the student's source that it changes
-    longer: int                                 # characters by which the edit makes it longer
-    statement: str                              # first line of the statement around it
+    around: str                                 # an expression around it, if it is short
+    inserts: bool                               # True if it adds something and changes nothing else
 
 
 def read_edit(records, number):
@@ -152,10 +152,10 @@ def read_edit(records, number):
     data = records.get((EDIT, 0, number), b"")
     try:
         found = json.loads(data) if len(data) <= LARGEST_REPORT else {}
-        values = [found[key] for key in ("line", "kind", "text", "longer", "statement")]
+        values = [found[key] for key in ("line", "kind", "text", "around", "inserts")]
     except (ValueError, RecursionError, TypeError, KeyError):
         return None
-    if not all(map(isinstance, values, (int, str, str, int, str))):
+    if not all(map(isinstance, values, (int, str, str, str, bool))):
         return None
     return FoundEdit(*(value[:tracing.LONGEST_TEXT] if isinstance(value, str) else value for value in values))
 

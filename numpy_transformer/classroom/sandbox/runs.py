@@ -25,6 +25,7 @@ TIME_SIGNALS = [-getattr(signal, name) for name in ("SIGXCPU", "SIGALRM", "SIGKI
 STOPPED = {"full": "stopped: more than 64 MB or 2000 files were written, and an exercise needs none",
            "flood": "stopped: it prints or returns too much"}
 MOST_SOURCE, LONGEST_NAME = 16 << 20, 200       # bytes of all files of a student, and of the name of one
+RERUN_MEGABYTES = 400                           # an edit may make an array huge
 MODULE = re.compile(r"(\w+/)*\w+\.py")
 
 
@@ -119,7 +120,7 @@ def make_request(task, seconds, megabytes, **more):
            "processor": max(1, round(0.8 * seconds)), "megabytes": megabytes, "printed": 4 * PRINTED,
            "given": [part.__name__ for part in task.exercise.given], **more}
     if task.rerun is not None:
-        job["rerun"] = task.rerun
+        job |= {"rerun": task.rerun, "megabytes": min(megabytes, RERUN_MEGABYTES)}
     return request(job, *pack(tuple(task.cases)))
 
 

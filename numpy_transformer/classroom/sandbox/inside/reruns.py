@@ -15,6 +15,7 @@ import worker
 from edits import edits
 
 MOST_EDITS = 2000                               # edits that are tried
+SHORT, LONGER = 8, 5                            # characters of a part that is hard to find by itself, and around it
 LONGEST_RUN = 0.2                               # processor seconds of one edit in one case
 
 
@@ -106,7 +107,7 @@ def record_values(program, cases, send, np):
     exec(compile(ast.Module(definitions, []), program.job["file"], "exec"), names)
     for i, case in enumerate(cases):
         recorder.case = i
-        with contextlib.suppress(Exception, TooLong), limited(5 * LONGEST_RUN):
+        with contextlib.suppress(Exception, TooLong), limited(LONGEST_RUN):
             program.run(names[program.job["name"]], case)
     roots = tracer.roots(program.job["name"], [method for method, _ in cases[0][1]], program.job["paths"])
     found = {"nodes": [node.as_list() for node in tracer.nodes], "roots": roots}
@@ -129,25 +130,39 @@ def try_edits(program, case, send, np):
             continue
         if all(found):
             send(worker.TRIED, 0, number, worker.as_npy(np.array(found, float), np))
-            send_edit(number, edit, edit.before, send)
+            send_edit(number, edit, edit.before, "", send)
 
 
-def send_edit(number, edit, text, send):
-    found = {"line": edit.line, "kind": edit.kind, "text": text, "statement": edit.statement,
-             "longer": len(edit.after) - len(edit.before)}
+def send_edit(number, edit, text, around, send):
+    found = {"line": edit.line, "kind": edit.kind, "text": text, "around": around,
+             "inserts": edit.before in edit.after and not edit.before.isdigit()}
     send(worker.EDIT, 0, number, json.dumps(found).encode())
 
 
 def students_text(source, edit):
-    """Returns the part of an edit as the student wrote it, on one line."""
-    lines = source.splitlines()[edit.line - 1:edit.end_line]
-    lines[-1] = lines[-1].encode()[:edit.end_column].decode("utf-8", "replace")
-    lines[0] = lines[0].encode()[edit.column:].decode("utf-8", "replace")
-    text = " ".join(" ".join(lines).split())
+    """Returns the part of an edit as the student wrote it, and a longer part around it if it is short."""
+    place = edit.line, edit.column, edit.end_line, edit.end_column
+    text = part_of(source, *place)
     try:
-        return text if ast.unparse(ast.parse(text)) == edit.before else edit.before
+        text = text if ast.unparse(ast.parse(text)) == edit.before else edit.before
     except SyntaxError:                         # a part that has no place of its own, such as a keyword argument
-        return edit.before
+        text = edit.before
+    around = [part_of(source, *where(node)) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.expr)
+              and where(node)[:2] <= place[:2] and where(node)[2:] >= place[2:]]
+    longer = [part for part in around if len(part) >= len(text) + LONGER]
+    return text, min(longer, key=len, default=edit.statement) if len(text) < SHORT else ""
+
+
+def where(node):
+    return node.lineno, node.col_offset, node.end_lineno, node.end_col_offset
+
+
+def part_of(source, line, column, end_line, end_column):
+    """Returns a part of the source on one line."""
+    lines = source.splitlines()[line - 1:end_line]
+    lines[-1] = lines[-1].encode()[:end_column].decode("utf-8", "replace")
+    lines[0] = lines[0].encode()[column:].decode("utf-8", "replace")
+    return " ".join(" ".join(lines).split())
 
 
 def run_edits(program, cases, run_case, send):
@@ -155,10 +170,10 @@ def run_edits(program, cases, run_case, send):
     wanted = program.job["rerun"]["edits"]
     for number, edit, name in program.edits():
         if number in wanted:
-            send_edit(number, edit, students_text(program.text, edit), send)
+            send_edit(number, edit, *students_text(program.text, edit), send)
             start, target = len(cases) * wanted.index(number), program.edited(name)
             for i, case in enumerate(cases):
-                with contextlib.suppress(TooLong), limited(5 * LONGEST_RUN):
+                with contextlib.suppress(TooLong), limited(LONGEST_RUN):
                     run_case(start + i, target, (fresh(case[0]), fresh(case[1]), case[2]))
         if number >= max(wanted):
             break

@@ -10,7 +10,7 @@ import functools
 SEEN = "_seen_"                                 # the function that records a value
 LONGEST_TEXT = 200                              # characters of the source of an expression
 MOST_NODES, MOST_VISITS, MOST_ROWS = 300, 4, 5000
-LARGEST = 50_000                                # entries of an array that is looked at
+LARGEST, LONGEST_LIST = 50_000, 100             # entries of an array, and of a list, that is looked at
 DIMS, SUMS = 5, 6                               # axes and weighted sums of a fingerprint
 # Columns of a row: case, node, then the fingerprint: kind, number of axes, sizes, entries that are not finite, 1 if all
 # entries are equal, sum of absolute values, weighted sums.
@@ -25,14 +25,16 @@ MUTATING = {"add.at", "put_along_axis", "fill_diagonal", "copyto", "put", "place
 class Node:
     """An expression or a changed variable: where it is, and the numbers of the nodes that feed it.
 
-    Arguments of functions, their results and attributes of self are nodes without a text and without values.
+    Arguments of functions, their results and attributes of self are nodes without a text and without values. A part is
+    an operand of a longer product or sum, such as a * b in a * b * c, which might as well be computed as a * (b * c).
     """
 
-    def __init__(self, line=0, text="", function=""):
-        self.line, self.text, self.function, self.name, self.feeds = line, text[:LONGEST_TEXT], function, "", set()
+    def __init__(self, line=0, text="", in_loop=False, is_part=False):
+        self.line, self.text, self.in_loop, self.is_part = line, text[:LONGEST_TEXT], in_loop, is_part
+        self.name, self.feeds = "", set()
 
     def as_list(self):
-        return [self.line, self.text, self.function, self.name, sorted(self.feeds)]
+        return [self.line, self.text, self.in_loop, self.is_part, self.name, sorted(self.feeds)]
 
 
 class Tracer:
@@ -45,8 +47,9 @@ class Tracer:
     """
 
     def __init__(self, tree, source, given=()):
-        self.tree, self.lines = tree, source.splitlines()
+        self.tree, self.lines, self.loops = tree, source.splitlines(), 0
         self.nodes, self.numbers, self.returned, self.attributes = [], {}, {}, {}
+        self.return_lines, self.parts = {}, set()
         self.functions, self.results, self.arguments = {}, {}, {}
         for item in tree.body:
             if isinstance(item, ast.FunctionDef) and item.name not in given:
@@ -67,7 +70,7 @@ class Tracer:
         if item is None:
             self.nodes.append(Node())
         else:
-            self.nodes.append(Node(item.lineno, self.text(item), self.name))
+            self.nodes.append(Node(item.lineno, self.text(item), self.loops > 0, id(item) in self.parts))
         return len(self.nodes) - 1
 
     def text(self, item):
@@ -122,6 +125,7 @@ class Tracer:
     def loop(self, item):
         """The second reading finds what one round of the loop passes to the next."""
         before = dict(self.variables)
+        self.loops += 1
         for _ in range(2):
             if isinstance(item, ast.For):
                 self.bind(item.target, self.feeds(item.iter))
@@ -129,6 +133,7 @@ class Tracer:
                 self.feeds(item.test)
             self.block(item.body)
             self.variables = merged(before, self.variables)
+        self.loops -= 1
         self.block(item.orelse)
 
     def branches(self, *bodies):
@@ -187,6 +192,7 @@ class Tracer:
         parts = item.value.elts if isinstance(item.value, ast.Tuple) else [item.value]
         found = [self.feeds(part) for part in parts]
         self.nodes[self.results[self.name]].feeds |= set().union(*found)
+        self.return_lines[self.name] = item.lineno
         if len(self.returned[self.name]) != len(found):
             self.returned[self.name] = [set() for _ in found]
         for mine, feeds in zip(self.returned[self.name], found):
@@ -203,7 +209,11 @@ class Tracer:
         if isinstance(item, ast.Attribute) and item.attr in SIZES:
             self.feeds(item.value)
             return set()
+        self.parts |= set(map(id, parts_of_chain(item)))
+        repeats = isinstance(item, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp, ast.Lambda))
+        self.loops += repeats
         found = set().union(*(self.feeds(part) for part in ast.iter_child_nodes(item)), ())
+        self.loops -= repeats
         if isinstance(item, ast.Call) and dotted(item.func) in WITHOUT_ENTRIES:
             found = set()
         if isinstance(item, ast.Call):
@@ -228,11 +238,11 @@ class Tracer:
         return {self.results[name]}
 
     def roots(self, name, methods, paths):
-        """Returns a list of nodes for each output: what a function returns, or a class's calls and its attributes."""
+        """Returns [line, nodes] for each output: what a function returns, or a class's calls and its attributes."""
         names = [f"{name}.{method}" for method in methods] or [name]
-        found = [feeds for each in names for feeds in self.returned.get(each, [set()])]
-        found += [self.feeds(ast.parse(f"self.{path}", mode="eval").body) for path in paths]
-        return [sorted(feeds) for feeds in found]
+        found = [(self.return_lines.get(each, 0), feeds) for each in names for feeds in self.returned.get(each) or [set()]]
+        found += [(0, self.feeds(ast.parse(f"self.{path}", mode="eval").body)) for path in paths]
+        return [[line, sorted(feeds)] for line, feeds in found]
 
     def instrumented(self):
         """Returns the syntax tree with calls that record the values. The tree is changed."""
@@ -285,8 +295,18 @@ def is_recorded(item):
         return item.attr in ("T", "mT") and isinstance(item.ctx, ast.Load)
     if isinstance(item, ast.Subscript):
         return isinstance(item.ctx, ast.Load)
+    if isinstance(item, ast.Call) and dotted(item.func) in ("np.empty", "np.empty_like"):
+        return False                            # their entries are arbitrary
     return isinstance(item, (ast.BinOp, ast.UnaryOp, ast.Call, ast.Compare, ast.IfExp)) and not isinstance(
         getattr(item, "operand", None), ast.Constant)
+
+
+def parts_of_chain(item):
+    """Returns the operands of a product or sum that are products or sums themselves."""
+    for kinds in (ast.Mult, ast.Div, ast.MatMult), (ast.Add, ast.Sub):
+        if isinstance(item, ast.BinOp) and isinstance(item.op, kinds):
+            return [part for part in (item.left, item.right) if isinstance(part, ast.BinOp) and isinstance(part.op, kinds)]
+    return []
 
 
 def changed_by(call):
@@ -319,18 +339,27 @@ def weights(size):
     return np.cos(np.outer(np.arange(1, SUMS + 1), np.arange(1, size + 1) ** 1.5))
 
 
-def fingerprint(value):
-    """Returns the fingerprint of a number, or of an array of numbers, as a list; None of anything else."""
+def as_array(value):
+    """Returns a number, a list of numbers or an array of numbers as an array; None for anything else."""
     import numpy as np
+    numbers = bool, int, float, np.generic
     if isinstance(value, (list, tuple)):
-        try:
-            value = np.asarray(value) if len(value) <= 100 else None
-        except ValueError:
+        if not value or len(value) > LONGEST_LIST or not all(isinstance(part, numbers) for part in value):
             return None
-    if not isinstance(value, (np.ndarray, np.generic, bool, int, float)):
+    elif not isinstance(value, (np.ndarray, *numbers)):
         return None
-    array = np.asarray(value)
-    if array.dtype.kind not in "biuf" or array.ndim > DIMS or array.size > LARGEST:
+    try:
+        array = np.asarray(value)
+    except (ValueError, OverflowError):
+        return None
+    return array if array.dtype.kind in "biuf" and array.ndim <= DIMS and array.size <= LARGEST else None
+
+
+def fingerprint(value):
+    """Returns the fingerprint of what `as_array` accepts, as a list; None of anything else."""
+    import numpy as np
+    array = as_array(value)
+    if array is None:
         return None
     flat = array.astype(float).ravel()
     finite = np.isfinite(flat)

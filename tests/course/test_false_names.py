@@ -1,0 +1,181 @@
+"""A known mistake is named only on evidence: wrong answers that look like one from afar, and those that are one."""
+
+import functools
+
+import numpy as np
+import pytest
+from helpers.classroom import play
+from helpers.small_exercises import diagnoses
+
+from numpy_transformer.classroom.diagnosis import AnswerKey, are_complete
+from numpy_transformer.classroom.exercise import MOST_STEPS, Observation
+from numpy_transformer.classroom.exercises import choose, exercises
+from numpy_transformer.classroom.numbering import CURRENT
+from numpy_transformer.classroom.relations import relations
+from numpy_transformer.classroom.verdict import NO_NAME, judge
+
+
+@functools.cache
+def key(former):
+    return AnswerKey(choose(CURRENT[former]), 0)
+
+
+def verdict_on(former, function):
+    """The verdict on a function's source, without its first line, which is that of the solution."""
+    exercise = key(former).exercise
+    head = exercise.text[:exercise.text.index(":\n") + 2]
+    return judge(key(former), play(key(former), f"{exercise.header}{head}{function}"))
+
+
+def edited(former, old, new):
+    exercise = key(former).exercise
+    return judge(key(former), play(key(former), exercise.edited({old: new})))
+
+
+def test_nan_everywhere_is_not_attributed_to_a_mistake():
+    verdict = verdict_on("42", """
+    p = 1 / (1 - np.exp(-logits))
+    return -(targets * np.log(p) + (1 - targets) * np.log(1 - p)).mean()
+""")
+    assert verdict.status == "fail" and verdict.mistakes == () and NO_NAME in verdict.lines
+    assert diagnoses(verdict) == ["loss is NaN everywhere in every case."]
+
+
+def test_nan_in_one_case_is_evidence_if_the_others_are_right():
+    naive = "p = 1 / (1 + np.exp(-logits))\n    return -(targets * np.log(p) + (1 - targets) * np.log(1 - p)).mean()\n"
+    assert verdict_on("42", f"    {naive}").mistakes == ("BCE-3",)
+    assert verdict_on("01", "    e = np.exp(z)\n    return e / e.sum(-1, keepdims=True)\n").mistakes == ("SMF-1",)
+
+
+@pytest.mark.parametrize("former, body", [
+    ("05", """
+    rows, drows = x.reshape(-1, x.shape[1]), dy.reshape(-1, dy.shape[-1])
+    return dy @ weight.T, rows.T @ drows, drows.sum(0)
+"""), ("18", """
+    dq, dk, dv = (merge_heads(heads).reshape(-1, x.shape[-1]) for heads in (dq, dk, dv))
+    rows = x.reshape(-1, x.shape[1])
+    dx = (dq @ w_q.T + dk @ w_k.T + dv @ w_v.T).reshape(x.shape)
+    return dx, rows.T @ dq, rows.T @ dk, rows.T @ dv
+""")])
+def test_errors_in_some_cases_are_compared_by_their_text(former, body):
+    """x.T raises an error of the same type in the same cases."""
+    verdict = verdict_on(former, body)
+    assert verdict.status == "error" and verdict.mistakes == ()
+    assert any("Elsewhere your result is correct" in line and "rows without a batch" in line for line in verdict.lines)
+
+
+def test_x_transposed_keeps_its_name():
+    verdict = verdict_on("05", """
+    return dy @ weight.T, x.T @ dy, dy.reshape(-1, dy.shape[-1]).sum(0)
+""")
+    assert "LIN-3c" in verdict.mistakes
+
+
+def test_a_sequence_without_its_last_token_is_one_mistake():
+    verdict = edited("44", "ids[1:]", "ids[1:-1]")
+    assert len(verdict.mistakes) <= 1 and " and " not in "".join(verdict.mistakes)
+
+
+def test_a_mask_that_lets_everything_pass_is_told_as_such():
+    """It cannot be told from a missing mask, so the explanation must be true of both."""
+    verdict = verdict_on("32", """
+    u = rows(x) @ W1 + b1
+    h = np.maximum(0, u)
+    du = (rows(dy) @ W2.T) * (h >= 0)
+    return (du @ W1.T).reshape(x.shape), rows(x).T @ du, du.sum(0), h.T @ rows(dy), rows(dy).sum(0)
+""")
+    assert verdict.mistakes == ("ACT-2a",) and any("lets everything pass" in line for line in verdict.lines)
+
+
+def test_another_change_of_an_argument_is_not_the_known_one():
+    verdict = verdict_on("43", """
+    np.clip(logits, -500, 500, out=logits)
+    return (1 / (1 + np.exp(-logits)) - targets) / logits.size
+""")
+    assert verdict.stage == "arguments changed" and verdict.mistakes == () and "logits was changed" in verdict.note
+    assert NO_NAME not in verdict.lines
+    verdict = edited("43", "p = (1 + np.tanh(logits / 2)) / 2", "logits /= 2\n    p = (1 + np.tanh(logits)) / 2")
+    assert verdict.mistakes == ("BCB-16",)
+
+
+def test_values_that_are_never_removed_are_not_called_a_single_set():
+    verdict = edited("21", "self.saved.pop()", "self.saved[-1]")
+    assert verdict.mistakes == ("HD-10",)
+    words = " ".join(verdict.lines)
+    assert "only one set" not in words or "or backward never removes" in words or "Either" in words
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("condition, wrong", [("length >= beam", "BEAM-10b"), ("len(finished) > beam", "BEAM-10b")])
+def test_a_count_of_steps_is_not_called_an_endless_search(condition, wrong):
+    assert wrong not in edited("47", "if len(finished) >= beam:", f"if {condition}:").mistakes
+
+
+def test_one_wrong_operator_is_one_accusation():
+    verdict = edited("12", "ds = ds / math.sqrt(q.shape[-1])", "ds = ds * math.sqrt(q.shape[-1])")
+    assert len(verdict.mistakes) <= 1 and " and " not in "".join(verdict.mistakes)
+    if not verdict.mistakes:
+        assert "dq and dk are each the correct result times d in every case." in diagnoses(verdict)
+
+
+@pytest.mark.parametrize("wrong", ["np.zeros_like(p)", "np.ones_like(p)", "np.full_like(p, np.nan)", "0.3 + 0 * p"])
+def test_a_constant_has_no_name(wrong):
+    verdict = verdict_on("02", f"    return {wrong}\n")
+    assert verdict.mistakes == () and NO_NAME in verdict.lines and len(diagnoses(verdict)) == 1
+
+
+def test_what_off_by_a_little_returned_as_float32_is_told():
+    verdict = verdict_on("02", "    return (p * (dp - (p * dp).sum(-1, keepdims=True)) * 1.00005).astype(np.float32)\n")
+    assert verdict.status == "fail" and verdict.mistakes == ()
+    assert any("float32, although the arguments are float64" in line for line in verdict.lines)
+    verdict = verdict_on("02", "    return (p * (dp - (p * dp).sum(-1, keepdims=True))).astype(np.float32)\n")
+    assert verdict.status == "pass" and "Keep the dtype of the arguments" in verdict.lines[0]
+    assert verdict_on("02", "    return p * (dp - (p * dp).sum(-1, keepdims=True))\n").lines == ()
+
+
+@pytest.mark.parametrize("former", ["02", "13", "22", *(pytest.param(n, marks=pytest.mark.slow)
+                                                         for n in ("03", "09", "12", "31", "44", "52", "59"))])
+def test_random_answers_have_no_name_and_no_relation(former):
+    rng = np.random.default_rng(7)
+    answers = [Observation(tuple(random_like(y, rng) for y in expected.outputs)) for expected in key(former).expected]
+    assert key(former).identify(answers) == [] and relation_sentences(former, answers) == []
+    answers = [Observation(tuple(np.where(rng.random(y.shape) < 0.25, random_like(y, rng), y).astype(y.dtype)
+                                 for y in expected.outputs)) for expected in key(former).expected]
+    assert key(former).identify(answers) == [] and relation_sentences(former, answers) == []
+
+
+def random_like(y, rng):
+    if y.dtype.kind == "b":
+        return rng.random(y.shape) < 0.5
+    return rng.integers(0, 12, y.shape) if y.dtype.kind == "i" else rng.standard_normal(y.shape)
+
+
+def relation_sentences(former, answers):
+    return relations(key(former), answers)[0]
+
+
+def test_loops_of_combined_mistakes_end():
+    exercise = choose(CURRENT["44"])
+    text = exercise.edited_text({"len(ids) <= max_len and ids[-1] != eos": "True"}, {"model(ids)": "model(ids[-1:])"})
+    exercise.steps.left = MOST_STEPS
+    case = key("44").main_cases[0]
+    with pytest.raises(RuntimeError, match="more than"):
+        exercise.target(text, bounded=True)(*case.inputs)
+
+
+def test_mistakes_that_cannot_give_an_answer_together():
+    assert are_complete([("same", "none"), ("none", "same")]) and are_complete([("other", "right"), ("other", "right")])
+    assert not are_complete([("other", "none"), ("none", "same")]) and not are_complete([("same", "none"), None])
+    assert not are_complete([("same", "none"), ("same", "none")])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [number for number, exercise in exercises().items() if exercise.judge is None])
+def test_no_pair_of_mistakes_runs_for_long(number):
+    """The steps of all loops are bounded, so this ends; without a bound, pairs in decoding never do."""
+    answer_key = AnswerKey(choose(number), 0)
+    mistakes = answer_key.exercise.mistakes
+    for i, first in enumerate(mistakes):
+        for second in mistakes[i + 1:]:
+            answer_key.fingerprint((first, second))
+            assert answer_key.exercise.steps.left > -MOST_STEPS

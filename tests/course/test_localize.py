@@ -1,0 +1,229 @@
+"""Where a mistake without a name is: one edit that makes all cases right, or the first value of no correct solution."""
+
+import ast
+import re
+import textwrap
+
+import numpy as np
+import pytest
+
+from helpers.wrong_answers import wrong_answers
+from numpy_transformer.classroom import localize as localize_module
+from numpy_transformer.classroom.diagnosis import AnswerKey
+from numpy_transformer.classroom.exercises import choose, exercises
+from numpy_transformer.classroom.feedback import feedback
+from numpy_transformer.classroom.localize import Attempt, is_unexplained, localize
+from numpy_transformer.classroom.sandbox import Task, run_task
+from numpy_transformer.classroom.sandbox.inside import tracing
+from numpy_transformer.classroom.verdict import Verdict, answers, judge
+
+ANSWERS = {f"{number} {words}": (number, source, marked) for number, words, source, marked in wrong_answers()}
+
+
+class Tried:
+    """A file that was run as `exercise check` runs it, and the tasks that followed."""
+
+    def __init__(self, number, source):
+        self.exercise, self.source, self.tasks = choose(number), source.encode(), []
+        self.key = AnswerKey(self.exercise, 3)
+        self.run = run_task(self.source, Task(self.exercise, self.key.cases, self.exercise.file))
+        self.verdict = judge(self.key, self.run)
+
+    def execute(self, task):
+        self.tasks.append(task)
+        return run_task(self.source, task)
+
+    def localized(self):
+        return localize(self.key, self.verdict, self.run, self.exercise.file, self.execute)
+
+    def sentences(self, way=None):
+        """What is said of the line; `way` is the name of a method of Attempt, whatever the catalog says."""
+        if way is None:
+            return " ".join(self.localized().lines[len(self.verdict.lines):])
+        attempt = Attempt(self.key, answers(self.key, self.run), self.exercise.file, self.execute)
+        return " ".join(getattr(attempt, way)())
+
+
+def lines_in(text):
+    return {int(number) for number in re.findall(r"[Ll]ine (\d+)", text)}
+
+
+def submission(number, code):
+    return choose(number).header + textwrap.dedent(code)
+
+
+def line_of(source, part):
+    return next(i for i, line in enumerate(source.splitlines(), 1) if part in line)
+
+
+def test_one_edit_is_located_and_not_told(monkeypatch):
+    monkeypatch.setattr(localize_module, "SECONDS", 0.2)
+    source = submission("01.2", """
+        def softmax_backward(p, dp):
+            weighted = p * dp
+            total = (p * weighted).sum(-1, keepdims=True)
+            return p * (dp - total)
+        """)
+    text = Tried("01.2", source).sentences("one_edit")
+    assert lines_in(text) == {line_of(source, "total =")}
+    assert "`weighted`" in text and "one change there makes all cases right" in text
+
+
+@pytest.mark.slow
+def test_the_first_wrong_value_is_located_where_no_edit_helps():
+    source = submission("02.1", """
+        def linear_backward(x, weight, dy):
+            rows = x.reshape(-1, x.shape[-1])
+            drows = dy.reshape(-1, dy.shape[-1])
+            total = drows.sum(0)
+            cubes = 0.25 * (rows.T @ np.tanh(drows)) ** 3
+            return dy @ weight.T, cubes, total
+        """)
+    text = Tried("02.1", source).sentences()
+    assert lines_in(text) == {line_of(source, "cubes =")} and "is the first whose value occurs in" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ANSWERS)
+def test_no_answer_is_located_at_a_wrong_line(name):
+    """By both ways, even where the catalog has a name. Only some of the answers can be located at all."""
+    number, source, marked = ANSWERS[name]
+    tried = Tried(number, source)
+    assert marked and tried.verdict.status in ("fail", "error")
+    attempt = Attempt(tried.key, answers(tried.key, tried.run), tried.exercise.file, tried.execute)
+    assert lines_in(" ".join(attempt.one_edit())) <= marked
+    found = attempt.first_wrong_value()
+    assert lines_in(" ".join(found)) <= marked or "not yet the result" in found[0]
+
+
+@pytest.mark.slow
+def test_most_answers_are_located():
+    found = [Tried(number, source).sentences("one_edit") for number, source, _ in ANSWERS.values()]
+    assert sum(map(bool, found)) > 0.6 * len(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [number for number, exercise in exercises().items() if exercise.alternatives])
+def test_a_right_answer_has_no_suspicious_value(number):
+    """Were it judged wrong for another reason, no line of it would be accused."""
+    exercise = choose(number)
+    key = AnswerKey(exercise, 3)
+    if not is_unexplained(key, Verdict("fail", "values")):
+        pytest.skip("not a program, or judged in a way of its own")
+    for edits in ({}, *exercise.alternatives.values()):
+        tried = Tried(number, exercise.edited(edits))
+        assert tried.verdict.status == "pass" and tried.localized() is tried.verdict and not tried.tasks
+        attempt = Attempt(key, answers(key, tried.run), exercise.file, tried.execute)
+        values, comparisons, roots = attempt.traced
+        everything = set(range(len(values.nodes)))
+        assert not comparisons or any(not comparison.first_wrong(everything) for comparison in comparisons)
+
+
+def test_named_and_hidden_answers_are_not_run_again():
+    wrong = Verdict("fail", "values")
+    assert is_unexplained(AnswerKey(choose("01.2"), 0), wrong)
+    for verdict in (Verdict("fail", "values", mistakes=("SMB-1",)), Verdict("fail", "repeated", right=True),
+                    Verdict("pass"), Verdict("error", "import"), Verdict("timeout", "time")):
+        assert not is_unexplained(AnswerKey(choose("01.2"), 0), verdict)
+    for number in ("01.6", "05.3", "08.4"):
+        assert not is_unexplained(AnswerKey(choose(number), 0), wrong)
+
+
+ENDLESS = """
+    def softmax_backward(p, dp):
+        total = np.zeros_like(p[..., :1])
+        i = 0
+        while i < p.shape[-1]:
+            total = total + p[..., i:i + 1] * dp[..., i:i + 1]
+            i += 1
+        print("x" * 10_000)
+        return p * (total - dp)
+    """
+
+
+@pytest.mark.slow
+def test_edits_that_never_end_and_print_much_do_no_harm():
+    source = submission("01.2", ENDLESS)
+    tried = Tried("01.2", source)
+    assert lines_in(tried.sentences("one_edit")) == {line_of(source, "return")}
+
+
+@pytest.mark.slow
+def test_a_program_cannot_answer_for_the_checker():
+    """What the student's process sends is read strictly: forged records lead to no sentence and to no error."""
+    source = submission("01.2", """
+        def softmax_backward(p, dp):
+            import os, struct, sys
+            for kind in range(4, 8):
+                for content in (b"[" * 50_000, b'{"nodes": [[1]], "roots": [[0, [9]]]}', b"\\x93NUMPY\\x01\\x00x"):
+                    for descriptor in range(3, 9):
+                        try:
+                            os.write(descriptor, struct.pack("<BHHI", kind, 0, 0, len(content)) + content)
+                        except OSError:
+                            pass
+            return p * dp * 1.7
+        """)
+    assert Tried("01.2", source).sentences() == ""
+
+
+def test_a_node_knows_what_feeds_it():
+    source = textwrap.dedent("""
+        def f(x, y):
+            a = x * 2
+            b = a.shape[0] * y
+            for row in x:
+                a = a + row
+            c, d = a * b, -y
+            c[0] += d
+            return c, b
+        """)
+    tracer = tracing.Tracer(ast.parse(source), source)
+    node = {found.text: i for i, found in enumerate(tracer.nodes)}
+    assert node["x * 2"] in tracer.nodes[node["a + row"]].feeds
+    assert node["a + row"] in tracer.nodes[node["a * b"]].feeds
+    assert not {node["x * 2"], node["a + row"]} & tracer.nodes[node["a.shape[0] * y"]].feeds
+    assert tracer.nodes[node["c[0] += d"]].feeds >= {node["a * b"], node["-y"]}
+    assert tracer.roots("f", [], []) == [[9, [node["c[0] += d"]]], [9, [node["a.shape[0] * y"]]]]
+    names = {tracing.SEEN: tracing.Recorder(), "np": np}
+    exec(compile(tracer.instrumented(), "f", "exec"), names)
+    x, y = np.arange(6.0).reshape(3, 2), np.ones(2)
+    c, b = names["f"](x, y)
+    expected = (x * 2 + x[0] + x[1] + x[2]) * 3
+    expected[0] -= 1
+    assert np.allclose(c, expected) and np.allclose(b, 3)
+
+
+def test_fingerprints_are_linear_and_know_the_shape():
+    rng = np.random.default_rng(0)
+    y = rng.standard_normal((3, 4))
+    one, two = np.array(tracing.fingerprint(y)), np.array(tracing.fingerprint(2 * y))
+    sums = tracing.PROJECTED - tracing.KIND
+    assert np.allclose(two[sums:], 2 * one[sums:])
+    assert tracing.fingerprint(y.T)[2:4] == [4, 3] and not np.allclose(tracing.fingerprint(y.T)[sums:], one[sums:])
+    assert tracing.fingerprint("text") is None and tracing.fingerprint([y, y]) is None
+    assert tracing.fingerprint([1, 2.0])[:3] == [tracing.KINDS.index("f"), 1, 2]
+
+
+HELPER = """
+    def attention_backward(q, k, v, p, m, dy):
+        dv = (p * m).mT @ dy
+        dp = (dy @ v.mT * m)[..., :-1]
+        ds = softmax_backward(p, dp)
+        return ds @ k, ds.mT @ q, dv
+    """
+
+
+def test_an_error_in_a_given_helper_names_the_students_line():
+    source = submission("05.2", HELPER)
+    report = Tried("05.2", source).run.results[0].report
+    line = line_of(source, "ds = softmax_backward")
+    assert report["helper"] == "softmax_backward" and report["call"] == f"line {line}: ds = softmax_backward(p, dp)"
+    assert report["passed"] == "p (3, 5, 7), dp (3, 5, 6)" and "(line" not in report["error"]
+
+
+@pytest.mark.slow
+def test_what_a_student_reads_fits_the_terminal():
+    source = submission("05.2", HELPER.replace("[..., :-1]", "* 2 + np.flip(p)"))
+    tried = Tried("05.2", source)
+    text = list(feedback(tried.exercise, tried.localized(), "", 80))
+    assert any("DIAGNOSIS" in line and "ine" in line for line in text) and max(map(len, text)) <= 80
