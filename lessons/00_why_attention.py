@@ -57,8 +57,8 @@ show(source=source, target=target, answers=answers)
 # e_1, ..., e_S by the mean of these vectors, c = (e_1 + ... + e_S) / S.
 #
 # Training also needs the reverse direction, `backward`: each e_s receives 1 / S of the correction that c receives.
-# Forward keeps the number S for it (`remember`), and backward takes it out again (`recall`). Lesson 02 explains how such
-# lines are derived. Until then `nt.gradcheck` verifies them, by changing each number a little and measuring what
+# Forward keeps the number S for it (`remember`), and backward takes it out again (`recall`). Lesson 02 explains how
+# such lines are derived. Until then `nt.gradcheck` verifies them, by changing each number a little and measuring what
 # happens.
 
 # %% The same network twice, with the full memory and with one vector
