@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+SEVERAL = "every second", "outside", "half"       # regions of several rows or columns, which must all be wrong
 CORRECT_IS_0 = "where 0 is expected"
 LIKELY = math.log(1e-3)                         # entries that lie in a region by chance are no reason to name it
 
@@ -24,7 +25,8 @@ def place(pairs):
         all_of_it = all((p.bad == y).all() for p, y in zip(pairs, at))
         size = sum(float(y.mean()) for y in at) / len(at)
         filled = sum(p.bad.sum() for p in pairs) / max(1, sum(y.sum() for y in at))
-        if chance > LIKELY or size > 0.95 or filled < (0.6 if "every second" in words else 0.1):
+        least = 0.6 if any(word in words for word in SEVERAL) else 0.03
+        if chance > LIKELY or size > 0.95 or filled < least:
             continue
         if best is None or (not all_of_it, size) < best[0]:
             best = (not all_of_it, size), words, at
