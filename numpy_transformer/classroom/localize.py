@@ -20,7 +20,7 @@ from .verdict import answers
 
 STAGES = "error", "type", "shape", "finite", "values"
 SLOW = 3.0                                      # seconds; an answer that takes longer is not run again
-SECONDS = 1.0                                   # processor time for trying edits
+SECONDS = 0.5                                   # processor time for trying edits, in which most places are found
 MOST_TRIED, MOST_CORRECT = 8, 3                 # edits that are run on all cases, and variables that are named
 LONGEST = 44                                    # characters of a quoted expression
 LOOK_AT = {

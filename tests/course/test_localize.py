@@ -64,7 +64,7 @@ def test_one_edit_is_located_and_not_told():
         """)
     text = Tried("01.2", source).sentences("one_edit", 0.2)
     assert lines_in(text) == {line_of(source, "total =")}
-    assert "`weighted`" in text and "one change there makes all cases right" in text
+    assert "`p * weighted`" in text and "one change there makes all cases right" in text
 
 
 @pytest.mark.slow
