@@ -5,6 +5,7 @@ import os
 import re
 import stat
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -47,10 +48,18 @@ def test_the_terminal_is_asked_for_its_attributes_and_may_stay_silent(monkeypatc
     with open(inner, "r+b", buffering=0) as terminal, open(os.dup(inner), "w") as output:
         monkeypatch.setattr("sys.stdin", terminal)
         monkeypatch.setattr("sys.stdout", output)
-        os.write(outer, reply)
-        assert pictures.knows_sixels(seconds=0.1 if not reply else 5) == known
+        asked = []
+
+        def answer():
+            asked.append(os.read(outer, 20))
+            os.write(outer, reply)
+
+        emulator = threading.Thread(target=answer)
+        emulator.start()
+        assert pictures.knows_sixels(seconds=20 if reply else 0.1) == known
+        emulator.join()
         monkeypatch.undo()
-        assert os.read(outer, 20).endswith(b"\x1b[c") and termios.tcgetattr(terminal) == before
+        assert asked == [b"\x1b[c"] and termios.tcgetattr(terminal) == before
     os.close(outer)
 
 
