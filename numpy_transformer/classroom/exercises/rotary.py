@@ -112,7 +112,7 @@ EXERCISES = [
                     "You multiply by offset. It is the position of the first token, so it is added."),
             Mistake("ROP-18", {"    return y": "    pairs = np.concatenate([-x[..., d // 2:], x[..., :d // 2]], "
                                "-1)\n    return (x * np.repeat(cos, 2, -1) + pairs * np.repeat(sin, 2, -1)).astype(x.dtype)"},
-                    "Your angles belong to pairs of neighbors, but your features are paired as first and second half. "
+                    "Your sines and cosines belong to pairs of neighbors, but you combine features of the two halves. "
                     "Here neighboring features form a pair: 0 and 1, 2 and 3."),
             Mistake("ROP-5a", {"np.arange(T)[:, None]": "np.arange(len(x)).reshape(-1, *[1] * (x.ndim - 1))"},
                     "Your angle depends on the index along the first axis of x. The positions run along the "
