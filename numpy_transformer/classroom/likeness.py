@@ -195,8 +195,9 @@ class Likeness:
         for wanted, names in BLOCK.items():
             name = next((name for name in children if name in names), None)
             if name is None:
+                yours = ", ".join(children) or "no parts"
                 raise ValueError(f"{self.cls.__name__} has no part {wanted}; an encoder block has norm1, attention, "
-                                 f"norm2 and feed_forward, and {self.cls.__name__} has {', '.join(children) or 'no parts'}")
+                                 f"norm2 and feed_forward, and {self.cls.__name__} has {yours}")
             layer = Part(*arguments[wanted])
             setattr(block, name, layer)
             found[f"{wanted}.weight"] = layer.weight
