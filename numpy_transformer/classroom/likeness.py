@@ -272,8 +272,8 @@ def copy_arrays_of(arguments):
 
 
 def assign(parameter, array):
-    """Gives a parameter of any class a copy of this array, with its dtype, and a gradient of zeros."""
+    """Gives a parameter of any class this array, not a copy, so that in-place changes are seen; and a zero gradient."""
     if hasattr(parameter, "move"):
-        parameter.move(array.copy(), np.zeros_like(array))
+        parameter.move(array, np.zeros_like(array))
     else:
-        parameter.data, parameter.grad = array.copy(), np.zeros_like(array)
+        parameter.data, parameter.grad = array, np.zeros_like(array)

@@ -199,6 +199,14 @@ def test_bad_input_gets_one_sentence():
         assert words in str(raised.value) and "\n" not in str(raised.value)
 
 
+def test_other_arguments_are_told_without_speaking_of_files():
+    found = nt.exercise.check("01.2", lambda p: p)
+    text = " ".join(str(found).split())
+    assert found.verdict.stage == "arguments" and "too many positional arguments" in text
+    assert 'nt.exercise.sheet("01.2")' in text and "reset" not in text and 'nt.exercise.sheet("01.2")' in Page(
+        found._repr_html_()).words
+
+
 def test_hints_come_one_by_one_and_the_sheet_is_the_file(capsys):
     from numpy_transformer.classroom import notebook
 
