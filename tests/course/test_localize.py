@@ -70,26 +70,20 @@ def test_one_edit_is_located_and_not_told():
 
 @pytest.mark.slow
 def test_the_first_wrong_value_is_located_where_no_edit_helps():
-    source = submission("01.2", """
-        def softmax_backward(p, dp):
-            weighted = p * dp
-            total = weighted.sum(-1, keepdims=True)
-            return p * (dp - 0.25 * np.tanh(total) ** 3)
-        """)
-    text = Tried("01.2", source).sentences()
-    assert lines_in(text) == {line_of(source, "tanh")} and "weighted and total occur in a correct solution" in text
+    number, source, marked = ANSWERS["05.2 the first key of every query"]
+    text = Tried(number, source).sentences()
+    assert lines_in(text) == marked and "The value of dp occurs in a correct solution too" in text
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ANSWERS)
 def test_no_answer_is_located_at_a_wrong_line(name):
-    """By both ways, even where the catalog has a name. Only some of the answers can be located at all."""
+    """Even where the catalog has a name. Only some of the answers can be located at all."""
     number, source, marked = ANSWERS[name]
     tried = Tried(number, source)
     assert marked and tried.verdict.status in ("fail", "error")
     attempt = Attempt(tried.key, answers(tried.key, tried.run), tried.exercise.file, tried.execute)
-    assert lines_in(" ".join(attempt.one_edit())) <= marked
-    found = attempt.first_wrong_value()
+    found = attempt.one_edit() or attempt.first_wrong_value()
     assert lines_in(" ".join(found)) <= marked or "not yet the result" in found[0]
 
 
