@@ -57,8 +57,9 @@ show(source=source, target=target, answers=answers)
 # e_1, ..., e_S by the mean of these vectors, c = (e_1 + ... + e_S) / S.
 #
 # Training also needs the reverse direction, `backward`: each e_s receives 1 / S of the correction that c receives.
-# Lesson 02 explains how such lines are derived. Until then `nt.gradcheck` verifies them, by changing each number a
-# little and measuring what happens.
+# Forward keeps the number S for it (`remember`), and backward takes it out again (`recall`). Lesson 02 explains how
+# such lines are derived. Until then `nt.gradcheck` verifies them, by changing each number a little and measuring what
+# happens.
 
 # %% The same network twice, with the full memory and with one vector
 class OneVector(nt.Encoder):
@@ -153,7 +154,7 @@ claim("one float64, which has 53 bits for its digits, holds any 15 decimal digit
 #
 # The memory holds at least this many bits of the string on average, by the chain rule of information. It may hold more,
 # which a better decoder could read. Four networks now learn from strings of 1 to 16 digits, with new strings in each
-# step.
+# step. This takes 10 to 30 seconds, and the progress is shown.
 
 # %% Training four networks
 def train(D, squeeze, steps):

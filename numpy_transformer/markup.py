@@ -1,10 +1,16 @@
 """HTML for notebooks: text is escaped, colors are those of the page, and nothing is loaded from elsewhere."""
 
+import re
 from html import escape
 
 WRONG = "background:rgba(248,81,73,.32);font-weight:bold;text-decoration:underline"     # readable on light and on dark
 RIGHT = "background:rgba(46,160,67,.18)"
-LEFT = "text-align:left"
+LEFT, RIGHT_SIDE = "text-align:left", "text-align:right"
+PADDING = "padding:.1em .4em"
+LONG = 40                                       # characters of a text that may be wrapped
+NUMBER = r"|-|nan|-?inf|[-+]?[\d,]*\.?\d+(e[-+]\d+)?"
+LINES = "text-align:left;white-space:pre-line"
+INDENTED = "text-align:left;margin-left:1.2em"
 CODE = "font-family:monospace;white-space:pre-wrap;text-align:left"
 
 
@@ -22,27 +28,28 @@ def preformatted(text):
 
 
 def table(headings, rows, caption="", styles=None):
-    """Returns a table of texts.
+    """Returns a table of texts. Columns of numbers are aligned on the right, others on the left.
 
     Parameters:
         headings : texts; an empty list for no line of headings
-        rows : lists of texts; numbers are aligned on the right, the first column on the left
+        rows : lists of texts
         styles : function (row, column) -> style of a cell; None: no styles
     """
+    sides = [side([row[j] for row in rows]) for j in range(len(headings or (rows[0] if rows else [])))]
     parts = [element("caption", escape(caption), LEFT)] if caption else []
     if headings:
         parts.append(element("thead", element("tr", "".join(
-            element("th", escape(text), alignment(i)) for i, text in enumerate(headings)))))
+            element("th", escape(text), f"{PADDING};{sides[j]}") for j, text in enumerate(headings)))))
     body = []
     for i, row in enumerate(rows):
-        cells = (element("td", escape(str(text)), joined(alignment(j), styles(i, j) if styles else ""))
-                 for j, text in enumerate(row))
+        cells = [element("td", escape(text), joined(PADDING, sides[j], "" if len(text) > LONG else "white-space:nowrap",
+                                                    styles(i, j) if styles else "")) for j, text in enumerate(row)]
         body.append(element("tr", "".join(cells)))
     return element("table", "".join([*parts, element("tbody", "".join(body))]), "margin:.4em 1.5em .4em 0")
 
 
-def alignment(column):
-    return LEFT if column == 0 else "text-align:right"
+def side(texts):
+    return RIGHT_SIDE if all(re.fullmatch(NUMBER, text) for text in texts) else LEFT
 
 
 def joined(*styles):
@@ -52,6 +59,22 @@ def joined(*styles):
 def details(summary, content, is_open=False):
     """Returns content that is folded under its summary; both are already escaped."""
     return f"<details{' open' if is_open else ''}><summary>{summary}</summary>{content}</details>"
+
+
+def tree(title, note, rows, branches, is_open=True):
+    """Returns a part of a tree: its title, a note, a table of rows, and its branches, which are folded.
+
+    Parameters:
+        title, note : texts
+        rows : lists of texts
+        branches : list of tuples (title, note, rows, branches)
+    """
+    summary = f"{element('b', escape(title))} {escape(note)}"
+    content = table([], rows) if rows else ""
+    content += "".join(tree(*branch, is_open=False) for branch in branches)
+    if not content:
+        return element("div", summary, INDENTED)
+    return element("div", details(summary, element("div", content, INDENTED), is_open), LEFT)
 
 
 def side_by_side(*parts):

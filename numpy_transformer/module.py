@@ -148,6 +148,12 @@ class Module:
             parts.append(f"{self.num_parameters():,} parameters")
         return f"{type(self).__name__}({', '.join(filter(None, parts))})"
 
+    def _repr_html_(self):
+        """Returns the tree of parts that a notebook shows, with the shapes and counts of their parameters."""
+        from . import markup
+        names = {id(part): name for name, part in named_parts(self)}
+        return markup.tree(*_tree("", self, names))
+
     def extra_repr(self):
         """Returns what repr shows between the parentheses: by default public numbers, booleans and short strings."""
         shown = []
@@ -156,6 +162,40 @@ class Module:
             if simple and not name.startswith("_") and name not in ("training", "remembering"):
                 shown.append(f"{name}={value!r}")
         return ", ".join(shown)
+
+
+def _tree(name, part, names, label=""):
+    """Returns (title, note, rows of its own parameters, branches) of a part; `names` has the first names."""
+    settings = part.extra_repr() if isinstance(part, Module) else ""
+    title = f"{label}{type(part).__name__}({settings})"
+    if names[id(part)] != name:
+        return title, f"the same as {names[id(part)]}", [], []
+    own = [(key, item) for key, item in _items(part) if is_parameter(item)]
+    rows = [[key, str(np.shape(item.data)), _count(f"{name}.{key}" if name else key, item, names)] for key, item in own]
+    branches = [_tree(f"{name}.{key}" if name else key, item, names, f"{key}: ")
+                for key, item in _items(part) if is_module(item)]
+    count = sum(np.size(item.data) for _, item in named_parts(part) if is_parameter(item))
+    return title, f"{count:,} parameters" if count else "", rows, branches
+
+
+def _count(name, parameter, names):
+    """Returns the number of entries of a parameter, or says where it has been counted already."""
+    first = names.get(id(parameter), name)
+    return f"{np.size(parameter.data):,}" if first == name else f"the same as {first}"
+
+
+def _items(part):
+    """Yields (name, item) of the modules and parameters directly below a part, those in lists as "blocks.0"."""
+    def flat(name, value):
+        if isinstance(value, (list, tuple)):
+            for index, item in enumerate(value):
+                yield from flat(f"{name}.{index}", item)
+        elif is_parameter(value) or is_module(value):
+            yield name, value
+
+    for key, value in vars(part).items():
+        if not key.startswith("_"):
+            yield from flat(key, value)
 
 
 def _problems_of_state(own, state):

@@ -42,6 +42,17 @@ class GradcheckRow:
     def status(self):
         return "ok" if self.ok else "WRONG"
 
+    def notes(self):
+        return list(filter(None, ["zero" if self.zero else "", self.note]))
+
+    def remarks(self):
+        """Returns the notes and, if the gradient is wrong, sentences about its worst entry."""
+        if self.ok:
+            return self.notes()
+        return [*self.notes(),
+                f"worst entry {list(self.index)}: backward {self.backward:.9g}, numeric {self.numeric:.9g}",
+                f"cosine of the two gradients {self.cosine:.4f}"]
+
 
 @dataclass(repr=False)
 class GradcheckReport:
@@ -80,6 +91,14 @@ class GradcheckReport:
     def __str__(self):
         return self.table()
 
+    def _repr_html_(self):
+        from .. import markup
+        headings = ["tensor", "shape", "central", "complex", "", ""]
+        rows = [[row.tensor, str(row.shape), show(row.central), show(row.complex), row.status, "; ".join(row.remarks())]
+                for row in self.rows]
+        return markup.table(headings, rows, self.name,
+                            lambda i, j: markup.WRONG if j == 4 and not self.rows[i].ok else "")
+
     def table(self, width=120):
         """Returns the rows as a table of at most `width` columns. Long names and remarks get lines of their own."""
         numbers_width = 51                      # including the column of names' margins
@@ -93,14 +112,11 @@ class GradcheckReport:
                 name = ""
             start = (f"  {name:<{name_width}}  {str(row.shape):<14} {show(row.central):>9} {show(row.complex):>9}"
                      f"  {row.status}")
-            remarks = list(filter(None, ["zero" if row.zero else "", row.note]))
-            if remarks and len("  ".join([start, *remarks])) <= width:
-                start = "  ".join([start, *remarks])
-                remarks = []
+            notes, remarks = row.notes(), row.remarks()
+            if notes and len("  ".join([start, *notes])) <= width:
+                start = "  ".join([start, *notes])
+                remarks = remarks[len(notes):]
             lines.append(start)
-            if not row.ok:
-                remarks += [f"worst entry {list(row.index)}: backward {row.backward:.9g}, numeric {row.numeric:.9g}",
-                            f"cosine of the two gradients {row.cosine:.4f}"]
             indent = " " * (min(name_width, width // 4) + 4)
             for remark in remarks:
                 lines += textwrap.wrap(remark, width, initial_indent=indent, subsequent_indent=indent)

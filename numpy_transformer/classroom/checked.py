@@ -5,8 +5,8 @@ import textwrap
 import numpy as np
 
 from .. import markup
-from .comparison import close
 from .feedback import PRINTED_LINES, WIDTH, feedback, gradient_table, needs_gradients
+from .verdict import first_wrong_output
 
 MOST_ROWS, MOST_COLUMNS = 8, 8                  # of an array that is shown
 COLORS = {"pass": markup.RIGHT, "todo": ""}
@@ -43,7 +43,8 @@ class Checked:
                                 COLORS.get(verdict.status, markup.WRONG.replace("underline", "none")))
         stage = f" (stage: {verdict.stage})" if verdict.stage else ""
         parts = [markup.element("p", status + markup.escape(f" {self.exercise.number} {self.exercise.name}{stage}"))]
-        parts += [markup.paragraph(line) for line in verdict.lines or filter(None, [verdict.note])]
+        lines = verdict.lines or filter(None, [verdict.note])
+        parts.append(markup.paragraph("\n".join(lines), markup.LINES))
         parts.append(self.arrays())
         if self.gradients:
             parts.append(markup.preformatted(self.gradients))
@@ -57,37 +58,30 @@ class Checked:
 
     def arrays(self):
         """Returns HTML with the first wrong output beside the expected one; "" if there is nothing to show."""
-        found = first_wrong(self.answer_key, self.run)
-        if found is None or self.verdict.stage not in ("shape", "finite", "values"):
+        if self.exercise.hides_answers or self.exercise.judge:
             return ""
-        name, yours, right, wrong = found
-        if wrong is None:
-            return markup.side_by_side(array_table(f"Your {name}", yours), array_table(f"Expected {name}", right))
+        if self.verdict.stage == "shape":
+            return self.different_shapes()
+        found = first_wrong_output(self.answer_key, self.run) if self.verdict.stage in ("finite", "values") else None
+        if found is None:
+            return ""
+        i, j, wrong, _ = found
+        name, yours = self.exercise.outputs[j], self.run.results[i].outputs[j]
+        right = self.answer_key.expected[i].outputs[j]
         worst = worst_entry(yours, right, wrong)
-        count = f"{int(wrong.sum())} of {wrong.size} entries of {name} are wrong; the wrong ones are underlined."
+        count = f"{int(wrong.sum())} of {wrong.size} entries of {name} are wrong here; the wrong ones are underlined."
         return markup.side_by_side(
             array_table(f"Your {name}", yours, worst, wrong),
             array_table(f"Expected {name}", right, worst)) + markup.paragraph(count)
 
-
-def first_wrong(answer_key, run):
-    """Returns (name, yours, expected, where they differ) of the first wrong output of the first wrong case, or None.
-
-    `where they differ` is None if the shapes differ already. Expected answers to questions are never shown.
-    """
-    exercise = answer_key.exercise
-    if exercise.hides_answers or exercise.judge:
-        return None
-    for result, expected in zip(run.results, answer_key.expected):
-        for name, yours, right in zip(exercise.outputs, result.outputs, expected.outputs):
-            if yours is None:
-                return None
-            if yours.shape != right.shape:
-                return name, yours, right, None
-            wrong = ~close(yours, np.asarray(right, float), expected.outputs)
-            if wrong.any():
-                return name, yours, right, wrong
-    return None
+    def different_shapes(self):
+        """Returns HTML with the first output that has a wrong shape beside the expected one."""
+        for result, expected in zip(self.run.results, self.answer_key.expected):
+            for name, yours, right in zip(self.exercise.outputs, result.outputs, expected.outputs):
+                if yours is not None and yours.shape != right.shape:
+                    return markup.side_by_side(array_table(f"Your {name}", yours),
+                                               array_table(f"Expected {name}", right))
+        return ""
 
 
 def worst_entry(yours, right, wrong):

@@ -163,10 +163,13 @@ class AnswerKey:
         return tuple(found)
 
     def distinguishable(self, observed, answers):
-        """Returns True if a mistake can be distinguished from the correct solution.
+        """Returns True if a mistake can be distinguished from the correct solution and changes no other arguments.
 
         A mistake with correct outputs can only be identified by what it writes into the arguments.
         """
+        ours, theirs = (set().union(*(seen.changed for seen in seen_in_cases)) for seen_in_cases in (observed, answers))
+        if not ours <= theirs:
+            return False
         if not self.expected or not matches(observed, self.expected):
             return True
         changes_something = any(observation.changed for observation in observed)

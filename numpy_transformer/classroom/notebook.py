@@ -19,11 +19,11 @@ def check(number, answer, seed=0):
     ones.
 
     The answer runs here, in your own process, on copies of the arguments, and what it raises is part of the result.
-    There is no time limit: interrupt a loop that never ends with Ctrl-C, or with the notebook's stop button. Running the
-    text of its cell in a process of its own would be safer, but a function in a notebook may use imports, functions and
-    values from other cells, and a lambda has no text of its own. The code is yours and so is the machine; a teacher who
-    grades the code of others uses `numpy-transformer grade`. Only to find the line of a mistake without a name, small
-    changes of the function's text are tried in another process, if the text can be run there.
+    There is no time limit: interrupt a loop that never ends with Ctrl-C, or with the notebook's stop button. Running
+    the text of its cell in a process of its own would be safer, but a function in a notebook may use imports, functions
+    and values from other cells, and a lambda has no text of its own. The code is yours and so is the machine; a teacher
+    who grades the code of others uses `numpy-transformer grade`. Only to find the line of a mistake without a name,
+    small changes of the function's text are tried in another process, if the text can be run there.
 
     Parameters:
         number : such as "05.2"; everything that `numpy-transformer exercise hint` understands
@@ -37,8 +37,8 @@ def check(number, answer, seed=0):
         raise TypeError(f'check takes the {kind} itself, as in check("{exercise.number}", {exercise.name}), but got '
                         f"{describe(answer)}; leave out the parentheses after its name")
     if exercise.is_class and not isinstance(answer, type):
-        raise TypeError(f'exercise {exercise.number} asks for a class, as in check("{exercise.number}", {exercise.name}), '
-                        f"but got {describe(answer)}")
+        raise TypeError(f"exercise {exercise.number} asks for a class, as in "
+                        f'check("{exercise.number}", {exercise.name}), but got {describe(answer)}')
     answer_key = AnswerKey(exercise, seed)
     file = file_of(answer)
     run = run_here(answer, exercise, answer_key.cases, file)

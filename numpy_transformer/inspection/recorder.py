@@ -7,6 +7,8 @@ import numpy as np
 
 from ..module import is_module, named_parts
 
+MOST_ROWS = 200                                 # calls that a notebook shows
+
 
 @dataclass(eq=False, repr=False)
 class Call:
@@ -45,6 +47,13 @@ class Tape:
 
     def __repr__(self):
         return f"Tape({len(self.calls)} calls)"
+
+    def _repr_html_(self):
+        from .. import markup
+        rows = [[call.name or "(model)", type(call.module).__name__, ", ".join(map(shape_of, call.inputs)),
+                 shape_of(call.output), "no" if call.gradients is None else "yes"] for call in self.calls[:MOST_ROWS]]
+        more = f", the first {MOST_ROWS} of them" if len(self.calls) > MOST_ROWS else ""
+        return markup.table(["name", "component", "inputs", "output", "backward"], rows, f"{self!r}{more}")
 
     def __getitem__(self, name):
         for call in reversed(self.calls):

@@ -12,6 +12,7 @@ from .checkpoint import Checkpoint, read_checkpoint
 from .data_parallel import DataParallel, as_tuple, workers_for
 from .evaluation import evaluate
 from .fit_arguments import check_fit
+from .history import History
 from .interrupt import Interrupt
 from .optimizers import clip_grad_norm
 from .process import blas, cores, keep_freed_memory
@@ -63,7 +64,7 @@ class Trainer:
         self.workers, self.comm, self.parallel = workers, comm, None
         self.parameters = model.parameters()
         self.steps = 0
-        self.history = []
+        self.history = History()
         self.best = None                        # with patience: the best value, its step, and `since`: the number of
                                                 # measurements since then
         self.best_weights = {}

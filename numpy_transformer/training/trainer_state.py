@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from .history import History
+
 RESERVED = {"format", "arrays", "step", "best", "data", "optimizer", "schedule", "generators", "workers",
             "ranks"}
 COLUMNS = ("step", "loss", "lr", "norm", "tokens", "validation")
@@ -51,7 +53,7 @@ def restore(trainer, arrays, meta, path):
     trainer.optimizer.t, trainer.optimizer.lr = meta["optimizer"]["t"], meta["optimizer"]["lr"]
     if trainer.schedule is not None:
         trainer.schedule.go_to(meta["schedule"]["count"])
-    trainer.steps, trainer.history = meta["step"], history
+    trainer.steps, trainer.history = meta["step"], History(history)
 
 
 def live_arrays(trainer):

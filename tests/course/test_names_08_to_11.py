@@ -1,12 +1,10 @@
 """Lessons 08 to 11: answers in a student's own words get the name of what is wrong, and no name that is untrue."""
 
-import textwrap
-
 import pytest
-from test_exercises import answer_key, play
+from helpers.classroom import judged
+from test_exercises import answer_key
 
 from numpy_transformer.classroom.exercises import choose
-from numpy_transformer.classroom.verdict import judge
 
 NORM = """
     N = {n}
@@ -75,9 +73,5 @@ def loss(p=SIGMOID, sign="-", end="mean()"):
      ["BCB-1 and BCB-5b"]),
 ])
 def test_names(number, body, names):
-    exercise = choose(number)
-    arguments = ", ".join(exercise.parameters)
-    code = textwrap.indent(textwrap.dedent(body), "    ")
-    source = f"{exercise.header}\ndef {exercise.name}({arguments}):\n{code}"
-    verdict = judge(answer_key(exercise), play(answer_key(exercise), source))
+    verdict = judged(answer_key(choose(number)), body)
     assert verdict.status == ("pass" if names is None else "fail") and list(verdict.mistakes) == (names or [])

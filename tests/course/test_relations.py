@@ -8,7 +8,8 @@ from helpers.classroom import play
 from helpers.small_exercises import EXERCISE, SCALED_KEY, diagnoses, said
 
 from numpy_transformer.classroom.diagnosis import AnswerKey
-from numpy_transformer.classroom.verdict import judge
+from numpy_transformer.classroom.exercises import choose
+from numpy_transformer.classroom.verdict import NO_NAME, judge
 
 
 @pytest.mark.parametrize("wrong, sentence", [
@@ -97,3 +98,75 @@ def test_a_factor_is_named_only_if_the_edges_have_one_too():
     verdict = judge(key, play(key, wrong))
     assert diagnoses(verdict) == ["dx is the correct result times sqrt(D) wherever it is wrong."]
     assert any("but 6 (edge)" in line for line in verdict.lines)
+
+
+@pytest.mark.parametrize("wrong, sentence", [
+    ("return dx + dy.sum(), dw",
+     "dx differs from the correct result by one number, the same for all entries, in every case."),
+    ("return dx + x.sum(-1, keepdims=True), dw",
+     "dx is the correct result plus the sums of the argument x over its last axis in every case."),
+    ("return dx - 2 * x, dw", "dx is the correct result minus 2 times the argument x in every case."),
+    ("return dx * x, dw", "dx is the correct result times the argument x in every case."),
+    ("return dx / x, dw", "dx is the correct result divided by the argument x in every case."),
+    ("return dx + np.sin(x.sum(-1, keepdims=True)), dw", "dx differs from the correct result by one number per row, "
+     "the same for all entries of the row (a term that belongs to the whole row), in every case."),
+    ("return dx * np.cos(x.sum(-1, keepdims=True)), dw",
+     "dx has correct rows, except that each row is multiplied by a number of its own in every case."),
+    ("return dx[::-1], dw", "dx has its rows in reverse order in every case."),
+    ("return np.roll(dx, 1, 0), dw", "dx has its rows shifted by one position in every case."),
+    ("return dx[:, [1, 0, *range(2, dx.shape[1])]], dw", "dx has the correct columns, but in another order in every case."),
+    ("return np.exp(dx), dw", "dx is exp of the correct result in every case."),
+    ("return np.maximum(dx, 0), dw", "dx is the correct result with 0 in place of negative numbers in every case."),
+    ("return np.where(x < 0, 0, dx), dw", "dx is wrong only where x is negative: there it is 0 in every case."),
+    ("return np.where(x < 0, -dx, dx), dw", "dx is wrong only where x is negative: there the sign is wrong in every case."),
+    ("return np.where(np.arange(dx.shape[1]) % 2, x ** 3, dx), dw",
+     "dx is wrong only in every second column, from the second in every case."),
+    ("return np.where(np.arange(dx.shape[1]) == 2, x ** 3, dx), dw", None),
+    ("return dx * (1 + 1e-5 * np.cos(x)), dw", "dx is nearly correct: no entry is off by more than"),
+    ("return dx + x - x.mean(-1, keepdims=True) + 0.01 * np.roll(x, 1, 1) - 0.01 * x, dw",
+     "dx has wrong entries, but each row has the correct sum, in every case."),
+    ("return abs(dx), dw", "dx is the absolute value of the correct result in every case."),
+    ("return dx + (dx == dx.max()), dw", None),
+])
+def test_more_relations(wrong, sentence):
+    found = diagnoses(said(wrong))
+    assert len(found) == bool(sentence) and (not sentence or found[0].startswith(sentence)), found
+
+
+@pytest.mark.parametrize("number, old, new, sentence", [
+    ("12.1", "ids[1:]", "ids[1:] + [eos, eos]", "ids is the correct sequence, followed by 2 entries too many: eos in every case."),
+    ("12.1", "ids[1:]", "[7] + ids", "ids is the correct sequence, with 2 entries too many in front of it in every case."),
+    ("12.1", "ids[1:]", "ids[2:]", "ids is the correct sequence, but without its first 1 entry in every case."),
+    ("06.1", "np.tri(T, dtype=bool)", "np.tri(T, k=2, dtype=bool)",
+     "mask is wrong only above the diagonal, where False is expected."),
+    ("06.1", "np.tri(T, dtype=bool)", "np.tri(T, dtype=bool) & (np.arange(T) % 3 < 2)",
+     "mask is wrong only on and below the diagonal: there it is False."),
+    ("03.1", "np.add.at(dtable, ids, math.sqrt(dy.shape[-1]) * dy)", "dtable[ids] = math.sqrt(dy.shape[-1]) * dy",
+     "dtable is wrong only in rows whose number occurs more than once in ids in every case."),
+    ("08.2", "dx = ", "dx = 1.5 * ", "dx is the correct result times 1.5 in every case."),
+])
+def test_relations_in_exercises(number, old, new, sentence):
+    exercise = dataclasses.replace(choose(number), mistakes=())
+    key = AnswerKey(exercise, 0)
+    source = exercise.edited()
+    assert source.count(old) == 1
+    found = diagnoses(judge(key, play(key, source.replace(old, new))))
+    assert len(found) == 1 and found[0].startswith(sentence), found
+
+
+@pytest.mark.parametrize("wrong, fact", [
+    ("return np.where(len(x) == 6, dx, np.sin(dx)), dw", "Your answer is wrong in all cases but 3 (square: T = S = d, D = F = V)."),
+    ("return np.where(len(x) == 5, np.sin(dx), dx), dw", "Your answer is wrong only in case"),
+    ("return np.sin(dx), dw", "dw is correct in every case."),
+    ("return dx + 0.3 * np.sin(x) * (np.arange(len(x)) == 1)[:, None], dw", "In case 1, all wrong entries of dx are in row 1"),
+])
+def test_facts_are_told_where_there_is_no_relation(wrong, fact):
+    verdict = said(wrong)
+    assert any(line.startswith(fact) for line in verdict.lines), verdict.lines
+    assert NO_NAME in verdict.lines and len(verdict.lines) - verdict.lines.index(NO_NAME) <= 4
+
+
+def test_errors_in_some_cases_are_told():
+    verdict = said("return (dx if len(x) == 6 else None / 1), dw")
+    assert "The error comes in all cases but 3 (square: T = S = d, D = F = V). Elsewhere your result is correct." in [
+        line.replace("only ", "") for line in verdict.lines]

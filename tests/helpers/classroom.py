@@ -1,9 +1,11 @@
 """A class of students: right files, known mistakes, skeletons and nothing at all, drawn with a seed."""
 
 import random
+import textwrap
 
 from numpy_transformer.classroom.exercise import observe
 from numpy_transformer.classroom.sandbox import CaseResult, Run
+from numpy_transformer.classroom.verdict import judge
 
 
 def play(key, source, change=lambda y: y):
@@ -13,6 +15,13 @@ def play(key, source, change=lambda y: y):
     except NotImplementedError as error:
         return Run("", 0, 0.1, "", {"stage": "import", "error": f"{type(error).__name__}: {error}"})
     return play_target(key.exercise, target, key.cases, change)
+
+
+def judged(key, body):
+    """Returns the Verdict on a function with this body: an answer in a student's own words."""
+    exercise = key.exercise
+    code = textwrap.indent(textwrap.dedent(body), "    ")
+    return judge(key, play(key, f"{exercise.header}def {exercise.name}({', '.join(exercise.parameters)}):\n{code}\n"))
 
 
 def play_target(exercise, target, cases, change=lambda y: y):

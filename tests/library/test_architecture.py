@@ -14,18 +14,18 @@ import numpy_transformer
 ROOT = Path(numpy_transformer.__file__).parent
 FILES = {"module", "argument_checks", "markup"}              # the parts that are one file
 MAY_IMPORT = {
-    "module": set(),
+    "module": {"markup"},
     "argument_checks": set(),
     "markup": set(),
     "layers": {"module", "argument_checks"},
     "models": {"module", "argument_checks", "layers"},
-    "training": {"module", "argument_checks"},
+    "training": {"module", "argument_checks", "markup"},
     "decoding": {"argument_checks", "layers", "models"},
     "data": set(),
     "bench": {"module", "layers", "models", "training", "decoding", "explorer"},
     "views": {"module"},
-    "inspection": {"module", "layers", "models"},
-    "checks": {"module", "layers", "models", "training", "decoding"},
+    "inspection": {"module", "layers", "models", "markup"},
+    "checks": {"module", "layers", "models", "training", "decoding", "markup"},
     "zoo": {"module", "layers", "models", "training", "checks"},
     "tasks": {"layers", "models", "module", "training", "decoding", "data"},
     "explorer": {"module", "argument_checks", "layers", "models", "inspection", "training", "data", "tasks", "zoo"},

@@ -171,6 +171,8 @@ EXERCISES = [
                     "The functions of math take a single number. For arrays use NumPy's."),
             Mistake("GEL-6r", {"x * (1 + t)": "(x + t)"},
                     "You add x and the tanh. x is multiplied by the whole factor (1 + tanh(...)) / 2."),
+            Mistake("GEL-6A", {"x * (1 + t) / 2": "x + t / 2"},
+                    "You add half of the tanh to x. x is multiplied by the whole factor (1 + tanh(...)) / 2."),
             Mistake("GEL-6s", {"(1 + t) / 2": "(1 + t / 2)"},
                     "You halve only the tanh. The sum 1 + tanh(...) is halved."),
             Mistake("GEL-6t", {"(1 + t)": "t"}, "The 1 is missing. x is multiplied by (1 + tanh(...)) / 2."),

@@ -169,6 +169,9 @@ LOSS = (
     Mistake("BCE-17b", {LOSSES: "np.where(targets == 1, softplus - logits, softplus)"},
             "You treat every target except 1 as no. A target of 0.3 is a probability, and both terms of the loss "
             "count for it."),
+    Mistake("BCE-17c", by_p("-np.where(targets == 1, np.log(p), np.log(1 - p))"),
+            "You treat every target except 1 as no, but a target of 0.3 is a probability. Besides, p becomes exactly "
+            "0 or 1 for a large logit."),
     Mistake("BCE-22", by_p(BY_P, "p = (1 + np.tanh(logits)) / 2"),
             "(1 + tanh(z)) / 2 is the sigmoid of 2 z, not of z. Besides, p becomes exactly 0 or 1 for a large logit."),
     Mistake("BCE-23", {LINE: f"logits = np.clip(logits, -500, 500)\n    {LINE}"},
@@ -209,6 +212,8 @@ LOSS_BACKWARD = (
             "You divide by the length of the last axis only. The mean is over all entries."),
     Mistake("BCB-15", {SIGMOID: "np.tanh(logits / 2)"},
             "You use tanh, which is between -1 and 1. A probability is between 0 and 1."),
+    Mistake("BCB-15b", {SIGMOID: "np.tanh(logits)"},
+            "You use tanh, which is between -1 and 1. A probability is between 0 and 1, and comes from the sigmoid."),
     Mistake("BCB-16", {f"    p = {SIGMOID}": "    logits /= 2\n    p = (1 + np.tanh(logits)) / 2"},
             "logits /= 2 writes into the caller's array. logits / 2 makes a new one."),
     Mistake("BCB-13b", {SIGMOID: "1 + np.tanh(logits / 2)"},

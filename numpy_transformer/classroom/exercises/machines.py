@@ -145,6 +145,13 @@ EXERCISES = [
                     "You join the rows of m and v. Each rank keeps its own row, so they stay (n, N / n)."),
             Mistake("SHD-13", {").reshape(-1)\n": ")[0]\n"},
                     "You return the new chunk of rank 0 only. After the all-gather, every rank has all N weights."),
+            Mistake("SHD-14", {"w = (w.reshape": "w -= (w - (w.reshape", ").reshape(-1)\n": ").reshape(-1))\n"},
+                    "You write into w, the caller's array. Make a new array."),
+            Mistake("SHD-15", {SUM: "gradients.sum(1)[:, None]"},
+                    "You sum each rank's gradient over the weights. Sum over the ranks, the first axis."),
+            Mistake("SHD-16", {SUM: "gradients.sum(0)"},
+                    "You use the whole summed gradient for each rank's m and v. Row r of the state belongs to chunk r "
+                    "of the gradient."),
             Mistake("SHD-11", {"g ** 2": "(gradients ** 2).sum(0).reshape(m.shape)"},
                     "You put the sum of the ranks' squared gradients into v. It needs the square of the summed "
                     "gradient, as a single process would compute it."),
@@ -189,6 +196,9 @@ EXERCISES = [
             Mistake("WSG-12", {TOTAL: "int((counts > 0).sum())"},
                     "You divide the weighted sum by the number of parts that have targets. The weights are counts, so "
                     "divide by their sum."),
+            Mistake("WSG-13", {TERM: "gradient / int(count)"},
+                    "You divide each gradient by its count, but it is already that of a mean. Multiply by the count, "
+                    "and divide the sum by the number of all targets."),
             Mistake("WSG-9", {TOTAL: "int(counts.max())"},
                     "You divide by the largest count. Divide by the sum of the counts, so that the weights sum to 1."),
             Mistake("WSG-10", {f"total += {TERM}": "total += np.multiply(gradient, int(count), out=gradient)"},

@@ -110,6 +110,9 @@ EXERCISES = [
                     "You divide only the mean by the standard deviation. Parentheses are missing around x - mean."),
             Mistake("ERR-2", {"np.sqrt(": "math.sqrt("},
                     "The functions of math take a single number. For arrays use NumPy's."),
+            Mistake("LN-7e", {"(x - mean) / np": "mean / np", "gamma * x_hat + beta": "gamma * x - x_hat + beta"},
+                    "Parentheses are missing: gamma multiplies x only, and only the mean is divided by the standard "
+                    "deviation. Both apply to the difference x - mean."),
             Mistake("LN-17g", {"gamma * x_hat": "x_hat / gamma"}, "You divide by gamma. It multiplies x_hat."),
             Mistake("LN-17h", {"* x_hat + beta": "* x_hat - beta"}, "You subtract beta. It is added."),
             Mistake("LN-17i", {"    mean = ": "    x = gamma * x + beta\n    mean = ", "gamma * x_hat + beta": "x_hat"},

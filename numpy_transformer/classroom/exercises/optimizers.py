@@ -108,6 +108,10 @@ ADAM = (
     Mistake("ADM-5b", {"beta1 ** t": "beta1 * t", "beta2 ** t": "beta2 * t"},
             "β times t is not β to the power t. After t steps, the initial value has the weight β multiplied by itself "
             "t times."),
+    Mistake("ADM-5d", {HAT1: "m / (1 - beta1) ** t", HAT2: "v / (1 - beta2) ** t"},
+            "You raise 1 - β to the power t. Only β has this power: after t steps, the initial 0 has the weight βᵗ."),
+    Mistake("ADM-5e", {HAT1: "m * (1 - beta1 ** t)", HAT2: "v * (1 - beta2 ** t)"},
+            "You multiply by 1 - βᵗ, which makes the means even smaller. Divide by it."),
     Mistake("ADM-6a", {"g ** 2": "g"}, "You put g into v. v is the mean of the squared gradients."),
     Mistake("ADM-6b", {"np.sqrt(v_hat)": "v_hat"},
             "The square root is missing. v is a mean of squares; only its root has the scale of a gradient."),
@@ -150,6 +154,11 @@ ADAM = (
             "Your step is not divided by the square root of v, so it grows with the size of the gradients."),
     Mistake("ADM-20", {"w - lr * m_hat": "-lr * m_hat"},
             "You return the step itself. Add it to w."),
+    Mistake("ADM-21", {"    m = beta1": "    old_m, old_v = m, v\n    m = beta1", HAT1: "old_m / (1 - beta1 ** t)",
+                       HAT2: "old_v / (1 - beta2 ** t)"},
+            "Your step uses m and v as they were before this gradient. Update them first."),
+    Mistake("ADM-22", {"w = w - lr": "w -= lr"},
+            "w -= ... writes into the caller's array. w = w - ... makes a new one."),
     Mistake("ADM-13", {"(1 - beta2) * g": "(1 - beta1) * g"},
             "Your weights in v, β2 and 1 - β1, do not sum to 1. The new g² enters with the weight 1 - β2."),
 )

@@ -126,6 +126,7 @@ SPREAD = ("Every token receives dy / T, as if there were no padding. Only the re
           "only they receive a gradient.")
 AT_MOST_1 = ("np.minimum(n, 1) is never above 1, so you do not divide by the number of real tokens. The maximum of n "
              "and 1 raises only a count of 0.")
+NOT_MAX = "np.max(n, 1) is the maximum over axis 1. np.maximum(n, 1) compares each number with 1."
 BY_PADDING = "You divide by the number of padding tokens. Divide by that of the real ones."
 NOT_EXACT = ("You add a small number to the count, to avoid 0 / 0. It changes every mean a little. Raise only a count "
              "of 0 to 1.")
@@ -181,6 +182,7 @@ MEAN = (
     Mistake("MEAN-22", {"kept.sum(-2) / count.astype(x.dtype)": "x[..., -1, :]"},
             "You return the vector of the last token. The exercise asks for the mean."),
     Mistake("MEAN-26", {"np.maximum(token_mask": "np.minimum(token_mask"}, AT_MOST_1),
+    Mistake("MEAN-27", {"np.maximum(token_mask": "np.max(token_mask"}, NOT_MAX),
     Mistake("MEAN-25", {"kept.sum(-2) /": "kept.mean(-2) /"},
             "You take the mean over T and then divide by the number of real tokens as well. Divide the sum once."),
     Mistake("MEAN-23", {"token_mask.sum(-1, keepdims=True)": "token_mask.sum(0)"}, OVER_TEXTS),
@@ -226,6 +228,7 @@ MEAN_BACKWARD = (
     Mistake("MNB-20", {COUNT: "token_mask.sum(-1, keepdims=True) + 1e-6"}, NOT_EXACT),
     Mistake("MNB-21", {"token_mask.sum(-1, keepdims=True)": "token_mask.sum(0)"}, OVER_TEXTS),
     Mistake("MNB-25", {"np.maximum(token_mask": "np.minimum(token_mask"}, AT_MOST_1),
+    Mistake("MNB-26", {"np.maximum(token_mask": "np.max(token_mask"}, NOT_MAX),
     Mistake("MNB-23", {"token_mask / count.astype(dy.dtype)":
                        "token_mask / count.astype(dy.dtype) / token_mask.shape[-1]"},
             "You divide by the number of real tokens and by T. The mean divides once, by the number of real tokens."),

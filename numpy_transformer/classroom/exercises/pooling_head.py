@@ -113,6 +113,15 @@ HEAD = (
     Mistake("POOL-17", {"return share[..., None] * dmean[..., None, :]": "return dmean"},
             "Your dx has one row per text: it is the gradient of the mean. Continue back through the mean, to the "
             "tokens."),
+    Mistake("POOL-23", {"return share[..., None] *":
+                        "return ((share > 0) / dmean.dtype.type(share.shape[-1]))[..., None] *"},
+            "You divide dx by T, which includes padding. forward divided by the number of real tokens."),
+    Mistake("POOL-24", {"mean = (share[..., None] * x).sum(-2)": "mean = x[..., 0, :]"},
+            "In your forward, the first token stands for the text, as BERT's [CLS] does. The exercise asks for the "
+            "mean."),
+    Mistake("POOL-25", {"mean = (share[..., None] * x).sum(-2)":
+                        "mean = np.where(token_mask[..., None], x, -np.inf).max(-2)"},
+            "Your forward takes the maximum over the real tokens. The exercise asks for their mean."),
     Mistake("POOL-21", {"* x).sum(-2)": "* x).mean(-2)"},
             "Your forward takes the mean over T and divides by the number of real tokens as well. Divide the sum "
             "once."),

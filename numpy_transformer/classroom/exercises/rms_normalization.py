@@ -90,6 +90,8 @@ EXERCISES = [
                     "You add eps after taking the root. It must be added to the mean square, under the root."),
             Mistake("RMS-9b", {"mean_square + eps": "mean_square"},
                     "eps is missing. For a row of zeros, 0 / 0 is NaN."),
+            Mistake("RMS-9d", {"mean_square + eps": "mean_square + eps ** 2"},
+                    "You square eps. It is added to the mean square as it is."),
             Mistake("RMS-9c", {" / np.sqrt(mean_square + eps)": " / np.sqrt(mean_square) + eps"},
                     "You add eps to the result. It must be added to the mean square, under the root."),
             Mistake("RMS-10a", {"mean(-1": "mean(0"},

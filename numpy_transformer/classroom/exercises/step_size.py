@@ -124,6 +124,26 @@ EXERCISES = [
                     "After the warm-up, your rate stays at its peak. It must fall in proportion to 1 / sqrt(step)."),
             Mistake("NOA-8", {"step ** -0.5": "warmup ** 0.5 / step"},
                     "After the warm-up, your rate falls as 1 / step. It must fall more slowly, as 1 / sqrt(step)."),
+            Mistake("NOA-4c", {"step * warmup": "(step - 1) * warmup"},
+                    "You subtract 1 from the step in the warm-up. It counts from 1, and the first rate is not 0."),
+            Mistake("NOA-11", {ARMS: "min(step ** -0.5, step ** 0.5 / warmup)"},
+                    "Your rate rises in proportion to sqrt(step). In the warm-up it is proportional to step itself."),
+            Mistake("NOA-12", {ARMS: "(step * warmup ** -1.5 if step <= warmup else (warmup * step) ** -0.5)"},
+                    "After the warm-up, you divide the highest rate by sqrt(step), so the rate suddenly falls. The two "
+                    "formulas must agree at step = warmup."),
+            Mistake("NOA-13", {ARMS: "(step * warmup ** -1.5 if step <= warmup else (warmup * (step - warmup)) ** "
+                                     "-0.5)"},
+                    "You count the steps after the warm-up from its end. step is the number of the step in the whole "
+                    "training."),
+            Mistake("NOA-14", {ARMS: "min(step ** -1.5, step * warmup ** -0.5)"},
+                    "You swapped the exponents -0.5 and -1.5."),
+            Mistake("NOA-15", {ARMS: "min(warmup ** -0.5, warmup * step ** -1.5)"},
+                    "You swapped step and warmup in both formulas."),
+            Mistake("NOA-16", {f"d_model ** -0.5 * {ARMS}": "d_model ** 0.5 * min(step ** 0.5, step * warmup ** 1.5)"},
+                    "Your exponents lack the minus signs. A wider model and a longer warm-up have lower rates."),
+            Mistake("NOA-17", {ARMS: "(step * warmup ** -0.5 if step <= warmup else step ** -0.5)"},
+                    "In the warm-up, your rate is warmup times too large. The two formulas must agree at step = "
+                    "warmup."),
             Mistake("NOA-9", {ARMS: "(step ** -0.5 + step * warmup ** -1.5)"},
                     "You add the two formulas. The rate is the smaller of them."),
         ),
@@ -166,6 +186,14 @@ EXERCISES = [
                     "Your norm is that of the first array only. The global norm is that of all entries together."),
             Mistake("CLP-15", {NORM: "max(np.abs(g).max() for g in gradients)"},
                     "You use the largest absolute value. The norm is the square root of the sum of all squares."),
+            Mistake("CLP-16", {"max_norm / norm if norm > max_norm else 1.0": "max_norm / (norm + 1e-6)"},
+                    "You also scale gradients below the limit, up to the limit. Gradients with a norm of at most "
+                    "max_norm stay as they are."),
+            Mistake("CLP-17", {"(g ** 2).sum()": "g.sum() ** 2"},
+                    "You square the sums. Square each entry first, then add."),
+            Mistake("CLP-18", {"g * scale": "(g * max_norm / norm if np.sqrt((g ** 2).sum()) > max_norm else g)"},
+                    "You scale only the arrays whose own norm exceeds the limit, which changes the direction. If the "
+                    "global norm exceeds it, all three are multiplied by the same factor."),
             Mistake("CLP-9", {"tuple(g * scale for g in gradients)":
                               "tuple(np.multiply(g, scale, out=g) for g in gradients)"},
                     "You write into the caller's arrays. Make new ones."),

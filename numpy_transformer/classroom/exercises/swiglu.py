@@ -111,6 +111,8 @@ EXERCISES = [
                     "You transpose Wg. It already has the shape (D, F) that forward needs."),
             Mistake("SWG-8d", {"u = x @ Wu": "u = x @ Wu.T"},
                     "You transpose Wu. It already has the shape (D, F) that forward needs."),
+            Mistake("SWG-2m", {SILU: "np.exp(g - g.max(-1, keepdims=True))\n    s = s / s.sum(-1, keepdims=True)"},
+                    "Your gate is a softmax over the features. silu is applied to each feature by itself."),
             Mistake("SWG-2l", {SILU: "g * np.tanh(g)"},
                     "You multiply g by its tanh. silu(g) is g times the sigmoid of g."),
             Mistake("SWG-2g", {"(1 + np.exp(-g))": "(1 - np.exp(-g))"},

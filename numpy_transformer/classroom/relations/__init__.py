@@ -17,9 +17,9 @@ from .pairs import make_pairs
 MOST = 3                                        # sentences that a student reads
 EXACT = (whole.not_a_number, whole.one_number, whole.multiple, whole.offset, whole.opposite, whole.transposed,
          sequences.sequence, sequences.moved, whole.one_step, terms.other_array)      # these explain every entry
-RELATIONS = (*EXACT, whole.other_sign, terms.extra_factor, terms.extra_term, whole.permuted, whole.wrong_reduction,
-             whole.wrong_axes, places.place, terms.by_row, sequences.off_by_one, sequences.one_sided, whole.nearly,
-             sequences.same_beginning)
+RELATIONS = (*EXACT, terms.extra_factor, terms.extra_term, whole.permuted, whole.wrong_reduction,
+             whole.wrong_axes, places.place, whole.other_sign, terms.by_row, sequences.off_by_one, sequences.one_sided,
+             whole.nearly, sequences.same_beginning, terms.same_sums)
 
 
 @dataclass
@@ -42,7 +42,8 @@ def relations(answer_key, answers):
     """
     if not answer_key.expected or not comparable(answer_key, answers):
         return [], []
-    found, correct = findings(answer_key, make_pairs(answer_key, answers))
+    pairs = make_pairs(answer_key, answers)
+    found, correct = findings(answer_key, pairs)
     sentences = [spoken(group, len(answer_key.main_cases)) for group in grouped(found)][:MOST]
     facts = cases.errors(answer_key, answers)
     if not facts:
@@ -50,6 +51,8 @@ def relations(answer_key, answers):
         if not found or not all(finding.everywhere for finding in found):
             facts.append(cases.some_cases(answer_key, fine))
         facts.append(cases.outputs(answer_key, correct))
+        facts += [places.wrong_lines(name, group) for name, group in zip(answer_key.exercise.outputs, pairs)
+                  if name not in {finding.name for finding in found}]
     return sentences, list(filter(None, facts))[:MOST - len(sentences)]
 
 

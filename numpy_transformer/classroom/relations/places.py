@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+SEVERAL = "every second", "outside", "half"       # regions of several rows or columns, which must all be wrong
 CORRECT_IS_0 = "where 0 is expected"
 LIKELY = math.log(1e-3)                         # entries that lie in a region by chance are no reason to name it
 
@@ -23,7 +24,9 @@ def place(pairs):
         chance = sum(p.bad.sum() * math.log(max(y.mean(), 1e-9)) for p, y in zip(pairs, at))
         all_of_it = all((p.bad == y).all() for p, y in zip(pairs, at))
         size = sum(float(y.mean()) for y in at) / len(at)
-        if chance > LIKELY or size > 0.95:
+        filled = sum(p.bad.sum() for p in pairs) / max(1, sum(y.sum() for y in at))
+        least = 0.6 if any(word in words for word in SEVERAL) else 0.03
+        if chance > LIKELY or size > 0.95 or filled < least:
             continue
         if best is None or (not all_of_it, size) < best[0]:
             best = (not all_of_it, size), words, at
@@ -33,6 +36,30 @@ def place(pairs):
     if words.startswith("outside") and not partly:
         return f"is correct only {words.replace('outside', 'in')}"
     return f"is wrong only {words}" + ("" if words == CORRECT_IS_0 else what_is_there(pairs))
+
+
+def wrong_lines(name, pairs):
+    """Returns a sentence about the rows or columns with wrong entries in the first wrong case, if some have none."""
+    p = next((p for p in pairs if not p.fine), None)
+    if p is None or not p.same_shape or p.right.size < 2 or p.bad.all() or p.bad.sum() == 0:
+        return ""
+    case = f"In case {pairs.index(p) + 1}," if len(pairs) > 1 else "Here"
+    best = ""
+    for axis in range(-p.right.ndim, 0):
+        others = tuple(a for a in range(-p.right.ndim, 0) if a != axis)
+        at = np.flatnonzero(p.bad.any(others))
+        if len(at) < p.right.shape[axis] and (not best or len(at) < len(best[1])):
+            best = axis_name(axis, p.right.ndim), at
+    if best and len(best[1]) <= 4:
+        first, at = best[0].split(" ")[0], [*map(str, best[1])]
+        lines = best[0]
+        if len(at) > 1:
+            lines = best[0].replace(first, {"entry": "entries"}.get(first, f"{first}s"), 1)
+        which = f"{', '.join(at[:-1])} and {at[-1]}" if len(at) > 1 else at[0]
+        return f"{case} all wrong entries of {name} are in {lines} {which} (counted from 0)"
+    if p.kind != "f" or p.bad.mean() > 0.9:
+        return ""                               # whole numbers and booleans have been counted already
+    return f"{case} {p.bad.sum()} of {p.right.size} entries of {name} are wrong"
 
 
 def what_is_there(pairs):

@@ -111,9 +111,11 @@ def by_row(pairs):
     """Each row, or each column, has a factor or an offset of its own."""
     if not usable(pairs) or not all(p.right.ndim and p.right.shape[-1] > 2 and p.bad.all() for p in pairs):
         return ""
+    if all(same_along(np.ravel(p.wrong - p.right), 0, p) for p in pairs):
+        return "differs from the correct result by one number, the same for all entries,"
     if all(same_along(p.wrong - p.right, -1, p) for p in pairs):
         return ("differs from the correct result by one number per row, the same for all entries of the row (a term "
-                "that belongs to the whole row)")
+                "that belongs to the whole row),")
     if all(proportional(p, -1) for p in pairs):
         return "has correct rows, except that each row is multiplied by a number of its own"
     if not all(p.right.size // p.right.shape[-1] > 2 for p in pairs):
@@ -123,6 +125,17 @@ def by_row(pairs):
         return "differs from the correct result by one and the same row everywhere"
     if all(proportional(p, 0) for p in pairs):
         return "has correct columns, except that each column is multiplied by a number of its own"
+    return ""
+
+
+def same_sums(pairs):
+    """Wrong entries whose rows or columns have the correct sums."""
+    if not usable(pairs) or not all(p.right.ndim and p.right.shape[-1] > 2 for p in pairs):
+        return ""
+    for axis, words in ((-1, "row"), (-2, "column")):
+        if all(p.right.ndim >= -axis and p.right.shape[axis] > 2
+               and p.equal(p.wrong.sum(axis), p.right.sum(axis)) for p in pairs):
+            return f"has wrong entries, but each {words} has the correct sum,"
     return ""
 
 

@@ -1,0 +1,94 @@
+"""The words of a verdict: of errors, of results of a wrong type, of cases and of known mistakes."""
+
+NOT_ARRAYS = {"NoneType": "None; is a return statement missing?", "ndarray": "an array, but not one of real numbers"}
+OUTSIDE = "an exercise needs no other process, no network and no files outside its own folder"
+REMARKS = (("BdbQuit", "breakpoint() does not work while the checker runs; run your file by itself to use it"),
+           ("EOFError", "input() does not work while the checker runs"),
+           ("File too large", "it prints or writes too much"), ("null bytes", "save the file as UTF-8"),
+           ("No space left", "it writes more than 64 MB, and an exercise needs no files"),
+           ("FileNotFoundError", "an exercise gets all that it needs as arguments"),
+           ("start new thread", "an exercise needs no threads"),
+           ("matmul: Input operand 1 has a mismatch in its core dimension 0",
+            "in a @ b, the last axis of a must be as long as the second-to-last axis of b"),
+           ("operands could not be broadcast together",
+            "shapes are aligned at their last axes; is a keepdims=True, a sum or a transpose missing?"),
+           ("PermissionError", OUTSIDE), ("Read-only file system", OUTSIDE))
+
+
+def reported(report, key, kind=str):
+    """Returns an entry of a report, or an empty one if it is missing or has the wrong type."""
+    return report[key] if isinstance(report.get(key), kind) else kind()
+
+
+def explain_call(report):
+    """Returns a line about an error inside a given helper: what the student's own line passed to it."""
+    helper, call, passed = (reported(report, key) for key in ("helper", "call", "passed"))
+    if not helper or not call:
+        return ()
+    number, _, text = call.partition(": ")
+    passed = f" with {passed}" if passed else ""
+    if "." in helper and "backward" in helper and "pop" not in reported(report, "error"):
+        return (f"Your {number}, {text}, calls {helper}{passed}. {helper} is given and correct. It belongs to the "
+                "latest forward of the same layer that has not had a backward yet: do the shapes fit to that one?",)
+    if "pop from empty list" in reported(report, "error"):
+        return (f"Your {number}, {text}, calls {helper} without a forward before it. Each backward needs a forward of "
+                "the same layer that has not had a backward yet.",)
+    return (f"Your {number}, {text}, calls {helper}{passed}. {helper} is given and correct, so what it is passed does "
+            "not fit: compare the shapes with its docstring.",)
+
+
+def explain_error(error):
+    """Returns an explanation of an error whose own message does not help, or ""."""
+    return next((f"; {words}" for part, words in REMARKS if part in error), "")
+
+
+def wrong_count(exercise, kinds):
+    """Describes results whose number is not that of the exercise's outputs."""
+    outputs = list_outputs(exercise.outputs)
+    if exercise.is_class:
+        return (f"The calls' results and the gradients should be {outputs}, but there are {len(kinds)} values. Does "
+                "each method return what its docstring says?")
+    returned = f"({', '.join(kinds)})"
+    if kinds == ["NoneType"]:
+        returned = NOT_ARRAYS["NoneType"]
+    elif kinds == ["list"]:
+        returned = "a list; return a tuple: return a, b"
+    return f"{exercise.name} should return {outputs}, but returned {returned}"
+
+
+def wrong_type(exercise, kind):
+    """Describes an output that is not an array of real numbers."""
+    wanted = "a number or an array" if exercise.hides_answers else "a NumPy array"
+    return NOT_ARRAYS.get(kind, f"a {kind}; return {wanted}")
+
+
+def list_outputs(names):
+    return names[0] if len(names) == 1 else f"{len(names)} values, ({', '.join(names)})"
+
+
+def case_line(answer_key, i):
+    """Returns a tuple with a line that describes case i; an empty tuple for questions, which have a single case."""
+    if len(answer_key.cases) == 1:
+        return ()
+    case = answer_key.cases[i]
+    which = {"": f"Case {i + 1} of {len(answer_key.main_cases)}", "again": "The first case again",
+             "float32": "The first case in float32"}[case.role]
+    return (f"{which}, {answer_key.exercise.describe(case)}",)
+
+
+def explain_mistakes(identified, cases):
+    """Returns lines that name the known mistakes that an answer matches, and explain each of them."""
+    mistakes = dict.fromkeys(mistake for combination in identified for mistake in combination)
+    names = " or ".join(" and ".join(mistake.name for mistake in combination) for combination in identified)
+    if len(identified) > 1:
+        which = "each of these known mistakes"
+    elif len(mistakes) > 1:
+        which = "these known mistakes together"
+    else:
+        which = "this known mistake"
+    where = f"In all {cases} cases your" if cases > 1 else "Your"
+    lines = [f"DIAGNOSIS [{names}] {where} answer matches {which}:"]
+    for mistake in mistakes:
+        name = f"{mistake.name}: " if len(mistakes) > 1 else ""
+        lines.append(name + mistake.explanation)
+    return lines
