@@ -165,7 +165,7 @@ class Module:
 
 
 def _tree(name, part, names, label=""):
-    """Returns (title, note, rows of its own parameters, branches) of a part; `names` has the first name of everything."""
+    """Returns (title, note, rows of its own parameters, branches) of a part; `names` has the first names."""
     settings = part.extra_repr() if isinstance(part, Module) else ""
     title = f"{label}{type(part).__name__}({settings})"
     if names[id(part)] != name:

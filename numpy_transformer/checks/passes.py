@@ -1,4 +1,4 @@
-"""What one backward pass does not show: whether gradients accumulate, and whether a second forward pass disturbs the first."""
+"""What one backward pass does not show: whether gradients accumulate, and whether two passes disturb each other."""
 
 import copy
 
@@ -56,11 +56,12 @@ class Passes:
     def repetition(self):
         """Compares the repeated pass with the first one."""
         names = [name for name, a, b in zip(self.checker.names, self.again, self.dx) if not near(a, b)]
-        names += [name for (name, parameter), sums in zip(self.parameters, self.sums) if not near(parameter.grad, 2 * sums)]
+        names += [name for (name, parameter), sums in zip(self.parameters, self.sums)
+                  if not near(parameter.grad, 2 * sums)]
         if not names:
             return []
-        return [f"a second forward and backward with the same arrays gives another gradient of {listed(names)}: something "
-                "of the first pass is left"]
+        return [f"a second forward and backward with the same arrays gives another gradient of {listed(names)}: "
+                "something of the first pass is left"]
 
     def two_forwards(self):
         """Compares two passes in a row with forward, forward, backward, backward."""
@@ -80,9 +81,9 @@ class Passes:
             is_right = False
         if is_right:
             return []
-        return ["after two forward passes, the gradients of the two backward passes are wrong: forward keeps the values of "
-                "one pass only. That is enough if the layer is used once before each backward; otherwise append them to a "
-                "list, and let backward pop them"]
+        return ["after two forward passes, the gradients of the two backward passes are wrong: forward keeps the "
+                "values of one pass only. That is enough if the layer is used once before each backward; otherwise "
+                "append them to a list, and let backward pop them"]
 
     def start(self):
         """Sets gradients to zero and random generators to their first state."""

@@ -49,7 +49,8 @@ class GradcheckRow:
         """Returns the notes and, if the gradient is wrong, sentences about its worst entry."""
         if self.ok:
             return self.notes()
-        return [*self.notes(), f"worst entry {list(self.index)}: backward {self.backward:.9g}, numeric {self.numeric:.9g}",
+        return [*self.notes(),
+                f"worst entry {list(self.index)}: backward {self.backward:.9g}, numeric {self.numeric:.9g}",
                 f"cosine of the two gradients {self.cosine:.4f}"]
 
 
@@ -95,7 +96,8 @@ class GradcheckReport:
         headings = ["tensor", "shape", "central", "complex", "", ""]
         rows = [[row.tensor, str(row.shape), show(row.central), show(row.complex), row.status, "; ".join(row.remarks())]
                 for row in self.rows]
-        return markup.table(headings, rows, self.name, lambda i, j: markup.WRONG if j == 4 and not self.rows[i].ok else "")
+        return markup.table(headings, rows, self.name,
+                            lambda i, j: markup.WRONG if j == 4 and not self.rows[i].ok else "")
 
     def table(self, width=120):
         """Returns the rows as a table of at most `width` columns. Long names and remarks get lines of their own."""

@@ -66,7 +66,8 @@ class Checked:
         if found is None:
             return ""
         i, j, wrong, _ = found
-        name, yours, right = self.exercise.outputs[j], self.run.results[i].outputs[j], self.answer_key.expected[i].outputs[j]
+        name, yours = self.exercise.outputs[j], self.run.results[i].outputs[j]
+        right = self.answer_key.expected[i].outputs[j]
         worst = worst_entry(yours, right, wrong)
         count = f"{int(wrong.sum())} of {wrong.size} entries of {name} are wrong here; the wrong ones are underlined."
         return markup.side_by_side(
@@ -78,7 +79,8 @@ class Checked:
         for result, expected in zip(self.run.results, self.answer_key.expected):
             for name, yours, right in zip(self.exercise.outputs, result.outputs, expected.outputs):
                 if yours is not None and yours.shape != right.shape:
-                    return markup.side_by_side(array_table(f"Your {name}", yours), array_table(f"Expected {name}", right))
+                    return markup.side_by_side(array_table(f"Your {name}", yours),
+                                               array_table(f"Expected {name}", right))
         return ""
 
 

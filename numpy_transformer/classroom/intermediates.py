@@ -121,9 +121,9 @@ def same_shape(rows, row):
 
 
 def says_nothing(row):
-    """True for integers and for arrays whose entries are all equal: they occur everywhere."""
+    """True for integers, masks, and arrays whose entries are all equal: they occur everywhere, or in many forms."""
     size = np.prod(row[C["shape"]:C["shape"] + int(row[1])])
-    if row[0] == tracing.KINDS.index("i"):
+    if row[0] != tracing.KINDS.index("f"):
         return True
     return bool(row[C["constant"]]) and (size != 1 or row[C["total"]] == int(row[C["total"]]))
 
@@ -219,7 +219,8 @@ class Comparison:
         self.right = {number for number in set(self.groups) - silent
                       if self.groups[number] and ARGUMENT not in self.groups[number]}
         self.neutral = {number for number, node in enumerate(self.nodes)
-                        if number not in values.rows or number in silent or entries[number] or node.is_part}
+                        if number not in values.rows or number in silent or entries[number] or node.is_part
+                        or not any(self.nodes[i].text == "" for i in self.upstream({number}))}     # sizes and constants
 
     @functools.cached_property
     def redeemed(self):

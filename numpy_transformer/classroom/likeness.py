@@ -8,7 +8,6 @@ therefore named as in the exercise.
 import inspect
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import Callable
 
 import numpy as np
 
@@ -16,109 +15,13 @@ from ..checks.gradcheck import convert
 from ..checks.passes import plain_arrays
 from ..module import is_module, is_parameter, named_parts
 from .comparison import close
+from .components import BLOCK, OFF, find, means, same_name
 from .diagnosis import AnswerKey
 from .exercise import brief, copy_arrays
 from .exercises import exercises
 from .exercises.blocks import Part
 from .here import run_here
 from .verdict import judge
-
-ALIASES = {"gamma": ("weight", "scale", "g"), "beta": ("bias", "shift", "b"), "wg": ("gate", "w_gate"),
-           "wu": ("up", "w_up"), "wd": ("down", "w_down"), "w1": ("up",), "w2": ("down",), "eps": ("epsilon",),
-           "query": ("q", "w_q", "wq"), "key": ("k", "w_k", "wk"), "value": ("v", "w_v", "wv"),
-           "output": ("out", "o", "w_o", "wo"), "num_heads": ("heads", "n_heads", "h"), "temperature": ("t",)}
-OFF = {"dropout": 0.0, "rng": 0}                # arguments of a constructor that no exercise has
-BLOCK = {"norm1": ("norm1", "ln1", "norm_1", "attention_norm"), "attention": ("attention", "attn", "self_attention", "mha"),
-         "norm2": ("norm2", "ln2", "norm_2", "feed_forward_norm"), "feed_forward": ("feed_forward", "ff", "ffn", "mlp")}
-
-
-@dataclass(frozen=True)
-class Component:
-    """A component and its exercises.
-
-    Parameters:
-        numbers : its exercise, a class, or those of its forward and its backward as functions
-        parts : function of the exercise's arguments (those of the constructor, for a class) that returns the arguments of
-            the component's constructor in order, as a dict, and the values of its parameters, as another
-        inputs : for functions, the names of the arguments that are forward's
-        adapt : function (arguments by name) -> arguments by name, which changes the cases to what a class can do
-        forward : for an exercise in backward alone, the correct forward as a function of all its arguments
-    """
-
-    numbers: tuple
-    parts: Callable
-    inputs: tuple = ()
-    adapt: Callable = dict
-    forward: Callable = None
-
-
-def sizes_of_gated(x, Wg, Wu, Wd, dy=None):
-    return {"d_model": len(Wg), "d_ff": len(Wd)}, {"Wg": Wg, "Wu": Wu, "Wd": Wd}
-
-
-def parts_of_attention(num_heads, **linears):
-    arrays = {f"{name}.{part}": array for name, pair in linears.items() for part, array in zip(("weight", "bias"), pair)}
-    return {"d_model": len(arrays["query.weight"]), "num_heads": num_heads}, arrays
-
-
-def parts_of_block(norm1, attention, norm2, feed_forward):
-    width = len(norm1[0])
-    return {"d_model": width, "num_heads": 1, "d_ff": width}, {}
-
-
-def without_dropout(arguments):
-    """Makes p the softmax of all scores, and m 1: what a class without mask and dropout computes."""
-    if "m" not in arguments:
-        return arguments
-    scores = arguments["q"] @ arguments["k"].mT / np.sqrt(arguments["q"].shape[-1])
-    p = np.exp(scores - scores.max(-1, keepdims=True))
-    return {**arguments, "p": p / p.sum(-1, keepdims=True), "m": np.ones_like(p)}
-
-
-def from_position_0(arguments):
-    """Makes cos and sin those of the positions 0, 1, ..., as in a class that computes them itself."""
-    if "dy" not in arguments:
-        return arguments
-    T, d = arguments["dy"].shape[-2:]
-    angles = np.arange(T)[:, None] / 10000 ** (np.arange(0, d, 2) / d)
-    return {**arguments, "cos": np.cos(angles), "sin": np.sin(angles)}
-
-
-def feed_forward(x, W1, b1, W2, dy):
-    return np.maximum(0, x @ W1 + b1) @ W2
-
-
-LIKE = {
-    "Linear": Component(("02.2",), lambda weight, bias: (
-        dict(zip(("d_in", "d_out"), weight.shape)), {"weight": weight, "bias": bias})),
-    "Softmax": Component(("01.5",), lambda temperature: ({"temperature": temperature}, {})),
-    "LayerNorm": Component(("08.3",), lambda gamma, beta, eps: (
-        {"d_model": len(gamma), "eps": eps}, {"gamma": gamma, "beta": beta})),
-    "SelfAttention": Component(("07.6",), parts_of_attention),
-    "EncoderBlock": Component(("10.5",), parts_of_block),
-    "PoolingHead": Component(("11.5",), lambda weight, bias: (
-        dict(zip(("d_model", "num_classes"), weight.shape)), {"weight": weight, "bias": bias})),
-    "ReLU": Component(("09.1",), lambda x, dy: ({}, {}), ("x",), forward=lambda x, dy: np.maximum(0, x)),
-    "GELU": Component(("09.2", "09.3"), lambda x, dy=None: ({}, {}), ("x",)),
-    "SwiGLU": Component(("09.4", "09.5"), sizes_of_gated, ("x",)),
-    "FeedForward": Component(("09.6",), lambda x, W1, b1, W2, dy: (
-        {"d_model": len(W1), "d_ff": len(b1)}, {"W1": W1, "b1": b1, "W2": W2, "b2": np.zeros(len(W1), W2.dtype)}),
-        ("x",), forward=feed_forward),
-    "RMSNorm": Component(("16.1", "16.2"), lambda x, gamma, eps, dy=None: (
-        {"d_model": len(gamma), "eps": eps}, {"gamma": gamma}), ("x",)),
-    "RotaryEmbedding": Component(("16.3", "16.4"), lambda x=None, offset=0, dy=None, cos=None, sin=None: (
-        {"d_head": (dy if x is None else x).shape[-1]}, {}), ("x", "offset"), from_position_0),
-    "ScaledDotProductAttention": Component(("05.1", "05.2"), lambda q, k, v, p=None, m=None, dy=None: ({}, {}),
-                                           ("q", "k", "v"), without_dropout),
-}
-
-
-def find(name):
-    """Returns (name, Component) for a name in any case. Raises: ValueError that lists all of them."""
-    for known, component in LIKE.items():
-        if known.lower() == name.lower():
-            return known, component
-    raise ValueError(f"there are no known mistakes for a class like {name!r}; there are some for {', '.join(LIKE)}")
 
 
 class Likeness:
@@ -218,7 +121,7 @@ class Likeness:
         return (*gradients, *(parameter.grad for parameter in parameters.values()))
 
     def forward_inputs(self, module, arguments):
-        """Returns the arguments of forward: a mask that hides nothing if it is asked for, and no offset if it is not."""
+        """Returns the arguments of forward: a mask that hides nothing if one is needed, no offset if none is taken."""
         names = [name for name in self.component.inputs if name != "offset" or self.takes("offset")]
         inputs = [arguments[name] for name in names]
         required = [p for p in inspect.signature(module.forward).parameters.values()
@@ -259,8 +162,9 @@ class Likeness:
             elif p.default is p.empty:
                 unknown.append(p.name)
         if len(unknown) > len(order):
-            raise ValueError(f"{self.cls.__name__}{inspect.signature(self.cls)} takes {', '.join(unknown)}, which {self.name} "
-                             f"does not have; it takes {', '.join(settings) or 'nothing'}. Give the others default values")
+            raise ValueError(f"{self.cls.__name__}{inspect.signature(self.cls)} takes {', '.join(unknown)}, which "
+                             f"{self.name} does not have; it takes {', '.join(settings) or 'nothing'}. Give the others "
+                             "default values")
         return found | dict(zip(unknown, order.values()))
 
     def match(self, module, arrays):
@@ -279,8 +183,9 @@ class Likeness:
             wanted = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "no parameters"
             yours = ", ".join(f"{name} {np.shape(data)}" for name, data in own.items()) or "none"
             arrays = [f"make {name} an nt.Parameter" for name in plain_arrays(module)]
-            raise ValueError(f"{self.name} has the parameters {wanted}; {self.cls.__name__} has {'; '.join([yours, *arrays])}. "
-                             "They are matched by name, or else by shape and order")
+            yours = "; ".join([yours, *arrays])
+            raise ValueError(f"{self.name} has the parameters {wanted}; {self.cls.__name__} has {yours}. They are "
+                             "matched by name, or else by shape and order")
         return found
 
     def exchange_parts(self, block, arguments):
@@ -290,8 +195,9 @@ class Likeness:
         for wanted, names in BLOCK.items():
             name = next((name for name in children if name in names), None)
             if name is None:
-                raise ValueError(f"{self.cls.__name__} has no part {wanted}; an encoder block has norm1, attention, norm2 and "
-                                 f"feed_forward, and {self.cls.__name__} has {', '.join(children) or 'no parts'}")
+                yours = ", ".join(children) or "no parts"
+                raise ValueError(f"{self.cls.__name__} has no part {wanted}; an encoder block has norm1, attention, "
+                                 f"norm2 and feed_forward, and {self.cls.__name__} has {yours}")
             layer = Part(*arguments[wanted])
             setattr(block, name, layer)
             found[f"{wanted}.weight"] = layer.weight
@@ -303,6 +209,8 @@ class Likeness:
         case = exercise.cases(0)[0]
         arguments = dict(zip(exercise.parameters, copy_arrays(case.inputs)))
         module, _ = self.build(arguments)
+        if self.name == "EncoderBlock":
+            self.exchange_parts(self.build(arguments)[0], arguments)        # for its errors
         if exercise.is_class:
             inputs = copy_arrays(next(inputs for method, inputs in case.calls if method == "forward"))
         else:
@@ -324,7 +232,7 @@ class Likeness:
 
 @dataclass
 class Compared:
-    """What the comparison on one exercise found; `forward_is_wrong` tells whether forward itself is another function."""
+    """What the comparison on one exercise found; `forward_is_wrong` tells whether forward is another function."""
 
     exercise: object
     verdict: object
@@ -363,24 +271,9 @@ def copy_arrays_of(arguments):
     return dict(zip(arguments, copy_arrays(tuple(arguments.values()))))
 
 
-def same_name(wanted, name):
-    """Returns True if a parameter's dotted name means the same as the exercise's: w_q and q.weight are query.weight."""
-    wanted, name = wanted.lower().split("."), name.lower().split(".")
-    if len(wanted) == len(name):
-        return all(map(means, name, wanted))
-    if len(wanted) > len(name):
-        return means(name[0], wanted[0]) and wanted[-1] == "weight"
-    return any(means(part, wanted[0]) for part in name)
-
-
-def means(name, wanted):
-    """Returns True if a name is the wanted one or another usual name for the same thing."""
-    return name.lower() in (wanted.lower(), *ALIASES.get(wanted.lower(), ()))
-
-
 def assign(parameter, array):
-    """Gives a parameter of any class a copy of this array, with its dtype, and a gradient of zeros."""
+    """Gives a parameter of any class this array, not a copy, so that in-place changes are seen; and a zero gradient."""
     if hasattr(parameter, "move"):
-        parameter.move(array.copy(), np.zeros_like(array))
+        parameter.move(array, np.zeros_like(array))
     else:
-        parameter.data, parameter.grad = array.copy(), np.zeros_like(array)
+        parameter.data, parameter.grad = array, np.zeros_like(array)

@@ -20,7 +20,7 @@ from .verdict import answers
 
 STAGES = "error", "type", "shape", "finite", "values"
 SLOW = 3.0                                      # seconds; an answer that takes longer is not run again
-SECONDS = 1.0                                   # processor time for trying edits
+SECONDS = 0.5                                   # processor time for trying edits, in which most places are found
 MOST_TRIED, MOST_CORRECT = 8, 3                 # edits that are run on all cases, and variables that are named
 LONGEST = 44                                    # characters of a quoted expression
 LOOK_AT = {
@@ -31,21 +31,23 @@ LOOK_AT = {
     "operand": "whether both parts belong there", "statement": "whether this statement belongs there"}
 MISSING = {"operand": "which term is missing", "factor": "which factor is missing", "call": "which call is missing",
            "axis": "which sum is missing", "sign": "the sign", "power": "which power is missing"}
+OF_TYPES = "call", "argument"                   # kinds of edits that explain a wrong type
 KNOWN = weakref.WeakKeyDictionary()             # {AnswerKey: Known}
 
 
-def localize(answer_key, verdict, run, file, execute):
+def localize(answer_key, verdict, run, file, execute, seconds=SECONDS):
     """Returns the Verdict with lines that say where the mistake is, if that can be found out.
 
     Parameters:
         verdict : Verdict on the Run of the student's file
         file : its name
         execute : function that runs a Task in the process where the student's file belongs, and returns its Run
+        seconds : processor time for trying edits
     """
     if not is_unexplained(answer_key, verdict) or run.seconds > SLOW:
         return verdict
-    attempt = Attempt(answer_key, answers(answer_key, run), file, execute)
-    lines = attempt.one_edit() or attempt.first_wrong_value()
+    attempt = Attempt(answer_key, answers(answer_key, run), file, execute, seconds)
+    lines = attempt.one_edit(OF_TYPES if verdict.stage == "type" else LOOK_AT) or attempt.first_wrong_value()
     return replace(verdict, lines=(*verdict.lines, *lines))
 
 
@@ -62,10 +64,10 @@ class Attempt:
 
     Parameters:
         observations : an Observation of the answer for each main case
-        file, execute : as in `localize`
+        file, execute, seconds : as in `localize`
     """
 
-    def __init__(self, answer_key, observations, file, execute):
+    def __init__(self, answer_key, observations, file, execute, seconds=SECONDS):
         self.answer_key, self.observations, self.file, self.execute = answer_key, observations, file, execute
         self.cases = answer_key.main_cases
         right = [is_right(observation.outputs, expected.outputs) and not observation.error
@@ -73,14 +75,14 @@ class Attempt:
         wrong = [i for i, is_right_here in enumerate(right) if not is_right_here] or range(len(right))
         sizes = [sum(array.size for array in case.arrays()) for case in self.cases]
         self.smallest = min(wrong, key=lambda i: sizes[i])
-        self.records = self.rerun(seconds=SECONDS, case=self.smallest)
+        self.records = self.rerun(seconds=seconds, case=self.smallest)
 
     def rerun(self, **wanted):
         """Returns what the student's process sends when it does what reruns.py is asked to."""
         return self.execute(Task(self.answer_key.exercise, self.cases, self.file, wanted)).records
 
-    def one_edit(self):
-        """Returns lines that name the places where one edit makes all cases right."""
+    def one_edit(self, kinds=LOOK_AT):
+        """Returns lines that name the places where one edit of these kinds makes all cases right."""
         expected = [tracing.fingerprint(y) for y in self.answer_key.expected[self.smallest].outputs]
         if not all(expected):
             return []
@@ -89,16 +91,17 @@ class Attempt:
         if not found:
             return []
         lines = self.suspicious_lines()
-        best = sorted((number for number, edit in found.items() if edit),
+        best = sorted((number for number, edit in found.items() if edit and edit.kind in kinds),
                       key=lambda number: (*rank(found[number], lines), number))[:MOST_TRIED]
-        records = self.rerun(edits=best)
+        records = self.rerun(edits=best) if best else {}
         places = {}
         for position, number in enumerate(best):
             edit = read_edit(records, number)
             if edit and self.all_right(records, position * len(self.cases)):
                 places.setdefault((edit.line, edit.text), (rank(edit, lines)[:2], edit))
         best = min((quality for quality, _ in places.values()), default=())
-        return describe_places([edit for quality, edit in places.values() if quality == best])
+        chosen = [edit for quality, edit in places.values() if quality == best]
+        return describe_places(chosen if len(chosen) > 1 and not best[0] else chosen[:1])
 
     def all_right(self, records, start):
         """Returns True if the results that are numbered from `start` on are right in all main cases."""
@@ -177,8 +180,8 @@ def alike(rows, expected):
 
 
 def rank(edit, lines):
-    """Edits in suspicious lines come first; then those that exchange or take away something; then those of less text."""
-    return edit.line not in lines, edit.inserts, len(edit.text)
+    """Edits of what stands there come before other names and insertions, then suspicious lines, then short parts."""
+    return edit.inserts or edit.kind == "name", edit.line not in lines, len(edit.text)
 
 
 def all_of(roots):

@@ -1,5 +1,7 @@
 """Exercises in a notebook or a script: `nt.exercise.check("05.2", attention_backward)` checks a function as it is."""
 
+from dataclasses import replace
+
 from .checked import Checked
 from .diagnosis import AnswerKey
 from .exercises import choose_one
@@ -19,11 +21,11 @@ def check(number, answer, seed=0):
     ones.
 
     The answer runs here, in your own process, on copies of the arguments, and what it raises is part of the result.
-    There is no time limit: interrupt a loop that never ends with Ctrl-C, or with the notebook's stop button. Running the
-    text of its cell in a process of its own would be safer, but a function in a notebook may use imports, functions and
-    values from other cells, and a lambda has no text of its own. The code is yours and so is the machine; a teacher who
-    grades the code of others uses `numpy-transformer grade`. Only to find the line of a mistake without a name, small
-    changes of the function's text are tried in another process, if the text can be run there.
+    There is no time limit: interrupt a loop that never ends with Ctrl-C, or with the notebook's stop button. Running
+    the text of its cell in a process of its own would be safer, but a function in a notebook may use imports, functions
+    and values from other cells, and a lambda has no text of its own. The code is yours and so is the machine; a teacher
+    who grades the code of others uses `numpy-transformer grade`. Only to find the line of a mistake without a name,
+    small changes of the function's text are tried in another process, if the text can be run there.
 
     Parameters:
         number : such as "05.2"; everything that `numpy-transformer exercise hint` understands
@@ -32,17 +34,21 @@ def check(number, answer, seed=0):
     Raises: ValueError if there is no such exercise, TypeError if the answer cannot be called
     """
     exercise = choose_one(str(number))
+    kind = "class" if exercise.is_class else "function"
     if not callable(answer):
-        kind = "class" if exercise.is_class else "function"
         raise TypeError(f'check takes the {kind} itself, as in check("{exercise.number}", {exercise.name}), but got '
                         f"{describe(answer)}; leave out the parentheses after its name")
     if exercise.is_class and not isinstance(answer, type):
-        raise TypeError(f'exercise {exercise.number} asks for a class, as in check("{exercise.number}", {exercise.name}), '
-                        f"but got {describe(answer)}")
+        raise TypeError(f"exercise {exercise.number} asks for a class, as in "
+                        f'check("{exercise.number}", {exercise.name}), but got {describe(answer)}')
     answer_key = AnswerKey(exercise, seed)
     file = file_of(answer)
     run = run_here(answer, exercise, answer_key.cases, file)
     verdict = localize_here(answer_key, judge(answer_key, run), run, answer, file)
+    if verdict.stage == "arguments":            # there is no file to reset
+        verdict = replace(verdict, note=f"Your {kind} does not take the arguments that the exercise gives: "
+                                        f'{run.report["error"]}. The task is shown by '
+                                        f'nt.exercise.sheet("{exercise.number}").')
     return Checked(answer_key, run, verdict, answer)
 
 

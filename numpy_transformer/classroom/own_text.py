@@ -25,7 +25,7 @@ def localize_here(answer_key, verdict, run, answer, file):
     except NotPossible:
         return verdict
     name = answer_key.exercise.file
-    found = localize(answer_key, verdict, run, name, lambda task: run_task(text.encode(), task))
+    found = localize(answer_key, verdict, run, name, lambda task: run_task(text.encode(), task), seconds=2.0)
     added = [moved(line, shift) for line in found.lines[len(verdict.lines):]]
     return replace(verdict, lines=(*verdict.lines, *added))
 
@@ -42,7 +42,7 @@ def as_file(answer, exercise, file):
     if isinstance(answer, types.FunctionType):
         needed.names = answer.__globals__
     needed.add_names_of(node)
-    start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    start = first_line(node)
     own = lines[start - 1:node.end_lineno]
     at = node.lineno - start
     own[at] = re.sub(rf"\b{node.name}\b", exercise.name, own[at], count=1)
@@ -58,11 +58,17 @@ def definition(answer, file):
         tree = ast.parse("".join(lines))
     except SyntaxError as error:
         raise NotPossible from error
-    found = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))
-             and node.name == answer.__name__]
-    if not found:
-        raise NotPossible
-    return found[-1], lines
+    code = code_of(answer)
+    for node in tree.body:
+        is_its = isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == answer.__name__
+        if is_its and first_line(node) <= code.co_firstlineno <= node.end_lineno:
+            return node, lines
+    raise NotPossible
+
+
+def first_line(node):
+    """Returns the line where a definition begins, with its decorators."""
+    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 
 
 class Needed:
@@ -108,6 +114,11 @@ class Needed:
 
 def file_of(answer):
     """Returns the name of the file or cell that defines a function or class, or None if there is none."""
+    return getattr(code_of(answer), "co_filename", None)
+
+
+def code_of(answer):
+    """Returns the code of a function, or that of a class's first method, or None."""
     methods = vars(answer).values() if isinstance(answer, type) else [answer]
     codes = [getattr(getattr(method, "__wrapped__", method), "__code__", None) for method in methods]
-    return next((code.co_filename for code in codes if code is not None), None)
+    return next((code for code in codes if code is not None), None)

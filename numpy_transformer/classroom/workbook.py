@@ -82,7 +82,7 @@ class Workbook:
         answer_key, source = AnswerKey(exercise, seed), self.path(exercise).read_bytes()
         result = run(source, exercise, answer_key.cases, seconds)
         verdict = localize(answer_key, judge(answer_key, result), result, exercise.file,
-                           lambda task: run_task(source, task, seconds))
+                           lambda task: run_task(source, task, seconds), seconds=2.0)
         self.save_progress(exercise, status=verdict.status)
         return verdict, result, answer_key
 

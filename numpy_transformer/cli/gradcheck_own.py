@@ -34,8 +34,8 @@ def check_own(name, arguments):
         lines.append(wrap(f"compared with {likeness.name} in the cases of exercise {found.exercise.number}:"))
         lines += feedback(found.exercise, found.verdict, found.printed, columns())
     if likeness and report.ok and any(found.forward_is_wrong for found in compared):
-        lines.append(wrap(f"Every gradient agrees with your forward, but forward itself computes something else than "
-                          f"{likeness.name}'s: your backward is right for another function."))
+        lines.append(wrap(f"Every gradient agrees with your forward, but your forward is not that of {likeness.name}: "
+                          "backward is right for another function."))
     return report, notes, lines, report.ok and not wrong and all(found.verdict.status == "pass" for found in compared)
 
 
@@ -46,8 +46,8 @@ def make(cls, likeness, arguments):
     if likeness and not inputs:
         module, values = likeness.sample()
     elif not inputs:
-        raise ValueError(f"{cls.__name__}.forward{inspect.signature(cls.forward)} needs inputs; give the shape of each, "
-                         "for instance --shape 3,5,12")
+        raise ValueError(f"{cls.__name__}.forward{inspect.signature(cls.forward)} needs inputs; give the shape of each,"
+                         " for instance --shape 3,5,12")
     else:
         rng = np.random.default_rng(arguments.seed)
         values = [rng.integers(0, limit, shape) if limit else rng.standard_normal(shape) for limit, shape in inputs]
@@ -58,12 +58,12 @@ def make(cls, likeness, arguments):
             notes.append(f"built as {cls.__name__}({', '.join(map(str, built))}); use --args to give other arguments")
     arrays = plain_arrays(module)
     if len(arrays) == 1:
-        notes.append(f"{arrays[0]} is an array, not a parameter, so its gradient is not checked and no optimizer trains it; "
-                     "make it an nt.Parameter, unless it never changes")
+        notes.append(f"{arrays[0]} is an array, not a parameter, so its gradient is not checked and no optimizer "
+                     "trains it; make it an nt.Parameter, unless it never changes")
     elif arrays:
-        notes.append(f"{listed(arrays)} are arrays, not parameters, so their gradients are not checked and no optimizer trains "
-                     "them; make each an nt.Parameter, unless it never changes")
-    elif not any(is_parameter(part) for _, part in named_parts(module)):
+        notes.append(f"{listed(arrays)} are arrays, not parameters, so their gradients are not checked and no "
+                     "optimizer trains them; make each an nt.Parameter, unless it never changes")
+    elif not likeness and not any(is_parameter(part) for _, part in named_parts(module)):
         notes.append("no parameters found; they are attributes with .data and .grad, such as nt.Parameter")
     return module, values, notes
 

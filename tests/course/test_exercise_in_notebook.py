@@ -22,7 +22,8 @@ def defined(number, *edits):
         assert text.count(old) == 1
         text = text.replace(old, new)
     names = {}
-    linecache.cache[exercise.file] = (len(text), None, text.splitlines(keepends=True), exercise.file)   # as IPython does
+    lines = text.splitlines(keepends=True)
+    linecache.cache[exercise.file] = (len(text), None, lines, exercise.file)        # as IPython does
     exec(compile(text, exercise.file, "exec"), names)
     return names[exercise.name], text
 
@@ -52,6 +53,17 @@ def test_the_text_is_that_of_the_checker_of_files(name, tmp_path):
     assert repr(found) == str(found) and found.passed == (verdict.status == "pass") == (name == "right")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("number", exercises())
+def test_every_solution_passes_and_the_first_known_mistake_is_named(number):
+    exercise = exercises()[number]
+    assert nt.exercise.check(number, exercise.solution).verdict.status == "pass"
+    for mistake in exercise.mistakes[:1]:
+        answer = exercise.target(exercise.edited(mistake.edits))
+        names = " or ".join(nt.exercise.check(number, answer).verdict.mistakes)
+        assert mistake.name in names or mistake.twin and mistake.twin in names
+
+
 def test_the_page_shows_the_first_wrong_array_beside_the_expected_one():
     def half(z):
         p = np.exp(z - z.max(-1, keepdims=True))
@@ -64,7 +76,8 @@ def test_the_page_shows_the_first_wrong_array_beside_the_expected_one():
     assert all(" ".join(line.split()) in " ".join(page.words.split()) for line in found.verdict.lines)
     yours, expected = page.tables
     assert [len(row) for row in yours] == [len(row) for row in expected] == [9] * len(yours)
-    assert [float(row[1]) for row in yours[1:]] == pytest.approx([1.5 * float(row[1]) for row in expected[1:]], rel=1e-3)
+    wanted = [1.5 * float(row[1]) for row in expected[1:]]
+    assert [float(row[1]) for row in yours[1:]] == pytest.approx(wanted, rel=1e-3)
     assert [row[2:] for row in yours[1:]] == [row[2:] for row in expected[1:]]
     assert page.marked == [row[1] for row in yours[1:]]
     case = exercises()["01.1"].cases(0)[0].inputs[0]
@@ -184,6 +197,14 @@ def test_bad_input_gets_one_sentence():
         with pytest.raises(error) as raised:
             nt.exercise.check(*arguments)
         assert words in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_other_arguments_are_told_without_speaking_of_files():
+    found = nt.exercise.check("01.2", lambda p: p)
+    text = " ".join(str(found).split())
+    assert found.verdict.stage == "arguments" and "too many positional arguments" in text
+    assert 'nt.exercise.sheet("01.2")' in text and "reset" not in text and 'nt.exercise.sheet("01.2")' in Page(
+        found._repr_html_()).words
 
 
 def test_hints_come_one_by_one_and_the_sheet_is_the_file(capsys):

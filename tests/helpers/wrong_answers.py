@@ -124,7 +124,7 @@ def attention_backward(q, k, v, p, m, dy):
     dp = (dy @ np.swapaxes(v, -1, -2)) * m
     ds = softmax_backward(p, dp)
     scale = 1 / np.sqrt(k.shape[-2])            # here
-    dq = ds @ k * scale
+    dq = ds @ k * scale                         # here
     dk = np.swapaxes(ds, -1, -2) @ q * scale
     return dq, dk, dv
 === 05.2 own softmax backward with a mean

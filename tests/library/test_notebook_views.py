@@ -67,7 +67,8 @@ def test_a_tape_shows_its_calls():
         model.backward(np.ones((2, 4)))
         model(np.ones((3, 4)))
     page = Page(tape._repr_html_())
-    assert [row[:2] for row in page.tables[0][1:]] == [[call.name or "(model)", type(call.module).__name__] for call in tape.calls]
+    assert [row[:2] for row in page.tables[0][1:]] == [
+        [call.name or "(model)", type(call.module).__name__] for call in tape.calls]
     assert page.tables[0][1][2:] == ["(2, 4)", "(2, 4)", "yes"]
     assert {row[4] for row in page.tables[0] if "(3, 4)" in row[2]} == {"no"}
     assert page.captions == [f"Tape({len(tape.calls)} calls)"]
@@ -85,7 +86,8 @@ def test_a_history_shows_the_measured_steps():
     assert shown == [1, 10, 20, 30] and [row[titles.index("f1")] for row in rows] == ["", "0.25", "0.25", "0.25"]
     for row in rows:
         wanted = history[int(row[0]) - 1]
-        assert all(float(cell.replace(",", "")) == pytest.approx(wanted[title], rel=1e-3) for title, cell in zip(titles, row) if cell)
+        assert all(float(cell.replace(",", "")) == pytest.approx(wanted[title], rel=1e-3)
+                   for title, cell in zip(titles, row) if cell)
     assert page.captions == ["4 of 30 steps"]
 
 

@@ -167,6 +167,9 @@ EXERCISES = [
                     "which is a matrix product."),
             Mistake("ATF-17", {"p @ v, p": "p @ v, scores"},
                     "You return the scores. The second result is p, the weights after softmax."),
+            Mistake("ATF-2h", {SCALE: " / math.sqrt(q.shape[1])"},
+                    "You divide by the square root of axis 1, counted from the front. d is the last size of q, and "
+                    "there may be any number of leading axes."),
         ),
         alternatives={"einsum": {"q @ k.mT": 'np.einsum("...td,...sd->...ts", q, k)'},
                       "scaled queries": {f"q @ k.mT{SCALE}": f"(q{SCALE}) @ k.mT"},
@@ -279,6 +282,12 @@ EXERCISES = [
             Mistake("ATB-9b", {"dy @ v.mT": "v @ dy.mT"},
                     "Your gradient of the weights is transposed. It must have a row for each query and a column for "
                     "each key. Your code runs without an error only if T = S."),
+            Mistake("ATB-2g", {SCALE: " / math.sqrt(q.shape[1])"},
+                    "You divide by the square root of axis 1, counted from the front. d is the last size of q, and "
+                    "there may be any number of leading axes."),
+            Mistake("ATB-8e", {"softmax_backward(p, dp)": "p * (dp - (p * dp).sum())"},
+                    "You sum over the whole array. Each row is a softmax of its own; the given softmax_backward sums "
+                    "over its last axis."),
         ),
         alternatives={"scaled late": {SCALE: "", "ds @ k": "ds @ k / math.sqrt(k.shape[-1])",
                                       "ds.mT @ q": "ds.mT @ (q / math.sqrt(k.shape[-1]))"},

@@ -171,6 +171,11 @@ EXERCISES = [
                     "Your dbias is dy itself. All rows share the bias, so its gradient is the sum of theirs."),
             Mistake("LIN-10b", {"weight.T, dweight, dbias": "weight.T, dbias, dweight"},
                     "You return dweight and dbias in the wrong order."),
+            Mistake("LIN-4e", {
+                    "return dy @ weight.T": "return dy @ weight.T / len(rows)", "@ drows": "@ drows / len(rows)",
+                    "drows.sum(0)": "drows.mean(0)"},
+                    "You divide all gradients by the number of rows. If the loss is a mean, dy already contains that "
+                    "factor."),
         ),
         alternatives={
             "einsum": {"rows.T @ drows": 'np.einsum("ni,no->io", rows, drows)'},

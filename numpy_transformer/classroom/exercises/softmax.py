@@ -157,6 +157,9 @@ EXERCISES = [
             Mistake("SMF-18", {f"z - {MAXIMUM}": f"z / {MAXIMUM}"},
                     "You divide the logits by the row's maximum, which changes their differences and so the "
                     "probabilities. Softmax stays the same only if you subtract a number from the whole row."),
+            Mistake("SMF-5b", {SUM: "p.sum(-1)[:, None]"},
+                    "[:, None] inserts the missing axis after the first one. That is its place only if the array has "
+                    "two axes; keepdims=True keeps it where it was."),
         ),
         alternatives={"with the logarithm": {f"p / {SUM}": f"np.exp(z - {MAXIMUM} - np.log({SUM}))"}}),
     Exercise(
@@ -189,6 +192,9 @@ EXERCISES = [
             Mistake("SMB-23b", {ROW_SUM: "p @ dp"},
                     "p @ dp gives the sum of the products only for two vectors. For arrays with several rows it is a "
                     "product of matrices."),
+            Mistake("SMB-29", {f"p * (dp - {ROW_SUM})": f"p * (1 - p) * dp - p * {ROW_SUM}"},
+                    "You count the diagonal of the Jacobian twice: the sum over the row already contains the term "
+                    "-p_j p_j dp_j."),
         ),
         alternatives={"by the Jacobian": {f"p * (dp - {ROW_SUM})":
                       "p * dp - (p[..., :, None] * p[..., None, :] @ dp[..., None])[..., 0]"},

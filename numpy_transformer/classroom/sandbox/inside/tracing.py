@@ -16,9 +16,10 @@ DIMS, SUMS = 5, 6                               # axes and weighted sums of a fi
 # entries are equal, sum of absolute values, weighted sums.
 CASE, NODE, KIND, AXES, SHAPE, BAD, CONSTANT, TOTAL, PROJECTED = 0, 1, 2, 3, 4, 4 + DIMS, 5 + DIMS, 6 + DIMS, 7 + DIMS
 WIDTH = PROJECTED + SUMS
-KINDS = "bif"                                   # boolean, integer, floating point
+KINDS = "bif"                                   # boolean or only 0 and 1, integer, floating point
 SIZES = "shape", "ndim", "size", "dtype"         # they do not depend on an array's entries
-WITHOUT_ENTRIES = {"len", "np.zeros_like", "np.ones_like", "np.empty_like", "np.full_like", "np.zeros", "np.shape"}
+WITHOUT_ENTRIES = {"len", "range", *(f"np.{name}" for name in (
+    "zeros_like", "ones_like", "empty_like", "full_like", "zeros", "ones", "empty", "full", "eye", "arange", "shape"))}
 MUTATING = {"add.at", "put_along_axis", "fill_diagonal", "copyto", "put", "place"}     # np.NAME(array, ...)
 
 
@@ -26,7 +27,8 @@ class Node:
     """An expression or a changed variable: where it is, and the numbers of the nodes that feed it.
 
     Arguments of functions, their results and attributes of self are nodes without a text and without values. A part is
-    an operand of a longer product or sum, such as a * b in a * b * c, which might as well be computed as a * (b * c).
+    an operand of a longer product or sum, such as a * b in a * b * c, which might as well be computed as a * (b * c),
+    or an array of which only some entries have got their values.
     """
 
     def __init__(self, line=0, text="", in_loop=False, is_part=False):
@@ -176,11 +178,14 @@ class Tracer:
 
     def change(self, target, feeds, statement):
         """A statement changes the value of a name, or of a part of it."""
+        whole = target
         while isinstance(target, (ast.Subscript, ast.Starred)):
             target = target.value
         name = dotted(target)
         if not name:
             return
+        if target is not whole:                 # an array that is being filled
+            self.parts.add(id(statement))
         number = self.number(statement, name)
         self.nodes[number].feeds |= feeds - {number}
         self.nodes[number].name = name
@@ -240,7 +245,8 @@ class Tracer:
     def roots(self, name, methods, paths):
         """Returns [line, nodes] for each output: what a function returns, or a class's calls and its attributes."""
         names = [f"{name}.{method}" for method in methods] or [name]
-        found = [(self.return_lines.get(each, 0), feeds) for each in names for feeds in self.returned.get(each) or [set()]]
+        found = [(self.return_lines.get(each, 0), feeds) for each in names
+                 for feeds in self.returned.get(each) or [set()]]
         found += [(0, self.feeds(ast.parse(f"self.{path}", mode="eval").body)) for path in paths]
         return [[line, sorted(feeds)] for line, feeds in found]
 
@@ -305,7 +311,8 @@ def parts_of_chain(item):
     """Returns the operands of a product or sum that are products or sums themselves."""
     for kinds in (ast.Mult, ast.Div, ast.MatMult), (ast.Add, ast.Sub):
         if isinstance(item, ast.BinOp) and isinstance(item.op, kinds):
-            return [part for part in (item.left, item.right) if isinstance(part, ast.BinOp) and isinstance(part.op, kinds)]
+            return [part for part in (item.left, item.right)
+                    if isinstance(part, ast.BinOp) and isinstance(part.op, kinds)]
     return []
 
 
@@ -366,7 +373,9 @@ def fingerprint(value):
     bad = flat.size - int(finite.sum())
     flat = np.where(finite, flat, 0.0) if bad else flat
     constant = not flat.size or bool(flat.min() == flat.max())
-    return [KINDS.index(array.dtype.kind.replace("u", "i")), array.ndim, *array.shape, *[0] * (DIMS - array.ndim), bad,
+    is_mask = flat.size > 1 and bool(((flat == 0) | (flat == 1)).all())
+    kind = "b" if is_mask else array.dtype.kind.replace("u", "i")
+    return [KINDS.index(kind), array.ndim, *array.shape, *[0] * (DIMS - array.ndim), bad,
             constant, float(abs(flat).sum()), *(weights(flat.size) @ flat).tolist()]
 
 
