@@ -3,8 +3,8 @@
 import re
 from html import escape
 
-WRONG = "background:rgba(248,81,73,.32);font-weight:bold;text-decoration:underline"     # readable on light and on dark
-RIGHT = "background:rgba(46,160,67,.18)"
+WRONG = "background-color:rgba(248,81,73,.32);font-weight:bold;text-decoration:underline"     # readable on light and on dark
+RIGHT = "background-color:rgba(46,160,67,.18)"
 LEFT, RIGHT_SIDE = "text-align:left", "text-align:right"
 PADDING = "padding:.1em .4em"
 LONG = 40                                       # characters of a text that may be wrapped

@@ -66,7 +66,7 @@ def predict(question, answer, why=""):
     guess = asking(wrapped(f"  ? {question}") + "  ") if asking is not None else None
     if guess is None:
         print(wrapped(f"  ? {question}  {answer}"))
-    elif normalized(guess) == normalized(answer):
+    elif agrees(guess, answer):
         print(wrapped(f"    correct: {answer}"))
     else:
         print(wrapped(f"    the answer: {answer}"))
@@ -79,6 +79,14 @@ def ask_in_notebook(question):
     with contextlib.suppress(EOFError, NotImplementedError):            # IPython raises a NotImplementedError
         return input(question)
     return None
+
+
+def agrees(guess, answer):
+    """Returns True if a guess means the answer. If the answer is numbers only, words around those of the guess do not count."""
+    given, wanted = normalized(guess), normalized(answer)
+    if all(isinstance(part, float) for part in wanted):
+        given = [part for part in given if isinstance(part, float)]
+    return given == wanted
 
 
 def normalized(text):

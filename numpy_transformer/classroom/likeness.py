@@ -195,8 +195,9 @@ class Likeness:
         for wanted, names in BLOCK.items():
             name = next((name for name in children if name in names), None)
             if name is None:
+                yours = ", ".join(children) or "no parts"
                 raise ValueError(f"{self.cls.__name__} has no part {wanted}; an encoder block has norm1, attention, "
-                                 f"norm2 and feed_forward, and {self.cls.__name__} has {', '.join(children) or 'no parts'}")
+                                 f"norm2 and feed_forward, and {self.cls.__name__} has {yours}")
             layer = Part(*arguments[wanted])
             setattr(block, name, layer)
             found[f"{wanted}.weight"] = layer.weight
@@ -271,8 +272,8 @@ def copy_arrays_of(arguments):
 
 
 def assign(parameter, array):
-    """Gives a parameter of any class a copy of this array, with its dtype, and a gradient of zeros."""
+    """Gives a parameter of any class this array, not a copy, so that in-place changes are seen; and a zero gradient."""
     if hasattr(parameter, "move"):
-        parameter.move(array.copy(), np.zeros_like(array))
+        parameter.move(array, np.zeros_like(array))
     else:
-        parameter.data, parameter.grad = array.copy(), np.zeros_like(array)
+        parameter.data, parameter.grad = array, np.zeros_like(array)

@@ -180,8 +180,7 @@ def alike(rows, expected):
 
 
 def rank(edit, lines):
-    """Edits of what stands there come before other names and insertions, then those in suspicious lines, then short ones.
-    """
+    """Edits of what stands there come before other names and insertions, then suspicious lines, then short parts."""
     return edit.inserts or edit.kind == "name", edit.line not in lines, len(edit.text)
 
 

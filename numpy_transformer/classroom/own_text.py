@@ -25,7 +25,7 @@ def localize_here(answer_key, verdict, run, answer, file):
     except NotPossible:
         return verdict
     name = answer_key.exercise.file
-    found = localize(answer_key, verdict, run, name, lambda task: run_task(text.encode(), task))
+    found = localize(answer_key, verdict, run, name, lambda task: run_task(text.encode(), task), seconds=2.0)
     added = [moved(line, shift) for line in found.lines[len(verdict.lines):]]
     return replace(verdict, lines=(*verdict.lines, *added))
 

@@ -69,7 +69,7 @@ def knows_sixels(seconds=0.3):
 def encoded(path, kind):
     """Returns a PNG file as characters that make the terminal show it, at most as wide as the terminal."""
     cell_width, cell_height = cell_size()
-    columns = shutil.get_terminal_size().columns - 1
+    columns = max(shutil.get_terminal_size().columns or 80, 2) - 1          # some terminals say 0
     if kind == "sixel":
         from ..views import sixels              # matplotlib is slow to import
 

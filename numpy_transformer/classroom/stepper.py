@@ -166,8 +166,11 @@ class Stepper(Runner):
             return
         if self.protocol is None:
             self.protocol = pictures.protocol() or "none"
-        if self.protocol != "none":
-            print(pictures.encoded(path, self.protocol))
+        shown = ""
+        with contextlib.suppress(OSError, ValueError):      # a figure that cannot be shown is no error of the lesson
+            shown = pictures.encoded(path, self.protocol) if self.protocol != "none" else ""
+        if shown:
+            print(shown)
 
     def shown_keys(self):
         """Returns the keys that have an effect at the current cell."""

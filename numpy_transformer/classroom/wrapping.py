@@ -15,7 +15,8 @@ FOLDED = "↳ "                                   # marks what continues a line 
 
 def terminal_width():
     """Returns the terminal's width, but at most 100 columns, because longer lines of prose are hard to read."""
-    return min(max(shutil.get_terminal_size((WIDEST, 24)).columns, NARROWEST), WIDEST)
+    columns = shutil.get_terminal_size((WIDEST, 24)).columns or WIDEST          # some terminals say 0
+    return min(max(columns, NARROWEST), WIDEST)
 
 
 def wrapped(line, indent="    "):

@@ -53,6 +53,19 @@ def test_the_text_is_that_of_the_checker_of_files(name, tmp_path):
     assert repr(found) == str(found) and found.passed == (verdict.status == "pass") == (name == "right")
 
 
+@pytest.mark.parametrize("number, name", [("02", "softmax_backward"), ("02", "linear_backward"), ("05", "attention"),
+                                          ("56", "Softmax"), ("01.1", "softmax")])
+def test_the_name_of_the_answer_says_which_exercise_of_a_lesson_or_of_the_first_edition_is_meant(number, name):
+    solution = next(exercise.solution for exercise in exercises().values() if exercise.name == name)
+    found = nt.exercise.check(number, solution)
+    assert found.passed and name in str(found)
+
+
+def test_a_number_that_leaves_the_choice_open_is_refused():
+    with pytest.raises(ValueError, match="01.1, 01.2.*name one of them"):
+        nt.exercise.check("01", lambda z: z)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", exercises())
 def test_every_solution_passes_and_the_first_known_mistake_is_named(number):
@@ -197,6 +210,14 @@ def test_bad_input_gets_one_sentence():
         with pytest.raises(error) as raised:
             nt.exercise.check(*arguments)
         assert words in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_other_arguments_are_told_without_speaking_of_files():
+    found = nt.exercise.check("01.2", lambda p: p)
+    text = " ".join(str(found).split())
+    assert found.verdict.stage == "arguments" and "too many positional arguments" in text
+    assert 'nt.exercise.sheet("01.2")' in text and "reset" not in text and 'nt.exercise.sheet("01.2")' in Page(
+        found._repr_html_()).words
 
 
 def test_hints_come_one_by_one_and_the_sheet_is_the_file(capsys):

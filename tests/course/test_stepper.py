@@ -1,5 +1,6 @@
 """Moving between the cells of a lesson with --step: back, to a cell, again; and the variables that are found there."""
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from numpy_transformer.classroom import helpers
 from numpy_transformer.classroom.cells import cells
 from numpy_transformer.classroom.lesson_files import lessons_in
 from numpy_transformer.classroom.steps import run_lesson
-from numpy_transformer.classroom.wrapping import fold, reflow
+from numpy_transformer.classroom.wrapping import fold, reflow, terminal_width
 
 LESSON = '''# %% [markdown]
 # # 07 Counting
@@ -191,6 +192,12 @@ def test_everything_that_is_shown_fits_the_terminal(steps, monkeypatch, width):
     out = steps("", "", "", "", "one", "v", "l", "unknown", "b", "a", "q", source=source, width=width).out
     lines = [line for line in out.splitlines() if "<" not in line]
     assert max(map(len, lines)) <= width, max(lines, key=len)
+
+
+@pytest.mark.parametrize("columns, width", [(0, 100), (20, 30), (60, 60), (200, 100)])
+def test_the_width_is_that_of_the_terminal_within_limits(monkeypatch, columns, width):
+    monkeypatch.setattr("shutil.get_terminal_size", lambda fallback: os.terminal_size((columns, 0)))
+    assert terminal_width() == width
 
 
 def test_a_wide_line_of_source_is_continued_with_a_mark(monkeypatch):

@@ -343,6 +343,7 @@ def test_the_keys_fit_the_terminal(monkeypatch, width, lines):
     ("3", 3, True), ("4", 3, False), ("3.0", 3, True), ("(2, 1, 8)", (2, 1, 8), True), ("2 1 8", (2, 1, 8), True),
     ("2, 18", (2, 1, 8), False), ("1,024", 1024, True), ("[.25]", [0.25], True), ("7, 28", "7 and 28", True),
     ("", 3, False),
+    ("154 digits", 154, True), ("token 4", 4, True), ("0 to 4", 4, False), ("digits", 154, False), ("yes 3", "yes", False),
     ("Yes!", "yes", True), ("-1", 1, False), ("exp(-3)", "exp(-3)", True), ("2/3", "2/3", True)])
 def test_an_answer_counts_by_its_words_and_numbers(guess, answer, right, capsys, monkeypatch):
     monkeypatch.setattr(helpers, "ask", lambda question: guess)

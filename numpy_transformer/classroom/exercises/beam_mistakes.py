@@ -81,7 +81,7 @@ MISTAKES = (
             "so there can be more."),
     Mistake("BEAM-10d", {"len(finished) >= beam": "len(ended) >= beam"},
             "You end the search only if `beam` texts finish at the same step. All finished texts count, "
-            "including those of earlier steps.", context="ended"),
+            "including those of earlier steps.", context="ended = "),
     Mistake("BEAM-10e", {"len(finished) >= beam": "len(finished) > beam"},
             "You end the search only if more than `beam` texts are finished. `beam` of them are enough."),
     Mistake("BEAM-10f", {"len(finished) >= beam": "candidates[0][0][-1] == eos"},
@@ -115,7 +115,7 @@ MISTAKES = (
     Mistake("BEAM-19b", {"max_len + 1)": "max_len + 2)", "length == max_len": "length == max_len + 1"},
             "You write one token more than max_len."),
     Mistake("BEAM-19c", {"max_len + 1)": "max_len)", "length == max_len": "length == max_len - 1"},
-            "You write at most max_len - 1 tokens. max_len does not count bos.", context="max_len"),
+            "You write at most max_len - 1 tokens. max_len does not count bos."),
     Mistake("BEAM-19d", {"range(1, max_len + 1)": "range(max_len)", "length == max_len": "length == max_len - "
                          "1"},
             "Your length is too small by one, because your steps count from 0. A text that is finished at the "

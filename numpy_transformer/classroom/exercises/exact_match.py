@@ -132,6 +132,9 @@ EXACT = (
             "answer must end there, too."),
     Mistake("EXM-30", {SAME: "prediction[:len(target)] == target[:len(prediction)]"},
             "You compare all columns that both arrays have. What follows EOS is not part of a text."),
+    Mistake("EXM-31", {SAME: "all(p == t for p, t in zip(prediction, target) if t > 2)"},
+            "You compare wherever the right row has neither EOS nor PAD. An answer that continues after its text then "
+            "counts as right, and what follows EOS in the right row is compared too."),
     Mistake("EXM-21", {"np.bincount(tasks, minlength=count)": "np.bincount(tasks)",
                        "np.bincount(tasks, right, count)": "np.bincount(tasks, right)"},
             "Your result ends at the last task that has rows. There is one share for each task from 0 to count - 1."),

@@ -125,7 +125,8 @@ def try_edits(program, case, send, np):
         try:
             with limited(LONGEST_RUN):
                 outputs = program.run(program.edited(name), case)
-            found = [tracing.fingerprint(output) for output in outputs[:worker.MOST_RESULTS + len(program.job["paths"])]]
+            most = worker.MOST_RESULTS + len(program.job["paths"])
+            found = [tracing.fingerprint(output) for output in outputs[:most]]
         except (Exception, TooLong):
             continue
         if all(found):

@@ -27,8 +27,8 @@ class Node:
     """An expression or a changed variable: where it is, and the numbers of the nodes that feed it.
 
     Arguments of functions, their results and attributes of self are nodes without a text and without values. A part is
-    an operand of a longer product or sum, such as a * b in a * b * c, which might as well be computed as a * (b * c), or
-    an array of which only some entries have got their values.
+    an operand of a longer product or sum, such as a * b in a * b * c, which might as well be computed as a * (b * c),
+    or an array of which only some entries have got their values.
     """
 
     def __init__(self, line=0, text="", in_loop=False, is_part=False):
@@ -245,7 +245,8 @@ class Tracer:
     def roots(self, name, methods, paths):
         """Returns [line, nodes] for each output: what a function returns, or a class's calls and its attributes."""
         names = [f"{name}.{method}" for method in methods] or [name]
-        found = [(self.return_lines.get(each, 0), feeds) for each in names for feeds in self.returned.get(each) or [set()]]
+        found = [(self.return_lines.get(each, 0), feeds) for each in names
+                 for feeds in self.returned.get(each) or [set()]]
         found += [(0, self.feeds(ast.parse(f"self.{path}", mode="eval").body)) for path in paths]
         return [[line, sorted(feeds)] for line, feeds in found]
 
@@ -310,7 +311,8 @@ def parts_of_chain(item):
     """Returns the operands of a product or sum that are products or sums themselves."""
     for kinds in (ast.Mult, ast.Div, ast.MatMult), (ast.Add, ast.Sub):
         if isinstance(item, ast.BinOp) and isinstance(item.op, kinds):
-            return [part for part in (item.left, item.right) if isinstance(part, ast.BinOp) and isinstance(part.op, kinds)]
+            return [part for part in (item.left, item.right)
+                    if isinstance(part, ast.BinOp) and isinstance(part.op, kinds)]
     return []
 
 

@@ -181,7 +181,8 @@ def run_task(job, cases, blob, send):
             report(CASE, i, kinds=[type(output).__name__ for output in outputs])
         except BaseException as error:
             names = vars(sys.modules["exercise"])
-            found = helper_call(error, job["file"], {name: names[name] for name in job.get("given", ()) if name in names})
+            given = {name: names[name] for name in job.get("given", ()) if name in names}
+            found = helper_call(error, job["file"], given)
             report(CASE, i, kind=type(error).__name__, error=describe_error(error, job["file"], bool(found)), **found)
 
     if "rerun" in job:
