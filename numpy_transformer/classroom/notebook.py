@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from .checked import Checked
 from .diagnosis import AnswerKey
-from .exercises import choose_one
+from .exercises import choose_for, choose_one
 from .here import run_here
 from .own_text import file_of, localize_here
 from .verdict import judge
@@ -28,12 +28,13 @@ def check(number, answer, seed=0):
     small changes of the function's text are tried in another process, if the text can be run there.
 
     Parameters:
-        number : such as "05.2"; everything that `numpy-transformer exercise hint` understands
-        answer : the function or class; its name does not matter
+        number : such as "05.2"; everything that `numpy-transformer exercise hint` understands, and the number of a
+            lesson, or one of the first edition, if the answer's name says which exercise is meant
+        answer : the function or class; with a full number its name does not matter
         seed : int, the seed of the arrays in the cases
     Raises: ValueError if there is no such exercise, TypeError if the answer cannot be called
     """
-    exercise = choose_one(str(number))
+    exercise = choose_for(str(number), getattr(answer, "__name__", ""))
     kind = "class" if exercise.is_class else "function"
     if not callable(answer):
         raise TypeError(f'check takes the {kind} itself, as in check("{exercise.number}", {exercise.name}), but got '

@@ -60,3 +60,14 @@ def choose_one(text):
         numbers = [exercise.number for exercise in found]
         raise ValueError(f"lesson {found[0].lesson} has the exercises {', '.join(numbers)}; name one of them")
     return found[0]
+
+
+def choose_for(text, name):
+    """Returns the exercise that a text stands for; where it stands for several, the one with this function or class.
+
+    "02" is a lesson with several exercises, and was also the number of softmax_backward, now 01.2.
+
+    Raises: ValueError if there are several or none.
+    """
+    found = {exercise.name: exercise for exercise in [*lesson_or_one(text), exercises().get(parse(text))] if exercise}
+    return found[name] if name in found else choose_one(text)
