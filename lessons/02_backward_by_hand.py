@@ -2,9 +2,9 @@
 # # 02 Backward by hand
 #
 # A network is a chain of functions that ends in one number, the loss L. To train it, we need to know for every number
-# in the network: if it grew a little, how much would L change? That is a derivative. The derivatives of L with respect
-# to all entries of an array form the gradient of that array, and **backward** is the procedure that computes the
-# gradients.
+# in the network: if it grew a little, how much would L change? **Backward** is the procedure that computes these
+# derivatives. Lesson 00b shows it on a graph of single numbers; here the numbers are arrays. The derivatives of L with
+# respect to all entries of an array form the gradient of that array.
 #
 # The gradient of `x` is written `dx` and has the shape of x. A layer knows nothing about L. It is given `dy`, the
 # gradient of its output. It returns `dx`, the gradient of its input, and adds the gradients of its parameters to their

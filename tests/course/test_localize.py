@@ -82,15 +82,8 @@ def test_no_answer_is_located_at_a_wrong_line(name):
     number, source, marked = ANSWERS[name]
     tried = Tried(number, source)
     assert marked and tried.verdict.status in ("fail", "error")
-    attempt = Attempt(tried.key, answers(tried.key, tried.run), tried.exercise.file, tried.execute)
-    found = attempt.one_edit() or attempt.first_wrong_value()
-    assert lines_in(" ".join(found)) <= marked or "not yet the result" in found[0]
-
-
-@pytest.mark.slow
-def test_most_answers_are_located():
-    found = [Tried(number, source).sentences("one_edit") for number, source, _ in ANSWERS.values()]
-    assert sum(map(bool, found)) > 0.6 * len(found)
+    found = tried.sentences("one_edit") or tried.sentences("first_wrong_value", 0)
+    assert lines_in(found) <= marked or "not yet the result" in found
 
 
 @pytest.mark.slow
