@@ -8,7 +8,7 @@ import tempfile
 from multiprocessing.dummy import Pool
 from pathlib import Path
 
-from ..classroom.lesson_files import lesson_number
+from ..classroom.lessons.files import lesson_number
 from ..data.plurals import counted
 from ..training.process import cores
 from ..training.progress import Progress

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ..classroom.lesson_files import copy_lessons, find_lessons, full_number
+from ..classroom.lessons.files import copy_lessons, find_lessons, full_number
 from .parser import add_command
 from .terminal import wrap
 
@@ -70,7 +70,7 @@ def start(folder):
 
 def write(number, out):
     """Writes a lesson as a notebook."""
-    from ..classroom.lesson_notebook import write_notebook         # not needed by the other actions
+    from ..classroom.lessons.notebook import write_notebook         # not needed by the other actions
 
     lesson, = choose_lessons([number])
     path = write_notebook(lesson, out or f"{lesson.stem}.ipynb")

@@ -286,8 +286,8 @@ def test_lessons_are_found_beside_the_package_or_their_absence_is_said(capsys, t
     (tmp_path / "lessons" / "00b_more.py").unlink()
     (tmp_path / "lessons" / "42_answer.py").unlink()
     (tmp_path / "lessons").rmdir()
-    monkeypatch.setattr("numpy_transformer.classroom.lesson_files.CHECKOUT", tmp_path / "nowhere")
-    monkeypatch.setattr("numpy_transformer.classroom.lesson_files.installed_lessons", lambda: None)
+    monkeypatch.setattr("numpy_transformer.classroom.lessons.files.CHECKOUT", tmp_path / "nowhere")
+    monkeypatch.setattr("numpy_transformer.classroom.lessons.files.installed_lessons", lambda: None)
     assert "there are no lessons in lessons/ here" in refused(capsys, "lesson")
 
 

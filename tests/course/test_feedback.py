@@ -105,9 +105,9 @@ def test_passes_of_a_class_are_told_apart():
     verdict = wrong_linear("self.bias.grad += drows.sum(0)", "self.bias.grad += drows.sum(0) + 0.1")
     assert any(line.startswith("Your forward is correct in every case; backward gives wrong values of bias.grad")
                for line in verdict.lines)
-    assert diagnoses(verdict) == ["bias.grad is the correct result plus 0.2 in every case."]
+    assert diagnoses(verdict) == ["bias.grad is the correct result plus 0.3 in every case."]
     verdict = wrong_linear(" + self.bias.data", " + self.bias.data ** 2")
-    assert "Only y and second y are wrong." in verdict.lines
+    assert "Only y, second y and third y are wrong." in verdict.lines
 
 
 def test_a_gradient_of_one_pass_only_is_told_as_such():
@@ -117,4 +117,4 @@ def test_a_gradient_of_one_pass_only_is_told_as_such():
                        ("self.weight.grad += 0 if self.weight.grad.any() else rows.T @ drows", "first")):
         verdict = judge(key, play(key, exercise.edited({"self.weight.grad += rows.T @ drows": new})))
         assert diagnoses(verdict) == [
-            f"weight.grad contains only the {which} of the two backward passes in every case."]
+            f"weight.grad contains only the {which} of the 3 backward passes in every case."]

@@ -12,8 +12,8 @@ from types import ModuleType
 import pytest
 from helpers import ROOT
 
-from numpy_transformer.classroom import lesson_files, place
-from numpy_transformer.classroom.lesson_files import find_lessons
+from numpy_transformer.classroom.lessons import files, place
+from numpy_transformer.classroom.lessons.files import find_lessons
 from numpy_transformer.cli import main
 
 SCRIPT = "from numpy_transformer.classroom import lesson\n\nlesson.start(__name__)\n"
@@ -41,8 +41,8 @@ def refused(capsys, *arguments):
 
 def test_lessons_are_looked_for_from_near_to_far(here, tmp_path, monkeypatch):
     installed, checkout = tmp_path / "installed", tmp_path / "checkout"
-    monkeypatch.setattr(lesson_files, "CHECKOUT", checkout)
-    monkeypatch.setattr(lesson_files, "installed_lessons", lambda: installed if installed.is_dir() else None)
+    monkeypatch.setattr(files, "CHECKOUT", checkout)
+    monkeypatch.setattr(files, "installed_lessons", lambda: installed if installed.is_dir() else None)
     with pytest.raises(ValueError, match="no lessons in lessons/ here, and none were installed"):
         find_lessons()
     script(here / "plots" / "03_plot.py", "print('not a lesson')\n")

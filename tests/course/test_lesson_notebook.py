@@ -7,10 +7,11 @@ import re
 import pytest
 from helpers import ROOT
 
-from numpy_transformer.classroom import helpers, predict
-from numpy_transformer.classroom.cells import cells
-from numpy_transformer.classroom.lesson_files import lessons_in
-from numpy_transformer.classroom.lesson_notebook import notebook, write_notebook
+from numpy_transformer.classroom import predict
+from numpy_transformer.classroom.lessons import helpers
+from numpy_transformer.classroom.lessons.cells import cells
+from numpy_transformer.classroom.lessons.files import lessons_in
+from numpy_transformer.classroom.lessons.notebook import notebook, write_notebook
 from numpy_transformer.cli import main
 
 LESSON = '''# %% [markdown]

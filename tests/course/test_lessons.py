@@ -8,9 +8,9 @@ from helpers import ROOT
 from helpers.lessons import run
 from helpers.pictures import count_colors
 
-from numpy_transformer.classroom.lesson_files import lesson_number, lessons_in
-from numpy_transformer.classroom.answers import closing_answers
-from numpy_transformer.classroom.cells import cells
+from numpy_transformer.classroom.lessons.files import lesson_number, lessons_in
+from numpy_transformer.classroom.lessons.answers import closing_answers
+from numpy_transformer.classroom.lessons.cells import cells
 
 LESSONS = list(lessons_in(ROOT / "lessons").values())
 QUICK = ("02",)                             # the lesson of the default run; the slow run has them all

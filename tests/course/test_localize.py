@@ -82,15 +82,8 @@ def test_no_answer_is_located_at_a_wrong_line(name):
     number, source, marked = ANSWERS[name]
     tried = Tried(number, source)
     assert marked and tried.verdict.status in ("fail", "error")
-    attempt = Attempt(tried.key, answers(tried.key, tried.run), tried.exercise.file, tried.execute)
-    found = attempt.one_edit() or attempt.first_wrong_value()
-    assert lines_in(" ".join(found)) <= marked or "not yet the result" in found[0]
-
-
-@pytest.mark.slow
-def test_most_answers_are_located():
-    found = [Tried(number, source).sentences("one_edit") for number, source, _ in ANSWERS.values()]
-    assert sum(map(bool, found)) > 0.6 * len(found)
+    found = tried.sentences("one_edit") or tried.sentences("first_wrong_value", 0)
+    assert lines_in(found) <= marked or "not yet the result" in found
 
 
 @pytest.mark.slow
@@ -108,6 +101,22 @@ def test_a_right_answer_has_no_suspicious_value(number):
         values, comparisons, roots = attempt.traced
         everything = set(range(len(values.nodes)))
         assert not comparisons or any(not comparison.first_wrong(everything) for comparison in comparisons)
+
+
+@pytest.mark.slow
+def test_edits_that_leave_a_wrong_type_explain_nothing():
+    """The values are right from the beginning, so every edit without effect would seem to help."""
+    tried = Tried("15.1", submission("15.1", """
+        def teacher_forcing(target):
+            a = target[:, 0:-1].copy()
+            b = target[:, 1:].copy()
+            weights = np.zeros(b.shape)
+            weights[b != 0] = 1.0
+            return a, b, weights
+        """))
+    assert tried.verdict.stage == "type" and tried.sentences() == ""
+    tried = Tried("02.1", submission("02.1", "def linear_backward(x, weight, dy):\n    dx = dy @ weight.T\n"))
+    assert tried.verdict.stage == "type" and tried.sentences() == ""
 
 
 def test_named_and_hidden_answers_are_not_run_again():

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from helpers import ROOT
 
-from numpy_transformer.classroom import helpers
-from numpy_transformer.classroom.cells import cells
-from numpy_transformer.classroom.lesson_files import lessons_in
-from numpy_transformer.classroom.steps import run_lesson
-from numpy_transformer.classroom.wrapping import fold, reflow, terminal_width
+from numpy_transformer.classroom.lessons import helpers
+from numpy_transformer.classroom.lessons.cells import cells
+from numpy_transformer.classroom.lessons.files import lessons_in
+from numpy_transformer.classroom.lessons.steps import run_lesson
+from numpy_transformer.classroom.lessons.wrapping import fold, reflow, terminal_width
 
 LESSON = '''# %% [markdown]
 # # 07 Counting

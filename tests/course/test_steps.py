@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 from helpers import ROOT
 
-from numpy_transformer.classroom import claim, helpers, predict, show
-from numpy_transformer.classroom.answers import closing_answers
-from numpy_transformer.classroom.lesson_files import full_number, lesson_number, lessons_in
-from numpy_transformer.classroom.cells import cells
-from numpy_transformer.classroom.keys import prompt
-from numpy_transformer.classroom.wrapping import reflow
+from numpy_transformer.classroom import claim, predict, show
+from numpy_transformer.classroom.lessons import helpers
+from numpy_transformer.classroom.lessons.answers import closing_answers
+from numpy_transformer.classroom.lessons.files import full_number, lesson_number, lessons_in
+from numpy_transformer.classroom.lessons.cells import cells
+from numpy_transformer.classroom.lessons.keys import prompt
+from numpy_transformer.classroom.lessons.wrapping import reflow
 
 PROMPTS = (b"q quit: ", b"?  ", b">>> ")
 LESSON = '''# %% [markdown]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from numpy_transformer.classroom import pictures
+from numpy_transformer.classroom.lessons import pictures
 from numpy_transformer.views import sixels
 
 

@@ -3,7 +3,7 @@
 from ...layers import EncoderBlock as PackageBlock
 from ..exercise import Exercise, Mistake
 from ..sandbox import Function
-from .given import Parameter
+from .given import CLEARED, Parameter
 
 
 class Layer:
@@ -60,7 +60,10 @@ def normal(rng, *shape):
 
 
 def draw_block(rng, n):
-    """Four small layers, one of which mixes tokens, used twice with different batches."""
+    """Four small layers, one of which mixes tokens, used three times, and backward for the latest use each time.
+
+    The third forward follows a backward, whose gradients it must leave as they are.
+    """
     norm = (Function("lambda x, w: w * np.tanh(x)"),
             Function("lambda x, w, dy: (dy * w * (1 - np.tanh(x) ** 2), (dy * np.tanh(x)).sum((0, 1)))"))
     attention = (Function("lambda x, w: w @ x"), Function("lambda x, w, dy: (w.T @ dy, (dy @ x.mT).sum(0))"))
@@ -70,7 +73,8 @@ def draw_block(rng, n):
              (rng.uniform(0.5, 2, n.D), *norm), (normal(rng, n.D, n.D) / n.D ** 0.5, *feed_forward))
     x, dy = normal(rng, 2, n.B, n.T, n.D)
     later, dlater = normal(rng, 2, n.B + 1, n.T, n.D)
-    return parts, (("forward", (x,)), ("forward", (later,)), ("backward", (dlater,)), ("backward", (dy,)))
+    return parts, (("forward", (x,)), ("forward", (later,)), ("backward", (dlater,)),
+                   ("forward", (x + 1,)), ("backward", (dy + 1,)), ("backward", (dy,)))
 
 
 class Part(Layer):
@@ -95,7 +99,7 @@ EXERCISES = [
     Exercise(
         "10.5", "An encoder block, a class", minutes=20, lines=4,
         solution=EncoderBlock, write=("forward", "backward"), given=(Parameter, Layer), inputs=draw_block,
-        reference=package_block, outputs=("y", "second y", "second dx", "dx", *(
+        reference=package_block, outputs=("y", "second y", "second dx", "third y", "third dx", "dx", *(
             f"{part}.weight.grad" for part in ("norm1", "attention", "norm2", "feed_forward"))),
         hints=("Give the value between the two sublayers a name, such as a. Which of the two sublayers does backward "
                "reach first?",
@@ -146,6 +150,8 @@ EXERCISES = [
                               "self.norm1.backward(self.attention": "self.attention.backward(self.norm1"},
                     "You apply the backward of each norm before that of its sublayer. Forward applied the norm first, "
                     "so backward reaches it last."),
+            Mistake("LIN-7c", {FIRST: "for part in (self.norm1, self.attention, self.norm2, self.feed_forward):\n"
+                                      "            part.weight.grad[:] = 0\n        " + FIRST}, CLEARED),
             Mistake("RES-9a", {"self.norm2.backward(self.feed_forward": "self.feed_forward.backward(self.norm2"},
                     "You apply the backward of norm2 before that of feed_forward. Forward applied the norm first, so "
                     "backward reaches it last."),

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from ...layers import Linear as PackageLinear
 from ..exercise import Exercise, Mistake
-from .given import Parameter, loaded
+from .given import CLEARED, Parameter, loaded
 
 
 def linear_backward(x, weight, dy):
@@ -62,18 +62,22 @@ class Linear:
 
 
 def draw_twice(rng, n, longer=1):
-    """Two uses, the second with a longer first axis if there is one, and the backward calls in reverse order."""
+    """Three uses, the second with a longer first axis if there is one, and backward for the latest one each time.
+
+    The third forward follows a backward, whose gradients it must leave as they are.
+    """
     def normal(rows, width):
         return rng.standard_normal((*rows, width))
     later = tuple(size + longer if axis == 0 else size for axis, size in enumerate(n.lead))
     weights = normal((n.D,), n.F) / n.D ** 0.5, normal((), n.F)
     return weights, (("forward", (normal(n.lead, n.D),)), ("forward", (normal(later, n.D),)),
-                     ("backward", (normal(later, n.F),)), ("backward", (normal(n.lead, n.F),)))
+                     ("backward", (normal(later, n.F),)), ("forward", (normal(n.lead, n.D),)),
+                     ("backward", (normal(n.lead, n.F),)), ("backward", (normal(n.lead, n.F),)))
 
 
 def other_lengths(rng):
-    """If both uses have the same length, mixed-up inputs give wrong numbers but no error."""
-    return [("both uses have the same length", draw_twice(rng, SimpleNamespace(lead=(5,), D=4, F=3), longer=0)),
+    """If all uses have the same length, mixed-up inputs give wrong numbers but no error."""
+    return [("all uses have the same length", draw_twice(rng, SimpleNamespace(lead=(5,), D=4, F=3), longer=0)),
             ("x is a single row, (d_in,)", draw_twice(rng, SimpleNamespace(lead=(), D=4, F=3)))]
 
 
@@ -186,7 +190,7 @@ EXERCISES = [
         "02.2", "The linear layer, a class", minutes=20, lines=7,
         solution=Linear, write=("forward", "backward"), given=(Parameter,), inputs=draw_twice, edges=other_lengths,
         reference=lambda weight, bias: loaded(PackageLinear(*weight.shape), {"weight": weight, "bias": bias}),
-        outputs=("y", "second y", "second dx", "dx", "weight.grad", "bias.grad"),
+        outputs=("y", "second y", "second dx", "third y", "third dx", "dx", "weight.grad", "bias.grad"),
         hints=("Which values does backward need that are not among its arguments? forward has seen them, and if it was "
                "called twice, it has seen two of them.",
                "Each backward pass belongs to the latest forward pass, so append in forward and pop in backward. Every "
@@ -211,17 +215,19 @@ EXERCISES = [
             Mistake("LIN-7b", {"self.bias.grad += ": "self.bias.grad = "},
                     "bias.grad contains only the result of the latest backward pass, because each one overwrites the "
                     "result of the one before. Add with += instead."),
+            Mistake("LIN-7c", {"self.saved.append(x)": "self.weight.grad[:] = 0\n        self.bias.grad[:] = 0\n"
+                               "        self.saved.append(x)"}, CLEARED),
             Mistake("LIN-11a", {"self.saved.pop()": "self.saved.pop(0)"},
                     "Your first backward pass uses the input of the first forward pass. It belongs to the latest one: "
                     "last in, first out."),
             Mistake("LIN-11b", {"self.saved.pop()": "self.saved[-1]"},
-                    "Both backward passes use the input of the latest forward pass. Either your layer has room for one "
+                    "Your backward passes use the input of the latest forward pass. Either your layer has room for one "
                     "input only, or backward never removes it. Save the input of each forward pass, and remove it in "
                     "the backward pass that uses it."),
             Mistake("LIN-12", {" + self.bias.data": ""},
                     "Your forward leaves out the bias. The output is y = x weight + bias."),
             Mistake("LIN-13", {"self.saved.pop()": "self.saved[0]"},
-                    "Both backward passes use the input of the first forward pass. Each belongs to the latest "
+                    "All backward passes use the input of the first forward pass. Each belongs to the latest "
                     "forward pass that has not had one yet."),
             Mistake("LIN-4c", {"drows.sum(0)": "drows.mean(0)"},
                     "Your gradient of the bias is a mean over the rows. It must be a sum. If the loss is a mean, dy "

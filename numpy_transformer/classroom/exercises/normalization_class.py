@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..exercise import Exercise, Mistake
-from .given import Parameter
+from .given import CLEARED, Parameter
 from .normalization import draw, package_layer_norm
 from .normalization_mistakes import IN_DX, STD, SUMMED, THROUGH_MEAN, in_dx, in_statistics
 
@@ -41,10 +41,14 @@ class LayerNorm:
 
 
 def use_twice(rng, shape, longer):
-    """Two uses of the layer, with the backward calls in reverse order."""
+    """Three uses of the layer, with backward for the latest one each time.
+
+    The third forward follows a backward, whose gradients it must leave as they are.
+    """
     x, gamma, beta, eps, dy = draw(rng, shape)
     later, *_, dlater = draw(rng, (shape[0] + longer, *shape[1:]))
-    return (gamma, beta, eps), (("forward", (x,)), ("forward", (later,)), ("backward", (dlater,)), ("backward", (dy,)))
+    return (gamma, beta, eps), (("forward", (x,)), ("forward", (later,)), ("backward", (dlater,)),
+                                ("forward", (x ** 2,)), ("backward", (dy + 1,)), ("backward", (dy,)))
 
 
 EXERCISES = [
@@ -52,10 +56,11 @@ EXERCISES = [
         "08.3", "LayerNorm, a class", minutes=20, lines=11,
         solution=LayerNorm, write=("forward", "backward"), given=(Parameter,),
         inputs=lambda rng, n: use_twice(rng, (*n.lead, n.D), 1),
-        edges=lambda rng: [("two uses of the same length", use_twice(rng, (3, 6), 0)),
+        edges=lambda rng: [("all uses of the same length", use_twice(rng, (3, 6), 0)),
                            ("as many rows as features", use_twice(rng, (6, 6), 0))],
-        reference=package_layer_norm, outputs=("y", "second y", "second dx", "dx", "gamma.grad", "beta.grad"),
-        invariants=(("rows of dx must sum to 0", lambda inputs, outputs: outputs[3].sum(-1)),),
+        reference=package_layer_norm,
+        outputs=("y", "second y", "second dx", "third y", "third dx", "dx", "gamma.grad", "beta.grad"),
+        invariants=(("rows of dx must sum to 0", lambda inputs, outputs: outputs[5].sum(-1)),),
         hints=("Which values that forward computes does backward need? If the layer is used twice, it must keep those "
                "of both uses.",
                "x_hat and the standard deviation are enough; save them as a tuple. backward takes the latest tuple, "
@@ -75,7 +80,7 @@ EXERCISES = [
             Mistake("LN-13", {"self.gamma.grad +=": "self.beta.grad +=", "self.beta.grad +=": "self.gamma.grad +="},
                     "You have swapped gamma.grad and beta.grad."),
             Mistake("LN-20a", {"self.gamma.grad +=": "self.gamma.grad =", "self.beta.grad +=": "self.beta.grad ="},
-                    "Your second backward pass overwrites the gradients of the first. Add with +=."),
+                    "Each backward pass overwrites the gradients of those before it. Add with +=."),
             Mistake("LN-20b", {"self.saved.append((x_hat, std))": "self.saved = [(x_hat, std)]"},
                     "Your layer keeps the values of one forward pass only. A layer that is used twice needs those of "
                     "both.",
@@ -86,7 +91,7 @@ EXERCISES = [
                     "Your backward uses the values of the oldest forward pass. It belongs to the latest one that has "
                     "not had a backward pass yet."),
             Mistake("LN-20e", {"self.saved.pop()": "self.saved[-1]"},
-                    "Both backward passes use the values of the latest forward pass. Either your layer has room for "
+                    "Your backward passes use the values of the latest forward pass. Either your layer has room for "
                     "one forward pass only, or backward never removes the values. Save them in each forward pass, and "
                     "remove them in the backward pass that uses them."),
             Mistake("LN-20h", {"self.gamma.grad +=": "self.gamma.grad ="},
@@ -95,6 +100,8 @@ EXERCISES = [
             Mistake("LN-20i", {"self.beta.grad +=": "self.beta.grad ="},
                     "beta.grad holds the gradient of the last backward only, because each call overwrites it. Add "
                     "with +=."),
+            Mistake("LN-20j", {"self.saved.append((x_hat, std))": "self.gamma.grad[:] = 0\n"
+                               "        self.beta.grad[:] = 0\n        self.saved.append((x_hat, std))"}, CLEARED),
             Mistake("LN-11a", {"(dy * x_hat).sum": "dy.sum"},
                     "Your gamma.grad is the same as beta.grad. But gamma was multiplied by x_hat, and its gradient "
                     "must contain that factor."),

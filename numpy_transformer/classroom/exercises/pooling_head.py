@@ -5,7 +5,7 @@ import numpy as np
 from ...layers import Linear as PackageLinear
 from ...layers import MaskedMean
 from ..exercise import Exercise, Mistake
-from .given import Parameter, loaded
+from .given import CLEARED, Parameter, loaded
 from .pooling import (AT_MOST_1, AT_THE_END, BY_PADDING, COUNT, DIVIDED_BY_T, EMPTY, FEW, FIRST, ONE_MASK, ONE_TOTAL,
                       PLUS_ONE, PUSHED, SPREAD, SUFFIX, SWAPPED, TOTAL, draw_texts, few)
 
@@ -44,17 +44,21 @@ class PoolingHead:
 
 
 def use_twice(rng, shape, D, C, longer):
-    """Calls forward twice, the second time with more tokens, then backward twice, in reverse order."""
+    """Three uses, the second with more tokens, and backward for the latest one each time.
+
+    The third forward follows a backward, whose gradients it must leave as they are.
+    """
     later = (*shape[:-1], shape[-1] + longer)
     return ((rng.standard_normal((D, C)) / D ** 0.5, rng.standard_normal(C)),
             (("forward", draw_texts(rng, shape, D)), ("forward", draw_texts(rng, later, D)),
              ("backward", (rng.standard_normal((*later[:-1], C)),)),
+             ("forward", draw_texts(rng, shape, D)), ("backward", (rng.standard_normal((*shape[:-1], C)),)),
              ("backward", (rng.standard_normal((*shape[:-1], C)),))))
 
 
 def special_heads(rng):
     weights, ((forward, (x, token_mask)), *others) = use_twice(rng, (3, 4), 5, 2, 0)
-    return [("both calls with the same shape", use_twice(rng, (4, 5), 6, 3, 0)),
+    return [("all calls with the same shape", use_twice(rng, (4, 5), 6, 3, 0)),
             ("D = C", use_twice(rng, (2, 5), 6, 6, 1)),
             (FEW, (weights, ((forward, (x, few(token_mask))), *others)))]
 
@@ -141,13 +145,15 @@ HEAD = (
             "loss is a mean, dlogits already contains that factor."),
     Mistake("LIN-7a", {"self.weight.grad += ": "self.weight.grad = "},
             "weight.grad holds the gradient of the last backward only, because each call overwrites it. Add to it."),
+    Mistake("LIN-7c", {"self.saved.append((mean, share))": "self.weight.grad[:] = 0\n        self.bias.grad[:] = 0\n"
+                       "        self.saved.append((mean, share))"}, CLEARED),
     Mistake("LIN-7b", {"self.bias.grad += ": "self.bias.grad = "},
             "bias.grad holds the gradient of the last backward only, because each call overwrites it. Add to it."),
     Mistake("LIN-11a", {"self.saved.pop()": "self.saved.pop(0)"},
             "Your first backward uses the values that the first forward saved. It belongs to the latest forward: last "
             "in, first out."),
     Mistake("LIN-11b", {"self.saved.pop()": "self.saved[-1]"},
-            "Both backward calls use the values that the latest forward saved. Either each forward overwrites the "
+            "Your backward calls use the values that the latest forward saved. Either each forward overwrites the "
             "values of the one before, or backward does not remove the values that it has used."),
     Mistake("LIN-12", {" + self.bias.data": ""}, "Your forward leaves out the bias."),
     Mistake("LIN-4b", {"@ drows": "@ drows / len(rows)"},
@@ -172,7 +178,7 @@ EXERCISES = [
         "11.5", "A pooling head, a class", minutes=25, lines=12,
         solution=PoolingHead, write=("forward", "backward"), given=(Parameter,), reference=PackageHead,
         inputs=lambda rng, n: use_twice(rng, n.lead, n.D, n.V, 1), edges=special_heads, mistakes=HEAD,
-        outputs=("logits", "second logits", "second dx", "dx", "weight.grad", "bias.grad"),
+        outputs=("logits", "second logits", "second dx", "third logits", "third dx", "dx", "weight.grad", "bias.grad"),
         hints=("forward has two steps, and backward goes through them in reverse. Which values from forward does each "
                "step back need?",
                "The linear layer needs its input, the mean. The mean needs the share of each token, token_mask divided "

@@ -7,7 +7,7 @@ import numpy as np
 
 from ... import layers
 from ..exercise import Exercise, Mistake
-from .given import Parameter, loaded
+from .given import CLEARED, Parameter, loaded
 from .heads import THREE_WAYS, merge_heads, split_heads
 from .linear import Linear
 from .softmax import softmax, softmax_backward
@@ -54,14 +54,18 @@ class SelfAttention:
 
 
 def draw_twice(rng, n):
-    """Two uses with different lengths and masks, and the backward calls in reverse order."""
+    """Three uses with different lengths and masks, and backward for the latest one each time.
+
+    The third forward follows a backward, whose gradients it must leave as they are.
+    """
     def normal(length):
         return rng.standard_normal((*n.lead[:-1], length, n.D))
     T, S = n.lead[-1], n.S
     linears = tuple((rng.standard_normal((n.D, n.D)) / math.sqrt(n.D), rng.standard_normal(n.D)) for _ in range(4))
     return (n.H, *linears), (("forward", (normal(T), np.tri(T, dtype=bool))),
                              ("forward", (normal(S), (rng.random((S, S)) < 0.5) | np.eye(S, dtype=bool))),
-                             ("backward", (normal(S),)), ("backward", (normal(T),)))
+                             ("backward", (normal(S),)), ("forward", (normal(T), np.tri(T, dtype=bool))),
+                             ("backward", (normal(T),)), ("backward", (normal(T),)))
 
 
 def tiny(rng):
@@ -83,8 +87,8 @@ EXERCISES = [
         "07.6", "Self-attention, a class", minutes=45, lines=15,
         solution=SelfAttention, write=("forward", "backward"), inputs=draw_twice, edges=tiny, reference=by_package,
         given=(Parameter, Linear, softmax, softmax_backward, split_heads, merge_heads),
-        outputs=("y", "second y", "second dx", "dx", "query.weight.grad", "query.bias.grad", "key.weight.grad",
-                 "value.weight.grad", "value.bias.grad", "output.weight.grad", "output.bias.grad"),
+        outputs=("y", "second y", "second dx", "third y", "third dx", "dx", "query.weight.grad", "query.bias.grad",
+                 "key.weight.grad", "value.weight.grad", "value.bias.grad", "output.weight.grad", "output.bias.grad"),
         hints=("Write forward as lines that each do one thing. backward has one line for each of them, from the last "
                "to the first. Which values must forward save for it?",
                "Forward: three Linears and their heads, the scores, -inf for hidden ones, softmax, the weighted mean "
@@ -99,6 +103,10 @@ EXERCISES = [
             Mistake("ATF-2", {"q.shape[-1]": "x.shape[-1]", "k.shape[-1]": "dy.shape[-1]"},
                     "You divide the scores by sqrt(D), where D is the width of all heads together. A score is a sum "
                     "over the d features of one head."),
+            Mistake("LIN-7c", {"self.saved.append((q, k, v, p))":
+                               "for part in (self.query, self.key, self.value, self.output):\n"
+                               "            part.weight.grad[:] = 0\n            part.bias.grad[:] = 0\n"
+                               "        self.saved.append((q, k, v, p))"}, CLEARED),
             Mistake("ATB-1", {" / math.sqrt(k.shape[-1])": ""},
                     "The factor 1 / sqrt(d) is missing in your backward. The scores contain it, so the "
                     "gradients of the queries and keys contain it too."),
@@ -147,7 +155,7 @@ EXERCISES = [
                     f"Your dx lacks the term of the queries. {THREE_WAYS}"),
             Mistake("HD-10", {"self.saved.append((q, k, v, p))": "self.saved = [(q, k, v, p)]",
                               "self.saved.pop()": "self.saved[-1]"},
-                    "Both backward passes use the arrays of the latest forward pass. Either your layer has room for "
+                    "Your backward passes use the arrays of the latest forward pass. Either your layer has room for "
                     "one set only, or backward never removes it. Append to a list in forward and pop in backward."),
             Mistake("HD-13", {BACK: "split_heads(dy, self.num_heads)"},
                     "Your backward leaves out the output layer. dy must first pass through the backward of output, "

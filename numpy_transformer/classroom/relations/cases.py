@@ -17,7 +17,8 @@ def errors(answer_key, answers):
     correct = [answer_key.is_right(i, answers[i]) for i in rest]
     place = where(answer_key, raised)
     if all(correct):
-        return [f"The error comes only {place}. Elsewhere your result is correct"]
+        only = "" if place.startswith("in all") else "only "
+        return [f"The error comes {only}{place}. Elsewhere your result is correct"]
     if not any(correct):
         return [f"The error comes {place}. Elsewhere your result is wrong"]
     return [f"The error comes {place}"]
@@ -91,7 +92,7 @@ def class_outputs(answer_key):
 
 
 def one_pass(answer_key, name, pairs):
-    """The gradient of a parameter that contains one of two backward passes only."""
+    """The gradient of a parameter that contains only one of the backward passes."""
     if "." not in name:
         return ""
     alone = None
@@ -111,13 +112,13 @@ def single_passes(answer_key, case, name):
             waiting.append(arguments)
         elif method == "backward" and waiting:
             found.append((("forward", waiting.pop()), ("backward", arguments)))
-    if len(found) != 2 or len(case.calls) != 4:
+    if len(found) < 2 or len(case.calls) != 2 * len(found):
         return {}
     gradients = {}
-    for calls, words in zip(found, ("first", "last")):
+    for calls, which in ((found[0], "first"), (found[-1], "last")):
         seen = observe(exercise, exercise.reference, Case(case.note, case.inputs, calls))
         if seen.error:
             return {}
-        gradients[f"contains only the {words} of the two backward passes"] = seen.outputs[
+        gradients[f"contains only the {which} of the {len(found)} backward passes"] = seen.outputs[
             exercise.outputs.index(name) - len(exercise.outputs)]
     return gradients if not equal(*gradients.values()) else {}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from helpers import ROOT
 
-from numpy_transformer.classroom.lesson_files import lesson_number, lessons_in
+from numpy_transformer.classroom.lessons.files import lesson_number, lessons_in
 from numpy_transformer.explorer.lessons import ATTENTION, PLACES, find_place
 from numpy_transformer.explorer.session import Session
 from numpy_transformer.explorer.tiny import tiny

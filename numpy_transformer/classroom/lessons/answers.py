@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from .lesson_files import lesson_number
+from .files import lesson_number
 from .wrapping import fill, reflow
 
 HEADING = "## Answers to the closing questions"

@@ -71,7 +71,7 @@ def encoded(path, kind):
     cell_width, cell_height = cell_size()
     columns = max(shutil.get_terminal_size().columns or 80, 2) - 1          # some terminals say 0
     if kind == "sixel":
-        from ..views import sixels              # matplotlib is slow to import
+        from ...views import sixels              # matplotlib is slow to import
 
         return sixels(path, columns * cell_width)
     data = path.read_bytes()

@@ -4,7 +4,7 @@ import contextlib
 import sys
 from pathlib import Path
 
-from ..training.process import set_blas_threads
+from ...training.process import set_blas_threads
 from . import place
 from .steps import parse_arguments, run_lesson
 
@@ -21,7 +21,7 @@ def start(name, number=None):
         number : the lesson's number, in a notebook that `numpy-transformer lesson notebook` has written
     """
     global running
-    from ..views import large_fonts             # matplotlib takes a third of a second to import; only lessons need it
+    from ...views import large_fonts             # matplotlib takes a third of a second to import; only lessons need it
     set_blas_threads(1)
     large_fonts()
     place.given = number

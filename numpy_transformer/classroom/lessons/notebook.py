@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .answers import closing_answers
 from .cells import cells
-from .lesson_files import START, lesson_number
+from .files import START, lesson_number
 
 METADATA = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
             "language_info": {"name": "python"}}

@@ -1,6 +1,6 @@
 """The key `e` of a lesson with --step: opens the lesson's arrays, or a module's latest step, in the explorer."""
 
-from ..module import Module, is_module
+from ...module import Module, is_module
 
 
 class LatestCalls:
@@ -49,8 +49,8 @@ class LatestCalls:
 
 def open_variables(namespace, title):
     """Opens the arrays among some variables in the browser. Returns the path of the page."""
-    from ..explorer.explorer import open_page               # not needed unless the key is pressed
-    from ..explorer.variables import variables_document
+    from ...explorer.explorer import open_page               # not needed unless the key is pressed
+    from ...explorer.variables import variables_document
 
     return open_page(variables_document(namespace, title))
 
@@ -60,7 +60,7 @@ def open_module(module, name, calls):
 
     Raises: TypeError if it is no module; ValueError if the lesson has not called it.
     """
-    from ..explorer import explore
+    from ...explorer import explore
 
     if not is_module(module):
         raise TypeError(f"{name} is a {type(module).__name__}; e takes the name of a module that the lesson has called, and "

@@ -4,7 +4,7 @@ import contextlib
 
 import numpy as np
 
-from ..module import Module
+from ...module import Module
 from .wrapping import terminal_width
 
 KEYS = {"Enter": "[Enter] {}", "b": "b back", "g": "g N go to cell N", "l": "l list", "a": "a answers", "p": "p EXPR print",

@@ -98,7 +98,7 @@ def normalized(text):
 
 def figure(name, picture):
     """Saves a picture as NN_name.png, where NN is the lesson's number, in the folder `place.figure_folder()`."""
-    from ..views import save
+    from ...views import save
 
     if silent:
         return

@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from .lesson_files import installed_lessons, lesson_number
+from .files import installed_lessons, lesson_number
 
 given = None                                    # the number that a notebook passes to lesson.start
 

@@ -12,7 +12,7 @@ from . import explore, helpers, pictures
 from .answers import Answers
 from .cells import contents
 from .keys import KEYS, describe_variable, prompt
-from .lesson_files import lesson_number
+from .files import lesson_number
 from .steps import Runner
 from .wrapping import fill, reflow, terminal_width
 

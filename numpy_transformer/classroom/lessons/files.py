@@ -9,7 +9,7 @@ from pathlib import Path
 NAME = re.compile(r"(\d\d[a-z]?)_\w+\.(?:py|ipynb)")
 WRITTEN = re.compile(r"(\d{1,2})([a-z]?)", re.IGNORECASE)
 START = "lesson.start(__name__"                 # every lesson contains this call
-CHECKOUT = Path(__file__).resolve().parents[2] / "lessons"
+CHECKOUT = Path(__file__).resolve().parents[3] / "lessons"
 
 
 def lesson_number(path):

@@ -9,7 +9,7 @@ import traceback
 from pathlib import Path
 
 from .cells import cells
-from .lesson_files import lesson_number
+from .files import lesson_number
 
 CLOSED_PIPE = 141                               # what a shell reports for a program that writes to a closed pipe
 
