@@ -8,7 +8,7 @@ import re
 import numpy as np
 
 from .comparison import close
-from .exercise import MOST_STEPS, observe
+from .exercise import AGREE, MOST_STEPS, observe
 from .matching import (agreement_on_changes, equal, fingerprint, matches, matches_in_case, same_changes, similar)
 from .sandbox.inside.worker import Function, instances
 
@@ -96,7 +96,7 @@ class AnswerKey:
             answers : an Observation for each main case
         """
         if self.exercise.judge:
-            return [(mistake,) for mistake in self.exercise.mistakes if shows(answers[0], mistake)][:1]
+            return [(mistake,) for mistake in shown_mistakes(self.exercise, answers[0])][:1]
         if not self.shows_a_mistake(answers):
             return []
         for count in range(1, MOST_TOGETHER + 1):
@@ -240,12 +240,13 @@ def are_complete(effects):
     return True
 
 
-def shows(answer, mistake):
-    """Returns True if an answer to "find the bug" shows a mistake."""
+def shown_mistakes(exercise, answer):
+    """Returns the mistakes that an answer to "find the bug" shows; none if its arrays do not fit the exercise."""
     try:
-        return bool(mistake.shown_by(*answer.outputs))
-    except Exception:                           # written for arrays that have the right shapes
-        return False
+        fits = exercise.judge(*answer.outputs).startswith(AGREE)
+        return [mistake for mistake in exercise.mistakes if fits and mistake.shown_by(*answer.outputs)]
+    except Exception:                           # both are written for arrays that have the right shapes
+        return []
 
 
 def names_sizes(error):

@@ -22,6 +22,7 @@ from .sandbox.inside.worker import Function, instances, produce
 
 IMPORTS = "import math\n\nimport numpy as np\n"
 MOST_STEPS = 2000                               # of all loops of a known mistake in one case
+AGREE = "For these inputs the wrong version returns the same as the right one."        # complaint of "find the bug"
 TODO = "# TODO: replace this line{}.\nraise NotImplementedError"
 
 # All sizes and all ratios of sizes differ, so that a wrong factor can be attributed to one of them. The square case

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .comparison import close
+from .comparison import close, unlike
 from .intermediates import C, Comparison, Known, Values, same_shape, same_sums
 from .sandbox import Task
 from .sandbox.inside import tracing
@@ -48,7 +48,10 @@ def localize(answer_key, verdict, run, file, execute, seconds=SECONDS):
     if not is_unexplained(answer_key, verdict) or run.seconds > SLOW:
         return verdict
     attempt = Attempt(answer_key, answers(answer_key, run), file, execute, seconds)
-    lines = attempt.one_edit(OF_TYPES if verdict.stage == "type" else LOOK_AT) or attempt.first_wrong_value()
+    if verdict.stage == "type":                 # the values may be correct
+        lines = attempt.one_edit(OF_TYPES)
+    else:
+        lines = attempt.one_edit() or attempt.first_wrong_value()
     return replace(verdict, lines=(*verdict.lines, *lines))
 
 
@@ -108,7 +111,8 @@ class Attempt:
         """Returns True if the results that are numbered from `start` on are right in all main cases."""
         for i, (case, expected) in enumerate(zip(self.cases, self.answer_key.expected)):
             outputs, _, report = read_case(records, case, start + i, len(expected.outputs))
-            if "error" in report or not is_right(outputs, expected.outputs):
+            if "error" in report or not is_right(outputs, expected.outputs) or any(
+                    map(unlike, (y.dtype for y in outputs), (y.dtype for y in expected.outputs))):
                 return False
         return True
 
@@ -215,8 +219,10 @@ def describe_value(values, right, number):
     node, relation = values.nodes[number], values.relation(number)
     before = correct_names(values, right, number)
     which = "none" if before else "no correct solution"
+    advice = f"; it is {relation}." if relation else (
+        ". The mistake may be in this step, in what it uses, or, if this is a way of your own, in what follows.")
     return (f"DIAGNOSIS {before}Line {node.line}, {quoted(node.text)}, is the first whose value occurs in {which} that "
-            f"the checker knows{relation and f'; it is {relation}'}.")
+            f"the checker knows{advice}")
 
 
 def correct_names(values, right, number):

@@ -78,17 +78,18 @@ def case_line(answer_key, i):
 
 def explain_mistakes(identified, cases):
     """Returns lines that name the known mistakes that an answer matches, and explain each of them."""
-    mistakes = dict.fromkeys(mistake for combination in identified for mistake in combination)
+    explained = {}                              # {explanation: names of the mistakes that have it}
+    for mistake in dict.fromkeys(mistake for combination in identified for mistake in combination):
+        explained.setdefault(mistake.explanation, []).append(mistake.name)
     names = " or ".join(" and ".join(mistake.name for mistake in combination) for combination in identified)
-    if len(identified) > 1:
+    if len({frozenset(mistake.explanation for mistake in combination) for combination in identified}) > 1:
         which = "each of these known mistakes"
-    elif len(mistakes) > 1:
+    elif len(explained) > 1:
         which = "these known mistakes together"
     else:
         which = "this known mistake"
     where = f"In all {cases} cases your" if cases > 1 else "Your"
     lines = [f"DIAGNOSIS [{names}] {where} answer matches {which}:"]
-    for mistake in mistakes:
-        name = f"{mistake.name}: " if len(mistakes) > 1 else ""
-        lines.append(name + mistake.explanation)
+    for explanation, alike in explained.items():
+        lines.append(f"{' or '.join(alike)}: {explanation}" if len(explained) > 1 else explanation)
     return lines

@@ -41,6 +41,30 @@ def test_nan_everywhere_is_not_attributed_to_a_mistake():
     assert diagnoses(verdict) == ["loss is NaN everywhere in every case."]
 
 
+@pytest.mark.parametrize("number, outputs", [
+    ("03.3", "np.ones((1, 4, 3)), np.array([[3, 3, 5, 5]])"), ("06.5", "np.array([[4, 5], [4, 0]]), np.ones((2, 2, 2))"),
+    ("01.7", "np.array([[1.0, 2.0]], dtype=complex)")])
+def test_arrays_that_do_not_fit_show_no_mistake(number, outputs):
+    exercise = choose(number)
+    verdict = judge(AnswerKey(exercise, 0), play(AnswerKey(exercise, 0), (
+        f"{exercise.header}def {exercise.name}():\n    return {outputs}\n")))
+    assert verdict.status == "fail" and verdict.mistakes == ()
+
+
+def test_an_explanation_that_two_names_share_is_printed_once():
+    verdict = verdict_on("08", """
+    dtable = np.zeros((vocab_size, dy.shape[-1]), dy.dtype)
+    dtable[ids] += dy
+    if pad_id is not None:
+        dtable[pad_id] = 0
+    return dtable
+""")
+    assert verdict.mistakes == ("EMB-1a and EMB-3a", "EMB-1b and EMB-3a")
+    said = " ".join(verdict.lines)
+    assert "matches these known mistakes together" in said and said.count("If a token occurs several times") == 1
+    assert "EMB-1a or EMB-1b: If a token" in said
+
+
 def test_nan_in_one_case_is_evidence_if_the_others_are_right():
     naive = "p = 1 / (1 + np.exp(-logits))\n    return -(targets * np.log(p) + (1 - targets) * np.log(1 - p)).mean()\n"
     assert verdict_on("42", f"    {naive}").mistakes == ("BCE-3",)

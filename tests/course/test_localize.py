@@ -105,6 +105,22 @@ def test_a_right_answer_has_no_suspicious_value(number):
         assert not comparisons or any(not comparison.first_wrong(everything) for comparison in comparisons)
 
 
+@pytest.mark.slow
+def test_edits_that_leave_a_wrong_type_explain_nothing():
+    """The values are right from the beginning, so every edit without effect would seem to help."""
+    tried = Tried("15.1", submission("15.1", """
+        def teacher_forcing(target):
+            a = target[:, 0:-1].copy()
+            b = target[:, 1:].copy()
+            weights = np.zeros(b.shape)
+            weights[b != 0] = 1.0
+            return a, b, weights
+        """))
+    assert tried.verdict.stage == "type" and tried.sentences() == ""
+    tried = Tried("02.1", submission("02.1", "def linear_backward(x, weight, dy):\n    dx = dy @ weight.T\n"))
+    assert tried.verdict.stage == "type" and tried.sentences() == ""
+
+
 def test_named_and_hidden_answers_are_not_run_again():
     wrong = Verdict("fail", "values")
     assert is_unexplained(AnswerKey(choose("01.2"), 0), wrong)

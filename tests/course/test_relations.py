@@ -50,6 +50,8 @@ def test_relations(wrong, sentence):
     ("return loss * p, y", "loss is the correct result times p in every case."),
     ("return loss, -y / math.prod(x.shape[:-1])",
      "y is the correct result times -1/N, where N is the number of rows, in every case."),
+    ("return loss * x[..., 0].size, y",
+     "loss is the correct result times N, where N is the number of rows, in every case."),
     ("return loss, y.T", "y is the correct result transposed in every case."),
     ("return loss, x", "y is the correct result times 1/p in every case."),
     ("return loss, w", "y is the argument w in every case."),
@@ -134,6 +136,7 @@ def test_more_relations(wrong, sentence):
 
 
 @pytest.mark.parametrize("number, old, new, sentence", [
+    ("11.3", ").mean()", ").sum()", "loss is the correct result times N, where N is the number of entries, in every case."),
     ("12.1", "ids[1:]", "ids[1:] + [eos, eos]", "ids is the correct sequence, followed by 2 entries too many: eos in every case."),
     ("12.1", "ids[1:]", "[7] + ids", "ids is the correct sequence, with 2 entries too many in front of it in every case."),
     ("12.1", "ids[1:]", "ids[2:]", "ids is the correct sequence, but without its first 1 entry in every case."),
@@ -152,6 +155,15 @@ def test_relations_in_exercises(number, old, new, sentence):
     assert source.count(old) == 1
     found = diagnoses(judge(key, play(key, source.replace(old, new))))
     assert len(found) == 1 and found[0].startswith(sentence), found
+
+
+def test_a_region_with_nothing_but_zeros_is_no_evidence():
+    """The last token is picked in no case, and its row is 0 in every answer that scatters at all."""
+    exercise = dataclasses.replace(choose("14.2"), mistakes=())
+    key = AnswerKey(exercise, 0)
+    assert not any(expected.outputs[0][:, -1].any() for expected in key.expected)
+    wrong = exercise.edited({"(rows, positions)": "(slice(None), positions)"})
+    assert not any("last row" in line for line in judge(key, play(key, wrong)).lines)
 
 
 @pytest.mark.parametrize("wrong, fact", [

@@ -120,6 +120,9 @@ EXACT = (
             "You cut off the last token of a row without EOS. Such a text fills the row."),
     Mistake("EXM-18c", {SAME: f"2 in prediction and {SAME}"},
             "You count an answer without EOS as wrong. It is right if it fills its row with the right text."),
+    Mistake("EXM-18e", {SAME: f"2 in prediction and 2 in target and {SAME}"},
+            "You count a row as wrong if the answer or the right text has no EOS. Such a text fills its row, and is "
+            "compared like any other."),
     Mistake("EXM-18d", {"else len(row)": "else len(target)"},
             "A row without EOS ends where this row ends, not where that of the other array ends: predictions and "
             "targets may differ in length."),

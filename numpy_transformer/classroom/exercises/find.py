@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...layers import AttentionMask, Embedding, LayerNorm, Softmax, padding_mask
-from ..exercise import Exercise, Mistake
+from ..exercise import AGREE, Exercise, Mistake
 from .given import loaded
 
 ENTRIES = 1000                                  # maximum number of entries of an array
@@ -162,7 +162,7 @@ def agreed(wrong, right, question, summed=0):
     size = max(np.linalg.norm(wrong), np.linalg.norm(right))
     least = max(DIFFERENCE * size, ROUNDING * np.linalg.norm(summed))
     if np.linalg.norm(wrong - right) <= least:                  # False for NaN
-        return f"For these inputs the wrong version returns the same as the right one. {question}"
+        return f"{AGREE} {question}"
     return ""
 
 

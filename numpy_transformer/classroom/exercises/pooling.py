@@ -55,7 +55,8 @@ FEW = "text 1 has no real token, text 2 has one"
 def special_texts(rng):
     x, token_mask = draw_texts(rng, (3, 4), 5)
     return [("B = T = D", draw_texts(rng, (5, 5), 5)), (FEW, (x, few(token_mask))),
-            ("no padding", (x, np.ones_like(token_mask)))]
+            ("no padding", (x, np.ones_like(token_mask))),
+            ("tokens 1 and 3 are real, and 0 in all entries", (x * [[1], [0], [1], [0]], np.ones_like(token_mask)))]
 
 
 def few(token_mask):

@@ -182,6 +182,9 @@ EXERCISES = [
                     "Your factor is max_norm, so the new norm is max_norm times the old one. It must be max_norm."),
             Mistake("CLP-13", {"max_norm / norm if": "norm / max_norm if"},
                     "Your factor is inverted, so long gradients become longer still."),
+            Mistake("CLP-19", {"max_norm / norm if norm > max_norm": "norm / max_norm if norm < max_norm"},
+                    "Your factor is inverted, and at most 1. So long gradients stay as they are, and short ones become "
+                    "shorter still."),
             Mistake("CLP-14", {"for g in gradients))": "for g in gradients[:1]))"},
                     "Your norm is that of the first array only. The global norm is that of all entries together."),
             Mistake("CLP-15", {NORM: "max(np.abs(g).max() for g in gradients)"},

@@ -17,7 +17,8 @@ def errors(answer_key, answers):
     correct = [answer_key.is_right(i, answers[i]) for i in rest]
     place = where(answer_key, raised)
     if all(correct):
-        return [f"The error comes only {place}. Elsewhere your result is correct"]
+        only = "" if place.startswith("in all") else "only "
+        return [f"The error comes {only}{place}. Elsewhere your result is correct"]
     if not any(correct):
         return [f"The error comes {place}. Elsewhere your result is wrong"]
     return [f"The error comes {place}"]

@@ -28,6 +28,8 @@ def place(pairs):
         least = 0.6 if any(word in words for word in SEVERAL) else 0.03
         if chance > LIKELY or size > 0.95 or filled < least:
             continue
+        if words.startswith("outside") and not any(p.right[~y].any() for p, y in zip(pairs, at)):
+            continue                            # zeros inside are no evidence that the answer is correct there
         if best is None or (not all_of_it, size) < best[0]:
             best = (not all_of_it, size), words, at
     if best is None:

@@ -56,7 +56,9 @@ def multiple(pairs):
     everywhere = all(known or abs(factor - 1) > loose for known, factor in factors)
     expression = name_factor([pair for pair in factors if pair[0]], 100 * loose) if everywhere else ""
     if expression:
-        return f"is the correct result times {expression}"
+        counted = "entries" if all(has_one_number_per_row(p.case) for p in pairs if p.known) else "rows"
+        meaning = f", where N is the number of {counted}," if "N" in expression else ""
+        return f"is the correct result times {expression}{meaning}"
     if all(p.right.size == 1 for p in pairs):
         return ""                               # any number is some multiple of another
     listed = ", ".join([f"{factor:.4g}" for factor in values[:5]] + ["..."] * (len(values) > 5))
@@ -74,9 +76,14 @@ def name_factor(pairs, tolerance):
             for power, shown in ((1, text), (-1, f"1/{below}"), (0.5, f"sqrt({text})"), (-0.5, f"1/sqrt({text})")):
                 if all(math.isclose(factor, number * math.prod(known[letter] for letter in product) ** power,
                                     rel_tol=tolerance) for known, factor in pairs):
-                    meaning = ", where N is the number of rows," if "N" in product else ""
-                    return sign + shown + meaning
+                    return sign + shown
     return ""
+
+
+def has_one_number_per_row(case):
+    """Returns True if the first argument has leading axes only, so that its entries are what others call rows."""
+    arrays = case.arrays()
+    return bool(arrays) and arrays[0].size == case.sizes.get("N")
 
 
 def offset(pairs):
