@@ -22,7 +22,7 @@ from .wording import reported
 
 STAGES = "error", "type", "shape", "finite", "values"
 SLOW = 3.0                                      # seconds; an answer that takes longer is not run again
-SECONDS, PATIENCE = 0.5, 0.7                    # of processor time for trying edits: in a class, and in one's own file
+SECONDS = 0.5                                   # of processor time for trying edits, in which most places are found
 MOST_TRIED, MOST_CORRECT = 8, 3                 # edits that are run on all cases, and variables that are named
 LONGEST = 44                                    # characters of a quoted expression
 LOOK_AT = {

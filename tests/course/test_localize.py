@@ -8,6 +8,7 @@ import textwrap
 import numpy as np
 import pytest
 
+from helpers import ROOT
 from helpers.wrong_answers import wrong_answers
 from numpy_transformer.classroom.diagnosis import AnswerKey
 from numpy_transformer.classroom.exercises import choose, exercises
@@ -17,6 +18,7 @@ from numpy_transformer.classroom.sandbox import Task, layers, run_files, run_tas
 from numpy_transformer.classroom.sandbox.inside import tracing
 from numpy_transformer.classroom.sandbox.inside.worker import NODES, TRIED, VALUES
 from numpy_transformer.classroom.verdict import Verdict, answers, judge
+from numpy_transformer.classroom.workbook import Workbook, start
 
 ENOUGH = 60                                     # seconds, more than the edits of any of these answers take
 ANSWERS = {f"{number} {words}": (number, source, marked) for number, words, source, marked in wrong_answers()}
@@ -58,16 +60,19 @@ def line_of(source, part):
     return next(i for i, line in enumerate(source.splitlines(), 1) if part in line)
 
 
-def test_one_edit_is_located_and_not_told():
-    source = submission("01.2", """
-        def softmax_backward(p, dp):
-            weighted = p * dp
-            total = (p * weighted).sum(-1, keepdims=True)
-            return p * (dp - total)
-        """)
-    text = Tried("01.2", source).sentences("one_edit")
+def test_one_edit_is_located_and_not_told(tmp_path):
+    """As in the example of lessons/README.md."""
+    page = (ROOT / "lessons/README.md").read_text(encoding="utf-8")
+    lines = re.search(r"these three lines:\n\n```python\n(.*?)```\n\n```text\n(.*?)```", page, re.S)
+    exercise = choose("01.2")
+    start(tmp_path, [exercise])
+    book = Workbook(tmp_path)
+    path = book.path(exercise)
+    source = path.read_text(encoding="utf-8").partition("    # TODO")[0] + lines[1]
+    path.write_text(source, encoding="utf-8")
+    text = "\n".join(feedback(exercise, book.check(exercise)[0], "", 80))
     assert lines_in(text) == {line_of(source, "total =")}
-    assert "`p * weighted`" in text and "one change there makes all cases right" in text
+    assert "`p * weighted`" in text and text == lines[2].rstrip()
 
 
 @pytest.mark.slow
