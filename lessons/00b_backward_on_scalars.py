@@ -21,7 +21,10 @@ import numpy_transformer as nt
 from numpy_transformer.classroom import claim, figure, lesson, predict
 
 lesson.start(__name__)
-x1, x2, w1, w2, b, target = 2.0, -1.0, 0.4, 0.6, 0.3, 1.0
+x1, x2 = 2.0, -1.0                          # inputs
+w1, w2 = 0.4, 0.6                           # weights
+b = 0.3                                     # bias
+target = 1.0
 p1 = w1 * x1
 p2 = w2 * x2
 s = p1 + p2
@@ -29,7 +32,8 @@ u = s + b
 y = math.tanh(u)
 r = y - target
 L = r * r
-print(f"  p1 = {p1:.2f}, p2 = {p2:.2f}, s = {s:.2f}, u = {u:.2f}, y = {y:.3f}, r = {r:.3f}, L = {L:.3f}")
+print(f"  p1 = {p1:.2f}, p2 = {p2:.2f}, s = {s:.2f}, u = {u:.2f}")
+print(f"  y = {y:.3f}, r = {r:.3f}, L = {L:.3f}")
 
 # %% [markdown]
 # ## 1. With a pencil
@@ -38,7 +42,7 @@ print(f"  p1 = {p1:.2f}, p2 = {p2:.2f}, s = {s:.2f}, u = {u:.2f}, y = {y:.3f}, r
 # says how far it is from that. Which of the numbers should change, and in which direction? For each of them we need
 # dL/d(number), its **gradient**. We write du for dL/du, because it is always L that is differentiated.
 #
-# The cell above had seven lines. Each of them is so short that its derivatives are known by heart:
+# The cell above computes L in seven lines, from p1 to L. Each of them is a single operation with known derivatives:
 #
 #     c = a + b         dc/da = 1         dc/db = 1
 #     c = a b           dc/da = b         dc/db = a
@@ -78,7 +82,8 @@ dx2 = dp2 * w2
 dw1 = dp1 * x1
 dx1 = dp1 * w1
 by_pencil = dict(x1=dx1, x2=dx2, w1=dw1, w2=dw2, b=db)
-print("  " + ", ".join(f"d{name} = {gradient:.3f}" for name, gradient in by_pencil.items()))
+for name, gradient in by_pencil.items():
+    print(f"  d{name} = {gradient:.3f}")
 
 
 def neuron(x1, x2, w1, w2, b, target=1.0):
@@ -170,7 +175,7 @@ claim("its backward gives what the pencil gave",
 # see how much L changes: (L(x + h) - L(x - h)) / (2 h) is close to the derivative. The same can be done with a step in
 # the imaginary direction, which is exact to the last digit. Lesson 02 explains both, and where they fail.
 
-# %% The check, and a picture of the graph
+# %% Each gradient, measured in two ways
 numbers = dict(x1=x1, x2=x2, w1=w1, w2=w2, b=b)
 h = 1e-5
 for name, number in numbers.items():
@@ -180,6 +185,7 @@ for name, number in numbers.items():
           abs(inputs[name].grad - central) < 1e-9 and abs(inputs[name].grad - complex_step) < 1e-14,
           f"{inputs[name].grad:.4f}")
 
+# %% The graph, with its values and gradients
 PLACES = [(0, 4), (0, 3), (1, 3.5), (0, 2), (0, 1), (1, 1.5), (2, 2.5), (2, 0.5), (3, 1.5), (4, 1.5), (4, 0.5), (5, 1),
           (6, 1)]                           # one for each value, in topological order
 drawn = loss.order()
@@ -205,7 +211,7 @@ figure("graph", picture)
 # ## 3. What happens without the two rules
 #
 # Both mistakes are easy to make, and neither raises an error. With `=` in place of `+=`, the second product of r
-# overwrites the first, so dr is r instead of 2 r, and all gradients before it are half as large.
+# overwrites the first, so dr is r instead of 2 r, and all gradients computed from it are half as large.
 #
 # The order shows in an expression in which a value is used at two different distances from the end. Let a = x x and
 # L = a + tanh(a). A walk that goes from the end to the sources, level by level, reaches a directly, and passes its

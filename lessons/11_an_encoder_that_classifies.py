@@ -68,7 +68,8 @@ def linear(n, k):                           # the number of parameters of a Line
 
 block = 4 * linear(64, 64) + linear(64, 256) + linear(256, 64) + 2 * 2 * 64
 counted = {"E": 10_001 * 64, "blocks": 2 * block, "W1, b1": linear(64, 64), "w2, b2": linear(64, 1)}
-predict("E has 10,001 rows of 64. About how many of every seven parameters are in E?", 6)
+predict("E has 10,001 rows of 64. About how many of every seven parameters are in E?", 6,
+        why="E has 640,064 of 744,257 parameters. The blocks do not grow with the vocabulary, and have only 99,968.")
 print(f"  {counted}")
 total = sum(counted.values())
 claim("the model has as many parameters as we count by hand", total == note.num_parameters(), f"{total:,}")
@@ -133,7 +134,9 @@ claim("padding: no word depends on a padding token, but padding tokens depend on
 mean = nt.MaskedMean()
 x = rng.standard_normal((B, T, D))
 dy = rng.standard_normal((B, D))
-predict("a text has three real tokens and two padding tokens, and dy = (6, 3): dx of a real token?", (2, 1))
+predict("a text has three real tokens and two padding tokens, and dy = (6, 3): dx of a real token?", (2, 1),
+        why="Each real token has the weight 1 / 3 in the mean, so it receives dy / 3 = (2, 1). The number of padding "
+            "tokens plays no role.")
 y = mean(x, token_mask)
 n = token_mask.sum(1)
 claim("y = sum of the real x_t / n", relative_error(
@@ -184,7 +187,9 @@ claim("padding hidden: a text of 3 words has the same logit when it is padded to
 change = abs(unmasked(ids[1:2, :3])[0] - unmasked(ids)[1])
 claim("padding not hidden: its logit is different when it is padded to 6", change >= 1e-13,
       f"it changes by {change:.1e}")
-predict("padding not hidden, a text of 3 words padded to 6: what part of dm does each word receive?", "1/6")
+predict("padding not hidden, a text of 3 words padded to 6: what part of dm does each word receive?", "1/6",
+        why="The mean is taken over all 6 tokens, so each of them receives dm / 6. The other half of dm goes to "
+            "padding.")
 unmasked.forget()
 with nt.record(unmasked) as tape:
     criterion(unmasked(ids), labels)
@@ -220,7 +225,9 @@ z = np.array([-1000.0, -40, -1.5, 0, 2, 20, 40, 1000])
 t = np.array([1.0, 0, 1, 1, 0.3, 0, 0, 0])
 p = [1 / (1 + (-Decimal(value)).exp()) for value in z]
 exact = [float(-Decimal(b) * a.ln() - (1 - Decimal(b)) * (1 - a).ln()) for a, b in zip(p, t)]
-predict("z = 0: what is the loss, whatever the label is?", "log 2")
+predict("z = 0: what is the loss, whatever the label is?", "log 2",
+        why="With z = 0 the model gives both labels the probability 1/2, and -log(1/2) = log 2. In the formula: log(1 "
+            "+ exp(0)) - t · 0.")
 with np.errstate(all="ignore"):
     rounded = 1 / (1 + np.exp(-z))
     by_p = -t * np.log(rounded) - (1 - t) * np.log(1 - rounded)
@@ -313,7 +320,9 @@ claim("each bag of words has both labels equally often", [np.mean(seen) == 0.5 f
       f"{len(bags):,} bags")
 bag = data.BagOfWords.train(*zip(*training), len(words), 2)
 rows, held_out_labels = zip(*held_out)
-predict("a logistic regression on word counts: what share of the held-out texts does it get right?", 0.5)
+predict("a logistic regression on word counts: what share of the held-out texts does it get right?", 0.5,
+        why="Each bag of words occurs equally often with either label. Whatever the regression answers for a bag, it "
+            "is right for half of its texts.")
 claim("word counts get half of them right", bag.accuracy(rows, held_out_labels) == 0.5)
 held_out_ids, held_out_labels = data.pad(rows), np.array(held_out_labels)
 in_validation = np.arange(len(held_out_ids)) % 6 == 0               # one in six for validation, the others for the test

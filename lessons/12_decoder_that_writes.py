@@ -61,7 +61,8 @@ small.eval(remember=True)
 ids = rng.integers(0, V, (B, T + 1))
 x, y = ids[:, :-1], ids[:, 1:]
 criterion = nt.CrossEntropyLoss()
-predict("a batch has B = 3 sequences of T = 7 tokens: how many predictions does its loss average?", B * T)
+predict("a batch has B = 3 sequences of T = 7 tokens: how many predictions does its loss average?", B * T,
+        why="Every position of every sequence predicts its next token, so there are B T = 3 · 7 predictions.")
 logits = small(x)
 one_by_one = [small(x[:, :t + 1])[:, -1] for t in range(T)]
 claim("row t of one forward pass is the last row of a forward pass over t + 1 tokens, for all t",
@@ -229,7 +230,9 @@ for title, q, options in (("temperature 1", p, {}), ("temperature 0.5", half, {"
 # training there is nothing to save, because one forward pass makes all T predictions.
 
 # %% The same logits from less work
-predict("the model writes T = 7 tokens: how many rows pass through each block, with a cache and without?", "7 and 28")
+predict("the model writes T = 7 tokens: how many rows pass through each block, with a cache and without?", "7 and 28",
+        why="With a cache, each token passes once. Without it, token t needs a pass over t rows, and 1 + 2 + ... + 7 "
+            "= 28.")
 cache = nt.KeyValueCache()
 rows_in_block = {}
 for name in ("with a cache", "without"):

@@ -58,7 +58,9 @@ shared = copy.deepcopy(encoder)
 shared.blocks = [shared.blocks[0]] * 3
 in_block = shared.blocks[0].num_parameters()
 predict(f"a block has {in_block} parameters and the final norm {2 * D}: how many has an encoder with `[block] * 3`?",
-        in_block + 2 * D)
+        in_block + 2 * D,
+        why="The list contains the same block three times, so its parameters exist once. Only the final norm is "
+            "added.")
 claim("three blocks have three times the parameters of one", encoder.num_parameters() == 3 * in_block + 2 * D)
 claim("one block listed three times has the parameters of one", shared.num_parameters() == in_block + 2 * D,
       f"{in_block + 2 * D}")
@@ -126,7 +128,9 @@ source = np.array([[BOS, 5, 3, 7, 3, EOS], [BOS, 8, 4, EOS, PAD, PAD]])
 target = np.array([[BOS, 4, 9, 6], [BOS, 7, 10, PAD]])              # the decoder's input
 answers = np.array([[4, 9, 6, EOS], [7, 10, EOS, PAD]])             # what it has to predict
 criterion = nt.CrossEntropyLoss(ignore_id=PAD)
-predict("B, H, T, S = 2, 2, 4, 6: what shape do the cross-attention weights have?", (B, H, T, S))
+predict("B, H, T, S = 2, 2, 4, 6: what shape do the cross-attention weights have?", (B, H, T, S),
+        why="Each of the T target tokens is a query, and each of the S source tokens a key. Every sentence and every "
+            "head has such a T x S matrix.")
 with nt.record(model) as tape:
     loss = criterion(model(source, target), answers)
     model.backward(criterion.backward())

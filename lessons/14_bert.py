@@ -123,7 +123,9 @@ influences = {"causal model": nt.influence(causal, ids, of="decoder", directions
               "self masked, 2 layers": nt.influence(HidesItself(2), vectors, directions=4)}
 of_causal, of_bert, one_layer, two_layers = influences.values()
 predict(f"The text has {n} tokens. On how many does output 3 depend in the causal model, and on how many in BERT?",
-        f"4 and {n}")
+        f"4 and {n}",
+        why="Because of the causal mask, output 3 sees the tokens 0, 1, 2 and 3. BERT has no such mask, so it sees "
+            "all of them.")
 claim("causal model: output t depends on tokens 0 to t and on no others", (of_causal > 0) == np.tri(n, dtype=bool))
 claim("BERT: every output depends on every token", of_bert > 0)
 claim("1 layer with a masked diagonal: each output depends on every token but its own",
@@ -204,7 +206,8 @@ claim("the copier names every verb that it sees, but it is no better than a coin
 # best answer weighs the word itself against its neighbors.
 
 # %% The shares, counted
-predict("A text has 20 ordinary words. How many of them are chosen?", 3)
+predict("A text has 20 ordinary words. How many of them are chosen?", 3,
+        why="15 % of 20 are 3. [CLS] and [SEP] are not among the words that can be chosen.")
 M = V - 4
 random_ids = rng.integers(4, V, (20000, 22))        # any word can stand anywhere: q = 1 / M
 random_ids[:, 0] = CLS
@@ -283,7 +286,9 @@ u = tape["output"].inputs[0]
 has_target = np.zeros(rows.shape, bool)
 has_target[0, chosen[0]] = True
 has_target[1, 4] = True
-predict("4 of the 28 rows of h have a target. How many rows of dh are not 0?", 4)
+predict("4 of the 28 rows of h have a target. How many rows of dh are not 0?", 4,
+        why="Only chosen rows enter the loss, so only they receive a gradient. The others influence it only inside "
+            "the encoder, which is a matter of db.")
 claim("dh is exactly 0 in every row without a target, at [CLS] too", (dh != 0).any(-1) == has_target)
 claim("yet db is nonzero at every real token, and 0 at padding tokens", (db != 0).any(-1) == (rows != PAD))
 every_position = list(np.ndindex(rows.shape))
@@ -432,7 +437,9 @@ names_wrong = {(1, 2, "person"), (4, 5, "person"), (8, 9, "person"), (17, 19, "p
 print("  " + " ".join(f"{word}/{tag}" if tag != "O" else word for word, tag in zip(words20, wrong)))
 claim("data.spans reads each name as (start, end, type)",
       set(data.spans(right)) == names_right and set(data.spans(wrong)) == names_wrong)
-predict("18 of the 20 tags are right. What is F1?", 0.5)
+predict("18 of the 20 tags are right. What is F1?", 0.5,
+        why="Both wrong tags lie in names. So only 2 of the 4 names are right, Max and New Bern: precision and recall "
+            "are both 1/2.")
 scored = data.entity_scores([right], [wrong])
 claim("tag accuracy is 90 %, and F1 is 0.5",
       scored.accuracy == 0.9 and scored.all.f1 == 0.5 == score_by_hand(names_right, names_wrong)[2])

@@ -107,7 +107,8 @@ answers = [[letters[letter] for letter in answer] for _, answer in texts]
 claim("the decoder reads BOS and the answer, and has to predict the answer and EOS",
       [[*row_in[:len(answer) + 1]] == [BOS, *answer] and [*row_out[:len(answer) + 1]] == [*answer, EOS]
        for row_in, row_out, answer in zip(target_in, target_out, answers)])
-predict("The answers have 3, 5, 5, 5 and 1 letters. Over how many tokens does the loss average?", 24)
+predict("The answers have 3, 5, 5, 5 and 1 letters. Over how many tokens does the loss average?", 24,
+        why="Each answer ends with EOS, which has to be predicted as well: 19 letters and 5 EOS.")
 with nt.record(model) as tape:
     loss = criterion(model(source, target_in), target_out)
     model.backward(criterion.backward())
@@ -228,7 +229,9 @@ def gradient(texts):
 
 
 predict("A batch holds 8 words of five letters, each under \"first: \" and under \"reverse: \". "
-        "What is the weight of \"first\"?", 0.25)
+        "What is the weight of \"first\"?", 0.25,
+        why="The answers to first have 2 tokens with EOS, and those to reverse have 6. So first has 16 of the 64 "
+            "target tokens.")
 five_letters = [word for word in training_words if len(word) == 5][:8]
 mixed, N = gradient(pairs(five_letters, ["first", "reverse"]))
 of_first, n_first = gradient(pairs(five_letters, ["first"]))
@@ -262,7 +265,8 @@ def shares(sizes, temperature=1.0, limit=math.inf):
 
 sizes = np.array([1_000_000, 50_000, 1_000.0])
 draws = 1_000_000
-predict("Two tasks have 1,000,000 and 10,000 examples, and τ = 2. How many times as often is the large task drawn?", 10)
+predict("Two tasks have 1,000,000 and 10,000 examples, and τ = 2. How many times as often is the large task drawn?", 10,
+        why="Sizes are 100 to 1. With τ = 2, each share is raised to the power 1/2, and sqrt(100) = 10.")
 equal = np.full(3, 1 / 3)
 claim("at τ = 2, the ratio of two shares is the square root of the ratio of the sizes",
       abs(np.divide(*shares([1_000_000.0, 10_000.0], 2)) - 10) < 1e-12)
@@ -303,7 +307,8 @@ figure("mixing", picture)
 
 # %% From right tokens to right answers
 predict("Each token is right with probability 0.99, independently of the others. "
-        "What share of the answers of 12 tokens is right?", 0.886)
+        "What share of the answers of 12 tokens is right?", 0.886,
+        why="An answer is right only if all 12 tokens are, and 0.99 to the power 12 is 0.886.")
 for n, p in ((2, 0.9), (12, 0.99)):
     share = np.mean((rng.random((100_000, n)) < p).all(1))
     claim(f"n = {n:2}, p = {p}: independent errors give an exact match of p^n",
@@ -507,7 +512,8 @@ def restore(inputs, targets):
 text = [word for word in data.builtin_text().split() if word.isalpha()]
 for side, line in zip(("inputs ", "targets"), corrupt(text[:20], share=0.25)):
     print(f"  {side} {' '.join(line)}")
-predict("30 of 200 words are removed, in 10 spans. How many tokens does the decoder write, with the last sentinel?", 41)
+predict("30 of 200 words are removed, in 10 spans. How many tokens does the decoder write, with the last sentinel?", 41,
+        why="The decoder writes the 30 words, a sentinel before each of the 10 spans, and one more at the end.")
 pieces = [text[start:start + length] for start, length in rng.integers((0, 20), (len(text) - 300, 300), (500, 2))]
 corrupted = [corrupt(piece) for piece in pieces]
 claim("inputs and targets together restore each of 500 texts",

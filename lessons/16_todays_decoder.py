@@ -83,7 +83,8 @@ claim("R_mᵀ R_n = R_(n-m)", [relative_difference(R(m).T @ R(n), R(n - m)) < 1e
 claim("dx_t = R_tᵀ dy_t", relative_difference(dx, [R(t).T @ dy[t] for t in range(T)]) < 1e-13)
 claim("gradcheck confirms the backward pass", nt.gradcheck(rope, x).ok)
 predict("q at position 7 and k at position 5 have some score. If q moves to 27 and k to 25, is their score larger, "
-        "smaller or the same?", "the same")
+        "smaller or the same?", "the same",
+        why="The distance is 2 in both cases, and the score depends on q, k and the distance only.")
 scores = rope(np.tile(q, (T, 1))) @ rope(np.tile(k, (T, 1))).T              # row m: q at position m; column n: k at n
 claim("for each of the 79 distances there is one score",
       [np.ptp(np.diagonal(scores, n)) < 1e-13 for n in range(1 - T, T)])
@@ -195,7 +196,9 @@ claim("dk and dv are sums over each group",
 claim("gradcheck confirms the backward pass", nt.gradcheck(grouped, q, k, v).ok)
 claim("for G = H/2, attention has 3 D² weights instead of 4 D²",
       nt.SelfAttention(24, 4, 2, bias=False).num_parameters() == 3 * 24 ** 2)
-predict("64 heads of k and v need 1.3 million numbers per token. How many thousand do 8 heads need?", "164")
+predict("64 heads of k and v need 1.3 million numbers per token. How many thousand do 8 heads need?", "164",
+        why="The cache is proportional to the number of heads of k and v, so it shrinks by 8 / 64: 1.31 million / 8 = "
+            "164 thousand.")
 
 # %% [markdown]
 # ## 5. One model, six switches

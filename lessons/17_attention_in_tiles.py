@@ -43,7 +43,8 @@ scores, P = softmax.inputs[0], softmax.output
 dP, dS = softmax.dy, softmax.gradients[0]
 plain.eval()                                # from here on, it only gives values to compare with
 claim("scores, P, dP and dS have T x S numbers in each head", [x.size == H * T * S for x in (scores, P, dP, dS)])
-predict("A text becomes 4 times as long. How many times as large is P, and how many times as large is q?", "16 and 4")
+predict("A text becomes 4 times as long. How many times as large is P, and how many times as large is q?", "16 and 4",
+        why="P has one number for each pair of a query and a key, so it grows as T². q has one row for each token.")
 
 # %% [markdown]
 # ## 1. Softmax in one pass
@@ -72,7 +73,8 @@ predict("A text becomes 4 times as long. How many times as large is P, and how m
 s = 2 * rng.standard_normal(24)
 values = rng.standard_normal((24, e))
 n = 6                                       # keys in a tile
-predict("The maximum rises from 2 to 5. By what factor is l multiplied?", "exp(-3)")
+predict("The maximum rises from 2 to 5. By what factor is l multiplied?", "exp(-3)",
+        why="Old terms are exp(s - 2) and should be exp(s - 5). The quotient is exp(2 - 5).")
 m = -math.inf
 l = 0.0
 u = np.zeros(e)

@@ -216,7 +216,9 @@ class ValuesFromDecoder(nt.CrossAttention):
         return dvalue, dquery + dkey
 
 
-predict("Two heads are split without the transpose. On token 0, how many of 6 outputs depend?", 3)
+predict("Two heads are split without the transpose. On token 0, how many of 6 outputs depend?", 3,
+        why="Head 0 gets the first half of the tokens and head 1 the second half. So token 0 can be seen by outputs "
+            "0, 1 and 2 only.")
 causal = nt.causal_mask(6)
 x6, memory = rng.standard_normal((2, 1, 6, D))
 decoder = partial(block, cross_attention=True)
@@ -311,7 +313,9 @@ def train(model, optimizer=nt.Adam):
 
 translator = partial(nt.EncoderDecoder, V + 1, V + 1, 24, H, 1, 48, 0.0, 12, pad_id=None, tie_weights=True, rng=1)
 special_models = {OneSlot: partial(language_model, dropout=0.1), ValuesFromDecoder: translator}
-predict("Ten models with a mistake are trained. How many of their losses fall by a fifth or more?", 10)
+predict("Ten models with a mistake are trained. How many of their losses fall by a fifth or more?", 10,
+        why="A gradient that is partly wrong usually still points downhill, and a model with a wrong forward pass "
+            "learns with what it has.")
 correct_losses = {}                         # {model: losses}, since most mistakes share one correct run
 runs = {}                                   # {mistake: (the losses without it, the losses with it)}
 for mistake, wrong in wrong_classes.items():

@@ -136,7 +136,9 @@ for t in range(1, 11):
         m, v = optimizer.m[0].mean(), optimizer.v[0].mean()
         claim(f"t = {t:2}: E[m] = (1 - β1ᵗ) E[g] and E[v] = (1 - β2ᵗ) E[g²]", np.allclose(
             [m, v], [0.7 * (1 - 0.9 ** t), 1.49 * (1 - 0.999 ** t)], rtol=0.02), f"m {m:.3f}, v {v:.4f}")
-predict("lr = 0.01. How long is Adam's first step for the gradient 0.00003?", 0.01)
+predict("lr = 0.01. How long is Adam's first step for the gradient 0.00003?", 0.01,
+        why="After the bias correction, m̂ = g and sqrt(v̂) = |g|. So the first step is lr times the sign of g, "
+            "whatever the size of g is.")
 sizes = np.array([3e-5, -2.0, 5e4])
 first = walk(nt.Adam, [sizes], np.zeros(3), lr=0.01)[1]
 claim("the first step is -lr sign(g)", np.allclose(first, -0.01 * np.sign(sizes), rtol=1e-3), str(first.round(5)))

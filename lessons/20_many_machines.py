@@ -95,7 +95,9 @@ claim("the plain mean of the four means is a different vector",
       relative_difference(plain_mean, whole) > 0.1 and cosine < 0.99,
       f"relative error {relative_difference(plain_mean, whole):.2f}, cosine {cosine:.2f}")
 predict(f"The parts have {counts} targets. In the plain mean, how many times as much does a target of the last part "
-        "weigh as a target of the first?", counts[0] / counts[3])
+        "weigh as a target of the first?", counts[0] / counts[3],
+        why="In a plain mean each part has the weight 1/4, and its targets share it: 1/18 of it for each in the first "
+            "part, and 1/4 of it in the last. 18 / 4 = 4.5.")
 full = rng.integers(1, V, (8, 10))          # without padding, the counts are equal
 halves = [gradient(model, part)[0] for part in np.array_split(full, 2)]
 claim("with equal counts the plain mean is right, so a test needs padding to find the mistake",
@@ -242,7 +244,8 @@ again = in_threads(ring, vectors)[1][0]
 claim("a second run gives the same bits", np.array_equal(again, sums[0]))
 claim("the bits differ from those of a sum in the order of the ranks, since each chunk starts at a different rank",
       not np.array_equal(sums[0], sum(vectors)))
-predict("8 ranks have vectors of 8,000 bytes. How many bytes does each rank send?", 14_000)
+predict("8 ranks have vectors of 8,000 bytes. How many bytes does each rank send?", 14_000,
+        why="Each chunk has 1,000 bytes. A rank sends one chunk in each of the 2 (8 - 1) = 14 rounds.")
 ring_ranks, _ = in_threads(ring, vectors)
 star_ranks, _ = in_threads(through_rank_0, vectors)
 ring_bytes, star_bytes = ([sum(size for _, size in r.sent) for r in ranks] for ranks in (ring_ranks, star_ranks))
@@ -371,7 +374,8 @@ def over_machines(curves, ylabel, **options):
     return picture
 
 
-predict("Without latency, how many milliseconds does a ring of very many machines take for 50 MB at 1.25 GB/s?", 80)
+predict("Without latency, how many milliseconds does a ring of very many machines take for 50 MB at 1.25 GB/s?", 80,
+        why="What remains is 2 (n - 1) / n · s / β, and (n - 1) / n tends to 1: 2 · 50 MB / 1.25 GB/s = 0.08 s.")
 for name, (a, b) in NETWORKS.items():
     claim(f"{name}: the bandwidth term grows with n, but only to 2 s/β", np.all(np.diff(T(n, MID, 0, b)) > 0)
           and abs(T(1024, MID, 0, b) / (2 * MID / b) - 1) < 0.001, f"{2e3 * MID / b:.1f} ms for 43 MB")
@@ -532,7 +536,9 @@ chunks = np.array_split(whole, 4)
 claim("one number from each rank is enough to compute the norm of the gradient", math.isclose(
     math.sqrt(sum(chunk @ chunk for chunk in chunks)), np.linalg.norm(whole)))
 predict("GPT-2 has 124 million parameters of 16 bytes each, 1,984 MB. How many MB does each of 8 ranks need with "
-        "ZeRO-1?", 1116)
+        "ZeRO-1?", 1116,
+        why="Weights and gradients stay whole, 8 bytes for each parameter. m and v are split among the 8 ranks, 8 / 8 "
+            "= 1 byte: 124 million · 9 bytes.")
 claim("8 + 8/n bytes per parameter is always more than half of 16", [124 * (8 + 8 / n) for n in (1, 8)] == [1984, 1116]
       and all(8 + 8 / n > 16 / 2 for n in (2, 1024, 10 ** 6)))
 

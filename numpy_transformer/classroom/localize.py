@@ -20,14 +20,15 @@ from .verdict import answers
 
 STAGES = "error", "type", "shape", "finite", "values"
 SLOW = 3.0                                      # seconds; an answer that takes longer is not run again
-SECONDS = 0.5                                   # processor time for trying edits, in which most places are found
+SECONDS, PATIENCE = 0.5, 0.7                    # of processor time for trying edits: in a class, and in one's own file
 MOST_TRIED, MOST_CORRECT = 8, 3                 # edits that are run on all cases, and variables that are named
 LONGEST = 44                                    # characters of a quoted expression
 LOOK_AT = {
     "operator": "the operator", "order": "the order", "sign": "the sign", "comparison": "the comparison",
     "condition": "the condition", "constant": "the number", "axis": "the axis", "keepdims": "keepdims",
     "call": "which function is called", "argument": "the arguments of the call", "transposition": "transposes",
-    "index": "the index", "name": "which variable belongs there", "power": "the power", "factor": "factors",
+    "index": "the index", "name": "which variable belongs there", "names": "which variable belongs where",
+    "power": "the power", "factor": "factors",
     "operand": "whether both parts belong there", "statement": "whether this statement belongs there"}
 MISSING = {"operand": "which term is missing", "factor": "which factor is missing", "call": "which call is missing",
            "axis": "which sum is missing", "sign": "the sign", "power": "which power is missing"}
@@ -185,7 +186,7 @@ def alike(rows, expected):
 
 def rank(edit, lines):
     """Edits of what stands there come before other names and insertions, then suspicious lines, then short parts."""
-    return edit.inserts or edit.kind == "name", edit.line not in lines, len(edit.text)
+    return edit.inserts or edit.kind in ("name", "names"), edit.line not in lines, len(edit.text)
 
 
 def all_of(roots):

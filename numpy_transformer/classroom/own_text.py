@@ -7,7 +7,7 @@ import sys
 import types
 from dataclasses import replace
 
-from .localize import localize
+from .localize import PATIENCE, localize
 from .sandbox import run_task
 
 PACKAGE = __name__.split(".")[0]                # which exercises cannot import
@@ -25,7 +25,7 @@ def localize_here(answer_key, verdict, run, answer, file):
     except NotPossible:
         return verdict
     name = answer_key.exercise.file
-    found = localize(answer_key, verdict, run, name, lambda task: run_task(text.encode(), task), seconds=2.0)
+    found = localize(answer_key, verdict, run, name, lambda task: run_task(text.encode(), task), PATIENCE)
     added = [moved(line, shift) for line in found.lines[len(verdict.lines):]]
     return replace(verdict, lines=(*verdict.lines, *added))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .diagnosis import AnswerKey
 from .exercises import exercises
-from .localize import localize
+from .localize import PATIENCE, localize
 from .sandbox import run, run_task
 from .numbering import CURRENT
 from .verdict import judge
@@ -82,7 +82,7 @@ class Workbook:
         answer_key, source = AnswerKey(exercise, seed), self.path(exercise).read_bytes()
         result = run(source, exercise, answer_key.cases, seconds)
         verdict = localize(answer_key, judge(answer_key, result), result, exercise.file,
-                           lambda task: run_task(source, task, seconds), seconds=2.0)
+                           lambda task: run_task(source, task, seconds), PATIENCE)
         self.save_progress(exercise, status=verdict.status)
         return verdict, result, answer_key
 

@@ -15,8 +15,10 @@ from numpy_transformer.classroom.feedback import feedback
 from numpy_transformer.classroom.localize import Attempt, is_unexplained, localize
 from numpy_transformer.classroom.sandbox import Task, layers, run_files, run_task
 from numpy_transformer.classroom.sandbox.inside import tracing
+from numpy_transformer.classroom.sandbox.inside.worker import NODES, TRIED, VALUES
 from numpy_transformer.classroom.verdict import Verdict, answers, judge
 
+ENOUGH = 60                                     # seconds, more than the edits of any of these answers take
 ANSWERS = {f"{number} {words}": (number, source, marked) for number, words, source, marked in wrong_answers()}
 
 
@@ -34,9 +36,9 @@ class Tried:
         return run_task(self.source, task)
 
     def localized(self):
-        return localize(self.key, self.verdict, self.run, self.exercise.file, self.execute, seconds=2)
+        return localize(self.key, self.verdict, self.run, self.exercise.file, self.execute, ENOUGH)
 
-    def sentences(self, way=None, seconds=2):
+    def sentences(self, way=None, seconds=ENOUGH):
         """What is said of the line; `way` is the name of a method of Attempt, whatever the catalog says."""
         if way is None:
             return " ".join(self.localized().lines[len(self.verdict.lines):])
@@ -63,7 +65,7 @@ def test_one_edit_is_located_and_not_told():
             total = (p * weighted).sum(-1, keepdims=True)
             return p * (dp - total)
         """)
-    text = Tried("01.2", source).sentences("one_edit", 0.2)
+    text = Tried("01.2", source).sentences("one_edit")
     assert lines_in(text) == {line_of(source, "total =")}
     assert "`p * weighted`" in text and "one change there makes all cases right" in text
 
@@ -97,8 +99,8 @@ def test_a_right_answer_has_no_suspicious_value(number):
     for edits in ({}, *exercise.alternatives.values()):
         tried = Tried(number, exercise.edited(edits))
         assert tried.verdict.status == "pass" and tried.localized() is tried.verdict and not tried.tasks
-        attempt = Attempt(key, answers(key, tried.run), exercise.file, tried.execute)
-        values, comparisons, roots = attempt.traced
+        attempt = Attempt(key, answers(key, tried.run), exercise.file, tried.execute, seconds=0)
+        values, comparisons, _ = attempt.traced
         everything = set(range(len(values.nodes)))
         assert not comparisons or any(not comparison.first_wrong(everything) for comparison in comparisons)
 
@@ -131,21 +133,38 @@ def test_named_and_hidden_answers_are_not_run_again():
 
 ENDLESS = """
     def softmax_backward(p, dp):
+        huge = np.zeros(p.shape[-1] * 10 ** 5)[0]
         total = np.zeros_like(p[..., :1])
         i = 0
         while i < p.shape[-1]:
             total = total + p[..., i:i + 1] * dp[..., i:i + 1]
             i += 1
         print("x" * 10_000)
-        return p * (total - dp)
+        return p * (total - dp) + 0 * (huge > 9)
     """
 
 
 @pytest.mark.slow
-def test_edits_that_never_end_and_print_much_do_no_harm():
+def test_edits_that_never_end_print_much_or_need_much_memory_do_no_harm():
     source = submission("01.2", ENDLESS)
     tried = Tried("01.2", source)
     assert lines_in(tried.sentences("one_edit")) == {line_of(source, "return")}
+
+
+@pytest.mark.slow
+def test_a_step_that_nothing_interrupts_costs_the_edits_after_it():
+    """Twice the 5 makes a sum that takes minutes, and runs.py ends the process. What was sent before counts."""
+    source = submission("01.2", """
+        def softmax_backward(p, dp):
+            total = -(p * dp).sum(-1, keepdims=True)
+            odd = sum(range(10 ** 5)) % 2
+            return p * (dp - total) + odd
+        """)
+    tried = Tried("01.2", source)
+    wanted = {"seconds": ENOUGH, "case": 0}
+    run = tried.execute(Task(tried.exercise, tried.key.main_cases, tried.exercise.file, wanted))
+    assert run.ended and {NODES, VALUES, TRIED} <= {kind for kind, _, _ in run.records}
+    assert lines_in(tried.sentences("one_edit")) == {line_of(source, "total =")}
 
 
 @pytest.mark.slow

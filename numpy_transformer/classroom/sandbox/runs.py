@@ -25,7 +25,7 @@ TIME_SIGNALS = [-getattr(signal, name) for name in ("SIGXCPU", "SIGALRM", "SIGKI
 STOPPED = {"full": "stopped: more than 64 MB or 2000 files were written, and an exercise needs none",
            "flood": "stopped: it prints or returns too much"}
 MOST_SOURCE, LONGEST_NAME = 16 << 20, 200       # bytes of all files of a student, and of the name of one
-RERUN_MEGABYTES = 400                           # an edit may make an array huge
+RERUN_SECONDS, RERUN_MEGABYTES = 3, 400         # an edit may take long, or make an array huge
 MODULE = re.compile(r"(\w+/)*\w+\.py")
 
 
@@ -37,6 +37,12 @@ class Task:
     cases: list                                 # its cases
     file: str                                   # name of the student's file for it, such as "ex01_2.py"
     rerun: dict = None                          # what reruns.py does in place of running the cases
+
+    def limits(self, seconds, megabytes):
+        """Returns these limits, or lower ones for what reruns.py does."""
+        if self.rerun is None:
+            return seconds, megabytes
+        return min(seconds, RERUN_SECONDS), min(megabytes, RERUN_MEGABYTES)
 
 
 @dataclass
@@ -88,10 +94,11 @@ def run_files(files, tasks, layer, seconds=10, megabytes=1024, stop=lambda: Fals
             if server is None:
                 server = stack.enter_context(layer.server(stop))
                 server.send(greeting)
+            most, memory = task.limits(seconds, megabytes)
             start = time.monotonic()
-            reply = server.ask(make_request(task, seconds, megabytes), seconds + TO_SPARE)
-            ended = "timeout" if time.monotonic() > start + seconds else "killed"
-            yield make_run(task, reply or (-9, ended, 0.0, "", b""), seconds)
+            reply = server.ask(make_request(task, most, memory), most + TO_SPARE)
+            ended = "timeout" if time.monotonic() > start + most else "killed"
+            yield make_run(task, reply or (-9, ended, 0.0, "", b""), most)
             if reply is None or reply[1]:       # it may have left something behind
                 stack.close()
                 server = None
@@ -120,7 +127,7 @@ def make_request(task, seconds, megabytes, **more):
            "processor": max(1, round(0.8 * seconds)), "megabytes": megabytes, "printed": 4 * PRINTED,
            "given": [part.__name__ for part in task.exercise.given], **more}
     if task.rerun is not None:
-        job |= {"rerun": task.rerun, "megabytes": min(megabytes, RERUN_MEGABYTES)}
+        job["rerun"] = task.rerun
     return request(job, *pack(tuple(task.cases)))
 
 
@@ -150,6 +157,7 @@ def make_run(task, reply, seconds):
 
 def run_alone(files, task, seconds, megabytes, stop):
     """Runs one task in a process of its own, in a temporary folder, with limits but without a sandbox."""
+    seconds, megabytes = task.limits(seconds, megabytes)
     environment = {**ENVIRONMENT, "SYSTEMROOT": os.environ.get("SYSTEMROOT", "")}
     with (scratch() as folder, tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as printed,
           tempfile.TemporaryFile() as sent):

@@ -7,6 +7,7 @@ well, so it uses the standard library alone.
 
 import ast
 import copy
+import itertools
 from dataclasses import dataclass
 
 OPERATORS = {
@@ -24,7 +25,8 @@ FUNCTIONS = {
     "maximum": ("minimum",), "minimum": ("maximum",), "argmax": ("argmin",), "argmin": ("argmax",),
     "zeros": ("ones",), "ones": ("zeros",), "zeros_like": ("ones_like",), "ones_like": ("zeros_like",),
     "tril": ("triu",), "triu": ("tril",), "any": ("all",), "all": ("any",), "sin": ("cos",), "cos": ("sin",),
-    "exp": ("log",), "log": ("exp",), "floor": ("ceil",), "ceil": ("floor",), "outer": ("inner",), "append": ("remove",),
+    "exp": ("log",), "log": ("exp",), "floor": ("ceil",), "ceil": ("floor",), "outer": ("inner",),
+    "append": ("remove",),
 }
 REDUCTIONS = ("sum", "mean", "max", "min", "var", "std", "any", "all", "argmax", "argmin")
 NAMED = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp)           # expressions that may lack a factor
@@ -50,13 +52,14 @@ def edits(tree, name, insertions=False, methods=()):
     Parameters:
         tree : ast.Module with the function or class
         name : its name
-        insertions : also exchange names, and insert factors, terms, signs and transpositions
+        insertions : also use other names, swap two of them, and insert factors, terms, signs and transpositions
         methods : of a class, those that are edited; empty: all
     """
     functions = [node for part in tree.body if getattr(part, "name", None) == name for node in ast.walk(part)
                  if isinstance(node, ast.FunctionDef) and (not methods or part is node or node.name in methods)]
-    outer = [node for node in functions if not any(node is not other and node in ast.walk(other) for other in functions)]
-    for replacements in (change, *([exchange, insert] if insertions else [])):
+    outer = [node for node in functions
+             if not any(node is not other and node in ast.walk(other) for other in functions)]
+    for replacements in (change, *([swap, exchange, wrap, insert] if insertions else [])):
         for function in outer:
             terms = terms_of(function)
             for site in list(sites(function)):
@@ -334,8 +337,30 @@ class Terms:
 def terms_of(function):
     """Returns the Terms of a function."""
     taken = [argument.arg for argument in function.args.args if argument.arg != "self"]
-    assigned = [node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    assigned = [node.id for node in ast.walk(function)
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     return Terms(taken, assigned)
+
+
+def swap(node, site, terms):
+    """Yields (kind, replacement) in which two of the function's names, in different parts of this one, are swapped."""
+    if not isinstance(node, (ast.BinOp, ast.Call, ast.Tuple)) or isinstance(getattr(node, "ctx", None), ast.Store):
+        return
+    found = list(ast.walk(node))
+    parts = [[i for i, inner in enumerate(found) if is_inside(inner, part) and isinstance(inner, ast.Name)
+              and inner.id in terms.all] for part in ast.iter_child_nodes(node)]
+    for ours, theirs in itertools.combinations(parts, 2):
+        for i, j in itertools.product(ours, theirs):
+            if found[i].id == found[j].id or {found[i], found[j]} <= set(ast.iter_child_nodes(node)):
+                continue                        # names that are parts themselves: `change` exchanges the parts
+            other = copy.deepcopy(node)
+            nodes = list(ast.walk(other))
+            nodes[i].id, nodes[j].id = found[j].id, found[i].id
+            yield "names", other
+
+
+def is_inside(node, part):
+    return any(node is inner for inner in ast.walk(part))
 
 
 def exchange(node, site, terms):
@@ -345,9 +370,14 @@ def exchange(node, site, terms):
             yield "name", ast.Name(other, ast.Load())
 
 
-def insert(node, site, terms):
-    """Yields (kind, replacement) with something in addition to what stands there."""
-    if not isinstance(node, NAMED) or not isinstance(getattr(node, "ctx", ast.Load()), ast.Load) or inside_index(site):
+def may_lack(node, site):
+    """True for a value that may lack a step or a factor."""
+    return isinstance(node, NAMED) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load) and not inside_index(site)
+
+
+def wrap(node, site, terms):
+    """Yields (kind, replacement) with one more step, such as a sign or a sum."""
+    if not may_lack(node, site):
         return
     yield "sign", ast.UnaryOp(ast.USub(), node)
     for name in ("mT", "T"):
@@ -360,6 +390,12 @@ def insert(node, site, terms):
         sum_over = ast.Call(ast.Attribute(node, "sum", ast.Load()), [constant(axis)], [])
         yield "axis", sum_over
         yield "axis", changed(sum_over, keywords=[ast.keyword("keepdims", ast.Constant(True))])
+
+
+def insert(node, site, terms):
+    """Yields (kind, replacement) with another factor or term."""
+    if not may_lack(node, site):
+        return
     for term in factors(terms):
         for op in (ast.Mult(), ast.Div()):
             yield "factor", ast.BinOp(node, op, term)

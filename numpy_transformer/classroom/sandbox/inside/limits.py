@@ -32,6 +32,14 @@ def set_limits(seconds, megabytes):
             resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), values)
 
 
+def are_enforced():
+    """Returns True if this process has a limit of memory that the system enforces. macOS and Windows enforce none."""
+    if sys.platform != "linux":
+        return False
+    import resource
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+
+
 class LastFinder:
     """The last of the finders: gets the imports of what is neither Python's own nor NumPy's."""
 

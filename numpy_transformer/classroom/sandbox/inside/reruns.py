@@ -5,18 +5,21 @@ All of it happens in the student's process and is sent back like any other resul
 
 import ast
 import contextlib
+import functools
 import io
 import json
 import signal
 import time
 
+import limits
 import tracing
 import worker
 from edits import edits
 
-MOST_EDITS = 2000                               # edits that are tried
+MOST_EDITS = 2000                               # edits of which the outputs are sent
 SHORT, LONGER = 8, 5                            # characters of a part that is hard to find by itself, and around it
-LONGEST_RUN = 0.2                               # processor seconds of one edit in one case
+LONGEST_RUN = 0.2                               # processor seconds of one run in one case
+SHORTEST_LIMIT, SLOWER = 0.01, 10               # an edit may take this long, or this many times as long as the program
 
 
 class TooLong(BaseException):
@@ -83,19 +86,22 @@ class Silence(io.TextIOBase):
 
 @contextlib.contextmanager
 def limited(seconds):
-    """Raises TooLong in the block after this processor time, and again until it ends (not on Windows)."""
+    """Raises TooLong in the block after this processor time, and again until it ends (not on Windows).
+
+    A single long step, such as a power of huge integers, ends first. runs.py ends a process that takes too long.
+    """
     def stop(*_):
         raise TooLong
 
     if not hasattr(signal, "setitimer"):
         yield
         return
-    signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, seconds)
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def record_values(program, cases, send, np):
@@ -117,21 +123,35 @@ def record_values(program, cases, send, np):
 
 
 def try_edits(program, case, send, np):
-    """Sends what each edit is, and the fingerprints of the outputs in one case, if it runs to its end."""
-    end = time.process_time() + program.job["rerun"]["seconds"]
+    """Sends what each edit is, and the fingerprints of the outputs in one case, if it runs to its end.
+
+    An edit may make an array huge or a loop endless: without limits of memory and time, no edit is tried.
+    """
+    if not limits.are_enforced():
+        return
+    start = time.process_time()
+    end, unedited = start + program.job["rerun"]["seconds"], fingerprints(program, program.target, case, LONGEST_RUN)
+    seconds, sent = max(SHORTEST_LIMIT, SLOWER * (time.process_time() - start)), 0
     for number, edit, name in program.edits():
-        if number >= MOST_EDITS or time.process_time() > end:
+        if sent == MOST_EDITS or time.process_time() > end:
             break
-        try:
-            with limited(LONGEST_RUN):
-                outputs = program.run(program.edited(name), case)
-            most = worker.MOST_RESULTS + len(program.job["paths"])
-            found = [tracing.fingerprint(output) for output in outputs[:most]]
-        except (Exception, TooLong):
-            continue
-        if all(found):
+        found = fingerprints(program, functools.partial(program.edited, name), case, min(seconds, LONGEST_RUN))
+        if found and found != unedited:
             send(worker.TRIED, 0, number, worker.as_npy(np.array(found, float), np))
             send_edit(number, edit, edit.before, "", send)
+            sent += 1
+
+
+def fingerprints(program, make, case, seconds):
+    """Returns the fingerprints of the outputs in one case, or None if there are none in this time.
+
+    Parameters:
+        make : function that returns the function or class to run
+    """
+    with contextlib.suppress(Exception, TooLong), limited(seconds):
+        outputs = program.run(make(), case)
+        found = [tracing.fingerprint(output) for output in outputs[:worker.MOST_RESULTS + len(program.job["paths"])]]
+        return found if all(found) else None
 
 
 def send_edit(number, edit, text, around, send):

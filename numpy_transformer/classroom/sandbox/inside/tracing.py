@@ -340,10 +340,15 @@ def merged(a, b):
     return {name: a.get(name, set()) | b.get(name, set()) for name in (*a, *b)}
 
 
-@functools.cache
 def weights(size):
+    """Returns the weights of the sums, an array (SUMS, size)."""
+    return power_of_two_weights(size.bit_length())[:, :size]
+
+
+@functools.cache
+def power_of_two_weights(bits):
     import numpy as np
-    return np.cos(np.outer(np.arange(1, SUMS + 1), np.arange(1, size + 1) ** 1.5))
+    return np.cos(np.outer(np.arange(1, SUMS + 1), np.arange(1, (1 << bits) + 1) ** 1.5))
 
 
 def as_array(value):
