@@ -6,6 +6,7 @@ never reaches the student's process; it only runs what it is asked to, and sends
 """
 
 import functools
+import re
 import weakref
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from .sandbox import Task
 from .sandbox.inside import tracing
 from .sandbox.protocol import read_case, read_edit, read_nodes, read_tried, read_values
 from .verdict import answers
+from .wording import reported
 
 STAGES = "error", "type", "shape", "finite", "values"
 SLOW = 3.0                                      # seconds; an answer that takes longer is not run again
@@ -32,6 +34,7 @@ LOOK_AT = {
     "operand": "whether both parts belong there", "statement": "whether this statement belongs there"}
 MISSING = {"operand": "which term is missing", "factor": "which factor is missing", "call": "which call is missing",
            "axis": "which sum is missing", "sign": "the sign", "power": "which power is missing"}
+OUT_OF_BOUNDS = r"IndexError: index (\d+) is out of bounds for axis (\d+) with size (\d+) \(line (\d+): "
 OF_TYPES = "call", "argument"                   # kinds of edits that explain a wrong type
 KNOWN = weakref.WeakKeyDictionary()             # {AnswerKey: Known}
 
@@ -51,7 +54,7 @@ def localize(answer_key, verdict, run, file, execute, seconds=SECONDS):
     if verdict.stage == "type":                 # the values may be correct
         lines = attempt.one_edit(OF_TYPES)
     else:
-        lines = attempt.one_edit() or attempt.first_wrong_value()
+        lines = attempt.one_edit() or other_indices(answer_key, run) or attempt.first_wrong_value()
     return replace(verdict, lines=(*verdict.lines, *lines))
 
 
@@ -167,6 +170,29 @@ class Attempt:
             return every
         return [j for j in every if not all(is_right([seen.outputs[j]], [right.outputs[j]], right.outputs)
                                             for seen, right in pairs)]
+
+
+def other_indices(answer_key, run):
+    """Returns a line about indices that are too large for an array, but fit the same axis of an output.
+
+    An example is a gradient that is read at the places where it should be added.
+    """
+    errors = [reported(result.report, "error") for result in run.results]
+    found = [(re.match(OUT_OF_BOUNDS, error), expected.outputs)
+             for error, expected in zip(errors, answer_key.expected) if error]
+    for j, name in enumerate(answer_key.exercise.outputs):
+        if found and all(match and fits(match, outputs[j]) for match, outputs in found):
+            index, axis, size, line = map(int, found[0][0].groups())
+            length = found[0][1][j].shape[axis]
+            return [f"DIAGNOSIS Line {line} uses the index {index} along axis {axis} of an array with {size} entries "
+                    f"there. {name} has {length} along this axis: do these indices belong to {name}?"]
+    return []
+
+
+def fits(out_of_bounds, output):
+    """Returns True if this output is long enough for an index that was too large for another array."""
+    index, axis, size = map(int, out_of_bounds.groups()[:3])
+    return output.ndim > axis and output.shape[axis] > index >= size
 
 
 def is_right(outputs, expected, everything=None):

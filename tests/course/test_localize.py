@@ -12,7 +12,7 @@ from helpers.wrong_answers import wrong_answers
 from numpy_transformer.classroom.diagnosis import AnswerKey
 from numpy_transformer.classroom.exercises import choose, exercises
 from numpy_transformer.classroom.feedback import feedback
-from numpy_transformer.classroom.localize import Attempt, is_unexplained, localize
+from numpy_transformer.classroom.localize import Attempt, is_unexplained, localize, other_indices
 from numpy_transformer.classroom.sandbox import Task, layers, run_files, run_task
 from numpy_transformer.classroom.sandbox.inside import tracing
 from numpy_transformer.classroom.sandbox.inside.worker import NODES, TRIED, VALUES
@@ -123,10 +123,11 @@ def test_edits_that_leave_a_wrong_type_explain_nothing():
 
 def test_named_and_hidden_answers_are_not_run_again():
     wrong = Verdict("fail", "values")
-    assert is_unexplained(AnswerKey(choose("01.2"), 0), wrong)
+    key = AnswerKey(choose("01.2"), 0)
+    assert is_unexplained(key, wrong)
     for verdict in (Verdict("fail", "values", mistakes=("SMB-1",)), Verdict("fail", "repeated", right=True),
                     Verdict("pass"), Verdict("error", "import"), Verdict("timeout", "time")):
-        assert not is_unexplained(AnswerKey(choose("01.2"), 0), verdict)
+        assert not is_unexplained(key, verdict)
     for number in ("01.6", "05.3", "08.4"):
         assert not is_unexplained(AnswerKey(choose(number), 0), wrong)
 
@@ -230,6 +231,22 @@ HELPER = """
         ds = softmax_backward(p, dp)
         return ds @ k, ds.mT @ q, dv
     """
+
+
+def test_indices_that_belong_to_another_array():
+    """Read where something should be written: the positions count the tokens of dx, and dy has fewer."""
+    source = submission("14.2", """
+        def pick_backward(positions, dy, T):
+            return dy[np.arange(len(positions))[:, None], positions]
+        """)
+    tried = Tried("14.2", source)
+    index, size = re.search(r"index (\d+) .* size (\d+)", tried.run.results[0].report["error"]).groups()
+    case = tried.key.cases[0]
+    assert other_indices(tried.key, tried.run) == [
+        f"DIAGNOSIS Line {line_of(source, 'return')} uses the index {index} along axis 1 of an array with {size} "
+        f"entries there. dx has {case.inputs[2]} along this axis: do these indices belong to dx?"]
+    outside = Tried("14.2", source.replace(", positions]", ", positions + T]"))
+    assert other_indices(outside.key, outside.run) == []
 
 
 def test_an_error_in_a_given_helper_names_the_students_line():
