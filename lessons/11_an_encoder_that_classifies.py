@@ -50,16 +50,17 @@ small = randomize(nt.SequenceClassifier(V, D, num_heads=2, num_layers=2, d_ff=F,
 # %% [markdown]
 # ## 1. The model in six lines
 #
-#     x = sqrt(D) E[ids] + P        embedding and sinusoid: lessons 03 and 04
-#     h = blocks(x)                 post-norm with eps = 1e-6, every token attends to all: lessons 05 to 10
+#     x = sqrt(D) E[ids] + P        lessons 03 and 04
+#     h = blocks(x)                 lessons 05 to 10
 #     m = mean of h_t over the real tokens t
-#     a = relu(m W1 + b1)           followed by dropout during training
-#     z = a w2 + b2                 one number for the whole text, the logit
-#     L = mean over the texts of log(1 + exp(z)) - t z          the label t is 1 for a positive review, 0 for a negative
+#     a = relu(m W1 + b1)           in training, with dropout
+#     z = a w2 + b2                 one number, the logit
+#     L = mean over the texts of log(1 + exp(z)) - t z
 #
-# The model answers "positive" if z > 0. The note uses 10,000 words and one more id for padding, D = 64, 4 heads, 256
-# features inside the feed-forward layer, two blocks, and 64 features in a. A Linear from n to k features has n k + k
-# parameters and a LayerNorm has 2 D. The sinusoid P has none.
+# In the blocks, which are post-norm with eps = 1e-6, every token attends to all. The label t is 1 for a positive review
+# and 0 for a negative one. The model answers "positive" if z > 0. The note uses 10,000 words and one more id for
+# padding, D = 64, 4 heads, 256 features inside the feed-forward layer, two blocks, and 64 features in a. A Linear from
+# n to k features has n k + k parameters and a LayerNorm has 2 D. The sinusoid P has none.
 
 # %% The parameters are counted, and each line is computed in loops
 def linear(n, k):                           # the number of parameters of a Linear
@@ -117,7 +118,8 @@ claim("padding: no word depends on a padding token, but padding tokens depend on
 # Let r_t = 1 at a real token and 0 at a padding token, and n = sum of r_t. The mean, and its derivative with respect to
 # one entry of x, are
 #
-#     y = (sum over t of r_t x_t) / n,        dy_i / dx_ti = r_t / n,        hence  dx_t = r_t dy / n
+#     y = (sum over t of r_t x_t) / n
+#     dy_i / dx_ti = r_t / n,     hence  dx_t = r_t dy / n
 #
 # Each real token receives the same gradient, whatever its word is, and a padding token receives exactly 0. A token of a
 # short text receives a larger share than a token of a long text. A text without real tokens has n = 0, and we define
@@ -205,9 +207,14 @@ claim("and the row of PAD in E has a gradient", np.abs(unmasked.embedding.weight
 # The model's probability of t = 1 is p = σ(z) = 1 / (1 + exp(-z)), and 1 - p = 1 / (1 + exp(z)). From their logarithms
 # we get the loss and its derivative:
 #
-#     -log p = log(1 + exp(-z)) = log((exp(z) + 1) / exp(z)) = log(1 + exp(z)) - z,      -log(1 - p) = log(1 + exp(z))
+#     -log p       = log(1 + exp(-z))
+#                  = log((exp(z) + 1) / exp(z))
+#                  = log(1 + exp(z)) - z
+#     -log(1 - p)  = log(1 + exp(z))
+#
 #     -t log p - (1 - t) log(1 - p) = log(1 + exp(z)) - t z
-#     derivative:  exp(z) / (1 + exp(z)) - t = σ(z) - t,      so for the mean over N texts  dz = (σ(z) - t) / N
+#     derivative:  exp(z) / (1 + exp(z)) - t = σ(z) - t
+#     mean over N texts:  dz = (σ(z) - t) / N
 #
 # For z = 2 and t = 1, p is 0.88, the loss is log(1 + exp(2)) - 2 = 0.127, and the derivative is 0.88 - 1 = -0.12.
 #
@@ -284,7 +291,9 @@ claim("all layers below have the same gradients", [
 # or is not, good or bad: "the film is not bad". A text has two clauses of opposite meaning, and its label is the
 # meaning of the stronger clause:
 #
-#     WEAK but STRONG        although WEAK STRONG        STRONG although WEAK
+#     WEAK but STRONG
+#     although WEAK STRONG
+#     STRONG although WEAK
 #
 # If the two clauses exchange their roles, the words stay the same and the label changes. So each bag of words occurs
 # equally often with either label, and no method that sees only the bag can be right on more than half of the texts. A
@@ -451,10 +460,10 @@ figure("padding", picture)
 # were padding, and measure by how much z falls. **What if its vector e_t = sqrt(D) E[id] were slightly longer?** Regard
 # z as a function of s e_t. The chain rule gives
 #
-#     dz / ds at s = 1  =  sum over i of e_ti dz / de_ti,        called "gradient times input"
+#     dz / ds at s = 1  =  sum over i of e_ti dz / de_ti
 #
-# One backward pass from dz = 1 gives this number for all words at once. If z were linear in the word vectors, both
-# questions would have the same answer.
+# This number is called "gradient times input". One backward pass from dz = 1 gives it for all words at once. If z were
+# linear in the word vectors, both questions would have the same answer.
 
 # %% Both measures, for four texts and for many
 exact = copy.deepcopy(model).astype(np.float64)
@@ -547,11 +556,11 @@ figure("words", picture)
 # Before the first step the weights are random numbers, and how large they are is a choice. The argument `init` names
 # four published ones:
 #
-#     "xavier"    Linear: uniform in ±sqrt(6 / (d_in + d_out));  E: N(0, 1/D), so sqrt(D) E has variance 1
-#     "keras"     Linear: as "xavier", but smaller for the projections of attention;  E: uniform in ±0.05
-#     "gpt2"      N(0, 0.02²), divided by sqrt(2 L) for what L blocks add to their residual streams;  E: N(0, 1/D) here,
-#                 because it is multiplied by sqrt(D)
-#     "bert"      N(0, 0.02²), truncated at two standard deviations;  E: the same
+# * `"xavier"`: a Linear is uniform in ±sqrt(6 / (d_in + d_out)). E is N(0, 1/D), so sqrt(D) E has variance 1.
+# * `"keras"`: as "xavier", but smaller for the projections of attention. E is uniform in ±0.05.
+# * `"gpt2"`: N(0, 0.02²), divided by sqrt(2 L) for what L blocks add to their residual streams. Here E is N(0, 1/D),
+#   because it is multiplied by sqrt(D).
+# * `"bert"`: N(0, 0.02²), truncated at two standard deviations, and E is drawn in the same way.
 #
 # Real reviews have a few frequent words and many rare ones, and the task below imitates this. The n-th of 800 words
 # occurs with a probability proportional to 1 / (n + 20), and has a value drawn from N(0, 1). A text has 12 words, and
@@ -646,7 +655,7 @@ figure("initial_weights", picture)
 #
 #     this model                          87.1, 86.4, 86.3 %
 #     the same recipe in PyTorch          86.6, 87.0, 86.9 %
-#     bag of words, penalty l2 = 30       86.2, 85.9, 86.1 %      logistic regression on the same words
+#     bag of words, penalty l2 = 30       86.2, 85.9, 86.1 %
 #     bag of words, penalty l2 = 1        84.6, 84.6, 84.7 %
 #
 # The means are 86.6 % for the model, and 86.1 % for the bag of words whose penalty was chosen on the validation set. So

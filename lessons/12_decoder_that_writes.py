@@ -75,13 +75,14 @@ criterion.forget()
 # %% [markdown]
 # ## 2. Backward of the whole model
 #
-# Forward has five lines. E is the embedding matrix, and W the table of positions:
+# Forward has six lines. E is the embedding matrix, and W the table of positions:
 #
 #     a = E[ids]
 #     b = a + W[0 to T - 1]
-#     h = decoder(b)                blocks and a final norm: lessons 05 to 10
-#     z = h Eᵀ                      the output shares its matrix with the embedding
-#     loss = mean over N = B T targets of -log p_y,     p = softmax(z)
+#     h = decoder(b)              lessons 05 to 10
+#     z = h Eᵀ                    output and embedding share E
+#     p = softmax(z)
+#     loss = mean over N = B T targets of -log p_y
 #
 # Backward goes through these lines from the last to the first, and earlier lessons derived the rule of each. **The
 # loss**: dz = (p - 1 at the target) / N (lesson 01). **z = h Eᵀ**: dh = dz E, and E receives dzᵀ h. This contribution

@@ -83,7 +83,9 @@ claim("make_model draws each matrix separately, within Xavier's bounds",
 # In the Annotated Transformer, each sublayer f (attention or feed-forward) is wrapped in the same way, in a pre-norm
 # residual connection:
 #
-#     y = x + dropout(f(norm(x))),        dx = dy + norm.backward(f.backward(dropout.backward(dy)))
+#     y = x + dropout(f(norm(x)))
+#     dx = dy
+#          + norm.backward(f.backward(dropout.backward(dy)))
 #
 # Lesson 10 derives this backward, and compares this order with the paper's own, norm(x + dropout(f(x))).
 

@@ -198,9 +198,12 @@ claim("the copier names every verb that it sees, but it is no better than a coin
 # from which a replacement is drawn. Among all chosen positions, w is in view in two cases, with these probabilities:
 #
 #     w is the right word and was left in place      0.1 q
-#     w was drawn as a replacement                   0.1 / M,     and is right by chance in 0.1 q / M
+#     w was drawn as a replacement                   0.1 / M
+#         and is right by chance in                  0.1 q / M
 #
-#     P(w is right | w is seen) = (0.1 q + 0.1 q / M) / (0.1 q + 0.1 / M) = q (1 + 1 / M) / (q + 1 / M)
+#     P(w is right | w is seen)
+#         = (0.1 q + 0.1 q / M) / (0.1 q + 0.1 / M)
+#         = q (1 + 1 / M) / (q + 1 / M)
 #
 # This is 1 for q = 1 and 0 for q = 0. For q = 1 / M it is about 1/2: with M = 28 words, exactly 29/56 = 0.518. So the
 # best answer weighs the word itself against its neighbors.
@@ -242,9 +245,9 @@ claim("of the chosen words that are in view, q (1 + 1/M) / (q + 1/M) are right",
 #
 #     b = √D E[ids] + W[0 to T - 1] + G[segments]
 #     h = encoder(b)
-#     x = h[positions]                    only the chosen rows, (B, K, D)
-#     u = norm(gelu(x A + c))             the layer that BERT calls "transform"
-#     z = u Eᵀ + bias                     the output shares the embedding matrix
+#     x = h[positions]            the chosen rows, (B, K, D)
+#     u = norm(gelu(x A + c))     what BERT calls "transform"
+#     z = u Eᵀ + bias             E is the embedding matrix
 #     loss = mean over the N targets of -log p_y
 #
 # Selecting the rows before the output layer avoids most of the logits. A text of 512 tokens and BERT's vocabulary of
@@ -418,7 +421,8 @@ for text in ("Kim near Oslo was [MASK] .", "Oslo near Bern was [MASK] .", "Kim a
 # Most words are O, so tag accuracy is misleadingly high. What counts are whole names, with the right boundaries and
 # the right type. If a model finds F names, of which R are right, and the text has W names,
 #
-#     precision P = R / F,     recall = R / W,     F1 = 2 / (1 / P + W / R) = 2 R / (F + W)
+#     precision P = R / F,     recall = R / W
+#     F1 = 2 / (1 / P + W / R) = 2 R / (F + W)
 
 # %% Twenty words with two wrong tags
 def score_by_hand(right, found):

@@ -82,14 +82,18 @@ claim("a source consists of BOS, the prefix, the word, EOS and PAD", [
 # position:
 #
 #     target             BOS  b    a    d    EOS
-#     decoder reads      BOS  b    a    d             target_in: the target without its last column
-#     decoder predicts   b    a    d    EOS           target_out: the target without its first column
+#     decoder reads      BOS  b    a    d
+#     decoder predicts   b    a    d    EOS
+#
+# What the decoder reads is called `target_in`, the target without its last column. What it predicts is `target_out`,
+# the target without its first column.
 #
 # By the chain rule of probability, the answer y has log P(y) = sum over t of log P(y_t | y_0 .. y_(t-1), source), with
 # one term per token, including EOS. Thanks to the causal mask, one forward pass computes all of these terms. The loss
 # is the mean over the N tokens of all answers, not counting PAD:
 #
-#     L = -(1 / N) (sum over the answers of log P(y)),      dz = (p - onehot) / N,  and 0 where the target is PAD
+#     L = -(1 / N) (sum over the answers of log P(y))
+#     dz = (p - onehot) / N,  and 0 where the target is PAD
 #
 # When the trained model is used, the decoder reads its own tokens instead. As long as these are right, they are the
 # same tokens that teacher forcing feeds in. So greedy decoding writes the right answer **if and only if**, under
@@ -151,11 +155,11 @@ claim("finite differences and the complex step confirm all gradients", report.ok
 # **Backward.** The embedding of a prefix is a row of E. Row v collects the gradients of all positions whose id is v
 # (lesson 03). A prefix stands at position 1 of the sources of its own task and nowhere else, so
 #
-#     dE_prefix = sqrt(D) (sum over the sources b of this task of dx_b1),      exactly 0 if the batch has none.
+#     dE_prefix = sqrt(D) (sum of dx_b1 over its sources b)
 #
-# All other parameters are shared. The row of the letter a, for example, receives the sum of the gradients from all
-# tasks. (In this model, source and target have separate embedding matrices, so that their roles can be told apart. In
-# T5, and in section 6, there is only one.)
+# It is exactly 0 if the batch has no such source. All other parameters are shared. The row of the letter a, for
+# example, receives the sum of the gradients from all tasks. (In this model, source and target have separate embedding
+# matrices, so that their roles can be told apart. In T5, and in section 6, there is only one.)
 #
 # **Without a prefix**, the model cannot know which of the four answers to a word is wanted. Suppose a word has k
 # different answers with frequencies f_1 .. f_k. The best that a model can do is to learn these frequencies, and then
@@ -211,7 +215,8 @@ claim("\"badge\" has four different answers; \"aaa\" has two, one of them in thr
 # A batch may contain examples of several tasks. Let task m have n_m target tokens in the batch, let N be the sum of all
 # n_m, and let L_m be the mean loss over the tokens of task m. Then
 #
-#     L = (1 / N) (sum of the loss over all tokens) = sum over m of (n_m / N) L_m
+#     L      = (1 / N) (sum of the loss over all tokens)
+#            = sum over m of (n_m / N) L_m
 #     grad L = sum over m of (n_m / N) grad L_m
 #
 # So the gradient of a mixed batch is the **token-weighted mean** of the tasks' gradients. The weight of a task is its
@@ -468,8 +473,10 @@ figure("two_prefixes", picture)
 # each span is replaced by a sentinel, a token that is used for nothing else: <X>, <Y>, and so on. The target repeats
 # each sentinel followed by the words that it replaced, and ends with one more sentinel:
 #
-#     text      one encoder reads the source and one decoder writes the answer
-#     inputs    one encoder <X> source and one decoder <Y> answer
+#     text      one encoder reads the source and one decoder
+#               writes the answer
+#     inputs    one encoder <X> source and one decoder
+#               <Y> answer
 #     targets   <X> reads the <Y> writes the <Z>
 #
 # If k of n words are removed in g spans, the encoder reads n - k + g tokens and the decoder writes k + g + 1. In this

@@ -5,12 +5,12 @@
 # each in a residual connection with a norm before it, a final norm, and an output layer. Only a few parts have changed
 # since GPT-2, and each of them takes a few lines of code:
 #
-#     part                   GPT-2                         LLaMA and later models
-#     positions              a learned vector is added     queries and keys are rotated (RoPE)
-#     norm                   LayerNorm                     RMSNorm: no mean, no beta
-#     feed-forward           GELU, width 4 D               SwiGLU: three matrices of width 8/3 D
-#     key and value heads    as many as query heads        often fewer (grouped queries)
-#     biases                 in every layer and norm       few or none
+#     part            GPT-2                LLaMA and later
+#     positions       a vector is added    q and k are rotated
+#     norm            LayerNorm            RMSNorm
+#     feed-forward    GELU, width 4 D      SwiGLU, width 8/3 D
+#     heads of k, v   as many as of q      often fewer
+#     biases          everywhere           few or none
 #
 # After this lesson you will be able to derive these parts and their backward, say what each of them saves, and read an
 # ablation, an experiment that exchanges one part at a time. Sources: Su et al. 2021 (RoPE), Zhang and Sennrich 2019
@@ -49,13 +49,15 @@ x, dy = rng.standard_normal((T, d)), rng.standard_normal((T, d))
 # t θ_i. The frequencies θ_i = 10000^(-2i / d) are those of lesson 04; for d = 6 they are 1, 0.046 and 0.0022 radians
 # per position. A pair (a, b) becomes
 #
-#     (a, b)  ->  (a cos(t θ_i) - b sin(t θ_i),  a sin(t θ_i) + b cos(t θ_i))
+#     (a, b)  ->  (a cos(t θ_i) - b sin(t θ_i),
+#                  a sin(t θ_i) + b cos(t θ_i))
 #
 # In complex numbers, a + ib is multiplied by exp(i t θ_i), which changes no length. Let R_t be the matrix that rotates
 # all pairs at position t. Then the score is (R_m q) · (R_n k) = qᵀ R_mᵀ R_n k, where R_mᵀ rotates backward by m. By the
 # addition theorems, the block of one pair in R_mᵀ R_n has the entries
 #
-#     cos mθ cos nθ + sin mθ sin nθ = cos((n - m)θ)        sin mθ cos nθ - cos mθ sin nθ = -sin((n - m)θ)
+#     cos mθ cos nθ + sin mθ sin nθ =  cos((n - m)θ)
+#     sin mθ cos nθ - cos mθ sin nθ = -sin((n - m)θ)
 #
 # on the diagonal and to the right of it. So R_mᵀ R_n = R_(n-m): the score depends on q, on k and on their distance,
 # and on nothing else.

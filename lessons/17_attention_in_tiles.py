@@ -55,14 +55,17 @@ predict("A text becomes 4 times as long. How many times as large is P, and how m
 #
 # The solution is to subtract the largest score **so far**. After j keys, let
 #
-#     m_j = max(s_1, ..., s_j)        l_j = sum over i <= j of exp(s_i - m_j)
-#                                     u_j = sum over i <= j of exp(s_i - m_j) v_i
+#     m_j = max(s_1, ..., s_j)
+#     l_j = sum over i <= j of exp(s_i - m_j)
+#     u_j = sum over i <= j of exp(s_i - m_j) v_i
 #
 # With the next score, the maximum becomes m_(j+1) = max(m_j, s_(j+1)). Each old term of the sums changes by the same
 # factor, since exp(s_i - m_(j+1)) = exp(s_i - m_j) exp(m_j - m_(j+1)). So it is enough to **rescale** the old sums:
 #
-#     l_(j+1) = l_j exp(m_j - m_(j+1)) + exp(s_(j+1) - m_(j+1))
-#     u_(j+1) = u_j exp(m_j - m_(j+1)) + exp(s_(j+1) - m_(j+1)) v_(j+1)
+#     l_(j+1) = l_j exp(m_j - m_(j+1))
+#               + exp(s_(j+1) - m_(j+1))
+#     u_(j+1) = u_j exp(m_j - m_(j+1))
+#               + exp(s_(j+1) - m_(j+1)) v_(j+1)
 #
 # For example, after the score 1 we have m = 1 and l = 1. If the next score is 3, then m becomes 3 and l becomes
 # exp(-2) + 1 = 1.135. The definitions of m, l and u hold before each step and after it, so they are an invariant of the
@@ -201,7 +204,8 @@ claim("plain attention does read them, and the weight 0 times NaN is NaN",
 # **How can we know D_t before the whole row is computed?** We insert dP_tj = sum over c of dy_tc v_jc and change the
 # order of the sums:
 #
-#     D_t = sum over j of P_tj (sum over c of dy_tc v_jc) = sum over c of dy_tc (sum over j of P_tj v_jc)
+#     D_t = sum over j of P_tj (sum over c of dy_tc v_jc)
+#         = sum over c of dy_tc (sum over j of P_tj v_jc)
 #         = sum over c of dy_tc y_tc
 #
 # This needs only dy and y. Now each tile can add its part: to dv and dk of its keys, which are sums over the queries,

@@ -91,15 +91,17 @@ claim("momentum follows its formula, step by step", relative_difference(momentum
 # each number of a parameter its own step size. It computes this step size from two running means of the number's
 # gradient g:
 #
-#     m = β1 m + (1 - β1) g           the mean of g:  a direction
-#     v = β2 v + (1 - β2) g²          the mean of g²: a size
-#     m̂ = m / (1 - β1ᵗ),   v̂ = v / (1 - β2ᵗ)          bias correction; t = 1, 2, 3, ... counts the steps
+#     m = β1 m + (1 - β1) g      mean of g:  a direction
+#     v = β2 v + (1 - β2) g²     mean of g²: a size
+#     m̂ = m / (1 - β1ᵗ)          bias correction;
+#     v̂ = v / (1 - β2ᵗ)          t counts the steps from 1
 #     w = w - lr m̂ / (sqrt(v̂) + eps)
 #
 # **Why the bias correction?** m starts at 0. Written out, m_t = (1 - β1) (g_t + β1 g_(t-1) + ... + β1^(t-1) g_1). The
 # weights (1 - β1)(1 + β1 + ... + β1^(t-1)) sum to 1 - β1ᵗ, not to 1. So if all g have the same mean,
 #
-#     E[m_t] = (1 - β1ᵗ) E[g],   and likewise   E[v_t] = (1 - β2ᵗ) E[g²]
+#     E[m_t] = (1 - β1ᵗ) E[g]
+#     E[v_t] = (1 - β2ᵗ) E[g²]
 #
 # and the divisions remove these factors. The first step is then -lr g / (|g| + eps), which is about lr for any size of
 # g. For example, β1 = 0.9 and g = 2 give m = 0.2 after the first step, and m̂ = 0.2 / 0.1 = 2.
@@ -304,7 +306,8 @@ claim("a limit for each tensor changes the direction", similarity < 0.9, f"cosin
 # A batch that is too large for one forward pass can be processed in parts. The loss is a mean over the N targets that
 # count (padding tokens do not), so the parts have to be weighted by their numbers of targets n_k:
 #
-#     gradient of the batch = (sum over k of n_k times the gradient of part k) / N
+#     gradient of the batch
+#         = (sum of n_k times the gradient of part k) / N
 #
 # Lesson 20 derives this formula in its section 1, with a worked number, and shows why the plain mean of the parts'
 # gradients is wrong. In code, `criterion.backward(n_k)` gives n_k times the gradient, since backward takes the gradient

@@ -69,7 +69,7 @@ whole, N = gradient(model, ids)
 # part k has n_k targets that count, and g_k is the gradient of the mean over *these* targets, then n_k g_k is the sum
 # of their terms, and
 #
-#     g = (n_1 g_1 + n_2 g_2 + ...) / N           N = n_1 + n_2 + ...
+#     g = (n_1 g_1 + n_2 g_2 + ...) / N,   N = n_1 + n_2 + ...
 #
 # Part k has the weight n_k / N. It does not matter whether the parts are computed one after another, as in lesson 19,
 # or at the same time on several machines.
@@ -290,7 +290,8 @@ figure("ring", picture)
 # takes, and the **bandwidth** β is the number of bytes per second. So a message of s bytes takes the time α + s/β. A
 # ring all-reduce of s bytes has 2 (n - 1) rounds, with s/n bytes in each:
 #
-#     T(n, s) = 2 (n - 1) (α + s / (n β)) = 2 (n - 1) α  +  2 (n - 1)/n · s/β
+#     T(n, s) = 2 (n - 1) (α + s / (n β))
+#             = 2 (n - 1) α  +  2 (n - 1)/n · s/β
 #
 # The second term, the bandwidth term, stays below 2 s/β for any number of ranks. The first term, the latency term,
 # grows in proportion to n - 1. In *recursive doubling*, rank r exchanges the whole vector with rank r XOR 1, then with

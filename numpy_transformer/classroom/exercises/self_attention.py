@@ -146,7 +146,7 @@ EXERCISES = [
             Mistake("HD-5a", {"dx = dx + self.key.": "self.key.", "dx = dx + self.value.": "self.value."},
                     f"Your dx contains only the term of the queries. {THREE_WAYS}"),
             Mistake("HD-5b", {"dx = dx + self.value.": "dx = self.value."},
-                    "Your dx contains only the term of the values, because each line overwrites the one before. "
+                    "Your dx contains only the term of the values: the other two are overwritten or not used. "
                     f"{THREE_WAYS}"),
             Mistake("HD-5c", {"dx = dx + self.value.": "self.value."},
                     f"Your dx lacks the term of the values. {THREE_WAYS}"),

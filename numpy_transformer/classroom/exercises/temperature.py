@@ -82,8 +82,8 @@ EXERCISES = [
             Mistake("SMB-7", {"append(p)": "append(z)"},
                     "Your backward computes with the logits. Save the probabilities that forward returns."),
             Mistake("SMB-14", {"self.saved.append(p)": "self.p = p", "self.saved.pop()": "self.p"},
-                    "Your layer saves only one p, and the second forward pass overwrites the first, so both backward "
-                    "passes use the latest p. Keep a list."),
+                    "Your backward passes use the p of the latest forward pass. Either your layer has room for one p "
+                    "only, or backward never removes it. Append to a list in forward and pop in backward."),
             Mistake("SMB-15", {"pop()": "pop(0)"},
                     "Your first backward pass uses the values of the first forward pass, but it belongs to the latest "
                     "one: last in, first out."),

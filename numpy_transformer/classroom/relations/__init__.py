@@ -16,7 +16,7 @@ from .pairs import make_pairs
 
 MOST = 3                                        # sentences that a student reads
 EXACT = (whole.not_a_number, whole.one_number, whole.multiple, whole.offset, whole.opposite, whole.transposed,
-         sequences.sequence, sequences.moved, whole.one_step, terms.other_array)      # these explain every entry
+         sequences.sequence, sequences.moved, whole.one_step, terms.other_array, terms.two_arguments)   # of every entry
 RELATIONS = (*EXACT, terms.extra_factor, terms.extra_term, whole.permuted, whole.wrong_reduction,
              whole.wrong_axes, places.place, whole.other_sign, terms.by_row, sequences.off_by_one, sequences.one_sided,
              whole.nearly, sequences.same_beginning, terms.same_sums)

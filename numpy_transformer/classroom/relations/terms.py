@@ -1,5 +1,7 @@
 """Relations with the arguments: the answer is another array, or has a term or a factor too many or too few."""
 
+import itertools
+
 import numpy as np
 
 from ..matching import equal
@@ -12,6 +14,20 @@ def other_array(pairs):
     for name in pairs[0].arrays:
         if all(name in p.arrays and p.equal(p.wrong, np.asarray(p.arrays[name], float)) for p in pairs):
             return f"is {name}"
+    return ""
+
+
+def two_arguments(pairs):
+    """The answer is the sum, the difference or the product of two arguments, without anything else."""
+    if not all(p.kind == "f" and p.wrong.size > 1 for p in pairs):
+        return ""
+    names = [name for name, y in pairs[0].arrays.items() if name.startswith("the argument") and y.dtype.kind == "f"]
+    for a, b in itertools.permutations(names, 2):
+        for words, operation in ((f"is {a} minus {b}", np.subtract), (f"is {a} plus {b}", np.add),
+                                 (f"is {a} times {b}, entry by entry,", np.multiply)):
+            if all(fits(p.arrays[a], p.wrong) and fits(p.arrays[b], p.wrong)
+                   and p.equal(p.wrong, operation(p.arrays[a], p.arrays[b])) for p in pairs):
+                return words
     return ""
 
 
