@@ -106,7 +106,8 @@ def check_ending(answer_key, run):
 def check_errors(answer_key, run):
     for i, result in enumerate(run.results):
         if "error" in result.report:
-            error = reported(result.report, "error") + explain_error(reported(result.report, "error"))
+            error = reported(result.report, "error")
+            error += explain_error(error, answer_key.exercise.paths)
             call = explain_call(result.report)
             return diagnose(answer_key, run, "error", error, case_line(answer_key, i), (error, *call))
 

@@ -141,8 +141,8 @@ def test_the_arguments_of_a_class_are_named_by_their_method():
     (["ndarray", "ndarray"], 1, "dw is an array, but not one of real numbers"),
     (["NoneType", "ndarray"], 0, "dx is None; is a return statement missing?"),
     (["generator", "ndarray"], 0, "dx is a generator; return a NumPy array"),
-    (["ndarray"], None, "2 values, (dx, dw), but returned (ndarray)"),
-    ("no list", None, "2 values, (dx, dw), but returned ()"),
+    (["ndarray"], None, "2 values, (dx, dw), but returned a single array"),
+    ("no list", None, "2 values, (dx, dw), but returned an empty tuple"),
 ])
 def test_what_is_no_array(kinds, lost, words):
     run = play(KEY, EXERCISE.edited())
