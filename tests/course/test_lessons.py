@@ -183,6 +183,14 @@ def test_the_numbers_in_the_text_are_those_that_the_lesson_prints(path, lesson_r
     assert len(numbers) == 6 and numbers <= set(re.findall(r"\d\.\d{3}", lesson_run.stdout))
 
 
+@pytest.mark.slow
+def test_measured_memory_does_not_depend_on_what_the_stepper_remembers(tmp_path):
+    path, = [path for path in LESSONS if lesson_number(path) == "17"]
+    result = run(tmp_path / "run", path, "from numpy_transformer.classroom.lessons.explore import LatestCalls\n"
+                                         "LatestCalls().__enter__()")
+    assert result.returncode == 0, result.stderr
+
+
 @every_lesson
 def test_cells_are_marked_for_editors(path):
     text = path.read_text(encoding="utf-8")
