@@ -349,4 +349,4 @@ claim("the order of the tokens does not change with τ", heated.argsort(-1) == z
 # 6. What is H(q) for ε = 0.1 and V = 37,000? A training run with label smoothing stops at 1.6. How far is it from the
 #    minimum?
 #
-# With a checker (`numpy-transformer exercise check NN`): 01.1, 01.2, 01.3, 01.4, 01.5, 01.6, 01.7.
+# With a checker (`numpy-transformer exercise check 01.1` and so on): 01.1, 01.2, 01.3, 01.4, 01.5, 01.6, 01.7.

@@ -291,4 +291,4 @@ claim("with room for one input only, dW would be aᵀ dy + aᵀ dh, which is wro
 # 4. If a layer could save only one input, dx in section 6 would still be right. Why?
 # 5. forward computes `scores / 8` instead of `scores / sqrt(8)`, and backward matches it. What does gradcheck say?
 #
-# With a checker (`numpy-transformer exercise check NN`): 02.1, 02.2, 02.3.
+# With a checker (`numpy-transformer exercise check 02.1` and so on): 02.1, 02.2, 02.3.

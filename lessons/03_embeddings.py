@@ -351,4 +351,4 @@ claim("the row most similar to that of each word belongs to a word of its kind",
 # 5. Write `Unembedding.backward` in plain loops for dz of shape (B, T, V). Over which axes does dE sum?
 # 6. In the last picture the verbs are also similar to the punctuation marks. Which entries of NEXT explain that?
 #
-# With a checker (`numpy-transformer exercise check NN`): 03.1, 03.2, 03.3.
+# With a checker (`numpy-transformer exercise check 03.1` and so on): 03.1, 03.2, 03.3.

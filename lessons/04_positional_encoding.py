@@ -282,4 +282,4 @@ claim("the dot products follow the same curve, since they depend only on the dis
 # 4. Find the bug: `angle = t / 10000 ** (feature / d_model)` in by_loops. Which claims of sections 4 and 5 would fail?
 # 5. Rotary embeddings rotate queries and keys by M_t and add nothing. What does their dot product depend on?
 #
-# With a checker (`numpy-transformer exercise check NN`): 04.1, 04.2, 04.3.
+# With a checker (`numpy-transformer exercise check 04.1` and so on): 04.1, 04.2, 04.3.

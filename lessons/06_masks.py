@@ -363,4 +363,4 @@ figure("xray", picture)
 #    mistake of section 5 can it not find?
 # 5. A colleague's language model reports a loss of 0.3, where others have 3. Which test takes one minute?
 #
-# With a checker (`numpy-transformer exercise check NN`): 06.1, 06.2, 06.3, 06.4, 06.5.
+# With a checker (`numpy-transformer exercise check 06.1` and so on): 06.1, 06.2, 06.3, 06.4, 06.5.

@@ -345,4 +345,4 @@ claim("cross-attention, averaged over both heads, reads the source from its end 
 # 5. Write split and merge with a loop over the heads and np.concatenate. Which of the two has to copy?
 # 6. Why is the gradient of the memory a sum of 12 terms in a decoder with 6 blocks?
 #
-# With a checker (`numpy-transformer exercise check NN`): 07.1, 07.2, 07.3, 07.4, 07.5, 07.6, 07.7.
+# With a checker (`numpy-transformer exercise check 07.1` and so on): 07.1, 07.2, 07.3, 07.4, 07.5, 07.6, 07.7.

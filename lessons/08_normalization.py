@@ -325,4 +325,4 @@ claim("BatchNorm maps a batch of a single token to 0, whatever the token is", Ba
 # 5. A model was trained with n and is run with n - 1. Which learned parameter can compensate, apart from eps, and how?
 # 6. m appears in v as well: v = mean of (x_i - m)². Why is there no fourth path, from m through v?
 #
-# With a checker (`numpy-transformer exercise check NN`): 08.1, 08.2, 08.3, 08.4.
+# With a checker (`numpy-transformer exercise check 08.1` and so on): 08.1, 08.2, 08.3, 08.4.

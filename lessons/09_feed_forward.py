@@ -351,4 +351,4 @@ claim("the crease of |a - b|: ReLU is better than GELU, and GELU better than Swi
 # 5. In a SwiGLU block with d_ff = 4 d_model, what share of the matrices' weights is in the feed-forward layer?
 # 6. The XOR of a and b is 1 if exactly one of them is 1, and 0 otherwise. Write down two ReLU units that compute it.
 #
-# With a checker (`numpy-transformer exercise check NN`): 09.1, 09.2, 09.3, 09.4, 09.5, 09.6, 09.7.
+# With a checker (`numpy-transformer exercise check 09.1` and so on): 09.1, 09.2, 09.3, 09.4, 09.5, 09.6, 09.7.

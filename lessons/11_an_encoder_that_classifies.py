@@ -682,4 +682,4 @@ figure("initial_weights", picture)
 # 6. In section 9, multiply all word vectors by s = 0.05, 0.15, ..., 0.95 and take the mean of the ten gradients.
 #    Multiply it by the input and sum over the words. Which number does this approximate (Sundararajan et al. 2017)?
 #
-# With a checker (`numpy-transformer exercise check NN`): 11.1, 11.2, 11.3, 11.4, 11.5, 11.6.
+# With a checker (`numpy-transformer exercise check 11.1` and so on): 11.1, 11.2, 11.3, 11.4, 11.5, 11.6.

@@ -405,4 +405,4 @@ figure("weights_and_effects", picture)
 #    still right?
 # 6. Rewrite the sentence of section 6 so that a decoder's row of "it" can contain the answer.
 #
-# With a checker (`numpy-transformer exercise check NN`): 12.1, 12.2.
+# With a checker (`numpy-transformer exercise check 12.1` and so on): 12.1, 12.2.

@@ -385,4 +385,4 @@ figure("cross_attention", picture)
 # 5. Write a Table for which a beam of 2 fails and a beam of 3 does not.
 # 6. Training without the causal mask: what happens to the loss, and what does greedy decoding write afterwards?
 #
-# With a checker (`numpy-transformer exercise check NN`): 13.1, 13.2, 13.3, 13.4, 13.5, 13.6.
+# With a checker (`numpy-transformer exercise check 13.1` and so on): 13.1, 13.2, 13.3, 13.4, 13.5, 13.6.

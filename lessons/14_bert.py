@@ -583,4 +583,4 @@ figure("sentence_vectors", picture)
 #    although each name is found with only one wrong boundary.
 # 6. Suppose the mean is also taken over padding tokens. Which sentences become more similar, and why?
 #
-# With a checker (`numpy-transformer exercise check NN`): 14.1, 14.2, 14.3, 14.4, 14.5.
+# With a checker (`numpy-transformer exercise check 14.1` and so on): 14.1, 14.2, 14.3, 14.4, 14.5.

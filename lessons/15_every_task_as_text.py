@@ -567,4 +567,4 @@ claim("written as texts, they form batches like any other pairs",
 # 6. Suppose the targets of span corruption were written without sentinels. Find two texts that give the same inputs
 #    and targets.
 #
-# With a checker (`numpy-transformer exercise check NN`): 15.1, 15.2.
+# With a checker (`numpy-transformer exercise check 15.1` and so on): 15.1, 15.2.

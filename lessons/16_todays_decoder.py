@@ -321,4 +321,4 @@ figure("ablation", picture)
 #    (In a model of one block, a window of 32 that ends at the position in question gives the same output.)
 # 5. G = 1 is called multi-query attention. How many weights do its four matrices have? How large is its cache?
 #
-# With a checker (`numpy-transformer exercise check NN`): 16.1, 16.2, 16.3, 16.4.
+# With a checker (`numpy-transformer exercise check 16.1` and so on): 16.1, 16.2, 16.3, 16.4.

@@ -316,4 +316,4 @@ figure("memory", picture)
 # 5. Each token sees itself and the 127 tokens before it. How many of the tiles of 64 x 64 are computed for T = 512? And
 #    for T = 5120?
 #
-# With a checker (`numpy-transformer exercise check NN`): 17.1.
+# With a checker (`numpy-transformer exercise check 17.1`): 17.1.

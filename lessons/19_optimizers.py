@@ -358,4 +358,4 @@ for title, batches, options in (("accumulate=3", [ids[0:2], ids[2:4], ids[4:6]],
 # 5. Suppose every step is clipped to a tenth of its length. How does this change SGD, and how does it change Adam?
 # 6. Write accumulation for two batches that each call `criterion.backward()` without a count. When is the result right?
 #
-# With a checker (`numpy-transformer exercise check NN`): 19.1, 19.2, 19.3, 19.4.
+# With a checker (`numpy-transformer exercise check 19.1` and so on): 19.1, 19.2, 19.3, 19.4.

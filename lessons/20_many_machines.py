@@ -564,4 +564,4 @@ claim("8 + 8/n bytes per parameter is always more than half of 16", [124 * (8 + 
 # 6. LAMB scales the step of each weight matrix by the norm of this matrix. Which steps of section 5 still hold, and
 #    which do not?
 #
-# With a checker (`numpy-transformer exercise check NN`): 20.1, 20.2.
+# With a checker (`numpy-transformer exercise check 20.1` and so on): 20.1, 20.2.

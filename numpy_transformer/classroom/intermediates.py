@@ -1,7 +1,7 @@
 """Compares the values that a student's own lines compute with those of correct solutions.
 
-Both run with tracing.py, which records fingerprints of all values. A value that occurs in no correct solution is not
-wrong for that reason, because there are many ways. It is suspicious if nothing computed from it is correct either.
+Fingerprints of all values are recorded while both run. A value that occurs in no correct solution is not wrong for that
+reason, because there are many ways. It is suspicious if nothing computed from it is correct either.
 """
 
 import ast
@@ -11,8 +11,8 @@ import itertools
 import numpy as np
 
 from .exercise import copy_arrays
-from .sandbox.inside import tracing
-from .sandbox.inside.tracing import BAD, CONSTANT, KIND, PROJECTED, SHAPE, TOTAL, WIDTH
+from .sandbox.inside import fingerprints, instrumenting, tracing
+from .sandbox.inside.fingerprints import BAD, CONSTANT, KIND, PROJECTED, SHAPE, TOTAL, WIDTH
 from .sandbox.inside.worker import produce
 
 CLOSE = 1e-7                                    # relative difference of fingerprints of equal values
@@ -49,8 +49,8 @@ class Known:
         """Returns for each node of a solution the lists of its values in each case."""
         tracer = tracing.Tracer(ast.parse(source), source)
         keeper = Keeper()
-        names = {tracing.SEEN: keeper}
-        exec(compile(tracer.instrumented(), exercise.file, "exec"), names)
+        names = {instrumenting.SEEN: keeper}
+        exec(compile(instrumenting.instrumented(tracer), exercise.file, "exec"), names)
         found = []
         for case in cases:
             keeper.kept = {}
@@ -62,7 +62,7 @@ class Known:
     def table(self, i, parts):
         """Returns (fingerprints, groups, forms) of case i, one a row: of values and transposes, or of their parts."""
         if (i, parts) not in self.tables:
-            found = [(tracing.fingerprint(part), group, form) for group, array in self.kept[i]
+            found = [(fingerprints.fingerprint(part), group, form) for group, array in self.kept[i]
                      for part, form in (parts_of(array) if parts else forms_of(array))]
             found = [row for row in found if row[0] is not None]
             rows = np.array([row for row, _, _ in found]).reshape(-1, WIDTH - KIND)
@@ -77,7 +77,7 @@ class Keeper:
         self.kept = {}
 
     def __call__(self, number, value):
-        kept, array = self.kept.setdefault(number, []), tracing.as_array(value)
+        kept, array = self.kept.setdefault(number, []), fingerprints.as_array(value)
         if array is not None and len(kept) < MOST_KNOWN:
             kept.append(array.copy())
         return value
@@ -123,7 +123,7 @@ def same_shape(rows, row):
 def says_nothing(row):
     """True for integers, masks, and arrays whose entries are all equal: they occur everywhere, or in many forms."""
     size = np.prod(row[C["shape"]:C["shape"] + int(row[1])])
-    if row[0] != tracing.KINDS.index("f"):
+    if row[0] != fingerprints.KINDS.index("f"):
         return True
     return bool(row[C["constant"]]) and (size != 1 or row[C["total"]] == int(row[C["total"]]))
 

@@ -1,8 +1,15 @@
 """Says where in a student's own text a mistake is that no known mistake explains, by running this text again.
 
-One edit: if a program that differs from the student's in one place is right in all cases, the mistake is there. First
-wrong value: the values of the student's own expressions are compared with those of correct solutions. What is correct
-never reaches the student's process; it only runs what it is asked to, and sends values back.
+One edit: the student's process runs programs that differ from the student's in one place (edits.py) on the smallest
+wrong case, and sends fingerprints of their results (fingerprints.py). The few that are right there run on all cases. If
+one is right in all of them, the mistake is at this place. What the edit was is not told.
+
+First wrong value: the student's process records the values of the student's expressions, and which of them feed which
+(tracing.py, instrumenting.py). intermediates.py looks for them among the values of correct solutions. The first one
+that is not there, and from which nothing correct was computed, is a place to look.
+
+What is correct never reaches the student's process. It only runs what it is asked to (reruns.py), and sends values back,
+which protocol.py reads strictly.
 """
 
 import functools
@@ -14,8 +21,9 @@ import numpy as np
 
 from .comparison import close, unlike
 from .intermediates import C, Comparison, Known, Values, same_shape, same_sums
+from .located import LOOK_AT, describe_index, describe_places, describe_value
 from .sandbox import Task
-from .sandbox.inside import tracing
+from .sandbox.inside.fingerprints import fingerprint
 from .sandbox.protocol import read_case, read_edit, read_nodes, read_tried, read_values
 from .verdict import answers
 from .wording import reported
@@ -23,17 +31,7 @@ from .wording import reported
 STAGES = "error", "type", "shape", "finite", "values"
 SLOW = 3.0                                      # seconds; an answer that takes longer is not run again
 SECONDS = 0.5                                   # of processor time for trying edits, in which most places are found
-MOST_TRIED, MOST_CORRECT = 8, 3                 # edits that are run on all cases, and variables that are named
-LONGEST = 44                                    # characters of a quoted expression
-LOOK_AT = {
-    "operator": "the operator", "order": "the order", "sign": "the sign", "comparison": "the comparison",
-    "condition": "the condition", "constant": "the number", "axis": "the axis", "keepdims": "keepdims",
-    "call": "which function is called", "argument": "the arguments of the call", "transposition": "transposes",
-    "index": "the index", "name": "which variable belongs there", "names": "which variable belongs where",
-    "power": "the power", "factor": "factors",
-    "operand": "whether both parts belong there", "statement": "whether this statement belongs there"}
-MISSING = {"operand": "which term is missing", "factor": "which factor is missing", "call": "which call is missing",
-           "axis": "which sum is missing", "sign": "the sign", "power": "which power is missing"}
+MOST_TRIED = 8                                  # edits that are run on all cases
 OUT_OF_BOUNDS = r"IndexError: index (\d+) is out of bounds for axis (\d+) with size (\d+) \(line (\d+): "
 OF_TYPES = "call", "argument"                   # kinds of edits that explain a wrong type
 KNOWN = weakref.WeakKeyDictionary()             # {AnswerKey: Known}
@@ -90,7 +88,7 @@ class Attempt:
 
     def one_edit(self, kinds=LOOK_AT):
         """Returns lines that name the places where one edit of these kinds makes all cases right."""
-        expected = [tracing.fingerprint(y) for y in self.answer_key.expected[self.smallest].outputs]
+        expected = [fingerprint(y) for y in self.answer_key.expected[self.smallest].outputs]
         if not all(expected):
             return []
         found = {number: read_edit(self.records, number) for number, rows in read_tried(self.records).items()
@@ -183,9 +181,7 @@ def other_indices(answer_key, run):
     for j, name in enumerate(answer_key.exercise.outputs):
         if found and all(match and fits(match, outputs[j]) for match, outputs in found):
             index, axis, size, line = map(int, found[0][0].groups())
-            length = found[0][1][j].shape[axis]
-            return [f"DIAGNOSIS Line {line} uses the index {index} along axis {axis} of an array with {size} entries "
-                    f"there. {name} has {length} along this axis: do these indices belong to {name}?"]
+            return [describe_index(line, index, axis, size, name, found[0][1][j].shape[axis])]
     return []
 
 
@@ -217,51 +213,3 @@ def rank(edit, lines):
 
 def all_of(roots):
     return set().union(*(feeds for _, feeds in roots))
-
-
-def describe_places(edits):
-    """Returns lines about the places where one change makes all cases right. They do not say which change."""
-    if not edits:
-        return []
-    first, *others = edits
-    others = [other for other in others if other.line != first.line][:1]
-    lines = [f"DIAGNOSIS Line {first.line}, {placed(first)}: one change there makes all cases right. "
-             f"Look at {what(first)}."]
-    return lines + [f"So does one change in line {other.line}, {placed(other)}: look at {what(other)}."
-                    for other in others]
-
-
-def placed(edit):
-    return f"{quoted(edit.text)} in {quoted(edit.around)}" if edit.around else quoted(edit.text)
-
-
-def what(edit):
-    """Returns what kind of thing is wrong at an edit."""
-    return (MISSING if edit.inserts and edit.kind in MISSING else LOOK_AT).get(edit.kind, "this part")
-
-
-def describe_value(values, right, number):
-    """Returns a line about the first suspicious value, and about the correct ones before it."""
-    node, relation = values.nodes[number], values.relation(number)
-    before = correct_names(values, right, number)
-    which = "none" if before else "no correct solution"
-    advice = f"; it is {relation}." if relation else (
-        ". The mistake may be in this step, in what it uses, or, if this is a way of your own, in what follows.")
-    return (f"DIAGNOSIS {before}Line {node.line}, {quoted(node.text)}, is the first whose value occurs in {which} that "
-            f"the checker knows{advice}")
-
-
-def correct_names(values, right, number):
-    """Returns a sentence that names variables with correct values before this node, or ""."""
-    line = values.nodes[number].line
-    named = {values.nodes[i].name: None for i in sorted(right) if values.nodes[i].name and values.nodes[i].line < line}
-    if not named:
-        return ""
-    *names, last = [*named][-MOST_CORRECT:]
-    if not names:
-        return f"The value of {last} occurs in a correct solution too. "
-    return f"The values of {', '.join(names)} and {last} occur in a correct solution too. "
-
-
-def quoted(text):
-    return f"`{text if len(text) <= LONGEST else text[:LONGEST - 4] + ' ...'}`"

@@ -39,6 +39,12 @@ def full_number(lesson, place=None):
     return f"{lesson}.{place}" if place else CURRENT.get(lesson, lesson)
 
 
+def is_former(text):
+    """Returns True for a number or file name of an exercise from before they were numbered by lesson."""
+    match = WRITTEN.fullmatch(text)
+    return match is not None and match[2] is None and match[1].zfill(2) in CURRENT
+
+
 def stream(number):
     """Returns an integer for seeding the exercise's random numbers, different for each exercise."""
     return int(FORMER.get(number, number.replace(".", "")))

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 
 from .. import __version__
+from ..classroom.lessons.steps import CLOSED_PIPE
 from ..training.process import keep_freed_memory, set_blas_threads
 from ..training.mpi import RankError, silence_other_ranks, world
 from . import (bench, demo, evaluate, exercise, explore, figures, generate, grade, gradcheck, lesson, plot, predict, trace,
@@ -49,7 +50,7 @@ def main(argv=None):
         return code
     except BrokenPipeError:                     # whatever reads standard output has closed it
         drop_output()
-        return 1
+        return CLOSED_PIPE
     except (ValueError, TypeError, IndexError, OSError, MemoryError, RankError) as error:
         if arguments.traceback:
             raise

@@ -2,11 +2,12 @@
 
 import re
 import secrets
+import sys
 import textwrap
 import time
 from pathlib import Path
 
-from ..classroom.exercises import choose_one, choose_several, exercises
+from ..classroom.exercises import choose_one, choose_several, exercises, from_first_edition
 from ..classroom.feedback import WIDTH, differences, feedback, needs_gradients
 from ..classroom.workbook import Workbook, start
 from ..grading.gradebooks.autograder import write_zip
@@ -91,7 +92,21 @@ def chosen(arguments, all_of_them=()):
     """Returns the exercises that the arguments name; `all_of_them` for the word all."""
     if arguments.numbers == ["all"]:
         return all_of_them
+    explain_former(arguments.numbers)
     return choose_several(arguments.numbers)
+
+
+def chosen_one(arguments):
+    """Returns the exercise that the argument names."""
+    explain_former([arguments.number])
+    return choose_one(arguments.number)
+
+
+def explain_former(texts):
+    """Says which exercises the numbers and file names of the first edition stand for."""
+    for text, exercise in from_first_edition(texts).items():
+        kind = "number" if text.isdigit() else "name"
+        print(wrap(f"{text} is the {kind} of exercise {exercise.number} in the first edition"), file=sys.stderr)
 
 
 def find_workbook(arguments):
@@ -212,7 +227,7 @@ def saved_files(book):
 
 
 def hint(arguments):
-    exercise, count = choose_one(arguments.number), 1
+    exercise, count = chosen_one(arguments), 1
     book = find_workbook(arguments)
     if book is not None:
         count = min(3, book.hints(exercise) + 1)
@@ -221,13 +236,13 @@ def hint(arguments):
     for i, text in enumerate(exercise.hints[:count], 1):
         print(wrap(text, "   ", f"{i}. "))
     if count < 3:
-        print(wrap("(For the next hint, run the same command again in a folder with the exercises; --all shows all "
-                   "three.)"))
+        where = "" if book else " in a folder with the exercises"
+        print(wrap(f"(For the next hint, run the same command again{where}; --all shows all three.)"))
     return 0
 
 
 def reset(arguments):
-    book, exercise = Workbook(arguments.folder), choose_one(arguments.number)
+    book, exercise = Workbook(arguments.folder), chosen_one(arguments)
     backup = book.reset(exercise)
     kept = f"; your version is now {backup.name}" if backup else ""
     print(f"{book.path(exercise)} is a new file{kept}")
@@ -235,7 +250,7 @@ def reset(arguments):
 
 
 def solution(arguments):
-    exercise = choose_one(arguments.number)
+    exercise = chosen_one(arguments)
     if not arguments.give_up and not Workbook(arguments.folder).passed(exercise):
         raise ValueError(f"exercise {exercise.number} is not passed yet; try hint {exercise.number}, or use --give-up "
                          "to see the solution anyway")

@@ -88,13 +88,13 @@ def print_list(lessons):
 def choose_lessons(numbers):
     """Returns the paths of the lessons with these numbers, or of all lessons if there are no numbers.
 
-    Raises: ValueError for an unknown number, after printing the list.
+    Raises: ValueError for an unknown number.
     """
     lessons = find_lessons()
     for number in numbers:
         if full_number(number) not in lessons:
-            print_list(lessons)
-            raise ValueError(f"there is no lesson {number!r}; choose one of {', '.join(lessons)}")
+            raise ValueError(f"there is no lesson {number!r}; choose one of {', '.join(lessons)}; numpy-transformer lesson list "
+                             "shows their titles")
     return [lessons[number] for number in dict.fromkeys(map(full_number, numbers))] or list(lessons.values())
 
 

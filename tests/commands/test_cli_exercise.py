@@ -79,7 +79,18 @@ def test_hints_come_one_after_the_other(folder, capsys):
 
 def test_a_hint_needs_no_folder(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert run(capsys, "exercise", "hint", "01.2")[1].startswith("1. ")
+    out = run(capsys, "exercise", "hint", "01.2")[1]
+    assert out.startswith("1. ") and "again in a folder with the exercises;" in " ".join(out.split())
+    assert run(capsys, "exercise", "start", "mine", "01.2")[0] == 0
+    out = run(capsys, "exercise", "hint", "01.2", "--folder", "mine")[1]
+    assert "run the same command again; --all" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("text, said", [
+    ("55", "55 is the number of exercise 19.4 in the first edition\n"), ("20", ""), ("05.2", ""),
+    ("ex12_attention_backward.py", "ex12_attention_backward.py is the name of exercise 05.2 in the first edition\n")])
+def test_a_number_of_the_first_edition_is_said_to_be_one(tmp_path, capsys, text, said):
+    assert run(capsys, "exercise", "start", tmp_path / "mine", text)[::2] == (0, said)
 
 
 @pytest.mark.slow

@@ -175,6 +175,22 @@ def test_two_runs_print_and_draw_the_same(path, lesson_run, tmp_path):
         assert file.read_bytes() == (again.folder / "figures" / file.name).read_bytes(), file.name
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [path for path in LESSONS if lesson_number(path) == "05"], ids=lambda path: path.stem)
+def test_the_numbers_in_the_text_are_those_that_the_lesson_prints(path, lesson_run):
+    text, = re.findall(r"^# In words: (.*?)^#$", path.read_text(encoding="utf-8"), re.M | re.S)
+    numbers = set(re.findall(r"\d\.\d{3}", text))
+    assert len(numbers) == 6 and numbers <= set(re.findall(r"\d\.\d{3}", lesson_run.stdout))
+
+
+@pytest.mark.slow
+def test_measured_memory_does_not_depend_on_what_the_stepper_remembers(tmp_path):
+    path, = [path for path in LESSONS if lesson_number(path) == "17"]
+    result = run(tmp_path / "run", path, "from numpy_transformer.classroom.lessons.explore import LatestCalls\n"
+                                         "LatestCalls().__enter__()")
+    assert result.returncode == 0, result.stderr
+
+
 @every_lesson
 def test_cells_are_marked_for_editors(path):
     text = path.read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import re
+import sys
 import textwrap
 
 import numpy as np
@@ -15,7 +16,8 @@ from numpy_transformer.classroom.exercises import choose, exercises
 from numpy_transformer.classroom.feedback import feedback
 from numpy_transformer.classroom.localize import Attempt, is_unexplained, localize, other_indices
 from numpy_transformer.classroom.sandbox import Task, layers, run_files, run_task
-from numpy_transformer.classroom.sandbox.inside import tracing
+from numpy_transformer.classroom.sandbox.inside import fingerprints, instrumenting, limits, tracing
+from numpy_transformer.classroom.sandbox.inside.fingerprints import fingerprint
 from numpy_transformer.classroom.sandbox.inside.worker import NODES, TRIED, VALUES
 from numpy_transformer.classroom.verdict import Verdict, answers, judge
 from numpy_transformer.classroom.workbook import Workbook, start
@@ -157,6 +159,18 @@ def test_edits_that_never_end_print_much_or_need_much_memory_do_no_harm():
     assert lines_in(tried.sentences("one_edit")) == {line_of(source, "return")}
 
 
+def test_memory_counts_as_limited_only_where_the_system_enforces_it(monkeypatch):
+    """Where `are_enforced` is False, no edit is tried."""
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (1 << 20, 1 << 20))
+    assert limits.are_enforced() == (sys.platform == "linux")
+    monkeypatch.setattr(limits.sys, "platform", "darwin")
+    assert not limits.are_enforced()
+    monkeypatch.undo()
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (resource.RLIM_INFINITY,) * 2)
+    assert not limits.are_enforced()
+
+
 @pytest.mark.slow
 def test_a_step_that_nothing_interrupts_costs_the_edits_after_it():
     """Twice the 5 makes a sum that takes minutes, and runs.py ends the process. What was sent before counts."""
@@ -209,8 +223,8 @@ def test_a_node_knows_what_feeds_it():
     assert not {node["x * 2"], node["a + row"]} & tracer.nodes[node["a.shape[0] * y"]].feeds
     assert tracer.nodes[node["c[0] += d"]].feeds >= {node["a * b"], node["-y"]}
     assert tracer.roots("f", [], []) == [[9, [node["c[0] += d"]]], [9, [node["a.shape[0] * y"]]]]
-    names = {tracing.SEEN: tracing.Recorder(), "np": np}
-    exec(compile(tracer.instrumented(), "f", "exec"), names)
+    names = {instrumenting.SEEN: fingerprints.Recorder(), "np": np}
+    exec(compile(instrumenting.instrumented(tracer), "f", "exec"), names)
     x, y = np.arange(6.0).reshape(3, 2), np.ones(2)
     c, b = names["f"](x, y)
     expected = (x * 2 + x[0] + x[1] + x[2]) * 3
@@ -221,12 +235,12 @@ def test_a_node_knows_what_feeds_it():
 def test_fingerprints_are_linear_and_know_the_shape():
     rng = np.random.default_rng(0)
     y = rng.standard_normal((3, 4))
-    one, two = np.array(tracing.fingerprint(y)), np.array(tracing.fingerprint(2 * y))
-    sums = tracing.PROJECTED - tracing.KIND
+    one, two = np.array(fingerprint(y)), np.array(fingerprint(2 * y))
+    sums = fingerprints.PROJECTED - fingerprints.KIND
     assert np.allclose(two[sums:], 2 * one[sums:])
-    assert tracing.fingerprint(y.T)[2:4] == [4, 3] and not np.allclose(tracing.fingerprint(y.T)[sums:], one[sums:])
-    assert tracing.fingerprint("text") is None and tracing.fingerprint([y, y]) is None
-    assert tracing.fingerprint([1, 2.0])[:3] == [tracing.KINDS.index("f"), 1, 2]
+    assert fingerprint(y.T)[2:4] == [4, 3] and not np.allclose(fingerprint(y.T)[sums:], one[sums:])
+    assert fingerprint("text") is None and fingerprint([y, y]) is None
+    assert fingerprint([1, 2.0])[:3] == [fingerprints.KINDS.index("f"), 1, 2]
 
 
 HELPER = """

@@ -4,7 +4,7 @@ import functools
 import importlib
 import pkgutil
 
-from ..numbering import parse
+from ..numbering import is_former, parse
 
 
 @functools.cache
@@ -37,20 +37,34 @@ def choose_several(texts):
         texts : strings such as "05.2", "05.1,05.2" or "05", the number of a lesson
     Raises: ValueError if there is no such exercise, or a lesson has none.
     """
-    parts = filter(None, map(str.strip, ",".join(texts).split(",")))
-    return list(dict.fromkeys(exercise for part in parts for exercise in lesson_or_one(part)))
+    return list(dict.fromkeys(exercise for part in split(texts) for exercise in lesson_or_one(part)))
+
+
+def split(texts):
+    """Returns the parts of texts such as "05.1,05.2" between commas."""
+    return [part.strip() for part in ",".join(texts).split(",") if part.strip()]
+
+
+def from_first_edition(texts):
+    """Returns {text: exercise} of those texts that name an exercise as it was before exercises were numbered by lesson."""
+    return {part: choose(part) for part in split(texts) if is_former(part) and not is_lesson(part)}
 
 
 def lesson_or_one(text):
     """Returns all exercises of a lesson for its number, such as "05", else a list with the one that `choose` finds."""
-    known = exercises().values()
-    if not text.isascii() or not text.isdigit() or int(text) > int(max(exercise.lesson for exercise in known)):
+    if not is_lesson(text):
         return [choose(text)]
-    found = [exercise for exercise in known if int(exercise.lesson) == int(text)]
+    found = [exercise for exercise in exercises().values() if int(exercise.lesson) == int(text)]
     if not found:
         raise ValueError(f"lesson {text.zfill(2)} has no exercises for the checker; numpy-transformer exercise list "
                          "shows which lessons have some")
     return found
+
+
+def is_lesson(text):
+    """Returns True for the number of a lesson up to the last one with exercises."""
+    last = max(exercise.lesson for exercise in exercises().values())
+    return text.isascii() and text.isdigit() and int(text) <= int(last)
 
 
 def choose_one(text):

@@ -1,12 +1,15 @@
 """The key `e` of a lesson with --step: opens the lesson's arrays, or a module's latest step, in the explorer."""
 
+import tracemalloc
+
 from ...module import Module, is_module
 
 
 class LatestCalls:
     """Remembers, inside `with`, the inputs of the latest call of each module that the lesson itself called.
 
-    Calls made by other modules do not count. `loss_of(output)` finds the call of a loss that took a module's output.
+    Calls made by other modules do not count, nor those while a lesson measures memory, since keeping their arrays would
+    change what it measures. `loss_of(output)` finds the call of a loss that took a module's output.
     """
 
     def __init__(self):
@@ -23,7 +26,7 @@ class LatestCalls:
                 output = original(module, *inputs, **named)
             finally:
                 calls.depth -= 1
-            if calls.depth == 0 and not named:
+            if calls.depth == 0 and not named and not tracemalloc.is_tracing():
                 calls.found[id(module)] = (module, inputs, output)
             return output
 

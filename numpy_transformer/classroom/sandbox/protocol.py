@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .inside import tracing
+from .inside import fingerprints, tracing
 from .inside.worker import (AFTER, CASE, EDIT, LOADING, MESSAGE_LENGTH, NODES, OUTPUT, RECORD, REQUEST, TRIED, VALUES,
                             Function)
 
@@ -126,13 +126,13 @@ def read_rows(data, columns):
 
 
 def read_values(records):
-    """Returns the rows of tracing.Recorder: case, node and fingerprint of each recorded value."""
-    return read_rows(records.get((VALUES, 0, 0), b""), tracing.WIDTH)
+    """Returns the rows of fingerprints.Recorder: case, node and fingerprint of each recorded value."""
+    return read_rows(records.get((VALUES, 0, 0), b""), fingerprints.WIDTH)
 
 
 def read_tried(records):
     """Returns {number of an edit: fingerprints of its outputs}."""
-    return {number: read_rows(data, tracing.WIDTH - tracing.KIND)
+    return {number: read_rows(data, fingerprints.WIDTH - fingerprints.KIND)
             for (kind, _, number), data in records.items() if kind == TRIED}
 
 

@@ -11,6 +11,8 @@ import json
 import signal
 import time
 
+import fingerprints
+import instrumenting
 import limits
 import tracing
 import worker
@@ -107,9 +109,9 @@ def limited(seconds):
 def record_values(program, cases, send, np):
     """Sends the nodes of the program, and the fingerprints of their values in the given cases."""
     tracer = tracing.Tracer(ast.parse(program.text), program.text, program.job["given"])
-    recorder = tracing.Recorder()
-    names = {**program.module, tracing.SEEN: recorder}
-    definitions = [item for item in tracer.instrumented().body if getattr(item, "name", "") in program.definitions]
+    recorder = fingerprints.Recorder()
+    names = {**program.module, instrumenting.SEEN: recorder}
+    definitions = [item for item in instrumenting.instrumented(tracer).body if getattr(item, "name", "") in program.definitions]
     exec(compile(ast.Module(definitions, []), program.job["file"], "exec"), names)
     for i, case in enumerate(cases):
         recorder.case = i
@@ -118,7 +120,7 @@ def record_values(program, cases, send, np):
     roots = tracer.roots(program.job["name"], [method for method, _ in cases[0][1]], program.job["paths"])
     found = {"nodes": [node.as_list() for node in tracer.nodes], "roots": roots}
     send(worker.NODES, 0, 0, json.dumps(found).encode())
-    rows = np.array(recorder.rows, float).reshape(-1, tracing.WIDTH)
+    rows = np.array(recorder.rows, float).reshape(-1, fingerprints.WIDTH)
     send(worker.VALUES, 0, 0, worker.as_npy(rows, np))
 
 
@@ -130,19 +132,20 @@ def try_edits(program, case, send, np):
     if not limits.are_enforced():
         return
     start = time.process_time()
-    end, unedited = start + program.job["rerun"]["seconds"], fingerprints(program, program.target, case, LONGEST_RUN)
+    end = start + program.job["rerun"]["seconds"]
+    unedited = fingerprinted(program, program.target, case, LONGEST_RUN)
     seconds, sent = max(SHORTEST_LIMIT, SLOWER * (time.process_time() - start)), 0
     for number, edit, name in program.edits():
         if sent == MOST_EDITS or time.process_time() > end:
             break
-        found = fingerprints(program, functools.partial(program.edited, name), case, min(seconds, LONGEST_RUN))
+        found = fingerprinted(program, functools.partial(program.edited, name), case, min(seconds, LONGEST_RUN))
         if found and found != unedited:
             send(worker.TRIED, 0, number, worker.as_npy(np.array(found, float), np))
             send_edit(number, edit, edit.before, "", send)
             sent += 1
 
 
-def fingerprints(program, make, case, seconds):
+def fingerprinted(program, make, case, seconds):
     """Returns the fingerprints of the outputs in one case, or None if there are none in this time.
 
     Parameters:
@@ -150,7 +153,7 @@ def fingerprints(program, make, case, seconds):
     """
     with contextlib.suppress(Exception, TooLong), limited(seconds):
         outputs = program.run(make(), case)
-        found = [tracing.fingerprint(output) for output in outputs[:worker.MOST_RESULTS + len(program.job["paths"])]]
+        found = [fingerprints.fingerprint(output) for output in outputs[:worker.MOST_RESULTS + len(program.job["paths"])]]
         return found if all(found) else None
 
 

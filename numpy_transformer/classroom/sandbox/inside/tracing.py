@@ -1,23 +1,14 @@
-"""Records the values of the expressions in a program while it runs, and which of them feed which.
+"""Finds the expressions of a program, and which of them feed which, by reading its text alone.
 
-Arrays are compared by their fingerprints: the shape, and a few weighted sums over the entries. These are linear, so the
-fingerprint of 2 x is twice that of x.
+instrumenting.py makes a program record the values of these expressions while it runs, and fingerprints.py compares
+values.
 """
 
 import ast
-import functools
 
-SEEN = "_seen_"                                 # the function that records a value
 LONGEST_TEXT = 200                              # characters of the source of an expression
-MOST_NODES, MOST_VISITS, MOST_ROWS = 300, 4, 5000
-LARGEST, LONGEST_LIST = 50_000, 100             # entries of an array, and of a list, that is looked at
-DIMS, SUMS = 5, 6                               # axes and weighted sums of a fingerprint
-# Columns of a row: case, node, then the fingerprint: kind, number of axes, sizes, entries that are not finite, 1 if all
-# entries are equal, sum of absolute values, weighted sums.
-CASE, NODE, KIND, AXES, SHAPE, BAD, CONSTANT, TOTAL, PROJECTED = 0, 1, 2, 3, 4, 4 + DIMS, 5 + DIMS, 6 + DIMS, 7 + DIMS
-WIDTH = PROJECTED + SUMS
-KINDS = "bif"                                   # boolean or only 0 and 1, integer, floating point
-SIZES = "shape", "ndim", "size", "dtype"         # they do not depend on an array's entries
+MOST_NODES = 300
+SIZES = "shape", "ndim", "size", "dtype"        # they do not depend on an array's entries
 WITHOUT_ENTRIES = {"len", "range", *(f"np.{name}" for name in (
     "zeros_like", "ones_like", "empty_like", "full_like", "zeros", "ones", "empty", "full", "eye", "arange", "shape"))}
 MUTATING = {"add.at", "put_along_axis", "fill_diagonal", "copyto", "put", "place"}     # np.NAME(array, ...)
@@ -250,51 +241,6 @@ class Tracer:
         found += [(0, self.feeds(ast.parse(f"self.{path}", mode="eval").body)) for path in paths]
         return [[line, sorted(feeds)] for line, feeds in found]
 
-    def instrumented(self):
-        """Returns the syntax tree with calls that record the values. The tree is changed."""
-        for function in self.functions.values():
-            function.body = Recording(self.numbers).statements(function.body)
-        return ast.fix_missing_locations(self.tree)
-
-
-class Recording:
-    """Puts calls that record values around the expressions, and after the statements, that have a number."""
-
-    def __init__(self, numbers):
-        self.numbers = numbers
-        self.changes = {}
-        for (identity, name), number in numbers.items():
-            if name:
-                self.changes.setdefault(identity, []).append((name, number))
-
-    def statements(self, body):
-        found = []
-        for statement in body:
-            identity = id(statement)
-            found.append(self.visit(statement))
-            for name, number in self.changes.get(identity, ()):
-                value = ast.parse(name, mode="eval").body
-                found.append(ast.copy_location(ast.Expr(record(number, value)), statement))
-        return found
-
-    def visit(self, item):
-        number = self.numbers.get((id(item), ""))
-        for name, value in ast.iter_fields(item):
-            if name in ("body", "orelse", "finalbody") and isinstance(value, list):
-                setattr(item, name, self.statements(value))
-            elif name == "func" and isinstance(value, ast.Attribute):
-                value.value = self.visit(value.value)
-            elif isinstance(value, ast.AST):
-                setattr(item, name, self.visit(value))
-            elif isinstance(value, list):
-                setattr(item, name, [self.visit(part) if isinstance(part, ast.AST) else part for part in value])
-        return item if number is None else ast.copy_location(record(number, item), item)
-
-
-def record(number, value):
-    return ast.Call(ast.Name(SEEN, ast.Load()), [ast.Constant(number), value], [])
-
-
 def is_recorded(item):
     """Returns True for expressions that compute something."""
     if isinstance(item, ast.Attribute):
@@ -338,62 +284,3 @@ def dotted(item):
 
 def merged(a, b):
     return {name: a.get(name, set()) | b.get(name, set()) for name in (*a, *b)}
-
-
-def weights(size):
-    """Returns the weights of the sums, an array (SUMS, size)."""
-    return power_of_two_weights(size.bit_length())[:, :size]
-
-
-@functools.cache
-def power_of_two_weights(bits):
-    import numpy as np
-    return np.cos(np.outer(np.arange(1, SUMS + 1), np.arange(1, (1 << bits) + 1) ** 1.5))
-
-
-def as_array(value):
-    """Returns a number, a list of numbers or an array of numbers as an array; None for anything else."""
-    import numpy as np
-    numbers = bool, int, float, np.generic
-    if isinstance(value, (list, tuple)):
-        if not value or len(value) > LONGEST_LIST or not all(isinstance(part, numbers) for part in value):
-            return None
-    elif not isinstance(value, (np.ndarray, *numbers)):
-        return None
-    try:
-        array = np.asarray(value)
-    except (ValueError, OverflowError):
-        return None
-    return array if array.dtype.kind in "biuf" and array.ndim <= DIMS and array.size <= LARGEST else None
-
-
-def fingerprint(value):
-    """Returns the fingerprint of what `as_array` accepts, as a list; None of anything else."""
-    import numpy as np
-    array = as_array(value)
-    if array is None:
-        return None
-    flat = array.astype(float).ravel()
-    finite = np.isfinite(flat)
-    bad = flat.size - int(finite.sum())
-    flat = np.where(finite, flat, 0.0) if bad else flat
-    constant = not flat.size or bool(flat.min() == flat.max())
-    is_mask = flat.size > 1 and bool(((flat == 0) | (flat == 1)).all())
-    kind = "b" if is_mask else array.dtype.kind.replace("u", "i")
-    return [KINDS.index(kind), array.ndim, *array.shape, *[0] * (DIMS - array.ndim), bad,
-            constant, float(abs(flat).sum()), *(weights(flat.size) @ flat).tolist()]
-
-
-class Recorder:
-    """Takes the values of the nodes: the first visits of each in each case, as long as there is room."""
-
-    def __init__(self):
-        self.rows, self.visits, self.case = [], {}, 0
-
-    def __call__(self, number, value):
-        count = self.visits[self.case, number] = self.visits.get((self.case, number), 0) + 1
-        if count <= MOST_VISITS and len(self.rows) < MOST_ROWS:
-            found = fingerprint(value)
-            if found is not None:
-                self.rows.append([self.case, number, *found])
-        return value
