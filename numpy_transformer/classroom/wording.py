@@ -62,6 +62,22 @@ def explain_error(error, paths=()):
     return next((f"; {words}" for part, words in REMARKS if part in error), "")
 
 
+def explain_parameters(exercise, report):
+    """Returns sentences about a function or class that cannot be called with the exercise's arguments."""
+    return (f"The exercise gives {exercise.name}({', '.join(exercise.parameters)}), but yours is "
+            f"{exercise.name}({', '.join(reported(report, 'takes', list))}): {reported(report, 'error')}. Keep the "
+            "parameters that the exercise gives, in their order.")
+
+
+def explain_order(exercise, report):
+    """Returns a sentence about parameters that have the exercise's names in another order, or ""."""
+    takes, names = reported(report, "takes", list), exercise.parameters
+    if takes == names or sorted(map(str, takes)) != sorted(names):
+        return ""
+    return (f"Your parameters are in another order: the exercise gives {exercise.name}({', '.join(names)}), and yours "
+            f"is {exercise.name}({', '.join(takes)}). The checker passes the arguments in the exercise's order.")
+
+
 def wrong_count(exercise, kinds):
     """Describes results whose number is not that of the exercise's outputs."""
     outputs = list_outputs(exercise.outputs)
