@@ -115,12 +115,18 @@ def case_line(answer_key, i):
 
 
 def explain_mistakes(identified, cases):
-    """Returns lines that name the known mistakes that an answer matches, and explain each of them."""
-    explained = {}                              # {explanation: names of the mistakes that have it}
+    """Returns lines that name the known mistakes that an answer matches, and explain each of them.
+
+    Of mistakes with the same explanation, only the first is named.
+    """
+    explained = {}                              # {explanation: name of the first mistake that has it}
     for mistake in dict.fromkeys(mistake for combination in identified for mistake in combination):
-        explained.setdefault(mistake.explanation, []).append(mistake.name)
-    names = " or ".join(" and ".join(mistake.name for mistake in combination) for combination in identified)
-    if len({frozenset(mistake.explanation for mistake in combination) for combination in identified}) > 1:
+        explained.setdefault(mistake.explanation, mistake.name)
+    different = {}                              # {explanations: the first combination that has them}
+    for combination in identified:
+        different.setdefault(frozenset(mistake.explanation for mistake in combination), combination)
+    names = " or ".join(" and ".join(mistake.name for mistake in combination) for combination in different.values())
+    if len(different) > 1:
         which = "each of these known mistakes"
     elif len(explained) > 1:
         which = "these known mistakes together"
@@ -129,5 +135,5 @@ def explain_mistakes(identified, cases):
     where = f"In all {cases} cases your" if cases > 1 else "Your"
     lines = [f"DIAGNOSIS [{names}] {where} answer matches {which}:"]
     for explanation, alike in explained.items():
-        lines.append(f"{' or '.join(alike)}: {explanation}" if len(explained) > 1 else explanation)
+        lines.append(f"{alike}: {explanation}" if len(explained) > 1 else explanation)
     return lines
