@@ -284,10 +284,17 @@ class Exercise:
             members |= {name: value for name, value in self.compiled_methods[part].items() if callable(value)}
         return type(self.name, (), members)
 
+    @property
+    def keeps_float32(self):
+        """True if an answer is checked in float32 and returns arrays of floats, not only integers or one number."""
+        cases = self.cases(0)
+        outputs = observe(self, self.solution, cases[0]).outputs
+        return cases[-1].role == "float32" and any(y.ndim and y.dtype.kind == "f" for y in outputs)
+
     def skeleton(self):
         """Returns the file that a student starts with."""
         lines = f"About {self.lines} line{'' if self.lines == 1 else 's'}, {self.minutes} minutes."
-        if any(case.role == "float32" for case in self.cases(0)):
+        if self.keeps_float32:
             lines += " float32 in, float32 out."
         head = (f'"""Exercise {self.number}: {self.title}\n\n{lines}  Lesson: numpy-transformer lesson {self.lesson}\n'
                 f"Check:  numpy-transformer exercise check {self.number}\n"
