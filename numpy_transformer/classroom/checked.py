@@ -1,14 +1,18 @@
 """The result of checking an exercise in a notebook: the verdict as text, and as HTML with the first wrong arrays."""
 
+import builtins
+import sys
 import textwrap
 
 import numpy as np
 
 from .. import markup
 from .feedback import PRINTED_LINES, WIDTH, feedback, gradient_table, needs_gradients
+from .lessons.place import in_notebook
 from .verdict import first_wrong_output
 
 MOST_ROWS, MOST_COLUMNS = 8, 8                  # of an array that is shown
+HINTS = 'nt.exercise.hint("{}")'
 COLORS = {"pass": markup.RIGHT, "todo": ""}
 
 
@@ -24,6 +28,7 @@ class Checked:
     def __init__(self, answer_key, run, verdict, answer):
         self.answer_key, self.exercise, self.run, self.verdict = answer_key, answer_key.exercise, run, verdict
         self.gradients = ""
+        self.shown_in = None                    # number of the notebook's cell that has shown the result
         if needs_gradients(self.exercise, verdict):
             self.gradients = gradient_table(answer, self.exercise, answer_key.main_cases[0], WIDTH - 2)
 
@@ -31,8 +36,21 @@ class Checked:
     def passed(self):
         return self.verdict.status == "pass"
 
+    def show(self):
+        """Shows the result at once: in a notebook as HTML, in a script as text. A Python prompt shows it anyway."""
+        if in_notebook():
+            self.shown_in = builtins.get_ipython().execution_count
+            publish(self)
+        elif not hasattr(sys, "ps1"):
+            print(self)
+
+    def _ipython_display_(self):
+        """Shows the result in a notebook, but not a second time in the cell of the check itself."""
+        if not in_notebook() or self.shown_in != builtins.get_ipython().execution_count:
+            publish(self)
+
     def __repr__(self):
-        lines = list(feedback(self.exercise, self.verdict, self.run.printed, WIDTH))
+        lines = list(feedback(self.exercise, self.verdict, self.run.printed, WIDTH, HINTS))
         if self.gradients:
             lines.append(textwrap.indent(self.gradients, "  "))
         return "\n".join(lines)
@@ -49,7 +67,7 @@ class Checked:
         if self.gradients:
             parts.append(markup.preformatted(self.gradients))
         if not self.passed:
-            parts.append(markup.paragraph(f'Hints: nt.exercise.hint("{self.exercise.number}")'))
+            parts.append(markup.paragraph(f"Hints: {HINTS.format(self.exercise.number)}"))
         if self.run.printed.strip():
             lines = self.run.printed.rstrip().splitlines()
             text = "\n".join([*lines[:PRINTED_LINES], *["..."][:len(lines) > PRINTED_LINES]])
@@ -82,6 +100,12 @@ class Checked:
                     return markup.side_by_side(array_table(f"Your {name}", yours),
                                                array_table(f"Expected {name}", right))
         return ""
+
+
+def publish(checked):
+    """Shows a result through IPython, as HTML where the front end can."""
+    from IPython.display import publish_display_data
+    publish_display_data({"text/plain": repr(checked), "text/html": checked._repr_html_()})
 
 
 def worst_entry(yours, right, wrong):

@@ -163,7 +163,7 @@ class Exercise:
             arguments = self.inputs(rng, n)
             if all(isinstance(value, (int, float)) for value in arguments):
                 note = "drawn numbers"          # which need not have the sizes that the note describes
-            cases.append(self.case(note, arguments, {**sizes, "N": math.prod(n.lead)}))
+            cases.append(self.case(self.own_letters(note), arguments, {**sizes, "N": math.prod(n.lead)}))
             has_arguments = cases[0].inputs or cases[0].calls
             if not has_arguments:               # a question: one case is enough
                 return cases
@@ -173,6 +173,17 @@ class Exercise:
         if has_floats(cases[0]):
             repeated.append(as_float32(cases[0]))
         return cases + repeated
+
+    def own_letters(self, note):
+        """Returns the note of a case without sizes that the docstring does not name."""
+        words, _, sizes = note.partition(": ")
+        known = self.solution.__doc__
+        if not sizes or not known:
+            return note
+        named = [[letter for letter in part.split(" = ") if re.search(rf"\b{letter}\b", known)]
+                 for part in sizes.split(", ")]
+        named = ", ".join(" = ".join(letters) for letters in named if len(letters) > 1)
+        return f"{words}: {named}" if named else f"{words}: equal sizes"
 
     @functools.cached_property
     def parameters(self):
@@ -273,10 +284,17 @@ class Exercise:
             members |= {name: value for name, value in self.compiled_methods[part].items() if callable(value)}
         return type(self.name, (), members)
 
+    @property
+    def keeps_float32(self):
+        """True if an answer is checked in float32 and returns arrays of floats, not only integers or one number."""
+        cases = self.cases(0)
+        outputs = observe(self, self.solution, cases[0]).outputs
+        return cases[-1].role == "float32" and any(y.ndim and y.dtype.kind == "f" for y in outputs)
+
     def skeleton(self):
         """Returns the file that a student starts with."""
         lines = f"About {self.lines} line{'' if self.lines == 1 else 's'}, {self.minutes} minutes."
-        if any(case.role == "float32" for case in self.cases(0)):
+        if self.keeps_float32:
             lines += " float32 in, float32 out."
         head = (f'"""Exercise {self.number}: {self.title}\n\n{lines}  Lesson: numpy-transformer lesson {self.lesson}\n'
                 f"Check:  numpy-transformer exercise check {self.number}\n"

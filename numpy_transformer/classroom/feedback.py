@@ -14,7 +14,7 @@ WIDTH = 80                                      # of feedback that goes to a fil
 PRINTED_LINES = 12                              # lines shown of what a student's file printed
 
 
-def feedback(exercise, verdict, printed="", width=WIDTH):
+def feedback(exercise, verdict, printed="", width=WIDTH, hints="numpy-transformer exercise hint {}"):
     """Yields the lines of feedback on one exercise: the result, what is wrong and where, and the diagnosis.
 
     Parameters:
@@ -22,6 +22,7 @@ def feedback(exercise, verdict, printed="", width=WIDTH):
         verdict : Verdict
         printed : what the student's file printed
         width : columns to which lines are wrapped
+        hints : what shows the hints, with {} for the number
     """
     stage = f" (stage: {verdict.stage})" if verdict.stage else ""
     yield from textwrap.wrap(f"{exercise.number} {exercise.name}: {verdict.status.upper()}{stage}", width,
@@ -32,8 +33,8 @@ def feedback(exercise, verdict, printed="", width=WIDTH):
                                  break_on_hyphens=False)
         if line.startswith("DIAGNOSIS ["):      # followed by the explanations of the known mistakes
             indent = "    "
-    if verdict.status in ("fail", "error", "todo"):
-        yield f"  hints: numpy-transformer exercise hint {exercise.number}"
+    if verdict.status not in ("pass", "missing"):
+        yield f"  hints: {hints.format(exercise.number)}"
     if printed.strip():
         yield "  your file printed:"
         lines = printed.rstrip().expandtabs().splitlines()

@@ -1,13 +1,16 @@
 """Exercises in a notebook or a script: `nt.exercise.check("05.2", attention_backward)` checks a function as it is."""
 
+import textwrap
 from dataclasses import replace
 
 from .checked import Checked
 from .diagnosis import AnswerKey
 from .exercises import choose_for, choose_one
+from .feedback import WIDTH
 from .here import run_here
 from .own_text import file_of, localize_here
 from .verdict import judge
+from .wording import explain_parameters
 
 __all__ = ["check", "hint", "sheet"]
 
@@ -15,10 +18,10 @@ shown_hints = {}                                # {number: hints shown in this s
 
 
 def check(number, answer, seed=0):
-    """Checks a function or class as `numpy-transformer exercise check` checks a file, and returns the result.
+    """Checks a function or class as `numpy-transformer exercise check` checks a file; shows and returns the result.
 
-    `print(result)` shows the text. A notebook also shows the arrays of the first wrong case, yours beside the expected
-    ones.
+    A script prints the text. A notebook also shows the arrays of the first wrong case, yours beside the expected ones.
+    `result.passed` is True if everything is right.
 
     The answer runs here, in your own process, on copies of the arguments, and what it raises is part of the result.
     There is no time limit: interrupt a loop that never ends with Ctrl-C, or with the notebook's stop button. Running
@@ -47,10 +50,11 @@ def check(number, answer, seed=0):
     run = run_here(answer, exercise, answer_key.cases, file)
     verdict = localize_here(answer_key, judge(answer_key, run), run, answer, file)
     if verdict.stage == "arguments":            # there is no file to reset
-        verdict = replace(verdict, note=f"Your {kind} does not take the arguments that the exercise gives: "
-                                        f'{run.report["error"]}. The task is shown by '
+        verdict = replace(verdict, note=f"{explain_parameters(exercise, run.report)} The task is shown by "
                                         f'nt.exercise.sheet("{exercise.number}").')
-    return Checked(answer_key, run, verdict, answer)
+    checked = Checked(answer_key, run, verdict, answer)
+    checked.show()
+    return checked
 
 
 def hint(number):
@@ -58,7 +62,7 @@ def hint(number):
     exercise = choose_one(str(number))
     count = shown_hints[exercise.number] = min(3, shown_hints.get(exercise.number, 0) + 1)
     for i, text in enumerate(exercise.hints[:count], 1):
-        print(f"{i}. {text}")
+        print(textwrap.fill(text, WIDTH, initial_indent=f"{i}. ", subsequent_indent="   ", break_on_hyphens=False))
     if count < len(exercise.hints):
         print("(Run the same line again for the next hint.)")
 

@@ -1,5 +1,7 @@
 """The words of a verdict: of errors, of results of a wrong type, of cases and of known mistakes."""
 
+import re
+
 NOT_ARRAYS = {"NoneType": "None; is a return statement missing?", "ndarray": "an array, but not one of real numbers"}
 OUTSIDE = "an exercise needs no other process, no network and no files outside its own folder"
 REMARKS = (("BdbQuit", "breakpoint() does not work while the checker runs; run your file by itself to use it"),
@@ -12,6 +14,16 @@ REMARKS = (("BdbQuit", "breakpoint() does not work while the checker runs; run y
             "in a @ b, the last axis of a must be as long as the second-to-last axis of b"),
            ("operands could not be broadcast together",
             "shapes are aligned at their last axes; is a keepdims=True, a sum or a transpose missing?"),
+           ("argument 'keepdim'", "did you mean keepdims?"), ("argument 'dim'", "did you mean axis?"),
+           ("'Parameter' and '", "a Parameter is no array; its values are in .data"),
+           ("and 'Parameter'", "a Parameter is no array; its values are in .data"),
+           ("of type Parameter", "a Parameter is no array; its values are in .data"),
+           ("does not have enough dimensions (has 0", "one side of @ has no axes: it is a single number, or an object "
+            "such as a Parameter, whose values are in .data"),
+           ("shape mismatch: indexing arrays", "the arrays of an index must fit each other: one entry is taken for "
+            "each entry of them, so they need the same shape; flatten leading axes first, or add axes"),
+           ("einstein sum, but no '...'", "'...' stands for all leading axes, and the part after -> does not have it; "
+            "einsum sums only over letters, so flatten the leading axes into one first and give it a letter"),
            ("PermissionError", OUTSIDE), ("Read-only file system", OUTSIDE))
 
 
@@ -37,9 +49,33 @@ def explain_call(report):
             "not fit: compare the shapes with its docstring.",)
 
 
-def explain_error(error):
-    """Returns an explanation of an error whose own message does not help, or ""."""
+def explain_error(error, paths=()):
+    """Returns an explanation of an error whose own message does not help, or "".
+
+    Parameters:
+        paths : attributes such as "gamma.grad" that the checker reads
+    """
+    missing = re.search(r"has no attribute '(\w+)'$", error)     # otherwise the student's line follows
+    read = [path for path in paths if missing and missing[1] in path.split(".")]
+    if read:
+        return f"; the checker reads it: keep {' and '.join(f'self.{path}' for path in read)} as the sheet has them"
     return next((f"; {words}" for part, words in REMARKS if part in error), "")
+
+
+def explain_parameters(exercise, report):
+    """Returns sentences about a function or class that cannot be called with the exercise's arguments."""
+    return (f"The exercise gives {exercise.name}({', '.join(exercise.parameters)}), but yours is "
+            f"{exercise.name}({', '.join(reported(report, 'takes', list))}): {reported(report, 'error')}. Keep the "
+            "parameters that the exercise gives, in their order.")
+
+
+def explain_order(exercise, report):
+    """Returns a sentence about parameters that have the exercise's names in another order, or ""."""
+    takes, names = reported(report, "takes", list), exercise.parameters
+    if takes == names or sorted(map(str, takes)) != sorted(names):
+        return ""
+    return (f"Your parameters are in another order: the exercise gives {exercise.name}({', '.join(names)}), and yours "
+            f"is {exercise.name}({', '.join(takes)}). The checker passes the arguments in the exercise's order.")
 
 
 def wrong_count(exercise, kinds):
@@ -48,11 +84,13 @@ def wrong_count(exercise, kinds):
     if exercise.is_class:
         return (f"The calls' results and the gradients should be {outputs}, but there are {len(kinds)} values. Does "
                 "each method return what its docstring says?")
-    returned = f"({', '.join(kinds)})"
+    returned = f"{len(kinds)} values, ({', '.join(kinds)})" if kinds else "an empty tuple"
     if kinds == ["NoneType"]:
         returned = NOT_ARRAYS["NoneType"]
     elif kinds == ["list"]:
         returned = "a list; return a tuple: return a, b"
+    elif len(kinds) == 1:
+        returned = "a single array" if kinds == ["ndarray"] else f"a single value of type {kinds[0]}"
     return f"{exercise.name} should return {outputs}, but returned {returned}"
 
 
@@ -77,12 +115,18 @@ def case_line(answer_key, i):
 
 
 def explain_mistakes(identified, cases):
-    """Returns lines that name the known mistakes that an answer matches, and explain each of them."""
-    explained = {}                              # {explanation: names of the mistakes that have it}
+    """Returns lines that name the known mistakes that an answer matches, and explain each of them.
+
+    Of mistakes with the same explanation, only the first is named.
+    """
+    explained = {}                              # {explanation: name of the first mistake that has it}
     for mistake in dict.fromkeys(mistake for combination in identified for mistake in combination):
-        explained.setdefault(mistake.explanation, []).append(mistake.name)
-    names = " or ".join(" and ".join(mistake.name for mistake in combination) for combination in identified)
-    if len({frozenset(mistake.explanation for mistake in combination) for combination in identified}) > 1:
+        explained.setdefault(mistake.explanation, mistake.name)
+    different = {}                              # {explanations: the first combination that has them}
+    for combination in identified:
+        different.setdefault(frozenset(mistake.explanation for mistake in combination), combination)
+    names = " or ".join(" and ".join(mistake.name for mistake in combination) for combination in different.values())
+    if len(different) > 1:
         which = "each of these known mistakes"
     elif len(explained) > 1:
         which = "these known mistakes together"
@@ -91,5 +135,5 @@ def explain_mistakes(identified, cases):
     where = f"In all {cases} cases your" if cases > 1 else "Your"
     lines = [f"DIAGNOSIS [{names}] {where} answer matches {which}:"]
     for explanation, alike in explained.items():
-        lines.append(f"{' or '.join(alike)}: {explanation}" if len(explained) > 1 else explanation)
+        lines.append(f"{alike}: {explanation}" if len(explained) > 1 else explanation)
     return lines

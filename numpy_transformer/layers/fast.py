@@ -17,11 +17,9 @@ LARGE = 60.0                                                # exp(60) times any 
 TINY = 1e-20                                                # a sum above this has its full precision in float32
 
 
+# In Linear this saves 2.7 % of "nanogpt-cpu".
 def rows(x):
-    """(..., n) -> (N, n), a view where possible: one large matrix product instead of a batch of small ones.
-
-    In Linear this saves 2.7 % of "nanogpt-cpu".
-    """
+    """(..., n) -> (N, n), a view where possible: one large matrix product instead of a batch of small ones."""
     return x.reshape(-1, x.shape[-1])
 
 

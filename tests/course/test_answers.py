@@ -34,6 +34,10 @@ def test_most_wrong_answers_are_named_or_located():
     assert 1 - shares["no word"] >= FEWEST
 
 
+def test_there_are_many_right_answers():
+    assert sum(len(read("right", number)) for number in numbers("right")) > 900 and len(numbers("right")) > 60
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", numbers("right"))
 def test_right_answers_pass(number):

@@ -1,8 +1,10 @@
 """nt.exercise: the function or class of a cell is checked as `numpy-transformer exercise check` checks a file."""
 
+import builtins
 import linecache
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -48,7 +50,7 @@ def test_the_text_is_that_of_the_checker_of_files(name, tmp_path):
     exercise = exercises()[number]
     (tmp_path / exercise.file).write_text(text, encoding="utf-8")
     verdict, run, _ = Workbook(tmp_path).check(exercise)
-    lines = list(feedback(exercise, verdict, run.printed))
+    lines = list(feedback(exercise, verdict, run.printed, hints='nt.exercise.hint("{}")'))
     assert str(found).splitlines()[:len(lines)] == lines
     assert repr(found) == str(found) and found.passed == (verdict.status == "pass") == (name == "right")
 
@@ -59,6 +61,27 @@ def test_the_name_of_the_answer_says_which_exercise_of_a_lesson_or_of_the_first_
     solution = next(exercise.solution for exercise in exercises().values() if exercise.name == name)
     found = nt.exercise.check(number, solution)
     assert found.passed and name in str(found)
+
+
+def test_a_script_prints_each_result_and_a_prompt_does_not_print_it_twice(capsys, monkeypatch):
+    found = nt.exercise.check("01.1", lambda z: z)
+    shown = capsys.readouterr().out
+    assert shown == f"{found}\n" and "FAIL" in shown and 'hints: nt.exercise.hint("01.1")' in shown
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)          # as at a Python prompt
+    nt.exercise.check("01.1", lambda z: z)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_notebook_shows_each_result_of_a_cell_once(monkeypatch):
+    shown, shell = [], SimpleNamespace(execution_count=7)
+    monkeypatch.setattr("numpy_transformer.classroom.checked.publish", shown.append)
+    monkeypatch.setattr(builtins, "get_ipython", lambda: shell, raising=False)
+    first, second = (nt.exercise.check("01.1", function) for function in (np.tanh, np.sin))
+    second._ipython_display_()                  # the last value of the cell
+    assert shown == [first, second]
+    shell.execution_count = 8
+    second._ipython_display_()
+    assert shown == [first, second, second]
 
 
 def test_a_number_that_leaves_the_choice_open_is_refused():
@@ -227,7 +250,9 @@ def test_hints_come_one_by_one_and_the_sheet_is_the_file(capsys):
     exercise = exercises()["04.1"]
     for count in (1, 2, 3, 3):
         nt.exercise.hint("04.1")
-        shown = capsys.readouterr().out
+        printed = capsys.readouterr().out
+        assert max(map(len, printed.splitlines())) <= 80
+        shown = " ".join(printed.split())
         assert [hint in shown for hint in exercise.hints] == [i < count for i in range(3)]
     nt.exercise.sheet("4.1")
     assert capsys.readouterr().out.rstrip("\n") == exercise.skeleton().rstrip("\n")

@@ -9,8 +9,11 @@ from helpers.small_exercises import EXERCISE, KEY, diagnoses, said
 from test_exercises import EXERCISES, answer_key
 
 from numpy_transformer.classroom.comparison import compare_arrays, show_entry
+from numpy_transformer.classroom.exercise import SIZES
 from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.classroom.feedback import WIDTH, feedback, gradient_table
+from numpy_transformer.classroom.here import run_here
+from numpy_transformer.classroom.relations.cases import ranges
 from numpy_transformer.classroom.verdict import judge
 from numpy_transformer.grading.report import student_feedback
 from numpy_transformer.grading.rows import Row
@@ -118,3 +121,43 @@ def test_a_gradient_of_one_pass_only_is_told_as_such():
         verdict = judge(key, play(key, exercise.edited({"self.weight.grad += rows.T @ drows": new})))
         assert diagnoses(verdict) == [
             f"weight.grad contains only the {which} of the 3 backward passes in every case."]
+
+
+@pytest.mark.parametrize("number, edits, words", [
+    ("08.3", {"self.gamma = Parameter(gamma)": "self.g = Parameter(gamma)", "self.gamma.grad +=": "self.g.grad +=",
+              "g = self.gamma.data": "g = self.g.data", "return self.gamma.data": "return self.g.data"},
+     "keep self.gamma.grad as the sheet has them"),
+    ("08.3", {"return self.gamma.data * x_hat": "return self.gamma * x_hat"}, "its values are in .data"),
+    ("02.2", {"x @ self.weight.data +": "x @ self.weight +"}, "whose values are in .data"),
+    ("01.2", {"(p * dp).sum(-1, keepdims=True)": "(p * dp).sum(-1, keepdim=True)"}, "did you mean keepdims?"),
+    ("02.2", {"rows.T @ drows": "np.einsum('...i,...j->ij', x, dy)"}, "and give it a letter"),
+])
+def test_errors_whose_message_does_not_help_are_explained(number, edits, words):
+    key = answer_key(choose(number))
+    assert words in judge(key, play(key, key.exercise.edited(edits))).note
+
+
+def test_cases_are_listed_with_letters_of_the_exercise_and_the_shorter_list():
+    assert [ranges(numbers) for numbers in ([4, 5, 6, 7], [1, 2], [1, 3, 4, 6, 7, 8])] == [
+        "4 to 7", "1 and 2", "1, 3, 4 and 6 to 8"]
+    exercise = choose("08.3")
+    note = {case.note for case in exercise.cases(0) if case.note.startswith("square")}
+    assert note == {"square: equal sizes"} and choose("05.2").own_letters(SIZES[2][0]) == "square: T = S = d"
+    key = answer_key(exercise)
+    three = key.exercise.edited({"axes = tuple(range(dy.ndim - 1))": "B, T, D = dy.shape\n        axes = (0, 1)"})
+    verdict = judge(key, play(key, three))
+    assert "The error comes in cases 4 to 7 (" in "\n".join(verdict.lines)
+
+
+@pytest.mark.parametrize("line, stage, words", [
+    ("def softmax_backward(dp, p):", "values", "the exercise gives softmax_backward(p, dp), and yours is "
+                                               "softmax_backward(dp, p)."),
+    ("def softmax_backward(p):", "arguments", "The exercise gives softmax_backward(p, dp), but yours is "
+                                              "softmax_backward(p): too many positional arguments."),
+])
+def test_other_parameters_are_compared_with_those_of_the_exercise(line, stage, words):
+    key = answer_key(choose("01.2"))
+    names, text = {"np": np}, key.exercise.text
+    exec(text.replace("def softmax_backward(p, dp):", line), names)
+    verdict = judge(key, run_here(names["softmax_backward"], key.exercise, key.cases, None))
+    assert verdict.stage == stage and words in " ".join([verdict.note, *verdict.lines]) and not verdict.mistakes

@@ -5,7 +5,7 @@ import numpy as np
 from ..exercise import Case, observe
 from ..matching import equal
 
-MOST_NOTES = 3                                  # cases that a sentence lists
+MOST_NOTES, MOST_LISTED = 3, 4                  # cases that a sentence lists
 
 
 def errors(answer_key, answers):
@@ -17,10 +17,10 @@ def errors(answer_key, answers):
     correct = [answer_key.is_right(i, answers[i]) for i in rest]
     place = where(answer_key, raised)
     if all(correct):
-        only = "" if place.startswith("in all") else "only "
+        only = "only " if sum(raised) * 2 <= len(raised) else ""
         return [f"The error comes {only}{place}. Elsewhere your result is correct"]
     if not any(correct):
-        return [f"The error comes {place}. Elsewhere your result is wrong"]
+        return [f"The error comes {place}. In the other cases there is no error, but a wrong result"]
     return [f"The error comes {place}"]
 
 
@@ -47,13 +47,28 @@ def where(answer_key, chosen):
         return f"in case {chosen.index(True) + 1} ({inside[0]})"
     if chosen == special and len(inside) > MOST_NOTES:
         return f"in the {len(inside)} edge cases"
-    if len(inside) <= min(MOST_NOTES, len(outside)):
-        numbers = [str(i + 1) for i, is_chosen in enumerate(chosen) if is_chosen]
-        return f"in cases {listed(numbers)} ({'; '.join(inside)})"
-    if len(outside) <= MOST_NOTES:
-        numbers = [str(i + 1) for i, is_chosen in enumerate(chosen) if not is_chosen]
-        return f"in all cases but {listed(numbers)} ({'; '.join(outside)})"
+    numbers = [i + 1 for i, is_chosen in enumerate(chosen) if is_chosen]
+    if len(inside) <= MOST_NOTES and len(inside) <= len(outside):
+        return f"in cases {ranges(numbers)} ({'; '.join(inside)})"
+    if len(outside) == 1:
+        return f"in all cases but {chosen.index(False) + 1} ({outside[0]})"
+    if len(inside) <= MOST_LISTED or len(outside) <= MOST_LISTED:
+        return f"in cases {ranges(numbers)}" + f" ({'; '.join(inside)})" * (len(inside) <= MOST_LISTED)
     return f"in {len(inside)} of {len(cases)} cases"
+
+
+def ranges(numbers):
+    """Returns words for rising whole numbers, such as "1, 3 and 5 to 7"."""
+    groups = []
+    for number in numbers:
+        if groups and groups[-1][-1] == number - 1:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    words = []
+    for group in groups:
+        words += [f"{group[0]} to {group[-1]}"] if len(group) > 2 else map(str, group)
+    return listed(words)
 
 
 def outputs(answer_key, correct):
