@@ -64,6 +64,7 @@ def start(folder):
     print(wrap(f"{len(written)} {'file' if len(written) == 1 else 'files'} written to {folder}"
                + (f"; {existing} existed already and did not change" if existing else "")))
     go_there = "" if Path(folder).resolve().parent == Path.cwd() else f"cd {folder}, then "
+    print(wrap("The figures that README.md links to are there as soon as their lessons have been run."))
     print(wrap(f"Start with: {go_there}numpy-transformer lesson 00 --step"))
     return 0
 

@@ -1,6 +1,7 @@
 """Where lessons are found, `lesson start`, where figures go, and lessons that come with an installed package."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -69,6 +70,19 @@ def test_start_copies_the_lessons_and_changes_no_file_that_exists(here, capsys):
     assert Path("my-lessons/05_attention.py").read_text() == "mine"
     assert find_lessons()["06"] == Path("my-lessons/06_masks.py")
     assert main(["lesson", "start", "a/b"]) == 0 and "Start with: cd a/b, then numpy" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("folder, figures", [("my-lessons", "my-lessons/figures"), ("lessons", "figures")])
+def test_the_links_of_copied_pages_lead_to_files_that_are_there_or_will_be_drawn(here, folder, figures):
+    assert main(["lesson", "start", folder]) == 0
+    original = re.findall(r"\]\(\.\./figures/(\w+\.png)\)", (ROOT / "lessons" / "README.md").read_text(encoding="utf-8"))
+    drawn = []
+    for page in Path(folder).glob("*.md"):
+        for link in re.findall(r"\]\((?!http|#)([^)#]+)", page.read_text(encoding="utf-8")):
+            target = Path(os.path.normpath(page.parent / link))
+            assert target.exists() or target.parent == Path(figures), (page, link)
+            drawn += [target.name] if page.name == "README.md" and target.parent == Path(figures) else []
+    assert drawn == original and len(drawn) > 20
 
 
 @pytest.mark.parametrize("arguments, words", [
