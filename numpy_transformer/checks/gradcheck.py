@@ -210,7 +210,8 @@ class Checker:
         shape = self.arrays[tensor].shape
         if z is not None and disagree(n, z, largest):
             z = None
-            note = "no complex step: it contradicts the differences, as it does for np.abs, var and std"
+            note = ("no complex step: it contradicts the differences, as it does for np.abs, var and std; with "
+                    "c = x - mean, (c * c).mean(-1) is a variance that it can check")
         best = n if z is None else z
         scale = norm = max(np.linalg.norm(a), np.linalg.norm(best))
         is_zero = bool(norm < ZERO * largest)

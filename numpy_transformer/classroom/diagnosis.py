@@ -109,7 +109,25 @@ class AnswerKey:
             if found:
                 best = max(rank for *rank, _ in found)
                 return [mistakes for *rank, mistakes in found if rank == best]
-        return []
+        return self.identify_first(answers[0]) if self.exercise.hides_answers else []
+
+    def identify_first(self, answer):
+        """Returns the known mistakes that explain the first wrong answer to a question with several.
+
+        The other answers may be right or wrong: each stands by itself.
+        """
+        if answer.error or len(self.main_cases) > 1 or not self.expected:
+            return []
+        right = self.expected[0].outputs
+        wrong = [j for j, (yours, expected) in enumerate(zip(answer.outputs, right)) if not is_close(yours, expected, right)]
+        found = []
+        for mistake in self.exercise.mistakes if wrong else ():
+            seen, = self.observations((mistake,))
+            changed = [] if seen.error else [j for j, (y, expected) in enumerate(zip(seen.outputs, right))
+                                             if not is_close(y, expected, right)]
+            if changed == wrong[:1] and equal(seen.outputs[wrong[0]], answer.outputs[wrong[0]]):
+                found.append((mistake,))
+        return found
 
     def candidates(self, answers, count):
         """Yields combinations of `count` mistakes that may give these answers.

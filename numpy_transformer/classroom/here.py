@@ -11,7 +11,7 @@ import numpy as np
 
 from .exercise import copy_arrays
 from .sandbox import CaseResult, Run
-from .sandbox.inside.worker import describe_error, helper_call, instances, produce, takes_arguments
+from .sandbox.inside.worker import describe_error, describe_parameters, helper_call, instances, produce
 
 
 def run_here(answer, exercise, cases, file):
@@ -20,9 +20,9 @@ def run_here(answer, exercise, cases, file):
     Parameters:
         file : name of the file or cell whose lines are named in errors, or None
     """
-    problem = takes_arguments(answer, cases[0].inputs)
-    if problem:
-        return Run("", 0, 0.0, "", {"stage": "arguments", "error": problem})
+    parameters = describe_parameters(answer, cases[0].inputs)
+    if "error" in parameters:
+        return Run("", 0, 0.0, "", parameters)
     printed, start = io.StringIO(), time.process_time()
     with (contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings(),
           np.errstate()):
@@ -30,7 +30,7 @@ def run_here(answer, exercise, cases, file):
         warnings.showwarning = lambda message, kind, file, line, *_, **__: printed.write(
             f"{kind.__name__}: {message} (line {line}: {linecache.getline(file, line).strip()})\n")
         results = [run_case(answer, exercise, case, file) for case in cases]
-    return Run("", 0, time.process_time() - start, printed.getvalue(), {}, results)
+    return Run("", 0, time.process_time() - start, printed.getvalue(), parameters, results)
 
 
 def run_case(answer, exercise, case, file):

@@ -21,6 +21,8 @@ from .exercise import brief, copy_arrays
 from .exercises import exercises
 from .exercises.blocks import Part
 from .here import run_here
+from .own_text import file_of
+from .sandbox.inside.worker import describe_error
 from .verdict import judge
 
 
@@ -133,7 +135,7 @@ class Likeness:
     def build(self, arguments):
         """Returns an object of the class and {name of the exercise's parameter: parameter} with the case's values."""
         settings, arrays = self.component.parts(**arguments)
-        module = convert(self.cls(**self.constructor_arguments(arguments, settings)), np.float64)
+        module = convert(self.make(self.constructor_arguments(arguments, settings)), np.float64)
         if self.names is None and arrays:
             self.names = self.match(module, arrays)
         own = dict((name, part) for name, part in named_parts(module) if is_parameter(part))
@@ -142,6 +144,15 @@ class Likeness:
             found[name] = own[self.names[name]]
             assign(found[name], array)
         return module, found
+
+    def make(self, settings):
+        """Returns an object of the class. Raises: ValueError if its constructor cannot take a component's settings."""
+        try:
+            return self.cls(**settings)
+        except (TypeError, ValueError) as error:
+            call = ", ".join(f"{name}={brief(value)}" for name, value in settings.items())
+            raise ValueError(f"{self.cls.__name__}({call}), built with the settings of {self.name}, raised "
+                             f"{describe_error(error, file_of(self.cls))}. Is it like {self.name}?") from error
 
     def constructor_arguments(self, arguments, settings):
         """Returns the keyword arguments for the constructor.

@@ -26,7 +26,7 @@ from .sandbox import Task
 from .sandbox.inside.fingerprints import BAD, fingerprint
 from .sandbox.protocol import read_case, read_edit, read_nodes, read_tried, read_values
 from .verdict import answers
-from .wording import reported
+from .wording import explain_order, reported
 
 STAGES = "error", "type", "shape", "finite", "values"
 SLOW = 3.0                                      # seconds; an answer that takes longer is not run again
@@ -46,7 +46,7 @@ def localize(answer_key, verdict, run, file, execute, seconds=SECONDS):
         execute : function that runs a Task in the process where the student's file belongs, and returns its Run
         seconds : processor time for trying edits
     """
-    if not is_unexplained(answer_key, verdict) or run.seconds > SLOW:
+    if not is_unexplained(answer_key, verdict) or run.seconds > SLOW or explain_order(answer_key.exercise, run.report):
         return verdict
     attempt = Attempt(answer_key, answers(answer_key, run), file, execute, seconds)
     if verdict.stage == "type":                 # the values may be correct

@@ -10,6 +10,7 @@ from .feedback import WIDTH
 from .here import run_here
 from .own_text import file_of, localize_here
 from .verdict import judge
+from .wording import explain_parameters
 
 __all__ = ["check", "hint", "sheet"]
 
@@ -49,8 +50,7 @@ def check(number, answer, seed=0):
     run = run_here(answer, exercise, answer_key.cases, file)
     verdict = localize_here(answer_key, judge(answer_key, run), run, answer, file)
     if verdict.stage == "arguments":            # there is no file to reset
-        verdict = replace(verdict, note=f"Your {kind} does not take the arguments that the exercise gives: "
-                                        f'{run.report["error"]}. The task is shown by '
+        verdict = replace(verdict, note=f"{explain_parameters(exercise, run.report)} The task is shown by "
                                         f'nt.exercise.sheet("{exercise.number}").')
     checked = Checked(answer_key, run, verdict, answer)
     checked.show()

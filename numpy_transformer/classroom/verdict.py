@@ -10,7 +10,8 @@ import numpy as np
 from .comparison import close, compare_arrays, compare_shapes, precision, show_entry, unlike
 from .exercise import Observation, changed, changes, same
 from .relations import explains_everything, relations
-from .wording import case_line, explain_call, explain_error, explain_mistakes, reported, wrong_count, wrong_type
+from .wording import (case_line, explain_call, explain_error, explain_mistakes, explain_order, explain_parameters, reported,
+                      wrong_count, wrong_type)
 
 SEQUENCES = "list", "tuple", "range", "MaskedArray", "matrix"       # types that NumPy can convert to arrays
 NO_NAME = "No known mistake gives this answer."
@@ -82,9 +83,9 @@ def check_loading(answer_key, run):
                                         "the exercise gives.")
     if stage == "arguments":
         number = answer_key.exercise.number
-        return Verdict("error", "arguments", f"{name} does not take the arguments that the exercise gives: "
-                                             f"{reported(run.report, 'error')}. To get the file as the exercise is now "
-                                             f"and keep yours as .bak, run numpy-transformer exercise reset {number}")
+        return Verdict("error", "arguments", f"{explain_parameters(answer_key.exercise, run.report)} To start again "
+                                             "from a new file, and keep yours as .bak, run numpy-transformer exercise "
+                                             f"reset {number}")
 
 
 def check_ending(answer_key, run):
@@ -235,9 +236,11 @@ def diagnose(answer_key, run, stage, note, where=(), lines=None, right=False):
         where : lines that describe the case
         lines : lines that describe what was found there; None: only the note
     """
-    found = answers(answer_key, run)
-    identified = name_mistakes(answer_key, found)
-    if identified:
+    found, order = answers(answer_key, run), explain_order(answer_key.exercise, run.report)
+    identified = [] if order else name_mistakes(answer_key, found)
+    if order:
+        explanation = [f"DIAGNOSIS {order}"]
+    elif identified:
         explanation = explain_mistakes(identified, len(found))
     elif answer_key.exercise.hides_answers or right:        # a relation would give the answer away; or there is none
         explanation = []

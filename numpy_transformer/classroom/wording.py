@@ -62,6 +62,22 @@ def explain_error(error, paths=()):
     return next((f"; {words}" for part, words in REMARKS if part in error), "")
 
 
+def explain_parameters(exercise, report):
+    """Returns sentences about a function or class that cannot be called with the exercise's arguments."""
+    return (f"The exercise gives {exercise.name}({', '.join(exercise.parameters)}), but yours is "
+            f"{exercise.name}({', '.join(reported(report, 'takes', list))}): {reported(report, 'error')}. Keep the "
+            "parameters that the exercise gives, in their order.")
+
+
+def explain_order(exercise, report):
+    """Returns a sentence about parameters that have the exercise's names in another order, or ""."""
+    takes, names = reported(report, "takes", list), exercise.parameters
+    if takes == names or sorted(map(str, takes)) != sorted(names):
+        return ""
+    return (f"Your parameters are in another order: the exercise gives {exercise.name}({', '.join(names)}), and yours "
+            f"is {exercise.name}({', '.join(takes)}). The checker passes the arguments in the exercise's order.")
+
+
 def wrong_count(exercise, kinds):
     """Describes results whose number is not that of the exercise's outputs."""
     outputs = list_outputs(exercise.outputs)
@@ -99,12 +115,18 @@ def case_line(answer_key, i):
 
 
 def explain_mistakes(identified, cases):
-    """Returns lines that name the known mistakes that an answer matches, and explain each of them."""
-    explained = {}                              # {explanation: names of the mistakes that have it}
+    """Returns lines that name the known mistakes that an answer matches, and explain each of them.
+
+    Of mistakes with the same explanation, only the first is named.
+    """
+    explained = {}                              # {explanation: name of the first mistake that has it}
     for mistake in dict.fromkeys(mistake for combination in identified for mistake in combination):
-        explained.setdefault(mistake.explanation, []).append(mistake.name)
-    names = " or ".join(" and ".join(mistake.name for mistake in combination) for combination in identified)
-    if len({frozenset(mistake.explanation for mistake in combination) for combination in identified}) > 1:
+        explained.setdefault(mistake.explanation, mistake.name)
+    different = {}                              # {explanations: the first combination that has them}
+    for combination in identified:
+        different.setdefault(frozenset(mistake.explanation for mistake in combination), combination)
+    names = " or ".join(" and ".join(mistake.name for mistake in combination) for combination in different.values())
+    if len(different) > 1:
         which = "each of these known mistakes"
     elif len(explained) > 1:
         which = "these known mistakes together"
@@ -113,5 +135,5 @@ def explain_mistakes(identified, cases):
     where = f"In all {cases} cases your" if cases > 1 else "Your"
     lines = [f"DIAGNOSIS [{names}] {where} answer matches {which}:"]
     for explanation, alike in explained.items():
-        lines.append(f"{' or '.join(alike)}: {explanation}" if len(explained) > 1 else explanation)
+        lines.append(f"{alike}: {explanation}" if len(explained) > 1 else explanation)
     return lines

@@ -1,6 +1,8 @@
 """numpy-transformer gradcheck: the package's components, or a class that a student wrote."""
 
+import argparse
 import json
+import re
 import sys
 import textwrap
 from pathlib import Path
@@ -9,10 +11,12 @@ from ..checks import samples
 from ..checks.gradcheck import gradcheck
 from ..checks.report import show
 from ..training.progress import Progress
-from .gradcheck_own import check_own
+from .gradcheck_own import check_own, name_class
 from .parser import add_command, whole_number
 from .terminal import columns, wrap
 
+LENGTH = re.compile("0*[1-9][0-9]*")
+SHAPE = re.compile(f"{LENGTH.pattern}(,{LENGTH.pattern})*")
 LONGEST_NAME = max(len(sample.name) for sample in samples.SAMPLES)
 
 
@@ -40,6 +44,9 @@ def add(commands):
 
 
 def run(arguments):
+    for name in arguments.names:
+        if name.endswith(".py"):
+            raise ValueError(f"{name!r} names a file; {name_class(name)}")
     own = [name for name in arguments.names if ".py:" in name]
     if own and len(arguments.names) > 1:
         raise ValueError("a FILE.py:Class is checked alone; leave out the other names")
@@ -105,20 +112,19 @@ def table(reports, every_tensor=False):
 
 
 def float_input(text):
+    if not SHAPE.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a shape; write whole numbers of at least 1 with commas "
+                                         "between them, as in 3,5,12")
     return None, parse_shape(text)
 
 
 def id_input(text):
     limit, _, shape = text.partition(":")
-    return parse_shape(limit)[0], parse_shape(shape)
+    if not (LENGTH.fullmatch(limit) and SHAPE.fullmatch(shape)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a limit and a shape; write them as in 11:3,5, for ids below "
+                                         "11 of shape 3,5")
+    return int(limit), parse_shape(shape)
 
 
 def parse_shape(text):
-    """Returns the shape in a text such as "3,5,12"; argparse turns the ValueError into its own message."""
-    shape = tuple(int(number) for number in text.split(","))
-    if min(shape) < 1:
-        raise ValueError(text)
-    return shape
-
-
-float_input.__name__, id_input.__name__ = "shape", "ids (LIMIT:SHAPE)"     # as argparse names them in errors
+    return tuple(int(number) for number in text.split(","))

@@ -102,6 +102,16 @@ def load_class(path, class_name):
     return cls
 
 
+def name_class(path):
+    """Returns how to name a class of a file, with those that it defines."""
+    try:
+        tree = ast.parse(Path(path).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return f"name the class in it as {path}:Class"
+    classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+    return f"name the class in it as {path}:{classes[-1] if classes else 'Class'}; it defines {listed(classes or ['none'])}"
+
+
 def constructor_arguments(cls, text, first_input):
     """Returns the given arguments, or a guess: the last dimension for the first one, others by their names."""
     required = [p for p in inspect.signature(cls).parameters.values()

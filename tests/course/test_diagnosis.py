@@ -10,7 +10,7 @@ from test_exercises import answer_key
 
 from numpy_transformer.classroom.comparison import close, compare_shapes
 from numpy_transformer.classroom.diagnosis import AnswerKey
-from numpy_transformer.classroom.exercise import Exercise, Mistake, brief, changed, with_todo
+from numpy_transformer.classroom.exercise import Exercise, Mistake, Observation, brief, changed, with_todo
 from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.classroom.matching import equal
 from numpy_transformer.classroom.sandbox import CaseResult, Run
@@ -320,3 +320,12 @@ def test_two_mistakes_are_not_named_by_errors_alone():
     key = AnswerKey(exercise, 3)
     verdict = judge(key, play(key, exercise.edited(*(mistake.edits for mistake in exercise.mistakes))))
     assert verdict.status == "error" and not verdict.mistakes
+
+
+def test_the_first_wrong_prediction_is_named_whatever_the_others_are():
+    key, answers = AnswerKey(choose("06.4"), 0), [1, 0, 0, 0, 1]
+    right = [np.array(y) for y in key.expected[0].outputs]
+    wrong = Observation((right[0], np.zeros(5), *np.array([answers] * 3, float)))
+    assert [mistake.name for mistake, in key.identify([wrong])] == ["PRD-06.4d"]
+    unknown = Observation((right[0], np.array(answers), np.array([0, 1, 1, 0, 0]), *right[3:]))
+    assert key.identify([unknown]) == []        # the first wrong one has no name

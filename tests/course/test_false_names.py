@@ -62,7 +62,7 @@ def test_an_explanation_that_two_names_share_is_printed_once():
     assert verdict.mistakes == ("EMB-1a and EMB-3a", "EMB-1b and EMB-3a")
     said = " ".join(verdict.lines)
     assert "matches these known mistakes together" in said and said.count("If a token occurs several times") == 1
-    assert "EMB-1a or EMB-1b: If a token" in said
+    assert "DIAGNOSIS [EMB-1a and EMB-3a] " in said and "EMB-1a: If a token" in said
 
 
 def test_nan_in_one_case_is_evidence_if_the_others_are_right():

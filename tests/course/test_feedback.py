@@ -12,6 +12,7 @@ from numpy_transformer.classroom.comparison import compare_arrays, show_entry
 from numpy_transformer.classroom.exercise import SIZES
 from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.classroom.feedback import WIDTH, feedback, gradient_table
+from numpy_transformer.classroom.here import run_here
 from numpy_transformer.classroom.relations.cases import ranges
 from numpy_transformer.classroom.verdict import judge
 from numpy_transformer.grading.report import student_feedback
@@ -146,3 +147,17 @@ def test_cases_are_listed_with_letters_of_the_exercise_and_the_shorter_list():
     three = key.exercise.edited({"axes = tuple(range(dy.ndim - 1))": "B, T, D = dy.shape\n        axes = (0, 1)"})
     verdict = judge(key, play(key, three))
     assert "The error comes in cases 4 to 7 (" in "\n".join(verdict.lines)
+
+
+@pytest.mark.parametrize("line, stage, words", [
+    ("def softmax_backward(dp, p):", "values", "the exercise gives softmax_backward(p, dp), and yours is "
+                                               "softmax_backward(dp, p)."),
+    ("def softmax_backward(p):", "arguments", "The exercise gives softmax_backward(p, dp), but yours is "
+                                              "softmax_backward(p): too many positional arguments."),
+])
+def test_other_parameters_are_compared_with_those_of_the_exercise(line, stage, words):
+    key = answer_key(choose("01.2"))
+    names, text = {"np": np}, key.exercise.text
+    exec(text.replace("def softmax_backward(p, dp):", line), names)
+    verdict = judge(key, run_here(names["softmax_backward"], key.exercise, key.cases, None))
+    assert verdict.stage == stage and words in " ".join([verdict.note, *verdict.lines]) and not verdict.mistakes

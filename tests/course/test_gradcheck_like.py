@@ -203,10 +203,20 @@ def test_arrays_that_are_no_parameters_and_gradients_that_are_overwritten_are_to
     ("Norm --like Linear", "Linear has the parameters weight (12, 16), bias (16,); Norm has shift (12,), scale (12,)"),
     ("Arrays --like LayerNorm", "make gamma an nt.Parameter; make beta an nt.Parameter"),
     ("Norm --like EncoderBlock", "Norm has no part norm1"),
+    ("Norm --like Softmax", "Norm(size=1.0), built with the settings of Softmax, raised TypeError"),
+    ("Norm --shape 3,x", "'3,x' is not a shape; write whole numbers of at least 1 with commas between them, as in 3,5,12"),
+    ("Norm --ids 11", "'11' is not a limit and a shape; write them as in 11:3,5"),
 ])
 def test_what_cannot_be_compared_is_one_sentence(capsys, mine, options, match):
     assert re.search(match.replace("(", r"\(").replace(")", r"\)"), refused(
         capsys, "gradcheck", *f"{mine}:{options}".split()))
+
+
+def test_a_file_without_a_class_is_told_how_to_name_one(capsys, tmp_path):
+    (tmp_path / "two.py").write_text("class A:\n    pass\n\nclass B:\n    pass\n", encoding="utf-8")
+    told = refused(capsys, "gradcheck", f"{tmp_path}/two.py")
+    assert f"as {tmp_path}/two.py:B; it defines A and B" in told
+    assert "as no.py:Class" in refused(capsys, "gradcheck", "no.py")
 
 
 def test_like_is_for_own_classes(capsys):

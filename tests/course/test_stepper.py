@@ -133,6 +133,43 @@ def test_a_wrong_guess_gets_why(steps):
     said(out, "the answer: two Because it follows the first.", "correct: two")
 
 
+def test_the_source_behind_a_question_is_shown_once_it_has_been_answered(steps):
+    source = LESSON.replace('print("count is", count)\n\n# %% [markdown]\n# ## The end', 'assert "two" == "t" + "wo"\npredict("and then?", 3)\n'
+                            'x = 0\n\n# %% [markdown]\n# ## The end')
+    out = steps("g 5", "one", "3", "r", "two", "3", "b", "", "two", "3", source=source).out
+    said(out, "cell 5 of 6: Two", '  22  predict("which cell is this?", ...)\n', "(Enter alone shows", "the answer: two",
+         '\n\n  23  assert "two"', '  24  predict("and then?", ...)\n\n  ? and then?', "correct: 3\n\n  25  x = 0", "r<\n  ? which cell")
+    assert out.count("  23  ") == 2 and out.count("(Enter alone") == 1
+    out = steps("g 5", "one", "3", "g 4", "", "two", "3", "b", "b", "", "", source=source, width=100).out
+    assert out.count("  23  ") == 2             # again when the cell is run from the start
+
+
+def test_at_a_question_variables_and_expressions_are_no_guesses(steps):
+    source = LESSON.replace('"two", "Because it follows the first."', '"no", "It is the second."').replace("which cell is this", "is this the first")
+    out = steps("g 5", "v", "p count + 5", "maybe", "hm", "N", "r", "", "r", "y", source=source).out
+    said(out, "v<\n", "  count            int 2\n", "p count + 5<\n  7\n", "maybe< yes or no?  hm< yes or no?  N< correct: no",
+         "this the first?  < the answer: no", "y< the answer: no It is the second.")
+
+
+def test_keys_are_explained_and_what_is_not_there_is_said(steps):
+    out = steps("v", "?", "h", "g 2", "Q").out
+    said(out, "v<\n  there are no variables yet", "?<\n  Enter      goes on", "p q @ k.T  prints", "h<\n  Enter", "stopped at cell 2")
+
+
+def test_changes_are_said_to_be_gone_only_if_there_may_be_some(steps, monkeypatch):
+    monkeypatch.setattr("code.interact", lambda banner, local, exitmsg: None)
+    out = steps("", "", "", "g 4", "i", "g 4", "g 4").out.split("g 4<")
+    assert ["changes of your own are gone" in part.replace("\n    ", " ") for part in out] == [False, False, True, False]
+
+
+def test_a_page_that_no_browser_shows_is_named_once(steps, monkeypatch, tmp_path):
+    monkeypatch.setattr("numpy_transformer.explorer.explorer.open_in_browser", lambda address: False)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    out = steps("", "e", source=LESSON.replace("count, drawn = 0, []", "count, drawn = np.zeros(2), []")).out
+    assert out.count("page.html") == 1 and "No browser was found here." in out
+
+
 def test_the_first_cell_has_nothing_before_it_and_others_are_refused(steps):
     out = steps("b", "g 7", "g 0", "g two", "g", "o", "b 2", "g 2", "g 1", "g 2", "p count").out
     said(out, "this is the first cell", "no cell '7'; choose 1 to 6", "no cell '0'", "no cell 'two'", "'g' is not one of",

@@ -98,6 +98,18 @@ EXERCISES = [
                               "gradient[at] = (high - f(x)) / (2 * h)"},
                     "You move the entries of x in place and never restore them. The following entries are then "
                     "measured at a different x, and the caller's array is changed."),
+            Mistake("FD-5d", {WRITTEN: "x[at] += h\n        high = f(x)\n        x[at] -= 2 * h\n        "
+                              "gradient[at] = (high - f(x)) / h"},
+                    "You move the entries of x in place and never restore them, so the following entries are measured "
+                    "at a different x. And between the two values of f, the entry has moved farther than h, by which "
+                    "you divide."),
+            Mistake("FD-5e", {f"    {LOOP}\n": f"    x = x.copy()\n    {LOOP}\n",
+                              f"{STEP}\n        step[at] = h\n        gradient[at] = {QUOTIENT}":
+                              "x[at] += h\n        high = f(x)\n        x[at] -= 2 * h\n        "
+                              "gradient[at] = (high - f(x)) / h"},
+                    "You move the entries of your copy of x and never restore them, so the following entries are "
+                    "measured at a different x. And between the two values of f, the entry has moved farther than h, "
+                    "by which you divide."),
             Mistake("FD-5c", {WRITTEN: "x[at] += h\n        high = f(x)\n        x[at] -= 2 * h\n        "
                               "gradient[at] = (high - f(x)) / (2 * h)\n        x[at] += h"},
                     "You move x in place, and adding and then subtracting h does not restore the last bit, because x + "

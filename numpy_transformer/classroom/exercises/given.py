@@ -6,6 +6,10 @@ EXERCISES = []
 CLEARED = ("Your forward sets the gradients to zero, so what earlier backward passes have added is lost. Only backward "
            "changes gradients, and it adds to them.")
 
+NOTHING_LEFT = ("Your backward finds no saved values. Either forward saves none, or each forward replaces those of the "
+                "one before, although a layer that is used twice needs the values of both. Append in forward, and pop "
+                "in backward.")
+
 
 class Parameter:
     """A trainable array and its gradient, to which backward adds, as in the package."""

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from ...layers import Linear as PackageLinear
 from ..exercise import Exercise, Mistake
-from .given import CLEARED, Parameter, loaded
+from .given import CLEARED, NOTHING_LEFT, Parameter, loaded
 
 
 def linear_backward(x, weight, dy):
@@ -251,7 +251,10 @@ EXERCISES = [
                     "Your forward transposes the weight. It has shape (d_in, d_out), so x @ weight needs no "
                     "transpose."),
             Mistake("LIN-16", {"        self.saved.append(x)\n": ""},
-                    "Your forward saves nothing, so backward finds no input. Append x to self.saved."),
+                    NOTHING_LEFT),
+            Mistake("LIN-15b", {"x @ self.weight.data +": "self.weight.data @ x +"},
+                    "Your forward multiplies the weight by x from the left. x has one row for each token, so it must "
+                    "be on the left, and the weight turns d_in features into d_out."),
             Mistake("LIN-3d", {"rows.T @ drows": "(x.mT @ dy).sum(0)"},
                     "You sum the products over the first axis, which is right only for three axes. x may have any "
                     "number of leading axes: one, several or none."),

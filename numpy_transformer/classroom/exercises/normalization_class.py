@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..exercise import Exercise, Mistake
-from .given import CLEARED, Parameter
+from .given import CLEARED, NOTHING_LEFT, Parameter
 from .normalization import draw, package_layer_norm
 from .normalization_mistakes import IN_DX, STD, SUMMED, THROUGH_MEAN, in_dx, in_statistics
 
@@ -82,11 +82,9 @@ EXERCISES = [
             Mistake("LN-20a", {"self.gamma.grad +=": "self.gamma.grad =", "self.beta.grad +=": "self.beta.grad ="},
                     "Each backward pass overwrites the gradients of those before it. Add with +=."),
             Mistake("LN-20b", {"self.saved.append((x_hat, std))": "self.saved = [(x_hat, std)]"},
-                    "Your layer keeps the values of one forward pass only. A layer that is used twice needs those of "
-                    "both.",
-                    twin="LN-20f"),
-            Mistake("LN-20f", {"self.saved.append((x_hat, std))": "pass"},
-                    "Your forward saves nothing, so backward has no values to use.", twin="LN-20b"),
+                    NOTHING_LEFT, twin="LN-20f"),
+            Mistake("LN-20f", {"self.saved.append((x_hat, std))": "pass"}, NOTHING_LEFT,
+                    twin="LN-20b"),
             Mistake("LN-20c", {"self.saved.pop()": "self.saved.pop(0)"},
                     "Your backward uses the values of the oldest forward pass. It belongs to the latest one that has "
                     "not had a backward pass yet."),

@@ -5,7 +5,7 @@ import numpy as np
 from ...layers import Linear as PackageLinear
 from ...layers import MaskedMean
 from ..exercise import Exercise, Mistake
-from .given import CLEARED, Parameter, loaded
+from .given import CLEARED, NOTHING_LEFT, Parameter, loaded
 from .pooling import (AT_MOST_1, AT_THE_END, BY_PADDING, COUNT, DIVIDED_BY_T, EMPTY, FEW, FIRST, ONE_MASK, ONE_TOTAL,
                       PLUS_ONE, PUSHED, SPREAD, SUFFIX, SWAPPED, TOTAL, draw_texts, few)
 
@@ -166,11 +166,9 @@ HEAD = (
             "You sum the gradient of the bias over the first axis only. The sum runs over all axes except the last."),
     Mistake("LIN-5b", {"drows.sum(0)": "drows.sum()"},
             "You sum the gradient of the bias over the classes as well. The bias has one entry per class."),
-    Mistake("LIN-11c", {"self.saved.append((mean, share))": "self.saved = [(mean, share)]"},
-            "Your layer keeps the values of one forward pass only. A layer that is used twice needs those of both.",
+    Mistake("LIN-11c", {"self.saved.append((mean, share))": "self.saved = [(mean, share)]"}, NOTHING_LEFT,
             twin="LIN-11d"),
-    Mistake("LIN-11d", {"self.saved.append((mean, share))": "pass"},
-            "Your forward saves nothing, so backward has no values to use.", twin="LIN-11c"),
+    Mistake("LIN-11d", {"self.saved.append((mean, share))": "pass"}, NOTHING_LEFT, twin="LIN-11c"),
 )
 
 EXERCISES = [

@@ -1,6 +1,7 @@
 """The cells of a lesson: `# %% Title` starts a cell of code, and `# %% [markdown]` one of prose."""
 
 import ast
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -61,6 +62,36 @@ def cells(source):
             for n, end in zip(starts, starts[1:])]
 
 
+def divided(cell, alone=False):
+    """Returns a cell of code in parts, each of which is a cell: a part ends where `predict` asks a question.
+
+    With alone=True, each statement that asks is a part of its own.
+    """
+    try:
+        asking = [node for node in ast.parse(cell.text).body if any(map(is_question, ast.walk(node)))]
+    except SyntaxError:
+        return [cell]
+    lines = cell.text.splitlines()
+    cuts = {node.end_lineno for node in asking} | {node.lineno - 1 for node in asking if alone}
+    found = []
+    for start, end in itertools.pairwise(sorted(cuts | {0, len(lines)})):
+        while start < end and not lines[start].strip():
+            start += 1
+        if start < end:
+            found.append(Cell(cell.title, cell.line + start, "\n".join(lines[start:end]).rstrip()))
+    return found or [cell]
+
+
+def asks(cell):
+    """Returns True if a cell consists of one statement that asks a question."""
+    statements = ast.parse(cell.text).body
+    return len(statements) == 1 and any(map(is_question, ast.walk(statements[0])))
+
+
+def is_question(node):
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "predict"
+
+
 def hidden_answers(source):
     """Returns, from the last to the first, where the answers of `predict(question, answer, why)` stand in a cell.
 
@@ -72,7 +103,7 @@ def hidden_answers(source):
         return []
     found = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "predict":
+        if is_question(node):
             hidden = [*node.args[1:], *node.keywords]
             if hidden:
                 start = min((part.lineno, part.col_offset) for part in hidden)

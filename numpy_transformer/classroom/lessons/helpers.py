@@ -63,7 +63,7 @@ def predict(question, answer, why=""):
         why : one or two sentences that explain the answer, printed after a wrong guess only
     """
     asking = ask_in_notebook if ask is None and place.in_notebook() else ask
-    guess = asking(wrapped(f"  ? {question}") + "  ") if asking is not None else None
+    guess = None if asking is None else answer_of_reader(asking, wrapped(f"  ? {question}") + "  ", answer)
     if guess is None:
         print(wrapped(f"  ? {question}  {answer}"))
     elif agrees(guess, answer):
@@ -72,6 +72,14 @@ def predict(question, answer, why=""):
         print(wrapped(f"    the answer: {answer}"))
         if why:
             print(wrapped(f"    {why}"))
+
+
+def answer_of_reader(asking, question, answer):
+    """Returns what the reader answers: "" to see the answer, or None without a reader. Asks again for a yes or no."""
+    guess = asking(question)
+    while yes_or_no(answer) and guess and guess.strip() and not yes_or_no(guess):
+        guess = asking("    yes or no?  ")
+    return guess
 
 
 def ask_in_notebook(question):
@@ -83,10 +91,17 @@ def ask_in_notebook(question):
 
 def agrees(guess, answer):
     """Returns True if a guess means the answer. If the answer is numbers only, words around those of the guess do not count."""
+    if yes_or_no(answer):
+        return yes_or_no(guess) == yes_or_no(answer)
     given, wanted = normalized(guess), normalized(answer)
     if all(isinstance(part, float) for part in wanted):
         given = [part for part in given if isinstance(part, float)]
     return given == wanted
+
+
+def yes_or_no(text):
+    """Returns "yes" or "no" for a text whose first word means it, such as "y" or "No."; None for others."""
+    return {"y": "yes", "yes": "yes", "n": "no", "no": "no"}.get((normalized(text) or [None])[0])
 
 
 def normalized(text):

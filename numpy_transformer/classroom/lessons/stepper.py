@@ -10,8 +10,8 @@ import numpy as np
 
 from . import explore, helpers, pictures
 from .answers import Answers
-from .cells import contents
-from .keys import KEYS, describe_variable, prompt
+from .cells import contents, divided
+from .keys import KEYS, describe_variable, explained, prompt
 from .files import lesson_number
 from .steps import Runner
 from .wrapping import fill, reflow, terminal_width
@@ -38,6 +38,9 @@ class Stepper(Runner):
         self.answers = Answers(path)
         self.figure = None                      # path of the latest figure
         self.protocol = None                    # how the terminal shows figures; found out at the first one
+        self.shown = {}                         # {index of a cell: how many of its parts have been shown}
+        self.told = False                       # whether the reader has been told about the keys at a question
+        self.changed = False                    # whether the reader may have changed variables
         self.before = {}                        # states of the random generators before the current cell
         helpers.ask, helpers.drawn = self.ask, self.drawn
 
@@ -74,12 +77,22 @@ class Stepper(Runner):
         return all(cell.prose is not None for cell in self.cells[min(one, other):max(one, other)])
 
     def show(self):
-        """Prints the current cell."""
+        """Prints the current cell, up to its first question if it has not been run."""
         cell, place = self.cells[self.at], f"cell {self.at + 1} of {len(self.cells)}"
         if cell.prose is not None:
             print(f"\n--- {place}\n\n{reflow(cell.prose)}")
         else:
-            print(f"\n{fill(f'--- {place}: {cell.title}', '    ')}\n\n{cell.numbered_source}\n")
+            source = cell if self.latest == self.at else divided(cell)[0]
+            self.shown[self.at] = 1
+            print(f"\n{fill(f'--- {place}: {cell.title}', '    ')}\n\n{source.numbered_source}\n")
+
+    def parts(self, index):
+        """Yields the parts of a cell. What follows a question may contain its answer, so it is shown after the question."""
+        for n, part in enumerate(divided(self.cells[index])):
+            if self.pausing and not helpers.silent and n >= self.shown.get(index, 0):
+                print(f"\n{part.numbered_source}\n")
+                self.shown[index] = n + 1
+            yield part
 
     def run_current(self):
         """Runs the current cell of code."""
@@ -120,6 +133,8 @@ class Stepper(Runner):
             self.namespace.update(self.at_start)
             self.calls = explore.LatestCalls()
         print(fill(f"  {self.describe_restoring(first, wanted)}", "    "), flush=True)
+        if first == 0:
+            self.changed = False
         for self.at in range(first, wanted):
             if not self.run_silently():
                 self.pausing = True
@@ -130,9 +145,10 @@ class Stepper(Runner):
     def describe_restoring(self, first, wanted):
         """Returns a sentence about the cells from `first` to before `wanted`, which bring the variables to `wanted`."""
         again = first == 0 and self.seconds     # not when the first cells are left out
-        change = f", so that the variables are those before cell {wanted + 1}; changes of your own are gone" if again else ""
+        gone = "; changes of your own are gone" if self.changed else ""
+        change = f", so that the variables are those before cell {wanted + 1}{gone}" if again else ""
         if self.same(first, wanted):
-            return "the variables are those at the start; changes of your own are gone"
+            return f"the variables are those at the start{gone}"
         cells = f"cells {first + 1} to {wanted} are" if wanted - first > 1 else f"cell {wanted} is"
         seconds = sum(self.seconds.get(n, 0) for n in range(first, wanted))
         time = f" (about {seconds:.0f} s)" if seconds >= 1 else ""
@@ -157,7 +173,20 @@ class Stepper(Runner):
 
     def ask(self, question):
         """Returns the reader's answer, or None once the lesson runs to its end without pauses."""
-        return input(question) if self.pausing and not helpers.silent else None
+        if not self.pausing or helpers.silent:
+            return None
+        if not self.told:
+            print(fill("  (Enter alone shows the answer; v and p EXPR work at a question, too)", "   "))
+            self.told = True
+        while True:
+            line = input(question)
+            key, _, expression = line.strip().partition(" ")
+            if line.strip() == "v":
+                self.variables()
+            elif key == "p" and expression:
+                self.print_value(expression.strip())
+            else:
+                return line
 
     def drawn(self, path):
         """Shows a new figure, if the terminal can show pictures."""
@@ -182,15 +211,19 @@ class Stepper(Runner):
         """Answers one line from the reader. Returns the index of the cell to go to, or None to stay."""
         key, _, text = line.partition(" ")
         alone = {"": self.next, "b": self.back, "l": self.contents, "v": self.variables, "o": self.open_figure,
-                 "r": self.run_again, "i": self.python, "c": self.to_end, "q": self.quit}
+                 "r": self.run_again, "i": self.python, "c": self.to_end, "q": self.quit, "Q": self.quit, "?": self.help,
+                 "h": self.help}
         with_text = {"g": self.go_to, "p": self.print_value, "a": self.show_answer, "e": self.explore}
         if key in alone and not text:
             return alone[key]()
         if key in with_text and (text.strip() or key in "ae"):
             return with_text[key](text.strip())
-        print(fill(f"  {line!r} is not one of these keys; p EXPR prints an expression, g 3 goes to cell 3, e opens the "
-                   "arrays in the explorer, e NAME a module, i opens Python", "    "))
+        print(fill(f"  {line!r} is not one of these keys; p EXPR prints an expression, g 3 goes to cell 3, and ? "
+                   "explains all keys", "    "))
         return None
+
+    def help(self):
+        print(explained())
 
     def next(self):
         return self.at + 1
@@ -203,7 +236,7 @@ class Stepper(Runner):
 
     def go_to(self, number):
         if not number.isdecimal() or not 1 <= int(number) <= len(self.cells):
-            print(f"  there is no cell {number!r}; choose 1 to {len(self.cells)}, or press l for the list")
+            print(fill(f"  there is no cell {number!r}; choose 1 to {len(self.cells)}, or press l for the list", "    "))
             return None
         self.latest = None                      # the cell is run, even if it has just been
         return int(number) - 1
@@ -226,6 +259,7 @@ class Stepper(Runner):
         if self.cells[self.at].prose is not None:
             print("  this cell is text; g N runs the lesson up to cell N")
         elif self.done == self.at + 1:
+            self.changed = True
             for name, state in self.before.items():         # so that the same numbers are drawn again
                 if isinstance(self.namespace.get(name), np.random.Generator):
                     self.namespace[name].bit_generator.state = state
@@ -234,10 +268,14 @@ class Stepper(Runner):
             self.run_current()
 
     def variables(self):
-        if self.ready():
-            for name, value in self.namespace.items():
-                if not name.startswith("_") and not isinstance(value, (ModuleType, FunctionType, type)):
-                    print(f"  {name:16} {describe_variable(value)}"[:terminal_width()])
+        if not self.ready():
+            return
+        found = {name: value for name, value in self.namespace.items()
+                 if not name.startswith("_") and not isinstance(value, (ModuleType, FunctionType, type))}
+        for name, value in found.items():
+            print(f"  {name:16} {describe_variable(value)}"[:terminal_width()])
+        if not found:
+            print("  there are no variables yet")
 
     def print_value(self, expression):
         if not self.ready():
@@ -249,32 +287,36 @@ class Stepper(Runner):
             elif value is not None:
                 print(f"  {value!r}")
         except (Exception, SystemExit) as error:            # of the expression that the reader typed
-            print(f"  {type(error).__name__}: {error}")
+            print(fill(f"  {type(error).__name__}: {error}", "    "))
 
     def explore(self, expression):
         """Opens the lesson's arrays in the explorer, or the latest call of the module that the expression names."""
         if not self.ready():
             return
         try:
-            if expression:
-                path = explore.open_module(eval(expression, self.namespace), expression, self.calls)
-            else:
-                path = explore.open_variables(self.namespace, f"Lesson {lesson_number(self.path)}")
-            print(f"  The page is {path}")
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                if expression:
+                    path = explore.open_module(eval(expression, self.namespace), expression, self.calls)
+                else:
+                    path = explore.open_variables(self.namespace, f"Lesson {lesson_number(self.path)}")
+            named = str(path) in printed.getvalue()         # where no browser was found
+            for line in printed.getvalue().splitlines() if named else [f"The page is {path}"]:
+                print(fill(f"  {line}", "    "))
         except (Exception, SystemExit) as error:            # of the expression that the reader typed, or of its module
-            print(f"  {type(error).__name__}: {error}")
+            print(fill(f"  {type(error).__name__}: {error}", "    "))
 
     def python(self):
         if self.ready():
             with contextlib.suppress(SystemExit):           # exit() returns to the lesson
-                code.interact("Python with the lesson's variables; Ctrl-D returns to the lesson",
+                self.changed = True
+                code.interact(fill("Python with the lesson's variables; Ctrl-D returns to the lesson"),
                               local=self.namespace, exitmsg="")
 
     def open_figure(self):
         if self.figure is None:
             print("  no figure has been drawn so far")
         elif not pictures.open_picture(self.figure.resolve()):
-            print(f"  there is no program here that shows pictures; the figure is {self.figure.resolve()}")
+            print(fill(f"  there is no program here that shows pictures; the figure is {self.figure.resolve()}", "    "))
 
     def show_answer(self, number):
         if self.at < len(self.cells) - 1 or not self.answers.found:

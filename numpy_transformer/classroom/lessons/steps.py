@@ -10,6 +10,7 @@ from pathlib import Path
 
 from .cells import cells
 from .files import lesson_number
+from .wrapping import wrapped
 
 CLOSED_PIPE = 141                               # what a shell reports for a program that writes to a closed pipe
 
@@ -76,6 +77,10 @@ class Runner:
         with contextlib.redirect_stdout(self.output):
             self.execute(index)
 
+    def parts(self, index):
+        """Returns the parts of a cell of code, which are executed one after another."""
+        return [self.cells[index]]
+
     def execute(self, index):
         """Runs a cell of code. Returns False after an error, which it prints."""
         cell = self.cells[index]
@@ -84,7 +89,8 @@ class Runner:
         self.failed.discard(index)
         started = time.perf_counter()
         try:
-            exec(compile("\n" * cell.line + cell.text, str(self.path), "exec"), self.namespace)
+            for part in self.parts(index):
+                exec(compile("\n" * part.line + part.text, str(self.path), "exec"), self.namespace)
         except (EOFError, BrokenPipeError):     # Ctrl-D at a question, or the end of whatever reads the output
             raise
         except Exception as error:
@@ -130,7 +136,7 @@ def print_error(kind, error, trace):
     if kind is AssertionError and str(error).startswith("claim does not hold"):
         frames = [frame for frame in traceback.extract_tb(trace) if lesson_number(frame.filename)]
         place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-        print(f"AssertionError: {error}{place}", file=sys.stderr)
+        print(wrapped(f"AssertionError: {error}{place}"), file=sys.stderr)
     elif kind is ValueError and str(error).startswith("pictures cannot be written"):
         print(error, file=sys.stderr)
     else:

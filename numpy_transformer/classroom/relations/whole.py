@@ -31,7 +31,7 @@ def one_number(pairs):
     numbers = {float(p.wrong.flat[0]) for p in pairs}
     if len(numbers) == 1:
         return f"is {numbers.pop():.6g} in every entry"
-    return "has the same number in all its entries"
+    return "repeats one number in every entry (does a sum run over too many axes?)"
 
 
 def multiple(pairs):

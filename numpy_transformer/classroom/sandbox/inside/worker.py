@@ -140,15 +140,18 @@ def unpack(cases, blob, np):
     return unpacked
 
 
-def takes_arguments(target, inputs):
-    """Returns "" if the function or class can be called with these arguments, else why not."""
+def describe_parameters(target, inputs):
+    """Returns a report with the names of the parameters, and why a call with these arguments fails if it does."""
     try:
-        inspect.signature(target).bind(*inputs)
+        signature = inspect.signature(target)
+    except (TypeError, ValueError):             # builtins have no signature; calling them will show any problem
+        return {}
+    found = {"takes": [name[:100] for name in signature.parameters][:20]}
+    try:
+        signature.bind(*inputs)
     except TypeError as error:
-        return str(error)[:MESSAGE_LENGTH]
-    except ValueError:                          # builtins have no signature; calling them will show any problem
-        return ""
-    return ""
+        found |= {"stage": "arguments", "error": str(error)[:MESSAGE_LENGTH]}
+    return found
 
 
 def run_task(job, cases, blob, send):
@@ -168,9 +171,10 @@ def run_task(job, cases, blob, send):
         return report(LOADING, stage="import", error=describe_error(error, job["file"]))
     if target is None:
         return report(LOADING, stage="name", names=names[:20])
-    problem = takes_arguments(target, cases[0][0])
-    if problem:
-        return report(LOADING, stage="arguments", error=problem)
+    parameters = describe_parameters(target, cases[0][0])
+    report(LOADING, **parameters)
+    if "error" in parameters:
+        return None
 
     def run_case(i, target, case):
         inputs, calls, before = case
