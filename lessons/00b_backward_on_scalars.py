@@ -10,7 +10,7 @@
 # start, write a program that does it, and say what forward has to save and where gradients are added. It takes about
 # 15 minutes.
 
-# %% One neuron, computed as one does with a pencil
+# %% One neuron, line by line
 import math
 from collections import Counter
 
@@ -198,7 +198,7 @@ for value, (column, row) in zip(drawn, PLACES):
     axes.text(column, row, f"{value.grad:.3f}", ha="center", va="top", color="C2", zorder=3)
     axes.plot(column, row + 0.1, "s", markersize=62, color="white", markeredgecolor="0.6", zorder=2)
     for n, source in enumerate(value.sources):
-        twice = 0.12 * (2 * n - 1) if value.sources.count(source) == 2 else 0       # two arrows beside each other
+        twice = 0.12 * (2 * n - 1) if value.sources.count(source) == 2 else 0       # two parallel arrows
         start_column, start_row = PLACES[drawn.index(source)]
         axes.annotate("", (column - 0.3, row + 0.1 + twice), (start_column + 0.3, start_row + 0.1 + twice),
                       arrowprops=dict(arrowstyle="->", color="0.4"))

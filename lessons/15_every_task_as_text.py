@@ -235,8 +235,8 @@ def gradient(texts):
 
 predict("A batch holds 8 words of five letters, each under \"first: \" and under \"reverse: \". "
         "What is the weight of \"first\"?", 0.25,
-        why="The answers to first have 2 tokens with EOS, and those to reverse have 6. So first has 16 of the 64 "
-            "target tokens.")
+        why="With EOS, an answer of \"first\" has 2 tokens and one of \"reverse\" has 6. So \"first\" has 16 of the "
+            "64 target tokens.")
 five_letters = [word for word in training_words if len(word) == 5][:8]
 mixed, N = gradient(pairs(five_letters, ["first", "reverse"]))
 of_first, n_first = gradient(pairs(five_letters, ["first"]))

@@ -216,7 +216,7 @@ class ValuesFromDecoder(nt.CrossAttention):
         return dvalue, dquery + dkey
 
 
-predict("Two heads are split without the transpose. On token 0, how many of 6 outputs depend?", 3,
+predict("Two heads are split without the transpose. How many of the 6 outputs depend on token 0?", 3,
         why="Head 0 gets the first half of the tokens and head 1 the second half. So token 0 can be seen by outputs "
             "0, 1 and 2 only.")
 causal = nt.causal_mask(6)

@@ -77,8 +77,8 @@ def check_loading(answer_key, run):
         return Verdict(status, "import", f"The file cannot be loaded: {error}{explain_error(error)}")
     if stage == "name":
         names = reported(run.report, "names", list)
-        close = difflib.get_close_matches(name, names, 1)
-        hint = f"did you mean {close[0]}?" if close else f"it defines {', '.join(names)[:200] or 'nothing'}"
+        similar = difflib.get_close_matches(name, names, 1)
+        hint = f"did you mean {similar[0]}?" if similar else f"it defines {', '.join(names)[:200] or 'nothing'}"
         return Verdict("error", "name", f"The file defines no function or class {name} ({hint}). Keep the name that "
                                         "the exercise gives.")
     if stage == "arguments":

@@ -11,6 +11,13 @@ from .parser import add_command
 from .terminal import wrap
 
 ACTIONS = ("list", "start", "notebook")
+# Runs a script. Ctrl-C ends it at once, without a traceback, until `lesson.start` gives Python's own handler back.
+RUN = """import os, runpy, signal, sys
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+del sys.argv[0]
+sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
+runpy.run_path(sys.argv[0], run_name="__main__")"""
 
 
 def add(commands):
@@ -64,6 +71,7 @@ def start(folder):
     print(wrap(f"{len(written)} {'file' if len(written) == 1 else 'files'} written to {folder}"
                + (f"; {existing} existed already and did not change" if existing else "")))
     go_there = "" if Path(folder).resolve().parent == Path.cwd() else f"cd {folder}, then "
+    print(wrap("The figures that README.md links to are there as soon as their lessons have been run."))
     print(wrap(f"Start with: {go_there}numpy-transformer lesson 00 --step"))
     return 0
 
@@ -107,10 +115,13 @@ def headline(path):
 
 def run_script(path, arguments):
     """Runs a lesson as a separate script and returns its exit code. Ctrl-C interrupts only the lesson."""
-    child = subprocess.Popen([sys.executable, str(path), *arguments])
+    child = subprocess.Popen([sys.executable, "-c", RUN, str(path), *arguments])
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         code = child.wait()
     finally:
         signal.signal(signal.SIGINT, before)
-    return 130 if code == -signal.SIGINT else code
+    if code != -signal.SIGINT:
+        return code
+    print()                                     # behind the ^C that a terminal shows
+    return 130

@@ -1,6 +1,7 @@
 """Where lessons are found, `lesson start`, where figures go, and lessons that come with an installed package."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -71,6 +72,19 @@ def test_start_copies_the_lessons_and_changes_no_file_that_exists(here, capsys):
     assert main(["lesson", "start", "a/b"]) == 0 and "Start with: cd a/b, then numpy" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("folder, figures", [("my-lessons", "my-lessons/figures"), ("lessons", "figures")])
+def test_the_links_of_copied_pages_lead_to_files_that_are_there_or_will_be_drawn(here, folder, figures):
+    assert main(["lesson", "start", folder]) == 0
+    original = re.findall(r"\]\(\.\./figures/(\w+\.png)\)", (ROOT / "lessons" / "README.md").read_text(encoding="utf-8"))
+    drawn = []
+    for page in Path(folder).glob("*.md"):
+        for link in re.findall(r"\]\((?!http|#)([^)#]+)", page.read_text(encoding="utf-8")):
+            target = Path(os.path.normpath(page.parent / link))
+            assert target.exists() or target.parent == Path(figures), (page, link)
+            drawn += [target.name] if page.name == "README.md" and target.parent == Path(figures) else []
+    assert drawn == original and len(drawn) > 20
+
+
 @pytest.mark.parametrize("arguments, words", [
     (["start"], "name a folder for the lessons, as in numpy-transformer lesson start my-lessons"),
     (["start", ""], "name a folder for the lessons"), (["start", "05"], "'05' looks like the number of a lesson"),
@@ -118,6 +132,15 @@ def test_the_number_of_the_lesson_is_known_in_notebooks_too(monkeypatch, given, 
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert place.number() == number
+
+
+@pytest.mark.skipif(os.name == "nt", reason="os.kill ends the process there")
+def test_ctrl_c_while_a_lesson_imports_its_modules_is_no_traceback(here, capfd):
+    script(here / "lessons" / "05_a.py", "import os, sys\nprint(sys.argv == [__file__], sys.path[0], __name__, flush=True)\n"
+                                         "os.kill(os.getpid(), 2)\nprint('after')\n")
+    assert main(["lesson", "05"]) == 130
+    printed = capfd.readouterr()
+    assert printed.out.strip() == f"True {here / 'lessons'} __main__" and printed.err == ""
 
 
 @pytest.mark.slow

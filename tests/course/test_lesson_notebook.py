@@ -11,7 +11,7 @@ from numpy_transformer.classroom import predict
 from numpy_transformer.classroom.lessons import helpers
 from numpy_transformer.classroom.lessons.cells import cells
 from numpy_transformer.classroom.lessons.files import lessons_in
-from numpy_transformer.classroom.lessons.notebook import notebook, write_notebook
+from numpy_transformer.classroom.lessons.notebook import ABOUT_QUESTIONS, notebook, write_notebook
 from numpy_transformer.cli import main
 
 LESSON = '''# %% [markdown]
@@ -54,9 +54,9 @@ def tiny(tmp_path):
 def test_cells_titles_and_answers_are_kept_and_start_receives_the_number(tiny):
     found = notebook(tiny)
     assert [(cell["cell_type"], "".join(cell["source"])) for cell in found["cells"]] == [
-        ("markdown", "# 07 Tiny"), ("markdown", "### Imports"),
+        ("markdown", "# 07 Tiny"), ("markdown", ABOUT_QUESTIONS), ("markdown", "### Imports"),
         ("code", LESSON.split("Imports\n")[1].split("\n\n# %%\n")[0].replace("(__name__)", '(__name__, "07")')),
-        ("code", LESSON.split("# %%\n")[1].rstrip("\n")),
+        ("code", 'predict("one and one?", 2, "Count.")'), ("code", 'claim("π is shown", True)\nfigure("empty", Figure())'),
         ("markdown", "<details><summary>Answers to the exercises of this lesson</summary>\n\n1. Two\n   lines.\n\n2. Yes.\n\n"
                      "</details>")]
     assert (found["nbformat"], found["nbformat_minor"], found["metadata"]["kernelspec"]["name"]) == (4, 5, "python3")
@@ -66,7 +66,12 @@ def test_cells_titles_and_answers_are_kept_and_start_receives_the_number(tiny):
 def test_the_notebook_of_every_lesson_is_complete(path):
     found = notebook(path)["cells"]
     of_lesson = cells(path.read_text(encoding="utf-8"))
-    assert sum(cell["cell_type"] == "code" for cell in found) == sum(cell.prose is None for cell in of_lesson)
+    code = ["".join(cell["source"]) for cell in found if cell["cell_type"] == "code"]
+    without_start = re.compile(r"\s|lesson\.start\(.*\)")
+    assert without_start.sub("", "".join(code)) == without_start.sub("", "".join(c.text for c in of_lesson if c.prose is None))
+    for cell in found:                          # neither an answer nor what follows it is seen with its question
+        asks = cell["cell_type"] == "code" and "predict(" in "".join(cell["source"])
+        assert asks == bool(cell["metadata"]) and (not asks or cell["source"][0].startswith("predict("))
     assert sum(f'lesson.start(__name__, "{path.name.split("_")[0]}")' in "".join(cell["source"]) for cell in found) == 1
     names = [cell["id"] for cell in found]
     assert len(set(names)) == len(names) and all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in names)
@@ -109,9 +114,9 @@ def test_a_notebook_runs_without_a_front_end_and_its_figures_have_the_number(tin
     nbformat.validate(opened)
     nbclient.NotebookClient(opened, timeout=100, resources={"metadata": {"path": str(tmp_path)}}).execute()
     code = [cell for cell in opened.cells if cell.cell_type == "code"]
-    text = "".join(output.text for output in code[1].outputs if output.output_type == "stream")
+    text = "".join(output.text for cell in code for output in cell.outputs if output.output_type == "stream")
     assert "  ? one and one?  2\n" in text and "✓ π is shown" in text and "figures/07_empty.png" in text.replace("\\", "/")
-    assert [output for output in code[1].outputs if "image/png" in output.get("data", {})]
+    assert [output for output in code[2].outputs if "image/png" in output.get("data", {})]
     assert (tmp_path / "figures" / "07_empty.png").exists()
 
 

@@ -82,6 +82,12 @@ def divided(cell, alone=False):
     return found or [cell]
 
 
+def asks(cell):
+    """Returns True if a cell consists of one statement that asks a question."""
+    statements = ast.parse(cell.text).body
+    return len(statements) == 1 and any(map(is_question, ast.walk(statements[0])))
+
+
 def is_question(node):
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "predict"
 

@@ -69,6 +69,14 @@ def installed_lessons():
     return None
 
 
+def adapt_links(page):
+    """Makes the links of a copied page lead to the figures that the copied lessons draw, and to no page that was not copied."""
+    text = re.sub(r"\[([^][]*)\]\(\.\./(?!figures/)[^)]*\)", r"\1", page.read_text(encoding="utf-8"))
+    if page.resolve().parent.name != "lessons":             # see place.figure_folder
+        text = text.replace("](../figures/", "](figures/")
+    page.write_text(text, encoding="utf-8")
+
+
 def copy_lessons(folder):
     """Copies the lessons and their pages into a folder. Files that exist there do not change.
 
@@ -86,4 +94,6 @@ def copy_lessons(folder):
     missing = [file for file in files if not (folder / file.name).exists()]
     for file in missing:
         shutil.copyfile(file, folder / file.name)
+        if file.suffix == ".md":
+            adapt_links(folder / file.name)
     return [folder / file.name for file in missing], len(files) - len(missing)

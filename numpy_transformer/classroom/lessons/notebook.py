@@ -5,11 +5,14 @@ import re
 from pathlib import Path
 
 from .answers import closing_answers
-from .cells import cells
+from .cells import asks, cells, divided
 from .files import START, lesson_number
 
 METADATA = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
             "language_info": {"name": "python"}}
+FOLDED = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}      # for Jupyter, and for books made of notebooks
+ABOUT_QUESTIONS = ("*The cells that ask a question are folded, because their code contains the answer. Run such a cell, type your "
+                   "answer below it, and press Enter; Enter alone shows the answer. (Not every editor folds them.)*")
 
 
 def write_notebook(lesson, out):
@@ -29,7 +32,7 @@ def write_notebook(lesson, out):
 
 
 def notebook(lesson):
-    """Returns a lesson as the contents of a notebook. The titles of its cells become headings."""
+    """Returns a lesson as the contents of a notebook. The titles of its cells become headings, and questions folded cells."""
     number, found = lesson_number(lesson), []
     for cell in cells(lesson.read_text(encoding="utf-8")):
         if cell.prose is not None:
@@ -37,7 +40,10 @@ def notebook(lesson):
             continue
         if cell.title:
             found.append(("markdown", f"### {cell.title}"))
-        found.append(("code", cell.text.replace(f"{START})", f'{START}, "{number}")')))
+        for part in divided(cell, alone=True):
+            found.append(("question" if asks(part) else "code", part.text.replace(f"{START})", f'{START}, "{number}")')))
+    if any(kind == "question" for kind, _ in found):
+        found.insert(1, ("markdown", ABOUT_QUESTIONS))
     answers = closing_answers(lesson)
     if answers:
         found.append(("markdown", folded(answers)))
@@ -46,8 +52,11 @@ def notebook(lesson):
 
 
 def notebook_cell(kind, text, name):
-    cell = {"cell_type": kind, "id": name, "metadata": {}, "source": text.splitlines(keepends=True)}
-    return {**cell, "execution_count": None, "outputs": []} if kind == "code" else cell
+    source = text.splitlines(keepends=True)
+    if kind == "markdown":
+        return {"cell_type": kind, "id": name, "metadata": {}, "source": source}
+    metadata = FOLDED if kind == "question" else {}
+    return {"cell_type": "code", "id": name, "metadata": metadata, "source": source, "execution_count": None, "outputs": []}
 
 
 def folded(answers):

@@ -15,7 +15,7 @@ def calls(kind, only="", width=120):
 
 @pytest.mark.parametrize("kind, only, count", [
     pytest.param("encoder", "", 21, marks=pytest.mark.slow), pytest.param("decoder", "", 21, marks=pytest.mark.slow),
-    ("encoder-decoder", "cross_", 7)])
+    pytest.param("encoder-decoder", "cross_", 7, marks=pytest.mark.slow), ("encoder", "feed_forward", 4)])
 def test_backward_agrees_with_the_differences_in_every_call(kind, only, count):
     found = calls(kind, only)
     assert len(found) == count and all(error < 1e-7 for _, error in found)
