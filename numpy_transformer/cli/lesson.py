@@ -11,6 +11,13 @@ from .parser import add_command
 from .terminal import wrap
 
 ACTIONS = ("list", "start", "notebook")
+# Runs a script. Ctrl-C ends it at once, without a traceback, until `lesson.start` gives Python's own handler back.
+RUN = """import os, runpy, signal, sys
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+del sys.argv[0]
+sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
+runpy.run_path(sys.argv[0], run_name="__main__")"""
 
 
 def add(commands):
@@ -108,10 +115,13 @@ def headline(path):
 
 def run_script(path, arguments):
     """Runs a lesson as a separate script and returns its exit code. Ctrl-C interrupts only the lesson."""
-    child = subprocess.Popen([sys.executable, str(path), *arguments])
+    child = subprocess.Popen([sys.executable, "-c", RUN, str(path), *arguments])
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         code = child.wait()
     finally:
         signal.signal(signal.SIGINT, before)
-    return 130 if code == -signal.SIGINT else code
+    if code != -signal.SIGINT:
+        return code
+    print()                                     # behind the ^C that a terminal shows
+    return 130

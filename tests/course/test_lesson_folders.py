@@ -134,6 +134,15 @@ def test_the_number_of_the_lesson_is_known_in_notebooks_too(monkeypatch, given, 
     assert place.number() == number
 
 
+@pytest.mark.skipif(os.name == "nt", reason="os.kill ends the process there")
+def test_ctrl_c_while_a_lesson_imports_its_modules_is_no_traceback(here, capfd):
+    script(here / "lessons" / "05_a.py", "import os, sys\nprint(sys.argv == [__file__], sys.path[0], __name__, flush=True)\n"
+                                         "os.kill(os.getpid(), 2)\nprint('after')\n")
+    assert main(["lesson", "05"]) == 130
+    printed = capfd.readouterr()
+    assert printed.out.strip() == f"True {here / 'lessons'} __main__" and printed.err == ""
+
+
 @pytest.mark.slow
 def test_lessons_come_with_an_installed_package(here, tmp_path):
     pytest.importorskip("setuptools", minversion="70.1")    # older ones need another package to build wheels

@@ -1,6 +1,7 @@
 """The first call of every lesson: `lesson.start(__name__)`."""
 
 import contextlib
+import signal
 import sys
 from pathlib import Path
 
@@ -32,6 +33,8 @@ def start(name, number=None):
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):           # a stream that was replaced, for example by a test
             stream.reconfigure(errors="replace")            # a terminal without ✓ shows ?
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:   # as it is while the command `lesson` imports modules
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     running = True
     try:
         sys.exit(run_lesson(path, parse_arguments(sys.argv[1:])))
