@@ -150,6 +150,8 @@ class Attempt:
             return []
         right = set.intersection(*(comparison.right for comparison in comparisons))
         used = comparisons[0].upstream(all_of(roots))
+        if any(map(self.may_have_raised, found[0])):
+            return []                           # it has no value where the error came, and the error names its line
         if found[0] and right & used:
             return [describe_value(values, right & used, *found[0])]
         line = min((line for line, _ in roots if line), default=0)
@@ -158,6 +160,11 @@ class Attempt:
             return [f"DIAGNOSIS Every value that your lines compute for line {line} also occurs in a correct solution, "
                     "but what you return there is not yet the result, or is in the wrong place."]
         return []
+
+    def may_have_raised(self, number):
+        """Returns True if an expression has no value in a case with an error."""
+        recorded = self.traced[0].rows.get(number, {})
+        return any(observation.error and i not in recorded for i, observation in enumerate(self.observations))
 
     def wrong_outputs(self):
         """Returns the indices of the outputs that are wrong in some case; all of them if there was an error."""

@@ -268,6 +268,13 @@ def test_indices_that_belong_to_another_array():
     assert other_indices(outside.key, outside.run) == []
 
 
+@pytest.mark.slow
+def test_an_expression_without_a_value_where_the_error_came_is_not_called_the_first_wrong_one():
+    text = choose("02.2").edited({"rows.T @ drows": 'np.einsum("...i,...j->ji", x, dy)'})
+    tried = Tried("02.2", text)
+    assert "has more dimensions" in tried.verdict.note and lines_in(tried.sentences("first_wrong_value")) == set()
+
+
 def test_an_error_in_a_given_helper_names_the_students_line():
     source = submission("05.2", HELPER)
     report = Tried("05.2", source).run.results[0].report
