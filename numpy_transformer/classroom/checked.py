@@ -7,7 +7,7 @@ import textwrap
 import numpy as np
 
 from .. import markup
-from .feedback import PRINTED_LINES, WIDTH, feedback, gradient_table, needs_gradients
+from .feedback import WIDTH, feedback, first_lines, gradient_table, needs_gradients
 from .lessons.place import in_notebook
 from .verdict import first_wrong_output
 
@@ -69,8 +69,7 @@ class Checked:
         if not self.passed:
             parts.append(markup.paragraph(f"Hints: {HINTS.format(self.exercise.number)}"))
         if self.run.printed.strip():
-            lines = self.run.printed.rstrip().splitlines()
-            text = "\n".join([*lines[:PRINTED_LINES], *["..."][:len(lines) > PRINTED_LINES]])
+            text = "\n".join(first_lines(self.run.printed))
             parts.append(markup.paragraph("Your code printed:") + markup.preformatted(text))
         return markup.element("div", "".join(parts))
 

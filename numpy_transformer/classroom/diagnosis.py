@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from .comparison import close
+from .comparison import close, is_close
 from .exercise import AGREE, MOST_STEPS, observe
 from .matching import (agreement_on_changes, equal, fingerprint, matches, matches_in_case, same_changes, similar)
 from .sandbox.inside.worker import Function, instances
@@ -132,14 +132,16 @@ class AnswerKey:
     def candidates(self, answers, count):
         """Yields combinations of `count` mistakes that may give these answers.
 
-        Errors alone do not identify a combination, and whole numbers and booleans no combination of three. Pairs that
-        explain the answer if each mistake changes outputs of its own are tried first; of three mistakes, only those.
+        Errors alone do not identify a combination, and whole numbers and booleans do not identify one of three. Pairs
+        that explain the answer if each mistake changes outputs of its own are tried first; of three mistakes, only
+        those.
         """
         if count == 1:
             yield from ((mistake,) for mistake in self.exercise.mistakes)
             return
         kinds = {y.dtype.kind for answer in self.expected for y in answer.outputs}
-        if all(answer.error for answer in answers) or count > 2 and kinds and "f" not in kinds:
+        only_discrete = bool(kinds) and "f" not in kinds
+        if all(answer.error for answer in answers) or (count > 2 and only_discrete):
             return
         answer = answers[self.smallest_case]
         small = fingerprint(answer)
@@ -151,8 +153,10 @@ class AnswerKey:
                 return
         likely, others = [], []
         for mistakes in itertools.combinations(chosen, count):
-            (likely if are_complete([effects[mistake] for mistake in mistakes]) else others).append(mistakes)
-        for mistakes in (likely + others * (count == 2))[:MOST_COMBINATIONS]:
+            group = likely if are_complete([effects[mistake] for mistake in mistakes]) else others
+            group.append(mistakes)
+        tried = likely + others if count == 2 else likely
+        for mistakes in tried[:MOST_COMBINATIONS]:
             if similar(self.fingerprint(mistakes), small):
                 yield mistakes
 
@@ -270,7 +274,3 @@ def shown_mistakes(exercise, answer):
 def names_sizes(error):
     """Returns True if the message of an error contains sizes, so that it tells more than the kind of error."""
     return len(re.findall(r"\d+", error)) >= 2
-
-
-def is_close(yours, right, all_right):
-    return yours.shape == right.shape and bool(close(yours, np.asarray(right, float), all_right).all())

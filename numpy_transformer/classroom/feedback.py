@@ -7,7 +7,7 @@ import textwrap
 import numpy as np
 
 from ..checks import gradcheck
-from .comparison import close
+from .comparison import is_close
 from .exercise import copy_arrays
 
 WIDTH = 80                                      # of feedback that goes to a file
@@ -37,10 +37,13 @@ def feedback(exercise, verdict, printed="", width=WIDTH, hints="numpy-transforme
         yield f"  hints: {hints.format(exercise.number)}"
     if printed.strip():
         yield "  your file printed:"
-        lines = printed.rstrip().expandtabs().splitlines()
-        yield from (f"  | {shortened(line, width - 4)}" for line in lines[:PRINTED_LINES])
-        if len(lines) > PRINTED_LINES:
-            yield "  | ..."
+        yield from (f"  | {shortened(line, width - 4)}" for line in first_lines(printed))
+
+
+def first_lines(printed):
+    """Returns the first lines of what a file printed; the last one is "..." if there are more."""
+    lines = printed.rstrip().expandtabs().splitlines()
+    return lines if len(lines) <= PRINTED_LINES else [*lines[:PRINTED_LINES], "..."]
 
 
 def shortened(line, width):
@@ -90,11 +93,11 @@ def what_agreement_means(cls, exercise, case):
     arguments = next(arguments for method, arguments in case.calls if method == "forward")
     yours, expected = (np.asarray(build(*copy_arrays(case.inputs)).forward(*copy_arrays(arguments)))
                        for build in (cls, exercise.reference))
-    if yours.shape == expected.shape and close(yours, expected, [expected]).all():
+    if is_close(yours, expected, [expected]):
         return ("Your forward is correct and your backward fits it, if each is called once. What is wrong comes from "
                 "using the layer more than once: what forward saves, and how gradients are added up.")
-    return ("Your backward fits your forward: every row agrees. The mistake is in forward, which computes something "
-            "else than the exercise asks for.")
+    return ("Your backward fits your forward: every row agrees. The mistake is in forward, which does not "
+            "compute what the exercise asks for.")
 
 
 def no_table(exercise, error, width):

@@ -39,13 +39,21 @@ def run_case(answer, exercise, case, file):
     try:
         outputs = produce(answer, inputs, calls, exercise.paths)
     except (Exception, SystemExit) as error:
-        names = getattr(answer, "__globals__", None) or vars(sys.modules.get(getattr(answer, "__module__", ""), sys))
+        names = names_around(answer)
         found = helper_call(error, file, {part.__name__: names[part.__name__] for part in exercise.given
                                           if hasattr(names.get(part.__name__), "__dict__")})
         return CaseResult([], case.arrays(), {"kind": type(error).__name__, **found,
                                               "error": describe_error(error, file, bool(found))})
     arrays = [numeric(output) for output in outputs]
     return CaseResult(arrays, instances((inputs, calls), np.ndarray), {"kinds": [type(y).__name__ for y in outputs]})
+
+
+def names_around(answer):
+    """Returns {name: value} of the module or notebook in which a function or class is defined."""
+    if hasattr(answer, "__globals__"):
+        return answer.__globals__
+    module = sys.modules.get(getattr(answer, "__module__", None))
+    return {} if module is None else vars(module)
 
 
 def numeric(output):

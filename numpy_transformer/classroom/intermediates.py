@@ -12,7 +12,7 @@ import numpy as np
 
 from .exercise import copy_arrays
 from .sandbox.inside import fingerprints, instrumenting, tracing
-from .sandbox.inside.fingerprints import BAD, CONSTANT, KIND, PROJECTED, SHAPE, TOTAL, WIDTH
+from .sandbox.inside.fingerprints import AXES, BAD, BEFORE, CONSTANT, KIND, PROJECTED, SHAPE, TOTAL, WIDTH
 from .sandbox.inside.worker import produce
 
 CLOSE = 1e-7                                    # relative difference of fingerprints of equal values
@@ -65,7 +65,7 @@ class Known:
             found = [(fingerprints.fingerprint(part), group, form) for group, array in self.kept[i]
                      for part, form in (parts_of(array) if parts else forms_of(array))]
             found = [row for row in found if row[0] is not None]
-            rows = np.array([row for row, _, _ in found]).reshape(-1, WIDTH - KIND)
+            rows = np.array([row for row, _, _ in found]).reshape(-1, WIDTH)
             self.tables[i, parts] = rows, np.array([g for _, g, _ in found], int), np.array([f for _, _, f in found])
         return self.tables[i, parts]
 
@@ -107,25 +107,22 @@ def parts_of(array):
             yield array[at], "part"
 
 
-C = {name: column - KIND for name, column in dict(shape=SHAPE, bad=BAD, constant=CONSTANT, total=TOTAL).items()}
-
-
 def same_sums(rows, row):
     """Returns a boolean array: which rows have the weighted sums of this row."""
-    scale = CLOSE * (rows[:, C["total"]] + row[C["total"]]) / 2 + 1e-300
-    return (abs(rows[:, PROJECTED - KIND:] - row[PROJECTED - KIND:]) <= scale[:, None]).all(1)
+    scale = CLOSE * (rows[:, TOTAL] + row[TOTAL]) / 2 + 1e-300
+    return (abs(rows[:, PROJECTED:] - row[PROJECTED:]) <= scale[:, None]).all(1)
 
 
 def same_shape(rows, row):
-    return (rows[:, 1:C["bad"] + 1] == row[1:C["bad"] + 1]).all(1)
+    return (rows[:, AXES:BAD + 1] == row[AXES:BAD + 1]).all(1)
 
 
 def says_nothing(row):
     """True for integers, masks, and arrays whose entries are all equal: they occur everywhere, or in many forms."""
-    size = np.prod(row[C["shape"]:C["shape"] + int(row[1])])
-    if row[0] != fingerprints.KINDS.index("f"):
+    size = np.prod(row[SHAPE:SHAPE + int(row[AXES])])
+    if row[KIND] != fingerprints.KINDS.index("f"):
         return True
-    return bool(row[C["constant"]]) and (size != 1 or row[C["total"]] == int(row[C["total"]]))
+    return bool(row[CONSTANT]) and (size != 1 or row[TOTAL] == int(row[TOTAL]))
 
 
 class Values:
@@ -134,7 +131,7 @@ class Values:
     Parameters:
         known : Known
         nodes : list of tracing.Node
-        values : rows of tracing.Recorder
+        values : rows of fingerprints.Recorder
     Attributes:
         rows : {node: {case: list of fingerprints}}
         groups : {node: groups of the correct values that it equals in every case}
@@ -146,7 +143,7 @@ class Values:
         for row in values:
             i, number = int(row[0]), int(row[1])
             if 0 <= i < len(known.kept) and 0 <= number < len(nodes) and nodes[number].text:
-                self.rows.setdefault(number, {}).setdefault(i, []).append(row[KIND:])
+                self.rows.setdefault(number, {}).setdefault(i, []).append(row[BEFORE:])
         self.groups = {number: self.equal_in_all(number) for number in self.rows}
         self.entries = {number: self.equal_in_all(number, "reshaped") for number in self.rows}
 
@@ -194,11 +191,11 @@ class Values:
     def multiples(self, i, row):
         """Returns {group: factor} of the correct values in case i of which this value is a multiple."""
         rows, groups, forms = self.known.table(i, False)
-        sums, own = rows[:, PROJECTED - KIND:], row[PROJECTED - KIND:]
-        chosen = same_shape(rows, row) & (groups != ARGUMENT) & (forms == "") & (rows[:, C["constant"]] == 0)
+        sums, own = rows[:, PROJECTED:], row[PROJECTED:]
+        chosen = same_shape(rows, row) & (groups != ARGUMENT) & (forms == "") & (rows[:, CONSTANT] == 0)
         with np.errstate(all="ignore"):
             factors = sums @ own / (sums * sums).sum(1)
-            near = abs(own - factors[:, None] * sums).max(1) <= CLOSE * row[C["total"]]
+            near = abs(own - factors[:, None] * sums).max(1) <= CLOSE * row[TOTAL]
         return {int(group): float(factor) for group, factor in zip(groups[chosen & near], factors[chosen & near])
                 if factor}
 

@@ -19,11 +19,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from .comparison import close, unlike
-from .intermediates import C, Comparison, Known, Values, same_shape, same_sums
+from .comparison import is_close, unlike
+from .intermediates import Comparison, Known, Values, same_shape, same_sums
 from .located import LOOK_AT, describe_index, describe_places, describe_value
 from .sandbox import Task
-from .sandbox.inside.fingerprints import fingerprint
+from .sandbox.inside.fingerprints import BAD, fingerprint
 from .sandbox.protocol import read_case, read_edit, read_nodes, read_tried, read_values
 from .verdict import answers
 from .wording import explain_order, reported
@@ -75,9 +75,8 @@ class Attempt:
     def __init__(self, answer_key, observations, file, execute, seconds=SECONDS):
         self.answer_key, self.observations, self.file, self.execute = answer_key, observations, file, execute
         self.cases = answer_key.main_cases
-        right = [is_right(observation.outputs, expected.outputs) and not observation.error
-                 for observation, expected in zip(observations, answer_key.expected)]
-        wrong = [i for i, is_right_here in enumerate(right) if not is_right_here] or range(len(right))
+        every = range(len(observations))
+        wrong = [i for i in every if not answer_key.is_right(i, observations[i])] or every
         sizes = [sum(array.size for array in case.arrays()) for case in self.cases]
         self.smallest = min(wrong, key=lambda i: sizes[i])
         self.records = self.rerun(seconds=seconds, case=self.smallest)
@@ -112,7 +111,7 @@ class Attempt:
         """Returns True if the results that are numbered from `start` on are right in all main cases."""
         for i, (case, expected) in enumerate(zip(self.cases, self.answer_key.expected)):
             outputs, _, report = read_case(records, case, start + i, len(expected.outputs))
-            if "error" in report or not is_right(outputs, expected.outputs) or any(
+            if "error" in report or not are_right(outputs, expected.outputs) or any(
                     map(unlike, (y.dtype for y in outputs), (y.dtype for y in expected.outputs))):
                 return False
         return True
@@ -151,6 +150,8 @@ class Attempt:
             return []
         right = set.intersection(*(comparison.right for comparison in comparisons))
         used = comparisons[0].upstream(all_of(roots))
+        if any(map(self.may_have_raised, found[0])):
+            return []                           # it has no value where the error came, and the error names its line
         if found[0] and right & used:
             return [describe_value(values, right & used, *found[0])]
         line = min((line for line, _ in roots if line), default=0)
@@ -160,13 +161,18 @@ class Attempt:
                     "but what you return there is not yet the result, or is in the wrong place."]
         return []
 
+    def may_have_raised(self, number):
+        """Returns True if an expression has no value in a case with an error."""
+        recorded = self.traced[0].rows.get(number, {})
+        return any(observation.error and i not in recorded for i, observation in enumerate(self.observations))
+
     def wrong_outputs(self):
         """Returns the indices of the outputs that are wrong in some case; all of them if there was an error."""
         every = range(len(self.answer_key.exercise.outputs))
         pairs = [*zip(self.observations, self.answer_key.expected)]
         if any(observation.error for observation, _ in pairs):
             return every
-        return [j for j in every if not all(is_right([seen.outputs[j]], [right.outputs[j]], right.outputs)
+        return [j for j in every if not all(is_close(seen.outputs[j], right.outputs[j], right.outputs)
                                             for seen, right in pairs)]
 
 
@@ -191,18 +197,16 @@ def fits(out_of_bounds, output):
     return output.ndim > axis and output.shape[axis] > index >= size
 
 
-def is_right(outputs, expected, everything=None):
-    """Returns True if all outputs have the right shapes and values."""
+def are_right(outputs, expected):
+    """Returns True if these are all outputs, with the right shapes and values."""
     return len(outputs) == len(expected) and all(
-        yours is not None and yours.shape == right.shape and bool(close(
-            yours, np.asarray(right, float), everything or expected).all())
-        for yours, right in zip(outputs, expected))
+        yours is not None and is_close(yours, right, expected) for yours, right in zip(outputs, expected))
 
 
 def alike(rows, expected):
     """Returns True if these fingerprints of outputs are those of the expected ones."""
     return rows.shape == expected.shape and all(
-        same_shape(right[None], row)[0] and same_sums(right[None], row)[0] and row[C["bad"]] == right[C["bad"]]
+        same_shape(right[None], row)[0] and same_sums(right[None], row)[0] and row[BAD] == right[BAD]
         for row, right in zip(rows, expected))
 
 

@@ -7,6 +7,7 @@ import sys
 import types
 from dataclasses import replace
 
+from .here import names_around
 from .localize import localize
 from .sandbox import run_task
 
@@ -38,9 +39,7 @@ def moved(line, shift):
 def as_file(answer, exercise, file):
     """Returns the text of a file for the exercise, and what to add to its line numbers to get those of the cell."""
     node, lines = definition(answer, file)
-    needed = Needed(vars(sys.modules.get(answer.__module__, types)), exercise)
-    if isinstance(answer, types.FunctionType):
-        needed.names = answer.__globals__
+    needed = Needed(names_around(answer), exercise)
     needed.add_names_of(node)
     start = first_line(node)
     own = lines[start - 1:node.end_lineno]

@@ -77,8 +77,8 @@ def check_loading(answer_key, run):
         return Verdict(status, "import", f"The file cannot be loaded: {error}{explain_error(error)}")
     if stage == "name":
         names = reported(run.report, "names", list)
-        close = difflib.get_close_matches(name, names, 1)
-        hint = f"did you mean {close[0]}?" if close else f"it defines {', '.join(names)[:200] or 'nothing'}"
+        similar = difflib.get_close_matches(name, names, 1)
+        hint = f"did you mean {similar[0]}?" if similar else f"it defines {', '.join(names)[:200] or 'nothing'}"
         return Verdict("error", "name", f"The file defines no function or class {name} ({hint}). Keep the name that "
                                         "the exercise gives.")
     if stage == "arguments":
@@ -90,8 +90,9 @@ def check_loading(answer_key, run):
 
 def check_ending(answer_key, run):
     if run.ended == "timeout":
-        return Verdict("timeout", "time", f"The program was stopped after {run.seconds:.3g} seconds. Does a loop "
-                                          "never end, or is the code very slow?")
+        return Verdict("timeout", "time", f"The program was stopped after {run.seconds:.3g} seconds"
+                                          + f"; shortly before, it was in line {run.line}" * bool(run.line)
+                                          + ". Does a loop never end, or is the code very slow?")
     if run.ended == "memory":
         return Verdict("memory", "memory", "The program used more memory than is allowed. No exercise needs large "
                                            "arrays.")

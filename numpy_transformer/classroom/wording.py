@@ -15,13 +15,13 @@ REMARKS = (("BdbQuit", "breakpoint() does not work while the checker runs; run y
            ("operands could not be broadcast together",
             "shapes are aligned at their last axes; is a keepdims=True, a sum or a transpose missing?"),
            ("argument 'keepdim'", "did you mean keepdims?"), ("argument 'dim'", "did you mean axis?"),
-           ("'Parameter' and '", "a Parameter is no array; its values are in .data"),
-           ("and 'Parameter'", "a Parameter is no array; its values are in .data"),
-           ("of type Parameter", "a Parameter is no array; its values are in .data"),
+           ("'Parameter' and '", "a Parameter is not an array; its values are in .data"),
+           ("and 'Parameter'", "a Parameter is not an array; its values are in .data"),
+           ("of type Parameter", "a Parameter is not an array; its values are in .data"),
            ("does not have enough dimensions (has 0", "one side of @ has no axes: it is a single number, or an object "
             "such as a Parameter, whose values are in .data"),
-           ("shape mismatch: indexing arrays", "the arrays of an index must fit each other: one entry is taken for "
-            "each entry of them, so they need the same shape; flatten leading axes first, or add axes"),
+           ("shape mismatch: indexing arrays", "index arrays are read together, one position from each, so their "
+            "shapes must broadcast; flatten leading axes first, or add axes"),
            ("einstein sum, but no '...'", "'...' stands for all leading axes, and the part after -> does not have it; "
             "einsum sums only over letters, so flatten the leading axes into one first and give it a letter"),
            ("PermissionError", OUTSIDE), ("Read-only file system", OUTSIDE))
@@ -41,7 +41,7 @@ def explain_call(report):
     passed = f" with {passed}" if passed else ""
     if "." in helper and "backward" in helper and "pop" not in reported(report, "error"):
         return (f"Your {number}, {text}, calls {helper}{passed}. {helper} is given and correct. It belongs to the "
-                "latest forward of the same layer that has not had a backward yet: do the shapes fit to that one?",)
+                "latest forward of the same layer that has not had a backward yet: do the shapes fit that forward?",)
     if "pop from empty list" in reported(report, "error"):
         return (f"Your {number}, {text}, calls {helper} without a forward before it. Each backward needs a forward of "
                 "the same layer that has not had a backward yet.",)

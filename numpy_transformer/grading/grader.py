@@ -41,7 +41,6 @@ class Judge:
                 note = f"The results cannot be judged: {type(error).__name__}: {error}"
                 return Verdict("error", "verdict", note), ""
 
-
     def localize(self, verdict, run, file, execute):
         """Returns the Verdict with lines that say where a mistake without a name is. Equal files are run once.
 

@@ -236,7 +236,7 @@ def test_fingerprints_are_linear_and_know_the_shape():
     rng = np.random.default_rng(0)
     y = rng.standard_normal((3, 4))
     one, two = np.array(fingerprint(y)), np.array(fingerprint(2 * y))
-    sums = fingerprints.PROJECTED - fingerprints.KIND
+    sums = fingerprints.PROJECTED
     assert np.allclose(two[sums:], 2 * one[sums:])
     assert fingerprint(y.T)[2:4] == [4, 3] and not np.allclose(fingerprint(y.T)[sums:], one[sums:])
     assert fingerprint("text") is None and fingerprint([y, y]) is None
@@ -266,6 +266,13 @@ def test_indices_that_belong_to_another_array():
         f"entries there. dx has {case.inputs[2]} along this axis: do these indices belong to dx?"]
     outside = Tried("14.2", source.replace(", positions]", ", positions + T]"))
     assert other_indices(outside.key, outside.run) == []
+
+
+@pytest.mark.slow
+def test_an_expression_without_a_value_where_the_error_came_is_not_called_the_first_wrong_one():
+    text = choose("02.2").edited({"rows.T @ drows": 'np.einsum("...i,...j->ji", x, dy)'})
+    tried = Tried("02.2", text)
+    assert "has more dimensions" in tried.verdict.note and lines_in(tried.sentences("first_wrong_value")) == set()
 
 
 def test_an_error_in_a_given_helper_names_the_students_line():

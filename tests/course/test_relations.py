@@ -142,7 +142,7 @@ def test_more_relations(wrong, sentence):
     ("11.3", ").mean()", ").sum()", "loss is the correct result times N, where N is the number of entries, in every case."),
     ("12.1", "ids[1:]", "ids[1:] + [eos, eos]", "ids is the correct sequence, followed by 2 entries too many: eos in every case."),
     ("12.1", "ids[1:]", "[7] + ids", "ids is the correct sequence, with 2 entries too many in front of it in every case."),
-    ("12.1", "ids[1:]", "ids[2:]", "ids is the correct sequence, but without its first 1 entry in every case."),
+    ("12.1", "ids[1:]", "ids[2:]", "ids is the correct sequence, but lacks 1 entry at its beginning in every case."),
     ("06.1", "np.tri(T, dtype=bool)", "np.tri(T, k=2, dtype=bool)",
      "mask is wrong only above the diagonal, where False is expected."),
     ("06.1", "np.tri(T, dtype=bool)", "np.tri(T, dtype=bool) & (np.arange(T) % 3 < 2)",

@@ -123,4 +123,5 @@ def spoken(group, count):
 
 def plural(text):
     verb, _, rest = text.partition(" ")
-    return f"{ {'has': 'have'}.get(verb, verb.removesuffix('s'))} {rest}"
+    verb = "have" if verb == "has" else verb.removesuffix("s")
+    return f"{verb} {rest}"

@@ -11,10 +11,8 @@ def sequence(pairs):
         found = [fits(p.wrong, p.right) for p in pairs]
         if all(found):
             least, most = min(found), max(found)
-            if most == least:
-                count = f"{most} {'entry' if most == 1 else 'entries'}"
-            else:
-                count = f"{least} to {most} entries"
+            count = str(most) if most == least else f"{least} to {most}"
+            count += " entry" if count == "1" else " entries"
             return words.format(count=count, what=known_entries(pairs, found))
     return ""
 
@@ -28,8 +26,8 @@ def cut_start(w, r):
 
 
 ENDS = (
-    ("is the correct sequence, but without its last {count}", cut_end),
-    ("is the correct sequence, but without its first {count}", cut_start),
+    ("is the correct sequence, but lacks {count} at its end", cut_end),
+    ("is the correct sequence, but lacks {count} at its beginning", cut_start),
     ("is the correct sequence, followed by {count} too many{what}", lambda w, r: cut_end(r, w)),
     ("is the correct sequence, with {count} too many in front of it{what}", lambda w, r: cut_start(r, w)),
 )

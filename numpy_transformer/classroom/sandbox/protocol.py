@@ -127,12 +127,12 @@ def read_rows(data, columns):
 
 def read_values(records):
     """Returns the rows of fingerprints.Recorder: case, node and fingerprint of each recorded value."""
-    return read_rows(records.get((VALUES, 0, 0), b""), fingerprints.WIDTH)
+    return read_rows(records.get((VALUES, 0, 0), b""), fingerprints.BEFORE + fingerprints.WIDTH)
 
 
 def read_tried(records):
     """Returns {number of an edit: fingerprints of its outputs}."""
-    return {number: read_rows(data, fingerprints.WIDTH - fingerprints.KIND)
+    return {number: read_rows(data, fingerprints.WIDTH)
             for (kind, _, number), data in records.items() if kind == TRIED}
 
 

@@ -65,6 +65,7 @@ class Run:
     report: dict                                # what the process reports of loading the file, used only in messages
     results: list = field(default_factory=list) # a CaseResult for each case
     records: dict = field(default_factory=dict) # {(kind, case, index): bytes} of all that was sent
+    line: int = 0                               # where it was shortly before its time ran out; 0: not known
 
 
 def run_files(files, tasks, layer, seconds=10, megabytes=1024, stop=lambda: False):
@@ -167,7 +168,7 @@ def run_alone(files, task, seconds, megabytes, stop):
             (folder / "files" / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / "files" / name).write_bytes(content)
         environment |= {"HOME": str(folder / "work"), "TMPDIR": str(folder / "work")}
-        asked.write(make_request(task, seconds, megabytes, folder=str(folder / "files"),
+        asked.write(make_request(task, seconds, megabytes, folder=str(folder / "files"), trace=str(folder / "trace"),
                                  numpy=str(Path(np.__file__).resolve().parents[1])))
         asked.seek(0)
         command = python_command(sys.executable, worker.__file__)
@@ -182,7 +183,16 @@ def run_alone(files, task, seconds, megabytes, stop):
         printed.seek(0)
         sent.seek(0)
         text = printed.read(4 * PRINTED).decode("utf-8", "replace")[:PRINTED]
-        return make_run(task, (child.returncode, ended, spent, text, sent.read(worker.MOST_SENT)), seconds)
+        found = make_run(task, (child.returncode, ended, spent, text, sent.read(worker.MOST_SENT)), seconds)
+        found.line = line_in_trace(folder / "trace", task.file) if found.ended == "timeout" else 0
+        return found
+
+
+def line_in_trace(path, file):
+    """Returns the innermost line of a student's file in a trace of faulthandler, or 0 if there is none."""
+    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    found = re.search(rf'^  File "(?:.*[/\\])?{re.escape(file)}", line (\d+)', text, re.M)
+    return int(found[1]) if found else 0
 
 
 def wait(child, seconds, work, stop):

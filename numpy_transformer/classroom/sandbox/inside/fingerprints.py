@@ -9,10 +9,11 @@ import functools
 MOST_VISITS, MOST_ROWS = 4, 5000                # values of one expression in one case, and of all, that are recorded
 LARGEST, LONGEST_LIST = 50_000, 100             # entries of an array, and of a list, that is looked at
 DIMS, SUMS = 5, 6                               # axes and weighted sums of a fingerprint
-# Columns of a row: case, node, then the fingerprint: kind, number of axes, sizes, entries that are not finite, 1 if all
-# entries are equal, sum of absolute values, weighted sums.
-CASE, NODE, KIND, AXES, SHAPE, BAD, CONSTANT, TOTAL, PROJECTED = 0, 1, 2, 3, 4, 4 + DIMS, 5 + DIMS, 6 + DIMS, 7 + DIMS
+# Columns of a fingerprint: kind, number of axes, sizes, entries that are not finite, 1 if all entries are equal, sum of
+# absolute values, weighted sums.
+KIND, AXES, SHAPE, BAD, CONSTANT, TOTAL, PROJECTED = 0, 1, 2, 2 + DIMS, 3 + DIMS, 4 + DIMS, 5 + DIMS
 WIDTH = PROJECTED + SUMS
+BEFORE = 2                                      # columns of a recorded row before the fingerprint: case and node
 KINDS = "bif"                                   # boolean or only 0 and 1, integer, floating point
 
 

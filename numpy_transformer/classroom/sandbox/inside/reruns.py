@@ -111,7 +111,8 @@ def record_values(program, cases, send, np):
     tracer = tracing.Tracer(ast.parse(program.text), program.text, program.job["given"])
     recorder = fingerprints.Recorder()
     names = {**program.module, instrumenting.SEEN: recorder}
-    definitions = [item for item in instrumenting.instrumented(tracer).body if getattr(item, "name", "") in program.definitions]
+    definitions = [item for item in instrumenting.instrumented(tracer).body
+                   if getattr(item, "name", "") in program.definitions]
     exec(compile(ast.Module(definitions, []), program.job["file"], "exec"), names)
     for i, case in enumerate(cases):
         recorder.case = i
@@ -120,7 +121,7 @@ def record_values(program, cases, send, np):
     roots = tracer.roots(program.job["name"], [method for method, _ in cases[0][1]], program.job["paths"])
     found = {"nodes": [node.as_list() for node in tracer.nodes], "roots": roots}
     send(worker.NODES, 0, 0, json.dumps(found).encode())
-    rows = np.array(recorder.rows, float).reshape(-1, fingerprints.WIDTH)
+    rows = np.array(recorder.rows, float).reshape(-1, fingerprints.BEFORE + fingerprints.WIDTH)
     send(worker.VALUES, 0, 0, worker.as_npy(rows, np))
 
 
@@ -152,8 +153,8 @@ def fingerprinted(program, make, case, seconds):
         make : function that returns the function or class to run
     """
     with contextlib.suppress(Exception, TooLong), limited(seconds):
-        outputs = program.run(make(), case)
-        found = [fingerprints.fingerprint(output) for output in outputs[:worker.MOST_RESULTS + len(program.job["paths"])]]
+        outputs = program.run(make(), case)[:worker.MOST_RESULTS + len(program.job["paths"])]
+        found = [*map(fingerprints.fingerprint, outputs)]
         return found if all(found) else None
 
 

@@ -241,6 +241,7 @@ class Tracer:
         found += [(0, self.feeds(ast.parse(f"self.{path}", mode="eval").body)) for path in paths]
         return [[line, sorted(feeds)] for line, feeds in found]
 
+
 def is_recorded(item):
     """Returns True for expressions that compute something."""
     if isinstance(item, ast.Attribute):

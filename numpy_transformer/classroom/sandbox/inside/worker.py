@@ -5,6 +5,7 @@ here is one student's: expected values, other students' files and the package ar
 """
 
 import contextlib
+import faulthandler
 import functools
 import inspect
 import io
@@ -290,6 +291,8 @@ def alone():
     results = os.dup(1)
     os.dup2(2, 1)
     sys.path.append(job["folder"])
+    trace = open(job["trace"], "w", encoding="utf-8")
+    faulthandler.dump_traceback_later(0.7 * job["seconds"], file=trace)      # of a loop that never ends
     limits.set_limits(job["processor"], job["megabytes"])
     end, status = os._exit, 1
     try:
