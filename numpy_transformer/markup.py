@@ -35,7 +35,7 @@ def table(headings, rows, caption="", styles=None):
         rows : lists of texts
         styles : function (row, column) -> style of a cell; None: no styles
     """
-    sides = [side([row[j] for row in rows]) for j in range(len(headings or (rows[0] if rows else [])))]
+    sides = [side(column) for column in zip(*rows)] or [LEFT] * len(headings)
     parts = [element("caption", escape(caption), LEFT)] if caption else []
     if headings:
         parts.append(element("thead", element("tr", "".join(

@@ -18,13 +18,13 @@ def problems(module, *inputs, seed=0):
     are right as long as it is used once before each backward.
     """
     passes = Passes(Checker(module, inputs, seed, randomize=True))
-    wrong = passes.accumulation() or passes.repetition()
+    wrong = passes.repeated()
     remarks = [] if wrong else passes.two_forwards()
     return wrong, remarks
 
 
 def plain_arrays(module):
-    """Returns the names of a module's float arrays that are no parameters, and of which the gradient is not checked."""
+    """Returns the names of a module's float arrays that are not parameters, so that their gradients are not checked."""
     return [name for name, value in vars(module).items()
             if isinstance(value, np.ndarray) and is_float(value) and value.size and not name.startswith("_")]
 
@@ -40,31 +40,27 @@ class Passes:
         count = len(checker.gradients) - len(self.parameters)
         self.dx, self.sums = checker.gradients[:count], checker.gradients[count:]
 
-    def accumulation(self):
-        """Repeats the pass without clearing the gradients."""
+    def repeated(self):
+        """Repeats the pass without clearing the gradients, and returns what is wrong with them."""
         self.start()
         for (_, parameter), sums in zip(self.parameters, self.sums):
             parameter.grad = sums.copy()
-        self.again = self.backward(self.forward(self.inputs), self.dy)
+        again = self.backward(self.forward(self.inputs), self.dy)
         overwritten = [name for (name, parameter), sums in zip(self.parameters, self.sums)
-                       if sums.any() and not near(parameter.grad, 2 * sums) and near(parameter.grad, sums)]
-        if not overwritten:
-            return []
-        are = "is" if len(overwritten) == 1 else "are"
-        return [f"{listed(f'{name}.grad' for name in overwritten)} {are} overwritten, not added to: {ADDED}"]
-
-    def repetition(self):
-        """Compares the repeated pass with the first one."""
-        names = [name for name, a, b in zip(self.checker.names, self.again, self.dx) if not near(a, b)]
+                       if sums.any() and near(parameter.grad, sums)]
+        if overwritten:
+            are = "is" if len(overwritten) == 1 else "are"
+            return [f"{listed(f'{name}.grad' for name in overwritten)} {are} overwritten, not added to: {ADDED}"]
+        names = [name for name, a, b in zip(self.checker.names, again, self.dx) if not near(a, b)]
         names += [name for (name, parameter), sums in zip(self.parameters, self.sums)
                   if not near(parameter.grad, 2 * sums)]
         if not names:
             return []
         return [f"a second forward and backward with the same arrays gives another gradient of {listed(names)}: "
-                "something of the first pass is left"]
+                "something is left over from the first pass"]
 
     def two_forwards(self):
-        """Compares two passes in a row with forward, forward, backward, backward."""
+        """Compares two passes in a row with forward, forward, backward, backward. Returns a remark if they differ."""
         self.start()
         apart = [*self.backward(self.forward(self.inputs), self.dy)]
         dy_other = other(self.dy)

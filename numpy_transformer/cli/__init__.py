@@ -7,8 +7,7 @@ import sys
 import numpy as np
 
 from .. import __version__
-from ..classroom.lessons.steps import CLOSED_PIPE
-from ..training.process import keep_freed_memory, set_blas_threads
+from ..training.process import CLOSED_PIPE, drop_output, keep_freed_memory, set_blas_threads
 from ..training.mpi import RankError, silence_other_ranks, world
 from . import (bench, demo, evaluate, exercise, explore, figures, generate, grade, gradcheck, lesson, plot, predict, trace,
                train, zoo)
@@ -68,8 +67,3 @@ def main(argv=None):
     except KeyboardInterrupt as stop:
         print(f"\n{arguments.parser.prog}: {str(stop) or 'interrupted'}", file=sys.stderr)
         return 130
-
-
-def drop_output():
-    """Discard what is still buffered, so that Python does not try to write it again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

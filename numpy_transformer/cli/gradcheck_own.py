@@ -57,15 +57,20 @@ def make(cls, likeness, arguments):
         if built and arguments.args is None:
             notes.append(f"built as {cls.__name__}({', '.join(map(str, built))}); use --args to give other arguments")
     arrays = plain_arrays(module)
-    if len(arrays) == 1:
-        notes.append(f"{arrays[0]} is an array, not a parameter, so its gradient is not checked and no optimizer "
-                     "trains it; make it an nt.Parameter, unless it never changes")
-    elif arrays:
-        notes.append(f"{listed(arrays)} are arrays, not parameters, so their gradients are not checked and no "
-                     "optimizer trains them; make each an nt.Parameter, unless it never changes")
+    if arrays:
+        notes.append(about_arrays(arrays))
     elif not likeness and not any(is_parameter(part) for _, part in named_parts(module)):
         notes.append("no parameters found; they are attributes with .data and .grad, such as nt.Parameter")
     return module, values, notes
+
+
+def about_arrays(names):
+    """Returns a sentence about the attributes of a module that are arrays and not parameters."""
+    if len(names) == 1:
+        return (f"{names[0]} is an array, not a parameter, so its gradient is not checked and no optimizer trains it; "
+                "make it an nt.Parameter, unless it never changes")
+    return (f"{listed(names)} are arrays, not parameters, so their gradients are not checked and no optimizer trains "
+            "them; make each an nt.Parameter, unless it never changes")
 
 
 @contextlib.contextmanager

@@ -1,13 +1,15 @@
-"""Settings of this process: the number of BLAS threads, and how malloc treats freed memory; and what it may use."""
+"""Settings of this process: BLAS threads, and how malloc treats freed memory; what it may use, and a closed output."""
 
 import contextlib
 import ctypes
 import functools
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
 
+CLOSED_PIPE = 141                               # what a shell reports for a program that writes to a closed pipe
 NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads64_",
          "openblas_{}_num_threads")
 
@@ -76,3 +78,8 @@ def available_memory():
 def cores():
     """Number of CPU cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def drop_output():
+    """Discards what is still buffered for standard output, so that Python does not try to write it again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

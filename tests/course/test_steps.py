@@ -111,8 +111,7 @@ def test_the_keys(tiny):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key, code", [
-    ("\x03", 130), pytest.param("q\n", 0, marks=pytest.mark.slow), pytest.param("\x04", 0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("key, code", [("\x03", 130), ("q\n", 0), ("\x04", 0)])
 def test_stopping_is_one_line_and_no_traceback(tiny, key, code):
     output, ended = step(tiny(), "\n", key)
     assert ended == code and output.rstrip().endswith("stopped at cell 2 of 5") and "Traceback" not in output
@@ -157,9 +156,7 @@ def test_an_interrupted_cell_can_be_run_again(tiny):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arguments, six, code", [
-    (["--step"], 6, 0), ([], 7, 1), pytest.param([], 6, 0, marks=pytest.mark.slow),
-    pytest.param(["--stop"], 6, 2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("arguments, six, code", [(["--step"], 6, 0), ([], 7, 1), ([], 6, 0), (["--stop"], 6, 2)])
 def test_without_a_terminal_it_never_pauses(tiny, arguments, six, code):
     run = subprocess.run([sys.executable, tiny(six), *arguments], capture_output=True, encoding="utf-8", timeout=60,
                          stdin=subprocess.DEVNULL,
@@ -196,7 +193,7 @@ def test_show_prints_shape_range_and_values(capsys):
     assert "p (2, 2) float64  min 0  mean 0.5  max 1  rows sum to 1\n" in out
 
 
-def test_predict_without_a_terminal_prints_question_and_answer(capsys, monkeypatch):
+def test_predict_without_a_terminal_prints_question_and_answer(capsys):
     predict("how many?", 3, "Each has one.")
     assert capsys.readouterr().out == "  ? how many?  3\n"
 
@@ -363,9 +360,8 @@ def test_straight_through_the_first_error_ends_it(tiny):
     assert "steps.py" not in run.stderr and "✓" not in run.stdout
 
 
-@pytest.mark.parametrize("before", [
-    "builtins.get_ipython = print", pytest.param("sys.argv = ['kernel', '-f', 'x.json']", marks=pytest.mark.slow)])
 @pytest.mark.slow
+@pytest.mark.parametrize("before", ["builtins.get_ipython = print", "sys.argv = ['kernel', '-f', 'x.json']"])
 def test_in_an_editor_whose_cells_know_their_file_start_runs_nothing(tiny, before):
     code = (f"import builtins, sys\n__file__ = {str(tiny())!r}\nsys.argv = [__file__]\n{before}\n"
             "exec(compile(open(__file__, encoding='utf-8').read(), __file__, 'exec'))\nprint('x' in vars())")

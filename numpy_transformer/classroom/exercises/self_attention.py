@@ -172,7 +172,7 @@ EXERCISES = [
                     "You set hidden scores to -1. exp(-1) is not 0, so the keys keep a weight. Only a score of -inf "
                     "has weight 0."),
             Mistake("MSK-15", {HIDDEN: "np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)"},
-                    "You always hide the later tokens. Which keys are visible is said by the argument mask."),
+                    "You always hide the later tokens. The argument mask says which keys are visible."),
             Mistake("HD-27", {
                     SPLIT: "split_heads(part.forward(x), 1)", BACK: "split_heads(self.output.backward(dy), 1)"},
                     "Your layer has a single head, of width D. The features must be split among num_heads heads, "

@@ -1,1 +1,1 @@
-"""The side of the learner: lessons run straight through, step by step, in an editor or as a notebook."""
+"""Runs lessons: straight through, step by step, in an editor or as a notebook."""

@@ -101,7 +101,8 @@ def agrees(guess, answer):
 
 def yes_or_no(text):
     """Returns "yes" or "no" for a text whose first word means it, such as "y" or "No."; None for others."""
-    return {"y": "yes", "yes": "yes", "n": "no", "no": "no"}.get((normalized(text) or [None])[0])
+    words = normalized(text)
+    return {"y": "yes", "yes": "yes", "n": "no", "no": "no"}.get(words[0]) if words else None
 
 
 def normalized(text):

@@ -40,7 +40,8 @@ def protocol(environment=None, ask=True):
         return "iterm"
     if "KITTY_WINDOW_ID" in known and not program:
         return "kitty"
-    return "sixel" if ask and term.startswith("xterm") and program != "Apple_Terminal" and knows_sixels() else None
+    may_know_sixels = term.startswith("xterm") and program != "Apple_Terminal"
+    return "sixel" if ask and may_know_sixels and knows_sixels() else None
 
 
 def knows_sixels(seconds=0.3):

@@ -2,46 +2,33 @@
 
 import code
 import contextlib
-import io
-import sys
 
-import numpy as np
-
-from . import explore, helpers, pictures
+from . import helpers, pictures
 from .answers import Answers
 from .cells import contents, divided
-from .keys import KEYS, explained, prompt
 from .files import lesson_number
-from .steps import Runner
+from .keys import KEYS, explained, prompt
+from .revisiting import Revisitor
 from .variables import print_page, print_value, print_variables
 from .wrapping import fill, reflow
 
 
-class Stepper(Runner):
-    """Runs cells, and answers keys between them.
+class Stepper(Revisitor):
+    """Shows and runs cells, and answers keys between them.
 
-    The namespace holds the variables as they are before cell `done`, if one counts from 0. A cell that is shown again
-    may be earlier: then the lesson is run from its start to that cell, as soon as its variables are needed.
+    If the reader goes back, the lesson is run again from its start as soon as a variable is needed, not before.
     """
 
     def __init__(self, path):
         super().__init__(path)
         with contextlib.suppress(ImportError):  # without it, input() has no arrow keys and no history
             import readline                     # noqa: F401
-        # Python's own exit and quit close standard input, and so the terminal.
-        self.namespace.update({"exit": raise_exit, "quit": raise_exit})
-        self.at_start = dict(self.namespace)
-        self.calls = explore.LatestCalls()
-        self.done = 0                           # None after an interruption: unknown
         self.pausing = True
-        self.latest = None                      # index of the cell that ran last, if its output was shown
         self.answers = Answers(path)
         self.figure = None                      # path of the latest figure
         self.protocol = None                    # how the terminal shows figures; found out at the first one
         self.shown = {}                         # {index of a cell: how many of its parts have been shown}
         self.told = False                       # whether the reader has been told about the keys at a question
-        self.changed = False                    # whether the reader may have changed variables
-        self.before = {}                        # states of the random generators before the current cell
         helpers.ask, helpers.drawn = self.ask, self.drawn
 
     def close(self):
@@ -64,6 +51,8 @@ class Stepper(Runner):
                     print(fill("  this cell has been run, and the variables are as it left them; r runs it again", "    "))
             elif self.restore():
                 self.run_current()
+            else:                               # a cell that failed on the way is the current one
+                self.pausing = True
         elif not self.pausing:
             self.run_straight(self.at)          # only its headings
         while self.pausing:
@@ -71,10 +60,6 @@ class Stepper(Runner):
             if following is not None:
                 return following
         return self.at + 1
-
-    def same(self, one, other):
-        """Returns True if the variables are the same before two cells, because between them there is only text."""
-        return all(cell.prose is not None for cell in self.cells[min(one, other):max(one, other)])
 
     def show(self):
         """Prints the current cell, up to its first question if it has not been run."""
@@ -108,68 +93,6 @@ class Stepper(Runner):
             self.pausing = True
         self.done = self.at + 1
         self.latest = self.at
-
-    def execute(self, index):
-        self.before = {name: value.bit_generator.state for name, value in self.namespace.items()
-                       if isinstance(value, np.random.Generator)}
-        with self.calls:
-            return super().execute(index)
-
-    def restore(self):
-        """Brings the variables to where they are before the current cell. Returns False if that was not possible.
-
-        Going forward, the cells between are run; going back, the lesson is run again from its start, because cells
-        change arrays, models and random generators. An error or Ctrl-C on the way makes that cell the current one.
-        """
-        wanted = self.at
-        if self.done is not None and self.same(self.done, wanted):
-            self.done = wanted
-            return True
-        self.latest = None
-        first = self.done
-        if first is None or first > wanted:
-            first = 0
-            self.namespace.clear()
-            self.namespace.update(self.at_start)
-            self.calls = explore.LatestCalls()
-        print(fill(f"  {self.describe_restoring(first, wanted)}", "    "), flush=True)
-        if first == 0:
-            self.changed = False
-        for self.at in range(first, wanted):
-            if not self.run_silently():
-                self.pausing = True
-                return False
-        self.at = self.done = wanted
-        return True
-
-    def describe_restoring(self, first, wanted):
-        """Returns a sentence about the cells from `first` to before `wanted`, which bring the variables to `wanted`."""
-        again = first == 0 and self.seconds     # not when the first cells are left out
-        gone = "; changes of your own are gone" if self.changed else ""
-        change = f", so that the variables are those before cell {wanted + 1}{gone}" if again else ""
-        if self.same(first, wanted):
-            return f"the variables are those at the start{gone}"
-        cells = f"cells {first + 1} to {wanted} are" if wanted - first > 1 else f"cell {wanted} is"
-        seconds = sum(self.seconds.get(n, 0) for n in range(first, wanted))
-        time = f" (about {seconds:.0f} s)" if seconds >= 1 else ""
-        return f"{cells} run {'again' if again else 'first'}, without output{time}{change}"
-
-    def run_silently(self):
-        """Runs the current cell without its output and questions. Returns False after an error or Ctrl-C."""
-        helpers.silent = True
-        try:
-            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as errors:
-                completed = self.execute(self.at)
-            self.done = self.at + 1
-        except KeyboardInterrupt:
-            self.done, completed = None, False
-        finally:
-            helpers.silent = False
-        if not completed:
-            print(errors.getvalue(), end="", file=sys.stderr)
-            reason = "was interrupted" if self.done is None else "raised an error"
-            print(fill(f"  cell {self.at + 1} {reason}, so the lesson stands there; r runs it again", "    "))
-        return completed
 
     def ask(self, question):
         """Returns the reader's answer, or None once the lesson runs to its end without pauses."""
@@ -260,9 +183,7 @@ class Stepper(Runner):
             print("  this cell is text; g N runs the lesson up to cell N")
         elif self.done == self.at + 1:
             self.changed = True
-            for name, state in self.before.items():         # so that the same numbers are drawn again
-                if isinstance(self.namespace.get(name), np.random.Generator):
-                    self.namespace[name].bit_generator.state = state
+            self.rewind_generators()
             self.run_current()
         elif self.restore():                    # after an interruption on the way to this cell
             self.run_current()
@@ -297,7 +218,3 @@ class Stepper(Runner):
             print(fill("  the answers to the closing questions are shown at the last cell, if the lesson has any", "    "))
         else:
             print(self.answers.text(number))
-
-
-def raise_exit(code=None):
-    raise SystemExit(code)

@@ -2,17 +2,15 @@
 
 import argparse
 import contextlib
-import os
 import sys
 import time
 import traceback
 from pathlib import Path
 
+from ...training.process import CLOSED_PIPE, drop_output
 from .cells import cells
 from .files import lesson_number
 from .wrapping import wrapped
-
-CLOSED_PIPE = 141                               # what a shell reports for a program that writes to a closed pipe
 
 
 def parse_arguments(arguments):
@@ -46,7 +44,7 @@ def run_lesson(path, step):
         print(f"\nstopped at cell {runner.at + 1} of {len(runner.cells)}")
         return 130 if isinstance(stop, KeyboardInterrupt) else int(bool(runner.failed))
     except BrokenPipeError:                     # whatever read the output has ended, such as `head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         return CLOSED_PIPE
     finally:
         runner.close()
