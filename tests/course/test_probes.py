@@ -1,8 +1,11 @@
 """Find the bug: the same mistake on other arrays has the same name, and rounding errors are no difference."""
 
+import functools
+
 import numpy as np
 import pytest
-from test_exercises import answer_key, play
+from helpers.classroom import play
+from test_exercises import answer_key
 
 from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.classroom.verdict import judge
@@ -15,10 +18,16 @@ PADDING = np.arange(5) < [[2], [5], [3]]
 CANCEL = np.array([[[0.1], [0.2], [-0.3], [7.0]]])          # 0.1 + 0.2 - 0.3 is a rounding error
 
 
-def verdict(number, *arrays):
+@pytest.fixture
+def verdict(monkeypatch):
+    """Function that returns the Verdict on these arrays."""
+    return functools.partial(verdict_on, monkeypatch)
+
+
+def verdict_on(monkeypatch, number, *arrays):
     exercise = choose(number)
     source = f"def {exercise.name}():\n    return arrays"
-    exercise.header_names["arrays"] = arrays
+    monkeypatch.setitem(exercise.header_names, "arrays", arrays)
     return judge(answer_key(exercise), play(answer_key(exercise), source))
 
 
@@ -37,7 +46,7 @@ def verdict(number, *arrays):
     ("03.3", (np.array([[1, 2]]), np.ones((1, 2, 3))), "FND-03.3a"),
     ("01.7", (X,), "FND-01.7a"), ("01.7", (X[:1],), "FND-01.7b"),
 ])
-def test_the_same_mistake_on_other_arrays(number, arrays, name):
+def test_the_same_mistake_on_other_arrays(verdict, number, arrays, name):
     found = verdict(number, *arrays)
     assert found.status == "fail" and found.mistakes == (name,)
 
@@ -48,6 +57,6 @@ def test_the_same_mistake_on_other_arrays(number, arrays, name):
     ("11.6", (TEXTS, PADDING), "pass"),
     ("11.6", (TEXTS, PADDING & False), "fail"),                                 # texts without a real token
 ])
-def test_other_arrays_have_no_name(number, arrays, status):
+def test_other_arrays_have_no_name(verdict, number, arrays, status):
     found = verdict(number, *arrays)
     assert found.status == status and not found.mistakes

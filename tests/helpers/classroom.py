@@ -4,6 +4,7 @@ import random
 import textwrap
 
 from numpy_transformer.classroom.exercise import observe
+from numpy_transformer.classroom.matching import error_type
 from numpy_transformer.classroom.sandbox import CaseResult, Run
 from numpy_transformer.classroom.verdict import judge
 
@@ -29,8 +30,9 @@ def play_target(exercise, target, cases, change=lambda y: y):
     results = []
     for case in cases:
         seen = observe(exercise, target, case)
-        report = {"kind": seen.error.split(":")[0], "error": seen.error} if seen.error else {
-            "kinds": ["NoneType" if y.dtype == object else "ndarray" for y in seen.outputs]}
+        report = {"kinds": ["NoneType" if y.dtype == object else "ndarray" for y in seen.outputs]}
+        if seen.error:
+            report = {"kind": error_type(seen), "error": seen.error}
         after = [seen.changed.get(i, array) for i, array in enumerate(case.arrays())]
         results.append(CaseResult([None if y.dtype == object else change(y) for y in seen.outputs], after, report))
     return Run("", 0, 0.1, "", {}, results)

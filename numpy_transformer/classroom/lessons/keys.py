@@ -1,10 +1,5 @@
-"""What the stepper prints about its keys and about variables."""
+"""What the stepper prints about its keys."""
 
-import contextlib
-
-import numpy as np
-
-from ...module import Module
 from .wrapping import fill, terminal_width
 
 KEYS = {"Enter": "[Enter] {}", "b": "b back", "g": "g N go to cell N", "l": "l list", "a": "a answers", "p": "p EXPR print",
@@ -33,14 +28,3 @@ def prompt(keys):
 def explained():
     """Returns a line about each key, wrapped to the terminal."""
     return "\n".join(fill(f"  {key:9}  {text}", " " * 13) for key, text in HELP.items())
-
-
-def describe_variable(value):
-    """Returns one line about a variable."""
-    if isinstance(value, np.ndarray):
-        return f"{value.shape} {value.dtype}"
-    if isinstance(value, Module):
-        return f"{type(value).__name__}, {value.num_parameters():,} parameters"
-    with contextlib.suppress(Exception):        # a class that the reader is writing may fail in __str__
-        return f"{type(value).__name__} {value!s}"[:70].splitlines()[0]
-    return type(value).__name__

@@ -166,28 +166,20 @@ def send_edit(number, edit, text, around, send):
 
 def students_text(source, edit):
     """Returns the part of an edit as the student wrote it, and a longer part around it if it is short."""
-    place = edit.line, edit.column, edit.end_line, edit.end_column
-    text = part_of(source, *place)
+    lines, place = source.splitlines(), (edit.line, edit.column, edit.end_line, edit.end_column)
+    text = tracing.part_of(lines, *place)
     try:
         text = text if ast.unparse(ast.parse(text)) == edit.before else edit.before
     except SyntaxError:                         # a part that has no place of its own, such as a keyword argument
         text = edit.before
-    around = [part_of(source, *where(node)) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.expr)
-              and where(node)[:2] <= place[:2] and where(node)[2:] >= place[2:]]
+    around = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.expr):
+            found = tracing.place_of(node)
+            if found[:2] <= place[:2] and found[2:] >= place[2:]:
+                around.append(tracing.part_of(lines, *found))
     longer = [part for part in around if len(part) >= len(text) + LONGER]
     return text, min(longer, key=len, default=edit.statement) if len(text) < SHORT else ""
-
-
-def where(node):
-    return node.lineno, node.col_offset, node.end_lineno, node.end_col_offset
-
-
-def part_of(source, line, column, end_line, end_column):
-    """Returns a part of the source on one line."""
-    lines = source.splitlines()[line - 1:end_line]
-    lines[-1] = lines[-1].encode()[:end_column].decode("utf-8", "replace")
-    lines[0] = lines[0].encode()[column:].decode("utf-8", "replace")
-    return " ".join(" ".join(lines).split())
 
 
 def run_edits(program, cases, run_case, send):

@@ -63,15 +63,9 @@ class Tracer:
         if item is None:
             self.nodes.append(Node())
         else:
-            self.nodes.append(Node(item.lineno, self.text(item), self.loops > 0, id(item) in self.parts))
+            text = part_of(self.lines, *place_of(item))
+            self.nodes.append(Node(item.lineno, text, self.loops > 0, id(item) in self.parts))
         return len(self.nodes) - 1
-
-    def text(self, item):
-        """Returns the source of an expression or statement on one line."""
-        lines = self.lines[item.lineno - 1:item.end_lineno]
-        lines[-1] = lines[-1].encode()[:item.end_col_offset].decode("utf-8", "replace")
-        lines[0] = lines[0].encode()[item.col_offset:].decode("utf-8", "replace")
-        return " ".join(" ".join(lines).split())
 
     def number(self, item, what=""):
         """Returns the number of the node of this syntax tree, which is the same when a loop is read again."""
@@ -240,6 +234,18 @@ class Tracer:
                  for feeds in self.returned.get(each) or [set()]]
         found += [(0, self.feeds(ast.parse(f"self.{path}", mode="eval").body)) for path in paths]
         return [[line, sorted(feeds)] for line, feeds in found]
+
+
+def place_of(item):
+    return item.lineno, item.col_offset, item.end_lineno, item.end_col_offset
+
+
+def part_of(lines, line, column, end_line, end_column):
+    """Returns a part of the source, given as its lines, on one line."""
+    lines = lines[line - 1:end_line]
+    lines[-1] = lines[-1].encode()[:end_column].decode("utf-8", "replace")
+    lines[0] = lines[0].encode()[column:].decode("utf-8", "replace")
+    return " ".join(" ".join(lines).split())
 
 
 def is_recorded(item):
