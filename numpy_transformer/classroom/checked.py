@@ -59,8 +59,8 @@ class Checked:
         verdict = self.verdict
         status = markup.element("b", f"&nbsp;{markup.escape(verdict.status.upper())}&nbsp;",
                                 COLORS.get(verdict.status, markup.WRONG.replace("underline", "none")))
-        stage = f" (stage: {verdict.stage})" if verdict.stage else ""
-        parts = [markup.element("p", status + markup.escape(f" {self.exercise.number} {self.exercise.name}{stage}"))]
+        title = f" {self.exercise.number} {self.exercise.name}{verdict.failed_first}"
+        parts = [markup.element("p", status + markup.escape(title))]
         lines = verdict.lines or filter(None, [verdict.note])
         parts.append(markup.paragraph("\n".join(lines), markup.LINES))
         parts.append(self.arrays())

@@ -111,25 +111,32 @@ class AnswerKey:
             if found:
                 best = max(rank for *rank, _ in found)
                 return [mistakes for *rank, mistakes in found if rank == best]
-        return self.identify_first(answers[0]) if self.exercise.hides_answers else []
+        return self.identify_first(answers) if self.exercise.hides_answers else []
 
-    def identify_first(self, answer):
+    def identify_first(self, answers):
         """Returns the known mistakes that explain the first wrong answer to a question with several.
 
         The other answers may be right or wrong: each stands by itself.
         """
-        if answer.error or len(self.main_cases) > 1 or not self.expected:
+        wrong = [self.wrong_outputs(*pair) for pair in zip(answers, self.expected)]
+        first = next(filter(None, wrong), [])[:1]
+        if not first or any(answer.error for answer in answers):
             return []
-        right = self.expected[0].outputs
-        wrong = [j for j, (yours, expected) in enumerate(zip(answer.outputs, right)) if not is_close(yours, expected, right)]
         found = []
-        for mistake in self.exercise.mistakes if wrong else ():
-            seen, = self.observations((mistake,))
-            changed = [] if seen.error else [j for j, (y, expected) in enumerate(zip(seen.outputs, right))
-                                             if not is_close(y, expected, right)]
-            if changed == wrong[:1] and equal(seen.outputs[wrong[0]], answer.outputs[wrong[0]]):
+        for mistake in self.exercise.mistakes:
+            observed = self.observations((mistake,))
+            changed = [self.wrong_outputs(*pair) for pair in zip(observed, self.expected)]
+            if all(part in ([], first) for part in changed) and all(
+                    equal(seen.outputs[first[0]], answer.outputs[first[0]]) for seen, answer in zip(observed, answers)):
                 found.append((mistake,))
         return found
+
+    def wrong_outputs(self, answer, expected):
+        """Returns the indices of the outputs of an answer that are not the expected ones; None if there are fewer."""
+        if len(answer.outputs) != len(expected.outputs):
+            return None
+        return [j for j, (yours, right) in enumerate(zip(answer.outputs, expected.outputs))
+                if not is_close(yours, right, expected.outputs)]
 
     def candidates(self, answers, count):
         """Yields combinations of `count` mistakes that may give these answers.

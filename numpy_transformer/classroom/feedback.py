@@ -24,8 +24,7 @@ def feedback(exercise, verdict, printed="", width=WIDTH, hints="numpy-transforme
         width : columns to which lines are wrapped
         hints : what shows the hints, with {} for the number
     """
-    stage = f" (stage: {verdict.stage})" if verdict.stage else ""
-    yield from textwrap.wrap(f"{exercise.number} {exercise.name}: {verdict.status.upper()}{stage}", width,
+    yield from textwrap.wrap(f"{exercise.number} {exercise.name}: {verdict.status.upper()}{verdict.failed_first}", width,
                              subsequent_indent="  ")
     indent = "  "
     for line in verdict.lines or filter(None, [verdict.note]):

@@ -30,6 +30,11 @@ class Verdict:
     right: bool = False                         # True if all values are correct
 
     @property
+    def failed_first(self):
+        """The first check that failed, in parentheses; "" if the status says as much."""
+        return f" ({self.stage})" if self.stage.lower() not in ("", self.status) else ""
+
+    @property
     def explained(self):
         return any(line.startswith("DIAGNOSIS") for line in self.lines)
 

@@ -58,7 +58,8 @@ def explain_error(error, paths=()):
     missing = re.search(r"has no attribute '(\w+)'$", error)     # otherwise the student's line follows
     read = [path for path in paths if missing and missing[1] in path.split(".")]
     if read:
-        return f"; the checker reads it: keep {' and '.join(f'self.{path}' for path in read)} as the sheet has them"
+        names = " and ".join(f"self.{path}" for path in read)
+        return f"; the checker reads {names}: keep the names of the sheet"
     return next((f"; {words}" for part, words in REMARKS if part in error), "")
 
 

@@ -324,9 +324,13 @@ def test_two_mistakes_are_not_named_by_errors_alone():
 
 
 def test_the_first_wrong_prediction_is_named_whatever_the_others_are():
-    key, answers = AnswerKey(choose("06.4"), 0), [1, 0, 0, 0, 1]
-    right = [np.array(y) for y in key.expected[0].outputs]
-    wrong = Observation((right[0], np.zeros(5), *np.array([answers] * 3, float)))
-    assert [mistake.name for mistake, in key.identify([wrong])] == ["PRD-06.4d"]
-    unknown = Observation((right[0], np.array(answers), np.array([0, 1, 1, 0, 0]), *right[3:]))
-    assert key.identify([unknown]) == []        # the first wrong one has no name
+    key = AnswerKey(choose("01.6"), 0)
+
+    def predicted(**wrong):
+        """The known mistakes in predictions with these answers, by their numbers."""
+        return [mistake.name for mistake, in key.identify([
+            Observation(tuple(np.array(wrong.get(f"answer{j}", y)) for j, y in enumerate(expected.outputs, 1)))
+            for expected in key.expected])]
+
+    assert predicted(answer2=1.0, answer3=-7.0, answer6=5.0) == ["PRD-01.6o"]
+    assert predicted(answer2=0.5, answer3=-1.0) == []       # the first wrong one has no name

@@ -11,7 +11,7 @@ from ..numbering import is_former, parse
 def exercises():
     """All exercises by number."""
     modules = [importlib.import_module(f"{__name__}.{item.name}") for item in pkgutil.iter_modules(__path__)]
-    found = sorted((exercise for module in modules for exercise in module.EXERCISES), key=lambda e: e.number)
+    found = sorted((exercise for module in modules for exercise in getattr(module, "EXERCISES", ())), key=lambda e: e.number)
     return {exercise.number: exercise for exercise in found}
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-EXERCISES = []
 CLEARED = ("Your forward sets the gradients to zero, so what earlier backward passes have added is lost. Only backward "
            "changes gradients, and it adds to them.")
 

@@ -2,12 +2,16 @@
 
 from ..exercise import Mistake
 
-EXERCISES = []
-
-KEEPDIMS = ("keepdims=True is missing, so NumPy aligns the means of the rows with the features. If there are as many "
-            "rows as features, this causes no error.")
 MEAN_OF_G = " - g.mean(-1, keepdims=True)"
 COUPLING = " - x_hat * (g * x_hat).mean(-1, keepdims=True)"
+
+
+def without_keepdims(where="", what="means"):
+    return (f"keepdims=True is missing{where}, so NumPy aligns the {what} of the rows with the features. If there are as "
+            "many rows as features, this causes no error.")
+
+
+KEEPDIMS = without_keepdims()
 
 
 def in_dx(names, gamma, std, word):
@@ -105,11 +109,9 @@ THROUGH_MEAN = (
     Mistake("LN-4g", {" - g.mean(": " - dy.mean("},
             "The term of the mean in your dx lacks gamma. Inside its mean, dy must be multiplied by gamma, too."),
     Mistake("LN-19a", {"g.mean(-1, keepdims=True)": "g.mean(-1)"},
-            "keepdims=True is missing in the first mean of your dx, so NumPy aligns the means of the rows with the "
-            "features. If there are as many rows as features, this causes no error."),
+            without_keepdims(" in the first mean of your dx")),
     Mistake("LN-19b", {"x_hat).mean(-1, keepdims=True)": "x_hat).mean(-1)"},
-            "keepdims=True is missing in the second mean of your dx, so NumPy aligns the means of the rows with the "
-            "features. If there are as many rows as features, this causes no error."),
+            without_keepdims(" in the second mean of your dx")),
 )
 MEAN_X, VAR_X = "x.mean(-1, keepdims=True)", "x.var(-1, keepdims=True)"
 
@@ -190,11 +192,8 @@ def in_statistics(eps, divisor):
                 "becomes 1."),
         Mistake("LN-19c", {MEAN_X: "x.mean(-1)", VAR_X: "x.var(-1)"}, KEEPDIMS),
         Mistake("LN-19d", {VAR_X: "x.var(-1)"},
-                "keepdims=True is missing in the variance, so NumPy aligns the variances of the rows with the "
-                "features. If there are as many rows as features, this causes no error."),
-        Mistake("LN-19e", {MEAN_X: "x.mean(-1)"},
-                "keepdims=True is missing in the mean, so NumPy aligns the means of the rows with the features. If "
-                "there are as many rows as features, this causes no error."),
+                without_keepdims(" in the variance", "variances")),
+        Mistake("LN-19e", {MEAN_X: "x.mean(-1)"}, without_keepdims(" in the mean")),
     )
 
 

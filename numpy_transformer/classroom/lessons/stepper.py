@@ -2,18 +2,15 @@
 
 import code
 import contextlib
-import io
-from types import FunctionType, ModuleType
 
-import numpy as np
-
-from . import explore, helpers, pictures
+from . import helpers, pictures
 from .answers import Answers
 from .cells import contents, divided
 from .files import lesson_number
-from .keys import KEYS, describe_variable, explained, prompt
+from .keys import KEYS, explained, prompt
 from .revisiting import Revisitor
-from .wrapping import fill, reflow, terminal_width
+from .variables import print_page, print_value, print_variables
+from .wrapping import fill, reflow
 
 
 class Stepper(Revisitor):
@@ -192,42 +189,16 @@ class Stepper(Revisitor):
             self.run_current()
 
     def variables(self):
-        if not self.ready():
-            return
-        found = {name: value for name, value in self.namespace.items()
-                 if not name.startswith("_") and not isinstance(value, (ModuleType, FunctionType, type))}
-        for name, value in found.items():
-            print(f"  {name:16} {describe_variable(value)}"[:terminal_width()])
-        if not found:
-            print("  there are no variables yet")
+        if self.ready():
+            print_variables(self.namespace)
 
     def print_value(self, expression):
-        if not self.ready():
-            return
-        try:
-            value = eval(expression, self.namespace)
-            if isinstance(value, np.ndarray):
-                helpers.show(**{expression: value})
-            elif value is not None:
-                print(f"  {value!r}")
-        except (Exception, SystemExit) as error:            # of the expression that the reader typed
-            print(fill(f"  {type(error).__name__}: {error}", "    "))
+        if self.ready():
+            print_value(expression, self.namespace)
 
     def explore(self, expression):
-        """Opens the lesson's arrays in the explorer, or the latest call of the module that the expression names."""
-        if not self.ready():
-            return
-        try:
-            with contextlib.redirect_stdout(io.StringIO()) as printed:
-                if expression:
-                    path = explore.open_module(eval(expression, self.namespace), expression, self.calls)
-                else:
-                    path = explore.open_variables(self.namespace, f"Lesson {lesson_number(self.path)}")
-            named = str(path) in printed.getvalue()         # where no browser was found
-            for line in printed.getvalue().splitlines() if named else [f"The page is {path}"]:
-                print(fill(f"  {line}", "    "))
-        except (Exception, SystemExit) as error:            # of the expression that the reader typed, or of its module
-            print(fill(f"  {type(error).__name__}: {error}", "    "))
+        if self.ready():
+            print_page(expression, self.namespace, f"Lesson {lesson_number(self.path)}", self.calls)
 
     def python(self):
         if self.ready():
