@@ -8,8 +8,10 @@ import re
 import numpy as np
 
 from .comparison import close, is_close
-from .exercise import AGREE, MOST_STEPS, observe
-from .matching import (agreement_on_changes, equal, fingerprint, matches, matches_in_case, same_changes, similar)
+from .counted_loops import MOST_STEPS
+from .exercise import AGREE
+from .matching import agreement_on_changes, equal, fingerprint, matches, matches_in_case, same_changes, similar
+from .observation import observe
 from .sandbox.inside.worker import Function, instances
 
 MOST_TOGETHER = 3                               # known mistakes that one answer may combine

@@ -17,11 +17,12 @@ from typing import Callable
 
 import numpy as np
 
+from .counted_loops import Steps, with_counted_loops
 from .numbering import FORMER, stream
-from .sandbox.inside.worker import Function, instances, produce
+from .observation import observe
+from .sandbox.inside.worker import Function, instances
 
 IMPORTS = "import math\n\nimport numpy as np\n"
-MOST_STEPS = 2000                               # of all loops of a known mistake in one case
 AGREE = "For these inputs the wrong version returns the same as the right one."        # complaint of "find the bug"
 TODO = "# TODO: replace this line{}.\nraise NotImplementedError"
 
@@ -302,31 +303,6 @@ class Exercise:
         return head + self.header + with_todo(self.text, self.write)
 
 
-class Steps:
-    """Counts the steps of loops, and ends those of combined mistakes that would never end."""
-
-    def __init__(self):
-        self.left = MOST_STEPS
-
-    def count(self):
-        self.left -= 1
-        if self.left < 0:
-            raise RuntimeError(f"a loop takes more than {MOST_STEPS} steps")
-
-
-def with_counted_loops(source):
-    """Returns the syntax tree of a source whose loops call count_step at each step."""
-    if "for " not in source and "while " not in source:
-        return source
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.For, ast.While)):
-            node.body.insert(0, ast.parse("count_step()").body[0])
-        elif isinstance(node, ast.comprehension):
-            node.ifs.insert(0, ast.parse("count_step() is None", mode="eval").body)
-    return ast.fix_missing_locations(tree)
-
-
 def brief(value):
     """Returns a short description of an argument: the shape of an array, or the value of anything else."""
     if isinstance(value, (tuple, list)):
@@ -367,54 +343,3 @@ def with_todo(text, methods):
         todo = TODO.format("; do not change the arguments in place" if takes else "")
         lines[start:function.end_lineno] = textwrap.indent(todo, indent).splitlines()
     return "\n".join(lines) + "\n"
-
-
-@dataclass(frozen=True)
-class Observation:
-    """What a function or class did in one case."""
-
-    outputs: tuple = ()
-    error: str = ""
-    changed: dict = field(default_factory=dict)         # {index: array after} of the arguments that it changed
-
-    @functools.cached_property
-    def largest(self):
-        """The largest absolute value of all outputs; infinity and NaN do not count."""
-        return max((np.max(abs(y), initial=0, where=np.isfinite(y)) for y in self.outputs), default=0)
-
-
-def observe(exercise, target, case):
-    """Runs a trusted function or class on copies of the case's arguments. Returns an Observation."""
-    inputs, calls = copy_arrays((case.inputs, case.calls))
-    try:
-        with np.errstate(all="ignore"):
-            outputs = produce(target, inputs, calls, exercise.paths)
-    except Exception as error:
-        return Observation(error=f"{type(error).__name__}: {error}".strip())
-    arrays_after = instances((inputs, calls), np.ndarray)
-    return Observation(tuple(map(np.asarray, outputs)), "", changes(case.arrays(), arrays_after))
-
-
-def copy_arrays(value):
-    """Copies each array in nested tuples and lists separately, as the worker process does when it reads them."""
-    if isinstance(value, (tuple, list)):
-        return type(value)(map(copy_arrays, value))
-    return value.copy() if isinstance(value, np.ndarray) else value
-
-
-def changed(before, after):
-    """Returns the indices of the arrays in `before` that differ in `after`, or are missing there."""
-    after = [*after, *[None] * len(before)]
-    return tuple(i for i, (a, b) in enumerate(zip(before, after)) if b is None or not same(a, b))
-
-
-def changes(before, after):
-    """Returns {index: array after} of the arrays in `before` that differ in `after`; None for those missing there."""
-    return {i: after[i] if i < len(after) else None for i in changed(before, after)}
-
-
-def same(a, b):
-    """Returns True if two arrays have the same dtype, shape and values; NaN equals NaN."""
-    if a.dtype != b.dtype or a.shape != b.shape:
-        return False
-    return a.tobytes() == b.tobytes() or np.array_equal(a, b, equal_nan=True)       # bytes are ten times as fast

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..checks import gradcheck
 from .comparison import is_close
-from .exercise import copy_arrays
+from .observation import copy_arrays
 
 WIDTH = 80                                      # of feedback that goes to a file
 PRINTED_LINES = 12                              # lines shown of what a student's file printed

@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 
-from .exercise import copy_arrays
+from .observation import copy_arrays
 from .sandbox import CaseResult, Run
 from .sandbox.inside.worker import describe_error, describe_parameters, helper_call, instances, produce
 

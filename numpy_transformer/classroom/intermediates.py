@@ -10,7 +10,7 @@ import itertools
 
 import numpy as np
 
-from .exercise import copy_arrays
+from .observation import copy_arrays
 from .sandbox.inside import fingerprints, instrumenting, tracing
 from .sandbox.inside.fingerprints import AXES, BAD, BEFORE, CONSTANT, KIND, PROJECTED, SHAPE, TOTAL, WIDTH
 from .sandbox.inside.worker import produce

@@ -17,10 +17,11 @@ from ..module import is_module, is_parameter, named_parts
 from .comparison import close
 from .components import BLOCK, OFF, find, means, same_name
 from .diagnosis import AnswerKey
-from .exercise import brief, copy_arrays
+from .exercise import brief
 from .exercises import exercises
 from .exercises.blocks import Part
 from .here import run_here
+from .observation import copy_arrays
 from .own_text import file_of
 from .sandbox.inside.worker import describe_error
 from .verdict import judge

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .comparison import close, compare_arrays, compare_shapes, precision, show_entry, unlike
-from .exercise import Observation, changed, changes, same
+from .observation import Observation, changed, changes, same
 from .relations import explains_everything, relations
 from .wording import (case_line, explain_call, explain_error, explain_mistakes, explain_order, explain_parameters, reported,
                       wrong_count, wrong_type)

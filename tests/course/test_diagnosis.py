@@ -10,9 +10,10 @@ from test_exercises import answer_key
 
 from numpy_transformer.classroom.comparison import close, compare_shapes
 from numpy_transformer.classroom.diagnosis import AnswerKey
-from numpy_transformer.classroom.exercise import Exercise, Mistake, Observation, brief, changed, with_todo
+from numpy_transformer.classroom.exercise import Exercise, Mistake, brief, with_todo
 from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.classroom.matching import equal
+from numpy_transformer.classroom.observation import Observation, changed
 from numpy_transformer.classroom.sandbox import CaseResult, Run
 from numpy_transformer.classroom.verdict import judge
 

@@ -12,8 +12,8 @@ from helpers.classroom import play_target
 
 from numpy_transformer.classroom.comparison import close
 from numpy_transformer.classroom.diagnosis import AnswerKey
-from numpy_transformer.classroom.exercise import observe
 from numpy_transformer.classroom.exercises import exercises
+from numpy_transformer.classroom.observation import observe
 from numpy_transformer.classroom.sandbox import Function
 from numpy_transformer.classroom.verdict import judge
 

@@ -22,8 +22,8 @@ from PIL import Image
 
 import numpy_transformer
 from numpy_transformer import views
-from numpy_transformer.classroom.exercise import Observation
 from numpy_transformer.classroom.exercises import choose, exercises
+from numpy_transformer.classroom.observation import Observation
 from numpy_transformer.classroom.sandbox import NO_LAYER, Layer, Run
 from numpy_transformer.cli import grade as command
 from numpy_transformer.grading import grader, report

@@ -52,15 +52,15 @@ def key(number):
     return AnswerKey(choose(number), 0)
 
 
-def judged(answer, seconds=2):
-    """The verdict that a student reads; what tells the line is added only if nothing else is said."""
+def judged(answer):
+    """The verdict that a student reads. The line is looked for only if nothing else is said, which saves time."""
     run = play(key(answer.number), answer.source)
     verdict = judge(key(answer.number), run)
     if verdict.explained:
         return verdict
     source = answer.source.encode()
     return localize(key(answer.number), verdict, run, choose(answer.number).file,
-                    lambda task: run_task(source, task), seconds)
+                    lambda task: run_task(source, task))
 
 
 def names_of(verdict):

@@ -3,8 +3,8 @@
 import random
 import textwrap
 
-from numpy_transformer.classroom.exercise import observe
 from numpy_transformer.classroom.matching import error_type
+from numpy_transformer.classroom.observation import observe
 from numpy_transformer.classroom.sandbox import CaseResult, Run
 from numpy_transformer.classroom.verdict import judge
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from numpy_transformer.classroom.comparison import is_close
 from numpy_transformer.classroom.diagnosis import AnswerKey
-from numpy_transformer.classroom.exercise import observe
 from numpy_transformer.classroom.exercises import choose_several, exercises
+from numpy_transformer.classroom.observation import observe
 from numpy_transformer.classroom.sandbox.inside.edits import edits
 from numpy_transformer.classroom.verdict import judge
 

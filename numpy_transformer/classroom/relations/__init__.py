@@ -11,6 +11,8 @@ cases.py       which cases, outputs and passes are correct
 import functools
 from dataclasses import dataclass
 
+import numpy as np
+
 from . import cases, places, sequences, terms, whole
 from .pairs import make_pairs
 
@@ -32,6 +34,7 @@ class Finding:
     everywhere: bool                            # True if the output is wrong in every case
 
 
+@np.errstate(all="ignore")
 def relations(answer_key, answers):
     """Returns sentences about a wrong answer that are true in every case they speak of, the most specific first.
 
@@ -56,6 +59,7 @@ def relations(answer_key, answers):
     return sentences, list(filter(None, facts))[:MOST - len(sentences)]
 
 
+@np.errstate(all="ignore")
 def explains_everything(answer_key, answers):
     """Returns True if a relation explains every entry of every wrong output."""
     if not answer_key.expected or not comparable(answer_key, answers) or any(answer.error for answer in answers):

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from ..exercise import Case, observe
+from ..exercise import Case
 from ..matching import equal
+from ..observation import observe
 
 MOST_NOTES, MOST_LISTED = 3, 4                  # cases that a sentence lists
 
