@@ -267,7 +267,7 @@ claim("central differences agree with both", nt.gradcheck(attend, x).ok and nt.g
 #
 # The Transformer of 2017 uses multi-head attention in three places (Vaswani et al., section 3.2.3). The component is
 # always the same. What differs is where the queries come from, where the keys and values come from, and which keys the
-# mask hides (`<pad>` always means that of the side that the keys come from):
+# mask hides (`<pad>` is the padding of the sequence that the keys come from):
 #
 #     attention      query   key, value  weights  hidden keys
 #     encoder self   source  source      S x S    <pad>

@@ -290,8 +290,8 @@ has_target = np.zeros(rows.shape, bool)
 has_target[0, chosen[0]] = True
 has_target[1, 4] = True
 predict("4 of the 28 rows of h have a target. How many rows of dh are not 0?", 4,
-        why="Only chosen rows enter the loss, so only they receive a gradient. The others influence it only inside "
-            "the encoder, which is a matter of db.")
+        why="Only the chosen rows enter the loss, so only they receive a gradient. The other tokens influence the loss "
+            "through the encoder's attention, which shows in db and not in dh.")
 claim("dh is exactly 0 in every row without a target, at [CLS] too", (dh != 0).any(-1) == has_target)
 claim("yet db is nonzero at every real token, and 0 at padding tokens", (db != 0).any(-1) == (rows != PAD))
 every_position = list(np.ndindex(rows.shape))

@@ -271,7 +271,8 @@ def shares(sizes, temperature=1.0, limit=math.inf):
 sizes = np.array([1_000_000, 50_000, 1_000.0])
 draws = 1_000_000
 predict("Two tasks have 1,000,000 and 10,000 examples, and τ = 2. How many times as often is the large task drawn?", 10,
-        why="Sizes are 100 to 1. With τ = 2, each share is raised to the power 1/2, and sqrt(100) = 10.")
+        why="The sizes are in the ratio 100 to 1. With τ = 2, the ratio is raised to the power 1/2, and sqrt(100) is "
+            "10.")
 equal = np.full(3, 1 / 3)
 claim("at τ = 2, the ratio of two shares is the square root of the ratio of the sizes",
       abs(np.divide(*shares([1_000_000.0, 10_000.0], 2)) - 10) < 1e-12)

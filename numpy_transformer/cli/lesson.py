@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from ..classroom.lessons.files import copy_lessons, find_lessons, full_number
+from ..data.plurals import counted
 from .parser import add_command
 from .terminal import wrap
 
@@ -68,10 +69,10 @@ def start(folder):
         raise ValueError(f"{folder!r} looks like the number of a lesson; name a folder, as in numpy-transformer lesson start "
                          "my-lessons")
     written, existing = copy_lessons(folder)
-    print(wrap(f"{len(written)} {'file' if len(written) == 1 else 'files'} written to {folder}"
-               + (f"; {existing} existed already and did not change" if existing else "")))
+    kept = f"; {existing} existed already and did not change" if existing else ""
+    print(wrap(f"{counted(len(written), 'file')} written to {folder}{kept}"))
     go_there = "" if Path(folder).resolve().parent == Path.cwd() else f"cd {folder}, then "
-    print(wrap("The figures that README.md links to are there as soon as their lessons have been run."))
+    print(wrap("README.md links to figures that exist once their lessons have been run."))
     print(wrap(f"Start with: {go_there}numpy-transformer lesson 00 --step"))
     return 0
 
