@@ -9,6 +9,7 @@ from helpers.small_exercises import EXERCISE, SCALED_KEY, diagnoses, said
 
 from numpy_transformer.classroom.diagnosis import AnswerKey
 from numpy_transformer.classroom.exercises import choose
+from numpy_transformer.classroom.relations import places
 from numpy_transformer.classroom.verdict import NO_NAME, judge
 
 
@@ -179,6 +180,13 @@ def test_facts_are_told_where_there_is_no_relation(wrong, fact):
     verdict = said(wrong)
     assert any(line.startswith(fact) for line in verdict.lines), verdict.lines
     assert NO_NAME in verdict.lines and len(verdict.lines) - verdict.lines.index(NO_NAME) <= 4
+
+
+def test_parts_of_an_axis_have_a_plural():
+    regions = places.by_position((4, 6, 8, 10))
+    assert {f"in the first half of the {name}" for name in ("items of the batch", "positions of axis -3", "rows",
+                                                            "columns")} <= regions.keys()
+    assert "in the second half of the entries" in places.by_position((6,))
 
 
 def test_errors_in_some_cases_are_told():

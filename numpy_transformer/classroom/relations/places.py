@@ -4,7 +4,10 @@ import math
 
 import numpy as np
 
+from .cases import listed
+
 SEVERAL = "every second", "outside", "half"       # regions of several rows or columns, which must all be wrong
+MOST_LINES = 4                                  # rows or columns that a sentence lists
 CORRECT_IS_0 = "where 0 is expected"
 LIKELY = math.log(1e-3)                         # entries that lie in a region by chance are no reason to name it
 
@@ -46,19 +49,17 @@ def wrong_lines(name, pairs):
     if p is None or not p.same_shape or p.right.size < 2 or p.bad.all() or p.bad.sum() == 0:
         return ""
     case = f"In case {pairs.index(p) + 1}," if len(pairs) > 1 else "Here"
-    best = ""
+    best = None
     for axis in range(-p.right.ndim, 0):
         others = tuple(a for a in range(-p.right.ndim, 0) if a != axis)
         at = np.flatnonzero(p.bad.any(others))
-        if len(at) < p.right.shape[axis] and (not best or len(at) < len(best[1])):
+        if len(at) < p.right.shape[axis] and (best is None or len(at) < len(best[1])):
             best = axis_name(axis, p.right.ndim), at
-    if best and len(best[1]) <= 4:
-        first, at = best[0].split(" ")[0], [*map(str, best[1])]
-        lines = best[0]
-        if len(at) > 1:
-            lines = best[0].replace(first, {"entry": "entries"}.get(first, f"{first}s"), 1)
-        which = f"{', '.join(at[:-1])} and {at[-1]}" if len(at) > 1 else at[0]
-        return f"{case} all wrong entries of {name} are in {lines} {which} (counted from 0)"
+    if best and len(best[1]) <= MOST_LINES:
+        words, at = best
+        line, _, of_axis = (plural(words) if len(at) > 1 else words).partition(" ")
+        where = f"{line} {listed([*map(str, at)])} {of_axis}".strip()
+        return f"{case} all wrong entries of {name} are in {where} (counted from 0)"
     if p.kind != "f" or p.bad.mean() > 0.9:
         return ""                               # whole numbers and booleans have been counted already
     return f"{case} {p.bad.sum()} of {p.right.size} entries of {name} are wrong"
@@ -114,8 +115,8 @@ def by_position(shape):
             found |= {f"in every second {name}, from the first": place % 2 == 0,
                       f"in every second {name}, from the second": place % 2 == 1}
         if n > 3 and n % 2 == 0:
-            found |= {f"in the first half of the {name}s": place < n // 2,
-                      f"in the second half of the {name}s": place >= n // 2}
+            found |= {f"in the first half of the {plural(name)}": place < n // 2,
+                      f"in the second half of the {plural(name)}": place >= n // 2}
     return found
 
 
@@ -125,6 +126,12 @@ def axis_name(axis, ndim):
     if axis in (-1, -2):
         return "column" if axis == -1 else "row"
     return "item of the batch" if axis == -ndim else f"position of axis {axis}"
+
+
+def plural(name):
+    """Returns the plural of an axis_name: "items of the batch" for "item of the batch"."""
+    line, space, of_axis = name.partition(" ")
+    return ("entries" if line == "entry" else f"{line}s") + space + of_axis
 
 
 def by_value(pair):
