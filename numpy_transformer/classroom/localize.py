@@ -20,12 +20,12 @@ from dataclasses import replace
 import numpy as np
 
 from .comparison import is_close, unlike
+from .explanation import answers
 from .intermediates import Comparison, Known, Values, same_shape, same_sums
 from .located import LOOK_AT, describe_index, describe_places, describe_value
 from .sandbox import Task
 from .sandbox.inside.fingerprints import BAD, fingerprint
 from .sandbox.protocol import read_case, read_edit, read_nodes, read_tried, read_values
-from .verdict import answers
 from .wording import explain_order, reported
 
 STAGES = "error", "type", "shape", "finite", "values"

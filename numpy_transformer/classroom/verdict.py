@@ -2,19 +2,16 @@
 
 import difflib
 import math
-import re
 from dataclasses import dataclass
 
 import numpy as np
 
 from .comparison import close, compare_arrays, compare_shapes, precision, show_entry, unlike
-from .observation import Observation, changed, changes, same
-from .relations import explains_everything, relations
-from .wording import (case_line, explain_call, explain_error, explain_mistakes, explain_order, explain_parameters, reported,
-                      wrong_count, wrong_type)
+from .explanation import explain
+from .observation import changed, same
+from .wording import case_line, explain_call, explain_error, explain_parameters, reported, wrong_count, wrong_type
 
 SEQUENCES = "list", "tuple", "range", "MaskedArray", "matrix"       # types that NumPy can convert to arrays
-NO_NAME = "No known mistake gives this answer."
 STATUS = ("pass", "fail", "todo", "error", "timeout", "memory", "missing")
 
 
@@ -96,8 +93,8 @@ def check_loading(answer_key, run):
 def check_ending(answer_key, run):
     if run.ended == "timeout":
         place = f"; shortly before, it was in line {run.line}" if run.line else ""
-        return Verdict("timeout", "time", f"The program was stopped after {run.seconds:.3g} seconds{place}. Does a loop "
-                                          "never end, or is the code very slow?")
+        return Verdict("timeout", "time", f"The program was stopped after {run.seconds:.3g} seconds{place}. Does a "
+                                          "loop never end, or is the code very slow?")
     if run.ended == "memory":
         return Verdict("memory", "memory", "The program used more memory than is allowed. No exercise needs large "
                                            "arrays.")
@@ -219,22 +216,6 @@ def broken_invariants(answer_key, run, i):
     return found
 
 
-def answers(answer_key, run):
-    """Returns what the program did in the main cases, as Observations."""
-    found = []
-    for case, result in zip(answer_key.main_cases, run.results):
-        expected_count = len(answer_key.exercise.outputs)
-        complete = len(result.outputs) == expected_count and all(y is not None for y in result.outputs)
-        error = re.sub(r"\s+\(line \d+: .*\)$", "", reported(result.report, "error"))
-        if not error and not complete:
-            error = "incomplete"
-        if error:
-            found.append(Observation(error=error))
-        else:
-            found.append(Observation(tuple(result.outputs), "", changes(case.arrays(), result.after)))
-    return found
-
-
 def diagnose(answer_key, run, stage, note, where=(), lines=None, right=False):
     """Returns the Verdict of a failed check, with known mistakes or relations that explain the answer.
 
@@ -242,37 +223,9 @@ def diagnose(answer_key, run, stage, note, where=(), lines=None, right=False):
         where : lines that describe the case
         lines : lines that describe what was found there; None: only the note
     """
-    found, order = answers(answer_key, run), explain_order(answer_key.exercise, run.report)
-    identified = [] if order else name_mistakes(answer_key, found)
-    if order:
-        explanation = [f"DIAGNOSIS {order}"]
-    elif identified:
-        explanation = explain_mistakes(identified, len(found))
-    elif answer_key.exercise.hides_answers or right:        # a relation would give the answer away; or there is none
-        explanation = []
-    else:
-        sentences, facts = relations(answer_key, found)
-        explanation = [NO_NAME, *(f"DIAGNOSIS {finished(sentence)}" for sentence in sentences), *map(finished, facts)]
-    names = tuple(" and ".join(mistake.name for mistake in mistakes) for mistakes in identified)
+    explanation, names = explain(answer_key, run, right)
     status = "error" if stage == "error" else "fail"
     return Verdict(status, stage, note, (*where, *(lines or [note]), *explanation), names, right)
-
-
-def finished(sentence):
-    return sentence if sentence.endswith("?") else f"{sentence}."
-
-
-def name_mistakes(answer_key, answers):
-    """Returns the combinations of known mistakes that explain the answers.
-
-    Several mistakes in one output are not named if it is the correct output times a number, or the like: one wrong
-    operator is one mistake.
-    """
-    identified = answer_key.identify(answers)
-    several = [mistakes for mistakes in identified if len(mistakes) > 1]
-    if any(map(answer_key.touch_the_same_output, several)) and explains_everything(answer_key, answers):
-        return []
-    return identified
 
 
 def check_arguments_unchanged(answer_key, run):

@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from ..classroom.diagnosis import AnswerKey
+from ..classroom.explanation import answers
 from ..classroom.localize import is_unexplained, localize
 from ..classroom.sandbox import Stopped, Task, run_files
-from ..classroom.verdict import Verdict, answers, judge
+from ..classroom.verdict import Verdict, judge
 from .rows import Row, arrived, digest_of, digest_of_files, killed, make_row, unreadable, without_file
 
 

@@ -10,9 +10,10 @@ from helpers.small_exercises import diagnoses
 from numpy_transformer.classroom.counted_loops import MOST_STEPS
 from numpy_transformer.classroom.diagnosis import AnswerKey, are_complete
 from numpy_transformer.classroom.exercises import choose, exercises
+from numpy_transformer.classroom.explanation import NO_NAME
 from numpy_transformer.classroom.observation import Observation
 from numpy_transformer.classroom.relations import relations
-from numpy_transformer.classroom.verdict import NO_NAME, judge
+from numpy_transformer.classroom.verdict import judge
 
 
 @functools.cache

@@ -10,11 +10,12 @@ from helpers import ROOT
 from helpers.wrong_answers import wrong_answers
 from numpy_transformer.classroom.diagnosis import AnswerKey
 from numpy_transformer.classroom.exercises import choose, exercises
+from numpy_transformer.classroom.explanation import answers
 from numpy_transformer.classroom.feedback import feedback
 from numpy_transformer.classroom.localize import Attempt, is_unexplained, localize, other_indices
 from numpy_transformer.classroom.sandbox import Task, layers, run_files, run_task
 from numpy_transformer.classroom.sandbox.inside.worker import NODES, TRIED, VALUES
-from numpy_transformer.classroom.verdict import Verdict, answers, judge
+from numpy_transformer.classroom.verdict import Verdict, judge
 from numpy_transformer.classroom.workbook import Workbook, start
 
 ENOUGH = 60                                     # seconds, more than the edits of any of these answers take

@@ -9,8 +9,9 @@ from helpers.small_exercises import EXERCISE, SCALED_KEY, diagnoses, said
 
 from numpy_transformer.classroom.diagnosis import AnswerKey
 from numpy_transformer.classroom.exercises import choose
+from numpy_transformer.classroom.explanation import NO_NAME
 from numpy_transformer.classroom.relations import places
-from numpy_transformer.classroom.verdict import NO_NAME, judge
+from numpy_transformer.classroom.verdict import judge
 
 
 @pytest.mark.parametrize("wrong, sentence", [
