@@ -114,7 +114,9 @@ def name_class(path):
     except (OSError, SyntaxError, ValueError):
         return f"name the class in it as {path}:Class"
     classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
-    return f"name the class in it as {path}:{classes[-1] if classes else 'Class'}; it defines {listed(classes or ['none'])}"
+    if not classes:
+        return f"name a class in it, as in {path}:Class; it defines none"
+    return f"name the class in it as {path}:{classes[-1]}; it defines {listed(classes)}"
 
 
 def constructor_arguments(cls, text, first_input):

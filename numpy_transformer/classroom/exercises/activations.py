@@ -177,7 +177,7 @@ EXERCISES = [
                     "You halve only the tanh. The sum 1 + tanh(...) is halved."),
             Mistake("GEL-6t", {"(1 + t)": "t"}, "The 1 is missing. x is multiplied by (1 + tanh(...)) / 2."),
             Mistake("GEL-11", {TANH: "c * (x + 0.044715 * x ** 3)"},
-                    "You leave out tanh. Its argument stands in its place."),
+                    "You leave out tanh and use its argument instead."),
             Mistake("GEL-12", {"0.044715 * x ** 3": "x ** 3"}, "The coefficient of the cubic term is missing."),
             Mistake("GEL-13", {"(x + 0.044715 * x ** 3)": "(0.044715 * x ** 3)"},
                     "In the argument of tanh, the x before the cubic term is missing."),

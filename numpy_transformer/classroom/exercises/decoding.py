@@ -159,7 +159,7 @@ EXERCISES = [
             Mistake("GRD-23", {"model(ids)[-1]": "model(ids).sum(0)"},
                     "You add the logits of all rows. Only the row of the latest token scores the next one."),
             Mistake("GRD-24", {"len(ids) <= max_len": "len(ids) < max_len", "ids[1:]": "ids"},
-                    "You count bos as a generated token: it stands in your result and takes one of the max_len "
+                    "You count bos as a generated token: it is part of your result and takes one of the max_len "
                     "places."),
             Mistake("GRD-20", {"ids[-1] != eos": "eos not in ids[:-1]"},
                     "You generate one more token after eos. Check for eos after each new token, not before it."),

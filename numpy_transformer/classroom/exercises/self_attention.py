@@ -219,8 +219,8 @@ EXERCISES = [
             Mistake("HD-29", {
                     "self.output.forward(merge_heads(p @ v))": "merge_heads(p @ v)",
                     BACK: "split_heads(dy, self.num_heads)"},
-                    "Your layer leaves out the output projection. It mixes the features of the heads, which are "
-                    "merely next to each other after merging."),
+                    "Your layer leaves out the output projection. It mixes the features of the heads, which merging "
+                    "only puts side by side."),
             Mistake("HD-30", {
                     "self.output.forward(merge_heads(p @ v))": "x + self.output.forward(merge_heads(p @ v))",
                     "        return dx\n": "        return dx + dy\n"},

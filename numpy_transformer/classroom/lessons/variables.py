@@ -12,7 +12,7 @@ from .wrapping import fill, terminal_width
 
 
 def print_variables(namespace):
-    """Prints one line about each variable; no modules, functions and classes."""
+    """Prints one line about each variable that is not a module, function or class."""
     found = {name: value for name, value in namespace.items()
              if not name.startswith("_") and not isinstance(value, (ModuleType, FunctionType, type))}
     for name, value in found.items():
@@ -64,7 +64,7 @@ def print_page(expression, namespace, title, calls):
 
 @contextlib.contextmanager
 def errors_printed():
-    """Prints an error of an expression that the reader typed in place of raising it."""
+    """Prints an error of an expression that the reader typed, instead of raising it."""
     try:
         yield
     except (Exception, SystemExit) as error:
