@@ -79,7 +79,8 @@ def count_differences(yours, right):
     else:
         parts = [(above, "too large"), (below, "too small")]
     words = ", ".join(f"{count} {direction}" for count, direction in parts if count)
-    return f"{int(wrong.sum())} of {right.size} entries are wrong" + f" ({words})" * bool(words)
+    directions = f" ({words})" if words else ""
+    return f"{int(wrong.sum())} of {right.size} entries are wrong{directions}"
 
 
 def show_entry(value, kind):

@@ -95,9 +95,9 @@ def check_loading(answer_key, run):
 
 def check_ending(answer_key, run):
     if run.ended == "timeout":
-        return Verdict("timeout", "time", f"The program was stopped after {run.seconds:.3g} seconds"
-                                          + f"; shortly before, it was in line {run.line}" * bool(run.line)
-                                          + ". Does a loop never end, or is the code very slow?")
+        place = f"; shortly before, it was in line {run.line}" if run.line else ""
+        return Verdict("timeout", "time", f"The program was stopped after {run.seconds:.3g} seconds{place}. Does a loop "
+                                          "never end, or is the code very slow?")
     if run.ended == "memory":
         return Verdict("memory", "memory", "The program used more memory than is allowed. No exercise needs large "
                                            "arrays.")

@@ -54,7 +54,8 @@ def where(answer_key, chosen):
     if len(outside) == 1:
         return f"in all cases but {chosen.index(False) + 1} ({outside[0]})"
     if len(inside) <= MOST_LISTED or len(outside) <= MOST_LISTED:
-        return f"in cases {ranges(numbers)}" + f" ({'; '.join(inside)})" * (len(inside) <= MOST_LISTED)
+        notes = f" ({'; '.join(inside)})" if len(inside) <= MOST_LISTED else ""
+        return f"in cases {ranges(numbers)}{notes}"
     return f"in {len(inside)} of {len(cases)} cases"
 
 
