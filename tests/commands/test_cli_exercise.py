@@ -236,9 +236,10 @@ def wrong_bias(folder, wrong):
 
 
 @pytest.mark.slow
-def test_an_unknown_mistake_in_a_class_is_shown_by_differences(tmp_path, capsys):
+def test_an_unknown_mistake_in_a_class_is_shown_by_differences(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("numpy_transformer.classroom.workbook.localize", lambda key, verdict, *rest: verdict)
     run(capsys, "exercise", "start", tmp_path, "02.2")
-    wrong_bias(tmp_path, "self.bias.grad += dy.max() + drows.sum(0)")
+    wrong_bias(tmp_path, "self.bias.grad += (drows ** 3).sum(0) - dy.max() * drows.min(0)")
     code, out = check(capsys, tmp_path, "02.2")
     assert code == 1 and "DIAGNOSIS" not in out and "compared with your forward" in out
     table = {line.split()[0]: line for line in out.splitlines() if line.rstrip().endswith(("ok", "WRONG"))}

@@ -65,7 +65,9 @@ def cells(source):
 def divided(cell, alone=False):
     """Returns a cell of code in parts, each of which is a cell: a part ends where `predict` asks a question.
 
-    With alone=True, each statement that asks is a part of its own.
+    Parameters:
+        cell : Cell
+        alone : if True, each statement that asks is a part of its own
     """
     try:
         asking = [node for node in ast.parse(cell.text).body if any(map(is_question, ast.walk(node)))]
@@ -103,11 +105,10 @@ def hidden_answers(source):
         return []
     found = []
     for node in ast.walk(tree):
-        if is_question(node):
-            hidden = [*node.args[1:], *node.keywords]
-            if hidden:
-                start = min((part.lineno, part.col_offset) for part in hidden)
-                found.append((*start, node.end_lineno, node.end_col_offset))
+        hidden = [*node.args[1:], *node.keywords] if is_question(node) else []
+        if hidden:
+            start = min((part.lineno, part.col_offset) for part in hidden)
+            found.append((*start, node.end_lineno, node.end_col_offset))
     return sorted(found, reverse=True)
 
 

@@ -70,7 +70,7 @@ def installed_lessons():
 
 
 def adapt_links(page):
-    """Makes the links of a copied page lead to the figures that the copied lessons draw, and to no page that was not copied."""
+    """Lets the links of a copied page lead to the figures that the copied lessons draw. Links to other folders become text."""
     text = re.sub(r"\[([^][]*)\]\(\.\./(?!figures/)[^)]*\)", r"\1", page.read_text(encoding="utf-8"))
     if page.resolve().parent.name != "lessons":             # see place.figure_folder
         text = text.replace("](../figures/", "](figures/")
