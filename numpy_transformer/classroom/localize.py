@@ -8,8 +8,8 @@ First wrong value: the student's process records the values of the student's exp
 (tracing.py, instrumenting.py). intermediates.py looks for them among the values of correct solutions. The first one
 that is not there, and from which nothing correct was computed, is a place to look.
 
-What is correct never reaches the student's process. It only runs what it is asked to (reruns.py), and sends values back,
-which protocol.py reads strictly.
+What is correct never reaches the student's process. It only runs what it is asked to (reruns.py), and sends values
+back, which protocol.py reads strictly.
 """
 
 import functools
@@ -31,6 +31,7 @@ from .wording import explain_order, reported
 STAGES = "error", "type", "shape", "finite", "values"
 SLOW = 3.0                                      # seconds; an answer that takes longer is not run again
 SECONDS = 0.5                                   # of processor time for trying edits, in which most places are found
+RESEMBLING = 0.35                               # share of the values in common with the nearest solution
 MOST_TRIED = 8                                  # edits that are run on all cases
 OUT_OF_BOUNDS = r"IndexError: index (\d+) is out of bounds for axis (\d+) with size (\d+) \(line (\d+): "
 OF_TYPES = "call", "argument"                   # kinds of edits that explain a wrong type
@@ -92,20 +93,23 @@ class Attempt:
             return []
         found = {number: read_edit(self.records, number) for number, rows in read_tried(self.records).items()
                  if alike(rows, np.array(expected, float))}
+        found = {number: edit for number, edit in found.items() if edit and edit.kind in kinds}
         if not found:
             return []
         lines = self.suspicious_lines()
-        best = sorted((number for number, edit in found.items() if edit and edit.kind in kinds),
-                      key=lambda number: (*rank(found[number], lines), number))[:MOST_TRIED]
-        records = self.rerun(edits=best) if best else {}
+        tried = sorted(found, key=lambda number: (*rank(found[number], lines), number))[:MOST_TRIED]
+        records = self.rerun(edits=tried)
         places = {}
-        for position, number in enumerate(best):
+        for position, number in enumerate(tried):
             edit = read_edit(records, number)
             if edit and self.all_right(records, position * len(self.cases)):
                 places.setdefault((edit.line, edit.text), (rank(edit, lines)[:2], edit))
-        best = min((quality for quality, _ in places.values()), default=())
+        if not places:
+            return []
+        best = min(quality for quality, _ in places.values())
         chosen = [edit for quality, edit in places.values() if quality == best]
-        return describe_places(chosen if len(chosen) > 1 and not best[0] else chosen[:1])
+        is_guess, _ = best                      # another name or an insertion: one place is enough
+        return describe_places(chosen[:1] if is_guess else chosen)
 
     def all_right(self, records, start):
         """Returns True if the results that are numbered from `start` on are right in all main cases."""
@@ -131,7 +135,7 @@ class Attempt:
         values = Values(known, nodes, read_values(self.records))
         comparisons = [Comparison(values, solution) for solution in known.solutions]
         most = max(len(comparison.right) for comparison in comparisons)
-        return values, [comparison for comparison in comparisons if len(comparison.right) > 0.35 * most], roots
+        return values, [comparison for comparison in comparisons if len(comparison.right) > RESEMBLING * most], roots
 
     def suspicious_lines(self):
         """Returns the lines in which a value occurs in no correct solution before any other does."""
