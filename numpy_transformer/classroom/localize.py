@@ -1,6 +1,6 @@
 """Says where in a student's own text a mistake is that no known mistake explains, by running this text again.
 
-One edit: the student's process runs programs that differ from the student's in one place (the package edits) on the smallest
+One edit: the student's process runs programs that differ from the student's in one place (edits) on the smallest
 wrong case, and sends fingerprints of their results (fingerprints.py). The few that are right there run on all cases. If
 one is right in all of them, the mistake is at this place. What the edit was is not told.
 
