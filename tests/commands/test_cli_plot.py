@@ -35,9 +35,8 @@ def drawn(path):
 LM, DATES = ["--text", "The language model"], ["--text", "3 March 1999"]
 
 
-PICTURES = [("attention", "lm", LM)]
-VARIANTS = [
-    ("history", "dates", []),
+PICTURES = [
+    ("attention", "lm", LM), ("history", "dates", []),
     ("mask", None, ["--length", "4", "--padding", "1"]), ("backward", "lm", LM),
     ("xray", None, []), ("cross-attention", "dates", DATES),
     ("pe", None, []), ("pe", None, ["--transposed"]), ("pe", None, ["--waves", "--positions", "20", "--width", "9"]),
@@ -49,8 +48,8 @@ VARIANTS = [
     ("gradients", "dates", DATES), ("xray", "lm", LM), ("xray", "dates", DATES)]
 
 
-@pytest.mark.parametrize("picture, run_file, more", [
-    *PICTURES, *(pytest.param(*variant, marks=pytest.mark.slow) for variant in VARIANTS)])
+@pytest.mark.slow
+@pytest.mark.parametrize("picture, run_file, more", PICTURES)
 def test_each_picture_is_drawn(picture, run_file, more, runs, tmp_path, capsys):
     named = ["--run", runs / f"{run_file}.npz"] if run_file else []
     code, out, _ = run(capsys, "plot", picture, *named, *more, "--out", tmp_path / "new" / "x.png")

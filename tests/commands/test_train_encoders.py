@@ -83,6 +83,7 @@ def test_a_masked_model_reads_several_files(capsys, runs, tmp_path):
     assert text.startswith(f"{2 * len(whole) + 1:,} characters of {tmp_path / '0.txt'} and {tmp_path / '1.txt'}")
 
 
+@pytest.mark.slow
 def test_columns_of_a_table_and_its_split(capsys, runs, tmp_path):
     rows = [line.rsplit(",", 1) for line in (runs / "reviews.csv").read_text().splitlines()[1:]]
     parts = ["train"] * 48 + ["dev"] * 4 + ["test"] * 8

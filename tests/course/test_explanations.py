@@ -24,6 +24,7 @@ def hidden_names(exercise):
     return own - names_in(exercise.skeleton()) - names_in(" ".join(exercise.outputs)) - WORDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exercise", exercises().values(), ids=lambda e: f"{e.number}-{e.name}")
 def test_explanations_and_invariants_do_not_use_the_names_of_hidden_variables(exercise):
     said = {mistake.name: mistake.explanation for mistake in exercise.mistakes}

@@ -170,6 +170,7 @@ def test_a_known_mistake_in_an_own_class_is_named(capsys, mine):
     assert "Every gradient agrees" not in out               # the gradient of x is WRONG
 
 
+@pytest.mark.slow
 def test_right_gradients_of_a_wrong_forward_are_told(capsys, mine):
     code, out, _ = run(capsys, "gradcheck", f"{mine}:Attention", "--like", "ScaledDotProductAttention")
     assert code == 1 and "WRONG" not in out
@@ -185,6 +186,7 @@ def test_classes_made_of_parts_are_compared_too(capsys, mine, name, component, m
     assert code == 1 and re.search(rf"DIAGNOSIS \[.*({mistake})", out, re.S)
 
 
+@pytest.mark.slow
 def test_a_value_that_cannot_be_given_is_fixed(capsys, mine):
     code, out, _ = run(capsys, "gradcheck", f"{mine}:Rms", "--like", "RMSNorm")
     assert code == 0 and "Rms takes no eps, so it should compute with eps = 1e-05" in out and out.count("PASS") == 2

@@ -62,7 +62,9 @@ def test_cells_titles_and_answers_are_kept_and_start_receives_the_number(tiny):
     assert (found["nbformat"], found["nbformat_minor"], found["metadata"]["kernelspec"]["name"]) == (4, 5, "python3")
 
 
-@pytest.mark.parametrize("path", lessons_in(ROOT / "lessons").values(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [
+    pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if i % 8 else [])
+    for i, path in enumerate(lessons_in(ROOT / "lessons").values())])
 def test_the_notebook_of_every_lesson_is_complete(path):
     found = notebook(path)["cells"]
     of_lesson = cells(path.read_text(encoding="utf-8"))

@@ -72,6 +72,7 @@ def by_order(exercise, cases, answers):
     return lambda *inputs: answer(exercise, next(rest))
 
 
+@pytest.mark.slow
 def test_every_case_depends_on_the_seed():
     fixed = [(exercise.number, case.note) for exercise in WITH_ARGUMENTS
              for case, other in zip(exercise.cases(1), exercise.cases(2), strict=True)

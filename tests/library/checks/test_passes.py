@@ -77,7 +77,9 @@ def test_each_kind_of_mistake_is_told(cls, wrong, remarks):
     assert not module.w.grad.any() and not module.saved             # it works on a copy
 
 
-@pytest.mark.parametrize("sample", samples.SAMPLES, ids=lambda sample: sample.name)
+@pytest.mark.parametrize("sample", [
+    pytest.param(sample, id=sample.name, marks=[pytest.mark.slow] if i % 8 else [])
+    for i, sample in enumerate(samples.SAMPLES)])
 def test_the_packages_components_have_no_problems(sample):
     module, inputs = sample.make(0)
     assert problems(module, *inputs) == ([], [])

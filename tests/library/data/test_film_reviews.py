@@ -95,6 +95,7 @@ def test_each_label_follows_from_the_rules(data):
             assert len({aspect for aspect, *_ in contents(text)}) == len(winners + losers)
 
 
+@pytest.mark.slow
 def test_no_clause_pair_of_one_list_occurs_in_another(data):
     training, validation, test = map(pairs, lists(data))
     assert len(test) > 1_500 and len(validation) > 700

@@ -302,6 +302,7 @@ def test_every_picture_can_be_written_and_fits_a_slide(draw, tmp_path):
     assert max(figure.get_size_inches()) < 13
 
 
+@pytest.mark.slow
 def test_an_xray_takes_the_tokens_of_each_panel():
     rays = {"source": np.ones((2, 3)), "target": np.ones((2, 2))}
     outputs = {"source": ["le", "chat"], "target": ["a", "b"]}
