@@ -12,7 +12,7 @@ import numpy as np
 
 from ..checks.gradcheck import gradcheck, positional
 from ..checks.passes import listed, plain_arrays, problems
-from ..classroom.feedback import feedback
+from ..classroom.feedback import WIDTH, feedback
 from ..classroom.likeness import Likeness, compare
 from ..module import is_parameter, named_parts
 from .terminal import columns, wrap
@@ -32,7 +32,7 @@ def check_own(name, arguments):
     lines = [wrap(f"WRONG: {sentence}.") for sentence in wrong] + [wrap(f"note: {sentence}.") for sentence in remarks]
     for found in compared:
         lines.append(wrap(f"compared with {likeness.name} in the cases of exercise {found.exercise.number}:"))
-        lines += feedback(found.exercise, found.verdict, found.printed, columns())
+        lines += feedback(found.exercise, found.verdict, found.printed, min(columns(), WIDTH))
     if likeness and report.ok and any(found.forward_is_wrong for found in compared):
         lines.append(wrap(f"Every gradient agrees with your forward, but your forward is not that of {likeness.name}: "
                           "backward is right for another function."))
