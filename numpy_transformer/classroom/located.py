@@ -7,7 +7,7 @@ LOOK_AT = {
     "condition": "the condition", "constant": "the number", "axis": "the axis", "keepdims": "keepdims",
     "call": "which function is called", "argument": "the arguments of the call", "transposition": "transposes",
     "index": "the index", "name": "which variable belongs there", "names": "which variable belongs where",
-    "power": "the power", "factor": "factors",
+    "grouping": "where parentheses belong", "power": "the power", "factor": "factors",
     "operand": "whether both parts belong there", "statement": "whether this statement belongs there"}
 MISSING = {"operand": "which term is missing", "factor": "which factor is missing", "call": "which call is missing",
            "axis": "which sum is missing", "sign": "the sign", "power": "which power is missing"}

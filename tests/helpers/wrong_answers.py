@@ -36,6 +36,11 @@ def softmax_backward(p, dp):
         jacobian = np.diag(rows[i]) + np.outer(rows[i], rows[i])        # here
         out[i] = jacobian @ grads[i]
     return out.reshape(p.shape)
+=== 01.2 the parentheses are missing, so p weights only the first term
+def softmax_backward(p, dp):
+    total = (p * dp).sum(-1, keepdims=True)
+    grad = p * dp - total                       # here
+    return grad
 === 01.4 smoothing is spread over the other classes as well as the correct one, but not subtracted
 def cross_entropy_backward(logits, targets, smoothing, ignore_id):
     V = logits.shape[-1]
@@ -197,6 +202,16 @@ def layer_norm_backward(x, gamma, eps, dy):
     dx = (g - a - h * b) / s
     axes = tuple(range(x.ndim - 1))
     return dx, (dy * h).sum(axes), dy.sum(axes)
+=== 08.2 the last two terms are added where they are multiplied
+def layer_norm_backward(x, gamma, eps, dy):
+    inverse = 1 / np.sqrt(x.var(-1, keepdims=True) + eps)
+    x_hat = (x - x.mean(-1, keepdims=True)) * inverse
+    g = gamma * dy
+    first = g.mean(-1, keepdims=True)
+    second = (g * x_hat).mean(-1, keepdims=True)
+    dx = inverse * (g - first - x_hat + second)         # here
+    axes = tuple(range(x.ndim - 1))
+    return dx, (dy * x_hat).sum(axes), dy.sum(axes)
 === 08.2 the standard deviation is forgotten in one term
 def layer_norm_backward(x, gamma, eps, dy):
     mu = x.mean(-1, keepdims=True)

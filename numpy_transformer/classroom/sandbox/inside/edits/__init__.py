@@ -9,7 +9,7 @@ import ast
 from dataclasses import dataclass
 
 from .changes import change
-from .insertions import exchange, insert, swap, terms_of, wrap
+from .insertions import exchange, insert, regroup, swap, terms_of, wrap
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,14 @@ def edits(tree, name, insertions=False, methods=()):
     Parameters:
         tree : ast.Module with the function or class
         name : its name
-        insertions : also use other names, swap two of them, and insert factors, terms, signs and transpositions
+        insertions : also move parentheses, use other names, swap two of them, and insert factors, terms, signs and transpositions
         methods : of a class, those that are edited; empty: all
     """
     functions = [node for part in tree.body if getattr(part, "name", None) == name for node in ast.walk(part)
                  if isinstance(node, ast.FunctionDef) and (not methods or part is node or node.name in methods)]
     outer = [node for node in functions
              if not any(node is not other and node in ast.walk(other) for other in functions)]
-    for replacements in (change, *([swap, exchange, wrap, insert] if insertions else [])):
+    for replacements in (change, *([regroup, swap, exchange, wrap, insert] if insertions else [])):
         for function in outer:
             terms = terms_of(function)
             for site in list(sites(function)):

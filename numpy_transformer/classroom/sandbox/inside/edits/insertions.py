@@ -47,6 +47,19 @@ def swap(node, site, terms):
             yield "names", other
 
 
+def regroup(node, site, terms):
+    """Yields (kind, replacement) with other parentheses, and with a product in place of the last term of a sum."""
+    if not isinstance(node, ast.BinOp):
+        return
+    left, right = node.left, node.right
+    if isinstance(left, ast.BinOp):
+        yield "grouping", ast.BinOp(left.left, left.op, ast.BinOp(left.right, node.op, right))
+        if isinstance(node.op, (ast.Add, ast.Sub)) and isinstance(left.op, (ast.Add, ast.Sub)):
+            yield "operator", ast.BinOp(left.left, left.op, ast.BinOp(left.right, ast.Mult(), right))
+    if isinstance(right, ast.BinOp):
+        yield "grouping", ast.BinOp(ast.BinOp(left, node.op, right.left), right.op, right.right)
+
+
 def is_inside(node, part):
     return any(node is inner for inner in ast.walk(part))
 
