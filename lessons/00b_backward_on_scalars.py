@@ -102,7 +102,7 @@ claim("a step against the gradients lowers the loss", after < L, f"from {L:.3f} 
 # To leave this work to a program, each number must know how it was computed. A `Value` holds a number, its gradient,
 # the values it was computed from (its **sources**), and for each source the derivative with respect to it (its
 # **slope**). `+`, `*` and `tanh` make new values, and write down sources and slopes while they compute. So the
-# expression is computed as usual, and leaves a graph behind.
+# expression is computed as usual, and the values form a graph.
 #
 # backward walks through this graph from the loss to the inputs. There are two rules:
 #

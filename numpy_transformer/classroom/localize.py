@@ -215,7 +215,7 @@ def alike(rows, expected):
 
 
 def rank(edit, lines):
-    """Edits of what stands there come before other names and insertions, then suspicious lines, then short parts."""
+    """Changes come before other names and insertions, then suspicious lines before others, then short parts."""
     return edit.inserts or edit.kind in ("name", "names"), edit.line not in lines, len(edit.text)
 
 

@@ -1,4 +1,4 @@
-"""What is said of a wrong answer that no catalogue knows, and the order of the stages."""
+"""The names that a wrong answer gets, and the order of the checks."""
 
 import dataclasses
 

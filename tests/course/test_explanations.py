@@ -1,4 +1,4 @@
-"""What is said of a mistake uses only names that the student can see: none that only the hidden solution has."""
+"""Explanations of mistakes use only names that the student can see, and none that only the hidden solution has."""
 
 import ast
 import re

@@ -39,7 +39,7 @@ class Tried:
         return localize(self.key, self.verdict, self.run, self.exercise.file, self.execute, ENOUGH)
 
     def sentences(self, way=None, seconds=ENOUGH):
-        """What is said of the line; `way` is the name of a method of Attempt, whatever the catalog says."""
+        """The sentences about the line; `way` is the name of a method of Attempt, whatever the catalog says."""
         if way is None:
             return " ".join(self.localized().lines[len(self.verdict.lines):])
         attempt = Attempt(self.key, answers(self.key, self.run), self.exercise.file, self.execute, seconds)

@@ -1,4 +1,4 @@
-"""What is said of a wrong answer that no known mistake explains, and that nothing false is said."""
+"""The sentences about a wrong answer that no known mistake explains: they say what is wrong, and nothing false."""
 
 import dataclasses
 

@@ -57,7 +57,7 @@ def wrap_item(text):
 
 
 def fold(line, gutter="", mark=FOLDED):
-    """Returns a line of source behind a gutter, such as its number. If it is too wide, it continues after a mark.
+    """Returns a line of source after a prefix, such as its number. If it is too wide, it continues after a mark.
 
     The continuation is indented like the line, so that all that is added is the line break and the mark.
     """

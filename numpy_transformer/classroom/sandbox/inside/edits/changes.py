@@ -42,7 +42,7 @@ def without(items, i):
 
 
 def change(node, site, terms):
-    """Yields (kind, replacement) for the changes of what stands there."""
+    """Yields (kind, replacement) for each change of a node of the program."""
     yield from CHANGES.get(type(node), lambda node, site: ())(node, site)
 
 
