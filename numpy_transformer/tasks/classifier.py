@@ -106,9 +106,10 @@ class ClassifierTask(EncoderTask):
             width, pool = None, 100             # a batch has texts of similar length, padded to the longest
         else:
             width, pool = s["max_len"], 1
-        self.batches = LabeledTexts(*self.training, s["batch_size"], s["seed"], pool, width)
-        self.validation = LabeledTexts(*self.held_out, BATCH, 0, width=width).batches()
-        self.training_sample = LabeledTexts(*sample, BATCH, 0, width=width).batches()
+        padding = {"width": width, "pad_id": self.reader.pad_id}
+        self.batches = LabeledTexts(*self.training, s["batch_size"], s["seed"], pool, **padding)
+        self.validation = LabeledTexts(*self.held_out, BATCH, 0, **padding).batches()
+        self.training_sample = LabeledTexts(*sample, BATCH, 0, **padding).batches()
 
     def model_config(self):
         s = self.settings
