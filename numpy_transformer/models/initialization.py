@@ -4,16 +4,20 @@ import math
 
 from ..argument_checks import check_choice
 from ..layers.initial_weights import normal, truncated_normal, uniform
+from ..module import drawing
 
 
 def initialize(model, init, rng):
     """Draws the matrices of a new model. Biases stay zero, norms stay the identity, and a tied matrix is drawn once.
 
+    Within unfilled() it draws nothing.
+
     Parameters: model : Module, just built; init : "xavier", "keras", "gpt2" or "bert"; rng : Generator
     Raises: ValueError for another name.
     """
     check_choice("init", init, INITS)
-    INITS[init](model, rng)
+    if drawing():
+        INITS[init](model, rng)
 
 
 def xavier(model, rng):
@@ -50,7 +54,7 @@ def keras(model, rng):
 def keras_bound(attention, linear):
     """Returns Glorot's bound with the fans that Keras computes for this projection of an attention layer."""
     d_model = attention.query.d_in
-    d = d_model // attention.num_heads
+    d = attention.query.d_out // attention.num_heads
     if linear is attention.output:
         return math.sqrt(6 / (attention.num_heads * (d + d_model)))
     return math.sqrt(6 / (d_model * (linear.d_out // d + d)))
@@ -68,7 +72,7 @@ def gpt2(model, rng):
         if isinstance(getattr(module, "blocks", None), list):           # an Encoder or a Decoder
             weights = [linear.weight for block in module.blocks for linear in residual_projections(block)]
             residual |= {id(weight): len(weights) for weight in weights}
-        elif getattr(module, "factor", 1) != 1:                         # an Embedding that is scaled
+        elif getattr(module, "factor", 1) != 1:                         # an Embedding or its transpose, scaled
             unchanged.add(id(module.weight))
     for parameter in matrices(model):
         if id(parameter) not in unchanged:

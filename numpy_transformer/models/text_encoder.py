@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from ..argument_checks import check_choice, check_divides, check_ids, check_positive, check_token_mask
+from ..argument_checks import check_choice, check_ids, check_positive, check_token_mask
 from ..layers.dropout import Dropout
 from ..layers.embedding import Embedding
+from ..layers.multi_head import width_of_head
 from ..layers.normalization import LayerNorm
 from ..layers.pooling import POOLINGS
 from ..layers.rotary import RotaryEmbedding
@@ -38,6 +39,7 @@ class TextEncoder(Module):
             not pad_id from n on, and gives all pad_id the position n - 1 (RoBERTa: n = 2)
         normalize : bool (False); True gives `embed` unit vectors
         embedding_pool : "mean" (default) or "first", what `embed` makes of the vectors of the tokens
+        d_head : int or None, as in EncoderBlock
         options : further options of Encoder
     Shape: ids (B, T), mask=None (B, T; True marks a real token; None: all but pad_id), segments=None (B, T; None: all
         0) -> x (B, T, d_model); B may be absent. Padding tokens at the end change nothing for the real tokens.
@@ -50,15 +52,15 @@ class TextEncoder(Module):
     def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, max_len=512, dropout=0.1, norm="post",
                  activation="relu", eps=1e-6, positions="sinusoidal", num_segments=0, pad_id=0, mask_padding=True,
                  rng=None, init="xavier", scale_embedding=True, embedding_norm=False, first_position=None,
-                 normalize=False, embedding_pool="mean", **options):
+                 normalize=False, embedding_pool="mean", d_head=None, **options):
         check_choice("embedding_pool", embedding_pool, POOLINGS)
-        check_divides("d_model", d_model, "num_heads", num_heads)
         if first_position is not None:
             check_positive(first_position=first_position)
             check_choice("positions", positions, ("sinusoidal", "learned"))         # rotary ones need no first position
         rng = np.random.default_rng(rng)
         d_ff = 4 * d_model if d_ff is None else d_ff
-        rotary = RotaryEmbedding(d_model // num_heads) if positions == "rotary" else None
+        d_head = width_of_head(d_model, num_heads, d_head)
+        rotary = RotaryEmbedding(d_head) if positions == "rotary" else None
         self.pad_id = pad_id
         self.mask_padding = mask_padding
         self.max_len = max_len
@@ -71,7 +73,7 @@ class TextEncoder(Module):
         self.embedding_norm = LayerNorm(d_model, eps) if embedding_norm else None
         self.dropout = Dropout(dropout, rng)
         self.encoder = Encoder(num_layers, d_model, num_heads, d_ff, dropout, norm, activation, eps, rng=rng,
-                               rotary=rotary, **options)
+                               rotary=rotary, d_head=d_head, **options)
         initialize(self, init, rng)
 
     def forward(self, ids, mask=None, segments=None):
