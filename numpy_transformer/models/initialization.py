@@ -4,16 +4,20 @@ import math
 
 from ..argument_checks import check_choice
 from ..layers.initial_weights import normal, truncated_normal, uniform
+from ..module import drawing
 
 
 def initialize(model, init, rng):
     """Draws the matrices of a new model. Biases stay zero, norms stay the identity, and a tied matrix is drawn once.
 
+    Within unfilled() it draws nothing.
+
     Parameters: model : Module, just built; init : "xavier", "keras", "gpt2" or "bert"; rng : Generator
     Raises: ValueError for another name.
     """
     check_choice("init", init, INITS)
-    INITS[init](model, rng)
+    if drawing():
+        INITS[init](model, rng)
 
 
 def xavier(model, rng):
@@ -68,7 +72,7 @@ def gpt2(model, rng):
         if isinstance(getattr(module, "blocks", None), list):           # an Encoder or a Decoder
             weights = [linear.weight for block in module.blocks for linear in residual_projections(block)]
             residual |= {id(weight): len(weights) for weight in weights}
-        elif getattr(module, "factor", 1) != 1:                         # an Embedding that is scaled
+        elif getattr(module, "factor", 1) != 1:                         # an Embedding or its transpose, scaled
             unchanged.add(id(module.weight))
     for parameter in matrices(model):
         if id(parameter) not in unchanged:
