@@ -8,6 +8,8 @@ from collections import Counter
 import numpy as np
 
 from .bpe import BytePairTokenizer, check_ids, check_training
+from .llama2c_tokenizer import StoryTokenizer
+from .pretrained_tokenizer import PretrainedTokenizer
 
 PIECES = re.compile(r" ?\w+| ?[^\w\s]+|\s")
 
@@ -168,12 +170,15 @@ def shown(character):
 KINDS = {"char": (CharTokenizer, "characters", str), "word": (WordTokenizer, "words", list),
          "bpe": (BytePairTokenizer, "merges", list), "mixed": (MixedTokenizer, "pieces", list),
          "spaced": (SpacedTokenizer, "words", list)}
+PUBLISHED = {"pretrained": PretrainedTokenizer, "llama2.c": StoryTokenizer}
 
 
 def tokenizer_from_json(data):
     """Returns the tokenizer that `to_json` turned into this dict. Raises ValueError if the dict is of another form."""
     kind = data.get("kind") if isinstance(data, dict) else None
-    if kind not in list(KINDS):                 # a list, because kind may be unhashable
+    if kind in list(PUBLISHED):                 # a list, because kind may be unhashable
+        return PUBLISHED[kind].from_json(data)
+    if kind not in list(KINDS):
         raise ValueError(f"{kind!r} is not a kind of tokenizer; the kinds are {', '.join(map(repr, KINDS))}. "
                          "Pass what the to_json of a tokenizer returned")
     make, field, expected = KINDS[kind]
