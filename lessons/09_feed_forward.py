@@ -244,9 +244,9 @@ with nt.record(gated) as tape:
     dx = gated.backward(dy)
 Wg, Wu, Wd = (parameter.data for parameter in gated.parameters())
 g = x @ Wg
-s, u, m = tape["silu"].output, tape["up"].output, tape["down"].inputs[0]
+s, u, m = tape["activation"].output, tape["up"].output, tape["down"].inputs[0]
 dm = dy @ Wd.T
-du, ds, dg = tape["up"].dy, tape["silu"].dy, tape["gate"].dy
+du, ds, dg = tape["up"].dy, tape["activation"].dy, tape["gate"].dy
 silu, silu_slope = np.moveaxis([[by_formula(number)["SiLU"] for number in row] for row in g], -1, 0)
 claim("m = silu(x Wg) * (x Wu)", relative_error(m, silu * (x @ Wu)) < 1e-14)
 claim("du = dm * s and ds = dm * u", max(relative_error(du, dm * s), relative_error(ds, dm * u)) < 1e-14)

@@ -37,13 +37,25 @@ def attention(module, q, k, v, mask=None):
                      for b in range(B)])
 
 
-def rotated(x, base):
-    """Returns x (T, d) with each pair i of neighbors, as a complex number, multiplied by exp(j t base^(-2i/d))."""
+def pairs(module):
+    """Returns the indices of the two features of each pair that a RotaryEmbedding rotates."""
+    half = module.d_head // 2
+    return [(2 * i, 2 * i + 1) if module.interleaved else (i, i + half) for i in range(half)]
+
+
+def frequency(module, i):
+    """Returns θ_i, the angle between two positions by which a RotaryEmbedding rotates the pair i."""
+    return module.frequencies[i] if module.base is None else module.base ** (-2 * i / module.d_head)
+
+
+def rotated(module, x):
+    """Returns x (T, d) with each pair i, as a complex number, multiplied by exp(j t θ_i)."""
     y = np.empty(x.shape)
-    for t in range(len(x)):
-        for i in range(0, x.shape[-1], 2):
-            number = complex(x[t, i], x[t, i + 1]) * cmath.exp(1j * t * base ** (-i / x.shape[-1]))
-            y[t, i:i + 2] = number.real, number.imag
+    for i, (first, second) in enumerate(pairs(module)):
+        for t in range(len(x)):
+            number = complex(x[t, first], x[t, second]) * cmath.exp(1j * t * frequency(module, i))
+            y[t, first] = number.real
+            y[t, second] = number.imag
     return y
 
 
@@ -59,7 +71,7 @@ def one_sequence(module, query, key, value, visible):
         shared = slice(h // group * d, (h // group + 1) * d)
         qh, kh = q[:, own], k[:, shared]
         if module.rotary is not None:
-            qh, kh = rotated(qh, module.rotary.base), rotated(kh, module.rotary.base)
+            qh, kh = rotated(module.rotary, qh), rotated(module.rotary, kh)
         heads.append(attend(qh, kh, v[:, shared], visible[h]))
     return affine(module.output, np.concatenate(heads, -1))
 
@@ -78,12 +90,10 @@ def multi_head(module, *inputs):
 
 @reference("rotary", RotaryEmbedding)
 def rotary(module, x, offset=0):
-    half = module.d_head // 2
-    pairs = [(2 * i, 2 * i + 1) if module.interleaved else (i, i + half) for i in range(half)]
     y = np.empty(x.shape)
-    for i, (first, second) in enumerate(pairs):
+    for i, (first, second) in enumerate(pairs(module)):
         for t in range(x.shape[-2]):
-            angle = (offset + t) * module.base ** (-2 * i / module.d_head)
+            angle = (offset + t) * frequency(module, i)
             a = x[..., t, first]
             b = x[..., t, second]
             y[..., t, first] = a * math.cos(angle) - b * math.sin(angle)

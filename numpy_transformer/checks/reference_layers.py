@@ -151,7 +151,8 @@ def feed_forward(module, x):
 @reference("SwiGLU", SwiGLU)
 def swiglu(module, x):
     x = x.astype(np.float64)
-    return affine(module.down, for_each_entry(silu, affine(module.gate, x)) * affine(module.up, x))
+    gate = for_each_entry(formula(module.activation), affine(module.gate, x))
+    return affine(module.down, gate * affine(module.up, x))
 
 
 @reference("sinusoid", SinusoidalPositionalEncoding)

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 
 from ..data import BOS, EOS, frame
-from ..data.reader import MASK
 from ..decoding import greedy_decode
 from ..inspection import influence, record
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
@@ -155,7 +154,7 @@ class RunExample:
         reader.max_len = sys.maxsize            # `shorten` reports what is cut off
         read = reader.read_masked if "[mask]" in text.lower() else reader.read
         ids = self.shorten(read(text), "--text", context)
-        masked = np.flatnonzero(ids == MASK)
+        masked = np.flatnonzero(ids == reader.mask_id)
         if len(masked) and self.run.meta["kind"] == "mlm":
             self.inputs = (ids[None], None, None, masked[None])
         else:

@@ -4,7 +4,6 @@ import sys
 
 import numpy as np
 
-from ..data.reader import MASK, SPECIAL
 from ..data.text import read_text
 from ..layers import Softmax
 from ..tasks.classifier import classify
@@ -72,11 +71,9 @@ def run_fill(arguments):
     run = load_run(arguments.file, "mlm")
     reader = run.reader
     ids = reader.read_masked(arguments.text)
-    positions = np.flatnonzero(ids == MASK)
+    positions = np.flatnonzero(ids == reader.mask_id)
     logits = run.model(ids, None, None, positions)
-    has_unknown_token = reader.tokens.to_json()["kind"] == "word"
-    not_words = SPECIAL + 1 if has_unknown_token else SPECIAL
-    logits[:, :not_words] = -np.inf
+    logits[:, reader.not_words] = -np.inf
     for number, probabilities in enumerate(Softmax().eval()(logits)):
         if number:
             print()

@@ -19,9 +19,10 @@ class Batches:
         batch_size : int, rows in a batch
         seed : int
         pool : int, number of batches that are sorted by length at a time; choose 1 if length is related to the label
+        pad_id : int, the id of padding tokens
     """
 
-    def __init__(self, sides, batch_size, seed, pool=100):
+    def __init__(self, sides, batch_size, seed, pool=100, pad_id=PAD):
         num_rows = len(sides[0])
         if min(num_rows, batch_size, pool) < 1:
             raise ValueError(f"the number of rows is {num_rows}, batch_size {batch_size} and pool {pool}; each must "
@@ -33,6 +34,7 @@ class Batches:
         self.batch_size = batch_size
         self.seed = seed
         self.pool_size = pool * batch_size                      # rows
+        self.pad_id = pad_id
         self.cached_epoch = None, None                          # the number and the batches of the latest epoch
 
     def __repr__(self):
@@ -71,12 +73,13 @@ class Batches:
         rows = rows[np.lexsort(self.lengths[::-1, rows])]       # by source, then target; ties stay shuffled
         return [rows[i:i + self.batch_size] for i in range(0, len(rows), self.batch_size)]
 
-    def padded(self, side, rows, fill=PAD, width=None):
-        """Returns the ids of a side, padded on the right with `fill`; (B, longest row), or (B, width) if given."""
+    def padded(self, side, rows, fill=None, width=None):
+        """Returns the ids of a side, padded on the right with `fill` or else pad_id, to the longest row or to `width`."""
         lengths = self.lengths[side, rows, None]
         starts = self.starts[side, rows, None]
         columns = np.arange(lengths.max() if width is None else width)
-        return np.where(columns < lengths, self.ids[side].take(starts + columns, mode="clip"), fill)
+        ids = self.ids[side].take(starts + columns, mode="clip")
+        return np.where(columns < lengths, ids, self.pad_id if fill is None else fill)
 
 
 class LabeledTexts(Batches):
@@ -87,12 +90,13 @@ class LabeledTexts(Batches):
         labels : N ints
         batch_size, seed, pool : as for Batches
         width : int or None, pad to this length; None pads to the longest text of the batch
+        pad_id : as for Batches
 
     Shape: ids (B, T), labels (B,).
     """
 
-    def __init__(self, rows, labels, batch_size, seed, pool=100, width=None):
-        super().__init__([rows], batch_size, seed, pool)
+    def __init__(self, rows, labels, batch_size, seed, pool=100, width=None, pad_id=PAD):
+        super().__init__([rows], batch_size, seed, pool, pad_id)
         self.labels, self.width = np.asarray(labels), width
 
     def assemble(self, rows):
@@ -105,13 +109,13 @@ class TaggedTexts(Batches):
     Parameters:
         rows : list of N int arrays, the texts as ids
         tags : list of N int arrays; IGNORE where no word begins
-        batch_size, seed, pool : as for Batches
+        batch_size, seed, pool, pad_id : as for Batches
 
-    Shape: ids and tags (B, T); ids are padded with PAD, tags with IGNORE.
+    Shape: ids and tags (B, T); ids are padded with pad_id, tags with IGNORE.
     """
 
-    def __init__(self, rows, tags, batch_size, seed, pool=100):
-        super().__init__([rows, tags], batch_size, seed, pool)
+    def __init__(self, rows, tags, batch_size, seed, pool=100, pad_id=PAD):
+        super().__init__([rows, tags], batch_size, seed, pool, pad_id)
 
     def assemble(self, rows):
         return (self.padded(0, rows),), self.padded(1, rows, IGNORE)

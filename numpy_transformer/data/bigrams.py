@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from .batches import PAD
-from .reader import SPECIAL
+from .reader import TextReader
 
 
 class Bigrams:
@@ -16,15 +15,17 @@ class Bigrams:
     not occur in the text is ignored; if both are, the prediction is the most frequent token.
 
     Parameters:
-        ids : int array, the text as ids of a tokenizer, without SPECIAL added
-        vocab_size : int, the tokenizer's vocab_size + SPECIAL
+        ids : int array, the text as ids of a tokenizer, without the reader's offset added
+        vocab_size : int, the vocab_size of the reader
+        reader : TextReader or its class; it knows the special ids
 
     Source: Jelinek and Mercer 1980, for the mixture with P(w); MacKay and Peto 1995, for its weight.
     """
 
-    def __init__(self, ids, vocab_size):
-        ids = np.asarray(ids, np.int64) + SPECIAL
+    def __init__(self, ids, vocab_size, reader=TextReader):
+        ids = np.asarray(ids, np.int64) + reader.offset
         self.vocab_size = vocab_size
+        self.pad_id = reader.pad_id
         self.count = np.bincount(ids, minlength=vocab_size)
         self.probability = self.count / len(ids)
         self.next_pairs = np.unique(ids[:-1] * vocab_size + ids[1:], return_counts=True)
@@ -38,9 +39,9 @@ class Bigrams:
 
         both=False uses the left neighbor, both=True the left and the right one.
         """
-        padded = np.pad(inputs, ((0, 0), (1, 1)), constant_values=PAD)
+        padded = np.pad(inputs, ((0, 0), (1, 1)), constant_values=self.pad_id)
         left = np.take_along_axis(padded, positions, 1)
-        right = np.take_along_axis(padded, positions + 2, 1) if both else np.full_like(positions, PAD)
+        right = np.take_along_axis(padded, positions + 2, 1) if both else np.full_like(positions, self.pad_id)
         pairs, inverse = np.unique(left * self.vocab_size + right, return_inverse=True)
         best = np.array([self.best(*divmod(pair, self.vocab_size)) for pair in pairs.tolist()])
         return best[inverse].reshape(positions.shape)

@@ -4,13 +4,13 @@ import numpy as np
 
 from .batches import IGNORE
 from .plurals import counted
-from .reader import CLS, MASK, SEP, SPECIAL
+from .reader import TextReader
 
 
-def corrupt(ids, rng, vocab_size, share=0.15):
+def corrupt(ids, rng, vocab_size, share=0.15, reader=TextReader):
     """Corrupts some tokens of each row as BERT does; returns (corrupted, positions, targets).
 
-    The tokens are chosen at random. Of the chosen tokens, 80 % become MASK, 10 % become a random token, and 10 % are
+    The tokens are chosen at random. Of the chosen tokens, 80 % become [MASK], 10 % become a random token, and 10 % are
     left unchanged. Since the model cannot know which tokens were replaced, it must use the neighbors of each token as
     well as the token itself.
 
@@ -19,6 +19,7 @@ def corrupt(ids, rng, vocab_size, share=0.15):
         rng : numpy Generator
         vocab_size : int, special ids included
         share : float, the fraction of a row's ordinary tokens to choose; rounded, at least one token per row
+        reader : the TextReader that has read the ids, or its class; it knows the special ids, which are never chosen
 
     Shape:
         corrupted (B, T); positions (B, K) of the chosen tokens in ascending order; targets (B, K), the tokens that were
@@ -30,21 +31,28 @@ def corrupt(ids, rng, vocab_size, share=0.15):
     Source: Devlin et al. 2019, section 3.1 and appendix A.1.
     """
     check_share(share)
-    ordinary = ids >= SPECIAL
+    special = sorted(reader.special_names)
+    ordinary = np.isin(ids, special, invert=True)
     if not ordinary.any():
-        raise ValueError(f"the ids contain no ordinary token (an id of at least {SPECIAL}), so nothing can be masked; "
-                         f"add {SPECIAL} to the ids of a tokenizer")
+        raise ValueError(f"the ids contain no ordinary token, only the special ids {', '.join(map(str, special))}, so "
+                         "nothing can be masked; give the ids of a text, as `pieces` of a TextReader returns them")
     available = ordinary.sum(1)
     count = np.minimum(available, np.maximum(1, np.rint(share * available).astype(int)))
     order = np.where(ordinary, rng.random(ids.shape), 2).argsort(1)         # ordinary tokens first, shuffled
     chosen = order.argsort(1) < count[:, None]
     draw = rng.random(ids.shape)
-    random_tokens = rng.integers(SPECIAL, vocab_size, ids.shape)
-    corrupted = np.where(chosen & (draw < 0.8), MASK, np.where(chosen & (draw >= 0.9), random_tokens, ids))
+    random_tokens = nth_ordinary(rng.integers(len(special), vocab_size, ids.shape) - len(special), special)
+    corrupted = np.where(chosen & (draw < 0.8), reader.mask_id, np.where(chosen & (draw >= 0.9), random_tokens, ids))
     positions = (~chosen).argsort(1, kind="stable")[:, :count.max()]
     is_chosen = np.arange(positions.shape[1]) < count[:, None]
     targets = np.where(is_chosen, np.take_along_axis(ids, positions, 1), IGNORE)
     return corrupted, np.where(is_chosen, positions, 0), targets
+
+
+def nth_ordinary(n, special):
+    """Returns the id of ordinary token number n, from 0 on: n, plus the number of (sorted) special ids before it."""
+    ordinary_before = np.array(special) - np.arange(len(special))       # how many ordinary ids each special id follows
+    return n + np.searchsorted(ordinary_before, n, side="right")
 
 
 def check_share(share):
@@ -60,19 +68,21 @@ class MaskedWindows:
     last tenth is the validation set. `batch(step)` depends only on the seed and the step.
 
     Parameters:
-        ids : int array, the whole text as ids of a tokenizer, without SPECIAL added
+        ids : int array, the whole text as ids of a tokenizer, without the reader's offset added
         length : int, ids in a row, special ids included
         batch_size : int, rows in a training batch
         seed : int
-        vocab_size : int, the tokenizer's vocab_size + SPECIAL
+        vocab_size : int, the vocab_size of the reader
         share : float, as for `corrupt`
         held_out : int array, the validation set; then all ids are the training set
+        reader : TextReader or its class; it knows the special ids
 
     Raises:
         ValueError if length, batch_size, share or vocab_size is too small, or if the validation set is too short.
     """
 
-    def __init__(self, ids, length, batch_size, seed, vocab_size, share=0.15, held_out=None):
+    def __init__(self, ids, length, batch_size, seed, vocab_size, share=0.15, held_out=None,
+                 reader=TextReader):
         ids = np.asarray(ids)
         if held_out is None:
             split = len(ids) * 9 // 10
@@ -84,6 +94,7 @@ class MaskedWindows:
         self.seed = seed
         self.vocab_size = vocab_size
         self.share = share
+        self.reader = reader
         if length < 5 or batch_size < 1:
             raise ValueError(f"length is {length} and batch_size {batch_size}; give a length of at least 5, for "
                              "[CLS] A [SEP] B [SEP], and a batch_size of at least 1")
@@ -95,9 +106,9 @@ class MaskedWindows:
             raise ValueError(f"a text of {counted(len(ids), 'token')} is too short: its last tenth must fill a row of "
                              f"{length}, so {10 * length - 9:,} are needed; use a longer text")
         largest = ids.max()
-        if largest + SPECIAL >= vocab_size:
+        if largest + reader.offset >= vocab_size:
             raise ValueError(f"vocab_size is {vocab_size}, but the text has the id {largest}, which becomes "
-                             f"{largest + SPECIAL}; give the tokenizer's vocab_size + {SPECIAL}")
+                             f"{largest + reader.offset}; give the tokenizer's vocab_size + {reader.offset}")
 
     def __repr__(self):
         return (f"MaskedWindows({len(self.train):,} training tokens, {len(self.held_out):,} validation tokens, "
@@ -132,10 +143,10 @@ class MaskedWindows:
         """Returns the batch of the rows of the text that begin at `starts`."""
         columns, splits = np.arange(length), splits[:, None]
         segments = (columns > splits + 1).astype(int)
-        rows = ids.take(starts[:, None] + columns - 1 - segments, mode="clip") + SPECIAL
-        rows[:, 0] = CLS
-        rows[(columns == splits + 1) | (columns == length - 1)] = SEP
-        corrupted, positions, targets = corrupt(rows, rng, self.vocab_size, self.share)
+        rows = ids.take(starts[:, None] + columns - 1 - segments, mode="clip") + self.reader.offset
+        rows[:, 0] = self.reader.cls_id
+        rows[(columns == splits + 1) | (columns == length - 1)] = self.reader.sep_id
+        corrupted, positions, targets = corrupt(rows, rng, self.vocab_size, self.share, self.reader)
         return (corrupted, None, segments, positions), targets
 
 

@@ -9,7 +9,6 @@ from .plurals import counted
 
 CLS, SEP, MASK = 1, 2, 3                # after PAD = 0
 SPECIAL = 4                             # number of special ids; text ids are the tokenizer's ids + SPECIAL
-SPECIALS = {PAD: "[PAD]", CLS: "[CLS]", SEP: "[SEP]", MASK: "[MASK]"}
 WORDS = re.compile(r"\w+(?:'\w+)*|[.,;:?!]+|[()]")
 FILTERED = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~', " "))       # Keras's default filters
 
@@ -24,10 +23,17 @@ class TextReader:
         max_len : int, the largest number of ids, special ids included; longer texts are truncated at the end
         lower : bool; True lower-cases the text and keeps only words and sentence punctuation, False keeps everything
 
-    `num_truncated` counts the texts that `read` truncated.
+    Attributes:
+        pad_id, cls_id, sep_id, mask_id : int, the ids of [PAD], [CLS], [SEP] and [MASK]
+        special_names : {id: name} of all ids that are no part of a text
+        offset : int, is added to the tokenizer's ids
+        num_truncated : int, the number of texts that `read` truncated
     """
 
-    end = (SEP,)
+    pad_id, cls_id, sep_id, mask_id = PAD, CLS, SEP, MASK
+    special_names = {PAD: "[PAD]", CLS: "[CLS]", SEP: "[SEP]", MASK: "[MASK]"}
+    offset = SPECIAL
+    end = (SEP,)                                # the ids after a text
 
     def __init__(self, tokens, max_len, lower=True):
         if max_len < 3:
@@ -43,7 +49,18 @@ class TextReader:
     @property
     def vocab_size(self):
         """The number of ids, special ids included."""
-        return self.tokens.vocab_size + SPECIAL
+        return self.tokens.vocab_size + self.offset
+
+    @property
+    def frame_names(self):
+        """The names of the special ids around a text: "[CLS] and [SEP]"."""
+        return " and ".join(dict.fromkeys(self.special_names[token] for token in (self.cls_id, *self.end)))
+
+    @property
+    def not_words(self):
+        """A list of the ids that are not an answer to "which word?": the special ids, and a word tokenizer's <unk>."""
+        has_unknown_token = self.tokens.to_json()["kind"] == "word"
+        return [*self.special_names, self.offset] if has_unknown_token else list(self.special_names)
 
     @property
     def max_text_tokens(self):
@@ -56,7 +73,7 @@ class TextReader:
 
     def pieces(self, text):
         """Returns the ids of a text without [CLS] and [SEP], whatever its length."""
-        return self.tokens.encode(self.normalize(text)) + SPECIAL
+        return self.tokens.encode(self.normalize(text)) + self.offset
 
     def read(self, text):
         """Returns the ids of a text. Raises ValueError if it contains no word."""
@@ -81,25 +98,26 @@ class TextReader:
 
     def read_masked(self, text):
         """Returns the ids of a text with [MASK] in place of a word. Raises ValueError without [MASK] or if too long."""
-        first, *others = [self.pieces(part) for part in re.split(r"\[mask\]", text, flags=re.IGNORECASE)]
+        mask = self.special_names[self.mask_id]
+        first, *others = [self.pieces(part) for part in re.split(re.escape(mask), text, flags=re.IGNORECASE)]
         if not others:
-            raise ValueError(f"{text[:40]!r} has no [MASK]; write it in place of the word to fill in, as in "
-                             "'The [MASK] is a name.'")
-        pieces = [first, *(part for other in others for part in ([MASK], other))]
-        length = sum(map(len, pieces)) + 2
+            raise ValueError(f"{text[:40]!r} has no {mask}; write it in place of the word to fill in, as in "
+                             f"'The {mask} is a name.'")
+        pieces = [first, *(part for other in others for part in ([self.mask_id], other))]
+        length = sum(map(len, pieces)) + 1 + len(self.end)
         if length > self.max_len:
-            raise ValueError(f"the text has {counted(length, 'token')}, including [CLS] and [SEP], but the model "
+            raise ValueError(f"the text has {counted(length, 'token')}, including {self.frame_names}, but the model "
                              f"reads at most {self.max_len:,}; shorten it")
         return self.frame(pieces)
 
     def name(self, token):
         """Returns the special name or the text of an id, without the space before it."""
-        name = SPECIALS[token] if token < SPECIAL else self.tokens.decode([token - SPECIAL])
+        name = self.special_names.get(token) or self.tokens.decode([token - self.offset])
         return name.removeprefix(" ") or name
 
     def frame(self, pieces):
         ids = np.concatenate(pieces).astype(np.int64)
-        return np.concatenate([[CLS], ids[:self.max_text_tokens], self.end]).astype(np.int64)
+        return np.concatenate([[self.cls_id], ids[:self.max_text_tokens], self.end]).astype(np.int64)
 
 
 class KerasReader(TextReader):

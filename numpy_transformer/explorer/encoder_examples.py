@@ -4,7 +4,6 @@ import numpy as np
 
 from ..data.batches import IGNORE
 from ..data.plurals import counted
-from ..data.reader import MASK, SPECIAL
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss
 from .examples import GIVEN, PREDICTED, RIGHT, Example, check_length, pick, shorten, visible
 
@@ -99,10 +98,10 @@ class MaskedWordExample(EncoderExample):
 
     def read_texts(self, text, target):
         ids = self.reader.read_masked(text)
-        positions = np.flatnonzero(ids == MASK)
+        positions = np.flatnonzero(ids == self.reader.mask_id)
         if target is None:
             logits = self.logits(ids)[positions]
-            logits[:, :SPECIAL] = -np.inf
+            logits[:, list(self.reader.special_names)] = -np.inf
             words = logits.argmax(-1)
         else:
             words = self.reader.pieces(target)

@@ -12,9 +12,8 @@ ends with other weights.
 import numpy as np
 
 from ..argument_checks import check_choice
-from ..data import PAD, MixedTokenizer, TextReader, frame, pad
+from ..data import MixedTokenizer, TextReader, frame, pad
 from ..data.batches import IGNORE
-from ..data.reader import MASK
 from ..layers import CrossEntropyLoss
 from ..models import CausalLanguageModel, EncoderDecoder, MaskedLanguageModel, SequenceClassifier
 from ..training import Adam, CosineSchedule
@@ -110,12 +109,12 @@ def make_encoder(rng):
                                 title="A tiny masked language model", reader=reader, words=words)
 
     def draw_data(rng):
-        ids = padded([reader.read(text.removesuffix(" .")) for text in draw(languages.agreement, rng)], PAD)
+        ids = padded([reader.read(text.removesuffix(" .")) for text in draw(languages.agreement, rng)], reader.pad_id)
         rows = np.arange(len(ids))
-        columns = rng.integers(1, (ids != PAD).sum(-1) - 1)     # a word of each sentence, not [CLS] or [SEP]
+        columns = rng.integers(1, (ids != reader.pad_id).sum(-1) - 1)     # a word of each sentence, not [CLS] or [SEP]
         targets = np.full(ids.shape, IGNORE)
         targets[rows, columns] = ids[rows, columns]
-        ids[rows, columns] = MASK
+        ids[rows, columns] = reader.mask_id
         return ids, targets
 
     return example, draw_data

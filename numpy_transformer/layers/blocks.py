@@ -5,7 +5,7 @@ import numpy as np
 from ..argument_checks import check_choice
 from ..module import Module
 from .dropout import Dropout
-from .feed_forward import ACTIVATIONS, FeedForward, SwiGLU
+from .feed_forward import ACTIVATIONS, GATED, FeedForward, SwiGLU
 from .multi_head import CrossAttention, SelfAttention
 from .normalization import LayerNorm, RMSNorm
 
@@ -28,7 +28,8 @@ class EncoderBlock(Module):
         d_ff : int, the width of the hidden layer of the feed-forward part
         dropout : float (0.1), on the output of each sublayer, the attention weights and FeedForward's hidden layer
         norm : "pre" (default) or "post"
-        activation : "relu" (default), "gelu", "gelu_tanh" or "silu", as in FeedForward; or "swiglu"
+        activation : "relu" (default), "gelu", "gelu_tanh" or "silu", as in FeedForward; or "swiglu", "geglu",
+            "geglu_tanh" or "reglu": a SwiGLU, whose gate has silu, gelu, gelu_tanh or relu, and no dropout inside
         eps : float (1e-5), of the norms
         norm_layer : "layer" (default) or "rms"
         num_kv_heads : int or None (num_heads), as in MultiHeadAttention
@@ -37,6 +38,7 @@ class EncoderBlock(Module):
         attention : ScaledDotProductAttention, FlashAttention or None, as in MultiHeadAttention
         rng : generator or seed of initial weights and dropout, or None
         ff_dropout : float or None (the value of dropout), on FeedForward's hidden layer; BERT and Keras use 0
+        d_head, qkv_bias : None, as in MultiHeadAttention
     Shape: x (B, T, d_model), mask=None (nothing is hidden) -> y (B, T, d_model); B may be absent. `positions` and
         `cache` as in MultiHeadAttention.
     Backward: forward in reverse; at each residual connection the gradients of both branches are added
@@ -45,16 +47,17 @@ class EncoderBlock(Module):
 
     def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
                  norm_layer="layer", num_kv_heads=None, bias=True, rotary=None, attention=None, rng=None,
-                 ff_dropout=None):
+                 ff_dropout=None, d_head=None, qkv_bias=None):
         check_choice("norm", norm, ("pre", "post"))
-        check_choice("activation", activation, (*ACTIVATIONS, "swiglu"))
+        check_choice("activation", activation, (*ACTIVATIONS, *GATED))
         rng = np.random.default_rng(rng)
         self.pre_norm = norm == "pre"
         self.norm1 = make_norm(norm_layer, d_model, eps, bias)
-        self.attention = SelfAttention(d_model, num_heads, num_kv_heads, dropout, bias, rotary, attention, rng)
+        self.attention = SelfAttention(d_model, num_heads, num_kv_heads, dropout, bias, rotary, attention, rng, d_head,
+                                       qkv_bias)
         self.norm2 = make_norm(norm_layer, d_model, eps, bias)
-        if activation == "swiglu":
-            self.feed_forward = SwiGLU(d_model, d_ff, bias, rng)
+        if activation in GATED:
+            self.feed_forward = SwiGLU(d_model, d_ff, bias, rng, GATED[activation])
         else:
             ff_dropout = dropout if ff_dropout is None else ff_dropout
             self.feed_forward = FeedForward(d_model, d_ff, activation, ff_dropout, bias, rng)
@@ -101,7 +104,7 @@ class DecoderBlock(EncoderBlock):
     Parameters:
         d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5 : as in EncoderBlock
         cross_attention : bool (False); True gives a CrossAttentionBlock
-        norm_layer="layer", num_kv_heads=None, bias=True, rng=None : as in EncoderBlock
+        norm_layer="layer", num_kv_heads=None, bias=True, rng=None, d_head=None, qkv_bias=None : as in EncoderBlock
         options : EncoderBlock's rotary, attention and ff_dropout
     Shape: x (B, T, d_model), mask=None -> y (B, T, d_model); B may be absent
     Backward: dy -> dx
@@ -110,13 +113,15 @@ class DecoderBlock(EncoderBlock):
     """
 
     def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
-                 cross_attention=False, norm_layer="layer", num_kv_heads=None, bias=True, rng=None, **options):
+                 cross_attention=False, norm_layer="layer", num_kv_heads=None, bias=True, rng=None, d_head=None,
+                 qkv_bias=None, **options):
         rng = np.random.default_rng(rng)
         super().__init__(d_model, num_heads, d_ff, dropout, norm, activation, eps, norm_layer, num_kv_heads, bias,
-                         rng=rng, **options)
+                         rng=rng, d_head=d_head, qkv_bias=qkv_bias, **options)
         self.cross_attention = None
         if cross_attention:
-            self.cross_attention = CrossAttention(d_model, num_heads, num_kv_heads, dropout, bias, rng=rng)
+            self.cross_attention = CrossAttention(d_model, num_heads, num_kv_heads, dropout, bias, rng=rng,
+                                                  d_head=d_head, qkv_bias=qkv_bias)
             self.norm3 = make_norm(norm_layer, d_model, eps, bias)
             become_subclass(self, DecoderBlock, CrossAttentionBlock)
 

@@ -9,6 +9,7 @@ from .dropout import Dropout
 from .linear import Linear
 
 ACTIVATIONS = {"relu": ReLU, "gelu": GELU, "gelu_tanh": lambda: GELU("tanh"), "silu": SiLU}
+GATED = {"swiglu": "silu", "geglu": "gelu", "geglu_tanh": "gelu_tanh", "reglu": "relu"}   # name: activation
 
 
 class FeedForward(Module):
@@ -43,30 +44,32 @@ class FeedForward(Module):
 
 
 class SwiGLU(Module):
-    """y = down(silu(gate(x)) * up(x)).
+    """y = down(f(gate(x)) * up(x)),   f = silu. With another f the layer is called GEGLU (GELU) or ReGLU (ReLU).
 
     Parameters:
         d_model : int, the width of input and output
         d_ff : int, the width of the hidden layer
         bias : bool (False), in the Linears `gate`, `up` and `down`
         rng : generator or seed of the initial weights, or None
+        activation : "silu" (default), "gelu", "gelu_tanh" or "relu", the f of the gate
     Shape: x (..., d_model) -> y (..., d_model)
     Backward:
-        with a = silu(gate x), u = up x and dh = down backward of dy (the product rule):
-        dx = gate backward of silu backward of (dh * u), plus up backward of (dh * a)
-    Raises: ValueError if the last dimension of x is not d_model.
+        with a = f(gate x), u = up x and dh = down backward of dy (the product rule):
+        dx = gate backward of f backward of (dh * u), plus up backward of (dh * a)
+    Raises: ValueError if the activation is unknown or the last dimension of x is not d_model.
     Source: Shazeer 2020, equation 6.
     """
 
-    def __init__(self, d_model, d_ff, bias=False, rng=None):
+    def __init__(self, d_model, d_ff, bias=False, rng=None, activation="silu"):
+        check_choice("activation", activation, ACTIVATIONS)
         rng = np.random.default_rng(rng)
         self.gate = Linear(d_model, d_ff, bias, rng)
-        self.silu = SiLU()
+        self.activation = ACTIVATIONS[activation]()
         self.up = Linear(d_model, d_ff, bias, rng)
         self.down = Linear(d_ff, d_model, bias, rng)
 
     def forward(self, x):
-        a = self.silu(self.gate(x))
+        a = self.activation(self.gate(x))
         u = self.up(x)
         self.remember(a, u)
         return self.down(a * u)
@@ -74,4 +77,4 @@ class SwiGLU(Module):
     def backward(self, dy):
         a, u = self.recall()
         dh = self.down.backward(dy)
-        return self.gate.backward(self.silu.backward(dh * u)) + self.up.backward(dh * a)
+        return self.gate.backward(self.activation.backward(dh * u)) + self.up.backward(dh * a)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..argument_checks import check_divides
+from ..argument_checks import check_divides, check_positive
 from ..module import Module
 from .attention import ScaledDotProductAttention
 from .linear import Linear
@@ -19,41 +19,55 @@ def merge_heads(x):
     return x.reshape(*x.shape[:-2], -1)
 
 
+def width_of_head(d_model, num_heads, d_head=None):
+    """Returns d_head, or d_model / num_heads if it is None.
+
+    Raises: ValueError unless the result is a positive integer.
+    """
+    if d_head is None:
+        check_divides("d_model", d_model, "num_heads", num_heads)
+        return d_model // num_heads
+    check_positive(d_head=d_head)
+    return d_head
+
+
 class MultiHeadAttention(Module):
     """y = concat(head_1, ..., head_H) W_O,   head_h = Attention(query W_Q^h, key W_K^h, value W_V^h).
 
     Parameters:
         d_model : int
-        num_heads : int, divides d_model; each head has d = d_model / num_heads features
+        num_heads : int, divides d_model; each head has d = d_model / num_heads features, unless d_head is given
         num_kv_heads : int or None (num_heads); fewer let groups of query heads share keys and values
         dropout : float (0.0), on the attention weights
         bias : bool (True), in the Linears `query`, `key`, `value` and `output`
         rotary : RotaryEmbedding or None; rotates queries and keys
         attention : ScaledDotProductAttention (None: a new one) or FlashAttention
         rng : generator or seed of initial weights and dropout, or None
+        d_head : int or None (d_model / num_heads), the width d of a head
+        qkv_bias : bool or None (the value of bias), in the Linears `query`, `key` and `value`
     Shape: query (B, T, d_model), key and value (B, S, d_model), mask 2-D or 4-D -> y (B, T, d_model); B may be absent.
         `weights` (B, H, T, S) are those of the latest forward. `positions` (T,) or (B, T) go to the rotary embedding
         where they are not 0 to T - 1. `cache`, a KeyValueCache, holds the keys and values of earlier tokens.
     Backward: each step of forward in reverse; returns dquery, dkey, dvalue
-    Raises: ValueError if num_heads does not divide d_model or num_kv_heads does not divide num_heads.
+    Raises: ValueError if num_kv_heads does not divide num_heads or, without d_head, num_heads does not divide d_model.
     Source: Vaswani et al. 2017, section 3.2.2.
     """
 
     def __init__(self, d_model, num_heads, num_kv_heads=None, dropout=0.0, bias=True, rotary=None, attention=None,
-                 rng=None):
+                 rng=None, d_head=None, qkv_bias=None):
+        d_head = width_of_head(d_model, num_heads, d_head)
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-        check_divides("d_model", d_model, "num_heads", num_heads)
         check_divides("num_heads", num_heads, "num_kv_heads", num_kv_heads)
+        qkv_bias = bias if qkv_bias is None else qkv_bias
         rng = np.random.default_rng(rng)
-        d_kv = num_kv_heads * (d_model // num_heads)
         self.num_heads = num_heads
         self.num_kv_heads = num_kv_heads
-        self.query = Linear(d_model, d_model, bias, rng)
-        self.key = Linear(d_model, d_kv, bias, rng)
-        self.value = Linear(d_model, d_kv, bias, rng)
+        self.query = Linear(d_model, num_heads * d_head, qkv_bias, rng)
+        self.key = Linear(d_model, num_kv_heads * d_head, qkv_bias, rng)
+        self.value = Linear(d_model, num_kv_heads * d_head, qkv_bias, rng)
         self.rotary = rotary
         self.attention = ScaledDotProductAttention(dropout, rng) if attention is None else attention
-        self.output = Linear(d_model, d_model, bias, rng)
+        self.output = Linear(num_heads * d_head, d_model, bias, rng)
 
     @property
     def weights(self):

@@ -18,28 +18,36 @@ class RotaryEmbedding(Module):
         base : float (10000.0)
         interleaved : bool (True); the pairs are (x0, x1), (x2, x3), ... as in the paper and in Meta's LLaMA weights,
             or, if False, (x_i, x_{i + d_head/2}), as in the same weights converted for Hugging Face
+        frequencies : d_head/2 floats, the θ_i, or None for those of `base`; LLaMA 3.1 scales the low ones down
     Shape: x (..., T, d_head) -> y (the same). `offset` is the position of the first token; `positions` (T,) or (B, T)
         give each token's position where they are not consecutive, B being the first axis of x.
     Backward: dx = dy rotated by -t θ_i, because the inverse of a rotation is its transpose
-    Raises: ValueError if d_head is odd or the last dimension of x is not d_head.
+    Raises: ValueError if d_head is odd, there are not d_head/2 frequencies, or the last dimension of x is not d_head.
     Source: Su et al. 2021, equations 13 to 15 and 34.
     """
 
-    def __init__(self, d_head, base=10000.0, interleaved=True):
+    def __init__(self, d_head, base=10000.0, interleaved=True, frequencies=None):
         check_positive(d_head=d_head)
         if d_head % 2:
             raise ValueError(f"d_head = {d_head} must be even: rotary positions rotate pairs of features; "
                              "choose d_model and num_heads so that their ratio is even")
         check_choice("interleaved", interleaved, (True, False))
+        if frequencies is None:
+            frequencies = base ** (-np.arange(0, d_head, 2) / d_head)
+        else:
+            base = None                         # given frequencies need not be powers of one number
+        if np.shape(frequencies) != (d_head // 2,):
+            raise ValueError(f"frequencies have shape {np.shape(frequencies)}: a head of d_head = {d_head} features "
+                             f"has {d_head // 2} pairs; pass one frequency for each of them")
         self.d_head = d_head
         self.base = base
+        self.frequencies = np.array(frequencies, np.float64)
         self.interleaved = interleaved
         self.length = 64                        # positions in the tables, which grow when a longer x comes
         self.build_tables(DTYPE)
 
     def build_tables(self, dtype):
-        frequencies = self.base ** (np.arange(0, self.d_head, 2) / self.d_head)
-        angles = np.arange(self.length)[:, None] / frequencies
+        angles = np.arange(self.length)[:, None] * self.frequencies
         self.cos = np.cos(angles).astype(dtype)
         self.sin = np.sin(angles).astype(dtype)
 

@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from ..argument_checks import check_choice, check_divides, check_positive, check_token_mask
+from ..argument_checks import check_choice, check_positive, check_token_mask
 from ..layers.blocks import DecoderBlock, become_subclass
 from ..layers.dropout import Dropout
 from ..layers.embedding import Embedding, Unembedding
 from ..layers.flash import FlashAttention
 from ..layers.linear import Linear
 from ..layers.masks import causal_mask, combine_masks
+from ..layers.multi_head import width_of_head
 from ..layers.rotary import RotaryEmbedding
 from ..module import Module
 from .encoder import Encoder
@@ -89,6 +90,9 @@ class CausalLanguageModel(Module):
         attention : "plain" (default) or "flash": FlashAttention, for long texts, without dropout
         rng : generator or seed of initial weights and dropout, or None
         init : "gpt2" (default), "xavier", "keras" or "bert", the initial weights; see models/initialization.py
+        eps=1e-5, d_head=None, qkv_bias=None : as in EncoderBlock
+        rope_base=10000.0, rope_interleaved=True, rope_frequencies=None : RotaryEmbedding's base, interleaved and
+            frequencies
     Shape: ids (B, T), mask=None (B, T; True marks a real token), cache=None -> logits (B, T, vocab_size); B may be
         absent. With a KeyValueCache the ids are the new tokens. Positions count real tokens, so padding tokens do not
         change the logits of real tokens.
@@ -100,22 +104,24 @@ class CausalLanguageModel(Module):
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, max_len=1024, dropout=0.0, norm="pre",
                  norm_layer="layer", activation="gelu", positions="learned", num_kv_heads=None, bias=True,
-                 tie_weights=True, scale_embedding=False, attention="plain", rng=None, init="gpt2"):
+                 tie_weights=True, scale_embedding=False, attention="plain", rng=None, init="gpt2", eps=1e-5,
+                 d_head=None, qkv_bias=None, rope_base=10000.0, rope_interleaved=True, rope_frequencies=None):
         check_choice("attention", attention, ("plain", "flash"))
-        check_divides("d_model", d_model, "num_heads", num_heads)
         check_positive(max_len=max_len)
+        d_head = width_of_head(d_model, num_heads, d_head)
         rng = np.random.default_rng(rng)
         d_ff = 4 * d_model if d_ff is None else d_ff
-        rotary = RotaryEmbedding(d_model // num_heads) if positions == "rotary" else None
+        rope = d_head, rope_base, rope_interleaved, rope_frequencies
+        rotary = RotaryEmbedding(*rope) if positions == "rotary" else None
         flash = FlashAttention(causal=True, dropout=dropout) if attention == "flash" else None
         self.max_len = max_len
         self.uses_flash = attention == "flash"
         self.embedding = Embedding(vocab_size, d_model, scale_embedding, rng=rng)
         self.positions = make_positions(positions, max_len, d_model, rng)
         self.dropout = Dropout(dropout, rng)
-        self.decoder = Decoder(num_layers, d_model, num_heads, d_ff, dropout, norm, activation, rng=rng,
+        self.decoder = Decoder(num_layers, d_model, num_heads, d_ff, dropout, norm, activation, eps, rng=rng,
                                norm_layer=norm_layer, num_kv_heads=num_kv_heads, bias=bias, rotary=rotary,
-                               attention=flash)
+                               attention=flash, d_head=d_head, qkv_bias=qkv_bias)
         self.output = Unembedding(self.embedding.weight) if tie_weights else Linear(d_model, vocab_size, False, rng)
         initialize(self, init, rng)
 

@@ -15,7 +15,7 @@ class Encoder(Module):
         d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5 : as in EncoderBlock
         final_norm : bool or None; None adds the final norm to a pre-norm stack, whose output has not been normalized
         rng : generator or seed of initial weights and dropout, or None
-        options : EncoderBlock's norm_layer, num_kv_heads, bias, rotary, attention and ff_dropout
+        options : EncoderBlock's norm_layer, num_kv_heads, bias, rotary, attention, ff_dropout, d_head and qkv_bias
     Shape: x (B, T, d_model), mask=None -> y (B, T, d_model); B may be absent
     Backward: the blocks in reverse order
     Source: Vaswani et al. 2017, section 3.1; the final norm: the annotated Transformer (Rush 2018).

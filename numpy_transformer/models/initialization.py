@@ -50,7 +50,7 @@ def keras(model, rng):
 def keras_bound(attention, linear):
     """Returns Glorot's bound with the fans that Keras computes for this projection of an attention layer."""
     d_model = attention.query.d_in
-    d = d_model // attention.num_heads
+    d = attention.query.d_out // attention.num_heads
     if linear is attention.output:
         return math.sqrt(6 / (attention.num_heads * (d + d_model)))
     return math.sqrt(6 / (d_model * (linear.d_out // d + d)))

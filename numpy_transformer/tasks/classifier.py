@@ -8,6 +8,7 @@ from ..data.film_reviews import reviews
 from ..data.labeled import count_files, kind_of, read_labeled, report_overlap
 from ..data.splits import hold_out_tenth
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
+from ..layers.feed_forward import GATED
 from ..models import SequenceClassifier
 from ..training.progress import Progress
 from ..training.evaluation import evaluate_accuracy
@@ -55,8 +56,9 @@ class ClassifierTask(EncoderTask):
             unused.append((["text_column", "label_column"], "only --data FILE.csv or FILE.tsv has columns"))
         if settings["reading"] == "keras":
             unused.append((["lower"], "--reading keras always lower-cases words; leave it out, or use --reading bert"))
-        if settings["activation"] == "swiglu":
-            unused.append((["ff_dropout"], "SwiGLU has no dropout inside; choose another --activation"))
+        if settings["activation"] in GATED:
+            unused.append((["ff_dropout"], "a gated feed-forward layer has no dropout inside; choose another "
+                                           "--activation"))
         return unused
 
     def __init__(self, settings, tokenizers=None):
@@ -104,9 +106,10 @@ class ClassifierTask(EncoderTask):
             width, pool = None, 100             # a batch has texts of similar length, padded to the longest
         else:
             width, pool = s["max_len"], 1
-        self.batches = LabeledTexts(*self.training, s["batch_size"], s["seed"], pool, width)
-        self.validation = LabeledTexts(*self.held_out, BATCH, 0, width=width).batches()
-        self.training_sample = LabeledTexts(*sample, BATCH, 0, width=width).batches()
+        padding = {"width": width, "pad_id": self.reader.pad_id}
+        self.batches = LabeledTexts(*self.training, s["batch_size"], s["seed"], pool, **padding)
+        self.validation = LabeledTexts(*self.held_out, BATCH, 0, **padding).batches()
+        self.training_sample = LabeledTexts(*sample, BATCH, 0, **padding).batches()
 
     def model_config(self):
         s = self.settings

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..data.batches import PAD, LabeledTexts
+from ..data.batches import LabeledTexts
 from ..data.reader import SPECIAL, KerasReader, TextReader
 from ..training.evaluation import evaluate_accuracy
 from . import model_settings as model
@@ -67,7 +67,8 @@ class EncoderTask(Task):
 
     def model_config(self):
         s = self.settings
-        return {"vocab_size": self.reader.vocab_size, "pad_id": PAD, "num_segments": 2 if s.get("pretrained") else 0,
+        return {"vocab_size": self.reader.vocab_size, "pad_id": self.reader.pad_id,
+                "num_segments": 2 if s.get("pretrained") else 0,
                 **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "max_len",
                                               "norm", "activation", "positions", "init")}}
 
@@ -80,7 +81,7 @@ def apply_in_order(function, model, reader, rows):
     """function(ids) of texts as ids, computed in batches of similar length; (N, ...), in the order of the rows."""
     model.eval()
     width = None if model.mask_padding else reader.max_len
-    batches = LabeledTexts(rows, range(len(rows)), BATCH, 0, width=width).batches()
+    batches = LabeledTexts(rows, range(len(rows)), BATCH, 0, width=width, pad_id=reader.pad_id).batches()
     results = np.concatenate([function(*inputs) for inputs, _ in batches])
     numbers = np.concatenate([numbers for _, numbers in batches])
     return results[np.argsort(numbers)]
@@ -91,5 +92,5 @@ def describe_cuts(reader, count):
     cut, reader.num_truncated = reader.num_truncated, 0
     if not cut:
         return []
-    special = "[CLS] and [SEP]" if reader.end else "[CLS]"
-    return [f"cut {cut:,} of {count:,} texts after their first {reader.max_len} tokens, including {special} (--max-len)"]
+    return [f"cut {cut:,} of {count:,} texts after their first {reader.max_len} tokens, including {reader.frame_names} "
+            "(--max-len)"]

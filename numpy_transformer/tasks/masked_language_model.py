@@ -5,7 +5,6 @@ import numpy as np
 from ..data.batches import IGNORE
 from ..data.bigrams import Bigrams
 from ..data.masked import MaskedWindows, masked_accuracy
-from ..data.reader import MASK
 from ..data.text import builtin_text, read_text
 from ..layers import CrossEntropyLoss
 from ..models import MaskedLanguageModel
@@ -37,7 +36,8 @@ class MaskedLanguageModelTask(EncoderTask):
         text = "\n".join(map(read_text, s["data"])) if s["data"] else builtin_text()
         self.set_reader(tokenizers, [text[:len(text) * 9 // 10]])
         ids = self.reader.tokens.encode(self.reader.normalize(text))
-        self.windows = MaskedWindows(ids, s["max_len"], s["batch_size"], s["seed"], self.reader.vocab_size, s["masked"])
+        self.windows = MaskedWindows(ids, s["max_len"], s["batch_size"], s["seed"], self.reader.vocab_size, s["masked"],
+                                     reader=self.reader)
         self.batches = self.windows.batch
         self.validation = mask_text(self.reader, self.windows.held_out, s["seed"])
         self.report, self.corpus = [], {"sha256": sha256(text)}
@@ -53,47 +53,47 @@ class MaskedLanguageModelTask(EncoderTask):
     def results(self, model):
         """Lines on the held-out tenth, masked several times: the accuracy of the model and of bigram baselines."""
         yield f"on the held-out tenth of the text, masked {DRAWS} times:"
-        bigrams = Bigrams(self.windows.train, self.reader.vocab_size)
+        bigrams = Bigrams(self.windows.train, self.reader.vocab_size, self.reader)
         batches = [batch for n in range(DRAWS)
                    for batch in mask_text(self.reader, self.windows.held_out, self.settings["seed"] + n)]
-        yield from describe_accuracy(model, batches, bigrams)
+        yield from describe_accuracy(model, self.reader, batches, bigrams)
 
     @staticmethod
     def evaluate_files(run, data):
         """Lines on other texts."""
         text = "\n".join(map(read_text, data))
         ids = run.reader.tokens.encode(run.reader.normalize(text))
-        yield from describe_accuracy(run.model, mask_text(run.reader, ids, run.settings["seed"]))
+        yield from describe_accuracy(run.model, run.reader, mask_text(run.reader, ids, run.settings["seed"]))
 
 
 def mask_text(reader, ids, seed):
     """Batches of a text, masked as in BERT."""
-    return MaskedWindows(ids, reader.max_len, 1, seed, reader.vocab_size, SHARE, held_out=ids).validation()
+    return MaskedWindows(ids, reader.max_len, 1, seed, reader.vocab_size, SHARE, ids, reader).validation()
 
 
-def describe_accuracy(model, batches, bigrams=None):
+def describe_accuracy(model, reader, batches, bigrams=None):
     """Lines: the accuracy at the positions of [MASK], and at all chosen positions, a fifth of which shows a word."""
     guesses = {"the model": lambda ids, mask, segments, positions:
                model.eval()(ids, mask, segments, positions).argmax(-1)}
     if bigrams:
-        guesses["the word before"] = bigram_guess(bigrams, both=False)
-        guesses["the words on both sides"] = bigram_guess(bigrams, both=True)
-    for where, chosen in (("masked by [MASK]", only_masks(batches)),
+        guesses["the word before"] = bigram_guess(bigrams, reader.mask_id, both=False)
+        guesses["the words on both sides"] = bigram_guess(bigrams, reader.mask_id, both=True)
+    for where, chosen in (("masked by [MASK]", only_masks(batches, reader.mask_id)),
                           ("chosen, of which a fifth is left unchanged or replaced by another word", batches)):
         count = sum(np.count_nonzero(targets != IGNORE) for _, targets in chosen)
         accuracies = ", ".join(f"{name} {masked_accuracy(guess, chosen):.2%}" for name, guess in guesses.items())
         yield f"accuracy on {count:,} tokens {where}: {accuracies}"
 
 
-def bigram_guess(bigrams, both):
+def bigram_guess(bigrams, mask_id, both):
     """A baseline: the most likely word given its neighbors at [MASK], and the word that is shown elsewhere."""
     def guess(ids, mask, segments, positions):
         shown = np.take_along_axis(ids, positions, 1)
-        return np.where(shown == MASK, bigrams.guess(ids, positions, both), shown)
+        return np.where(shown == mask_id, bigrams.guess(ids, positions, both), shown)
     return guess
 
 
-def only_masks(batches):
+def only_masks(batches, mask_id):
     """The batches, with the targets ignored where the input is not [MASK]."""
-    return [(inputs, np.where(np.take_along_axis(inputs[0], inputs[3], 1) == MASK, targets, IGNORE))
+    return [(inputs, np.where(np.take_along_axis(inputs[0], inputs[3], 1) == mask_id, targets, IGNORE))
             for inputs, targets in batches]

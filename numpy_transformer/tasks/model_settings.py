@@ -1,6 +1,6 @@
 """Settings that several kinds of model share."""
 
-from ..layers.feed_forward import ACTIVATIONS
+from ..layers.feed_forward import ACTIVATIONS, GATED
 from ..models import INITS
 from .settings import choice, count, rate, switch
 
@@ -19,7 +19,7 @@ def norm(default="pre"):
 
 
 def activation(default):
-    return choice("activation", default, "activation of the feed-forward layers", *ACTIVATIONS, "swiglu")
+    return choice("activation", default, "activation of the feed-forward layers", *ACTIVATIONS, *GATED)
 
 
 def positions(default, *choices):

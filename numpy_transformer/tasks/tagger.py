@@ -49,8 +49,8 @@ class TaggerTask(EncoderTask):
         if lost + also_lost:
             self.report.append(f"left out {lost + also_lost:,} words: they come after the first {s['max_len']} tokens of "
                                "their sentence (--max-len), or have only characters that --lower does not read")
-        self.batches = TaggedTexts(*training, s["batch_size"], s["seed"])
-        self.validation = TaggedTexts(*validation, BATCH, 0).batches()
+        self.batches = TaggedTexts(*training, s["batch_size"], s["seed"], pad_id=self.reader.pad_id)
+        self.validation = TaggedTexts(*validation, BATCH, 0, pad_id=self.reader.pad_id).batches()
         self.count_steps()
         self.corpus = {"labels": self.labels, "sha256": sha256(repr((self.training, self.held_out)))}
         count = f"{len(test):,}" if test else "none"
@@ -130,7 +130,7 @@ def find_tags(model, reader, labels, texts, unread="O"):
     read = [reader.read_words(words) for words in texts]
     numbers = [np.full(1, n) for n in range(len(texts))]                    # which row of a batch is which text
     found = [None] * len(texts)
-    for (ids,), rows in TaggedTexts([ids for ids, _ in read], numbers, BATCH, 0).batches():
+    for (ids,), rows in TaggedTexts([ids for ids, _ in read], numbers, BATCH, 0, pad_id=reader.pad_id).batches():
         best = model.eval()(ids).argmax(-1)
         for n, row in zip(rows[:, 0], best):
             found[n] = [labels[row[position]] if position else unread for position in read[n][1]]

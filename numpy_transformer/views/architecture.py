@@ -15,7 +15,7 @@ COLOR_KINDS = {                                     # pattern in a class name ->
 UNLISTED = ("Dropout", "Softmax", "ScaledDotProductAttention")      # left out of the list of parts in a box
 HEADS = [["query", "rotary"], ["key", "rotary"], ["value"]]
 SIDE_BY_SIDE = {"MultiHeadAttention": HEADS, "SelfAttention": HEADS, "CrossAttention": HEADS,
-                "SwiGLU": [["gate", "silu"], ["up"]]}
+                "SwiGLU": [["gate", "activation"], ["up"]]}
 BLOCKS = ("EncoderBlock", "DecoderBlock", "CrossAttentionBlock")
 PUBLIC_NAMES = {"CrossAttentionBlock": "DecoderBlock", "CrossAttentionDecoder": "Decoder"}      # the constructor's name
 KNOWN_FORWARDS = (*SIDE_BY_SIDE, *BLOCKS, "FeedForward", "Encoder", "Decoder", "CrossAttentionDecoder",

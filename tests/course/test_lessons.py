@@ -52,7 +52,7 @@ MISTAKES = {                                # at least two for each lesson, in t
            "both, other = nt.GELU.value_and_slope, nt.GELU('tanh')\n"
            "nt.GELU.value_and_slope = lambda self, x: (both(self, x)[0], both(other, x)[1])",
            "nt.SwiGLU.forward = lambda self, x: (lambda a, u: self.remember(a, u) or self.down(a * u))("
-           "self.silu(self.up(x)), self.gate(x))"],
+           "self.activation(self.up(x)), self.gate(x))"],
     "08": ["normalization.mean = lambda x: x[..., :1] * 0 + x.mean()",
            "nt.LayerNorm.backward = lambda self, dy: (lambda x_hat, s: self.gamma.data * s * ("
            "dy - dy.mean(-1, keepdims=True) - x_hat * (dy * x_hat).mean(-1, keepdims=True)))(*self.recall())",

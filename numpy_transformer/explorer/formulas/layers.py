@@ -70,7 +70,7 @@ def plus_offset(op):
 @spells(RotaryEmbedding)
 def rotary(op):
     """The first feature a of a pair becomes a cos - b sin, the second one, b, becomes a sin + b cos."""
-    op.name(base=op.module.base, d=op.module.d_head, half=op.module.d_head // 2)
+    op.name(d=op.module.d_head, half=op.module.d_head // 2)
     token = "t"
     row = "..., t"
     position = "positions[t]" if op.has("positions") else plus_offset(op)
@@ -82,13 +82,24 @@ def rotary(op):
         pair, is_first, step = "c // 2", "c % 2 == 0", "1"
     else:                                           # features c and c + half
         pair, is_first, step = "c % half", "c < half", "half"
-    angle = f"angle[{token}, i] = {position} / base ** (2 * i / d)"
+    angle = f"angle[{token}, i] = {position} {per_position(op)}"
     cos = f"cos(angle[{token}, {pair}])"
     sin = f"sin(angle[{token}, {pair}])"
     for result, x, first_sign, second_sign in (("y", "x", "-", "+"), ("dx", "dy", "+", "-")):
         first = f"{x}[{row}, c] * {cos} {first_sign} {x}[{row}, c + {step}] * {sin}"
         second = f"{x}[{row}, c] * {cos} {second_sign} {x}[{row}, c - {step}] * {sin}"
         yield lines(angle, f"{result}[{row}, c] = {first} if {is_first} else {second}")
+
+
+def per_position(op):
+    """Returns the text of the factor by which a rotary angle grows with the position."""
+    if op.module.base is not None:
+        op.name(base=op.module.base)
+        return "/ base ** (2 * i / d)"
+    *others, last = names = [f"theta_{i}" for i in range(len(op.module.frequencies))]
+    op.name(**dict(zip(names, op.module.frequencies.tolist())))
+    cases = "".join(f"{name} if i == {i} else " for i, name in enumerate(others))
+    return f"* ({cases}{last})"
 
 
 @spells(Dropout)

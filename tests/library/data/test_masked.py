@@ -6,7 +6,7 @@ import pytest
 from numpy_transformer.data.batches import IGNORE, PAD
 from numpy_transformer.data.bigrams import Bigrams
 from numpy_transformer.data.masked import MaskedWindows, corrupt, masked_accuracy
-from numpy_transformer.data.reader import CLS, MASK, SEP, SPECIAL
+from numpy_transformer.data.reader import CLS, MASK, SEP, SPECIAL, TextReader
 
 VOCAB = 50
 
@@ -101,11 +101,42 @@ def test_a_row_without_ordinary_tokens_has_no_target():
 
 @pytest.mark.parametrize("ids, share, match", [
     ([[9]], 0, "tokens is 0, but.*0.15"), ([[9]], 1.5, "tokens is 1.5"), ([[9]], float("nan"), "tokens is nan"),
-    ([[CLS, SEP, PAD]], 0.15, "no ordinary token .an id of at least 4., so nothing can be masked; add 4"),
+    ([[CLS, SEP, PAD]], 0.15, "no ordinary token, only the special ids 0, 1, 2, 3, so nothing can be masked; give the"),
     (np.zeros((0, 5)), 0.15, "no ordinary token")])
 def test_errors_describe_what_cannot_be_corrupted(ids, share, match):
     with pytest.raises(ValueError, match=match):
         corrupt(np.array(ids), np.random.default_rng(0), VOCAB, share)
+
+
+class OtherIds(TextReader):
+    """Special ids in the midst of a vocabulary, as tokenizers of published models have them."""
+
+    pad_id, cls_id, sep_id, mask_id = 7, 3, 9, 20
+    special_names = {0: "<unused>", 20: "<mask>", 3: "<s>", 9: "</s>", 7: "<pad>", 8: "<unk>"}
+    offset = 0
+    end = (9,)
+
+
+def test_special_ids_may_lie_anywhere_in_the_vocabulary():
+    special = {0, 3, 7, 8, 9, 20}
+    ids = np.where(some_rows(4000) == PAD, 7, np.arange(20) + 1)
+    corrupted, positions, targets = corrupt(ids, np.random.default_rng(1), VOCAB, 0.5, OtherIds)
+    assert not special & set(targets[targets != IGNORE].tolist()) and (positions[targets == IGNORE] == 0).all()
+    changed = corrupted[(corrupted != ids) & (corrupted != 20)]
+    assert set(changed.tolist()) == set(range(VOCAB)) - special and (corrupted == 20).sum() > 3 * len(changed)
+    assert {int(i) for i in corrupted[np.isin(ids, list(special))]} == {3, 7, 8, 9, 20}
+
+
+def test_windows_and_bigrams_use_the_special_ids_of_their_reader():
+    text = np.random.default_rng(0).choice([1, 2, 4, 5, 6, 10, 11, 12], 400)
+    windows = MaskedWindows(text, 9, 6, 3, VOCAB, reader=OtherIds)
+    for batch in (windows.batch(0), *windows.validation()):
+        rows, segments = originals(batch), batch[0][2]
+        assert (rows[:, 0] == 3).all() and (rows[:, -1] == 9).all() and (rows[:, 1:-1] != 3).all()
+        np.testing.assert_array_equal(np.cumsum(rows == 9, 1)[:, :-1], segments[:, 1:])
+    found = Bigrams(text, VOCAB, OtherIds).guess(np.array([[3, 20, 9], [4, 20, 7]]), np.array([[1], [1]]))[:, 0]
+    follower = [b for a, b in zip(text, text[1:]) if a == 4]
+    assert found[0] == np.bincount(text).argmax() and follower.count(found[1]) == np.bincount(follower).max()
 
 
 def parse(row, segments):

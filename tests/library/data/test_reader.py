@@ -39,6 +39,26 @@ def test_the_position_of_a_word_is_that_of_its_first_piece():
             start += len(piece)
 
 
+def test_a_reader_with_other_special_ids():
+    class Other(TextReader):
+        pad_id, cls_id, sep_id, mask_id = 9, 7, 8, 6
+        special_names = {9: "<pad>", 7: "<s>", 8: "</s>", 6: "<mask>"}
+        offset, end = 1, (8, 8)
+
+    reader = Other(TOKENS, 7)
+    assert reader.read("the cat sat the cat").tolist() == [7, 2, 3, 4, 2, 8, 8] and reader.max_text_tokens == 4
+    assert reader.read_masked("the <MASK> sat").tolist() == [7, 2, 6, 4, 8, 8] and reader.vocab_size == 6
+    assert [reader.name(n) for n in (2, 9, 6)] == ["the", "<pad>", "<mask>"] and reader.not_words == [9, 7, 8, 6, 1]
+    with pytest.raises(ValueError, match="has no <mask>; write it .*'The <mask> is a name.'"):
+        reader.read_masked("the [MASK]")
+    with pytest.raises(ValueError, match="has 8 tokens, including <s> and </s>, but"):
+        reader.read_masked("the cat sat the <mask>")
+    rows = [[1, 2, 3], [4]]
+    (ids,), tags = TaggedTexts(rows, rows, 2, seed=0, pad_id=9).batches()[0]
+    assert ids.tolist() == [[4, 9, 9], [1, 2, 3]] and tags.tolist() == [[4, IGNORE, IGNORE], [1, 2, 3]]
+    assert LabeledTexts(rows, [0, 1], 2, 0, width=4, pad_id=9).batches()[0][0][0].tolist() == [[4, 9, 9, 9], [1, 2, 3, 9]]
+
+
 @pytest.mark.parametrize("text, words", [("", "is empty"), (" \n", "is empty"), ("+-+ \u2605", "no word in")])
 def test_a_text_without_a_word_is_refused(text, words):
     with pytest.raises(ValueError, match=words):
