@@ -13,6 +13,8 @@ gradients of the earlier uses would be silently wrong.
 
 import numpy as np
 
+from .parameter import Parameter, drawing, owner_of, unfilled, without_memory
+
 
 class Module:
     """Base class of every component: a tree of modules and parameters, with a stack of saved values.
@@ -90,7 +92,7 @@ class Module:
         return sum(parameter.data.size for parameter in self.parameters())
 
     def zero_grad(self):
-        """Sets every gradient to zero."""
+        """Sets every gradient to zero. A gradient that was not needed so far still takes no memory."""
         for parameter in self.parameters():
             parameter.grad = 0
 
@@ -119,8 +121,11 @@ class Module:
         """Returns copies of all parameters in a dict, by dotted name."""
         return {name: parameter.data.copy() for name, parameter in self.named_parameters()}
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state, copy=True):
         """Copies arrays into the parameters of the same names, all or nothing; returns self.
+
+        With copy=False the parameters take over the arrays themselves where they can, which then belong to the model;
+        others, such as views, read-only arrays and arrays of another dtype, are copied.
 
         Raises: ValueError that lists missing names, unknown names, wrong shapes and wrong dtypes.
         """
@@ -129,8 +134,14 @@ class Module:
         if problems:
             raise ValueError(f"state_dict does not fit {type(self).__name__}, nothing was loaded; "
                              + "; ".join(problems))
+        taken = set()                           # one array cannot belong to two parameters
         for name, parameter in own.items():
-            parameter.data = state[name]
+            array = np.asarray(state[name])
+            if copy or id(owner_of(array)) in taken or not isinstance(parameter, Parameter):
+                parameter.data = array
+            else:
+                parameter.take(array)
+                taken.add(id(owner_of(array)))
         return self
 
     def summary(self):
@@ -213,75 +224,6 @@ def _problems_of_state(own, state):
                 wrong_dtype.append(f"{name} {given.dtype} instead of {wanted.dtype}")
     lists = {"missing": missing, "unknown": unknown, "wrong shape": wrong_shape, "wrong dtype": wrong_dtype}
     return [f"{title}: {', '.join(names)}" for title, names in lists.items() if names]
-
-
-class Parameter:
-    """A trainable array and its gradient.
-
-    Assigning to `.data` or `.grad` copies into the existing array. Whatever else holds that array (an optimizer, a
-    tied layer, a replica) therefore sees the new values. Only `astype` and `move` replace the arrays.
-
-    Parameters: data : array_like; it is copied, and integers become float64
-    Attributes: `data`; `grad`, zeros of the same shape and dtype at first; `held`, True once an optimizer holds state
-        of this dtype for the parameter
-    Raises: ValueError if an assigned array has another shape; TypeError if its dtype cannot be cast.
-    """
-
-    def __init__(self, data):
-        data = np.asarray(data)
-        dtype = data.dtype if data.dtype.kind in "fc" else np.float64
-        self._data = data.astype(dtype)         # a copy, even if the dtype stays
-        self._grad = np.zeros_like(self._data)
-        self.held = False
-
-    @property
-    def data(self):
-        return self._data
-
-    @data.setter
-    def data(self, value):
-        _copy_into(self._data, value)
-
-    @property
-    def grad(self):
-        return self._grad
-
-    @grad.setter
-    def grad(self, value):              # Python also calls this for `p.grad += g`, with the array itself as the value
-        _copy_into(self._grad, value)
-
-    def astype(self, dtype):
-        """Converts the data and the gradient to `dtype`."""
-        self._data = self._data.astype(dtype)
-        self._grad = self._grad.astype(dtype)
-
-    def move(self, data, grad):
-        """Replaces both arrays by others of the same shape, such as views of an optimizer's flat buffer."""
-        self._data = data
-        self._grad = grad
-
-    def twin(self):
-        """Returns a Parameter that shares `.data` with this one and has its own gradient."""
-        twin = Parameter(())
-        twin.move(self._data, np.zeros_like(self._grad))
-        return twin
-
-    def __deepcopy__(self, memo):       # no optimizer holds the copy, so `held` starts as False again
-        copy = Parameter(self._data)
-        copy.grad = self._grad
-        return copy
-
-    def __repr__(self):
-        return f"Parameter(shape={self._data.shape}, dtype={self._data.dtype})"
-
-
-def _copy_into(array, value):
-    if value is array:
-        return
-    if np.ndim(value) and np.shape(value) != array.shape:
-        raise ValueError(f"cannot assign an array of shape {np.shape(value)} to a parameter of "
-                         f"shape {array.shape}; reshape it, or build the layer with other sizes")
-    np.copyto(array, value, casting="same_kind")
 
 
 def named_parts(root):

@@ -1,8 +1,13 @@
-"""Distributions of initial weights: each function draws a float32 array with a given generator or seed."""
+"""Distributions of initial weights: each function draws a float32 array with a given generator or seed.
+
+Within unfilled() they draw nothing and return zeros without memory.
+"""
 
 import math
 
 import numpy as np
+
+from ..module import drawing, without_memory
 
 DTYPE = np.float32
 
@@ -14,16 +19,22 @@ def xavier_uniform(rng, shape):
 
 def uniform(rng, shape, bound):
     """Uniform in ±bound."""
+    if not drawing():
+        return without_memory(shape, DTYPE)
     return np.random.default_rng(rng).uniform(-bound, bound, shape).astype(DTYPE)
 
 
 def normal(rng, shape, std):
     """N(0, std²)."""
+    if not drawing():
+        return without_memory(shape, DTYPE)
     return (std * np.random.default_rng(rng).standard_normal(shape)).astype(DTYPE)
 
 
 def truncated_normal(rng, shape, std):
     """N(0, std²), where values beyond 2 std are drawn again; the standard deviation that results is 0.88 std."""
+    if not drawing():
+        return without_memory(shape, DTYPE)
     rng = np.random.default_rng(rng)
     x = rng.standard_normal(shape)
     far = np.abs(x) > 2

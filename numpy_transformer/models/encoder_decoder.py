@@ -7,7 +7,7 @@ from ..layers.embedding import Embedding, Unembedding
 from ..layers.initial_weights import xavier_uniform
 from ..layers.linear import Linear
 from ..layers.masks import causal_mask, combine_masks, padding_mask
-from ..module import Module
+from ..module import Module, drawing
 from .decoder import Decoder
 from .encoder import Encoder
 from .initialization import initialize
@@ -119,6 +119,6 @@ def make_model(src_vocab, tgt_vocab, N=6, d_model=512, d_ff=2048, h=8, dropout=0
     model = EncoderDecoder(src_vocab, tgt_vocab, d_model, h, N, d_ff, dropout, max_len, norm,
                            tie_weights=tie_weights, pad_id=pad_id, rng=rng)
     for parameter in model.parameters():
-        if parameter.data.ndim > 1:
+        if parameter.data.ndim > 1 and drawing():
             parameter.data = xavier_uniform(rng, parameter.data.shape)
     return model

@@ -4,16 +4,20 @@ import math
 
 from ..argument_checks import check_choice
 from ..layers.initial_weights import normal, truncated_normal, uniform
+from ..module import drawing
 
 
 def initialize(model, init, rng):
     """Draws the matrices of a new model. Biases stay zero, norms stay the identity, and a tied matrix is drawn once.
 
+    Within unfilled() it draws nothing.
+
     Parameters: model : Module, just built; init : "xavier", "keras", "gpt2" or "bert"; rng : Generator
     Raises: ValueError for another name.
     """
     check_choice("init", init, INITS)
-    INITS[init](model, rng)
+    if drawing():
+        INITS[init](model, rng)
 
 
 def xavier(model, rng):

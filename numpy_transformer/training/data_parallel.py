@@ -143,7 +143,7 @@ class Replica:
         for module in self.modules:
             vars(module).pop("_saved", None)
         for parameter in self.parameters:
-            parameter.grad.fill(0)
+            parameter.grad = 0
         total = targets = 0
         for inputs, wanted in batches:
             output = self.model(*inputs)

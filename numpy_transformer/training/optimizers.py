@@ -66,9 +66,11 @@ class Buffer:
         self.state = [np.zeros_like(self.data) for _ in range(states)]
 
     def gather(self):
-        self.data, self.grad = (np.concatenate([getattr(p, name).ravel() for p in self.parameters])
-                                for name in ("data", "grad"))
+        self.data = np.concatenate([parameter.data.ravel() for parameter in self.parameters])
+        self.grad = np.zeros_like(self.data)
         for parameter, data, grad in zip(self.parameters, self.views(self.data), self.views(self.grad)):
+            if parameter.has_grad:
+                grad[...] = parameter.grad
             parameter.move(data, grad)
 
     def views(self, flat):

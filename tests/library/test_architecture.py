@@ -12,9 +12,10 @@ import pytest
 import numpy_transformer
 
 ROOT = Path(numpy_transformer.__file__).parent
-FILES = {"module", "argument_checks", "markup"}              # the parts that are one file
+FILES = {"parameter", "module", "argument_checks", "markup"}              # the parts that are one file
 MAY_IMPORT = {
-    "module": {"markup"},
+    "parameter": set(),
+    "module": {"markup", "parameter"},
     "argument_checks": set(),
     "markup": set(),
     "layers": {"module", "argument_checks"},

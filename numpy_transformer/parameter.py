@@ -1,0 +1,147 @@
+"""Parameter: a trainable array and its gradient; and parameters without memory, for weights that are read from a file."""
+
+import contextlib
+import contextvars
+
+import numpy as np
+
+UNFILLED = contextvars.ContextVar("unfilled", default=False)
+
+
+@contextlib.contextmanager
+def unfilled():
+    """Within this context new models have parameters without memory, and no initial weights are drawn.
+
+    Each parameter has its shape and dtype, and reads as zeros, until load_state_dict or an assignment to `.data` fills
+    it. With load_state_dict(state, copy=False), a model takes no more memory than the arrays in `state`:
+
+        with unfilled():
+            model = CausalLanguageModel(**sizes)
+        model.load_state_dict(state, copy=False)
+    """
+    token = UNFILLED.set(True)
+    try:
+        yield
+    finally:
+        UNFILLED.reset(token)
+
+
+def drawing():
+    """Returns False within unfilled(), where no initial weights are drawn."""
+    return not UNFILLED.get()
+
+
+def without_memory(shape, dtype):
+    """Returns a read-only array of zeros, all of which are one number in memory."""
+    return np.broadcast_to(np.zeros((), dtype), shape)
+
+
+class Parameter:
+    """A trainable array and its gradient.
+
+    Assigning to `.data` or `.grad` copies into the existing array. Whatever else holds that array (an optimizer, a
+    tied layer, a replica) therefore sees the new values. Only `astype`, `move` and `take` replace the arrays.
+
+    Parameters: data : array_like; it is copied, and integers become float64
+    Attributes: `data`; `grad`, an array of the same shape and dtype, whose memory is taken when it is first needed, as
+        zeros; `held`, True once an optimizer holds state of this dtype for the parameter; `filled`, False as long as a
+        parameter that was made within unfilled() has no values
+    Raises: ValueError if an assigned array has another shape; TypeError if its dtype cannot be cast.
+    """
+
+    def __init__(self, data):
+        data = np.asarray(data)
+        dtype = data.dtype if data.dtype.kind in "fc" else np.dtype(np.float64)
+        self.filled = drawing()
+        self._data = data.astype(dtype) if self.filled else without_memory(data.shape, dtype)       # a copy
+        self._grad = None
+        self.held = False
+
+    @property
+    def data(self):
+        return self._data
+
+    @data.setter
+    def data(self, value):
+        if not self.filled:
+            self._data = np.zeros(self._data.shape, self._data.dtype)
+            self.filled = True
+        copy_into(self._data, value)
+
+    @property
+    def grad(self):
+        if self._grad is None:
+            self._grad = np.zeros(self._data.shape, self._data.dtype)
+        return self._grad
+
+    @grad.setter
+    def grad(self, value):              # Python also calls this for `p.grad += g`, with the array itself as the value
+        if self.has_grad or np.ndim(value) or value != 0:
+            copy_into(self.grad, value)
+
+    @property
+    def has_grad(self):
+        """Whether the gradient has memory. If not, it is zero."""
+        return self._grad is not None
+
+    def astype(self, dtype):
+        """Converts the data and the gradient to `dtype`."""
+        self._data = self._data.astype(dtype) if self.filled else without_memory(self._data.shape, dtype)
+        if self.has_grad:
+            self._grad = self._grad.astype(dtype)
+
+    def move(self, data, grad):
+        """Replaces both arrays by others of the same shape, such as views of an optimizer's flat buffer."""
+        self._data = data
+        self._grad = grad
+        self.filled = True
+
+    def take(self, array):
+        """Takes over an array as `.data`: the array itself if it has the dtype and memory of its own, else a copy."""
+        check_shape(self._data, array, scalars=False)
+        if has_own_memory(array) and array.dtype == self._data.dtype:
+            self._data = array
+            self.filled = True
+        else:
+            self.data = array
+
+    def twin(self):
+        """Returns a Parameter that shares `.data` with this one and has its own gradient."""
+        twin = Parameter(())
+        twin.move(self._data, None)
+        twin.filled = self.filled
+        return twin
+
+    def __deepcopy__(self, memo):       # no optimizer holds the copy, so `held` starts as False again
+        copy = Parameter(self._data)
+        if self.has_grad:
+            copy.grad = self._grad
+        return copy
+
+    def __repr__(self):
+        return f"Parameter(shape={self._data.shape}, dtype={self._data.dtype})"
+
+
+def has_own_memory(array):
+    """Returns True for a writable array in C order that is the whole of its memory, or a reshaped view of the whole."""
+    owner = owner_of(array)
+    whole = isinstance(owner, np.ndarray) and owner.base is None and owner.nbytes == array.nbytes
+    return whole and array.flags.c_contiguous and array.flags.writeable
+
+
+def owner_of(array):
+    """Returns the object that has the memory of an array: the array itself, or the one that it is a view of."""
+    return array if array.base is None else array.base
+
+
+def copy_into(array, value):
+    if value is not array:
+        check_shape(array, value)
+        np.copyto(array, value, casting="same_kind")
+
+
+def check_shape(array, value, scalars=True):
+    """Raises ValueError if an array of another shape is assigned; a single number fits any shape if `scalars` is True."""
+    if np.shape(value) != array.shape and not (scalars and np.ndim(value) == 0):
+        raise ValueError(f"cannot assign an array of shape {np.shape(value)} to a parameter of "
+                         f"shape {array.shape}; reshape it, or build the layer with other sizes")
