@@ -110,6 +110,10 @@ class StoryTokenizer:
         ids = [i for i in check_ids(ids, self.vocab_size) if i not in (BOS, EOS)]
         return b"".join(map(self.bytes_of, ids)).decode(errors="replace").removeprefix(" ")
 
+    def name(self, token):
+        """Returns the text of an id by itself."""
+        return self.pieces[token].strip() or self.pieces[token]
+
     def bytes_of(self, token):
         is_byte = FIRST_BYTE <= token < FIRST_PIECE
         return bytes([token - FIRST_BYTE]) if is_byte else self.pieces[token].encode()

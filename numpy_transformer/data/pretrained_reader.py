@@ -20,7 +20,7 @@ class PretrainedReader(TextReader):
     """
 
     offset = 0
-    limit = "as long as a text may be for this model"
+    limit = "the model reads no more"
 
     def __init__(self, tokens, max_len):
         missing = [name for name, found in (("[CLS]", tokens.begin), ("[PAD]", "pad" in tokens.special)) if not found]

@@ -162,6 +162,16 @@ class MixedTokenizer:
         return {"kind": "mixed", "pieces": list(self.pieces)}
 
 
+def read_prompt(tokens, text):
+    """Returns the ids of a text as a language model reads it: after the id with which a published model begins a text."""
+    return np.concatenate([getattr(tokens, "begin", []), tokens.encode(text)]).astype(np.int64)
+
+
+def token_name(tokens, token):
+    """Returns the text of a single id; that of a special one, too, which `decode` leaves out."""
+    return tokens.name(token) if hasattr(tokens, "name") else tokens.decode([token])
+
+
 def shown(character):
     """Returns a character for an error message; a combining mark, which would merge with the quote, is escaped."""
     return ascii(character) if unicodedata.category(character)[0] == "M" else repr(character)
