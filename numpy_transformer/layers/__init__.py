@@ -1,6 +1,6 @@
 """The components of a Transformer: in each file forward, and backward right under it."""
 
-from .activations import GELU, ReLU, SiLU
+from .activations import GELU, ReLU, SiLU, Tanh
 from .attention import ScaledDotProductAttention
 from .blocks import CrossAttentionBlock, DecoderBlock, EncoderBlock
 from .dropout import Dropout
@@ -12,8 +12,9 @@ from .losses import BinaryCrossEntropyLoss, CrossEntropyLoss
 from .masks import AttentionMask, causal_mask, combine_masks, padding_mask
 from .multi_head import CrossAttention, MultiHeadAttention, SelfAttention
 from .normalization import LayerNorm, RMSNorm
-from .pooling import MaskedMean
+from .pooling import FirstToken, MaskedMean
 from .positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
+from .relative import RelativePositionBias, UnscaledAttention
 from .rotary import RotaryEmbedding
 from .softmax import LogSoftmax, Softmax
 

@@ -100,3 +100,19 @@ class SiLU(SmoothActivation):
             return (y,)
         slope = sigma + y * (1 - sigma)
         return y, slope
+
+
+class Tanh(SmoothActivation):
+    """y = tanh x, from -1 to 1.
+
+    Shape: x (any) -> y (the same)
+    Backward: dx = dy (1 - y²)
+    Source: LeCun et al. 1998, section 4.4; the pooler of BERT, in the published code of Devlin et al. 2019.
+    """
+
+    def value_and_slope(self, x):
+        y = np.tanh(x)
+        if not self.remembering:
+            return (y,)
+        slope = 1 - y * y
+        return y, slope

@@ -52,32 +52,41 @@ class Embedding(Module):
 
 
 class Unembedding(Module):
-    """y = x Eᵀ: logits from a weight that is shared with an Embedding.
+    """y = c x Eᵀ: logits from a weight that is shared with an Embedding.
 
-    Parameters: weight : the Embedding's `Parameter`, (vocab_size, d_model): the same object, not a copy
+    Parameters:
+        weight : the Embedding's `Parameter`, (vocab_size, d_model): the same object, not a copy
+        factor : float (1.0), c; T5 divides by sqrt(d_model)
     Shape: x (..., d_model) -> logits (..., vocab_size)
-    Backward: dE += sum over rows of dyᵀ x, which is added to the Embedding's own gradient;   dx = dy E
+    Backward: dE += c (sum over rows of dyᵀ x), which is added to the Embedding's own gradient;   dx = c dy E
     Raises: TypeError if weight is not a Parameter; ValueError if the last dimension of x is not d_model.
-    Source: Press and Wolf 2017; Vaswani et al. 2017, section 3.4.
+    Source: Press and Wolf 2017; Vaswani et al. 2017, section 3.4; the factor: the published code of Raffel et al. 2020.
     """
 
-    def __init__(self, weight):
+    def __init__(self, weight, factor=1.0):
         if not isinstance(weight, Parameter):
             raise TypeError(f"Unembedding shares a Parameter, got {type(weight).__name__}; pass embedding.weight")
         self.weight = weight
+        self.factor = factor
 
     def forward(self, x):
         vocab_size, d_model = self.weight.data.shape
         check_last_dim(self, x, "d_model", d_model)
+        if self.factor != 1:
+            x = x * self.factor
         self.remember(x)
         logits = rows(x) @ self.weight.data.T
         return logits.reshape(*x.shape[:-1], vocab_size)
 
     def backward(self, dy):
-        x = self.recall()
+        x = self.recall()                       # already multiplied by the factor
         self.weight.grad += rows(dy).T @ rows(x)
-        return (rows(dy) @ self.weight.data).reshape(x.shape)
+        dx = (rows(dy) @ self.weight.data).reshape(x.shape)
+        if self.factor != 1:
+            dx *= self.factor
+        return dx
 
     def extra_repr(self):
         vocab_size, d_model = self.weight.data.shape
-        return f"vocab_size={vocab_size}, d_model={d_model}"
+        scaled = "" if self.factor == 1 else f", factor={self.factor}"
+        return f"vocab_size={vocab_size}, d_model={d_model}{scaled}"

@@ -1,4 +1,4 @@
-"""One vector for a whole sequence: the mean over its real tokens."""
+"""One vector for a whole sequence: the mean over its real tokens, or the vector of its first token."""
 
 import numpy as np
 
@@ -28,3 +28,29 @@ class MaskedMean(Module):
     def backward(self, dy):
         weights = self.recall()
         return weights[..., None] * dy[..., None, :]
+
+
+class FirstToken(Module):
+    """y = x_0, the vector of the first token, where BERT has its [CLS].
+
+    Shape: x (..., T, D), token_mask=None -> y (..., D). The mask is accepted so that this can take the place of
+        MaskedMean, but it is not read: pad on the right, because padding on the left would come first.
+    Backward: dx_0 = dy, exactly 0 at the other tokens
+    Raises: ValueError if token_mask is not boolean, or does not have the shape of x without its last axis.
+    Source: Devlin et al. 2019, section 3.
+    """
+
+    def forward(self, x, token_mask=None):
+        check_array(self, x)
+        if token_mask is not None:
+            check_token_mask(token_mask, x.shape[:-1])
+        self.remember(x.shape)
+        return x[..., 0, :]
+
+    def backward(self, dy):
+        dx = np.zeros(self.recall(), dy.dtype)
+        dx[..., 0, :] = dy
+        return dx
+
+
+POOLINGS = {"mean": MaskedMean, "first": FirstToken}

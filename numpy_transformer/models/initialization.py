@@ -72,7 +72,7 @@ def gpt2(model, rng):
         if isinstance(getattr(module, "blocks", None), list):           # an Encoder or a Decoder
             weights = [linear.weight for block in module.blocks for linear in residual_projections(block)]
             residual |= {id(weight): len(weights) for weight in weights}
-        elif getattr(module, "factor", 1) != 1:                         # an Embedding that is scaled
+        elif getattr(module, "factor", 1) != 1:                         # an Embedding or its transpose, scaled
             unchanged.add(id(module.weight))
     for parameter in matrices(model):
         if id(parameter) not in unchanged:
