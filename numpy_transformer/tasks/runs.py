@@ -75,7 +75,7 @@ def load_run(path, *kinds):
 
 def outline_run(path):
     """The Run in a file, but without memory for the weights: for what needs only sizes, settings and history."""
-    arrays, meta = read_checkpoint(path, lambda names: [name for name in names if name.startswith("history/")])
+    arrays, meta = read_checkpoint(path, lambda names: [name for name in names if name.startswith("history/")], verify=True)
     meta = check_meta(meta, path)
     return finish(make_model(meta, path), arrays, meta, path)
 
