@@ -13,25 +13,29 @@ import pytest
 import numpy_transformer as nt
 
 BLOCK = 'd_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5'
-ATTENTION = "d_model, num_heads, num_kv_heads=None, dropout=0.0, bias=True, rotary=None"
+ATTENTION = ("d_model, num_heads, num_kv_heads=None, dropout=0.0, bias=True, rotary=None, attention=None, rng=None, "
+             "d_head=None, qkv_bias=None")
 TEXT_MODEL = "vocab_size, d_model, num_heads, num_layers, d_ff=None"
 SIGNATURES = {
     "Linear": "d_in, d_out, bias=True", "Embedding": "vocab_size, d_model, scale=False, pad_id=None",
     "Unembedding": "weight", "Dropout": "p", "ReLU": "", "GELU": 'approximate="none"', "SiLU": "", "Softmax": "",
     "LogSoftmax": "", "LayerNorm": "d_model, eps=1e-5, bias=True", "RMSNorm": "d_model, eps=1e-6",
     "SinusoidalPositionalEncoding": "d_model, max_len=5000, dropout=0.0",
-    "LearnedPositionalEmbedding": "max_len, d_model", "RotaryEmbedding": "d_head, base=10000.0, interleaved=True",
+    "LearnedPositionalEmbedding": "max_len, d_model",
+    "RotaryEmbedding": "d_head, base=10000.0, interleaved=True, frequencies=None",
     "padding_mask": "ids, pad_id=0", "combine_masks": "*masks", "AttentionMask": "",
     "ScaledDotProductAttention": "dropout=0.0", "FlashAttention": "block_size=64, causal=False",
     "MultiHeadAttention": ATTENTION, "SelfAttention": ATTENTION, "CrossAttention": ATTENTION,
-    "FeedForward": 'd_model, d_ff, activation="relu", dropout=0.0, bias=True', "SwiGLU": "d_model, d_ff, bias=False",
+    "FeedForward": 'd_model, d_ff, activation="relu", dropout=0.0, bias=True',
+    "SwiGLU": 'd_model, d_ff, bias=False, rng=None, activation="silu"',
     "EncoderBlock": BLOCK, "DecoderBlock": f"{BLOCK}, cross_attention=False",
     "Encoder": f"num_layers, {BLOCK}, final_norm=None",
     "Decoder": f"num_layers, {BLOCK}, cross_attention=False, final_norm=None",
     "CrossEntropyLoss": "label_smoothing=0.0, ignore_id=None", "BinaryCrossEntropyLoss": "",
     "CausalLanguageModel": f'{TEXT_MODEL}, max_len=1024, dropout=0.0, norm="pre", norm_layer="layer", '
                            'activation="gelu", positions="learned", num_kv_heads=None, bias=True, tie_weights=True, '
-                           'scale_embedding=False, attention="plain"',
+                           'scale_embedding=False, attention="plain", rng=None, init="gpt2", eps=1e-5, d_head=None, '
+                           'qkv_bias=None, rope_base=10000.0, rope_interleaved=True, rope_frequencies=None',
     "EncoderDecoder": "src_vocab, tgt_vocab, d_model=512, num_heads=8, num_layers=6, d_ff=2048, dropout=0.1, "
                       'max_len=5000, norm="pre", positions="sinusoidal", tie_weights=False, pad_id=0',
     "make_model": "src_vocab, tgt_vocab, N=6, d_model=512, d_ff=2048, h=8, dropout=0.1",

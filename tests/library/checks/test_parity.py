@@ -146,9 +146,11 @@ def sinusoid(length, d_model):
                           for i in range(d_model)] for t in range(length)], dtype=torch.float64)
 
 
-def rotate(x, positions, base=10000.0, half_split=False):
+def rotate(x, positions, base=10000.0, half_split=False, frequencies=None):
     """RoFormer: each pair of features is a complex number, its position multiplies it by exp(i angle)."""
-    turns = positions[..., None] * base ** (-torch.arange(0, D_HEAD, 2, dtype=torch.float64) / D_HEAD)
+    if frequencies is None:
+        frequencies = [base ** (-2 * i / D_HEAD) for i in range(D_HEAD // 2)]
+    turns = positions[..., None] * torch.tensor(frequencies, dtype=torch.float64)
     turns = turns if positions.ndim == 1 else turns[:, None]                    # (T, d/2) or (B, 1, T, d/2)
     real, imaginary = x.unflatten(-1, (2, -1)).unbind(-2) if half_split else x.unflatten(-1, (-1, 2)).unbind(-1)
     z = torch.view_as_real(torch.complex(real, imaginary) * torch.polar(torch.ones_like(turns), turns))
@@ -159,9 +161,9 @@ def split(p, x):
     return [linear(p, name, x).unflatten(-1, (-1, D_HEAD)).transpose(1, 2) for name in ("query", "key", "value")]
 
 
-def rotary_grouped(p, x, mask, positions, half_split=False):
+def rotary_grouped(p, x, mask, positions, **rope):
     q, k, v = split(p, x)
-    q, k = (rotate(x, positions, half_split=half_split) for x in (q, k))
+    q, k = (rotate(x, positions, **rope) for x in (q, k))
     y = F.scaled_dot_product_attention(q, k, v, mask, enable_gqa=True)
     return linear(p, "output", y.transpose(1, 2).flatten(2))
 
@@ -187,8 +189,8 @@ def feed_forward(p, x, f):
     return linear(p, "down", f(linear(p, "up", x)))
 
 
-def swiglu(p, x):
-    return linear(p, "down", F.silu(linear(p, "gate", x)) * linear(p, "up", x))
+def gated(p, x, f=F.silu):
+    return linear(p, "down", f(linear(p, "gate", x)) * linear(p, "up", x))
 
 
 def kept(*shapes):
@@ -226,16 +228,16 @@ def language_model_2017(p, ids):
     return linear(p, "output", run(encoder("post", False), part(p, "decoder"), x, mask=FUTURE))
 
 
-def llama(p, ids, real):
+def llama(p, ids, real, biased=(), eps=1e-5, f=F.silu, **rope):
     def norm(name, x):
-        return F.rms_norm(x, (D_WIDE,), p[f"{name}.gamma"], 1e-5)
+        return F.rms_norm(x, x.shape[-1:], p[f"{name}.gamma"], eps)
 
-    assert not [name for name in p if name.endswith(("bias", "beta"))]
+    assert {name.split(".")[-2] for name in p if name.endswith(("bias", "beta"))} == set(biased)
     x = F.embedding(ids, p["embedding.weight"])
     for block in (f"decoder.blocks.{i}" for i in range(L)):
         x = x + rotary_grouped(part(p, f"{block}.attention"), norm(f"{block}.norm1", x), ~FUTURE & real[:, None, None],
-                               torch.tensor(POSITIONS))
-        x = x + swiglu(part(p, f"{block}.feed_forward"), norm(f"{block}.norm2", x))
+                               torch.tensor(POSITIONS), **rope)
+        x = x + gated(part(p, f"{block}.feed_forward"), norm(f"{block}.norm2", x), f)
     return linear(p, "output", norm("decoder.norm", x))
 
 
@@ -380,14 +382,16 @@ REAL = np.array([[1, 1, 0, 1, 1], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]], bool)
 POSITIONS = np.array([[0, 1, 0, 2, 3], [0, 1, 2, 3, 0], [0, 1, 2, 3, 4]])      # of real tokens; padding may have any
 GPT_LABELS, LABELS = np.where(REAL, LABELS, 0), np.where(TARGET == 0, 0, LABELS)
 SOFT = rng.random((B, T, V))
+FREQUENCIES = [1.5, 0.4, 0.01]
 SEGMENTS, PLACES = rng.integers(0, 2, (B, T)), np.array([[1, 3, 3], [0, 2, 1], [4, 4, 0]])
 
 Attention, Flash, sdpa = nt.ScaledDotProductAttention, nt.FlashAttention, F.scaled_dot_product_attention
 Sinusoid, Learned = nt.SinusoidalPositionalEncoding, partial(nt.LearnedPositionalEmbedding, S, D)
 Rotary = partial(nt.RotaryEmbedding, D_HEAD)
 LanguageModel = partial(nt.CausalLanguageModel, num_layers=L, d_ff=D_FF, max_len=S)
-LLaMA = partial(LanguageModel, V, D_WIDE, 4, norm_layer="rms", activation="swiglu", positions="rotary", num_kv_heads=2,
-                bias=False, tie_weights=False)
+LLaMA = partial(LanguageModel, V, d_model=D_WIDE, num_heads=4, norm_layer="rms", activation="swiglu",
+                positions="rotary", num_kv_heads=2, bias=False, tie_weights=False)
+Qwen = partial(LLaMA, d_model=D, eps=0.01, d_head=D_HEAD, qkv_bias=True, rope_interleaved=False)     # 4 D_HEAD = 2 D
 def Texts(kind, **options):                     # an encoder-only model
     return kind(V, D, H, L, D_FF, max_len=S, dropout=0.0, **options)
 
@@ -427,6 +431,8 @@ CASES = [                                       # name, ours, theirs, inputs
      lambda p, x, offset: rotate(x, torch.arange(T) + offset, 50.0), HEADS, 100),
     ("RotaryEmbedding, half-split, positions", partial(Rotary, interleaved=False),
      lambda p, x, offset, positions: rotate(x, positions, half_split=True), HEADS, 0, POSITIONS),
+    ("RotaryEmbedding, own frequencies, positions", partial(Rotary, frequencies=FREQUENCIES),
+     lambda p, x, offset, positions: rotate(x, positions, frequencies=FREQUENCIES), HEADS, 0, POSITIONS),
     ("AttentionMask", nt.AttentionMask, lambda p, x, mask: x.masked_fill(~mask, -math.inf), SCORES, MASK),
     ("ScaledDotProductAttention", Attention, plain(sdpa), Q[:, :H], KEY, VAL),
     ("ScaledDotProductAttention, mask", Attention, plain(sdpa), Q[:, :H], KEY, VAL, MASK),
@@ -457,13 +463,17 @@ CASES = [                                       # name, ours, theirs, inputs
      WIDE, CAUSAL, POSITIONS),
     ("SelfAttention, grouped, half-split", lambda: nt.SelfAttention(D_WIDE, 4, 2, rotary=Rotary(interleaved=False)),
      partial(rotary_grouped, half_split=True), WIDE, CAUSAL, POSITIONS),
+    ("SelfAttention, wide heads, biased queries, keys and values",
+     lambda: nt.SelfAttention(D, 4, 2, bias=False, rotary=Rotary(50.0), d_head=D_HEAD, qkv_bias=True),
+     partial(rotary_grouped, base=50.0), X, CAUSAL, POSITIONS),
     ("CrossAttention", partial(nt.CrossAttention, D, H), lambda p, x, memory, mask: multi_head()(
         p, x, memory, memory, mask), X, MEMORY, MASK),
     *[(f"FeedForward, {name}", partial(nt.FeedForward, D, D_FF, name, bias=bias), partial(feed_forward, f=f), X)
       for name, f, bias in (("relu", F.relu, True), ("gelu", F.gelu, True), ("gelu_tanh", nn.GELU("tanh"), True),
                             ("silu", F.silu, False))],
-    ("SwiGLU", partial(nt.SwiGLU, D, D_FF), swiglu, X),
-    ("SwiGLU, bias", partial(nt.SwiGLU, D, D_FF, bias=True), swiglu, X),
+    ("SwiGLU", partial(nt.SwiGLU, D, D_FF), gated, X),
+    *[(f"SwiGLU, bias, {name}", partial(nt.SwiGLU, D, D_FF, bias=True, activation=name), partial(gated, f=f), X)
+      for name, f in (("silu", F.silu), ("gelu", F.gelu), ("gelu_tanh", nn.GELU("tanh")), ("relu", F.relu))],
     *[(f"EncoderBlock, {norm}, {activation}, bias={bias}",
        partial(nt.EncoderBlock, D, H, D_FF, 0.0, norm, activation, 0.01, bias=bias),
        like(layer(norm, activation, bias, 0.01), src_mask=hidden), X, MASK[..., :T])
@@ -487,6 +497,12 @@ CASES = [                                       # name, ours, theirs, inputs
      lambda p, z: F.binary_cross_entropy_with_logits(z, torch.tensor(SOFT)), 3 * LOGITS),
     ("CausalLanguageModel, GPT", *through_loss(partial(LanguageModel, V, D, H), gpt, GPT_LABELS), IDS, REAL),
     ("CausalLanguageModel, LLaMA", *through_loss(LLaMA, llama, GPT_LABELS), IDS, REAL),
+    ("CausalLanguageModel, Qwen2", *through_loss(partial(Qwen, rope_base=50.0), partial(
+        llama, biased=("query", "key", "value"), eps=0.01, half_split=True, base=50.0), GPT_LABELS), IDS, REAL),
+    ("CausalLanguageModel, Qwen2, flash, geglu, own frequencies", *through_loss(
+        partial(Qwen, attention="flash", activation="geglu", rope_frequencies=FREQUENCIES),
+        partial(llama, biased=("query", "key", "value"), eps=0.01, f=F.gelu, half_split=True, frequencies=FREQUENCIES),
+        GPT_LABELS), IDS, REAL),
     ("CausalLanguageModel, 2017", Early, language_model_2017, IDS),
     *[(f"EncoderDecoder, {norm}, {positions}, shared: {shared}", *through_loss(
         partial(nt.EncoderDecoder, src_vocab, W, D, H, L, D_FF, 0.0, S, norm, positions, bool(shared)),

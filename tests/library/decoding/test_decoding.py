@@ -38,7 +38,12 @@ def source():
 LANGUAGE_MODELS = {"learned": {}, "sinusoidal, post-norm": {"positions": "sinusoidal", "norm": "post"},
                    "rotary, grouped": {"positions": "rotary", "num_kv_heads": 2},
                    "rotary, rms, swiglu, one key head": {"positions": "rotary", "num_kv_heads": 1, "norm_layer": "rms",
-                                                         "activation": "swiglu", "bias": False}}
+                                                         "activation": "swiglu", "bias": False},
+                   "rotary by halves, wide heads, biased queries": {
+                       "positions": "rotary", "num_kv_heads": 2, "norm_layer": "rms", "activation": "geglu",
+                       "bias": False, "d_head": 10, "qkv_bias": True, "rope_interleaved": False, "rope_base": 50.0},
+                   "flash, own frequencies": {"positions": "rotary", "num_kv_heads": 2, "attention": "flash",
+                                              "d_head": 8, "rope_frequencies": [1.5, 0.4, 0.1, 0.01]}}
 
 
 @pytest.mark.parametrize("options", LANGUAGE_MODELS.values(), ids=LANGUAGE_MODELS)

@@ -113,6 +113,25 @@ def test_sizes_that_do_not_divide_are_refused(arguments, match):
         nt.MultiHeadAttention(*arguments)
 
 
+def test_a_given_head_width_need_not_divide_d_model():
+    layer = nt.MultiHeadAttention(10, 4, 2, bias=False, rng=0, d_head=6, qkv_bias=True)
+    shapes = {name: parameter.data.shape for name, parameter in layer.named_parameters()}
+    assert shapes == {"query.weight": (10, 24), "query.bias": (24,), "key.weight": (10, 12), "key.bias": (12,),
+                      "value.weight": (10, 12), "value.bias": (12,), "output.weight": (24, 10)}
+    for d_head in (0, 2.0, True):
+        with pytest.raises(ValueError, match=f"d_head must be a whole number of at least 1, got {d_head}"):
+            nt.MultiHeadAttention(10, 4, d_head=d_head)
+    with pytest.raises(ValueError, match="d_head = 4, got shape"):
+        nt.SelfAttention(10, 4, rotary=nt.RotaryEmbedding(4), d_head=6)(np.ones((2, 3, 10)))
+
+
+def test_by_default_all_biases_follow_bias():
+    for options, with_bias in (({}, "query key value output"), ({"bias": False}, ""), ({"qkv_bias": False}, "output")):
+        layer = nt.SelfAttention(12, 2, rng=0, **options)
+        assert [name for name in ("query", "key", "value", "output")
+                if getattr(layer, name).bias is not None] == with_bias.split()
+
+
 @pytest.mark.parametrize("shapes", [
     ((B, H, T, d), (B, H, S, d + 1), (B, H, S, e)), ((B, H, T, d), (B, H, S, d), (B, H, S + 1, e)),
     ((B, H, T, d), (B, 3, S, d), (B, 3, S, e)), ((B, H, T, d), (B + 1, H, S, d), (B + 1, H, S, e)),

@@ -100,11 +100,11 @@ def keras_fans(shape):
     return shape[-2] * window, shape[-1] * window
 
 
-@pytest.mark.parametrize("kv_heads", [None, 2])
-def test_keras_has_small_embeddings_and_the_fans_of_its_three_axes(kv_heads):
-    d = D // H
+@pytest.mark.parametrize("kv_heads, d_head", [(None, None), (2, None), (2, 3 * D // H)])
+def test_keras_has_small_embeddings_and_the_fans_of_its_three_axes(kv_heads, d_head):
+    d = d_head or D // H
     kernels = {"query": (D, H, d), "key": (D, kv_heads or H, d), "value": (D, kv_heads or H, d), "output": (H, d, D)}
-    for name, x in matrices(BUILD["classifier"](init="keras", rng=2, num_kv_heads=kv_heads)).items():
+    for name, x in matrices(BUILD["classifier"](init="keras", rng=2, num_kv_heads=kv_heads, d_head=d_head)).items():
         if name == "embedding.weight":
             bound = 0.05
         elif ".attention." in name:
@@ -139,8 +139,9 @@ def test_gpt2_divides_what_is_added_to_the_residual_stream(name, scaled):
         assert looks_normal(x, 1 / math.sqrt(D) if key in scaled else std), key
 
 
-def test_gpt2_with_a_gated_feed_forward_layer():
-    model = BUILD["lm"](activation="swiglu", norm_layer="rms", bias=False, positions="rotary", rng=1)
+@pytest.mark.parametrize("activation, d_head", [("swiglu", None), ("geglu", 2 * D // H)])
+def test_gpt2_with_a_gated_feed_forward_layer(activation, d_head):
+    model = BUILD["lm"](activation=activation, norm_layer="rms", bias=False, positions="rotary", rng=1, d_head=d_head)
     for key, x in matrices(model).items():
         assert looks_normal(x, 0.02 / math.sqrt(2 * L) if is_residual(key) else 0.02), key
 

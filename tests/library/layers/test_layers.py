@@ -92,6 +92,9 @@ def test_a_wrong_last_dimension_is_refused(layer):
     (lambda: nt.GELU("sigmoid"), "'none', 'tanh'"), (lambda: nt.FeedForward(4, 6, "mish"), "'relu'"),
     (lambda: nt.EncoderBlock(4, 2, 6, norm="mid"), "'pre', 'post'"), (lambda: nt.Linear(0, 3), "d_in must be"),
     (lambda: nt.RotaryEmbedding(5), "must be even"),
+    (lambda: nt.RotaryEmbedding(6, frequencies=[1.0, 0.1]), r"shape \(2,\).*d_head = 6 features has 3 pairs"),
+    (lambda: nt.SwiGLU(4, 6, activation="swiglu"), "'relu', 'gelu', 'gelu_tanh', 'silu'"),
+    (lambda: nt.DecoderBlock(4, 2, 6, activation="glu"), "'swiglu', 'geglu', 'geglu_tanh', 'reglu'"),
 ])
 def test_unknown_choices_and_sizes_are_refused(build, match):
     with pytest.raises(ValueError, match=match):

@@ -69,6 +69,13 @@ def test_rotary_turns_pairs_and_its_scores_depend_on_the_distance_alone(interlea
     assert abs(scores[0] - at(q, 6) @ at(k, 0)) > 1e-3
 
 
+def test_rotary_with_the_papers_frequencies_given_is_the_same():
+    x = np.random.default_rng(0).standard_normal((2, 80, 6))                # longer than the tables are at first
+    for base in (10000.0, 500.0):
+        given = nt.RotaryEmbedding(6, frequencies=[base ** (-2 * i / 6) for i in range(3)]).astype(np.float64)
+        np.testing.assert_allclose(given(x), nt.RotaryEmbedding(6, base).astype(np.float64)(x), rtol=0, atol=1e-13)
+
+
 def test_rotary_takes_whole_numbers_and_refuses_what_it_cannot_turn():
     rotary = nt.RotaryEmbedding(4)
     x = np.arange(8).reshape(2, 4)

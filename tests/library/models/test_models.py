@@ -8,8 +8,9 @@ import numpy_transformer as nt
 V, D, H, L, T, S, W = 11, 12, 2, 2, 6, 8, 13
 GPT = {}
 LLAMA = dict(positions="rotary", norm_layer="rms", activation="swiglu", num_kv_heads=1, bias=False, tie_weights=False)
+QWEN = {**LLAMA, "d_head": 10, "qkv_bias": True, "rope_interleaved": False, "rope_base": 50.0}
 OLD = dict(positions="sinusoidal", norm="post", activation="relu", scale_embedding=True)
-kinds = pytest.mark.parametrize("options", [GPT, LLAMA, OLD], ids=["gpt", "llama", "2017"])
+kinds = pytest.mark.parametrize("options", [GPT, LLAMA, QWEN, OLD], ids=["gpt", "llama", "qwen", "2017"])
 
 
 def language_model(options, dropout=0.0):
