@@ -68,6 +68,17 @@ def relative_position_bias(module, T, S):
     return y
 
 
+def pairs(module):
+    """Returns the indices of the two features of each pair that a RotaryEmbedding rotates."""
+    half = module.d_head // 2
+    return [(2 * i, 2 * i + 1) if module.interleaved else (i, i + half) for i in range(half)]
+
+
+def frequency(module, i):
+    """Returns θ_i, the angle between two positions by which a RotaryEmbedding rotates the pair i."""
+    return module.frequencies[i] if module.base is None else module.base ** (-2 * i / module.d_head)
+
+
 def rotated(module, x):
     """Returns x (T, d) with each pair i, as a complex number, multiplied by exp(j t θ_i)."""
     y = np.empty(x.shape)
