@@ -8,6 +8,7 @@ from .inspection import influence, record
 from .layers import *
 from .models import *
 from .module import Module, Parameter
+from .pretrained import load_pretrained, save_pretrained
 from .training import *
 
 __version__ = "0.1.0"

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..data import PAD, Pairs, frame, limit_length, read_pairs, read_text
+from ..data import PAD, Pairs, frame_source, limit_length, read_pairs, read_text
 from ..data.text import consecutive_windows
 from ..decoding.bleu import corpus_bleu, exact_match, tokenize
 from ..layers import CrossEntropyLoss
@@ -119,7 +119,7 @@ def pairs_to_evaluate(run, arguments):
 
 def translate_all(run, sources, beam, penalty):
     """The model's translation of each source, computed in batches of similar length."""
-    framed = [frame(run.tokenizers[0], source) for source in sources]
+    framed = [frame_source(run.tokenizers[0], source) for source in sources]
     order = sorted(range(len(sources)), key=lambda n: len(framed[n]))
     found = [""] * len(sources)
     for rows in tracked([order[i:i + BATCH] for i in range(0, len(order), BATCH)], "translate"):

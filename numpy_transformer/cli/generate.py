@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 
-from ..data import BOS, EOS, frame, pad, unframe
+from ..data import frame_source, marks, pad, read_prompt, unframe
 from ..decoding import beam_search, generate, greedy_decode
 from ..tasks.runs import PAIRS, load_run
 from .parser import add_command, number, whole_number
@@ -15,9 +15,10 @@ BATCH = 32                                      # sentences decoded together
 def add(commands):
     parser = add_command(commands, "generate", run_generate, help="continue a text with a trained language model",
                          description="Print the prompt and the model's continuation of it.")
-    parser.add_argument("file", metavar="RUN.npz", help="written by `train lm`")
+    parser.add_argument("file", metavar="RUN.npz", help="written by `train lm`, or by `import`")
     parser.add_argument("--prompt", metavar="TEXT", help="the beginning of the text; - reads it from standard input; "
-                                                         "if left out, the model starts a new line")
+                                                         "if left out, the model starts a new line, or a new "
+                                                         "text")
     parser.add_argument("--length", type=whole_number(1), default=300, metavar="N", help="number of tokens to write")
     parser.add_argument("--samples", type=whole_number(1), default=1, metavar="N", help="number of texts")
     parser.add_argument("--temperature", type=number(0), default=0.8, metavar="X",
@@ -31,7 +32,7 @@ def add(commands):
 
     parser = add_command(commands, "translate", run_translate, help="translate with a trained encoder-decoder",
                          description="Print the target of each source, one per line.")
-    parser.add_argument("file", metavar="RUN.npz", help="written by `train seq2seq` or `train text2text`")
+    parser.add_argument("file", metavar="RUN.npz", help="written by `train seq2seq` or `train text2text`, or by `import`")
     parser.add_argument("texts", nargs="*", metavar="TEXT", help="sources; the lines of standard input if left out")
     add_beam(parser, beam=4, penalty=0.6)
     parser.add_argument("--n-best", type=whole_number(1), default=1, metavar="N",
@@ -48,22 +49,34 @@ def add_beam(parser, beam, penalty):
 def run_generate(arguments):
     run = load_run(arguments.file, "lm")
     tokens = run.tokenizers[0]
-    prompt = "\n" if arguments.prompt is None else arguments.prompt
+    prompt = arguments.prompt
     if prompt == "-":
         prompt = standard_input().read().replace("\r\n", "\n")
-    if not prompt:
+    if prompt == "":
         raise ValueError("the prompt is empty; give at least one character, or leave --prompt out")
-    ids = tokens.encode(prompt).tolist()
-    stop = one_token(tokens, arguments.stop)
+    ids = start_of_text(tokens) if prompt is None else read_prompt(tokens, prompt).tolist()
+    stop = [*one_token(tokens, arguments.stop), *getattr(tokens, "stop", [])]
     texts = generate(run.model, [ids] * arguments.samples, arguments.length, arguments.temperature, arguments.top_k,
                      arguments.top_p, stop, arguments.seed)
+    before = tokens.decode(ids)
+    shown = before if hasattr(tokens, "begin") else prompt  # a published model's tokenizer may normalize the prompt
     for n, text in enumerate(texts):
-        written = tokens.decode(text[len(ids):])
+        written = tokens.decode(text).removeprefix(before).rstrip("\ufffd")     # the last token may end inside a character
         if arguments.stop:
             written = written.split(arguments.stop)[0]
         if n:
             print("-" * 40)
-        print(written if arguments.prompt is None else prompt + written, flush=True)
+        print(written if prompt is None else shown + written, flush=True)
+
+
+def start_of_text(tokens):
+    """The ids with which a text without a prompt begins."""
+    if not hasattr(tokens, "begin"):
+        return tokens.encode("\n").tolist()     # our own models have read one long text: begin a line of it
+    begin = tokens.begin or [tokens.special[name] for name in ("bos", "eos") if name in tokens.special][:1]
+    if not begin:
+        raise ValueError("the tokenizer of this model has no token that begins a text; give a --prompt")
+    return begin
 
 
 def one_token(tokens, text):
@@ -100,7 +113,7 @@ def readable_rows(run, lines, where):
     rows = []
     for number, text in lines:
         try:
-            row = frame(tokens, text) if text.strip() else np.zeros(0, int)
+            row = frame_source(tokens, text) if text.strip() else np.zeros(0, int)
         except ValueError as error:
             return rows, ValueError(f"{where} {number}: {error}")
         if len(row) > longest:
@@ -127,15 +140,16 @@ def numbered_batches(lines):
 
 def translate(run, rows, beam=1, length_penalty=0.6, n_best=1):
     """For each row of source ids a list of (target, score), best first; an empty row stays empty."""
-    longest = run.settings["max_len"]
+    tokens, longest = run.tokenizers[1], run.settings["max_len"]
+    begin, end = marks(tokens).begin, marks(tokens).end
     found = [[("", 0.0)]] * len(rows)
     order = sorted((n for n, row in enumerate(rows) if len(row)), key=lambda n: len(rows[n]))
     for chosen in (order[i:i + BATCH] for i in range(0, len(order), BATCH)):
         source = pad([rows[n] for n in chosen])
         if beam == 1 == n_best:
-            targets = [[(ids, 0.0)] for ids in greedy_decode(run.model, source, BOS, EOS, longest)]
+            targets = [[(ids, 0.0)] for ids in greedy_decode(run.model, source, begin, end, longest)]
         else:
-            targets = beam_search(run.model, source, BOS, EOS, longest, beam, length_penalty, n_best)
+            targets = beam_search(run.model, source, begin, end, longest, beam, length_penalty, n_best)
         for n, best in zip(chosen, targets):
-            found[n] = [(unframe(run.tokenizers[1], np.array(ids)), score) for ids, score in best]
+            found[n] = [(unframe(tokens, np.array(ids)), score) for ids, score in best]
     return found

@@ -9,17 +9,21 @@ from .entities import entity_scores, scores_table, spans, to_bio
 from .film_reviews import reviews
 from .labeled import Labeled, read_labeled
 from .masked import MaskedWindows, corrupt
-from .pairs import BOS, EOS, PAD, Pairs, frame, limit_length, pad, read_pairs, unframe
+from .llama2c_tokenizer import StoryTokenizer
+from .pairs import BOS, EOS, PAD, Marks, Pairs, frame, frame_source, limit_length, marks, pad, read_pairs, unframe
+from .pretrained_reader import PretrainedReader
+from .pretrained_tokenizer import PretrainedTokenizer
 from .text_to_text import generate_text_to_text
 from .reader import KerasReader, TextReader
 from .tagged import tagged_sentences
 from .generated_pairs import GENERATED_PAIRS, GeneratedPairs
 from .text import TextWindows, builtin_text, read_text
-from .tokenizers import CharTokenizer, MixedTokenizer, SpacedTokenizer, WordTokenizer, tokenizer_from_json
+from .tokenizers import CharTokenizer, MixedTokenizer, SpacedTokenizer, WordTokenizer, read_prompt, token_name, tokenizer_from_json
 
 __all__ = ["BOS", "BagOfWords", "Bigrams", "BytePairTokenizer", "CharTokenizer", "EOS", "KerasReader", "Labeled",
-           "LabeledTexts", "MaskedWindows", "MixedTokenizer", "PAD", "Pairs", "SpacedTokenizer", "GENERATED_PAIRS",
-           "TaggedTexts", "GeneratedPairs", "TextReader", "TextWindows", "WordTokenizer", "builtin_text", "corrupt",
-           "entity_scores", "frame", "limit_length", "pad", "read_conll", "read_labeled", "read_pairs", "read_text",
-           "reviews", "scores_table", "spans", "tagged_sentences", "generate_text_to_text", "to_bio",
-           "tokenizer_from_json", "unframe"]
+           "LabeledTexts", "Marks", "MaskedWindows", "MixedTokenizer", "PAD", "Pairs", "PretrainedReader",
+           "PretrainedTokenizer", "SpacedTokenizer", "StoryTokenizer", "GENERATED_PAIRS", "TaggedTexts", "GeneratedPairs",
+           "TextReader", "TextWindows", "WordTokenizer", "builtin_text", "corrupt", "entity_scores", "frame",
+           "frame_source", "limit_length", "marks", "pad", "read_conll", "read_labeled", "read_pairs", "read_prompt",
+           "read_text", "reviews", "scores_table", "spans", "tagged_sentences", "generate_text_to_text", "to_bio",
+           "token_name", "tokenizer_from_json", "unframe"]

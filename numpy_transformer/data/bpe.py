@@ -161,12 +161,17 @@ def find(ids, pair, start):
 
 def split_pieces(text):
     """Returns the pieces of a text. Raises ValueError if it cannot be encoded as UTF-8."""
+    check_unicode(text)
+    return PIECES.findall(text)
+
+
+def check_unicode(text):
+    """Raises ValueError if the text cannot be encoded as UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise ValueError(f"{text[error.start]!r} at position {error.start:,} is half a character (a surrogate), as "
                          "Python reads bytes that are not UTF-8; leave it out, or convert the text to UTF-8") from error
-    return PIECES.findall(text)
 
 
 def check_merge(pair, known):

@@ -1,6 +1,7 @@
 """Pairs of texts, a source and its target, as batches for sequence-to-sequence training."""
 
 from bisect import bisect
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,16 +12,43 @@ from .text import read_text
 BOS, EOS = 1, 2                         # after PAD = 0; text ids are the tokenizer's ids + 3
 
 
+class Marks(NamedTuple):
+    """The special ids of an encoder-decoder's texts, besides PAD.
+
+    begin, end : the first and the last id of a target; a source has the same end
+    first : added to the tokenizer's ids, which makes room for the special ones
+    source : the ids with which a source begins
+    """
+
+    begin: int = BOS
+    end: int = EOS
+    first: int = EOS + 1
+    source: tuple = (BOS,)
+
+
+def marks(tokens):
+    """Returns the Marks of a tokenizer. That of a published model, such as T5, has its own."""
+    return getattr(tokens, "marks", Marks())
+
+
 def frame(tokens, text):
-    """Returns the ids of a text between BOS and EOS: [BOS, *ids + 3, EOS]."""
-    return np.concatenate(([BOS], tokens.encode(text) + 3, [EOS]))
+    """Returns the ids of a target between its first and its last id: [BOS, *ids + 3, EOS] with our own tokenizers."""
+    own = marks(tokens)
+    return np.concatenate(([own.begin], tokens.encode(text) + own.first, [own.end])).astype(np.int64)
+
+
+def frame_source(tokens, text):
+    """Returns the ids of a source: those of `frame` with our own tokenizers, and [*ids, end] for T5."""
+    own = marks(tokens)
+    return np.concatenate((own.source, tokens.encode(text) + own.first, [own.end])).astype(np.int64)
 
 
 def unframe(tokens, ids):
-    """Returns the text of the ids before the first EOS, without PAD and BOS."""
+    """Returns the text of the ids before the first end, without padding and special ids."""
+    own = marks(tokens)
     ids = np.asarray(ids, np.int64)
-    ids = ids[:np.append(np.flatnonzero(ids == EOS), len(ids))[0]]
-    return tokens.decode(ids[ids > EOS] - 3)
+    ids = ids[:np.append(np.flatnonzero(ids == own.end), len(ids))[0]]
+    return tokens.decode(ids[ids >= own.first] - own.first)
 
 
 def pad(rows):
@@ -43,7 +71,7 @@ class Pairs(Batches):
     """
 
     def __init__(self, pairs, source_tokens, target_tokens, batch_size, seed, pool=100):
-        sources = [frame(source_tokens, source) for source, _ in pairs]
+        sources = [frame_source(source_tokens, source) for source, _ in pairs]
         targets = [frame(target_tokens, target) for _, target in pairs]
         super().__init__([sources, targets], batch_size, seed, pool)
 

@@ -34,6 +34,7 @@ class TextReader:
     special_names = {PAD: "[PAD]", CLS: "[CLS]", SEP: "[SEP]", MASK: "[MASK]"}
     offset = SPECIAL
     end = (SEP,)                                # the ids after a text
+    limit = "--max-len"                         # what decides max_len
 
     def __init__(self, tokens, max_len, lower=True):
         if max_len < 3:
@@ -95,6 +96,10 @@ class TextReader:
         lengths = np.array([len(word) for word in pieces])
         positions = 1 + lengths.cumsum() - lengths
         return self.frame(pieces), np.where((positions <= self.max_text_tokens) & (lengths > 0), positions, 0)
+
+    def has_mask(self, text):
+        """Returns True if a word of the text is masked."""
+        return self.special_names[self.mask_id].lower() in text.lower()
 
     def read_masked(self, text):
         """Returns the ids of a text with [MASK] in place of a word. Raises ValueError without [MASK] or if too long."""

@@ -8,6 +8,8 @@ from collections import Counter
 import numpy as np
 
 from .bpe import BytePairTokenizer, check_ids, check_training
+from .llama2c_tokenizer import StoryTokenizer
+from .pretrained_tokenizer import PretrainedTokenizer
 
 PIECES = re.compile(r" ?\w+| ?[^\w\s]+|\s")
 
@@ -160,6 +162,16 @@ class MixedTokenizer:
         return {"kind": "mixed", "pieces": list(self.pieces)}
 
 
+def read_prompt(tokens, text):
+    """Returns the ids of a text as a language model reads it: after the id with which a published model begins a text."""
+    return np.concatenate([getattr(tokens, "begin", []), tokens.encode(text)]).astype(np.int64)
+
+
+def token_name(tokens, token):
+    """Returns the text of a single id; that of a special one, too, which `decode` leaves out."""
+    return tokens.name(token) if hasattr(tokens, "name") else tokens.decode([token])
+
+
 def shown(character):
     """Returns a character for an error message; a combining mark, which would merge with the quote, is escaped."""
     return ascii(character) if unicodedata.category(character)[0] == "M" else repr(character)
@@ -168,12 +180,15 @@ def shown(character):
 KINDS = {"char": (CharTokenizer, "characters", str), "word": (WordTokenizer, "words", list),
          "bpe": (BytePairTokenizer, "merges", list), "mixed": (MixedTokenizer, "pieces", list),
          "spaced": (SpacedTokenizer, "words", list)}
+PUBLISHED = {"pretrained": PretrainedTokenizer, "llama2.c": StoryTokenizer}
 
 
 def tokenizer_from_json(data):
     """Returns the tokenizer that `to_json` turned into this dict. Raises ValueError if the dict is of another form."""
     kind = data.get("kind") if isinstance(data, dict) else None
-    if kind not in list(KINDS):                 # a list, because kind may be unhashable
+    if kind in list(PUBLISHED):                 # a list, because kind may be unhashable
+        return PUBLISHED[kind].from_json(data)
+    if kind not in list(KINDS):
         raise ValueError(f"{kind!r} is not a kind of tokenizer; the kinds are {', '.join(map(repr, KINDS))}. "
                          "Pass what the to_json of a tokenizer returned")
     make, field, expected = KINDS[kind]

@@ -5,6 +5,8 @@ import math
 import numpy as np
 
 from ..data.batches import LabeledTexts
+from ..data.pretrained_reader import PretrainedReader
+from ..data.pretrained_tokenizer import PretrainedTokenizer
 from ..data.reader import SPECIAL, KerasReader, TextReader
 from ..training.evaluation import evaluate_accuracy
 from . import model_settings as model
@@ -40,6 +42,8 @@ class EncoderTask(Task):
 
     @classmethod
     def make_reader(cls, settings, tokenizer):
+        if isinstance(tokenizer, PretrainedTokenizer):
+            return PretrainedReader(tokenizer, settings["max_len"])
         reader = KerasReader if settings.get("reading") == "keras" else TextReader
         return reader(tokenizer, settings["max_len"], settings["lower"])
 
@@ -93,4 +97,4 @@ def describe_cuts(reader, count):
     if not cut:
         return []
     return [f"cut {cut:,} of {count:,} texts after their first {reader.max_len} tokens, including {reader.frame_names} "
-            "(--max-len)"]
+            f"({reader.limit})"]

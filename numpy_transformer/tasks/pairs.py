@@ -1,6 +1,6 @@
 """What the tasks of an encoder-decoder have in common."""
 
-from ..data import EOS, PAD, limit_length
+from ..data import PAD, limit_length, marks
 from ..layers import CrossEntropyLoss
 from ..models import EncoderDecoder
 from . import model_settings as model
@@ -60,7 +60,7 @@ class PairsTask(Task):
 
     def model_config(self):
         s = self.settings
-        source, target = (tokens.vocab_size + EOS + 1 for tokens in self.tokenizers)
+        source, target = (tokens.vocab_size + marks(tokens).first for tokens in self.tokenizers)
         return {"src_vocab": source, "tgt_vocab": target, "tie_weights": s["tie"], "pad_id": PAD,
                 **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "max_len",
                                               "norm", "positions", "activation", "init")}}

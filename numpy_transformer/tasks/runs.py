@@ -1,26 +1,36 @@
-"""A trained run, loaded from its checkpoint."""
+"""A trained run, loaded from its checkpoint; or a published model, from the file that `import` wrote."""
 
+import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..data import tokenizer_from_json
-from ..module import Module
+from ..models import TextEncoder
+from ..module import Module, unfilled
 from ..training.checkpoint import read_checkpoint, weights
 from . import TASKS
+from .encoder import EncoderTask
 
 TITLES = {"lm": "a language model: `generate` continues a text with it",
           "seq2seq": "an encoder-decoder: `translate` uses it",
           "text2text": "an encoder-decoder for several tasks: `translate` uses it",
           "classifier": "a classifier of texts: `classify` uses it",
           "tagger": "a tagger of words: `tag` uses it",
-          "mlm": "a masked language model: `fill`, `embed` and `similar` use it"}
+          "mlm": "a masked language model: `fill`, `embed` and `similar` use it",
+          "encoder": "an encoder of texts: `embed` and `similar` use it"}
 
 PAIRS = "seq2seq", "text2text"                  # kinds with a source and a target
-ENCODERS = "classifier", "tagger", "mlm"
+ENCODERS = "classifier", "tagger", "mlm", "encoder"
+MODELS = {**{name: task.model_class for name, task in TASKS.items()}, "encoder": TextEncoder}   # kind: class of the model
+IMPORTED = "imported"                           # stands for the named configuration of a run that `train` wrote
 
 
 @dataclass
 class Run:
-    """A trained model in eval mode with its best weights, its tokenizers, and the rest of its checkpoint."""
+    """A trained model in eval mode with its best weights, its tokenizers, and the rest of its checkpoint.
+
+    `arrays` holds the history of the training.
+    """
 
     path: str
     model: Module
@@ -42,7 +52,8 @@ class Run:
 
     @property
     def reader(self):
-        return TASKS[self.kind].make_reader(self.settings, self.tokenizers[0])
+        task = TASKS.get(self.kind, EncoderTask)
+        return task.make_reader(self.settings, self.tokenizers[0])
 
     def __repr__(self):
         return f"Run({self.path!r}, kind={self.kind!r}, step={self.meta['step']:,}, model={self.model!r})"
@@ -50,17 +61,96 @@ class Run:
 
 def load_run(path, *kinds):
     """The Run in a file. Raises ValueError if it holds none, or none of these kinds (any kind if none is given)."""
-    arrays, meta = read_checkpoint(path)
+    arrays, meta = read_checkpoint(path, needed)
     meta = check_meta(meta, path)
-    found = meta["kind"]
+    check_kind(meta["kind"], path, kinds)
+    model = make_model(meta, path)
+    own = weights(arrays)
+    if "base" in meta:
+        own, arrays = add_base(own, arrays, model, meta, path)
+    model.load_state_dict(own, copy=False).eval()
+    tokenizers = load_tokenizers(meta)
+    if "origin" in meta:
+        model.origin = origin_of(meta, arrays, tokenizers[0])
+    history = {name: array for name, array in arrays.items() if name.startswith("history/")}
+    return Run(str(path), model, tokenizers, meta, history)
+
+
+def needed(names):
+    """The names of the arrays that a trained model consists of: neither the optimizer's, nor two sets of weights."""
+    unneeded = ("optimizer/", "model/") if any(name.startswith("best/") for name in names) else ("optimizer/",)
+    return [name for name in names if not name.startswith(unneeded)]
+
+
+def check_kind(found, path, kinds):
+    """Raises ValueError, which says what to do with a model of the kind found, unless it is one of `kinds`."""
     if kinds and found not in kinds:
-        raise ValueError(f"{str(path)!r} holds {TITLES[found]}; name a run of `train {'` or `train '.join(kinds)}`")
+        trained = [kind for kind in kinds if kind in TASKS]
+        raise ValueError(f"{str(path)!r} holds {TITLES[found]}; name a run of `train {'` or `train '.join(trained)}`, or "
+                         "an imported model of that kind")
+
+
+def make_model(meta, path):
+    """The model of a checkpoint, without memory for its weights."""
     try:
-        model = TASKS[found].model_class(**meta["model"], rng=0)
+        with unfilled():
+            model = MODELS[meta["kind"]](**meta["model"], rng=0)
     except TypeError as error:
         raise ValueError(f"{str(path)!r} holds a model that this version cannot build ({error}); name another run") \
             from error
-    return Run(str(path), model.load_state_dict(weights(arrays)).eval(), load_tokenizers(meta), meta, arrays)
+    if "lora" in meta:
+        from ..layers import add_lora
+        with unfilled():
+            add_lora(model, **meta["lora"])
+    return model
+
+
+def add_base(own, arrays, model, meta, path):
+    """(weights, arrays) of a run that stored only what it trained: all others are those of the run that it began with."""
+    base = find_base(meta["base"], path)
+    theirs, _ = read_checkpoint(base, needed)
+    names = [name for name, _ in model.named_parameters()]
+    found = weights(theirs) | own
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise ValueError(f"{str(base)!r}, with which {str(path)!r} began, has no {missing[0]!r}; name another run")
+    unused = {name: array for name, array in theirs.items() if name.startswith("unused/")}
+    return {name: found[name] for name in names}, unused | arrays
+
+
+def find_base(base, path):
+    """The path of the run that another one began with: beside that one, or where it was then."""
+    places = [Path(path).parent / Path(base["file"]).name, Path(base["file"])]
+    found = [place for place in places if place.is_file()]
+    if not found:
+        raise ValueError(f"{str(path)!r} holds only the weights that were trained, and those of {base['file']!r}, with "
+                         f"which it began, are missing; put that file beside it")
+    unchanged = [place for place in found if fingerprint(place) == base["sha256"]]
+    if not unchanged:
+        raise ValueError(f"{str(found[0])!r} has changed since {str(path)!r} was trained from it, which holds only the "
+                         "weights that were trained; put the original file beside it")
+    return unchanged[0]
+
+
+def fingerprint(path):
+    """SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def origin_of(meta, arrays, tokenizer):
+    """Where a published model came from, with everything that a folder in the original layout needs besides its weights."""
+    from ..pretrained import Origin             # only published models need it
+
+    saved = meta["origin"]
+    unused = {name.removeprefix("unused/"): array for name, array in arrays.items() if name.startswith("unused/")}
+    files = saved["files"]
+    if hasattr(tokenizer, "definition"):
+        files = files | {"tokenizer.json": tokenizer.definition}
+    return Origin(saved["family"], saved["config"], files, unused, meta["model"])
 
 
 def load_tokenizers(meta):
@@ -68,10 +158,11 @@ def load_tokenizers(meta):
 
 
 def check_meta(meta, path):
-    """The meta. Raises ValueError if the command `train` did not write it."""
-    task = TASKS.get(meta.get("kind"))
+    """The meta. Raises ValueError if neither `train` nor `import` wrote it."""
+    kind = meta.get("kind")
     missing = [key for key in ("config", "settings", "model", "tokenizers", "corpus", "step") if key not in meta]
-    if task is None or missing or meta["config"] not in task.presets:
-        raise ValueError(f"{str(path)!r} is a checkpoint that the command `train` did not write; load it with "
+    known = kind in MODELS and not missing
+    if not known or meta["config"] != IMPORTED and meta["config"] not in TASKS[kind].presets:
+        raise ValueError(f"{str(path)!r} is a checkpoint that neither `train` nor `import` wrote; load it with "
                          "Trainer.load, or name a run of `train`")
     return meta

@@ -1,8 +1,7 @@
 """Several tasks for one encoder-decoder: each source begins with the name of its task, as in "sort: planet"."""
 
-from ..data import Pairs, frame, generate_text_to_text, limit_length, pad, unframe
+from ..data import Pairs, frame, frame_source, generate_text_to_text, limit_length, marks, pad, unframe
 from ..data.label_files import read_table
-from ..data.pairs import BOS, EOS
 from ..data.splits import hold_out_sources
 from ..data.text_to_text import task_of
 from ..decoding import greedy_decode
@@ -68,13 +67,14 @@ class TextToTextTask(PairsTask):
         has not learned to stop would decode max_len tokens for each source.
         """
         source_tokens, target_tokens = self.tokenizers
+        begin, end = marks(target_tokens).begin, marks(target_tokens).end
         order = sorted(range(len(pairs)), key=lambda n: len(pairs[n][0]))
         answers = [""] * len(pairs)
         for rows in (order[i:i + BATCH] for i in range(0, len(pairs), BATCH)):
-            sources = pad([frame(source_tokens, pairs[n][0]) for n in rows])
+            sources = pad([frame_source(source_tokens, pairs[n][0]) for n in rows])
             longest = max(len(frame(target_tokens, pairs[n][1])) for n in rows)
             limit = min(longest, self.settings["max_len"])
-            for n, ids in zip(rows, greedy_decode(model, sources, BOS, EOS, limit)):
+            for n, ids in zip(rows, greedy_decode(model, sources, begin, end, limit)):
                 answers[n] = unframe(target_tokens, ids)
         return answers
 

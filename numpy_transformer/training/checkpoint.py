@@ -64,17 +64,20 @@ def check_writable(path):
                          "that you can write to") from error
 
 
-def read_checkpoint(path):
-    """({name: array}, meta) of a checkpoint.
+def read_checkpoint(path, choose=lambda names: names):
+    """({name: array}, meta) of a checkpoint, with those of its arrays that `choose` returns of the list of their names.
 
     Raises ValueError if the file cannot be read, is damaged, or is not a checkpoint.
     """
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}      # zipfile compares the checksums
-        meta = json.loads(str(arrays.pop("meta")))
+            if "meta" not in stored.files:
+                raise KeyError("meta")
+            meta = json.loads(str(stored["meta"]))
+            names = [name for name in stored.files if name != "meta"]
+            arrays = {name: stored[name] for name in choose(names)}     # zipfile compares the checksums
         found = meta["format"] if isinstance(meta, dict) and "format" in meta else None
-        if found == FORMAT and meta.pop("arrays") != list(arrays):
+        if found == FORMAT and meta.pop("arrays") != names:
             raise KeyError("an array that it lists")
     except OSError as error:
         raise ValueError(f"cannot read {str(path)!r}: {error.strerror or error}; name a checkpoint that "

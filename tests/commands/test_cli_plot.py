@@ -186,7 +186,7 @@ def test_a_text_that_is_too_long_is_cut_and_said(runs, tmp_path, capsys, monkeyp
     (["cross-attention", "--run", "LM", "--text", "a"], "holds a language model"),
     (["cross-attention", "--run", "DATES", "--text", "a∂"], "∂"),
     (["xray", "--run", "LM"], "--text is missing or empty"),
-    (["history", "--run", "OTHER"], "that the command `train` did not write"),
+    (["history", "--run", "OTHER"], "that neither `train` nor `import` wrote"),
     (["nothing"], "invalid choice")])
 def test_bad_input_is_one_line(arguments, message, runs, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -472,7 +472,7 @@ def test_a_damaged_run_is_refused_by_every_command(capsys, folder, tmp_path):
     nt.Trainer(model, nt.CrossEntropyLoss(), nt.Adam(model.parameters())).fit(
         lambda n: (np.ones((1, 3), int), np.ones((1, 3), int)), 1, checkpoint=tmp_path / "bare.npz")
     capsys.readouterr()
-    assert "that the command `train` did not write" in refused(capsys, "info", tmp_path / "bare.npz")
+    assert "that neither `train` nor `import` wrote" in refused(capsys, "info", tmp_path / "bare.npz")
 
 
 @pytest.mark.slow

@@ -1,0 +1,145 @@
+"""The tokenizers of published models, which the `tokenizers` library reads from their file tokenizer.json."""
+
+import json
+
+import numpy as np
+
+from .bpe import check_unicode
+from .pairs import Marks
+
+NAMES = "pad", "unk", "cls", "sep", "mask", "bos", "eos"
+INSTALL = 'pip install "numpy-transformer[pretrained]"'
+
+
+class PretrainedTokenizer:
+    """The tokenizer of a published model. Its ids are those of the model, special ids included.
+
+    Padding and truncation that the file asks for are switched off. A special token in the text, such as [MASK] or
+    <|endoftext|>, becomes its own id.
+
+    Parameters:
+        definition : str, the content of tokenizer.json
+        special : {name: id} of the special tokens that the model has; the names are pad, unk, cls, sep, mask, bos, eos
+        begin, end : lists of ids that the model expects before and after a text
+        stop : list of ids, each of which ends a generated text
+        start : id with which an encoder-decoder begins its target, or None
+
+    Raises:
+        ValueError if the `tokenizers` library is not installed or cannot read the definition.
+    """
+
+    def __init__(self, definition, special, begin=(), end=(), stop=(), start=None):
+        self.definition = definition
+        self.tokenizer = read_definition(definition)
+        self.special = dict(special)
+        self.begin, self.end, self.stop = list(begin), list(end), list(stop)
+        self.start = start
+
+    def __repr__(self):
+        return f"PretrainedTokenizer(vocab_size={self.vocab_size})"
+
+    @classmethod
+    def from_files(cls, files, config):
+        """Returns the tokenizer of a folder.
+
+        Parameters:
+            files : {name: content} of the folder's tokenizer.json and, if it has them, tokenizer_config.json,
+                special_tokens_map.json and generation_config.json
+            config : dict, its config.json
+        """
+        definition = files["tokenizer.json"]
+        tokenizer = read_definition(definition)
+        settings, names, generation = (json.loads(files.get(f"{name}.json", "{}")) for name in (
+            "tokenizer_config", "special_tokens_map", "generation_config"))
+        special = find_special(tokenizer, names | settings, config)
+        begin, end = find_frame(tokenizer)
+        has_bos = "bos" in special and special["bos"] in begin
+        if settings.get("add_bos_token") is True and "bos" in special and not has_bos:
+            begin = [special["bos"], *begin]
+        elif settings.get("add_bos_token") is False and has_bos:
+            begin = [i for i in begin if i != special["bos"]]
+        stop = first_given("eos_token_id", generation, config)
+        start = first_given("decoder_start_token_id", generation, config)
+        if stop is None:
+            stop = [special["eos"]] if "eos" in special else []
+        return cls(definition, special, begin, end, np.ravel(stop).tolist(), start)
+
+    @property
+    def vocab_size(self):
+        return self.tokenizer.get_vocab_size()
+
+    @property
+    def marks(self):
+        """The Marks of an encoder-decoder's texts: the source ends with an id, the target also begins with one."""
+        return Marks(begin=self.start, end=self.stop[0], first=0, source=self.begin)
+
+    def encode(self, text):
+        """Returns the ids of a text, without those that the model expects before and after it."""
+        check_unicode(text)
+        return np.array(self.tokenizer.encode(text, add_special_tokens=False).ids, np.int64)
+
+    def decode(self, ids):
+        """Returns the text of ids, without special tokens. Bytes that do not form a character become U+FFFD."""
+        return self.tokenizer.decode(np.asarray(ids, np.int64).tolist())
+
+    def name(self, token):
+        """Returns the text of an id by itself: that of a special token too, and without the space before a word."""
+        text = self.tokenizer.decode([int(token)], skip_special_tokens=False)
+        return text.removeprefix(" ") or text or self.token(token)
+
+    def token(self, token):
+        """Returns an id's entry in the vocabulary; "" for an id without one, as when the model has room for more."""
+        return self.tokenizer.id_to_token(int(token)) or ""
+
+    def to_json(self):
+        return {"kind": "pretrained", "definition": self.definition, "special": self.special, "begin": self.begin,
+                "end": self.end, "stop": self.stop, "start": self.start}
+
+    @classmethod
+    def from_json(cls, data):
+        return cls(**{name: value for name, value in data.items() if name != "kind"})
+
+
+def read_definition(definition):
+    """Returns the library's tokenizer, without padding and truncation."""
+    try:
+        import tokenizers                       # optional: only published models need it
+    except ImportError as error:
+        raise ValueError(f"the tokenizer of this model needs the library tokenizers; install it with {INSTALL}") from error
+    try:
+        tokenizer = tokenizers.Tokenizer.from_str(definition)
+    except Exception as error:                  # the library raises nothing more specific
+        raise ValueError(f"the library tokenizers {tokenizers.__version__} cannot read tokenizer.json ({error}); write it "
+                         "again with a tokenizer's save_pretrained, or update the library") from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+def find_special(tokenizer, names, config):
+    """Returns {name: id} of the special tokens, which the tokenizer's files name and config.json numbers."""
+    special = {}
+    for name in NAMES:
+        token = names.get(f"{name}_token")
+        if isinstance(token, dict):             # an AddedToken
+            token = token["content"]
+        found = tokenizer.token_to_id(token) if isinstance(token, str) else None
+        if found is None:
+            found = np.ravel(config.get(f"{name}_token_id"))[0]
+        if found is not None:
+            special[name] = int(found)
+    return special
+
+
+def find_frame(tokenizer):
+    """Returns (ids before, ids after) that the tokenizer's own post-processor puts around a text."""
+    framed = tokenizer.encode("a")
+    text = [n for n, is_special in enumerate(framed.special_tokens_mask) if not is_special]
+    if not text:                                # "a" is not in the vocabulary of a toy tokenizer
+        return [], []
+    return framed.ids[:text[0]], framed.ids[text[-1] + 1:]
+
+
+def first_given(name, *configs):
+    """Returns the first value of that name that is not None."""
+    return next((config[name] for config in configs if config.get(name) is not None), None)

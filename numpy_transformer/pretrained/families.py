@@ -1,0 +1,104 @@
+"""The families by their names in config.json, and what they say about one checkpoint or one model."""
+
+from dataclasses import dataclass, field
+
+from .bert import BERT, DISTILBERT, ROBERTA
+from .gpt2 import GPT2
+from .llama import LLAMA, MISTRAL, QWEN2, sliding_window
+from .names import make_rules
+from .t5 import T5
+
+FAMILIES = {"gpt2": GPT2, "llama": LLAMA, "mistral": MISTRAL, "qwen2": QWEN2, "bert": BERT, "roberta": ROBERTA,
+            "distilbert": DISTILBERT, "t5": T5, "llama2.c": LLAMA}
+
+
+@dataclass
+class Origin:
+    """Where a model came from: what save_pretrained needs to write the same kind of checkpoint.
+
+    Fields: family : its name, a key of FAMILIES; config : config.json as a dict; files : {relative path: text} of the small
+        files beside it, such as the tokenizer's; unused : {name: array} of weights that our model has no use for, but
+        another model of the family has; options : the arguments of the model's class
+    """
+    family: str
+    config: dict
+    files: dict = field(default_factory=dict)
+    unused: dict = field(default_factory=dict)
+    options: dict = field(default_factory=dict)
+
+
+def find_family(config):
+    """Returns the Family of a config.json.
+
+    Raises: ValueError for a family that we do not have.
+    """
+    name = config.get("model_type")
+    if name not in FAMILIES:
+        known = ", ".join(name for name in FAMILIES if name != "llama2.c")
+        raise ValueError(f"config.json names the model_type {name!r}; this package has {known}; load one of these")
+    return FAMILIES[name]
+
+
+def describe_config(config, stored):
+    """Returns (model class, options) of a checkpoint, from its config.json and the names of its arrays.
+
+    Raises: ValueError for a family, head or option that we do not have, or if a setting is missing.
+    """
+    family = find_family(config)
+    check_fixed(family, config)
+    _, model_class, _, head_options = family.head(config)
+    try:
+        return model_class, family.settings(config, stored) | head_options(config)
+    except KeyError as error:
+        raise ValueError(f"config.json has no {error}, which a {config['model_type']} model needs; copy the complete "
+                         "file") from error
+    except (TypeError, AttributeError, ZeroDivisionError) as error:
+        raise ValueError(f"config.json does not describe a {config['model_type']} model ({error}); copy the original "
+                         "file") from error
+
+
+def check_fixed(family, config):
+    """Raises ValueError if config.json asks for something that our model would do differently."""
+    if config.get("quantization_config"):
+        raise ValueError("config.json describes quantized weights (quantization_config), which this package does not "
+                         "have; use the checkpoint in float32, float16 or bfloat16 that it was made from")
+    for option, value in family.fixed.items():
+        if config.get(option, value) != value:
+            raise ValueError(f"config.json has {option} = {config[option]!r}; this package has models with {option} = "
+                             f"{value!r} alone, and would compute something else")
+
+
+def remarks(config):
+    """Returns sentences about limits of our model that the checkpoint itself does not have."""
+    if config.get("model_type") in ("llama", "mistral", "qwen2"):
+        window = sliding_window(config)
+        if window and window < config["max_position_embeddings"]:
+            return [f"Its attention has a sliding window of {window:,} tokens, which this package does not have; texts of "
+                    f"up to {window:,} tokens, for which the window changes nothing, are therefore the longest."]
+    return []
+
+
+def architecture_of(model):
+    """Returns the architecture as which a model is saved: that of its config.json, or the one that fits its class.
+
+    Raises: ValueError if the family has none for it.
+    """
+    family = FAMILIES[model.origin.family]
+    named = (model.origin.config.get("architectures") or [None])[0]
+    for architecture in (named, *family.heads):
+        if architecture in family.heads and family.heads[architecture][0] is type(model):
+            return architecture
+    raise ValueError(f"transformers has no {model.origin.family} model that corresponds to {type(model).__name__}; "
+                     f"there is one for {', '.join(sorted({head[0].__name__ for head in family.heads.values()}))}")
+
+
+def rules(model):
+    """Returns the Rules that connect a model's parameters with the arrays of a checkpoint of its family.
+
+    They serve for loading, saving and comparing gradients; see `names.Rule`. Raises: ValueError for a model without origin.
+    """
+    if getattr(model, "origin", None) is None:
+        raise ValueError(f"this {type(model).__name__} did not come from a checkpoint of transformers, so there are no "
+                         "names for its weights; use a model that load_pretrained has returned")
+    family = FAMILIES[model.origin.family]
+    return make_rules(family.table(model.origin.config, architecture_of(model)), model)

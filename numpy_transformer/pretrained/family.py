@@ -1,0 +1,88 @@
+"""What all families of checkpoints have in common, and what a family has to say about itself."""
+
+from fnmatch import fnmatchcase
+from typing import Callable, NamedTuple
+
+ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh",
+               "relu": "relu", "silu": "silu", "swish": "silu"}
+GATED = {"gelu": "geglu", "gelu_tanh": "geglu_tanh", "relu": "reglu", "silu": "swiglu"}
+OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}     # TensorFlow's, before 2020
+
+
+class Family(NamedTuple):
+    """A family of models: how config.json and the names of the arrays are read.
+
+    Fields:
+        names : (config) -> table of names of all parts but the head
+        settings : (config, names of the stored arrays) -> options of our class, without those of the head
+        heads : {architecture: (our class, table of names, (config) -> options of the head)}; the first one counts if
+            config.json names none
+        base : the architecture without a head
+        prefix : what the names of all parts but the head begin with, except in files of the base
+        fixed : {option of config.json: the only value for which our model is the same}
+        copies : {name of an array: the name of another one that must be equal}; the second one is loaded
+        constants : patterns of names of arrays that are no weights, such as masks; they are left out
+        kept : patterns of names of weights that our model has no use for, but another one of the family has; they are
+            kept, to be saved again
+    """
+    names: Callable
+    settings: Callable
+    heads: dict
+    base: str
+    prefix: str = ""
+    fixed: dict = {}
+    copies: dict = {}
+    constants: tuple = ()
+    kept: tuple = ()
+
+    def head(self, config):
+        """Returns (architecture, our class, table of names, function of options) of the head that config.json names.
+
+        Raises: ValueError for a head that we do not have.
+        """
+        architectures = config.get("architectures") or [next(iter(self.heads))]
+        if architectures[0] not in self.heads:
+            raise ValueError(f"config.json names the architecture {architectures[0]!r}; this package has "
+                             f"{', '.join(self.heads)}; save the model as one of these with transformers, and load that")
+        return architectures[0], *self.heads[architectures[0]]
+
+    def table(self, config, architecture):
+        """Returns the table of names of all parts of an architecture."""
+        return self.names(config) + self.heads[architecture][1]
+
+    def canonical(self, name, known):
+        """Returns the name under which our tables know an array: with the prefix, and without names of older times."""
+        for old, new in OLD_NAMES.items():
+            name = name.replace(old, new)
+        for full in (name, self.prefix + name):
+            if full in known or full in self.copies or matches(full, self.constants + self.kept):
+                return full
+        return name
+
+    def published(self, name, architecture):
+        """Returns the name that an array has in a file of this architecture: one without a head has no prefix."""
+        return name.removeprefix(self.prefix) if architecture == self.base else name
+
+
+def matches(name, patterns):
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def activation(name, gated=False):
+    """Returns our name of an activation function of theirs.
+
+    Raises: ValueError for one that we do not have.
+    """
+    if name not in ACTIVATIONS:
+        raise ValueError(f"config.json names the activation {name!r}; this package has {', '.join(ACTIVATIONS)}")
+    return GATED[ACTIVATIONS[name]] if gated else ACTIVATIONS[name]
+
+
+def no_head(config):
+    """Returns the options of a head that has none."""
+    return {}
+
+
+def num_labels(config):
+    """Returns the number of classes; config.json lists their names, unless there are two."""
+    return len(config.get("id2label") or "01")

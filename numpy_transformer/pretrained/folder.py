@@ -1,0 +1,119 @@
+"""A checkpoint's folder: config.json, the files with weights, and the small files beside them."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from .safetensors import TensorFile
+
+SINGLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+SMALL_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
+               "vocab.txt", "merges.txt", "generation_config.json", "chat_template.jinja", "modules.json",
+               "sentence_bert_config.json", "config_sentence_transformers.json")
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+OTHER_FORMATS = {"*.h5": "TensorFlow", "*.msgpack": "Flax", "*.gguf": "llama.cpp", "*.onnx": "ONNX", "*.npz": "NumPy"}
+
+
+class Shards(Mapping):
+    """The arrays of several TensorFiles as one Mapping. An array that is in two of them is an error."""
+
+    def __init__(self, files):
+        self.owners = {}
+        for file in files:
+            for name in file:
+                if name in self.owners:
+                    raise ValueError(f"{name} is in {str(self.owners[name].path)!r} and in {str(file.path)!r}; keep one "
+                                     "set of files in the folder")
+                self.owners[name] = file
+        self.entries = {name: file.entries[name] for name, file in self.owners.items()}
+
+    def __getitem__(self, name):
+        return self.owners[name][name]
+
+    def __iter__(self):
+        return iter(self.owners)
+
+    def __len__(self):
+        return len(self.owners)
+
+
+def read_folder(folder):
+    """Returns (config, arrays, files) of a folder: dict, Mapping that reads on demand, {relative path: text}.
+
+    Raises: ValueError that says which file is missing, damaged or of another format.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        reason = "it is a file" if folder.exists() else "there is no such folder"
+        raise ValueError(f"{str(folder)!r} is not the folder of a checkpoint ({reason}); name one that holds config.json "
+                         "and model.safetensors")
+    config = read_json(folder / "config.json")
+    return config, open_arrays(folder), small_files(folder)
+
+
+def read_json(path):
+    """Returns the dict in a JSON file."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ValueError(f"{str(path.parent)!r} has no {path.name}; name the folder of a checkpoint as transformers "
+                         "saves it") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"cannot read {str(path)!r}: {error}; copy or download it again") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{str(path)!r} does not hold a JSON object; copy or download it again")
+    return found
+
+
+def open_arrays(folder):
+    """Returns the arrays of model.safetensors, or of the shards that its index lists."""
+    if (folder / SINGLE).exists():
+        return TensorFile(folder / SINGLE)
+    if not (folder / INDEX).exists():
+        raise ValueError(f"{str(folder)!r} has no {SINGLE}; {other_weights(folder)}")
+    listed = read_json(folder / INDEX).get("weight_map")
+    if not isinstance(listed, dict) or not all(isinstance(name, str) for name in listed.values()):
+        raise ValueError(f"{str(folder / INDEX)!r} has no weight_map from names to files; copy or download it again")
+    names = sorted(set(listed.values()))
+    outside = [name for name in names if Path(name).name != name]
+    if outside:
+        raise ValueError(f"{INDEX} lists {outside[0]!r}, which is not the name of a file in the folder itself")
+    missing = [name for name in names if not (folder / name).exists()]
+    if missing:
+        raise ValueError(f"{len(missing)} of the {len(names)} files that {INDEX} lists are missing, such as "
+                         f"{missing[0]}; copy or download them")
+    arrays = Shards([TensorFile(folder / name) for name in names])
+    lost = [name for name in listed if name not in arrays]
+    if lost:
+        raise ValueError(f"{INDEX} lists {lost[0]} in {listed[lost[0]]}, which does not have it ({len(lost)} such arrays "
+                         "in all); copy or download the files of one checkpoint")
+    return arrays
+
+
+def other_weights(folder):
+    """Returns what to do about a folder without safetensors files."""
+    pickles = sorted(path.name for pattern in PICKLES for path in folder.glob(pattern))
+    if pickles:
+        return (f"{pickles[0]} is a pickle, which can execute any code when it is opened, and is not opened here; if you "
+                "trust it, convert it where torch is installed: "
+                "AutoModel.from_pretrained(folder).save_pretrained(folder), with the AutoModel class of its task")
+    for pattern, program in OTHER_FORMATS.items():
+        found = next(folder.glob(pattern), None)
+        if found is not None:
+            return f"{found.name} has the format of {program}; download or convert the weights as {SINGLE}"
+    return "copy or download the weights in this format"
+
+
+def small_files(folder):
+    """Returns {relative path: text} of the small files of a checkpoint, which save_pretrained gives back."""
+    paths = [folder / name for name in SMALL_FILES]
+    paths += sorted(folder.glob("[0-9]_*/config.json"))                 # parts of a sentence-transformers model
+    files = {}
+    for path in paths:
+        if path.is_file():
+            try:
+                files[path.relative_to(folder).as_posix()] = path.read_bytes().decode()
+            except (OSError, ValueError) as error:
+                raise ValueError(f"cannot read {str(path)!r}: {error}; copy or download it again") from error
+    return files

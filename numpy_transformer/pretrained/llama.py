@@ -1,0 +1,101 @@
+"""LLaMA (Touvron et al. 2023), Mistral and Qwen2: rotary positions, RMSNorm, SwiGLU, grouped queries."""
+
+import numpy as np
+
+from ..models import CausalLanguageModel
+from .family import Family, activation, no_head
+
+NAMES = """
+    model.embed_tokens                          embedding
+    model.layers.*.input_layernorm              decoder.blocks.*.norm1
+    model.layers.*.self_attn.q_proj             decoder.blocks.*.attention.query
+    model.layers.*.self_attn.k_proj             decoder.blocks.*.attention.key
+    model.layers.*.self_attn.v_proj             decoder.blocks.*.attention.value
+    model.layers.*.self_attn.o_proj             decoder.blocks.*.attention.output
+    model.layers.*.post_attention_layernorm     decoder.blocks.*.norm2
+    model.layers.*.mlp.gate_proj                decoder.blocks.*.feed_forward.gate
+    model.layers.*.mlp.up_proj                  decoder.blocks.*.feed_forward.up
+    model.layers.*.mlp.down_proj                decoder.blocks.*.feed_forward.down
+    model.norm                                  decoder.norm
+    lm_head                                     output
+"""
+
+
+def settings(config, stored):
+    heads = config["num_attention_heads"]
+    d_head = config.get("head_dim") or config["hidden_size"] // heads
+    rope = rope_parameters(config)
+    window = sliding_window(config)
+    return {
+        "vocab_size": config["vocab_size"], "max_len": min(config["max_position_embeddings"], window or float("inf")),
+        "d_model": config["hidden_size"], "d_ff": config["intermediate_size"], "d_head": d_head,
+        "num_heads": heads, "num_kv_heads": config.get("num_key_value_heads") or heads,
+        "num_layers": config["num_hidden_layers"], "activation": activation(config.get("hidden_act", "silu"), gated=True),
+        "norm_layer": "rms", "eps": config.get("rms_norm_eps", 1e-6), "bias": False,
+        "qkv_bias": config["model_type"] == "qwen2", "tie_weights": config.get("tie_word_embeddings", False),
+        "positions": "rotary", "rope_interleaved": False, "rope_base": rope["rope_theta"],
+        "rope_frequencies": frequencies(d_head, rope),
+    }
+
+
+def rope_parameters(config):
+    """Returns the rotary settings: in one dict since version 5 of transformers, in two places before."""
+    rope = {"rope_theta": config.get("rope_theta") or 10000.0, "rope_type": "default"}
+    for key in ("rope_scaling", "rope_parameters"):
+        rope.update(config.get(key) or {})
+    rope["rope_type"] = rope.get("type", rope["rope_type"])             # its oldest name
+    if rope.get("partial_rotary_factor", config.get("partial_rotary_factor", 1.0)) != 1:
+        raise ValueError("config.json rotates only a part of each head (partial_rotary_factor); this package rotates all "
+                         "of it, so the model cannot be loaded")
+    return rope
+
+
+def frequencies(d_head, rope):
+    """Returns the rotary frequencies θ_i as a list, or None if they are base^(-2i/d_head).
+
+    "linear" divides all by a factor. "llama3" divides those of long wavelengths by it, keeps those of short ones, and
+    interpolates in between, by how often a wave fits into the length on which the model was trained first.
+    Source: Chen et al. 2023 (linear); for llama3 the published code of LLaMA 3.1.
+    """
+    theta = rope["rope_theta"] ** (-np.arange(0, d_head, 2) / d_head)
+    if rope["rope_type"] == "default":
+        return None
+    if rope["rope_type"] == "linear":
+        return (theta / rope["factor"]).tolist()
+    if rope["rope_type"] != "llama3":
+        raise ValueError(f"config.json scales rotary positions by {rope['rope_type']!r}; this package has default, "
+                         "linear and llama3, so the model cannot be loaded")
+    low = rope["low_freq_factor"]
+    high = rope["high_freq_factor"]
+    waves = rope["original_max_position_embeddings"] * theta / (2 * np.pi)
+    kept = np.clip((waves - low) / (high - low), 0, 1)
+    return (theta * (kept + (1 - kept) / rope["factor"])).tolist()
+
+
+def sliding_window(config):
+    """Returns how many tokens a token can see, or None if it sees all before it.
+
+    In texts that fit into the window every token sees all before it, as in our model; so the window is its max_len.
+    """
+    if config["model_type"] == "qwen2":
+        return config.get("sliding_window", 4096) if config.get("use_sliding_window", False) else None
+    return config.get("sliding_window", 4096 if config["model_type"] == "mistral" else None)
+
+
+def make_family(name):
+    architectures = (f"{name}ForCausalLM", f"{name}Model")
+    return Family(
+        names=lambda config: NAMES,
+        settings=settings,
+        heads={architecture: (CausalLanguageModel, "", no_head) for architecture in architectures},
+        base=f"{name}Model",
+        prefix="model.",
+        fixed={"attention_bias": False, "mlp_bias": False},
+        copies={"lm_head.weight": "model.embed_tokens.weight"},
+        constants=("model.layers.*.self_attn.rotary_emb.inv_freq", "model.rotary_emb.inv_freq"),
+    )
+
+
+LLAMA = make_family("Llama")
+MISTRAL = make_family("Mistral")
+QWEN2 = make_family("Qwen2")

@@ -1,0 +1,163 @@
+"""Loading: from the folder of a checkpoint to a model of ours, in which every array is accounted for."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from ..argument_checks import check_choice
+from ..models import TextEncoder
+from ..module import unfilled
+from ..training.process import available_memory
+from .families import FAMILIES, Origin, describe_config, find_family, rules
+from .family import matches
+from .folder import read_folder
+from .llama2c import StoryFile, is_story_file
+from .sentences import embedding_options
+
+FLOATS = ("F64", "F32", "F16", "BF16")
+
+
+def load_pretrained(folder, dtype=np.float32, progress=None):
+    """Returns the model of a checkpoint that transformers has saved, ready to use (in eval).
+
+    Each weight is read once, and no other ones are drawn. Half-precision weights are converted exactly. `model.origin`
+    remembers the family and all that save_pretrained needs.
+
+    Parameters:
+        folder : path of the folder with config.json and model.safetensors (or its shards), or of a .bin file of llama2.c
+        dtype : np.float32 (default) or np.float64
+        progress : function (number of arrays read, number of all) or None; called after each array
+    Raises: ValueError for a folder that is incomplete, damaged, of another format or too large for the memory, and for a
+        family, an option or an array that we do not have; nothing is loaded then
+    """
+    check_choice("dtype", np.dtype(dtype).name, ("float32", "float64"))
+    config, arrays, files = read_checkpoint(folder)
+    model_class, options = describe_checkpoint(config, arrays, files)
+    with unfilled():
+        model = build(model_class, options)
+        model.astype(dtype)
+    family = "llama2.c" if isinstance(arrays, StoryFile) else config["model_type"]
+    model.origin = Origin(family, config, files, {}, options)
+    stored, copies, unused = assign(model, arrays)
+    check_memory(folder, model, arrays, unused)
+    state = {}
+    found = rules(model)
+    for count, rule in enumerate(found, 1):
+        array = arrays[stored[rule.theirs]].astype(dtype, copy=False)
+        for name, part in rule.split(array).items():
+            state[name] = np.ascontiguousarray(part)
+        if progress is not None:
+            progress(count, len(found))
+    check_copies(model, state, arrays, stored, copies)
+    model.origin.unused = {name: arrays[stored[name]] for name in unused}
+    return model.load_state_dict(state, copy=False).eval()
+
+
+def describe(folder):
+    """Returns (model class, options) of the model in a checkpoint's folder. No weight is read.
+
+    Raises: ValueError as load_pretrained does, for the folder's files and config.json
+    """
+    return describe_checkpoint(*read_checkpoint(folder))
+
+
+def read_checkpoint(path):
+    """Returns (config, arrays, files) of a folder or of a .bin file of llama2.c; see folder.py."""
+    if Path(path).is_file() and is_story_file(path):
+        arrays = StoryFile(path)
+        return arrays.config, arrays, {}
+    return read_folder(path)
+
+
+def describe_checkpoint(config, arrays, files):
+    model_class, options = describe_config(config, arrays)
+    if model_class is TextEncoder:
+        options |= embedding_options(files)
+    return model_class, options
+
+
+def build(model_class, options):
+    """Returns a new model; what its constructor does not accept is an error of config.json."""
+    try:
+        return model_class(**options)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"config.json describes a model that cannot be built: {error}") from error
+
+
+def assign(model, arrays):
+    """Finds the place of every array, by names and shapes alone.
+
+    Returns: {our tables' name: name in the file}, the list of names of copies, and that of kept ones
+    Raises: ValueError for arrays that are missing, have no place, or have another shape or kind of numbers
+    """
+    family = FAMILIES[model.origin.family]
+    wanted = {rule.theirs: rule for rule in rules(model)}
+    stored = {}
+    for name in arrays:
+        known = family.canonical(name, wanted)
+        if known in stored:
+            raise ValueError(f"the arrays {stored[known]} and {name} are the same weight under two names; keep one")
+        stored[known] = name
+    for copy, original in family.copies.items():
+        if copy in stored and original not in stored:       # the file holds the tied weight under its second name
+            stored[original] = stored.pop(copy)
+    copies = [name for name in family.copies if name in stored and name not in wanted]
+    unused = [name for name in stored if matches(name, family.kept) and name not in wanted]
+    rest = [name for name in stored if name not in (*wanted, *copies, *unused) and not matches(name, family.constants)]
+    check_names([name for name in wanted if name not in stored], rest, model)
+    own = dict(model.named_parameters())
+    for name in (*wanted, *copies, *unused):
+        if name in stored:
+            check_dtype(stored[name], arrays.entries[stored[name]])
+    for name, rule in wanted.items():
+        found = arrays.entries[stored[name]].shape
+        if found != rule.shape(own):
+            raise ValueError(f"{stored[name]} has the shape {found} instead of {rule.shape(own)}, which config.json implies; "
+                             "use the config.json and the weights of one checkpoint")
+    return stored, copies, unused
+
+
+def check_names(missing, surplus, model):
+    """Raises ValueError that lists what the files lack, and what has no place in the model."""
+    problems = [f"{len(names)} {'array is' if len(names) == 1 else 'arrays are'} {what} ({shown(names)})"
+                for names, what in ((missing, "missing"), (surplus, "unknown")) if names]
+    if problems:
+        raise ValueError(f"the weights do not fit the {model.origin.family} model that config.json describes: "
+                         f"{' and '.join(problems)}; use the config.json and the weights of one checkpoint")
+
+
+def shown(names):
+    """Returns up to three names, and how many more there are."""
+    more = f", and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def check_dtype(name, entry):
+    if entry.dtype not in FLOATS:
+        raise ValueError(f"{name} has the dtype {entry.dtype}; quantized weights are not supported here, only "
+                         f"{', '.join(FLOATS)}; use the checkpoint that it was made from")
+
+
+def check_memory(folder, model, arrays, unused):
+    """Raises ValueError if the weights do not fit into the memory that is available, before any is read."""
+    itemsize = {parameter.data.dtype.itemsize for parameter in model.parameters()}.pop()
+    largest = max(math.prod(entry.shape) for entry in arrays.entries.values())
+    needed = (model.num_parameters() + largest) * itemsize      # one array is there twice while it is converted
+    available = available_memory()
+    if available is not None and needed > available:
+        raise ValueError(f"the {model.num_parameters():,} weights of {str(folder)!r} need {needed / 1e9:.1f} GB of memory "
+                         f"in {8 * itemsize} bits each, and {available / 1e9:.1f} GB are available; load a smaller model, "
+                         "or free some memory")
+
+
+def check_copies(model, state, arrays, stored, copies):
+    """Raises ValueError if a weight that our model ties has two different values in the files."""
+    originals = {rule.theirs: rule for rule in rules(model)}
+    for name in copies:
+        original = FAMILIES[model.origin.family].copies[name]
+        values = originals[original].join(state)
+        if arrays.entries[stored[name]].shape != values.shape or not np.array_equal(
+                arrays[stored[name]].astype(values.dtype, copy=False), values):
+            raise ValueError(f"{stored[name]} differs from {stored[original]}, but config.json says that they are tied; set "
+                             "\"tie_word_embeddings\": false there if they are meant to differ")

@@ -1,0 +1,41 @@
+"""Folders of the library sentence-transformers: how one vector is made of the vectors of all tokens."""
+
+import json
+
+MODULES = "modules.json"
+
+
+def embedding_options(files):
+    """Returns the options `embedding_pool` and `normalize` of a TextEncoder, from the files of its folder.
+
+    Without modules.json the vectors are averaged and not normalized.
+    Raises: ValueError for a module or a way of pooling that we do not have.
+    """
+    options = {"embedding_pool": "mean", "normalize": False}
+    for module in json.loads(files.get(MODULES, "[]")):
+        kind = module["type"].rpartition(".")[2]
+        if kind == "Pooling":
+            options["embedding_pool"] = pooling(json.loads(files[f"{module['path']}/config.json"]))
+        elif kind == "Normalize":
+            options["normalize"] = True
+        elif kind != "Transformer":
+            raise ValueError(f"{MODULES} lists a module {kind!r}; this package has Transformer, Pooling and Normalize, so "
+                             "its sentence vectors would be others")
+    return options
+
+
+def pooling(config):
+    """Returns "mean" or "first", from the config.json of a Pooling module."""
+    chosen = [name.removeprefix("pooling_mode_") for name, value in config.items()
+              if name.startswith("pooling_mode_") and value is True]
+    chosen = chosen or [config.get("pooling_mode")]
+    known = {"mean_tokens": "mean", "mean": "mean", "cls_token": "first", "cls": "first"}
+    if len(chosen) != 1 or chosen[0] not in known:
+        raise ValueError(f"the pooling of this sentence encoder is {', '.join(map(str, chosen))}; this package has "
+                         "mean_tokens and cls_token")
+    return known[chosen[0]]
+
+
+def is_sentence_file(path):
+    """Returns True for files that only sentence-transformers reads."""
+    return path == MODULES or "sentence" in path or path.endswith("/config.json")
