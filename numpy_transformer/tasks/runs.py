@@ -9,7 +9,7 @@ from ..models import TextEncoder
 from ..module import Module, unfilled
 from ..training.checkpoint import read_checkpoint, weights
 from . import TASKS
-from .encoder import EncoderTask
+from .encoder import ENCODERS, EncoderTask
 
 TITLES = {"lm": "a language model: `generate` continues a text with it",
           "seq2seq": "an encoder-decoder: `translate` uses it",
@@ -20,7 +20,6 @@ TITLES = {"lm": "a language model: `generate` continues a text with it",
           "encoder": "an encoder of texts: `embed` and `similar` use it"}
 
 PAIRS = "seq2seq", "text2text"                  # kinds with a source and a target
-ENCODERS = "classifier", "tagger", "mlm", "encoder"
 MODELS = {**{name: task.model_class for name, task in TASKS.items()}, "encoder": TextEncoder}   # kind: class of the model
 IMPORTED = "imported"                           # stands for the named configuration of a run that `train` wrote
 

@@ -26,15 +26,18 @@ class SequenceToSequenceTask(PairsTask):
     preset_help = ("named settings, each of which an option can still change (default: those of --task; 2017 for files)")
 
     @classmethod
-    def choose_preset(cls, config, given):
+    def choose_preset(cls, config, given, base=None):
+        if base and not config:
+            return super().choose_preset(config, given, base)
         return config or given.get("task") or "2017"
 
     @staticmethod
     def generates_pairs(settings):
         return settings["task"] is not None
 
-    def __init__(self, settings, tokenizers=None):
+    def __init__(self, settings, tokenizers=None, base=None):
         self.settings = s = settings
+        self.base = base
         files = s["source"], s["target"]
         check_sources(s["task"], *files)
         if s["task"]:
