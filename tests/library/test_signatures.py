@@ -85,7 +85,7 @@ def test_a_missing_width_of_the_feed_forward_means_four_times_that_of_the_model(
         assert block.feed_forward.up.weight.data.shape == (12, 48)
 
 
-LITERAL = r"""("[^"]*"|-?\d[\w.+-]*|True|False)"""
+LITERAL = r"""("[^"]*"|-?\d[\w.+-]*|True|False|\("[^()]*"\))"""
 PARTS = ("numpy_transformer.layers", "numpy_transformer.models", "numpy_transformer.decoding")
 DOCUMENTED = [name for name, value in vars(nt).items()
               if (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__.startswith(PARTS)]

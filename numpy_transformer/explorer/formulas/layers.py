@@ -1,6 +1,6 @@
 """Formulas of the layers with a weight, of positions, dropout and activations."""
 
-from ...layers import (GELU, Dropout, Embedding, LearnedPositionalEmbedding, Linear, ReLU, RotaryEmbedding, SiLU,
+from ...layers import (GELU, Dropout, Embedding, LearnedPositionalEmbedding, Linear, LoRALinear, ReLU, RotaryEmbedding, SiLU,
                        SinusoidalPositionalEncoding, Unembedding)
 from .room import lines, spells
 
@@ -11,6 +11,18 @@ def linear(op):
     yield f"y[..., o] = sum(i, x[..., i] * weight[i, o]){bias}"
     yield "dx[..., i] = sum(o, dy[..., o] * weight[i, o])"
     yield "dweight[i, o] = sum(..., x[..., i] * dy[..., o])"
+    yield "dbias[o] = sum(..., dy[..., o])"
+
+
+@spells(LoRALinear)
+def lora_linear(op):
+    op.name(s=op.module.scale)
+    bias = " + bias[o]" if op.has("bias") else ""
+    xA, dyB = "sum(i, x[..., i] * A[i, r])", "sum(o, dy[..., o] * B[r, o])"
+    yield f"y[..., o] = sum(i, x[..., i] * weight[i, o]){bias} + s * sum(r, {xA} * B[r, o])"
+    yield f"dx[..., i] = sum(o, dy[..., o] * weight[i, o]) + s * sum(r, {dyB} * A[i, r])"
+    yield f"dA[i, r] = s * sum(..., x[..., i] * {dyB})"
+    yield f"dB[r, o] = s * sum(..., {xA} * dy[..., o])"
     yield "dbias[o] = sum(..., dy[..., o])"
 
 

@@ -51,8 +51,9 @@ def compare(ours, theirs, *inputs):
     returned = returned if isinstance(returned, tuple) else () if returned is None else (returned,)
     floats = [x for x in tensors if isinstance(x, torch.Tensor) and x.requires_grad]
     gradients = [(f"input {i}", dx, x.grad) for i, (dx, x) in enumerate(zip(returned, floats, strict=True))]
-    gradients += [(name, q.grad, p[name].grad) for name, q in ours.named_parameters() if p[name].grad is not None]
-    assert len(gradients) == len(floats) + len(ours.parameters()), "PyTorch has no use for some of our parameters"
+    gradients += [(name, q.grad, p[name].grad) for name, q in ours.named_parameters(trained=True)
+                  if p[name].grad is not None]
+    assert len(gradients) == len(floats) + len(ours.parameters(trained=True)), "PyTorch does not use some parameters"
 
     largest = max(grad.norm().item() for _, _, grad in gradients)
     for name, a, b in gradients:                # softmax does not see a key bias, unless it is turned: zero
@@ -339,6 +340,10 @@ Early = partial(LanguageModel, V, D, H, norm="post", activation="relu", position
 CASES = [                                       # name, ours, theirs, inputs
     ("Linear", partial(nt.Linear, D, D_FF), like(nn.Linear(D, D_FF)), X),
     ("Linear, no bias", partial(nt.Linear, D, D_FF, bias=False), like(nn.Linear(D, D_FF, bias=False)), X),
+    ("LoRALinear", lambda: nt.LoRALinear(nt.Linear(D, D_FF), 3, alpha=6.0),
+     lambda p, x: x @ p["weight"] + p["bias"] + 2 * x @ p["A"] @ p["B"], X),
+    ("LoRALinear, no bias", lambda: nt.LoRALinear(nt.Linear(D, D_FF, bias=False), 4),
+     lambda p, x: x @ (p["weight"] + p["A"] @ p["B"]), X),
     ("Embedding", partial(nt.Embedding, V, D), lambda p, ids: F.embedding(ids, p["weight"]), IDS),
     ("Embedding, scaled, padding", partial(nt.Embedding, V, D, scale=True, pad_id=4), embed_padded, IDS),
     ("Unembedding", lambda: nt.Unembedding(nt.Parameter(np.ones((V, D)))), lambda p, x: F.linear(x, p["weight"]), X),
