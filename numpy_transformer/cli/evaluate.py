@@ -130,7 +130,7 @@ def translate_all(run, sources, beam, penalty):
 
 def training_task(run):
     """The task with the data of the training run. Raises ValueError if the data has changed since."""
-    task = TASKS[run.kind](run.settings, run.tokenizers)
+    task = TASKS[run.kind](run.settings, run.tokenizers, run.meta if run.settings.get("pretrained") else None)
     if task.corpus != run.meta["corpus"]:
         raise ValueError(f"the texts are not those on which {run.path!r} was trained; restore them, or name others")
     return task

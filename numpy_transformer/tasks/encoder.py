@@ -72,12 +72,10 @@ class EncoderTask(Task):
             s["steps"] = math.ceil(s["epochs"] * batches / s["accumulate"])
 
     def model_config(self):
-        s = self.settings
-        own = {name: s[name] for name in (*self.sizes, "dropout", "max_len", "init")}
         if self.base:
-            theirs = self.base_options(self.base)
-            return theirs | own | {"max_len": max(s["max_len"], theirs["max_len"])}
-        return {"vocab_size": self.reader.vocab_size, "pad_id": self.reader.pad_id, "num_segments": 0, **own}
+            return self.base_config()
+        return {"vocab_size": self.reader.vocab_size, "pad_id": self.reader.pad_id, "num_segments": 0,
+                **{name: self.settings[name] for name in (*self.sizes, "dropout", "max_len", "init")}}
 
     @classmethod
     def base_options(cls, base):

@@ -5,12 +5,12 @@ import re
 
 import numpy as np
 
-from ..layers import LoRALinear, add_lora, freeze, merge_lora
+from ..layers import add_lora, freeze
 from ..layers.initial_weights import normal
 from ..module import unfilled
 from ..training.transfer import carry_over
 from .options import is_published, options_of
-from .runs import MODELS, fingerprint
+from .runs import MODELS, fingerprint, merged_weights
 from .settings import option
 
 DECIDED = {"tokenizer": "pretrained", "vocab_size": None, "lower": False, "init": "bert"}   # by a published model
@@ -66,8 +66,8 @@ def start(task, run):
     published = is_published(run.meta)
     with unfilled() if published else contextlib.nullcontext():
         model = task.make_model()
-    state = task.own_state(weights_of(run), run)
-    names = carry_over(model, state, copy=False)
+    theirs = merged_weights(run)
+    names = carry_over(model, task.own_state(theirs, run), copy=False)
     if published:
         draw(model, np.random.default_rng([task.settings["seed"], 11]))
     lines = [f"{len(names.carried)} arrays copied from {run.path!r}",
@@ -75,19 +75,12 @@ def start(task, run):
     if task.settings["lora"]:
         add_lora(model, **lora_arguments(task), rng=np.random.default_rng([task.settings["seed"], 12]))
     elif task.settings["freeze"]:
-        freeze(model, *frozen_names(model, task.settings["freeze"], names.new))
+        freeze(model, *frozen_names(model, task.settings["freeze"], set(names.carried) & set(theirs)))
     if keeps_base(task.settings):
         trained = sum(parameter.data.size for parameter in model.parameters(trained=True))
         lines.append(f"{trained:,} of {model.num_parameters():,} parameters are trained, and only these will be saved: the "
                      f"run needs {run.path!r} beside it")
     return model, lines
-
-
-def weights_of(run):
-    """{name: array} of the weights of a run, with the update of LoRA added to those that have one."""
-    if any(isinstance(module, LoRALinear) for _, module in run.model.named_modules()):
-        merge_lora(run.model)
-    return {name: parameter.data for name, parameter in run.model.named_parameters()}
 
 
 def draw(model, rng):
@@ -105,10 +98,10 @@ def lora_arguments(task):
             "trained": list(task.head)}
 
 
-def frozen_names(model, given, new):
+def frozen_names(model, given, pretrained):
     """The names for `freeze` of the parts that --freeze names: blocks.0-2 is short for blocks.0 blocks.1 blocks.2.
 
-    Raises ValueError for a part that the model does not have, or that is newly initialized.
+    Raises ValueError for a part that the model does not have, or whose weights are not among the `pretrained` ones.
     """
     known = [name for name, _ in model.named_modules() if name]
     found = []
@@ -119,10 +112,9 @@ def frozen_names(model, given, new):
             parts = dict.fromkeys(each.split(".")[0] for each in known)
             raise ValueError(f"--freeze {name} {what}; name a part such as {', '.join(parts)} or "
                              f"{next(each for each in known if each.endswith('.blocks.0'))}")
-        fresh = [each for each in new if each.startswith(f"{fitting[0]}.")]
-        if fresh:
-            raise ValueError(f"--freeze {name} would freeze {fresh[0]}, which is newly initialized and has yet to learn; "
-                             "leave it out")
+        new = [each for each, _ in model.named_parameters() if each.startswith(f"{fitting[0]}.") and each not in pretrained]
+        if new:
+            raise ValueError(f"--freeze {name} would freeze {new[0]}, which is new and has yet to learn; leave it out")
         found += fitting
     return found
 

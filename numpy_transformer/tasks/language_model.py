@@ -63,8 +63,7 @@ class LanguageModelTask(Task):
     def model_config(self):
         s = self.settings
         if self.base:
-            theirs = self.base_options(self.base)
-            return theirs | {"dropout": s["dropout"], "init": s["init"], "max_len": max(s["context"], theirs["max_len"])}
+            return self.base_config()
         return {"vocab_size": self.tokenizers[0].vocab_size, "max_len": s["context"], "tie_weights": s["tie"],
                 **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "norm",
                                               "norm_layer", "activation", "positions", "num_kv_heads", "bias", "init")}}

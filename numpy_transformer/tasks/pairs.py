@@ -62,8 +62,7 @@ class PairsTask(Task):
     def model_config(self):
         s = self.settings
         if self.base:
-            theirs = self.base_options(self.base)
-            return theirs | {"dropout": s["dropout"], "init": s["init"], "max_len": max(s["max_len"], theirs["max_len"])}
+            return self.base_config()
         source, target = (tokens.vocab_size + marks(tokens).first for tokens in self.tokenizers)
         return {"src_vocab": source, "tgt_vocab": target, "tie_weights": s["tie"], "pad_id": PAD,
                 **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "max_len",

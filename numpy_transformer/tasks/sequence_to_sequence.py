@@ -3,7 +3,7 @@
 from ..data import GENERATED_PAIRS, Pairs, read_pairs
 from ..data.splits import hold_out_sources
 from .pairs import SMALL, PairsTask, identify
-from .settings import Setting, choice, count
+from .settings import FINE_TUNE, LORA, Setting, choice, count
 
 
 class SequenceToSequenceTask(PairsTask):
@@ -22,7 +22,10 @@ class SequenceToSequenceTask(PairsTask):
     presets = {
         "2017": {}, "2017-base": dict(d_model=512, num_heads=8, num_layers=6, d_ff=2048, warmup=4000, steps=100_000),
         "copy": SMALL | dict(max_len=16, steps=1000), "dates": SMALL, "reverse": SMALL,
-        "sort": SMALL | dict(num_layers=2, weight_decay=0.1, steps=3000)}
+        "sort": SMALL | dict(num_layers=2, weight_decay=0.1, steps=3000),
+        "fine-tune": FINE_TUNE | dict(max_len=128, batch_size=16, lr=1e-4, steps=1000),
+        "lora": LORA | dict(max_len=128, batch_size=16, steps=1000)}
+    starts_from = "seq2seq", "text2text"
     preset_help = ("named settings, each of which an option can still change (default: those of --task; 2017 for files)")
 
     @classmethod

@@ -89,7 +89,7 @@ class Task:
         """The part of unused_settings that is about pretrained weights."""
         if not settings.get("pretrained"):
             return [(["lora", "lora_alpha", "lora_targets", "freeze"], "it is about pretrained weights; give --pretrained")]
-        if settings["lora"]:
+        if settings.get("lora"):
             return [(["freeze"], "with --lora all pretrained weights are frozen; leave one of the two out")]
         return [(["lora_alpha", "lora_targets"], "it is about the updates that --lora trains; give --lora")]
 
@@ -102,6 +102,12 @@ class Task:
     def base_options(cls, base):
         """All options of the model of the run that is the base."""
         return options_of(cls.model_class, base["model"])
+
+    def base_config(self):
+        """The arguments of `model_class` that continue the model of the base: its sizes, and this run's dropout."""
+        theirs = self.base_options(self.base)
+        return theirs | {"dropout": self.settings["dropout"], "init": self.settings["init"],
+                         "max_len": max(self.settings[self.length], theirs["max_len"])}
 
     @classmethod
     def published_settings(cls, options):
