@@ -5,7 +5,8 @@ t5.py hold one for each family; safetensors.py reads and writes the files.
 """
 
 from .families import Origin, remarks, rules
-from .load import describe, load_pretrained
+from .load import describe, load_pretrained, open_checkpoint
 from .save import save_pretrained
 
-__all__ = ["Origin", "describe", "load_pretrained", "remarks", "rules", "save_pretrained"]
+__all__ = ["Origin", "describe", "load_pretrained", "open_checkpoint", "remarks", "rules",
+           "save_pretrained"]

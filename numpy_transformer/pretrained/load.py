@@ -32,7 +32,7 @@ def load_pretrained(folder, dtype=np.float32, progress=None):
         family, an option or an array that we do not have; nothing is loaded then
     """
     check_choice("dtype", np.dtype(dtype).name, ("float32", "float64"))
-    config, arrays, files = read_checkpoint(folder)
+    config, arrays, files = open_checkpoint(folder)
     model_class, options = describe_checkpoint(config, arrays, files)
     with unfilled():
         model = build(model_class, options)
@@ -59,10 +59,10 @@ def describe(folder):
 
     Raises: ValueError as load_pretrained does, for the folder's files and config.json
     """
-    return describe_checkpoint(*read_checkpoint(folder))
+    return describe_checkpoint(*open_checkpoint(folder))
 
 
-def read_checkpoint(path):
+def open_checkpoint(path):
     """Returns (config, arrays, files) of a folder or of a .bin file of llama2.c; see folder.py."""
     if Path(path).is_file() and is_story_file(path):
         arrays = StoryFile(path)
