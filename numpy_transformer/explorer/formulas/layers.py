@@ -1,7 +1,7 @@
 """Formulas of the layers with a weight, of positions, dropout and activations."""
 
-from ...layers import (GELU, Dropout, Embedding, LearnedPositionalEmbedding, Linear, LoRALinear, ReLU, RotaryEmbedding, SiLU,
-                       SinusoidalPositionalEncoding, Unembedding)
+from ...layers import (GELU, Dropout, Embedding, LearnedPositionalEmbedding, Linear, LoRALinear, ReLU, RotaryEmbedding,
+                       SiLU, SinusoidalPositionalEncoding, Tanh, Unembedding)
 from .room import lines, spells
 
 
@@ -28,9 +28,13 @@ def lora_linear(op):
 
 @spells(Unembedding)
 def unembedding(op):
-    yield "y[..., v] = sum(c, x[..., c] * weight[v, c])"
-    yield "dx[..., c] = sum(v, dy[..., v] * weight[v, c])"
-    yield "dweight[v, c] = sum(..., dy[..., v] * x[..., c])"
+    scale = ""
+    if op.module.factor != 1:
+        op.name(factor=op.module.factor)
+        scale = "factor * "
+    yield f"y[..., v] = {scale}sum(c, x[..., c] * weight[v, c])"
+    yield f"dx[..., c] = {scale}sum(v, dy[..., v] * weight[v, c])"
+    yield f"dweight[v, c] = {scale}sum(..., dy[..., v] * x[..., c])"
 
 
 @spells(Embedding)
@@ -148,3 +152,9 @@ def silu(op):
     sigma = "sigma[...] = 1 / (1 + exp(-x[...]))"
     yield lines(sigma, "y[...] = x[...] * sigma[...]")
     yield lines(sigma, "dx[...] = dy[...] * sigma[...] * (1 + x[...] * (1 - sigma[...]))")
+
+
+@spells(Tanh)
+def tanh(op):
+    yield "y[...] = tanh(x[...])"
+    yield "dx[...] = dy[...] * (1 - y[...] ** 2)"
