@@ -68,7 +68,19 @@ def load_run(path, *kinds):
     own = weights(arrays)
     if "base" in meta:
         own, arrays = add_base(own, arrays, model, meta, path)
-    model.load_state_dict(own, copy=False).eval()
+    with unfilled():
+        model.astype(next(iter(own.values())).dtype)
+    return finish(model.load_state_dict(own, copy=False).eval(), arrays, meta, path)
+
+
+def outline_run(path):
+    """The Run in a file, but without memory for the weights: for what needs only sizes, settings and history."""
+    arrays, meta = read_checkpoint(path, lambda names: [name for name in names if name.startswith("history/")], verify=True)
+    meta = check_meta(meta, path)
+    return finish(make_model(meta, path), arrays, meta, path)
+
+
+def finish(model, arrays, meta, path):
     tokenizers = load_tokenizers(meta)
     if "origin" in meta:
         model.origin = origin_of(meta, arrays, tokenizers[0])
