@@ -1,6 +1,7 @@
 """A checkpoint's folder: config.json, the files with weights, and the small files beside them."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -23,8 +24,8 @@ class Shards(Mapping):
         for file in files:
             for name in file:
                 if name in self.owners:
-                    raise ValueError(f"{name} is in {str(self.owners[name].path)!r} and in {str(file.path)!r}; keep one "
-                                     "set of files in the folder")
+                    raise ValueError(f"{name} is in {str(self.owners[name].path)!r} and in {str(file.path)!r}; keep "
+                                     "only the files of one checkpoint")
                 self.owners[name] = file
         self.entries = {name: file.entries[name] for name, file in self.owners.items()}
 
@@ -46,8 +47,8 @@ def read_folder(folder):
     folder = Path(folder)
     if not folder.is_dir():
         reason = "it is a file" if folder.exists() else "there is no such folder"
-        raise ValueError(f"{str(folder)!r} is not the folder of a checkpoint ({reason}); name one that holds config.json "
-                         "and model.safetensors")
+        raise ValueError(f"{str(folder)!r} is not the folder of a checkpoint ({reason}); name a folder that holds "
+                         "config.json and model.safetensors")
     config = read_json(folder / "config.json")
     return config, open_arrays(folder), small_files(folder)
 
@@ -86,8 +87,8 @@ def open_arrays(folder):
     arrays = Shards([TensorFile(folder / name) for name in names])
     lost = [name for name in listed if name not in arrays]
     if lost:
-        raise ValueError(f"{INDEX} lists {lost[0]} in {listed[lost[0]]}, which does not have it ({len(lost)} such arrays "
-                         "in all); copy or download the files of one checkpoint")
+        raise ValueError(f"{INDEX} lists {lost[0]} in {listed[lost[0]]}, which does not have it ({len(lost)} such "
+                         "arrays in all); copy or download the files of one checkpoint")
     return arrays
 
 
@@ -95,9 +96,9 @@ def other_weights(folder):
     """Returns what to do about a folder without safetensors files."""
     pickles = sorted(path.name for pattern in PICKLES for path in folder.glob(pattern))
     if pickles:
-        return (f"{pickles[0]} is a pickle, which can execute any code when it is opened, and is not opened here; if you "
-                "trust it, convert it where torch is installed: "
-                "AutoModel.from_pretrained(folder).save_pretrained(folder), with the AutoModel class of its task")
+        return (f"{pickles[0]} is a pickle, which can execute any code when it is opened, so it stays closed here; if "
+                "you trust it, convert it with transformers: AutoModel.from_pretrained(folder).save_pretrained(other), "
+                "with the AutoModel class of its task")
     for pattern, program in OTHER_FORMATS.items():
         found = next(folder.glob(pattern), None)
         if found is not None:
@@ -107,13 +108,17 @@ def other_weights(folder):
 
 def small_files(folder):
     """Returns {relative path: text} of the small files of a checkpoint, which save_pretrained gives back."""
-    paths = [folder / name for name in SMALL_FILES]
-    paths += sorted(folder.glob("[0-9]_*/config.json"))                 # parts of a sentence-transformers model
+    parts = [path.relative_to(folder).as_posix() for path in sorted(folder.glob("[0-9]_*/config.json"))]
     files = {}
-    for path in paths:
-        if path.is_file():
+    for name in (*SMALL_FILES, *parts):
+        if (folder / name).is_file():
             try:
-                files[path.relative_to(folder).as_posix()] = path.read_bytes().decode()
+                files[name] = (folder / name).read_bytes().decode()
             except (OSError, ValueError) as error:
-                raise ValueError(f"cannot read {str(path)!r}: {error}; copy or download it again") from error
+                raise ValueError(f"cannot read {str(folder / name)!r}: {error}; copy or download it again") from error
     return files
+
+
+def is_small_file(name):
+    """Returns True for a name that small_files can return: one in the folder itself, or 1_Pooling/config.json."""
+    return name in SMALL_FILES or re.fullmatch(r"[0-9]_\w*/config\.json", name) is not None

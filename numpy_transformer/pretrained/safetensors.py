@@ -57,7 +57,7 @@ class TensorFile(Mapping):
     def read_header(self, file, size):
         length = int.from_bytes(file.read(8), "little")
         if not 2 <= length <= min(LONGEST_HEADER, size - 8):
-            raise ValueError(f"its first 8 bytes announce a header of {length:,} bytes, but the file has {size:,} bytes")
+            raise ValueError(f"its first 8 bytes announce a header of {length:,} bytes, and the file has {size:,}")
         header = json.loads(file.read(length))
         self.metadata = header.pop("__metadata__", {})
         entries = {}
