@@ -11,30 +11,37 @@ import numpy as np
 import pytest
 
 import numpy_transformer as nt
+from numpy_transformer.pretrained import llama
 
 pytestmark = pytest.mark.slow                   # transformers takes seconds to import
 
 V, D, H, G, L, F, D_HEAD, MAX_LEN = 31, 24, 4, 2, 2, 20, 10, 40
 LLAMA3 = dict(rope_type="llama3", rope_theta=50.0, factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0,
-              original_max_position_embeddings=64)
+              original_max_position_embeddings=32)
 SIZES = dict(vocab_size=V, hidden_size=D, num_attention_heads=H, num_key_value_heads=G, num_hidden_layers=L,
              intermediate_size=F, max_position_embeddings=MAX_LEN, rms_norm_eps=1e-2, eos_token_id=None,
              bos_token_id=None, pad_token_id=None, attn_implementation="sdpa")
 GPT2 = dict(vocab_size=V, n_embd=D, n_head=H, n_layer=L, n_inner=F, n_positions=MAX_LEN, layer_norm_epsilon=1e-2,
             activation_function="gelu_new", resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, eos_token_id=None,
             bos_token_id=None, attn_implementation="sdpa")
+
+
+def plain_rope(theta):
+    return {"rope_type": "default", "rope_theta": theta}
+
+
 VARIANTS = {                                    # class, config
     "gpt2": ("GPT2LMHeadModel", GPT2),
     "gpt2, relu, untied": ("GPT2LMHeadModel", {**GPT2, "activation_function": "relu", "tie_word_embeddings": False}),
-    "llama 2": ("LlamaForCausalLM", {**SIZES, "num_key_value_heads": H, "rope_parameters": {"rope_type": "default",
-                                                                                "rope_theta": 10000.0}}),
-    "llama 3": ("LlamaForCausalLM", {**SIZES, "head_dim": D_HEAD, "rope_parameters": LLAMA3, "tie_word_embeddings": True}),
-    "llama, biases, gelu_tanh": ("LlamaForCausalLM", {**SIZES, "attention_bias": True, "mlp_bias": True, "hidden_act":
-                                           "gelu_pytorch_tanh", "rope_parameters": {"rope_type": "default",
-                                                                                    "rope_theta": 50.0}}),
+    "llama 2": ("LlamaForCausalLM", {**SIZES, "num_key_value_heads": H, "rope_parameters": plain_rope(10000.0)}),
+    "llama 3": ("LlamaForCausalLM", {**SIZES, "head_dim": D_HEAD, "rope_parameters": LLAMA3,
+                                     "tie_word_embeddings": True}),
+    "llama, linear, biases, gelu_tanh": ("LlamaForCausalLM", {
+        **SIZES, "attention_bias": True, "mlp_bias": True, "hidden_act": "gelu_pytorch_tanh",
+        "rope_parameters": {"rope_type": "linear", "rope_theta": 50.0, "factor": 3.0}}),
     "mistral": ("MistralForCausalLM", {**SIZES, "head_dim": D_HEAD, "sliding_window": None,
-                            "rope_parameters": {"rope_type": "default", "rope_theta": 500.0}}),
-    "qwen2": ("Qwen2ForCausalLM", {**SIZES, "rope_parameters": {"rope_type": "default", "rope_theta": 50.0}})}
+                                       "rope_parameters": plain_rope(500.0)}),
+    "qwen2": ("Qwen2ForCausalLM", {**SIZES, "rope_parameters": plain_rope(50.0)})}
 CONVENTIONS = [(name, interleaved) for name in VARIANTS
                for interleaved in ([True] if name.startswith("gpt2") else [True, False])]
 PADDING = {"none": np.ones((3, 9), bool), "left": np.arange(9) >= np.array([[0], [3], [7]]),
@@ -49,10 +56,12 @@ NAMES = {"wte": "embedding", "wpe": "positions", "embed_tokens": "embedding", "l
 
 
 def frequencies(d_head, rope):
-    """θ_i in plain loops, after "The Llama 3 Herd of Models" and its published code: by wavelength, in three cases."""
+    """θ_i in plain loops; for llama3 in the three cases of the code that was published with LLaMA 3.1."""
     found = []
     for i in range(d_head // 2):
         theta = rope["rope_theta"] ** (-2 * i / d_head)
+        if rope["rope_type"] == "linear":
+            theta = theta / rope["factor"]
         if rope["rope_type"] == "llama3":
             turns = rope["original_max_position_embeddings"] * theta / (2 * math.pi)    # in the original context
             if turns < rope["low_freq_factor"]:
@@ -213,7 +222,17 @@ def test_greedy_text_with_and_without_a_cache(name, interleaved):
 def test_frequencies_by_plain_loops_are_those_of_transformers_in_float32(name):
     pair = Pair(name, False)
     np.testing.assert_allclose(pair.hf_frequencies, pair.theta, rtol=1e-6)
-    if name == "llama 3":                       # one pair at least in each of the three cases
-        plain = frequencies(pair.d_head, {"rope_type": "default", "rope_theta": LLAMA3["rope_theta"]})
-        ratios = np.divide(pair.theta, plain)
-        assert ratios[0] == 1 and ratios[-1] == 0.25 and ((ratios > 0.25) & (ratios < 1)).any()
+
+
+@pytest.mark.parametrize("d_head, rope", [
+    (D_HEAD, LLAMA3),
+    (64, {**LLAMA3, "rope_theta": 500000.0, "factor": 32.0, "original_max_position_embeddings": 8192}),
+    (128, {**LLAMA3, "rope_theta": 500000.0, "factor": 8.0, "original_max_position_embeddings": 8192}),
+    (6, {"rope_type": "linear", "rope_theta": 10000.0, "factor": 2.5})])
+def test_frequencies_that_are_read_from_a_config(d_head, rope):
+    found = llama.frequencies(d_head, rope)
+    np.testing.assert_allclose(found, frequencies(d_head, rope), rtol=1e-13)
+    ratios = np.divide(found, frequencies(d_head, plain_rope(rope["rope_theta"])))
+    if rope["rope_type"] == "llama3":           # one pair at least in each of the three cases
+        between = (ratios > 1 / rope["factor"]) & (ratios < 1)
+        assert ratios[0] == 1 and between[1:-1].any() and ratios[-1] == pytest.approx(1 / rope["factor"])
