@@ -9,7 +9,8 @@ from ..data.text import builtin_text, read_text
 from ..layers import CrossEntropyLoss
 from ..models import MaskedLanguageModel
 from .encoder import EncoderTask, encoder_settings, text_settings
-from .settings import make_training_settings, paths, rate
+from .model_settings import start
+from .settings import FINE_TUNE, LORA, make_training_settings, paths, rate
 from .task import sha256
 
 GENERATED = "the Python language reference"
@@ -25,14 +26,17 @@ class MaskedLanguageModelTask(EncoderTask):
         paths("data", f"UTF-8 text files; if left out, {GENERATED} that comes with Python"),
         *text_settings("word", 2000, lower=True, max_len=32),
         rate("masked", SHARE, "share of the tokens that are predicted in training", 1)]
-    model_settings = encoder_settings(128, 2, 512, 0.1, "gelu", "rotary")
+    model_settings = [*encoder_settings(128, 2, 512, 0.1, "gelu", "rotary"), *start()]
     training_settings = make_training_settings(
         batch_size=32, steps=2500, lr=3e-3, min_lr=1.5e-4, warmup=250, schedule="cosine", beta2=0.98, eps=1e-8,
         weight_decay=0.1, label_smoothing=0.0, metrics=["accuracy"])
-    presets = {"small": {}}
+    presets = {"small": {}, "fine-tune": FINE_TUNE | dict(max_len=128, steps=1000),
+               "lora": LORA | dict(max_len=128, steps=1000)}
+    starts_from = ("mlm",)
 
-    def __init__(self, settings, tokenizers=None):
+    def __init__(self, settings, tokenizers=None, base=None):
         self.settings = s = settings
+        self.base = base
         text = "\n".join(map(read_text, s["data"])) if s["data"] else builtin_text()
         self.set_reader(tokenizers, [text[:len(text) * 9 // 10]])
         ids = self.reader.tokens.encode(self.reader.normalize(text))
@@ -45,7 +49,8 @@ class MaskedLanguageModelTask(EncoderTask):
                             f"tokens of {self.reader.tokens.vocab_size:,} kinds, of which nine tenths are the training set")
 
     def model_config(self):
-        return super().model_config() | {"num_segments": 2}
+        config = super().model_config()
+        return config if self.base else config | {"num_segments": 2}
 
     def make_criterion(self, label_smoothing=0.0):
         return CrossEntropyLoss(label_smoothing, ignore_id=IGNORE)
