@@ -13,7 +13,7 @@ SMALL_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.js
                "vocab.txt", "merges.txt", "generation_config.json", "chat_template.jinja", "modules.json",
                "sentence_bert_config.json", "config_sentence_transformers.json")
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
-OTHER_FORMATS = {"*.h5": "TensorFlow", "*.msgpack": "Flax", "*.gguf": "llama.cpp", "*.onnx": "ONNX", "*.npz": "NumPy"}
+OTHER_FORMATS = {"*.h5": "TensorFlow", "*.msgpack": "Flax", "*.gguf": "llama.cpp", "*.onnx": "ONNX"}
 
 
 class Shards(Mapping):
@@ -79,7 +79,8 @@ def open_arrays(folder):
     names = sorted(set(listed.values()))
     outside = [name for name in names if Path(name).name != name]
     if outside:
-        raise ValueError(f"{INDEX} lists {outside[0]!r}, which is not the name of a file in the folder itself")
+        raise ValueError(f"{INDEX} lists {outside[0]!r}, which is not a file in the folder itself; copy or "
+                         "download it again")
     missing = [name for name in names if not (folder / name).exists()]
     if missing:
         raise ValueError(f"{len(missing)} of the {len(names)} files that {INDEX} lists are missing, such as "
