@@ -42,7 +42,7 @@ def rope_parameters(config):
     """Returns the rotary settings: in one dict since version 5 of transformers, in two places before."""
     rope = {"rope_theta": config.get("rope_theta") or 10000.0, "rope_type": "default"}
     for key in ("rope_scaling", "rope_parameters"):
-        rope.update(config.get(key) or {})
+        rope.update(**(config.get(key) or {}))
     rope["rope_type"] = rope.get("type", rope["rope_type"])             # its oldest name
     if rope.get("partial_rotary_factor", config.get("partial_rotary_factor", 1.0)) != 1:
         raise ValueError("config.json rotates only a part of each head (partial_rotary_factor); this package rotates "

@@ -40,10 +40,11 @@ class MaskedLanguageModelTask(EncoderTask):
         text = "\n".join(map(read_text, s["data"])) if s["data"] else builtin_text()
         self.set_reader(tokenizers, [text[:len(text) * 9 // 10]])
         ids = self.reader.tokens.encode(self.reader.normalize(text))
+        num_segments = self.model_config()["num_segments"]
         self.windows = MaskedWindows(ids, s["max_len"], s["batch_size"], s["seed"], self.reader.vocab_size, s["masked"],
-                                     reader=self.reader)
+                                     reader=self.reader, two_segments=num_segments > 1)
         self.batches = self.windows.batch
-        self.validation = mask_text(self.reader, self.windows.held_out, s["seed"])
+        self.validation = mask_text(self.reader, self.windows.held_out, s["seed"], num_segments)
         self.report, self.corpus = [], {"sha256": sha256(text)}
         self.description = (f"{len(text):,} characters of {' and '.join(s['data'] or [GENERATED])}, {len(ids):,} "
                             f"tokens of {self.reader.tokens.vocab_size:,} kinds, of which nine tenths are the training set")
@@ -60,7 +61,8 @@ class MaskedLanguageModelTask(EncoderTask):
         yield f"on the held-out tenth of the text, masked {DRAWS} times:"
         bigrams = Bigrams(self.windows.train, self.reader.vocab_size, self.reader)
         batches = [batch for n in range(DRAWS)
-                   for batch in mask_text(self.reader, self.windows.held_out, self.settings["seed"] + n)]
+                   for batch in mask_text(self.reader, self.windows.held_out, self.settings["seed"] + n,
+                                          self.model_config()["num_segments"])]
         yield from describe_accuracy(model, self.reader, batches, bigrams)
 
     @staticmethod
@@ -68,12 +70,14 @@ class MaskedLanguageModelTask(EncoderTask):
         """Lines on other texts."""
         text = "\n".join(map(read_text, data))
         ids = run.reader.tokens.encode(run.reader.normalize(text))
-        yield from describe_accuracy(run.model, run.reader, mask_text(run.reader, ids, run.settings["seed"]))
+        batches = mask_text(run.reader, ids, run.settings["seed"], run.meta["model"].get("num_segments", 2))
+        yield from describe_accuracy(run.model, run.reader, batches)
 
 
-def mask_text(reader, ids, seed):
-    """Batches of a text, masked as in BERT."""
-    return MaskedWindows(ids, reader.max_len, 1, seed, reader.vocab_size, SHARE, ids, reader).validation()
+def mask_text(reader, ids, seed, num_segments=2):
+    """Batches of a text, masked as in BERT, for a model with that number of segments."""
+    windows = MaskedWindows(ids, reader.max_len, 1, seed, reader.vocab_size, SHARE, ids, reader, num_segments > 1)
+    return windows.validation()
 
 
 def describe_accuracy(model, reader, batches, bigrams=None):

@@ -129,7 +129,7 @@ class Task:
     def check_memory(self):
         """Raises ValueError if the matrices of the model's blocks alone need more memory than is available."""
         config, free = self.model_config(), available_memory()
-        d_model, d_ff = config["d_model"], config["d_ff"]
+        d_model, d_ff = config["d_model"], config["d_ff"] or 4 * config["d_model"]
         attention, feed_forward = 2 * d_model ** 2, 2 * d_model * d_ff          # at least: query and output, up and down
         count = config["num_layers"] * (attention + feed_forward)
         if free is not None and count * BYTES_PER_PARAMETER > free:
