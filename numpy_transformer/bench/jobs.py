@@ -11,8 +11,9 @@ import numpy as np
 
 from ..decoding import KeyValueCache
 from ..module import unfilled
+from ..threads import set_blas_threads
 from ..training import AdamW, Trainer
-from ..training.process import keep_freed_memory, set_blas_threads
+from ..training.process import keep_freed_memory
 from .child import serve
 from .configs import CONFIGS
 from .measure import best_threads, timer

@@ -15,8 +15,9 @@ import time
 import tracemalloc
 from pathlib import Path
 
+from ..threads import limited_blas_threads, set_blas_threads
 from ..training import AdamW, Trainer
-from ..training.process import keep_freed_memory, limited_blas_threads, set_blas_threads
+from ..training.process import keep_freed_memory
 from ..training.data_parallel import workers_for
 from .matmul_baseline import matmul_baselines
 

@@ -11,9 +11,9 @@ from ..bench.growth import LENGTHS as GROWN_LENGTHS, WIDTHS, curves, growth, slo
 from ..bench.measure import ROUNDS, find_mpiexec, measure
 from ..bench.published import TITLES, measure_job
 from ..data.plurals import counted
+from ..threads import cores
 from ..training.checkpoint import check_writable
 from ..training.progress import Progress
-from ..training.process import cores
 from .parser import add_command, whole_number
 from .terminal import columns, wrap
 

@@ -65,7 +65,7 @@ def erf(x):
         s = np.minimum(x * x, LIMIT32 ** 2)
     z = horner(polynomial32(), s)
     z *= x
-    return np.tanh(z, out=z)
+    return np.tanh(z)
 
 
 def horner(coefficients, u):
