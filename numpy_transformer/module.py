@@ -79,17 +79,21 @@ class Module:
         """Returns a list of (dotted name, module), self first, under the name ""."""
         return [(name, part) for name, part in named_parts(self) if is_module(part)]
 
-    def named_parameters(self):
-        """Returns a list of (dotted name, Parameter); a tied parameter appears once, under its first name."""
-        return [(name, part) for name, part in named_parts(self) if is_parameter(part)]
+    def named_parameters(self, trained=False):
+        """Returns a list of (dotted name, Parameter); a tied parameter appears once, under its first name.
 
-    def parameters(self):
+        With trained=True, here and in the methods below, frozen parameters are left out.
+        """
+        return [(name, part) for name, part in named_parts(self)
+                if is_parameter(part) and not (trained and is_frozen(part))]
+
+    def parameters(self, trained=False):
         """Returns a list of all parameters, each once."""
-        return [parameter for _, parameter in self.named_parameters()]
+        return [parameter for _, parameter in self.named_parameters(trained)]
 
-    def num_parameters(self):
-        """Returns the number of trainable parameters: single numbers, not arrays."""
-        return sum(parameter.data.size for parameter in self.parameters())
+    def num_parameters(self, trained=False):
+        """Returns the number of parameters: single numbers, not arrays."""
+        return sum(parameter.data.size for parameter in self.parameters(trained))
 
     def zero_grad(self):
         """Sets every gradient to zero. A gradient that was not needed so far still takes no memory."""
@@ -117,11 +121,11 @@ class Module:
     def build_tables(self, dtype):
         """Computes fixed tables (such as sinusoids) in `dtype`. Most components have none."""
 
-    def state_dict(self):
+    def state_dict(self, trained=False):
         """Returns copies of all parameters in a dict, by dotted name."""
-        return {name: parameter.data.copy() for name, parameter in self.named_parameters()}
+        return {name: parameter.data.copy() for name, parameter in self.named_parameters(trained)}
 
-    def load_state_dict(self, state, copy=True):
+    def load_state_dict(self, state, copy=True, trained=False):
         """Copies arrays into the parameters of the same names, all or nothing; returns self.
 
         With copy=False the parameters take over the arrays themselves where they can, which then belong to the model;
@@ -129,7 +133,7 @@ class Module:
 
         Raises: ValueError that lists missing names, unknown names, wrong shapes and wrong dtypes.
         """
-        own = dict(self.named_parameters())
+        own = dict(self.named_parameters(trained))
         problems = _problems_of_state(own, state)
         if problems:
             raise ValueError(f"state_dict does not fit {type(self).__name__}, nothing was loaded; "
@@ -148,6 +152,8 @@ class Module:
         """Returns a table of all parameters, one a line: name, shape and count, and at the end the total."""
         rows = [(name, str(p.data.shape), f"{p.data.size:,}") for name, p in self.named_parameters()]
         rows.append((f"total of {type(self).__name__}", "", f"{self.num_parameters():,}"))
+        if any(map(is_frozen, self.parameters())):
+            rows.append(("not frozen", "", f"{self.num_parameters(trained=True):,}"))
         name_width, shape_width, count_width = (max(map(len, column)) for column in zip(*rows))
         return "\n".join(f"{name:<{name_width}}  {shape:<{shape_width}}  {count:>{count_width}}"
                          for name, shape, count in rows)
@@ -259,6 +265,11 @@ def is_module(part):
     if isinstance(part, type) or not hasattr(part, "__dict__"):
         return False
     return callable(getattr(part, "forward", None)) and callable(getattr(part, "backward", None))
+
+
+def is_frozen(parameter):
+    """Returns True for a parameter that training leaves as it is; parameters of other classes are never frozen."""
+    return getattr(parameter, "frozen", False)
 
 
 def is_parameter(part):

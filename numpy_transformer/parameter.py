@@ -44,8 +44,8 @@ class Parameter:
 
     Parameters: data : array_like; it is copied, and integers become float64
     Attributes: `data`; `grad`, an array of the same shape and dtype, whose memory is taken when it is first needed, as
-        zeros; `held`, True once an optimizer holds state of this dtype for the parameter; `filled`, False as long as a
-        parameter that was made within unfilled() has no values
+        zeros; `frozen`, True after nt.freeze; `held`, True once an optimizer holds state of this dtype for the
+        parameter; `filled`, False as long as a parameter that was made within unfilled() has no values
     Raises: ValueError if an assigned array has another shape; TypeError if its dtype cannot be cast.
     """
 
@@ -55,6 +55,7 @@ class Parameter:
         self.filled = drawing()
         self._data = data.astype(dtype) if self.filled else without_memory(data.shape, dtype)       # a copy
         self._grad = None
+        self._frozen = False
         self.held = False
 
     @property
@@ -70,9 +71,10 @@ class Parameter:
 
     @property
     def grad(self):
-        if self._grad is None:
-            self._grad = np.zeros(self._data.shape, self._data.dtype)
-        return self._grad
+        grad = np.zeros(self._data.shape, self._data.dtype) if self._grad is None else self._grad
+        if not self.frozen:
+            self._grad = grad
+        return grad
 
     @grad.setter
     def grad(self, value):              # Python also calls this for `p.grad += g`, with the array itself as the value
@@ -83,6 +85,17 @@ class Parameter:
     def has_grad(self):
         """Whether the gradient has memory. If not, it is zero."""
         return self._grad is not None
+
+    @property
+    def frozen(self):
+        """Whether training leaves the parameter as it is. Then `.grad` is zero, and whatever is added to it is lost."""
+        return self._frozen
+
+    @frozen.setter
+    def frozen(self, value):
+        self._frozen = bool(value)
+        if self._frozen:
+            self._grad = None
 
     def astype(self, dtype):
         """Converts the data and the gradient to `dtype`."""
@@ -110,16 +123,19 @@ class Parameter:
         twin = Parameter(())
         twin.move(self._data, None)
         twin.filled = self.filled
+        twin.frozen = self.frozen
         return twin
 
     def __deepcopy__(self, memo):       # no optimizer holds the copy, so `held` starts as False again
         copy = Parameter(self._data)
+        copy.frozen = self.frozen
         if self.has_grad:
             copy.grad = self._grad
         return copy
 
     def __repr__(self):
-        return f"Parameter(shape={self._data.shape}, dtype={self._data.dtype})"
+        frozen = ", frozen" if self.frozen else ""
+        return f"Parameter(shape={self._data.shape}, dtype={self._data.dtype}{frozen})"
 
 
 def has_own_memory(array):

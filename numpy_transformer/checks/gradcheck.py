@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..module import is_module, is_parameter, named_parts
+from ..module import is_frozen, is_module, is_parameter, named_parts
 from .report import GradcheckReport, GradcheckRow
 
 CENTRAL_STEP = 1e-5                     # near eps^(1/3), where truncation and rounding errors are equally large
@@ -73,7 +73,7 @@ class Checker:
         self.module = convert(copy.deepcopy(module), np.float64)
         self.inputs = [np.array(x, np.float64) if is_float(x) else x for x in inputs]
         if randomize:
-            for _, parameter in parameters(self.module):
+            for _, parameter in parameters(self.module, trained=False):
                 shape = np.shape(parameter.data)
                 parameter.data = self.rng.standard_normal(shape) / math.sqrt(shape[0] if len(shape) > 1 else 1)
         self.generator_states = GeneratorStates(self.module)
@@ -284,8 +284,10 @@ def generators(module):
     return [np.random, *found.values()]
 
 
-def parameters(module):
-    return [(name, part) for name, part in named_parts(module) if is_parameter(part)]
+def parameters(module, trained=True):
+    """Returns a list of (dotted name, parameter), by default without those that are frozen."""
+    return [(name, part) for name, part in named_parts(module)
+            if is_parameter(part) and not (trained and is_frozen(part))]
 
 
 def set_remembering(module, flag):
@@ -301,7 +303,7 @@ def convert(module, dtype):
             part.forget()
         if hasattr(part, "build_tables"):
             part.build_tables(np.empty(0, dtype).real.dtype)
-    for _, parameter in parameters(module):
+    for _, parameter in parameters(module, trained=False):
         if hasattr(parameter, "astype"):
             parameter.astype(dtype)
         else:

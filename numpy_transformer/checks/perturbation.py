@@ -89,8 +89,12 @@ def each_output_depends_on_its_own_query_only(module, *inputs):
     expect_dependence(dependence(module, inputs, 0), itself, itself & ~fully_masked[:, :, None])
 
 
-@check("token order matters", CausalLanguageModel, EncoderDecoder,
-       when=lambda model, *inputs: getattr(model, "positions", True) is not None)      # None: rotary, inside attention
+def adds_positions(model, *inputs):
+    """Returns False for positions inside attention (rotary, relative), which do not distinguish equal tokens."""
+    return getattr(model, "target_positions" if isinstance(model, EncoderDecoder) else "positions") is not None
+
+
+@check("token order matters", CausalLanguageModel, EncoderDecoder, when=adds_positions)
 def token_order_matters(module, *inputs):
     """Equal tokens at different positions have different outputs, and reversing the source changes them."""
     module, inputs = prepared(module, inputs)

@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
-from ..layers import (CrossAttention, FlashAttention, MultiHeadAttention, RotaryEmbedding, ScaledDotProductAttention,
-                      SelfAttention)
+from ..layers import (CrossAttention, FlashAttention, MultiHeadAttention, RelativePositionBias, RotaryEmbedding,
+                      ScaledDotProductAttention, SelfAttention, UnscaledAttention)
 from .reference_layers import affine, reference, softmax_row
 
 
@@ -17,12 +17,15 @@ def visible_keys(mask, shape, causal=False):
     return visible & np.tri(T, S, S - T, dtype=bool) if causal else visible
 
 
-def attend(q, k, v, visible):
+def attend(q, k, v, visible, unscaled=False, bias=None):
     """One head: q (T, d), k (S, d), v (S, e), visible (T, S) -> (T, e), with NaN for a fully masked query."""
     y = np.full((len(q), v.shape[-1]), np.nan)
+    divisor = 1 if unscaled else math.sqrt(q.shape[-1])
     for t, query in enumerate(q):
         keys = [s for s in range(len(k)) if visible[t, s]]
-        scores = [math.fsum(float(a) * float(b) for a, b in zip(query, k[s])) / math.sqrt(len(query)) for s in keys]
+        scores = [math.fsum(float(a) * float(b) for a, b in zip(query, k[s])) / divisor for s in keys]
+        if bias is not None:
+            scores = [score + float(bias[t, s]) for score, s in zip(scores, keys)]
         if keys:
             y[t] = sum(weight * v[s].astype(np.float64) for weight, s in zip(softmax_row(scores), keys))
     return y
@@ -31,10 +34,38 @@ def attend(q, k, v, visible):
 @reference("attention", ScaledDotProductAttention, FlashAttention, large=True)
 def attention(module, q, k, v, mask=None):
     B, H, T, _ = q.shape
+    S = k.shape[2]
     group = H // k.shape[1]
-    visible = visible_keys(mask, (B, H, T, k.shape[2]), getattr(module, "causal", False))
-    return np.stack([np.stack([attend(q[b, h], k[b, h // group], v[b, h // group], visible[b, h]) for h in range(H)])
-                     for b in range(B)])
+    visible = visible_keys(mask, (B, H, T, S), getattr(module, "causal", False))
+    position_bias = getattr(module, "position_bias", None)
+    biases = [None] * H if position_bias is None else relative_position_bias(position_bias, T, S)
+    unscaled = isinstance(module, UnscaledAttention)
+    return np.stack([np.stack([attend(q[b, h], k[b, h // group], v[b, h // group], visible[b, h], unscaled, biases[h])
+                               for h in range(H)]) for b in range(B)])
+
+
+def bucket_of(module, distance):
+    """Returns the bucket of the distance from a query to a key, found in whole numbers, without logarithms.
+
+    The buckets of the longer distances begin at near (max_distance / near)^(j / n), j = 0 to n - 1.
+    """
+    count = module.num_buckets if module.causal else module.num_buckets // 2
+    near = count // 2
+    n = count - near
+    length = max(-distance, 0) if module.causal else abs(distance)
+    bucket = length
+    if length >= near:
+        begun = [j for j in range(n) if length ** n * near ** j >= module.max_distance ** j * near ** n]
+        bucket = near + begun[-1]
+    return bucket if module.causal or distance <= 0 else count + bucket
+
+
+@reference("relative positions", RelativePositionBias)
+def relative_position_bias(module, T, S):
+    y = np.empty((module.num_heads, T, S))
+    for h, t, s in np.ndindex(y.shape):
+        y[h, t, s] = module.weight.data[bucket_of(module, s - (S - T + t)), h]      # the queries are the last T tokens
+    return y
 
 
 def pairs(module):

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from ..layers import (GELU, BinaryCrossEntropyLoss, CrossEntropyLoss, Embedding, FeedForward, LayerNorm,
+from ..layers import (GELU, BinaryCrossEntropyLoss, CrossEntropyLoss, Embedding, FeedForward, FirstToken, LayerNorm,
                       LearnedPositionalEmbedding, Linear, LogSoftmax, ReLU, RMSNorm, SiLU, SinusoidalPositionalEncoding,
-                      Softmax, SwiGLU, Unembedding)
+                      Softmax, SwiGLU, Tanh, Unembedding)
 from .check import check, expect_close, prepared
 
 
@@ -86,7 +86,7 @@ def linear(module, x):
 
 @reference("unembedding", Unembedding)
 def unembedding(module, x):
-    return np.stack([(x.astype(np.float64) * row).sum(-1) for row in module.weight.data], -1)
+    return np.stack([module.factor * (x.astype(np.float64) * row).sum(-1) for row in module.weight.data], -1)
 
 
 @reference("embedding", Embedding)
@@ -135,10 +135,10 @@ def relu(x):
 def formula(activation):
     if isinstance(activation, GELU):
         return gelu_tanh if activation.approximate == "tanh" else gelu_erf
-    return silu if isinstance(activation, SiLU) else relu
+    return {SiLU: silu, Tanh: math.tanh}.get(type(activation), relu)
 
 
-@reference("activation", ReLU, GELU, SiLU)
+@reference("activation", ReLU, GELU, SiLU, Tanh)
 def activation(module, x):
     return for_each_entry(formula(module), x)
 
@@ -171,6 +171,11 @@ def sinusoid(module, x, offset=0):
 @reference("learned positions", LearnedPositionalEmbedding)
 def learned_positions(module, x):
     return np.stack([x[..., t, :] + module.weight.data[t] for t in range(x.shape[-2])], -2)
+
+
+@reference("first token", FirstToken)
+def first_token(module, x, token_mask):
+    return np.array([sequence[0] for sequence in x])
 
 
 @reference("cross-entropy", CrossEntropyLoss, large=True)

@@ -10,12 +10,12 @@ from .. import __version__
 from ..threads import set_blas_threads
 from ..training.process import CLOSED_PIPE, drop_output, keep_freed_memory
 from ..training.mpi import RankError, silence_other_ranks, world
-from . import (bench, demo, evaluate, exercise, explore, figures, generate, grade, gradcheck, lesson, plot, predict, trace,
-               train, zoo)
+from . import (bench, demo, evaluate, exercise, explore, figures, generate, grade, gradcheck, importing, info, lesson, plot,
+               predict, trace, train, zoo)
 from .parser import Parser
 
-COMMANDS = (demo, train, generate, predict, evaluate, gradcheck, lesson, exercise, grade, trace, explore, plot, figures, bench,
-            zoo)
+COMMANDS = (demo, train, importing, generate, predict, evaluate, info, gradcheck, lesson, exercise, grade, trace, explore, plot,
+            figures, bench, zoo)
 
 
 def make_parser():

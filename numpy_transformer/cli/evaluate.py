@@ -1,4 +1,4 @@
-"""numpy-transformer evaluate and info: measures a trained model, and shows what its file holds."""
+"""numpy-transformer evaluate: measures a trained model on held-out or new text."""
 
 import math
 
@@ -9,7 +9,7 @@ from ..data.text import consecutive_windows
 from ..decoding.bleu import corpus_bleu, exact_match, tokenize
 from ..layers import CrossEntropyLoss
 from ..tasks import TASKS
-from ..tasks.runs import TITLES, load_run
+from ..tasks.runs import IMPORTED, TITLES, load_run
 from ..tasks.settings import option
 from ..tasks.text_to_text import exact_match_by_task, read_all_tasks
 from ..training.evaluation import evaluate
@@ -21,6 +21,7 @@ SEARCH = {"limit", "beam", "length_penalty"}
 OPTIONS = {"lm": ({"text"}, "--text FILE"),                         # kind: its options, and how to give them
            "seq2seq": ({"source", "target", *SEARCH}, "--source FILE and --target FILE, both"),
            "text2text": ({"data", *SEARCH}, "--data FILE.tsv")}
+OTHERS = {"data"}, "--data PATH"
 
 
 def add(commands):
@@ -38,13 +39,10 @@ def add(commands):
     parser.add_argument("--limit", type=whole_number(1), metavar="N",
                         help="use only N randomly chosen pairs (default: all)")
     add_beam(parser, beam=None, penalty=None)
-    parser = add_command(commands, "info", run_info, help="show what the file of a trained model holds",
-                         description="Print the configuration, the progress and the parameters of a run.")
-    parser.add_argument("file", metavar="RUN.npz", help="written by `train`")
 
 
 def run_evaluate(arguments):
-    run = load_run(arguments.file)
+    run = load_run(arguments.file, *TASKS)
     check_options(run, arguments)
     if run.kind == "lm":
         evaluate_language_model(run, arguments.text)
@@ -60,7 +58,7 @@ def check_options(run, arguments):
     """Raises ValueError for an option that this kind of model does not use, and for a source without its target."""
     names = "text", "source", "target", "data", "limit", "beam", "length_penalty"
     given = {name for name in names if getattr(arguments, name) is not None}
-    allowed, usage = OPTIONS.get(run.kind, ({"data"}, "--data PATH"))
+    allowed, usage = OPTIONS.get(run.kind, OTHERS)
     only_one_side = (arguments.source is None) != (arguments.target is None)
     if given <= allowed and not only_one_side:
         return
@@ -130,7 +128,9 @@ def translate_all(run, sources, beam, penalty):
 
 def training_task(run):
     """The task with the data of the training run. Raises ValueError if the data has changed since."""
-    task = TASKS[run.kind](run.settings, run.tokenizers)
+    if run.meta["config"] == IMPORTED:
+        raise ValueError(f"{run.path!r} was imported and has no held-out data; give it some with {OPTIONS.get(run.kind, OTHERS)[1]}")
+    task = TASKS[run.kind](run.settings, run.tokenizers, run.meta if run.settings.get("pretrained") else None)
     if task.corpus != run.meta["corpus"]:
         raise ValueError(f"the texts are not those on which {run.path!r} was trained; restore them, or name others")
     return task
@@ -146,34 +146,3 @@ def tracked(batches, title):
 
 def perplexity(loss):
     return f"{math.exp(loss):.4g}" if loss < 700 else "above 1e300"
-
-
-def run_info(arguments):
-    run = load_run(arguments.file)
-    meta = run.meta
-    print(f"{run.path}: {TITLES[run.kind]}")
-    print(f"step {meta['step']:,} of {run.settings['steps']:,}, configuration {meta['config']}")
-    if meta.get("averaged"):
-        print(f"weights: the mean of {len(meta['averaged'])} saves, {meta['averaged'][0]} to {meta['averaged'][-1]}")
-    elif meta.get("best"):
-        watch = run.settings["watch"]
-        print(f"weights: the best, of step {meta['best']['step']:,}, validation {watch} {meta['best'][watch]:.4f}")
-    measured = run.arrays.get("history/validation", np.array([]))
-    for step in np.flatnonzero(np.isfinite(measured))[-1:]:
-        print(f"latest validation loss {measured[step]:.4f} at step {step + 1:,}")
-    sides = ("source", "target") if len(run.tokenizers) > 1 else ("text",)
-    for side, tokens in zip(sides, run.tokenizers):
-        print(f"tokenizer of the {side}: {tokens.to_json()['kind']}, {tokens.vocab_size:,} tokens")
-    print_settings(run)
-    print("\nparameters")
-    print(run.model.summary())
-
-
-def print_settings(run):
-    """Print the settings that the run uses, then the names of the others."""
-    unused = {name for names, _ in TASKS[run.kind].unused_settings(run.settings) for name in names}
-    print("\nsettings")
-    width = max(map(len, run.settings))
-    print("\n".join(f"  {name:<{width}}  {value}" for name, value in run.settings.items() if name not in unused))
-    if unused:
-        print("  not used: " + ", ".join(name for name in run.settings if name in unused))

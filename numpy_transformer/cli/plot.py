@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..data import BOS, EOS, frame
+from ..data import PAD, frame, frame_source, marks, read_prompt, token_name
 from ..decoding import greedy_decode
 from ..inspection import influence, record
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
@@ -86,7 +86,7 @@ def add_picture(pictures, name, draw, about):
 
 
 def add_run(parser, required=True):
-    parser.add_argument("--run", dest="file", metavar="RUN.npz", required=required, help="file written by `train`")
+    parser.add_argument("--run", dest="file", metavar="RUN.npz", required=required, help="file written by `train` or `import`")
 
 
 def add_text(parser, required=True):
@@ -129,10 +129,10 @@ class RunExample:
             self.read_encoder_text(arguments.text, context)
         else:
             tokens = self.run.tokenizers[0]
-            ids = self.shorten(tokens.encode(arguments.text), "--text", context)
+            ids = self.shorten(read_prompt(tokens, arguments.text), "--text", context)
             self.inputs = (ids[None],)
             self.targets = ids[None, 1:]
-            self.keys = self.queries = self.predicted = labels(tokens, ids)
+            self.keys = self.queries = self.predicted = [readable(token_name(tokens, token)) for token in ids]
         self.model.eval(remember=True)
 
     @property
@@ -152,7 +152,7 @@ class RunExample:
     def read_encoder_text(self, text, context):
         reader = self.run.reader
         reader.max_len = sys.maxsize            # `shorten` reports what is cut off
-        read = reader.read_masked if "[mask]" in text.lower() else reader.read
+        read = reader.read_masked if reader.has_mask(text) else reader.read
         ids = self.shorten(read(text), "--text", context)
         masked = np.flatnonzero(ids == reader.mask_id)
         if len(masked) and self.run.meta["kind"] == "mlm":
@@ -163,16 +163,17 @@ class RunExample:
 
     def read_pair(self, arguments):
         source_tokens, target_tokens = self.run.tokenizers
-        source = self.shorten(frame(source_tokens, arguments.text), "--text", self.run.settings["max_len"])
+        source = self.shorten(frame_source(source_tokens, arguments.text), "--text", self.run.settings["max_len"])
         if arguments.target is None:
-            target = np.append(BOS, greedy_decode(self.model, source[None], BOS, EOS, self.limit - 1)[0])
+            begin, end = marks(target_tokens).begin, marks(target_tokens).end
+            target = np.append(begin, greedy_decode(self.model, source[None], begin, end, self.limit - 1)[0])
         else:
             target = self.shorten(frame(target_tokens, arguments.target), "--target", self.run.settings["max_len"])
         self.inputs = (source[None], target[None, :-1])
         self.targets = target[None, 1:]
-        self.keys = labels(source_tokens, source, 3)
-        self.queries = labels(target_tokens, target[:-1], 3)
-        self.predicted = labels(target_tokens, target[1:], 3)
+        self.keys = labels(source_tokens, source)
+        self.queries = labels(target_tokens, target[:-1])
+        self.predicted = labels(target_tokens, target[1:])
 
     def shorten(self, ids, option, context):
         if len(ids) > self.limit:
@@ -226,10 +227,11 @@ class RunExample:
         return found if block is None else {block: found[block]}
 
 
-def labels(tokens, ids, specials=0):
-    """The label of each id in a picture. The first `specials` ids are PAD, BOS and EOS."""
-    names = "_^$"[:specials]
-    return [names[n] if n < specials else readable(tokens.decode(np.array([n - specials]))) for n in ids]
+def labels(tokens, ids):
+    """The label of each id of a source or target in a picture: ^ and $ for begin and end, _ for padding."""
+    own = marks(tokens)
+    special = {PAD: "_", own.begin: "^", own.end: "$"}
+    return [special.get(int(n)) or readable(token_name(tokens, n - own.first)) for n in ids]
 
 
 def readable(text):

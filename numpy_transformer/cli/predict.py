@@ -18,28 +18,29 @@ from .parser import add_command, whole_number
 def add(commands):
     parser = add_command(commands, "classify", run_classify, help="classify texts with a trained classifier",
                          description="Print one line for each text: its class, the probability of the class, the text.")
-    add_texts(parser, "`train classifier`", "texts")
+    add_texts(parser, "`train classifier` or `import`", "texts")
 
     parser = add_command(commands, "tag", run_tag, help="find named entities with a trained tagger",
                          description="Print the words of each sentence with their tags, one word per line, and a blank "
                                      "line after each sentence. The tag ? marks a word that was cut off.")
-    add_texts(parser, "`train tagger`", "sentences, with spaces between words and punctuation")
+    add_texts(parser, "`train tagger` or `import`", "sentences, with spaces between words and punctuation")
 
     parser = add_command(commands, "fill", run_fill, help="fill in masked words with a masked language model",
                          description="Print the most likely words for each [MASK], with their probabilities.")
-    parser.add_argument("file", metavar="RUN.npz", help="written by `train mlm`")
+    parser.add_argument("file", metavar="RUN.npz", help="written by `train mlm` or `import`")
     parser.add_argument("text", metavar="TEXT", help="such as 'The [MASK] is a name.'")
     parser.add_argument("--top", type=whole_number(1), default=5, metavar="N", help="number of words for each [MASK]")
 
     parser = add_command(commands, "embed", run_embed, help="compute sentence vectors: the mean of an encoder's outputs",
                          description="Print the vector of each text as tab-separated numbers, or save all vectors.")
-    add_texts(parser, "`train mlm`, `classifier` or `tagger`", "texts")
+    add_texts(parser, "`train mlm`, `classifier` or `tagger`, or by `import`", "texts")
     parser.add_argument("--out", metavar="FILE.npy", help="save the vectors as an array of shape (texts, width) instead")
 
     parser = add_command(commands, "similar", run_similar, help="find the lines of a file that are most similar to a text",
                          description="Print the lines of a file whose sentence vectors have the largest cosine "
                                      "similarity to that of the text.")
-    parser.add_argument("file", metavar="RUN.npz", help="written by `train mlm`, `classifier` or `tagger`")
+    parser.add_argument("file", metavar="RUN.npz", help="written by `train mlm`, `classifier` or `tagger`, or by "
+                                                        "`import`")
     parser.add_argument("text", metavar="TEXT", help="the text that the lines are compared with")
     parser.add_argument("--within", metavar="FILE", required=True, help="UTF-8 text file with one sentence per line")
     parser.add_argument("--top", type=whole_number(1), default=5, metavar="N", help="number of lines to print")
@@ -52,6 +53,9 @@ def add_texts(parser, kind, what):
 
 def run_classify(arguments):
     run = load_run(arguments.file, "classifier")
+    if len(run.labels) < 2:
+        raise ValueError(f"{run.path!r} gives one number for each text instead of classes (a regression); use `embed` or "
+                         "`similar` with it, or name a classifier")
     reader = run.reader
     for texts, rows in read_lines(arguments.texts, reader):
         for text, probabilities in zip(texts, classify(run.model, reader, rows)):
@@ -74,6 +78,7 @@ def run_fill(arguments):
     positions = np.flatnonzero(ids == reader.mask_id)
     logits = run.model(ids, None, None, positions)
     logits[:, reader.not_words] = -np.inf
+    logits[:, reader.vocab_size:] = -np.inf     # a published model may have room for more tokens than there are
     for number, probabilities in enumerate(Softmax().eval()(logits)):
         if number:
             print()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..module import is_module, is_parameter, named_parts
+from ..module import is_frozen, is_module, is_parameter, named_parts
 
 
 @dataclass(eq=False, repr=False)
@@ -150,7 +150,7 @@ class Wrapped:
         call = waiting.pop() if waiting else None
         given = [np.array(value) for value in (*dy, *named.values()) or (1.0,)]
         line = calling_line()
-        own = own_parameters(module)
+        own = {name: parameter for name, parameter in own_parameters(module).items() if not is_frozen(parameter)}
         before = {name: np.array(parameter.grad) for name, parameter in own.items() if np.any(parameter.grad)}
         try:
             gradients = backward(*dy, **named)

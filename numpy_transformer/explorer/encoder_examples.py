@@ -12,7 +12,8 @@ class EncoderExample(Example):
     """The common part of the encoder-only models, which read [CLS] text [SEP]."""
 
     def vocabulary(self):
-        return [visible(self.reader.name(i)) for i in range(self.reader.vocab_size)]
+        names = [visible(self.reader.name(i)) for i in range(self.reader.vocab_size)]
+        return [*names, *[""] * (len(self.model.embedding.weight.data) - len(names))]
 
     def read_ids(self, text):
         """Returns [CLS] text [SEP] as ids."""

@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from ..data import BOS, EOS, PAD, frame
+from ..data import PAD, frame, frame_source, marks, read_prompt, token_name
 from ..data.batches import IGNORE
 from ..data.plurals import counted
 from ..data.reader import plain_words
 from ..layers import CrossEntropyLoss
 
 FRAME = ("[pad]", "[begin]", "[end]")           # labels of PAD, BOS and EOS
+LONGEST_SOURCE = 512                            # tokens, for a model that limits no length, such as T5
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥"}
 NEXT = "The target of each token is the next token."
 GIVEN = "The target was given."
@@ -87,9 +88,13 @@ class Example:
                              f"{', '.join(self.words)}")
         return "".join(f" {word}" for word in words)
 
-    def labels_of(self, tokenizer, special=()):
-        """Returns the labels of all ids: those of special ids first, then the tokens of the tokenizer."""
-        return [*special, *(visible(tokenizer.decode([i])) for i in range(tokenizer.vocab_size))]
+    def labels_of(self, tokenizer, size, special=()):
+        """Returns the labels of `size` ids: those of special ids first, then the tokens of the tokenizer, then empty ones.
+
+        The vocabulary of a published model may be larger than that of its tokenizer.
+        """
+        labels = [*special, *(visible(token_name(tokenizer, i)) for i in range(tokenizer.vocab_size))]
+        return [*labels, *[""] * (size - len(labels))]
 
 
 class LanguageModelExample(Example):
@@ -99,14 +104,14 @@ class LanguageModelExample(Example):
 
     def read_texts(self, text, target):
         tokenizer, most = self.tokenizers[0], self.model.max_len
-        ids = tokenizer.encode(text)
+        ids = read_prompt(tokenizer, text)
         check_length(ids, most)
         targets = np.append(ids[1:], IGNORE)
         if target is not None:
             targets = self.read_target(ids, tokenizer.encode(target))
         if (targets == IGNORE).all():
             raise ValueError("a single token has no next token to predict; give a longer text, or a target")
-        labels = self.labels_of(tokenizer)
+        labels = self.labels_of(tokenizer, len(self.model.embedding.weight.data))
         tokens = {"source": [pick(labels, ids)], "target": [pick(labels, targets)], "vocabulary": labels,
                   "note": NEXT if target is None else GIVEN}
         return (ids[None],), targets[None], tokens
@@ -130,7 +135,7 @@ class PairsExample(Example):
         return CrossEntropyLoss(ignore_id=PAD)
 
     def read_texts(self, text, target):
-        source = frame(self.tokenizers[0], text)
+        source = frame_source(self.tokenizers[0], text)
         check_length(source, self.longest(), ", including begin and end")
         note = GIVEN
         if target is None and self.answer(text.strip()):
@@ -143,7 +148,9 @@ class PairsExample(Example):
             target_ids = frame(self.tokenizers[1], target)
             check_length(target_ids, self.longest(), ", including begin and end", "target")
         read, expected = target_ids[:-1], target_ids[1:]
-        source_labels, labels = (self.labels_of(tokenizer, FRAME) for tokenizer in self.tokenizers)
+        embeddings = self.model.source_embedding, self.model.target_embedding
+        source_labels, labels = (self.labels_of(tokenizer, len(embedding.weight.data), FRAME[:marks(tokenizer).first])
+                                 for tokenizer, embedding in zip(self.tokenizers, embeddings))
         tokens = {"source": [pick(source_labels, source)], "target": [pick(labels, read)],
                   "targets": [pick(labels, expected)], "vocabulary": labels, "note": note}
         if source_labels != labels:
@@ -151,15 +158,17 @@ class PairsExample(Example):
         return (source[None], read[None]), expected[None], tokens
 
     def longest(self):
-        return self.model.source_positions.max_len
+        positions = self.model.source_positions
+        return LONGEST_SOURCE if positions is None else positions.max_len
 
     def translate(self, source):
         """Returns the model's own target, each token the most likely one, with [begin] and [end]."""
+        own = marks(self.tokenizers[1])
         memory = self.model.encode(source[None])
-        target = [BOS]
-        while target[-1] != EOS and len(target) < min(2 * len(source) + 8, self.longest()):
+        target = [own.begin]
+        while target[-1] != own.end and len(target) < min(2 * len(source) + 8, self.longest()):
             logits = self.model.decode(np.array([target]), memory, source[None])[0, -1]
-            logits[[PAD, BOS]] = -np.inf
+            logits[[PAD, own.begin]] = -np.inf
             target.append(int(logits.argmax()))
         return np.array(target)
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from ..module import is_frozen
+
 ROUNDING = 1e-9                                 # relative differences below are rounding
 
 
@@ -34,7 +36,7 @@ def recorded_gradients(graph):
         if gradient.shape == root.inputs[name].shape:
             recorded[f"input:{name}"] = gradient
     for value in graph.values.values():
-        if value.parameter is not None and value.consumers:
+        if value.parameter is not None and value.consumers and not is_frozen(value.parameter):
             recorded[value.id] = np.array(value.parameter.grad)
     return recorded
 

@@ -5,7 +5,7 @@ import copy
 import numpy as np
 
 from ..inspection import record
-from ..layers import FlashAttention, MultiHeadAttention
+from ..layers import FlashAttention, MultiHeadAttention, UnscaledAttention
 from ..layers.blocks import CrossAttentionBlock, EncoderBlock
 from ..module import Module
 
@@ -32,7 +32,8 @@ def switchable(example):
     return {"heads": [{"group": name, "title": title_of(name), "count": part.num_heads} for name, part in attentions],
             "blocks": [{"group": name, "title": title_of(name)} for name, _ in blocks],
             "masks": [{"group": name, "title": title_of(name)} for name, part in attentions if name in masked],
-            "scales": [{"group": name, "title": title_of(name)} for name, _ in attentions],
+            "scales": [{"group": name, "title": title_of(name)} for name, part in attentions
+                       if not isinstance(part.attention, UnscaledAttention)],
             "residuals": [{"group": name, "sublayer": sublayer, "title": f"{title_of(name)}, {spaced(sublayer)}"}
                           for name, part in blocks for sublayer in sublayers_of(part)]}
 

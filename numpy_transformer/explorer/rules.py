@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from ..layers import Dropout, ScaledDotProductAttention, Softmax
-from .found import Found
+from ..layers import Dropout, RelativePositionBias, ScaledDotProductAttention, Softmax, UnscaledAttention
+from .found import Found, sum_to
 
 
 def rule_of(call):
@@ -17,14 +17,14 @@ def rule_of(call):
 
 
 def one_softmax(call):
-    """Attention as it should be: one softmax, perhaps with dropout, and nothing before it."""
-    inner = [child for child in call.children if not isinstance(child.module, Dropout)]
+    """Attention as it should be: one softmax, perhaps with dropout, and nothing before it but a bias of the scores."""
+    inner = [child for child in call.children if not isinstance(child.module, (Dropout, RelativePositionBias))]
     softmax = [child for child in inner if isinstance(child.module, Softmax)]
     return len(softmax) == 1 and inner[0] is softmax[0] and {"q", "k", "v"} <= set(call.inputs)
 
 
 def attention(graph, call, scope, inputs):
-    """Scaled dot-product attention: scores = q kᵀ scale, masked; weights = softmax(scores); y = weights v.
+    """Scaled dot-product attention: scores = q kᵀ scale + b, masked; weights = softmax(scores); y = weights v.
 
     A subclass may call other components after that, which change y.
     """
@@ -33,13 +33,21 @@ def attention(graph, call, scope, inputs):
     softmax = call.children[first]
     after = next((index for index, child in enumerate(call.children)
                   if index > first and not isinstance(child.module, Dropout)), len(call.children))
-    scale = getattr(call.module, "scale", 1 / math.sqrt(call.inputs["q"].shape[-1]))
+    usual_scale = 1.0 if isinstance(call.module, UnscaledAttention) else 1 / math.sqrt(call.inputs["q"].shape[-1])
+    scale = getattr(call.module, "scale", usual_scale)
     array = softmax.inputs["x"]
     used = {name: inputs[name] for name in ("q", "k")}
     if "mask" in inputs and not getattr(call.module, "mask_off", False) and hides(inputs["mask"].array, array):
         used["mask"] = inputs["mask"]
-    scores = Found("scores", used, lambda dy: {name: gradients.get(name) for name in ("q", "k")},
-                   numbers={"scale": float(scale)})
+    for child in call.children[:first]:
+        used["b"] = graph.visit_child(child, scope)[0]
+    biased = "b" in used
+
+    def backward(dy):
+        found = {name: gradients.get(name) for name in ("q", "k")}
+        return {**found, "b": sum_to(dy, used["b"].array.shape)} if biased else found
+
+    scores = Found("scores", used, backward, numbers={"scale": float(scale)})
     graph.position = softmax.number
     scope.add(graph.add_computation(scores, array, scope))
     weights_gradient = None

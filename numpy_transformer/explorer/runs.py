@@ -1,10 +1,11 @@
-"""The Example of a run that `train` saved."""
+"""The Example of a run that `train` or `import` saved."""
 
 import numpy as np
 
 from ..data.plurals import counted
 from ..tasks import TASKS
-from ..tasks.runs import ENCODERS, load_run
+from ..tasks.imported import describe_sizes
+from ..tasks.runs import ENCODERS, IMPORTED, TITLES, load_run
 from .encoder_examples import ClassifierExample, MaskedWordExample, TaggerExample
 from .examples import LanguageModelExample, PairsExample
 
@@ -16,15 +17,20 @@ TEXTS = {"lm": ["The cat sat", "the cat sat"], "seq2seq": ["planet", "March 3, 1
 
 
 def from_run(path, text=None, target=None):
-    """Returns the Example of a run that `train` saved. Without a text it starts with a short one that the model can read.
+    """Returns the Example of a run that `train` or `import` saved. Without a text it starts with a short one that the model can read.
 
     Raises: ValueError if the file holds no run, or if the model cannot read the text.
     """
     run = load_run(path)
+    if run.kind not in EXAMPLES:
+        raise ValueError(f"{run.path!r} holds {TITLES[run.kind]}; it has no output with a loss to explore: train a "
+                         "classifier from it (`train classifier --pretrained`), and explore that")
     reader = run.reader if run.kind in ENCODERS else None
     labels = run.labels if run.kind in ("classifier", "tagger") else None
     tokenizers = run.tokenizers if len(run.tokenizers) > 1 else run.tokenizers * 2
     title = f"{TASKS[run.kind].title.capitalize()}, after {counted(run.meta['step'], 'step')} of training"
+    if run.meta["config"] == IMPORTED:
+        title = f"A published model of the family {run.meta['origin']['family']}, with {describe_sizes(run.meta['model'])}"
     example = EXAMPLES[run.kind](run.model, tokenizers, text, target, title=title, labels=labels, reader=reader)
     example.kind = run.kind
     if text is None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..module import is_module, is_parameter, named_parts
+from ..module import is_frozen, is_module, is_parameter, named_parts
 from .document import encode_arrays
 from .sources import describe_class
 
@@ -49,7 +49,8 @@ def variables_document(namespace, title=TITLE):
         if parameters:
             ops.append(describe_op(f"module {name}", name, type(module).__name__))
         for inner, parameter in parameters:
-            add(ops[-1], "parameters", inner, f"{name}.{inner}", parameter.data, parameter.grad)
+            gradient = None if is_frozen(parameter) else parameter.grad
+            add(ops[-1], "parameters", inner, f"{name}.{inner}", parameter.data, gradient)
     if not ops:
         raise ValueError("there is no array yet that could be shown; run the next cell first")
     return {"format": "numpy-transformer-step", "version": 1, "id": "variables", "title": title,

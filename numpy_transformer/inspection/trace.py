@@ -8,7 +8,7 @@ import numpy as np
 
 from ..layers import CrossEntropyLoss, Dropout, SinusoidalPositionalEncoding
 from ..models import CausalLanguageModel, EncoderDecoder, TokenClassifier
-from ..module import Module, is_parameter
+from ..module import Module, is_frozen, is_parameter
 from .recorder import record
 
 STEP = 1e-5
@@ -101,7 +101,7 @@ def arrays(call, number, whole, inputs, is_composite):
             yield title, x, gradient, lambda at, step, n=n: loss_with_changed_call(whole, inputs, number, n, at, step)
     for title, parameter in vars(call.module).items():
         if is_parameter(parameter):
-            yield (title, parameter.data, parameter.grad,
+            yield (title, parameter.data, None if is_frozen(parameter) else parameter.grad,
                    lambda at, step, p=parameter: loss_with_changed_parameter(whole, inputs, p, at, step))
     if not is_composite:
         yield ("y" if np.ndim(call.output) else "loss", np.asarray(call.output), np.asarray(call.dy),

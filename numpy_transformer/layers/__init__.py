@@ -7,7 +7,9 @@ from .dropout import Dropout
 from .embedding import Embedding, Unembedding
 from .feed_forward import FeedForward, SwiGLU
 from .flash import FlashAttention
+from .frozen import freeze, unfreeze
 from .linear import Linear
+from .lora import LoRALinear, add_lora, merge_lora
 from .losses import BinaryCrossEntropyLoss, CrossEntropyLoss
 from .masks import AttentionMask, causal_mask, combine_masks, padding_mask
 from .multi_head import CrossAttention, MultiHeadAttention, SelfAttention
@@ -18,4 +20,4 @@ from .relative import RelativePositionBias, UnscaledAttention
 from .rotary import RotaryEmbedding
 from .softmax import LogSoftmax, Softmax
 
-__all__ = [name for name in dir() if name[0].isupper() or name.endswith(("_mask", "_masks"))]
+__all__ = [name for name in dir() if name[0].isupper() or name.endswith(("_mask", "_masks", "freeze", "_lora"))]

@@ -28,8 +28,7 @@ class RelativePositionBias(Module):
         rng : generator or seed of the initial weights, N(0, 0.02²), or None
     Shape: T, S (two integers) -> b (num_heads, T, S), where the T queries are the last of the S tokens; `weight`
         (num_buckets, num_heads)
-    Backward: dW[i, h] = sum of dy over the batch and over all pairs of tokens in bucket i. Returns None: distances have
-        no gradient
+    Backward: dW[i, h] = sum of dy_h over all pairs (t, s) in bucket i. Returns None: lengths have no gradient
     Raises: ValueError if there are more queries than tokens, or if the distances do not fit the buckets.
     Source: Raffel et al. 2020, section 2.1; the buckets: its published code.
     """
@@ -60,8 +59,7 @@ class RelativePositionBias(Module):
 
     def backward(self, dy):
         buckets = self.recall()
-        H, T, S = dy.shape[-3:]
-        dy = dy.reshape(-1, H, T, S).sum(0)                 # the bias is the same for the whole batch
+        H, T, S = dy.shape
         by_distance = np.zeros((H, len(buckets)), dy.dtype)
         for t in range(T):                                  # each query adds to its own window
             by_distance[:, T - 1 - t:][:, :S] += dy[:, t]
@@ -88,7 +86,8 @@ class UnscaledAttention(ScaledDotProductAttention):
         rng : generator or seed of the dropout, or None
     Shape: q (B, H, T, d), k (B, G, S, d), v (B, G, S, e), mask -> y (B, H, T, e); B may be absent. With a bias, the T
         queries are the last of the S tokens. `weights` as in ScaledDotProductAttention.
-    Backward: dv = Pᵀ dy,   dP = dy vᵀ,   dS = softmax backward of dP,   dq = dS k,   dk = dSᵀ q,   db = dS
+    Backward: dv = Pᵀ dy,   dP = dy vᵀ,   dS = softmax backward of dP,   dq = dS k,   dk = dSᵀ q,
+        db = sum of dS over the batch
     Raises: ValueError if the shapes of q, k and v do not fit together, or q does not have the heads of the bias.
     Source: Raffel et al. 2020, section 2.1; without the scale: its published code.
     """
@@ -119,7 +118,7 @@ class UnscaledAttention(ScaledDotProductAttention):
         dp = (dy @ v.mT).reshape(p.shape)
         dscores = self.softmax.backward(self.dropout.backward(dp))          # 0 where p is 0, so also at masked scores
         if self.position_bias is not None:
-            self.position_bias.backward(dscores)
+            self.position_bias.backward(dscores.reshape(-1, *dscores.shape[-3:]).sum(0))        # the same for the batch
         dscores = group_query_heads(dscores, k)
         dk = matmul_like(dscores.mT, group_query_heads(q, k), like=k)                            # dscoresᵀ q
         dq = matmul_like(dscores, k, like=q).reshape(q.shape)                                    # dscores k

@@ -76,8 +76,9 @@ class EncoderDecoder(Module):
         self.dropout = Dropout(dropout, rng)
         sizes = (d_model, num_heads, d_ff, dropout, norm, activation, eps)
         options = {"norm_layer": norm_layer, "bias": bias, "d_head": d_head, "rng": rng}
+        num_decoder_layers = num_layers if num_decoder_layers is None else num_decoder_layers
         self.encoder = Encoder(num_layers, *sizes, **options)
-        self.decoder = Decoder(num_decoder_layers or num_layers, *sizes, **options, cross_attention=True)
+        self.decoder = Decoder(num_decoder_layers, *sizes, **options, cross_attention=True)
         for stack, causal in ((self.encoder, False), (self.decoder, True)):
             bias_of_stack = None
             if positions == "relative":
@@ -95,28 +96,22 @@ class EncoderDecoder(Module):
 
     def backward(self, dlogits):
         dx, dmemory = self.decoder.backward(self.output.backward(dlogits))
-        self.embed_tokens_backward(dx, self.target_embedding, self.target_positions)
-        dx = self.encoder.backward(dmemory)
-        self.embed_tokens_backward(dx, self.source_embedding, self.source_positions)
-
-    def embed_tokens(self, ids, embedding, positions, seen=0):
-        """Returns the input of a stack (B, T, d_model)."""
-        x = embedding(ids)
-        if positions is not None:
-            x = positions(x, seen)
-        return self.dropout(x)
-
-    def embed_tokens_backward(self, dx, embedding, positions):
         dx = self.dropout.backward(dx)
-        if positions is not None:
-            dx = positions.backward(dx)
-        embedding.backward(dx)
+        if self.target_positions is not None:
+            dx = self.target_positions.backward(dx)
+        self.target_embedding.backward(dx)
+        dx = self.dropout.backward(self.encoder.backward(dmemory))
+        if self.source_positions is not None:
+            dx = self.source_positions.backward(dx)
+        self.source_embedding.backward(dx)
 
     def encode(self, source, source_mask=None):
         """Returns the encoder's output (B, S, d_model), which the decoder takes as its memory."""
         source = np.asarray(source)
-        x = self.embed_tokens(source, self.source_embedding, self.source_positions)
-        return self.encoder(x, self.padding(source, source_mask))
+        x = self.source_embedding(source)
+        if self.source_positions is not None:
+            x = self.source_positions(x)
+        return self.encoder(self.dropout(x), self.padding(source, source_mask))
 
     def decode(self, target, memory, source, cache=None, source_mask=None):
         """Returns the logits (B, T, tgt_vocab); source serves only to hide its padding tokens."""
@@ -126,13 +121,15 @@ class EncoderDecoder(Module):
             raise ValueError(f"source {source.shape} and target {target.shape} are not batches of the same size; "
                              "wanted (B, S) and (B, T)")
         seen = 0 if cache is None else cache.length
-        x = self.embed_tokens(target, self.target_embedding, self.target_positions, seen)
+        x = self.target_embedding(target)
+        if self.target_positions is not None:
+            x = self.target_positions(x, seen)
         hides_padding = self.mask_target and self.pad_id is not None
         token_mask = target != self.pad_id if hides_padding else np.ones(target.shape, bool)
         if cache is not None:
             token_mask = cache.advance(self, token_mask)        # the tokens in the cache, then the new ones
         mask = combine_masks(causal_mask(target.shape[-1], seen), np.atleast_2d(token_mask)[:, None, None, :])
-        return self.output(self.decoder(x, memory, mask, self.padding(source, source_mask), cache=cache))
+        return self.output(self.decoder(self.dropout(x), memory, mask, self.padding(source, source_mask), cache=cache))
 
     def padding(self, ids, mask=None):
         """Returns the mask (B, 1, 1, S) that hides padding tokens, or None if no id means padding."""

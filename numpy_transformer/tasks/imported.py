@@ -4,39 +4,83 @@ import json
 from pathlib import Path
 
 from ..data import PretrainedTokenizer, StoryTokenizer
-from .runs import IMPORTED, MODELS
+from ..module import unfilled
+from .runs import IMPORTED, MODELS, Run
 
-TOKENIZER_FILES = "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json"
 LONGEST_SOURCE = 512                            # T5 limits no length; published ones are trained on 512 tokens
+SIZES = {"num_layers": "{:,} blocks", "num_decoder_layers": "{:,} of them in the decoder", "d_model": "{:,} wide",
+         "num_heads": "{:,} heads", "num_kv_heads": "{:,} of them for keys and values", "d_ff": "feed-forward layers of {:,}",
+         "max_len": "at most {:,} tokens"}
 
 
-def read_tokenizer(path, config):
-    """The tokenizer of a folder in the layout of Hugging Face. Raises ValueError if it has no tokenizer.json."""
-    found = {name: Path(path, name).read_text(encoding="utf-8") for name in TOKENIZER_FILES if Path(path, name).is_file()}
-    if "tokenizer.json" not in found:
+def read_tokenizer(path, files, config, story_file=None):
+    """The tokenizer of a published model.
+
+    Parameters:
+        path : the model's folder, or a .bin file of llama2.c
+        files : {name: text} of the small files of the folder
+        config : dict, its config.json
+        story_file : path of the tokenizer.bin of a .bin file, or None for the one beside it
+
+    Raises: ValueError if there is none.
+    """
+    if Path(path).is_file():
+        beside = Path(path).parent / "tokenizer.bin"
+        if story_file is None and not beside.is_file():
+            raise ValueError(f"there is no tokenizer.bin beside {str(path)!r}; name that of the model with --tokenizer")
+        return StoryTokenizer.read(story_file or beside)
+    if "tokenizer.json" not in files:
         raise ValueError(f"{str(path)!r} has no tokenizer.json; put that of the model there, or write one with "
                          "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) of the library transformers")
-    return PretrainedTokenizer.from_files(found, config)
+    return PretrainedTokenizer.from_files(files, config)
 
 
-def read_story_tokenizer(path, tokenizer):
-    """The tokenizer of a model of llama2.c: the file `tokenizer`, or tokenizer.bin beside the model."""
-    beside = Path(path).parent / "tokenizer.bin"
-    if tokenizer is None and not beside.is_file():
-        raise ValueError(f"there is no tokenizer.bin beside {str(path)!r}; name that of the model with --tokenizer")
-    return StoryTokenizer.read(tokenizer or beside)
+def run_of_folder(path, weights=True):
+    """A Run of a published model in its folder, as if it had been imported; without tokenizers if the folder has none.
+
+    With weights=False, no weight is read, and the model has none.
+    """
+    from ..pretrained import Origin, describe, load_pretrained, open_checkpoint     # only published models need it
+
+    config, _, files = open_checkpoint(path)
+    tokenizer = read_tokenizer(path, files, config) if "tokenizer.json" in files else None
+    if weights:
+        model = load_pretrained(path)
+    else:
+        model_class, options = describe(path)
+        with unfilled():
+            model = model_class(**options)
+        model.origin = Origin(config["model_type"], config, files, {}, options)
+    meta = meta_of(model, tokenizer)
+    return Run(str(path), model, [tokenizer] * len(meta["tokenizers"]), meta, {})
+
+
+def describe_sizes(options):
+    """One line with the sizes of a model, from the arguments of its class."""
+    return ", ".join(text.format(options[name]) for name, text in SIZES.items() if options.get(name) is not None)
+
+
+def describe_tokenizer(tokens):
+    """One line: the kind of a tokenizer, its size, and the special ids that it has."""
+    special = {name: i for name, i in getattr(tokens, "special", {}).items() if i is not None}
+    names = ", ".join(f"{name} {i} {tokens.token(i)}" for name, i in special.items())
+    return f"{tokens.to_json()['kind']}, {tokens.vocab_size:,} tokens" + (f"; special: {names}" if names else "")
 
 
 def checkpoint_of(model, tokenizer):
     """(arrays, meta) of the run of a published model, which load_run turns into the same model again."""
-    origin, kind = model.origin, kind_of(model)
     arrays = {f"model/{name}": parameter.data for name, parameter in model.named_parameters()}
-    arrays |= {f"unused/{name}": array for name, array in origin.unused.items()}
+    arrays |= {f"unused/{name}": array for name, array in model.origin.unused.items()}
+    return arrays, meta_of(model, tokenizer)
+
+
+def meta_of(model, tokenizer):
+    origin, kind = model.origin, kind_of(model)
     files = {name: text for name, text in origin.files.items() if name != "tokenizer.json"}     # it is in the tokenizer
-    tokenizers = [tokenizer.to_json()] * (2 if kind == "text2text" else 1)
-    return arrays, {"kind": kind, "config": IMPORTED, "settings": settings_of(kind, origin), "model": origin.options,
-                    "tokenizers": tokenizers, "corpus": corpus_of(kind, origin.config), "step": 0, "best": None,
-                    "origin": {"family": origin.family, "config": origin.config, "files": files}}
+    tokenizers = [tokenizer.to_json()] * (2 if kind == "text2text" else 1) if tokenizer else []
+    return {"kind": kind, "config": IMPORTED, "settings": settings_of(kind, origin), "model": origin.options,
+            "tokenizers": tokenizers, "corpus": corpus_of(kind, origin.config), "step": 0, "best": None,
+            "origin": {"family": origin.family, "config": origin.config, "files": files}}
 
 
 def kind_of(model):

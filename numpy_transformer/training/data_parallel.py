@@ -104,7 +104,7 @@ class Replica:
     def __init__(self, model, criterion):
         self.model, self.criterion = model, criterion
         self.modules = [module for part in (model, criterion) for _, module in part.named_modules()]
-        self.parameters = model.parameters()
+        self.parameters = model.parameters(trained=True)
         found = {}                              # {id of a generator: list of the (module, key) that hold it}
         for module in self.modules:
             for key, value in vars(module).items():
@@ -113,8 +113,9 @@ class Replica:
         self.holders = list(found.values())
 
     def copy(self):
-        """A replica that shares the weights."""
-        twins = {id(parameter): parameter.twin() for parameter in self.parameters}
+        """A replica that shares the weights; frozen parameters, whose gradient is never written, are shared as a whole."""
+        twins = {id(parameter): parameter for parameter in self.model.parameters()}
+        twins |= {id(parameter): parameter.twin() for parameter in self.parameters}
         return Replica(*copy.deepcopy((self.model, self.criterion), twins))
 
     def generators(self):

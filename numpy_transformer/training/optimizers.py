@@ -4,13 +4,15 @@ import math
 
 import numpy as np
 
-from ..module import Parameter
+from ..module import Parameter, is_frozen
 
 BLOCK = 2 ** 17                                 # entries updated at a time; a block fits into the processor's cache
 
 
 class Optimizer:
     """Base class of all optimizers: it holds the parameters (a tied parameter once), and state of the same dtype.
+
+    Frozen parameters are left out.
 
     The constructor moves all parameters of the same dtype and kind into one flat buffer, and their gradients into another,
     so that a step is a few long passes over memory instead of many short ones. `.data`, `.grad` and state() are views of
@@ -25,6 +27,9 @@ class Optimizer:
             raise TypeError("an optimizer takes Parameters; pass model.parameters()")
         if not self.parameters:
             raise ValueError("there are no parameters to optimize; pass model.parameters()")
+        self.parameters = [parameter for parameter in self.parameters if not parameter.frozen]
+        if not self.parameters:
+            raise ValueError("all parameters are frozen, so there is nothing to optimize; nt.unfreeze some of them")
         if not lr >= 0:
             raise ValueError(f"lr = {lr} must not be negative; Adam is usually given 1e-4 to 1e-3")
         self.lr = lr
@@ -51,6 +56,9 @@ class Optimizer:
         return f"{type(self).__name__}(lr={self.lr:g}, {count:,} parameters, step {self.t:,})"
 
     def step(self):
+        if any(parameter.frozen for parameter in self.parameters):
+            raise ValueError("a parameter was frozen after the optimizer was made; make a new optimizer, which holds "
+                             "those that are still trained")
         self.t += 1
         for buffer in self.buffers:
             for block in buffer.blocks():
@@ -80,7 +88,7 @@ class Buffer:
 
     def blocks(self):
         """Yield (data, grad, *state) for one block of BLOCK entries after another."""
-        if any(parameter.data.base is not self.data for parameter in self.parameters):
+        if any(p.data.base is not self.data or p.grad.base is not self.grad for p in self.parameters):
             self.gather()                       # another optimizer has moved them, or they were copied
         for start in range(0, len(self.data), BLOCK):
             yield [array[start:start + BLOCK] for array in (self.data, self.grad, *self.state)]
@@ -169,7 +177,7 @@ class AdamW(Adam):
         if not weight_decay >= 0:
             raise ValueError(f"weight_decay = {weight_decay} must not be negative; 0.01 to 0.1 is usual")
         chosen = [parameter for buffer in self.buffers if True in buffer.kind for parameter in buffer.parameters]
-        if isinstance(self.decay, list) and not {id(p) for p in self.decay} <= {id(p) for p in chosen}:
+        if isinstance(self.decay, list) and not {id(p) for p in self.decay if not p.frozen} <= {id(p) for p in chosen}:
             raise ValueError("decay contains parameters that the optimizer does not hold; choose among its own")
         self.weight_decay, self.decay = weight_decay, chosen
 
@@ -187,12 +195,13 @@ class AdamW(Adam):
 def clip_grad_norm(parameters, max_norm):
     """Scale all gradients by one factor so that their joint L2 norm is at most max_norm; returns the norm before.
 
+    Frozen parameters have no gradient and do not count.
     If the norm is not finite, nothing is scaled, because the gradients have no direction then.
     Source: Pascanu, Mikolov and Bengio 2013, algorithm 1.
     """
     if not max_norm > 0:
         raise ValueError(f"max_norm = {max_norm} must be above 0; 1.0 is usual")
-    gradients = [parameter.grad for parameter in {id(p): p for p in parameters}.values()]
+    gradients = [parameter.grad for parameter in {id(p): p for p in parameters if not is_frozen(p)}.values()]
     norm = math.sqrt(sum(float(np.vdot(g, g)) for g in gradients))
     if norm == math.inf:                        # the squares may have overflowed in float32
         norm = math.sqrt(sum(float(np.square(g, dtype=np.float64).sum()) for g in gradients))

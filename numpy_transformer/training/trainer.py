@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 
 from ..argument_checks import check_positive
+from ..module import is_frozen
 from ..threads import blas, cores
 from . import mpi
 from .checkpoint import Checkpoint, read_checkpoint
@@ -142,7 +143,7 @@ class Trainer:
                     where = f", saved in {str(checkpoint.path)!r}" if checkpoint else ""
                     raise KeyboardInterrupt(f"stopped after step {self.steps}{where}")
         if self.best_weights:
-            self.model.load_state_dict(self.best_weights)
+            self.model.load_state_dict(self.best_weights, trained=True)
         return self.history
 
     def start_patience(self, patience, watch):
@@ -227,7 +228,7 @@ class Trainer:
                              "watch the loss instead")
         if self.best is None or self.is_better(name, value, float(measured["validation"])):
             self.best = {name: value, "step": self.steps, "since": 0}
-            self.best_weights = self.model.state_dict()
+            self.best_weights = self.model.state_dict(trained=True)
         else:
             self.best["since"] += 1
 
@@ -251,7 +252,7 @@ class Trainer:
         """Which parameter or gradient became infinite or NaN first, or which is the largest."""
         named = self.model.named_parameters()               # backward reaches the last of them first
         arrays = [(f"value of {name}", p.data) for name, p in named]
-        arrays += [(f"gradient of {name}", p.grad) for name, p in reversed(named)]
+        arrays += [(f"gradient of {name}", p.grad) for name, p in reversed(named) if not is_frozen(p)]
         for name, array in arrays:
             if not np.isfinite(array).all():
                 return f"the first that is not finite is the {name}"

@@ -42,7 +42,7 @@ def restore(trainer, arrays, meta, path):
     if differs:
         raise ValueError(f"{str(path)!r} does not fit this run, nothing was loaded: " + "; ".join(differs))
     trainer.best = meta["best"]
-    trainer.best_weights = trainer.model.state_dict() if meta["best"] else {}
+    trainer.best_weights = trainer.model.state_dict(trained=True) if meta["best"] else {}
     for name, array in live_arrays(trainer).items():
         array[...] = arrays[name]
     trainer.parallel = None
@@ -58,7 +58,7 @@ def restore(trainer, arrays, meta, path):
 
 def live_arrays(trainer):
     """{name: the array itself}: model/..., optimizer/m/..., and best/... if early stopping keeps the best weights."""
-    named = trainer.model.named_parameters()
+    named = trainer.model.named_parameters(trained=True)
     names = {id(parameter): name for name, parameter in named}
     arrays = {f"model/{name}": parameter.data for name, parameter in named}
     for part, values in trainer.optimizer.state().items():

@@ -167,7 +167,7 @@ def test_exact_match_and_bleu_of_known_translations(capsys, folder, monkeypatch)
 def test_info_shows_settings_progress_and_parameters(capsys, folder):
     code, out, _ = run(capsys, "info", folder / "pairs.average.npz")
     assert code == 0 and "the mean of 2 saves, pairs.step-0000004.npz to pairs.step-0000006.npz" in out
-    code, out, _ = run(capsys, "info", folder / "lm.npz")
+    code, out, _ = run(capsys, "info", folder / "lm.npz", "--parameters")
     assert "step 6 of 6, configuration small" in out and "char, 29" in out
     assert re.search(r"d_model +8$", out, re.M) and "decoder.blocks.0.attention.query.weight" in out
     model = load_run(folder / "lm.npz").model

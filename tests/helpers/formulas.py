@@ -43,7 +43,8 @@ def run(module, inputs, seed=0, **named):
     numbers = {name: value for name, value in bound.items() if isinstance(value, (int, float))}
     parameters = dict(module.named_parameters())
     op = Op(module, "component", given, {name: p.data for name, p in parameters.items()}, {"y": y}, numbers)
-    arrays = {**given, **op.parameters, "y": y, "dy": dy, **{f"d{name}": p.grad for name, p in parameters.items()}}
+    arrays = {**given, **op.parameters, "y": y, "dy": dy}
+    arrays |= {f"d{name}": p.grad for name, p in module.named_parameters(trained=True)}
     names = list(inspect.signature(module.forward).parameters)
     arrays |= {f"d{name}": np.asarray(gradient) for name, gradient in zip(names, gradients) if gradient is not None}
     return op, arrays

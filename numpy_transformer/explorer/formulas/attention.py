@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from ...layers import AttentionMask, FlashAttention
+from ...layers import AttentionMask, FlashAttention, RelativePositionBias
 from .normalization import LARGE
 from .room import lines, spells
 
@@ -51,6 +51,10 @@ def scores(op):
     scale = scale_of(op)
     visible = f"mask[{heads.q}, t, j]" if op.has("mask") else ""
     product = f"sum(c, q[{heads.q}, t, c] * k[{heads.k}, j, c]){scale}"
+    if op.has("b"):
+        product = f"({product} + b[{heads.q}, t, j])"
+        seen = ", where=mask[..., h, t, j]" if visible else ""
+        yield f"db[h, t, j] = sum(..., dy[..., h, t, j]{seen})"
     yield f"y[{heads.q}, t, j] = {product}" + (f" if {visible} else -inf" if visible else "")
     visible = f", where={visible}" if visible else ""
     yield f"dq[{heads.q}, t, c] = sum(j, dy[{heads.q}, t, j] * k[{heads.k}, j, c]{visible}){scale}"
@@ -71,6 +75,25 @@ def scale_of(op):
         return " / sqrt(d)"
     op.name(scale=scale)
     return " * scale"
+
+
+@spells(RelativePositionBias)
+def relative_position_bias(op):
+    """Distances below `near` have a bucket each; the buckets of the longer ones grow with the distance."""
+    module = op.module
+    op.name(near=module.near, longest=module.max_distance, last=module.count - 1, far_buckets=module.count - module.near,
+            before=op.numbers["S"] - op.numbers["T"], count=module.count)
+    distance = "t + before - j"                             # from the key to the query
+    length = f"{distance} if j <= t + before else 0" if module.causal else f"abs({distance})"
+    ahead = "" if module.causal else " + (count if j > t + before else 0)"
+    buckets = f"""
+        n[t, j] = {length}
+        far[t, j] = near + far_buckets * log(n[t, j] / near) / log(longest / near) // 1
+        own[t, j] = n[t, j] if n[t, j] < near else (far[t, j] if far[t, j] < last else last)
+        bucket[t, j] = own[t, j]{ahead}
+    """
+    yield lines(buckets, "y[h, t, j] = weight[bucket[t, j], h]")
+    yield lines(buckets, "dweight[i, h] = sum(t, j, dy[h, t, j], where=bucket[t, j] == i)")
 
 
 @spells("weighted sum")

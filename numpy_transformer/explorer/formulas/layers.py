@@ -1,7 +1,7 @@
 """Formulas of the layers with a weight, of positions, dropout and activations."""
 
-from ...layers import (GELU, Dropout, Embedding, LearnedPositionalEmbedding, Linear, ReLU, RotaryEmbedding, SiLU,
-                       SinusoidalPositionalEncoding, Unembedding)
+from ...layers import (GELU, Dropout, Embedding, LearnedPositionalEmbedding, Linear, LoRALinear, ReLU, RotaryEmbedding,
+                       SiLU, SinusoidalPositionalEncoding, Tanh, Unembedding)
 from .room import lines, spells
 
 
@@ -14,11 +14,27 @@ def linear(op):
     yield "dbias[o] = sum(..., dy[..., o])"
 
 
+@spells(LoRALinear)
+def lora_linear(op):
+    op.name(s=op.module.scale)
+    bias = " + bias[o]" if op.has("bias") else ""
+    xA, dyB = "sum(i, x[..., i] * A[i, r])", "sum(o, dy[..., o] * B[r, o])"
+    yield f"y[..., o] = sum(i, x[..., i] * weight[i, o]){bias} + s * sum(r, {xA} * B[r, o])"
+    yield f"dx[..., i] = sum(o, dy[..., o] * weight[i, o]) + s * sum(r, {dyB} * A[i, r])"
+    yield f"dA[i, r] = s * sum(..., x[..., i] * {dyB})"
+    yield f"dB[r, o] = s * sum(..., {xA} * dy[..., o])"
+    yield "dbias[o] = sum(..., dy[..., o])"
+
+
 @spells(Unembedding)
 def unembedding(op):
-    yield "y[..., v] = sum(c, x[..., c] * weight[v, c])"
-    yield "dx[..., c] = sum(v, dy[..., v] * weight[v, c])"
-    yield "dweight[v, c] = sum(..., dy[..., v] * x[..., c])"
+    scale = ""
+    if op.module.factor != 1:
+        op.name(factor=op.module.factor)
+        scale = "factor * "
+    yield f"y[..., v] = {scale}sum(c, x[..., c] * weight[v, c])"
+    yield f"dx[..., c] = {scale}sum(v, dy[..., v] * weight[v, c])"
+    yield f"dweight[v, c] = {scale}sum(..., dy[..., v] * x[..., c])"
 
 
 @spells(Embedding)
@@ -136,3 +152,9 @@ def silu(op):
     sigma = "sigma[...] = 1 / (1 + exp(-x[...]))"
     yield lines(sigma, "y[...] = x[...] * sigma[...]")
     yield lines(sigma, "dx[...] = dy[...] * sigma[...] * (1 + x[...] * (1 - sigma[...]))")
+
+
+@spells(Tanh)
+def tanh(op):
+    yield "y[...] = tanh(x[...])"
+    yield "dx[...] = dy[...] * (1 - y[...] ** 2)"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...layers import LayerNorm, LogSoftmax, MaskedMean, RMSNorm, Softmax
+from ...layers import FirstToken, LayerNorm, LogSoftmax, MaskedMean, RMSNorm, Softmax
 from .room import lines, spells
 
 LARGE = 300                                         # exp of larger scores, or their sum, could overflow
@@ -88,3 +88,9 @@ def masked_mean(op):
     empty = " if count[...] > 0 else 0" if not op.arrays["token_mask"].any(-1).all() else ""
     yield lines(count, f"y[..., c] = sum(t, x[..., t, c], where=token_mask[..., t]) / count[...]{empty}")
     yield lines(count, "dx[..., t, c] = dy[..., c] / count[...] if token_mask[..., t] else 0")
+
+
+@spells(FirstToken)
+def first_token(op):
+    yield "y[..., c] = x[..., 0, c]"
+    yield "dx[..., t, c] = dy[..., c] if t == 0 else 0"

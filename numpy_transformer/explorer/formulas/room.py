@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ...module import is_frozen
 from .language import formula
 
 WRITERS = {}                                        # class, or kind of a glue operation -> function
@@ -48,7 +49,7 @@ def formulas_of(op):
     """Returns {name of an output or gradient: Formula} for one operation; {} if its class brings no formulas.
 
     A subclass has the formulas of its base, even if it computes something else: then the page shows the difference. A
-    formula that reads an array which the call does not have is left out.
+    formula that reads an array which the call does not have is left out, and so is the gradient of a frozen parameter.
 
     Parameters: op : has `module`, `kind`, and the dicts `inputs`, `parameters` and `outputs` (name -> array) and
         `numbers` (name -> number)
@@ -61,8 +62,8 @@ def formulas_of(op):
         found = [formula(text, **sight.numbers) for text in writer(sight)]
     except (AttributeError, KeyError, IndexError):      # a class of the reader's without an attribute of its base
         return {}
-    return {one.target: one for one in found
-            if one.names <= sight.readable and (one.target in sight.arrays or one.target[1:] in sight.inputs)}
+    targets = {*sight.arrays, *(f"d{name}" for name in sight.inputs if not is_frozen(getattr(op.module, name, None)))}
+    return {one.target: one for one in found if one.names <= sight.readable and one.target in targets}
 
 
 def writer_of(op):

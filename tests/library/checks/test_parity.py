@@ -51,8 +51,9 @@ def compare(ours, theirs, *inputs):
     returned = returned if isinstance(returned, tuple) else () if returned is None else (returned,)
     floats = [x for x in tensors if isinstance(x, torch.Tensor) and x.requires_grad]
     gradients = [(f"input {i}", dx, x.grad) for i, (dx, x) in enumerate(zip(returned, floats, strict=True))]
-    gradients += [(name, q.grad, p[name].grad) for name, q in ours.named_parameters() if p[name].grad is not None]
-    assert len(gradients) == len(floats) + len(ours.parameters()), "PyTorch has no use for some of our parameters"
+    gradients += [(name, q.grad, p[name].grad) for name, q in ours.named_parameters(trained=True)
+                  if p[name].grad is not None]
+    assert len(gradients) == len(floats) + len(ours.parameters(trained=True)), "PyTorch does not use some parameters"
 
     largest = max(grad.norm().item() for _, _, grad in gradients)
     for name, a, b in gradients:                # softmax does not see a key bias, unless it is turned: zero
@@ -168,6 +169,23 @@ def rotary_grouped(p, x, mask, positions, **rope):
     return linear(p, "output", y.transpose(1, 2).flatten(2))
 
 
+LENGTHS = {False: [0, 1, 2, 2, 3, 3, 3], True: [0, 1, 2, 3, 4, 6, 7]}          # T5's buckets, 8 of them up to length 6
+
+
+def relative_bias(p, T, S, causal=False):
+    """The buckets looked up in a list that was written by hand, query t being the token S - T + t."""
+    distances = torch.arange(S) - torch.arange(S - T, S)[:, None]
+    lengths = distances.neg().clamp(min=0) if causal else distances.abs()
+    buckets = torch.tensor(LENGTHS[causal])[lengths] + (0 if causal else 4) * (distances > 0)
+    return F.embedding(buckets, p["weight"]).permute(2, 0, 1)
+
+
+def unscaled(p, q, k, v, mask):
+    bias = relative_bias(part(p, "position_bias"), q.shape[2], k.shape[2]) if p else torch.zeros(())
+    bias = (bias + torch.zeros(q.shape[:3] + k.shape[2:3])).masked_fill(~mask, -math.inf)
+    return F.scaled_dot_product_attention(q, k, v, bias, scale=1.0, enable_gqa=True)
+
+
 def feed_forward(p, x, f):
     return linear(p, "down", f(linear(p, "up", x)))
 
@@ -249,6 +267,51 @@ def masked_model(p, ids, real, segments, places=None):
     return F.linear(x, p["embedding.weight"], p["bias"])
 
 
+def bert(p, ids, real, segments):
+    x = F.embedding(ids, p["embedding.weight"]) + F.embedding(segments, p["segments.weight"])
+    x = F.layer_norm(x + p["positions.weight"][:T], (D,), p["embedding_norm.gamma"], p["embedding_norm.beta"], 0.01)
+    x = run(encoder("post", False, "gelu", 0.01), part(p, "encoder"), x, src_key_padding_mask=~real)
+    return linear(p, "output", torch.tanh(linear(p, "hidden", x[:, 0])))
+
+
+def t5(p, source, target, source_mask):
+    """T5 in one page: norm before, no scale, no bias, the biases of the first block in all, the output scaled."""
+    def norm(name, x):
+        return F.rms_norm(x, (D,), p[f"{name}.gamma"], 0.01)
+
+    def attend(name, x, memory, mask, bias):
+        q, k, v = (linear(p, f"{name}.{one}", z).unflatten(-1, (H, 5)).transpose(1, 2)
+                   for one, z in (("query", x), ("key", memory), ("value", memory)))
+        bias = (bias + torch.zeros(len(x), H, x.shape[1], memory.shape[1])).masked_fill(~mask, -math.inf)
+        return linear(p, f"{name}.output", (F.softmax(q @ k.mT + bias, -1) @ v).transpose(1, 2).flatten(2))
+
+    def bias_of(stack, length):
+        weight = p[f"{stack}.blocks.0.attention.attention.position_bias.weight"]
+        return relative_bias({"weight": weight}, length, length, causal=stack == "decoder")
+
+    def hidden_layer(name, x):
+        gate = F.gelu(linear(p, f"{name}.gate", x), approximate="tanh")
+        return linear(p, f"{name}.down", gate * linear(p, f"{name}.up", x))
+
+    def stack(name, x, own_mask, memory=None):
+        bias = bias_of(name, x.shape[1])
+        for i in range(3 if name == "decoder" else L):
+            block = f"{name}.blocks.{i}"
+            z = norm(f"{block}.norm1", x)
+            x = x + attend(f"{block}.attention", z, z, own_mask, bias)
+            if memory is not None:
+                x = x + attend(f"{block}.cross_attention", norm(f"{block}.norm2", x), memory, seen, 0)
+            last = "norm2" if memory is None else "norm3"
+            x = x + hidden_layer(f"{block}.feed_forward", norm(f"{block}.{last}", x))
+        return norm(f"{name}.norm", x)
+
+    assert not [name for name in p if name.endswith((".bias", "beta"))]
+    seen = source_mask[:, None, None]
+    weight = p["target_embedding.weight"]
+    memory = stack("encoder", F.embedding(source, weight), seen)
+    return F.linear(0.3 * stack("decoder", F.embedding(target, weight), ~FUTURE, memory), weight)
+
+
 def transformer(norm, shared, learned=False):
     """The 2017 model; `shared` names those of source and output that have no weight but the target embedding's."""
     def theirs(p, source, target):
@@ -315,6 +378,7 @@ IDS, SOURCE, TARGET, LABELS = (rng.integers(1, V, shape) for shape in ((B, T), (
 IDS[0, 1] = IDS[2, 3] = 4
 SOURCE[0, -2:] = TARGET[1, -1:] = 0
 PADDING = nt.padding_mask(SOURCE)
+SOURCE_MASK = np.arange(S) >= np.array([[0], [3], [1]])     # padding on the left, whatever the ids are
 REAL = np.array([[1, 1, 0, 1, 1], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]], bool)
 POSITIONS = np.array([[0, 1, 0, 2, 3], [0, 1, 2, 3, 0], [0, 1, 2, 3, 4]])      # of real tokens; padding may have any
 GPT_LABELS, LABELS = np.where(REAL, LABELS, 0), np.where(TARGET == 0, 0, LABELS)
@@ -339,15 +403,22 @@ Early = partial(LanguageModel, V, D, H, norm="post", activation="relu", position
 CASES = [                                       # name, ours, theirs, inputs
     ("Linear", partial(nt.Linear, D, D_FF), like(nn.Linear(D, D_FF)), X),
     ("Linear, no bias", partial(nt.Linear, D, D_FF, bias=False), like(nn.Linear(D, D_FF, bias=False)), X),
+    ("LoRALinear", lambda: nt.LoRALinear(nt.Linear(D, D_FF), 3, alpha=6.0),
+     lambda p, x: x @ p["weight"] + p["bias"] + 2 * x @ p["A"] @ p["B"], X),
+    ("LoRALinear, no bias", lambda: nt.LoRALinear(nt.Linear(D, D_FF, bias=False), 4),
+     lambda p, x: x @ (p["weight"] + p["A"] @ p["B"]), X),
     ("Embedding", partial(nt.Embedding, V, D), lambda p, ids: F.embedding(ids, p["weight"]), IDS),
     ("Embedding, scaled, padding", partial(nt.Embedding, V, D, scale=True, pad_id=4), embed_padded, IDS),
     ("Unembedding", lambda: nt.Unembedding(nt.Parameter(np.ones((V, D)))), lambda p, x: F.linear(x, p["weight"]), X),
+    ("Unembedding, factor", lambda: nt.Unembedding(nt.Parameter(np.ones((V, D))), 0.3),
+     lambda p, x: F.linear(0.3 * x, p["weight"]), X),
     ("Unembedding, tied", tied, lambda p, ids: math.sqrt(D) * p["parts.0.weight"][ids] @ p["parts.0.weight"].T, IDS),
     ("Dropout", partial(nt.Dropout, P, 5), lambda p, x: x * kept(x.shape)[0], X),
     ("ReLU", nt.ReLU, plain(F.relu), X),
     ("GELU", nt.GELU, plain(F.gelu), 3 * X),
     ("GELU, tanh", partial(nt.GELU, "tanh"), plain(F.gelu, approximate="tanh"), 3 * X),
     ("SiLU", nt.SiLU, plain(F.silu), 3 * X),
+    ("Tanh", nt.Tanh, plain(torch.tanh), X),
     ("Softmax", nt.Softmax, plain(F.softmax, dim=-1), SCORES),
     ("LogSoftmax", nt.LogSoftmax, plain(F.log_softmax, dim=-1), SCORES),
     ("LayerNorm", partial(nt.LayerNorm, D), lambda p, x: F.layer_norm(x, (D,), p["gamma"], p["beta"]), 2 + X),
@@ -373,6 +444,11 @@ CASES = [                                       # name, ours, theirs, inputs
     ("ScaledDotProductAttention, causal", Attention, lambda p, q, k, v, mask: sdpa(q, k, v, is_causal=True),
      Q[:, :H], KEY[:, :, :T], VAL[:, :, :T], CAUSAL),
     ("ScaledDotProductAttention, grouped", Attention, plain(sdpa, enable_gqa=True), Q, KEY, VAL, MASK[:, :1]),
+    *[(f"RelativePositionBias, causal={causal}, {T} of {S}", partial(nt.RelativePositionBias, 4, 8, 6, causal),
+       partial(relative_bias, causal=causal), T, S) for causal in (False, True)],
+    ("UnscaledAttention", lambda: nt.UnscaledAttention(nt.RelativePositionBias(4, 8, 6)), unscaled, Q, KEY, VAL,
+     MASK[:, :1]),
+    ("UnscaledAttention, no bias", nt.UnscaledAttention, unscaled, Q, KEY, VAL, MASK[:, :1]),
     ("FlashAttention", partial(Flash, 3), plain(sdpa), Q[:, :H], KEY, VAL),
     ("FlashAttention, mask", partial(Flash, 2), plain(sdpa), Q[:, :H], KEY, VAL, MASK),
     ("FlashAttention, causal", partial(Flash, 2, causal=True), plain(sdpa, is_causal=True), Q[:, :H], KEY[:, :, :T],
@@ -392,7 +468,7 @@ CASES = [                                       # name, ours, theirs, inputs
      WIDE, CAUSAL, POSITIONS),
     ("SelfAttention, grouped, half-split", lambda: nt.SelfAttention(D_WIDE, 4, 2, rotary=Rotary(interleaved=False)),
      partial(rotary_grouped, half_split=True), WIDE, CAUSAL, POSITIONS),
-    ("SelfAttention, wide heads, biased queries, keys and values",
+    ("SelfAttention, wide heads, biased queries",
      lambda: nt.SelfAttention(D, 4, 2, bias=False, rotary=Rotary(50.0), d_head=D_HEAD, qkv_bias=True),
      partial(rotary_grouped, base=50.0), X, CAUSAL, POSITIONS),
     ("CrossAttention", partial(nt.CrossAttention, D, H), lambda p, x, memory, mask: multi_head()(
@@ -439,10 +515,19 @@ CASES = [                                       # name, ours, theirs, inputs
       for norm, positions, src_vocab, shared in (
           ("pre", "sinusoidal", V, ""), ("post", "sinusoidal", V, ""), ("pre", "learned", W, ""),
           ("pre", "sinusoidal", W, "source, output"), ("post", "sinusoidal", W, "source, output"))],
+    ("EncoderDecoder, T5", *through_loss(partial(
+        nt.EncoderDecoder, W, W, D, H, L, D_FF, 0.0, positions="relative", tie_weights=True, activation="geglu_tanh",
+        scale_embedding=False, output_factor=0.3, num_decoder_layers=3, num_buckets=8, max_distance=6,
+        mask_target=False, eps=0.01, norm_layer="rms", bias=False, d_head=5), t5, LABELS), SOURCE, TARGET, SOURCE_MASK),
+    ("FirstToken", nt.FirstToken, lambda p, x, real: x[:, 0], X, REAL),
     ("MaskedMean", nt.MaskedMean, lambda p, x, real: mean_of(x, real), X, REAL),
     ("TextEncoder", partial(Texts, nt.TextEncoder), text_encoder, IDS, REAL),
     *[(f"SequenceClassifier, {classes}", partial(Texts, nt.SequenceClassifier, num_classes=classes, hidden=9),
        classifier, IDS, REAL) for classes in (1, 3)],
+    ("SequenceClassifier, BERT", partial(
+        Texts, nt.SequenceClassifier, num_classes=3, hidden=9, activation="gelu", eps=0.01, positions="learned",
+        num_segments=2, scale_embedding=False, embedding_norm=True, pool="first", head_activation="tanh"),
+     bert, IDS, REAL, SEGMENTS),
     ("TokenClassifier", *through_loss(partial(Texts, nt.TokenClassifier, num_classes=V), lambda p, ids, real: linear(
         p, "output", text_encoder(p, ids, real)), GPT_LABELS), IDS, REAL),
     ("MaskedLanguageModel", *through_loss(partial(Texts, nt.MaskedLanguageModel), masked_model, GPT_LABELS), IDS, REAL,

@@ -103,6 +103,11 @@ def test_scores_and_weighted_sum(heads, scale):
     op = Op(None, "scores", {"q": q, "k": k, "mask": mask}, {}, {"y": y}, {"scale": scale})
     check(op, {"q": q, "k": k, "mask": mask, "y": y, "dy": dy, "dq": dq, "dk": dk})
 
+    b = rng.standard_normal((heads, 3, 5))                      # a bias of the scores, the same for the whole batch
+    biased = {"q": q[None], "k": k[None], "mask": mask[None], "b": b, "y": (y + b)[None]}
+    op = Op(None, "scores", {name: biased[name] for name in ("q", "k", "mask", "b")}, {}, {"y": y}, {"scale": scale})
+    check(op, {**biased, "dy": dy[None], "dq": dq[None], "dk": dk[None], "db": dy_seen})
+
     p = rng.random(y.shape)
     v_of_query = np.repeat(v, heads // 2, 0)
     y = np.einsum("htj,hje->hte", p, v_of_query)

@@ -1,0 +1,117 @@
+"""numpy-transformer import and export: published models become runs, and runs become folders that transformers reads."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from ..tasks.imported import checkpoint_of, describe_sizes, describe_tokenizer, read_tokenizer
+from ..tasks.runs import TITLES, check_meta, load_run
+from ..training.checkpoint import check_writable, read_checkpoint, write_checkpoint
+from ..training.progress import Progress
+from .parser import add_command
+from .terminal import wrap
+
+MORE = {"lm": "evaluate --text FILE, plot, explore, train lm --pretrained",
+        "mlm": "plot, explore, train mlm, classifier or tagger --pretrained",
+        "classifier": "evaluate --data FILE, embed, similar, plot, explore, train classifier --pretrained",
+        "tagger": "evaluate --data FILE, embed, similar, plot, explore, train tagger --pretrained",
+        "encoder": "train classifier or tagger --pretrained",
+        "text2text": "evaluate --data FILE, plot, explore, train text2text --pretrained"}
+
+
+def add(commands):
+    parser = add_command(
+        commands, "import", run_import, help="make a run of a published model: GPT-2, LLaMA, BERT, T5 and their relatives",
+        description="Read a published model and save it as a run, which the other commands use like one that was trained "
+                    "here. Nothing is downloaded.")
+    parser.add_argument("folder", metavar="FOLDER", help="folder with config.json, *.safetensors and tokenizer.json, or a "
+                                                         ".bin file of llama2.c")
+    parser.add_argument("--out", metavar="RUN.npz", required=True, help="file of the run")
+    parser.add_argument("--dtype", choices=("float32", "float64"), default="float32", help="type of the weights in memory "
+                                                                                           "and in the file")
+    parser.add_argument("--tokenizer", metavar="FILE", help="tokenizer.bin of a .bin file (default: the one beside it)")
+    parser.add_argument("--overwrite", action="store_true", help="replace the run in --out")
+
+    parser = add_command(
+        commands, "export", run_export, help="save an imported or fine-tuned model as a folder that transformers reads",
+        description="Save a model that was imported, or fine-tuned from an imported one, in the layout of its family. The "
+                    "weights of LoRA are merged.")
+    parser.add_argument("file", metavar="RUN.npz", help="written by `import`, or by `train KIND --pretrained`")
+    parser.add_argument("folder", metavar="FOLDER", help="a new or an empty folder, or one that `export` has written")
+
+
+def run_import(arguments):
+    from ..pretrained import load_pretrained, open_checkpoint    # only published models need it
+
+    check_out(arguments)
+    path = arguments.folder
+    config, arrays, files = open_checkpoint(path)
+    if arguments.tokenizer and not Path(path).is_file():
+        raise ValueError(f"--tokenizer names the tokenizer of a .bin file, but {path!r} is a folder, which has its own "
+                         "tokenizer.json; leave it out")
+    tokenizer = read_tokenizer(path, files, config, arguments.tokenizer)
+    del arrays
+    with ArrayProgress() as progress:
+        model = load_pretrained(path, np.dtype(arguments.dtype), progress)
+    arrays, meta = checkpoint_of(model, tokenizer)
+    write_checkpoint(arguments.out, arrays, meta)
+    size = os.path.getsize(arguments.out)
+    print(f"{model.origin.family}: {describe_sizes(model.origin.options)}")
+    print(f"{model.num_parameters():,} parameters in {arguments.dtype}")
+    print(wrap(f"tokenizer: {describe_tokenizer(tokenizer)}", indent="  ", first_indent=""))
+    print(f"saved {arguments.out!r} ({size / 1e6:,.0f} MB), {TITLES[meta['kind']]}")
+    print(wrap(f"other commands for it: info, export, {MORE[meta['kind']]}", indent="  ", first_indent=""))
+
+
+class ArrayProgress:
+    """A progress bar whose number of arrays is known when the first one has been read."""
+
+    bar = None
+
+    def __call__(self, count, total):
+        if self.bar is None:
+            self.bar = Progress(total, "reading", "array")
+        self.bar.advance()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        if self.bar is not None:
+            self.bar.__exit__(*error)
+
+
+def check_out(arguments):
+    """Raises ValueError if the run cannot be written, or would replace anything but a run, before the folder is read."""
+    if os.path.exists(arguments.out):
+        if not arguments.overwrite:
+            raise ValueError(f"{arguments.out!r} exists already; --overwrite replaces it, --out names another file")
+        check_meta(read_checkpoint(arguments.out, lambda names: [])[1], arguments.out)
+    check_writable(arguments.out)
+
+
+def run_export(arguments):
+    from ..pretrained import save_pretrained    # only published models need it
+
+    run = load_run(arguments.file)
+    model = run.model
+    if "origin" not in run.meta:
+        raise ValueError(f"{run.path!r} was trained from scratch here, and only an imported model, or one fine-tuned from "
+                         "it, has a family that transformers knows; export one of these")
+    if "lora" in run.meta:
+        from ..layers import merge_lora
+        merge_lora(model)
+    if run.kind in ("classifier", "tagger"):
+        names = {str(number): label for number, label in enumerate(run.labels)}
+        model.origin.config |= {"id2label": names, "label2id": {label: int(number) for number, label in names.items()}}
+    save_pretrained(model, arguments.folder)
+    print(f"saved {arguments.folder!r}: {model.num_parameters():,} parameters, family {model.origin.family}; "
+          f"transformers reads it with {auto_class(run.kind)}.from_pretrained")
+
+
+def auto_class(kind):
+    """The class of transformers that reads a model of this kind."""
+    return {"lm": "AutoModelForCausalLM", "mlm": "AutoModelForMaskedLM", "text2text": "AutoModelForSeq2SeqLM",
+            "classifier": "AutoModelForSequenceClassification", "tagger": "AutoModelForTokenClassification",
+            "encoder": "AutoModel"}[kind]

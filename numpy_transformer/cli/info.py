@@ -1,0 +1,145 @@
+"""numpy-transformer info: what the file of a run, or the folder of a published model, holds; and whether it is sound."""
+
+import os
+import re
+
+import numpy as np
+
+from ..data import frame_source, marks, read_prompt
+from ..tasks import TASKS
+from ..tasks.imported import describe_sizes, describe_tokenizer, run_of_folder
+from ..tasks.runs import ENCODERS, IMPORTED, PAIRS, TITLES, load_run, outline_run
+from .parser import add_command
+from .terminal import wrap
+
+
+def add(commands):
+    parser = add_command(commands, "info", run_info, help="show what a run or the folder of a published model holds",
+                         description="Print where a model came from, its configuration, progress and parameters. No weight "
+                                     "is read, except for --check.")
+    parser.add_argument("file", metavar="FILE", help="a run, written by `train` or `import`; or the folder of a published "
+                                                     "model")
+    parser.add_argument("--parameters", action="store_true", help="list every parameter with its shape")
+    parser.add_argument("--check", metavar="TEXT", help="measure the loss on this text, and whether undoing one of the "
+                                                        "common mistakes of a conversion would lower it")
+
+
+def run_info(arguments):
+    is_folder = os.path.isdir(arguments.file) or arguments.file.endswith(".bin")
+    if arguments.check is not None:
+        run = run_of_folder(arguments.file) if is_folder else load_run(arguments.file)
+        check(run, arguments.check)
+        return
+    run = run_of_folder(arguments.file, weights=False) if is_folder else outline_run(arguments.file)
+    meta, model = run.meta, run.model
+    print(f"{run.path}: {TITLES[run.kind]}")
+    print_origin(run)
+    if meta["config"] != IMPORTED:
+        print_progress(run)
+    sides = ("source", "target") if run.tokenizers[1:] not in ([], run.tokenizers[:1]) else ("text",)
+    for side, tokens in zip(sides, run.tokenizers):
+        print(wrap(f"tokenizer of the {side}: {describe_tokenizer(tokens)}", indent="  ", first_indent=""))
+    if not run.tokenizers:
+        print("tokenizer: none in the folder (tokenizer.json)")
+    if run.meta["corpus"].get("labels"):
+        print(wrap(f"labels: {', '.join(run.labels)}", indent="  ", first_indent=""))
+    print_settings(run)
+    print("\nparameters")
+    print(model.summary() if arguments.parameters else summary_of_parts(model))
+
+
+def print_origin(run):
+    """Print the family of a published model, and its sizes."""
+    if "origin" not in run.meta:
+        return
+    from ..pretrained import remarks            # only published models need it
+
+    origin = run.meta["origin"]
+    named = origin["config"].get("architectures") or []
+    names = "".join(f", {name}" for name in named[:1])
+    print(f"published model of the family {origin['family']}{names}: {describe_sizes(run.meta['model'])}")
+    for remark in remarks(origin["config"]):
+        print(wrap(remark))
+
+
+def print_progress(run):
+    """Print how far the training came, which weights are used, and the loss at the start and at the end."""
+    meta = run.meta
+    print(f"step {meta['step']:,} of {run.settings['steps']:,}, configuration {meta['config']}")
+    if "base" in meta:
+        how = f"LoRA of rank {meta['lora']['rank']}" if "lora" in meta else "some of its weights frozen"
+        print(f"began with {meta['base']['file']!r} and holds only the weights that were trained ({how})")
+    if meta.get("averaged"):
+        print(f"weights: the mean of {len(meta['averaged'])} saves, {meta['averaged'][0]} to {meta['averaged'][-1]}")
+    elif meta.get("best"):
+        watch = run.settings["watch"]
+        print(f"weights: the best, of step {meta['best']['step']:,}, validation {watch} {meta['best'][watch]:.4f}")
+    losses = run.arrays.get("history/loss", np.array([]))
+    if len(losses) > 1:
+        print(f"training loss {losses[0]:.4f} at step 1, {losses[-1]:.4f} at step {len(losses):,}")
+    measured = run.arrays.get("history/validation", np.array([]))
+    for step in np.flatnonzero(np.isfinite(measured))[-1:]:
+        print(f"latest validation loss {measured[step]:.4f} at step {step + 1:,}")
+
+
+def print_settings(run):
+    """Print the settings that the run uses, then the names of the others."""
+    imported = run.meta["config"] == IMPORTED
+    unused = set() if imported else {name for names, _ in TASKS[run.kind].unused_settings(run.settings) for name in names}
+    print("\nsettings")
+    width = max(map(len, run.settings))
+    print("\n".join(f"  {name:<{width}}  {value}" for name, value in run.settings.items() if name not in unused))
+    if unused:
+        print("  not used: " + ", ".join(name for name in run.settings if name in unused))
+
+
+def summary_of_parts(model):
+    """A table of the parts of a model with their numbers of parameters; equal blocks are one line."""
+    counts = {}
+    for name, parameter in model.named_parameters():
+        part = re.match(r"(.*\.blocks\.\d+|(?:encoder|decoder)\.\w+|\w+)", name)[1]
+        counts[part] = counts.get(part, 0) + parameter.data.size
+    rows, blocks = [], {}
+    for part, count in counts.items():
+        stack, number = re.fullmatch(r"(.*?)(\.\d+)?", part).groups()
+        if number:
+            blocks.setdefault((stack, count), []).append(int(number[1:]))
+    for part, count in counts.items():
+        stack, number = re.fullmatch(r"(.*?)(\.\d+)?", part).groups()
+        same = blocks.get((stack, count), [])
+        if not number or int(number[1:]) == same[0]:
+            times = f"{len(same)} x {count:,}" if len(same) > 1 else ""
+            rows.append((stack if len(same) > 1 else part, times, f"{count * max(len(same), 1):,}"))
+    rows.append((f"total of {type(model).__name__}", "", f"{model.num_parameters():,}"))
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return "\n".join(f"{name:<{widths[0]}}  {times:>{widths[1]}}  {count:>{widths[2]}}" for name, times, count in rows)
+
+
+def check(run, text):
+    """Print what the doctor for conversions finds with a text."""
+    from ..pretrained.doctor import diagnose    # only this option needs it
+
+    if not run.tokenizers:
+        raise ValueError(f"{run.path!r} has no tokenizer.json, without which --check cannot read a text")
+    tokens = run.tokenizers[0]
+    named = getattr(tokens, "special", {})
+    options = {"tokenizer_size": tokens.vocab_size, "special_ids": sorted({*named.values()}), "progress": True}
+    if run.kind in ENCODERS:
+        reader = run.reader
+        ids = reader.read(text)
+        options |= {"mask_id": reader.mask_id, "special_ids": sorted(reader.special_names),
+                    "tokenizer_size": reader.vocab_size}
+    elif run.kind in PAIRS:
+        ids = frame_source(tokens, text)
+        options |= {"start_id": marks(tokens).begin, "end_id": marks(tokens).end, "sentinels": sentinels(tokens)}
+    else:
+        ids = read_prompt(tokens, text)
+    print(diagnose(run.model, ids, **options))
+
+
+def sentinels(tokens):
+    """The ids of T5's tokens <extra_id_0>, <extra_id_1> and so on, which stand for what was left out of a text."""
+    if not hasattr(tokens, "special"):
+        return []
+    found = [tokens.tokenizer.token_to_id(f"<extra_id_{n}>") for n in range(100)]
+    return [i for i in found if i is not None]

@@ -1,0 +1,122 @@
+"""Frozen parameters: layers that neither compute nor store the gradient of their weight, and freeze and unfreeze."""
+
+from ..module import is_parameter, named_parts
+from .embedding import Embedding, Unembedding
+from .fast import rows, sum_over_rows
+from .linear import Linear
+
+
+class FrozenLinear(Linear):
+    """A Linear whose weight is frozen: it does not compute dW, and so does not save x.
+
+    Backward: db = sum over rows of dy, unless b is frozen too,   dx = dy Wᵀ
+    """
+
+    def remember(self, x):
+        super().remember(x.shape)
+
+    def backward(self, dy):
+        dy_rows = rows(dy)
+        if self.bias is not None and not self.bias.frozen:
+            self.bias.grad += sum_over_rows(dy_rows)
+        return (dy_rows @ self.weight.data.T).reshape(self.recall())
+
+
+class FrozenEmbedding(Embedding):
+    """An Embedding whose table is frozen: ids have no gradient, so nothing is left to compute.
+
+    Backward: dy -> None
+    """
+
+    def backward(self, dy):
+        self.recall()
+
+
+class FrozenUnembedding(Unembedding):
+    """An Unembedding whose weight is frozen: it does not compute dE, and so does not save x.
+
+    Backward: dx = c dy E
+    """
+
+    def remember(self, x):
+        super().remember(x.shape)
+
+    def backward(self, dy):
+        dx = (rows(dy) @ self.weight.data).reshape(self.recall())
+        return dx if self.factor == 1 else dx * self.factor
+
+
+FROZEN = {Linear: FrozenLinear, Embedding: FrozenEmbedding, Unembedding: FrozenUnembedding}
+THAWED = {frozen: plain for plain, frozen in FROZEN.items()}
+
+
+def freeze(model, *names):
+    """Freezes parameters: backward no longer computes their gradient, and training leaves them as they are.
+
+    Optimizers, clip_grad_norm, Trainer, its checkpoints and gradcheck see only the parameters that are not frozen. Make
+    the optimizer afterwards.
+
+    Parameters:
+        model : Module
+        names : of modules, lists of modules or parameters, such as "embedding", "encoder.blocks.0", "decoder.blocks" or
+            "output.bias"; none: the whole model. A tied weight is one parameter, so it is frozen in both places
+    Returns: model
+    Raises: ValueError for a name that the model does not have; then nothing is frozen.
+    """
+    return set_frozen(model, names, True)
+
+
+def unfreeze(model, *names):
+    """Undoes freeze for the parameters with these names, or for all; returns the model.
+
+    Raises: ValueError for a name that the model does not have, or for the weight of a LoRALinear.
+    """
+    return set_frozen(model, names, False)
+
+
+def set_frozen(model, names, frozen):
+    parameters = [parameter for name in names or [""] for parameter in parameters_below(model, name)]
+    if not frozen:
+        check_can_be_trained(model, parameters)
+    for parameter in parameters:
+        parameter.frozen = frozen
+    for _, module in model.forget().named_modules():
+        classes = FROZEN if getattr(getattr(module, "weight", None), "frozen", False) else THAWED
+        module.__class__ = classes.get(type(module), type(module))
+    return model
+
+
+def check_can_be_trained(model, parameters):
+    """Raises ValueError if a layer that does not compute the gradient of its weight cannot become one that does."""
+    chosen = set(map(id, parameters))
+    for name, module in model.named_modules():
+        if getattr(module, "keeps_weight_frozen", False) and id(module.weight) in chosen:
+            raise ValueError(f"{name or 'the model'} is a {type(module).__name__}, whose weight stays frozen; call "
+                             "merge_lora(model) first to train it")
+
+
+def parameters_below(model, name):
+    """Returns the parameters of the part with a dotted name, each once; "" is the model itself.
+
+    Raises: ValueError if there is no such part, or if it has no parameters.
+    """
+    part, path = model, []
+    for key in filter(None, name.split(".")):
+        below = children(part)
+        if key not in below:
+            where = repr(".".join(path)) if path else type(model).__name__
+            known = ", ".join(map(repr, below)) or "no parts"
+            raise ValueError(f"there is no part {name!r}: {where} has {known}")
+        part = below[key]
+        path.append(key)
+    found = [item for _, item in named_parts(part) if is_parameter(item)]
+    if not found:
+        raise ValueError(f"{name!r} has no parameters, so there is nothing to freeze or to train")
+    return found
+
+
+def children(part):
+    """Returns {name: part} of the modules, lists of modules and parameters directly below a part."""
+    if isinstance(part, (list, tuple)):
+        return {str(index): item for index, item in enumerate(part)}
+    return {key: value for key, value in vars(part).items() if not key.startswith("_") and named_parts(value)}

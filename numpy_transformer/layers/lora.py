@@ -1,0 +1,183 @@
+"""LoRA, low-rank adaptation: frozen weights, and for some of them a trained update that is the product of two small ones."""
+
+import numpy as np
+
+from ..argument_checks import check_last_dim, check_positive
+from ..module import Module, Parameter, unfilled
+from .fast import rows, sum_over_rows
+from .frozen import freeze, parameters_below, unfreeze
+from .initial_weights import uniform
+from .linear import Linear
+
+
+class LoRALinear(Module):
+    """y = x W + b + s (x A) B on the last axis, where W and b are frozen, and s = alpha / rank.
+
+    A is uniform in ±1/sqrt(d_in) and B is zero at first, so that y is that of the Linear until B has been trained.
+
+    Parameters:
+        linear : Linear, whose `weight` and `bias` become those of this layer, under the same names, and are frozen
+        rank : int, the number of columns of A and of rows of B
+        alpha : float or None (rank, which gives s = 1)
+        rng : generator or seed that draws A, or None
+    Shape: x (..., d_in) -> y (..., d_out); `A` (d_in, rank), `B` (rank, d_out)
+    Backward: dB = s (sum over rows of (x A)ᵀ dy),   dA = s (sum over rows of xᵀ (dy Bᵀ)),   dx = dy Wᵀ + s (dy Bᵀ) Aᵀ
+    Raises: ValueError if rank or alpha is not positive, or rank is larger than d_in or d_out.
+    Source: Hu et al. 2021, section 4.1, equation 3; A as in the published code (the paper draws it from a Gaussian).
+    """
+
+    keeps_weight_frozen = True
+
+    def __init__(self, linear, rank, alpha=None, rng=None):
+        check_update(linear, rank, alpha)
+        self.d_in = linear.d_in
+        self.d_out = linear.d_out
+        self.rank = rank
+        self.scale = 1.0 if alpha is None else alpha / rank
+        self.weight = linear.weight
+        self.bias = linear.bias
+        dtype = self.weight.data.dtype
+        self.A = Parameter(uniform(rng, (self.d_in, rank), 1 / self.d_in ** 0.5).astype(dtype))
+        self.B = Parameter(np.zeros((rank, self.d_out), dtype))
+        self.training, self.remembering = linear.training, linear.remembering
+        self._weight_before_merge = None
+        freeze(linear)
+
+    def forward(self, x):
+        check_last_dim(self, x, "d_in", self.d_in)
+        y = rows(x) @ self.weight.data
+        if self.bias is not None:
+            y += self.bias.data
+        if not self.is_merged:
+            xA = rows(x) @ self.A.data
+            y += (self.scale * xA) @ self.B.data
+            self.remember(x, xA)
+        return y.reshape(*x.shape[:-1], self.d_out)
+
+    def backward(self, dy):
+        if self.is_merged:
+            raise RuntimeError("a merged LoRALinear cannot be trained; call unmerge() first")
+        x, xA = self.recall()
+        dy = rows(dy)
+        dxA = self.scale * (dy @ self.B.data.T)                     # (N, rank), as small as xA
+        self.B.grad += (self.scale * xA).T @ dy
+        self.A.grad += rows(x).T @ dxA
+        if self.bias is not None and not self.bias.frozen:
+            self.bias.grad += sum_over_rows(dy)
+        return (dy @ self.weight.data.T + dxA @ self.A.data.T).reshape(x.shape)
+
+    @property
+    def is_merged(self):
+        return self._weight_before_merge is not None
+
+    def merge(self):
+        """Adds s A B to W, so that forward is as fast as that of a Linear; returns self. W is kept for unmerge."""
+        if not self.is_merged:
+            self._weight_before_merge = self.weight.data.copy()
+            self.weight.data += self.scale * (self.A.data @ self.B.data)
+        return self
+
+    def unmerge(self):
+        """Restores W exactly as it was before merge; returns self."""
+        if self.is_merged:
+            self.weight.data = self._weight_before_merge
+            self._weight_before_merge = None
+        return self
+
+    def to_linear(self):
+        """Merges, and returns a Linear with the weight W + s A B and the bias b."""
+        self.merge()
+        with unfilled():
+            linear = Linear(self.d_in, self.d_out, self.bias is not None)
+        linear.weight, linear.bias = self.weight, self.bias
+        linear.training, linear.remembering = self.training, self.remembering
+        return linear
+
+    def extra_repr(self):
+        return f"{Linear.extra_repr(self)}, rank={self.rank}, scale={self.scale:g}"
+
+
+def check_update(linear, rank, alpha):
+    """Raises ValueError if a Linear cannot have an update of this rank, multiplied by alpha / rank."""
+    check_positive(rank=rank)
+    if alpha is not None and not alpha > 0:
+        raise ValueError(f"alpha = {alpha} must be above 0: s = alpha / rank multiplies the update; the rank, or twice "
+                         "the rank, is usual")
+    if rank > min(linear.d_in, linear.d_out):
+        raise ValueError(f"rank = {rank} is larger than d_in = {linear.d_in} or d_out = {linear.d_out}, but no update of "
+                         "W has a higher rank than these; 4 to 16 is usual")
+
+
+def add_lora(model, rank=8, targets=("query", "value"), alpha=None, trained=(), rng=None):
+    """Freezes a model except for new low-rank updates of some of its Linears, which become LoRALinears.
+
+    The output stays the same at first. Make the optimizer afterwards. The parameters keep their names; those of a
+    LoRALinear "attention.query" are called "attention.query.A" and "attention.query.B".
+
+    Parameters:
+        model : Module
+        rank : int (8), alpha : float or None (rank), as in LoRALinear
+        targets : names of Linears, whole or from the end: "query" means all those whose name is "query" or ends with
+            ".query". targets=("query", "value") is what the paper uses for GPT-3
+        trained : names of modules, lists of modules or parameters that are trained as a whole, such as a new head; a
+            Linear in these has no update of its own
+        rng : generator or seed that draws all A, or None
+    Returns: model
+    Raises: ValueError for a name that the model does not have, or if the model has LoRALinears already; then nothing is
+        changed.
+    Source: Hu et al. 2021, section 4; which weights: section 4.2 and section 7.1.
+    """
+    whole = {id(parameter) for name in trained for parameter in parameters_below(model, name)}
+    chosen = [linear for linear in linears_called(model, targets) if id(linear.weight) not in whole]
+    for linear in chosen:
+        check_update(linear, rank, alpha)
+    rng = np.random.default_rng(rng)
+    freeze(model)
+    replace(model, {id(linear): LoRALinear(linear, rank, alpha, rng) for linear in chosen})
+    if trained:
+        unfreeze(model, *trained)
+    return model
+
+
+def merge_lora(model):
+    """Turns every LoRALinear into a Linear with the weight W + s A B; returns the model, in which nothing is frozen.
+
+    Raises: ValueError if the model has no LoRALinear.
+    """
+    found = [module for _, module in model.named_modules() if isinstance(module, LoRALinear)]
+    if not found:
+        raise ValueError(f"{type(model).__name__} has no LoRALinear, so there is nothing to merge; see add_lora")
+    replace(model, {id(module): module.to_linear() for module in found})
+    return unfreeze(model)
+
+
+def linears_called(model, targets):
+    """Returns a list of the Linears whose dotted name is one of the targets, or ends with one."""
+    linears = [(name, module) for name, module in model.named_modules() if isinstance(module, Linear) and name]
+    if any(isinstance(module, LoRALinear) for _, module in model.named_modules()):
+        raise ValueError(f"{type(model).__name__} has LoRA updates already; call merge_lora(model) before you add others")
+    if isinstance(targets, str):
+        targets = (targets,)
+    for target in targets:
+        if not any(is_called(name, target) for name, _ in linears):
+            known = ", ".join(sorted({repr(name.split(".")[-1]) for name, _ in linears})) or "none"
+            raise ValueError(f"{type(model).__name__} has no Linear called {target!r}; choose among {known}")
+    return [linear for name, linear in linears if any(is_called(name, target) for target in targets)]
+
+
+def is_called(name, target):
+    return f".{name}".endswith(f".{target}")
+
+
+def replace(model, new):
+    """Puts modules in the place of others, wherever these are attributes or in lists; `new` is {id: module}."""
+    def replaced(value):
+        if isinstance(value, list):
+            value[:] = map(replaced, value)
+            return value
+        return tuple(map(replaced, value)) if type(value) is tuple else new.get(id(value), value)
+
+    for _, module in model.named_modules():
+        for key, value in vars(module).items():
+            if not key.startswith("_"):
+                vars(module)[key] = replaced(value)
