@@ -25,7 +25,7 @@ class Attention(nn.Module):
         if cache is not None:
             k, v = cache.extend(self, k, v)
         causal = self.causal and q.shape == k.shape
-        y = functional.scaled_dot_product_attention(q, k, v, mask, is_causal=causal,
+        y = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal,
                                                     dropout_p=self.dropout if self.training else 0.0)
         return self.output(y.transpose(1, 2).flatten(2))
 
