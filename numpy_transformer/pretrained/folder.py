@@ -12,8 +12,8 @@ INDEX = "model.safetensors.index.json"
 SMALL_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
                "vocab.txt", "merges.txt", "generation_config.json", "chat_template.jinja", "modules.json",
                "sentence_bert_config.json", "config_sentence_transformers.json")
-PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
-OTHER_FORMATS = {"*.h5": "TensorFlow", "*.msgpack": "Flax", "*.gguf": "llama.cpp", "*.onnx": "ONNX", "*.npz": "NumPy"}
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+OTHER_FORMATS = {"*.h5": "TensorFlow", "*.msgpack": "Flax", "*.gguf": "llama.cpp", "*.onnx": "ONNX"}
 
 
 class Shards(Mapping):
@@ -45,6 +45,8 @@ def read_folder(folder):
     Raises: ValueError that says which file is missing, damaged or of another format.
     """
     folder = Path(folder)
+    if folder.is_file() and folder.suffix in PICKLES:
+        raise ValueError(pickled(folder))
     if not folder.is_dir():
         reason = "it is a file" if folder.exists() else "there is no such folder"
         raise ValueError(f"{str(folder)!r} is not the folder of a checkpoint ({reason}); name a folder that holds "
@@ -79,7 +81,8 @@ def open_arrays(folder):
     names = sorted(set(listed.values()))
     outside = [name for name in names if Path(name).name != name]
     if outside:
-        raise ValueError(f"{INDEX} lists {outside[0]!r}, which is not the name of a file in the folder itself")
+        raise ValueError(f"{INDEX} lists {outside[0]!r}, which is not a file in the folder itself; copy or "
+                         "download it again")
     missing = [name for name in names if not (folder / name).exists()]
     if missing:
         raise ValueError(f"{len(missing)} of the {len(names)} files that {INDEX} lists are missing, such as "
@@ -94,16 +97,21 @@ def open_arrays(folder):
 
 def other_weights(folder):
     """Returns what to do about a folder without safetensors files."""
-    pickles = sorted(path.name for pattern in PICKLES for path in folder.glob(pattern))
+    pickles = sorted(path for path in folder.iterdir() if path.suffix in PICKLES)
     if pickles:
-        return (f"{pickles[0]} is a pickle, which can execute any code when it is opened, so it stays closed here; if "
-                "you trust it, convert it with transformers: AutoModel.from_pretrained(folder).save_pretrained(other), "
-                "with the AutoModel class of its task")
+        return pickled(pickles[0])
     for pattern, program in OTHER_FORMATS.items():
         found = next(folder.glob(pattern), None)
         if found is not None:
             return f"{found.name} has the format of {program}; download or convert the weights as {SINGLE}"
     return "copy or download the weights in this format"
+
+
+def pickled(path):
+    """Returns what to do about a file of torch."""
+    return (f"{path.name} is a pickle, which can execute any code when it is opened, so it stays closed here; if you "
+            "trust it, convert it with transformers: AutoModel.from_pretrained(folder).save_pretrained(other), where "
+            "AutoModel is the class for its task")
 
 
 def small_files(folder):

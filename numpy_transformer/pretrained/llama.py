@@ -42,7 +42,7 @@ def rope_parameters(config):
     """Returns the rotary settings: in one dict since version 5 of transformers, in two places before."""
     rope = {"rope_theta": config.get("rope_theta") or 10000.0, "rope_type": "default"}
     for key in ("rope_scaling", "rope_parameters"):
-        rope.update(config.get(key) or {})
+        rope.update(**(config.get(key) or {}))
     rope["rope_type"] = rope.get("type", rope["rope_type"])             # its oldest name
     if rope.get("partial_rotary_factor", config.get("partial_rotary_factor", 1.0)) != 1:
         raise ValueError("config.json rotates only a part of each head (partial_rotary_factor); this package rotates "
@@ -77,9 +77,8 @@ def sliding_window(config):
 
     In texts that fit into the window every token sees all before it, as in our model; so the window is its max_len.
     """
-    if config["model_type"] == "qwen2":
-        return config.get("sliding_window", 4096) if config.get("use_sliding_window", False) else None
-    return config.get("sliding_window", 4096 if config["model_type"] == "mistral" else None)
+    has_window = config["model_type"] == "mistral" or config.get("use_sliding_window", False)
+    return config.get("sliding_window", 4096) if has_window else None
 
 
 def make_family(name):

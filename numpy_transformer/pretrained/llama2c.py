@@ -46,6 +46,8 @@ class StoryFile(TensorFile):
 
     def read_header(self, file, size):
         start = file.read(HEADER_1)
+        if len(start) < 64:
+            raise ValueError(f"it has {size} bytes, too few for a model")
         version = struct.unpack_from("<i", start, 4)[0] if start.startswith(MAGIC) else 0
         if version not in ORDER:
             raise ValueError(f"it has version {version} of llama2.c's format, whose weights are quantized; this "

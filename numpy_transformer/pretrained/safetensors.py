@@ -89,12 +89,12 @@ class TensorFile(Mapping):
 
 
 def check_entry(name, entry, end):
-    """Raises ValueError unless the array begins where the one before it ends, and has as many bytes as its shape."""
+    """Raises ValueError unless the array begins where the one before it ends, and its bytes fit its shape."""
     if entry.start != end or entry.stop < entry.start:
         raise ValueError(f"{name} lies at bytes {entry.start:,} to {entry.stop:,}, but the array before it ends at "
                          f"{end:,}")
-    if any(not isinstance(length, int) or length < 0 for length in entry.shape):
-        raise ValueError(f"{name} has the shape {entry.shape}")
+    if any(not isinstance(number, int) or number < 0 for number in (*entry.shape, entry.start, entry.stop)):
+        raise ValueError(f"{name} has the shape {entry.shape} and lies at bytes {entry.start:,} to {entry.stop:,}")
     size = entry.stop - entry.start
     if entry.dtype in DTYPES and size != math.prod(entry.shape) * np.dtype(DTYPES[entry.dtype]).itemsize:
         raise ValueError(f"{name} has {size:,} bytes, which do not make an array {entry.shape} of {entry.dtype}")
@@ -103,8 +103,8 @@ def check_entry(name, entry, end):
 def write_safetensors(path, arrays, metadata=None):
     """Writes arrays by name to a .safetensors file, flushed to the disk.
 
-    The largest dtype comes first, and names are in alphabetical order, as the reference implementation has it: the same
-    arrays give the same bytes. An array is copied only while it is being written, and only if it is not contiguous.
+    The largest dtype comes first, and names are in alphabetical order, so that the same arrays give the same bytes as
+    in the reference implementation. An array is copied only if it is not contiguous, while it is written.
 
     Parameters: path : path of the file; arrays : {name: array}; metadata : {str: str} or None ({"format": "pt"},
         without which transformers does not read the file)
@@ -115,10 +115,11 @@ def write_safetensors(path, arrays, metadata=None):
     order = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
     for name in order:
         array = arrays[name]
-        if array.dtype not in NAMES:
+        dtype = array.dtype.newbyteorder("<")
+        if dtype not in NAMES:
             raise ValueError(f"{name} has the dtype {array.dtype}, which .safetensors files cannot hold; "
                              "convert it to float32")
-        header[name] = {"dtype": NAMES[array.dtype], "shape": list(array.shape),
+        header[name] = {"dtype": NAMES[dtype], "shape": list(array.shape),
                         "data_offsets": [end, end + array.nbytes]}
         end += array.nbytes
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()

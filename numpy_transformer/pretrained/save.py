@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..layers.pooling import FirstToken
+from ..layers import FirstToken, LoRALinear
 from ..models import SequenceClassifier, TextEncoder, TokenClassifier
 from .family import num_labels
 from .folder import is_small_file
@@ -26,7 +26,7 @@ def save_pretrained(model, folder):
     float32 checkpoint that was loaded and not changed is saved bit for bit.
 
     Parameters:
-        model : with the attribute `origin`
+        model : with the attribute `origin`; updates by LoRA are saved as part of the weights
         folder : path of a folder; files in it that have nothing to do with a checkpoint stay as they are
     Raises: ValueError for a model without origin, one that transformers does not have, or a folder with the files of
         another model, unless this function has written them; OSError if a file cannot be written. An existing folder is
@@ -36,7 +36,7 @@ def save_pretrained(model, folder):
     check_head(model)
     family = FAMILIES[model.origin.family]
     architecture = architecture_of(model)
-    state = {name: parameter.data for name, parameter in model.named_parameters()}
+    state = merged_state(model)
     arrays = {rule.theirs: rule.join(state) for rule in rules_of_model}
     dtype = next(iter(state.values())).dtype
     if architecture in (model.origin.config.get("architectures") or [architecture]):     # not one with another head
@@ -46,6 +46,15 @@ def save_pretrained(model, folder):
     texts |= {name: text for name, text in model.origin.files.items()
               if is_small_file(name) and (type(model) is TextEncoder or not is_sentence_file(name))}
     write_folder(Path(folder), arrays, texts)
+
+
+def merged_state(model):
+    """Returns {name: array} of the model's parameters; updates by LoRA are added to the weights that they belong to."""
+    state = {name: parameter.data for name, parameter in model.named_parameters()}
+    for name, module in model.named_modules():
+        if isinstance(module, LoRALinear) and not module.is_merged:
+            state[f"{name}.weight"] = module.weight.data + module.scale * (module.A.data @ module.B.data)
+    return state
 
 
 def check_head(model):
