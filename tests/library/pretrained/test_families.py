@@ -1,5 +1,6 @@
 """Every family against transformers: logits, every gradient, saving again, reading what we saved, and greedy text."""
 
+import json
 import shutil
 
 import numpy as np
@@ -22,6 +23,7 @@ UNTIED = {"feed_forward_proj": "gated-gelu", "num_decoder_layers": 3}
 MODELS = {
     "gpt2": ("GPT2LMHeadModel", "gpt2", {}),
     "gpt2, relu, d_ff left out": ("GPT2LMHeadModel", "gpt2", {"activation_function": "relu", "n_inner": None}),
+    "gpt2, untied": ("GPT2LMHeadModel", "gpt2", {"tie_word_embeddings": False}),
     "llama": ("LlamaForCausalLM", "llama", {"rms_norm_eps": 1e-3}),
     "llama, tied, wide heads": ("LlamaForCausalLM", "llama", {"tie_word_embeddings": True, "head_dim": 8}),
     "llama 3": ("LlamaForCausalLM", "llama", {"rope_parameters": LLAMA3}),
@@ -40,6 +42,7 @@ MODELS = {
     "roberta, tags": ("RobertaForTokenClassification", "roberta", {"num_labels": 5}),
     "t5": ("T5ForConditionalGeneration", "t5", {}),
     "t5 1.1": ("T5ForConditionalGeneration", "t5", UNTIED),
+    "t5 1.1, saved by transformers 5": ("T5ForConditionalGeneration", "t5", UNTIED),
 }
 
 
@@ -48,8 +51,12 @@ def checkpoint(request, tmp_path):
     """(folder, architecture, family) of a tiny model that transformers has saved."""
     architecture, family, options = MODELS[request.param]
     folder = write_tiny(tmp_path / "checkpoint", architecture, family, **options)
-    if request.param == "t5 1.1":
+    if request.param.startswith("t5 1.1"):
         untie(folder)
+    if request.param.endswith("saved by transformers 5"):
+        transformers.T5ForConditionalGeneration.from_pretrained(folder).save_pretrained(folder)
+        config = json.loads((folder / "config.json").read_text())
+        assert config["tie_word_embeddings"] and not config["scale_decoder_outputs"]
     return folder, architecture, family
 
 
