@@ -50,7 +50,7 @@ def given_settings(arguments, settings):
 def resumed_settings(saved, given, may_change):
     """The settings of a saved run, with changes. Raises ValueError for a setting that a resumed run cannot change."""
     for name, value in given.items():
-        if name not in may_change and value != saved[name]:
-            raise ValueError(f"{option(name)} is {saved[name]} in the run that is resumed, not {value}; leave it out, or "
+        if name not in may_change and value != saved.get(name):
+            raise ValueError(f"{option(name)} is {saved.get(name)} in the run that is resumed, not {value}; leave it out, or "
                              "start a new run under another --out")
     return saved | given

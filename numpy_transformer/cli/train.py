@@ -5,10 +5,11 @@ import os
 from pathlib import Path
 
 from ..tasks import TASKS
-from ..tasks.runs import load_run, load_tokenizers
+from ..tasks import fine_tuning
+from ..tasks.runs import find_base, load_run, load_tokenizers
 from ..tasks.settings import option
 from ..tasks.task import shorten_warmup
-from ..training import carry_over, mpi
+from ..training import mpi
 from ..training.checkpoint import Checkpoint, average_checkpoints, write_checkpoint
 from .parser import add_command
 from .settings import add_settings, given_settings, resumed_settings
@@ -58,21 +59,25 @@ def prepare_new(arguments, comm):
     """(task, trainer, checkpoint) of a new run."""
     kind = TASKS[arguments.kind]
     given = given_settings(arguments, kind.all_settings())
-    preset = kind.choose_preset(arguments.config, given)
+    pretrained = load_pretrained(kind, given, arguments.out)
+    preset = kind.choose_preset(arguments.config, given, pretrained and pretrained.meta)
     settings = kind.default_settings(preset, **given)
     check_epochs(settings, given)
-    check_unused(given, kind, settings)
-    pretrained = load_pretrained(settings, arguments.out)
     if pretrained:
-        settings = adopt(settings, given, kind.pretrained_settings, pretrained)
-    task = kind(settings, pretrained and pretrained.tokenizers)
+        settings = fine_tuning.adopt(settings, given, kind, pretrained)
+    check_unused(given, kind, settings)
+    check_preset(preset, settings)
+    task = kind(settings, pretrained and pretrained.tokenizers, pretrained and pretrained.meta)
     if "warmup" not in given:
         shorten_warmup(settings)                # --epochs may have resulted in few steps
-    model = task.make_model()
-    describe(task, model, comm)
     if pretrained:
-        say(*carry_weights_over(model, pretrained))
-    return task, task.make_trainer(model, comm), make_checkpoint(arguments.out, task, preset, model)
+        model, lines = fine_tuning.start(task, pretrained)
+        more = fine_tuning.meta_of(task, pretrained)
+    else:
+        model, lines, more = task.make_model(), [], {}
+    describe(task, model, comm)
+    say(*lines)
+    return task, task.make_trainer(model, comm), make_checkpoint(arguments.out, task, preset, more)
 
 
 def prepare_resumed(arguments, saved, comm):
@@ -84,13 +89,17 @@ def prepare_resumed(arguments, saved, comm):
     given = given_settings(arguments, kind.all_settings())
     settings = resumed_settings(saved["settings"], given, MAY_CHANGE_ON_RESUME)
     check_epochs(settings, given)
-    task = kind(settings, load_tokenizers(saved))
+    task = kind(settings, load_tokenizers(saved), saved if settings.get("pretrained") else None)
     if saved["corpus"] != task.corpus:
         raise ValueError(f"the texts are not those with which the run in {arguments.out!r} was started; restore them, or "
                          "start a new run under another --out")
-    model = task.make_model()
+    if "base" in saved:
+        model, _ = fine_tuning.start(task, load_run(find_base(saved["base"], arguments.out)))
+    else:
+        model = task.make_model()
     describe(task, model, comm)
-    return task, task.make_trainer(model, comm), make_checkpoint(arguments.out, task, preset, model)
+    more = {name: saved[name] for name in ("base", "lora", "origin") if name in saved}
+    return task, task.make_trainer(model, comm), make_checkpoint(arguments.out, task, preset, more)
 
 
 def describe(task, model, comm):
@@ -100,9 +109,10 @@ def describe(task, model, comm):
         f"{task.settings['batch_size']:,}{ranks}")
 
 
-def make_checkpoint(out, task, preset, model):
+def make_checkpoint(out, task, preset, more):
+    """The Checkpoint of a run; `more` is what its meta says about the run that it started from."""
     meta = {"kind": task.name, "config": preset, "settings": task.settings, "model": task.model_config(),
-            "tokenizers": [tokens.to_json() for tokens in task.tokenizers], "corpus": task.corpus}
+            "tokenizers": [tokens.to_json() for tokens in task.tokenizers], "corpus": task.corpus, **more}
     return Checkpoint(Path(out), task.settings["save_every"], task.settings["average"], meta)
 
 
@@ -125,35 +135,24 @@ def check_unused(given, kind, settings):
                 raise ValueError(f"{shown} would have no effect: {remedy}")
 
 
-def load_pretrained(settings, out):
+def check_preset(preset, settings):
+    """Raises ValueError for a configuration that is made for pretrained weights, without any."""
+    if preset in ("fine-tune", "lora") and not settings["pretrained"]:
+        raise ValueError(f"--config {preset} is for pretrained weights; give --pretrained, or choose another --config")
+    if preset == "fine-tune" and settings["lora"]:
+        raise ValueError(f"--config fine-tune trains all weights, and --lora {settings['lora']} does not; leave one of "
+                         "them out")
+
+
+def load_pretrained(kind, given, out):
     """The run that --pretrained names, or None."""
-    path = settings.get("pretrained")
+    path = given.get("pretrained")
     if not path:
         return None
-    pretrained = load_run(path, "mlm")
+    pretrained = load_run(path, *kind.starts_from)
     if os.path.realpath(pretrained.path) == os.path.realpath(out):
         raise ValueError(f"--pretrained and --out are both {str(out)!r}; name another file with --out")
     return pretrained
-
-
-def adopt(settings, given, names, pretrained):
-    """The settings, with those that a pretrained run decides. Raises ValueError for an option that differs."""
-    if pretrained.settings["positions"] == "learned":
-        names = (*names, "max_len")             # the length of the table
-    theirs = {name: pretrained.settings[name] for name in names}
-    for name in names:
-        if name in given and given[name] != theirs[name]:
-            raise ValueError(f"{option(name)} is {theirs[name]} in the pretrained run {pretrained.path!r}, not "
-                             f"{given[name]}; leave it out, or pretrain a model with it")
-    return settings | theirs
-
-
-def carry_weights_over(model, pretrained):
-    """Copy the weights that have the same name; lines that say which."""
-    names = carry_over(model, pretrained.model.state_dict())
-    yield f"{len(names.carried)} arrays copied from {pretrained.path!r}"
-    yield f"newly initialized: {', '.join(names.new) or 'none'}"
-    yield f"not used: {', '.join(names.left_out) or 'none'}"
 
 
 def say(*lines):
@@ -209,9 +208,9 @@ def report_validation(trainer, task):
 def save_average(trainer, task, checkpoint):
     """Write the mean of the weights of the last saves next to the run."""
     kept = checkpoint.kept()
-    trainer.model.load_state_dict(average_checkpoints(kept))
+    trainer.model.load_state_dict(average_checkpoints(kept), trained=True)
     path = checkpoint.beside("average")
-    arrays = {f"model/{name}": array for name, array in trainer.model.state_dict().items()}
+    arrays = {f"model/{name}": array for name, array in trainer.model.state_dict(trained=True).items()}
     write_checkpoint(path, arrays, {**checkpoint.meta, "step": trainer.steps, "averaged": [p.name for p in kept]})
     measured = task.make_validation(trainer.model)()
     loss = measured["validation"] if isinstance(measured, dict) else measured

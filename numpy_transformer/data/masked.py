@@ -76,13 +76,14 @@ class MaskedWindows:
         share : float, as for `corrupt`
         held_out : int array, the validation set; then all ids are the training set
         reader : TextReader or its class; it knows the special ids
+        two_segments : bool; False makes rows without a B, and no segments (None), for a model without two of them
 
     Raises:
         ValueError if length, batch_size, share or vocab_size is too small, or if the validation set is too short.
     """
 
     def __init__(self, ids, length, batch_size, seed, vocab_size, share=0.15, held_out=None,
-                 reader=TextReader):
+                 reader=TextReader, two_segments=True):
         ids = np.asarray(ids)
         if held_out is None:
             split = len(ids) * 9 // 10
@@ -95,6 +96,7 @@ class MaskedWindows:
         self.vocab_size = vocab_size
         self.share = share
         self.reader = reader
+        self.two_segments = two_segments
         if length < 5 or batch_size < 1:
             raise ValueError(f"length is {length} and batch_size {batch_size}; give a length of at least 5, for "
                              "[CLS] A [SEP] B [SEP], and a batch_size of at least 1")
@@ -137,6 +139,8 @@ class MaskedWindows:
 
     def draw_splits(self, rng, count):
         """Draws the number of tokens in the A of each row; a row without a B has length - 2 of them."""
+        if not self.two_segments:
+            return np.full(count, self.length - 2)
         return np.where(rng.random(count) < 0.5, self.length - 2, rng.integers(1, self.length - 3, count))
 
     def mask_rows(self, ids, starts, splits, length, rng):
@@ -147,7 +151,7 @@ class MaskedWindows:
         rows[:, 0] = self.reader.cls_id
         rows[(columns == splits + 1) | (columns == length - 1)] = self.reader.sep_id
         corrupted, positions, targets = corrupt(rows, rng, self.vocab_size, self.share, self.reader)
-        return (corrupted, None, segments, positions), targets
+        return (corrupted, None, segments if self.two_segments else None, positions), targets
 
 
 def masked_accuracy(guess, batches):

@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 import numpy as np
 
-from ..layers import Linear, MultiHeadAttention
+from ..layers import Linear, LoRALinear, MultiHeadAttention
 from ..module import Module, is_parameter, named_parts
 from . import edits as edit
 from . import nudge as nudges
@@ -158,7 +158,7 @@ def check_size(model, inputs):
     tokens = ids.size // ids.shape[-1] if is_float and ids.size else ids.size
     length = (1, *ids.shape)[-2 if is_float and ids.ndim > 1 else -1]
     for part in parts:                          # outputs, gradients, and what stands between components
-        if isinstance(part, Linear):
+        if isinstance(part, (Linear, LoRALinear)):
             count += 4 * tokens * part.weight.data.shape[-1]
         elif isinstance(part, MultiHeadAttention):
             count += 6 * tokens * length * part.num_heads

@@ -96,23 +96,27 @@ def check_can_be_trained(model, parameters):
 
 
 def parameters_below(model, name):
-    """Returns the parameters of the part with a dotted name, each once; "" is the model itself."""
-    part = model
+    """Returns the parameters of the part with a dotted name, each once; "" is the model itself.
+
+    Raises: ValueError if there is no such part, or if it has no parameters.
+    """
+    part, path = model, []
     for key in filter(None, name.split(".")):
-        part = child(part, key, name)
+        below = children(part)
+        if key not in below:
+            where = repr(".".join(path)) if path else type(model).__name__
+            known = ", ".join(map(repr, below)) or "no parts"
+            raise ValueError(f"there is no part {name!r}: {where} has {known}")
+        part = below[key]
+        path.append(key)
     found = [item for _, item in named_parts(part) if is_parameter(item)]
     if not found:
         raise ValueError(f"{name!r} has no parameters, so there is nothing to freeze or to train")
     return found
 
 
-def child(part, key, name):
-    """Returns the part with this key directly below another one."""
+def children(part):
+    """Returns {name: part} of the modules, lists of modules and parameters directly below a part."""
     if isinstance(part, (list, tuple)):
-        children = {str(index): item for index, item in enumerate(part)}
-    else:
-        children = {key: value for key, value in vars(part).items() if not key.startswith("_") and named_parts(value)}
-    if key not in children:
-        raise ValueError(f"there is no part {name!r}: {type(part).__name__} has no {key!r}; "
-                         f"choose among {', '.join(map(repr, children))}")
-    return children[key]
+        return {str(index): item for index, item in enumerate(part)}
+    return {key: value for key, value in vars(part).items() if not key.startswith("_") and named_parts(value)}

@@ -93,19 +93,21 @@ class CausalLanguageModel(Module):
         eps=1e-5, d_head=None, qkv_bias=None : as in EncoderBlock
         rope_base=10000.0, rope_interleaved=True, rope_frequencies=None : RotaryEmbedding's base, interleaved and
             frequencies
+        ff_dropout : float or None (the value of dropout), as in EncoderBlock; 0 for GPT-2
     Shape: ids (B, T), mask=None (B, T; True marks a real token), cache=None -> logits (B, T, vocab_size); B may be
         absent. With a KeyValueCache the ids are the new tokens. Positions count real tokens, so padding tokens do not
-        change the logits of real tokens.
+        change the logits of real tokens, on whichever side they stand.
     Backward: dlogits -> None: ids have no gradient
     Raises: ValueError for an empty sequence, one longer than max_len, or a mask of another shape than ids.
-    Source: Radford et al. 2019 (the defaults are GPT-2, except for the exact GELU); Touvron et al. 2023 (LLaMA: rotary,
-        rms, swiglu).
+    Source: Radford et al. 2019 (the defaults are GPT-2, except for the exact GELU and ff_dropout); Touvron et al. 2023
+        (LLaMA: rotary, rms, swiglu).
     """
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, max_len=1024, dropout=0.0, norm="pre",
                  norm_layer="layer", activation="gelu", positions="learned", num_kv_heads=None, bias=True,
                  tie_weights=True, scale_embedding=False, attention="plain", rng=None, init="gpt2", eps=1e-5,
-                 d_head=None, qkv_bias=None, rope_base=10000.0, rope_interleaved=True, rope_frequencies=None):
+                 d_head=None, qkv_bias=None, rope_base=10000.0, rope_interleaved=True, rope_frequencies=None,
+                 ff_dropout=None):
         check_choice("attention", attention, ("plain", "flash"))
         check_positive(max_len=max_len)
         d_head = width_of_head(d_model, num_heads, d_head)
@@ -121,7 +123,7 @@ class CausalLanguageModel(Module):
         self.dropout = Dropout(dropout, rng)
         self.decoder = Decoder(num_layers, d_model, num_heads, d_ff, dropout, norm, activation, eps, rng=rng,
                                norm_layer=norm_layer, num_kv_heads=num_kv_heads, bias=bias, rotary=rotary,
-                               attention=flash, d_head=d_head, qkv_bias=qkv_bias)
+                               attention=flash, d_head=d_head, qkv_bias=qkv_bias, ff_dropout=ff_dropout)
         self.output = Unembedding(self.embedding.weight) if tie_weights else Linear(d_model, vocab_size, False, rng)
         initialize(self, init, rng)
 

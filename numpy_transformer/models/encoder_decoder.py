@@ -76,8 +76,9 @@ class EncoderDecoder(Module):
         self.dropout = Dropout(dropout, rng)
         sizes = (d_model, num_heads, d_ff, dropout, norm, activation, eps)
         options = {"norm_layer": norm_layer, "bias": bias, "d_head": d_head, "rng": rng}
+        num_decoder_layers = num_layers if num_decoder_layers is None else num_decoder_layers
         self.encoder = Encoder(num_layers, *sizes, **options)
-        self.decoder = Decoder(num_decoder_layers or num_layers, *sizes, **options, cross_attention=True)
+        self.decoder = Decoder(num_decoder_layers, *sizes, **options, cross_attention=True)
         for stack, causal in ((self.encoder, False), (self.decoder, True)):
             bias_of_stack = None
             if positions == "relative":

@@ -4,9 +4,8 @@ names.py explains the tables of names, from which loading, saving and comparing 
 t5.py hold one for each family; safetensors.py reads and writes the files.
 """
 
-from .families import Origin, remarks, rules
 from .load import describe, load_pretrained, open_checkpoint
+from .registry import Origin, remarks, rules
 from .save import save_pretrained
 
-__all__ = ["Origin", "describe", "load_pretrained", "open_checkpoint", "remarks", "rules",
-           "save_pretrained"]
+__all__ = ["Origin", "describe", "load_pretrained", "open_checkpoint", "remarks", "rules", "save_pretrained"]

@@ -43,8 +43,8 @@ class Family(NamedTuple):
         architectures = config.get("architectures") or [next(iter(self.heads))]
         if architectures[0] not in self.heads:
             raise ValueError(f"config.json names the architecture {architectures[0]!r}; this package has "
-                             f"{', '.join(self.heads)}; save the model as one of these with transformers, and load that")
-        return architectures[0], *self.heads[architectures[0]]
+                             f"{', '.join(self.heads)}; save the model as one of these with transformers")
+        return (architectures[0], *self.heads[architectures[0]])
 
     def table(self, config, architecture):
         """Returns the table of names of all parts of an architecture."""
@@ -85,4 +85,4 @@ def no_head(config):
 
 def num_labels(config):
     """Returns the number of classes; config.json lists their names, unless there are two."""
-    return len(config.get("id2label") or "01")
+    return len(config["id2label"]) if config.get("id2label") else config.get("num_labels", 2)

@@ -1,6 +1,7 @@
 """A checkpoint's folder: config.json, the files with weights, and the small files beside them."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,8 +12,8 @@ INDEX = "model.safetensors.index.json"
 SMALL_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
                "vocab.txt", "merges.txt", "generation_config.json", "chat_template.jinja", "modules.json",
                "sentence_bert_config.json", "config_sentence_transformers.json")
-PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
-OTHER_FORMATS = {"*.h5": "TensorFlow", "*.msgpack": "Flax", "*.gguf": "llama.cpp", "*.onnx": "ONNX", "*.npz": "NumPy"}
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+OTHER_FORMATS = {"*.h5": "TensorFlow", "*.msgpack": "Flax", "*.gguf": "llama.cpp", "*.onnx": "ONNX"}
 
 
 class Shards(Mapping):
@@ -23,8 +24,8 @@ class Shards(Mapping):
         for file in files:
             for name in file:
                 if name in self.owners:
-                    raise ValueError(f"{name} is in {str(self.owners[name].path)!r} and in {str(file.path)!r}; keep one "
-                                     "set of files in the folder")
+                    raise ValueError(f"{name} is in {str(self.owners[name].path)!r} and in {str(file.path)!r}; keep "
+                                     "only the files of one checkpoint")
                 self.owners[name] = file
         self.entries = {name: file.entries[name] for name, file in self.owners.items()}
 
@@ -44,10 +45,12 @@ def read_folder(folder):
     Raises: ValueError that says which file is missing, damaged or of another format.
     """
     folder = Path(folder)
+    if folder.is_file() and folder.suffix in PICKLES:
+        raise ValueError(pickled(folder))
     if not folder.is_dir():
         reason = "it is a file" if folder.exists() else "there is no such folder"
-        raise ValueError(f"{str(folder)!r} is not the folder of a checkpoint ({reason}); name one that holds config.json "
-                         "and model.safetensors")
+        raise ValueError(f"{str(folder)!r} is not the folder of a checkpoint ({reason}); name a folder that holds "
+                         "config.json and model.safetensors")
     config = read_json(folder / "config.json")
     return config, open_arrays(folder), small_files(folder)
 
@@ -78,7 +81,8 @@ def open_arrays(folder):
     names = sorted(set(listed.values()))
     outside = [name for name in names if Path(name).name != name]
     if outside:
-        raise ValueError(f"{INDEX} lists {outside[0]!r}, which is not the name of a file in the folder itself")
+        raise ValueError(f"{INDEX} lists {outside[0]!r}, which is not a file in the folder itself; copy or "
+                         "download it again")
     missing = [name for name in names if not (folder / name).exists()]
     if missing:
         raise ValueError(f"{len(missing)} of the {len(names)} files that {INDEX} lists are missing, such as "
@@ -86,18 +90,16 @@ def open_arrays(folder):
     arrays = Shards([TensorFile(folder / name) for name in names])
     lost = [name for name in listed if name not in arrays]
     if lost:
-        raise ValueError(f"{INDEX} lists {lost[0]} in {listed[lost[0]]}, which does not have it ({len(lost)} such arrays "
-                         "in all); copy or download the files of one checkpoint")
+        raise ValueError(f"{INDEX} lists {lost[0]} in {listed[lost[0]]}, which does not have it ({len(lost)} such "
+                         "arrays in all); copy or download the files of one checkpoint")
     return arrays
 
 
 def other_weights(folder):
     """Returns what to do about a folder without safetensors files."""
-    pickles = sorted(path.name for pattern in PICKLES for path in folder.glob(pattern))
+    pickles = sorted(path for path in folder.iterdir() if path.suffix in PICKLES)
     if pickles:
-        return (f"{pickles[0]} is a pickle, which can execute any code when it is opened, and is not opened here; if you "
-                "trust it, convert it where torch is installed: "
-                "AutoModel.from_pretrained(folder).save_pretrained(folder), with the AutoModel class of its task")
+        return pickled(pickles[0])
     for pattern, program in OTHER_FORMATS.items():
         found = next(folder.glob(pattern), None)
         if found is not None:
@@ -105,15 +107,26 @@ def other_weights(folder):
     return "copy or download the weights in this format"
 
 
+def pickled(path):
+    """Returns what to do about a file of torch."""
+    return (f"{path.name} is a pickle, which can execute any code when it is opened, so it stays closed here; if you "
+            "trust it, convert it with transformers: AutoModel.from_pretrained(folder).save_pretrained(other), where "
+            "AutoModel is the class for its task")
+
+
 def small_files(folder):
     """Returns {relative path: text} of the small files of a checkpoint, which save_pretrained gives back."""
-    paths = [folder / name for name in SMALL_FILES]
-    paths += sorted(folder.glob("[0-9]_*/config.json"))                 # parts of a sentence-transformers model
+    parts = [path.relative_to(folder).as_posix() for path in sorted(folder.glob("[0-9]_*/config.json"))]
     files = {}
-    for path in paths:
-        if path.is_file():
+    for name in (*SMALL_FILES, *parts):
+        if (folder / name).is_file():
             try:
-                files[path.relative_to(folder).as_posix()] = path.read_bytes().decode()
+                files[name] = (folder / name).read_bytes().decode()
             except (OSError, ValueError) as error:
-                raise ValueError(f"cannot read {str(path)!r}: {error}; copy or download it again") from error
+                raise ValueError(f"cannot read {str(folder / name)!r}: {error}; copy or download it again") from error
     return files
+
+
+def is_small_file(name):
+    """Returns True for a name that small_files can return: one in the folder itself, or 1_Pooling/config.json."""
+    return name in SMALL_FILES or re.fullmatch(r"[0-9]_\w*/config\.json", name) is not None

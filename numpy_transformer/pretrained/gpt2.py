@@ -23,7 +23,7 @@ def settings(config, stored):
         "d_model": config["n_embd"], "d_ff": config.get("n_inner"),
         "num_heads": config["n_head"], "num_layers": config["n_layer"],
         "activation": activation(config.get("activation_function", "gelu_new")),
-        "eps": config.get("layer_norm_epsilon", 1e-5), "dropout": config.get("resid_pdrop", 0.1),
+        "eps": config.get("layer_norm_epsilon", 1e-5), "dropout": config.get("resid_pdrop", 0.1), "ff_dropout": 0.0,
         "tie_weights": config.get("tie_word_embeddings", True),
     }
 

@@ -30,8 +30,8 @@ def settings(config, stored):
         "vocab_size": config["vocab_size"], "max_len": min(config["max_position_embeddings"], window or float("inf")),
         "d_model": config["hidden_size"], "d_ff": config["intermediate_size"], "d_head": d_head,
         "num_heads": heads, "num_kv_heads": config.get("num_key_value_heads") or heads,
-        "num_layers": config["num_hidden_layers"], "activation": activation(config.get("hidden_act", "silu"), gated=True),
-        "norm_layer": "rms", "eps": config.get("rms_norm_eps", 1e-6), "bias": False,
+        "num_layers": config["num_hidden_layers"], "norm_layer": "rms", "eps": config.get("rms_norm_eps", 1e-6),
+        "activation": activation(config.get("hidden_act", "silu"), gated=True), "bias": False,
         "qkv_bias": config["model_type"] == "qwen2", "tie_weights": config.get("tie_word_embeddings", False),
         "positions": "rotary", "rope_interleaved": False, "rope_base": rope["rope_theta"],
         "rope_frequencies": frequencies(d_head, rope),
@@ -42,11 +42,11 @@ def rope_parameters(config):
     """Returns the rotary settings: in one dict since version 5 of transformers, in two places before."""
     rope = {"rope_theta": config.get("rope_theta") or 10000.0, "rope_type": "default"}
     for key in ("rope_scaling", "rope_parameters"):
-        rope.update(config.get(key) or {})
+        rope.update(**(config.get(key) or {}))
     rope["rope_type"] = rope.get("type", rope["rope_type"])             # its oldest name
     if rope.get("partial_rotary_factor", config.get("partial_rotary_factor", 1.0)) != 1:
-        raise ValueError("config.json rotates only a part of each head (partial_rotary_factor); this package rotates all "
-                         "of it, so the model cannot be loaded")
+        raise ValueError("config.json rotates only a part of each head (partial_rotary_factor); this package rotates "
+                         "all of it, so it cannot load this model")
     return rope
 
 
@@ -64,7 +64,7 @@ def frequencies(d_head, rope):
         return (theta / rope["factor"]).tolist()
     if rope["rope_type"] != "llama3":
         raise ValueError(f"config.json scales rotary positions by {rope['rope_type']!r}; this package has default, "
-                         "linear and llama3, so the model cannot be loaded")
+                         "linear and llama3, so it cannot load this model")
     low = rope["low_freq_factor"]
     high = rope["high_freq_factor"]
     waves = rope["original_max_position_embeddings"] * theta / (2 * np.pi)

@@ -4,12 +4,12 @@
     version 1       "24ka", an int32 1, the same seven int32, a byte (1: the output is tied), zeros up to byte 256, and
                     the weights in another order
 
-The seven integers are d_model, d_ff, num_layers, num_heads, num_kv_heads, vocab_size and max_len; in version 0 a negative
-vocab_size says that the output has a weight of its own. The weights of one kind lie together, block after block.
+The seven integers are d_model, d_ff, num_layers, num_heads, num_kv_heads, vocab_size and max_len; in version 0 a
+negative vocab_size says that the output has a weight of its own. The weights of one kind lie together, block by block.
 
 The pairs of features that rotary positions rotate are neighbors here, as in Meta's files. In those of transformers the
-two features of a pair lie half a head apart. An array of queries or keys is therefore read with its rows in their order,
-and everything else is as in a folder of the family "llama".
+two features of a pair lie half a head apart. StoryFile returns the rows of query and key weights in the order of
+transformers, so everything else is as in a folder of the family "llama".
 Source: export.py and run.c of github.com/karpathy/llama2.c.
 """
 
@@ -46,10 +46,12 @@ class StoryFile(TensorFile):
 
     def read_header(self, file, size):
         start = file.read(HEADER_1)
+        if len(start) < 64:
+            raise ValueError(f"it has {size} bytes, too few for a model")
         version = struct.unpack_from("<i", start, 4)[0] if start.startswith(MAGIC) else 0
         if version not in ORDER:
-            raise ValueError(f"it has version {version} of llama2.c's format, whose weights are quantized; this package "
-                             "reads versions 0 and 1")
+            raise ValueError(f"it has version {version} of llama2.c's format, whose weights are quantized; this "
+                             "package reads versions 0 and 1")
         sizes = struct.unpack_from("<7i", start, 8 if version else 0)
         tied = bool(start[36]) if version else sizes[5] > 0
         if min(*sizes[:5], abs(sizes[5]), sizes[6]) < 1:

@@ -9,7 +9,7 @@ from ..argument_checks import check_choice
 from ..models import TextEncoder
 from ..module import unfilled
 from ..training.process import available_memory
-from .families import FAMILIES, Origin, describe_config, find_family, rules
+from .registry import FAMILIES, Origin, describe_config, find_family, rules
 from .family import matches
 from .folder import read_folder
 from .llama2c import StoryFile, is_story_file
@@ -25,11 +25,11 @@ def load_pretrained(folder, dtype=np.float32, progress=None):
     remembers the family and all that save_pretrained needs.
 
     Parameters:
-        folder : path of the folder with config.json and model.safetensors (or its shards), or of a .bin file of llama2.c
+        folder : path of a folder with config.json and model.safetensors (or shards), or of a .bin file of llama2.c
         dtype : np.float32 (default) or np.float64
         progress : function (number of arrays read, number of all) or None; called after each array
-    Raises: ValueError for a folder that is incomplete, damaged, of another format or too large for the memory, and for a
-        family, an option or an array that we do not have; nothing is loaded then
+    Raises: ValueError for a folder that is incomplete, damaged, of another format or too large for the memory, and for
+        a family, an option or an array that we do not have; nothing is loaded then
     """
     check_choice("dtype", np.dtype(dtype).name, ("float32", "float64"))
     config, arrays, files = open_checkpoint(folder)
@@ -40,11 +40,12 @@ def load_pretrained(folder, dtype=np.float32, progress=None):
     family = "llama2.c" if isinstance(arrays, StoryFile) else config["model_type"]
     model.origin = Origin(family, config, files, {}, options)
     stored, copies, unused = assign(model, arrays)
-    check_memory(folder, model, arrays, unused)
+    check_memory(folder, model, arrays)
     state = {}
     found = rules(model)
     for count, rule in enumerate(found, 1):
         array = arrays[stored[rule.theirs]].astype(dtype, copy=False)
+        check_finite(stored[rule.theirs], array)
         for name, part in rule.split(array).items():
             state[name] = np.ascontiguousarray(part)
         if progress is not None:
@@ -72,6 +73,9 @@ def open_checkpoint(path):
 
 def describe_checkpoint(config, arrays, files):
     model_class, options = describe_config(config, arrays)
+    if not isinstance(options["num_layers"], int) or options["num_layers"] > len(arrays):
+        raise ValueError(f"config.json describes {options['num_layers']!r} blocks, but the files hold {len(arrays)} "
+                         "arrays in all; use the config.json and the weights of one checkpoint")
     if model_class is TextEncoder:
         options |= embedding_options(files)
     return model_class, options
@@ -82,7 +86,8 @@ def build(model_class, options):
     try:
         return model_class(**options)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"config.json describes a model that cannot be built: {error}") from error
+        raise ValueError(f"config.json describes a model that cannot be built ({error}); copy the original "
+                         "file") from error
 
 
 def assign(model, arrays):
@@ -113,8 +118,8 @@ def assign(model, arrays):
     for name, rule in wanted.items():
         found = arrays.entries[stored[name]].shape
         if found != rule.shape(own):
-            raise ValueError(f"{stored[name]} has the shape {found} instead of {rule.shape(own)}, which config.json implies; "
-                             "use the config.json and the weights of one checkpoint")
+            raise ValueError(f"{stored[name]} has the shape {found} instead of {rule.shape(own)}, which config.json "
+                             "implies; use the config.json and the weights of one checkpoint")
     return stored, copies, unused
 
 
@@ -139,16 +144,26 @@ def check_dtype(name, entry):
                          f"{', '.join(FLOATS)}; use the checkpoint that it was made from")
 
 
-def check_memory(folder, model, arrays, unused):
+def check_finite(name, array):
+    """Raises ValueError if a weight is NaN or infinite. A sum shows that quickly; it can also overflow by itself."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.isfinite(array.sum()) or np.isfinite(array).all()
+    if not finite:
+        count = np.count_nonzero(~np.isfinite(array))
+        raise ValueError(f"{name} has {count:,} values that are NaN or infinite, so the model could not compute "
+                         "anything; use an undamaged checkpoint")
+
+
+def check_memory(folder, model, arrays):
     """Raises ValueError if the weights do not fit into the memory that is available, before any is read."""
     itemsize = {parameter.data.dtype.itemsize for parameter in model.parameters()}.pop()
     largest = max(math.prod(entry.shape) for entry in arrays.entries.values())
     needed = (model.num_parameters() + largest) * itemsize      # one array is there twice while it is converted
     available = available_memory()
     if available is not None and needed > available:
-        raise ValueError(f"the {model.num_parameters():,} weights of {str(folder)!r} need {needed / 1e9:.1f} GB of memory "
-                         f"in {8 * itemsize} bits each, and {available / 1e9:.1f} GB are available; load a smaller model, "
-                         "or free some memory")
+        raise ValueError(f"the {model.num_parameters():,} weights of {str(folder)!r} need {needed / 1e9:.1f} GB of "
+                         f"memory at {8 * itemsize} bits each, but {available / 1e9:.1f} GB are available; load a "
+                         "smaller model, or free some memory")
 
 
 def check_copies(model, state, arrays, stored, copies):
@@ -159,5 +174,5 @@ def check_copies(model, state, arrays, stored, copies):
         values = originals[original].join(state)
         if arrays.entries[stored[name]].shape != values.shape or not np.array_equal(
                 arrays[stored[name]].astype(values.dtype, copy=False), values):
-            raise ValueError(f"{stored[name]} differs from {stored[original]}, but config.json says that they are tied; set "
-                             "\"tie_word_embeddings\": false there if they are meant to differ")
+            raise ValueError(f"{stored[name]} differs from {stored[original]}, but config.json says that they are "
+                             "tied; set \"tie_word_embeddings\": false there if they are meant to differ")

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..layers import Linear
+from ..layers import Linear, LoRALinear
 
 KINDS = {"weight": ("weight", "gamma"), "bias": ("bias", "beta")}
 
@@ -55,7 +55,7 @@ class Rule(NamedTuple):
 def make_rules(table, model):
     """Returns the list of Rules by which a table describes the model. Lines about parts that it lacks give none."""
     own = dict(model.named_parameters())
-    linear = {id(module.weight) for _, module in model.named_modules() if isinstance(module, Linear)}
+    linear = {id(module.weight) for _, module in model.named_modules() if isinstance(module, (Linear, LoRALinear))}
     rules = []
     for theirs, ours, *how in (line.split() for line in table.splitlines() if line.strip()):
         for number in block_numbers(ours, own):

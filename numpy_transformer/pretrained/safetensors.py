@@ -57,7 +57,7 @@ class TensorFile(Mapping):
     def read_header(self, file, size):
         length = int.from_bytes(file.read(8), "little")
         if not 2 <= length <= min(LONGEST_HEADER, size - 8):
-            raise ValueError(f"its first 8 bytes announce a header of {length:,} bytes, but the file has {size:,} bytes")
+            raise ValueError(f"its first 8 bytes announce a header of {length:,} bytes, and the file has {size:,}")
         header = json.loads(file.read(length))
         self.metadata = header.pop("__metadata__", {})
         entries = {}
@@ -103,8 +103,8 @@ def check_entry(name, entry, end):
 def write_safetensors(path, arrays, metadata=None):
     """Writes arrays by name to a .safetensors file, flushed to the disk.
 
-    The largest dtype comes first, and names are in alphabetical order, as the reference implementation has it: the same
-    arrays give the same bytes. An array is copied only while it is being written, and only if it is not contiguous.
+    The largest dtype comes first, and names are in alphabetical order, so that the same arrays give the same bytes as
+    in the reference implementation. An array is copied only if it is not contiguous, while it is written.
 
     Parameters: path : path of the file; arrays : {name: array}; metadata : {str: str} or None ({"format": "pt"},
         without which transformers does not read the file)
@@ -115,10 +115,11 @@ def write_safetensors(path, arrays, metadata=None):
     order = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
     for name in order:
         array = arrays[name]
-        if array.dtype not in NAMES:
+        dtype = array.dtype.newbyteorder("<")
+        if dtype not in NAMES:
             raise ValueError(f"{name} has the dtype {array.dtype}, which .safetensors files cannot hold; "
                              "convert it to float32")
-        header[name] = {"dtype": NAMES[array.dtype], "shape": list(array.shape),
+        header[name] = {"dtype": NAMES[dtype], "shape": list(array.shape),
                         "data_offsets": [end, end + array.nbytes]}
         end += array.nbytes
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()

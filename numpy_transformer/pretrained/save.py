@@ -6,14 +6,17 @@ from pathlib import Path
 
 import numpy as np
 
-from ..layers.pooling import FirstToken
+from ..layers import FirstToken, LoRALinear
 from ..models import SequenceClassifier, TextEncoder, TokenClassifier
-from .families import FAMILIES, architecture_of, rules
+from .family import num_labels
+from .folder import is_small_file
+from .registry import FAMILIES, architecture_of, rules
 from .safetensors import write_safetensors
 from .sentences import is_sentence_file
 
 MARK = "numpy_transformer.json"                 # lists the files that we have written into a folder
 WEIGHTS = "model.safetensors"
+OTHER_WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*", "tf_model*", "flax_model*")
 
 
 def save_pretrained(model, folder):
@@ -22,24 +25,36 @@ def save_pretrained(model, folder):
     config.json and the tokenizer's files are those that the model came with; the weights have the model's dtype. A
     float32 checkpoint that was loaded and not changed is saved bit for bit.
 
-    Parameters: model : with the attribute `origin`
-        folder : path of a folder that is new, empty, or was written by this function
-    Raises: ValueError for a model without origin, one that transformers does not have, or a folder that holds other
-        files; OSError if a file cannot be written. An existing folder is then unchanged.
+    Parameters:
+        model : with the attribute `origin`; updates by LoRA are saved as part of the weights
+        folder : path of a folder; files in it that have nothing to do with a checkpoint stay as they are
+    Raises: ValueError for a model without origin, one that transformers does not have, or a folder with the files of
+        another model, unless this function has written them; OSError if a file cannot be written. An existing folder is
+        then unchanged.
     """
     rules_of_model = rules(model)
     check_head(model)
     family = FAMILIES[model.origin.family]
     architecture = architecture_of(model)
-    state = {name: parameter.data for name, parameter in model.named_parameters()}
+    state = merged_state(model)
     arrays = {rule.theirs: rule.join(state) for rule in rules_of_model}
     dtype = next(iter(state.values())).dtype
-    arrays = {name: array.astype(dtype, copy=False) for name, array in model.origin.unused.items()} | arrays
+    if architecture in (model.origin.config.get("architectures") or [architecture]):     # not one with another head
+        arrays = {name: array.astype(dtype, copy=False) for name, array in model.origin.unused.items()} | arrays
     arrays = {family.published(name, architecture): array for name, array in arrays.items()}
     texts = {"config.json": json.dumps(make_config(model, architecture, dtype), indent=2, ensure_ascii=False) + "\n"}
     texts |= {name: text for name, text in model.origin.files.items()
-              if type(model) is TextEncoder or not is_sentence_file(name)}
+              if is_small_file(name) and (type(model) is TextEncoder or not is_sentence_file(name))}
     write_folder(Path(folder), arrays, texts)
+
+
+def merged_state(model):
+    """Returns {name: array} of the model's parameters; updates by LoRA are added to the weights that they belong to."""
+    state = {name: parameter.data for name, parameter in model.named_parameters()}
+    for name, module in model.named_modules():
+        if isinstance(module, LoRALinear) and not module.is_merged:
+            state[f"{name}.weight"] = module.weight.data + module.scale * (module.A.data @ module.B.data)
+    return state
 
 
 def check_head(model):
@@ -49,10 +64,10 @@ def check_head(model):
     wanted = "relu" if model.origin.family == "distilbert" else "tanh"
     found = type(model.activation).__name__.lower()
     if not isinstance(model.pool, FirstToken) or found != wanted or model.hidden.d_out != model.hidden.d_in:
-        raise ValueError(f"transformers has {model.origin.family} classifiers that read the first token, through a hidden "
+        raise ValueError(f"a {model.origin.family} classifier of transformers reads the first token, through a hidden "
                          f"layer of d_model = {model.hidden.d_in} features with {wanted}; this one has the pooling "
-                         f"{type(model.pool).__name__} and {model.hidden.d_out} features with {found}, so only this "
-                         "package can use it")
+                         f"{type(model.pool).__name__} and {model.hidden.d_out} features with {found}, so transformers "
+                         "cannot read it")
 
 
 def make_config(model, architecture, dtype):
@@ -62,22 +77,22 @@ def make_config(model, architecture, dtype):
     for key in ("dtype", "torch_dtype"):
         if key in config:
             config[key] = dtype.name
-    if isinstance(model, (SequenceClassifier, TokenClassifier)):
-        count = model.output.d_out
-        if len(config.get("id2label") or "01") != count:
-            config["id2label"] = {str(n): f"LABEL_{n}" for n in range(count)}
-            config["label2id"] = {f"LABEL_{n}": n for n in range(count)}
+    if isinstance(model, (SequenceClassifier, TokenClassifier)) and num_labels(config) != model.output.d_out:
+        labels = [f"LABEL_{n}" for n in range(model.output.d_out)]
+        config["id2label"] = {str(n): label for n, label in enumerate(labels)}
+        config["label2id"] = {label: n for n, label in enumerate(labels)}
+        config.pop("num_labels", None)
     return config
 
 
 def write_folder(folder, arrays, texts):
     """Writes all files under temporary names, and renames them when all are complete."""
-    check_folder(folder)
+    check_folder(folder, texts)
     created = not folder.exists()
-    texts = texts | {MARK: json.dumps({"files": sorted([WEIGHTS, MARK, *texts])}, indent=2) + "\n"}
+    texts = {MARK: json.dumps({"files": sorted([WEIGHTS, MARK, *texts])}, indent=2) + "\n"} | texts
     parts = {}
     try:
-        for name in (WEIGHTS, *texts):
+        for name in (*texts, WEIGHTS):
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             parts[path] = path.with_name(path.name + ".part")
@@ -100,21 +115,23 @@ def write_folder(folder, arrays, texts):
         raise
 
 
-def check_folder(folder):
-    """Raises ValueError if the folder holds files that save_pretrained has not written."""
+def check_folder(folder, texts):
+    """Raises ValueError if a file of somebody else would be overwritten, or read as part of the new checkpoint."""
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{str(folder)!r} is a file; name a new folder")
-    own = earlier_files(folder)
-    other = [path for path in sorted(folder.rglob("*")) if not path.is_dir() and
-             path.relative_to(folder).as_posix() not in own]
-    if other:
-        raise ValueError(f"{str(folder)!r} holds other files, such as {other[0].name}; name a new or an empty folder")
+        raise ValueError(f"{str(folder)!r} is a file; name a folder")
+    weights = {path.name for pattern in OTHER_WEIGHTS for path in folder.glob(pattern)}
+    taken = weights | {name for name in texts if (folder / name).exists()}
+    for name in sorted(taken - earlier_files(folder)):
+        if name not in texts or (folder / name).read_bytes() != texts[name].encode():
+            raise ValueError(f"{str(folder)!r} holds a file {name} of another model, with which the files of this one "
+                             "would be mixed up; name another folder")
 
 
 def earlier_files(folder):
     """Returns the names of the files that save_pretrained has written into the folder before."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        return set(json.loads((folder / MARK).read_text(encoding="utf-8"))["files"])
+        listed = json.loads((folder / MARK).read_text(encoding="utf-8"))["files"]
+        return {name for name in listed if name in (MARK, WEIGHTS, "config.json") or is_small_file(name)}
     return set()
 
 

@@ -19,8 +19,8 @@ def embedding_options(files):
         elif kind == "Normalize":
             options["normalize"] = True
         elif kind != "Transformer":
-            raise ValueError(f"{MODULES} lists a module {kind!r}; this package has Transformer, Pooling and Normalize, so "
-                             "its sentence vectors would be others")
+            raise ValueError(f"{MODULES} lists a module {kind!r}; this package has Transformer, Pooling and Normalize, "
+                             "so it cannot compute the same sentence vectors")
     return options
 
 

@@ -81,7 +81,8 @@ def feed_forward(config):
 T5 = Family(
     names=names,
     settings=settings,
-    heads={name: (EncoderDecoder, "", no_head) for name in ("T5ForConditionalGeneration", "T5WithLMHeadModel", "T5Model")},
+    heads={"T5ForConditionalGeneration": (EncoderDecoder, "", no_head), "T5Model": (EncoderDecoder, "", no_head),
+           "T5WithLMHeadModel": (EncoderDecoder, "", no_head)},
     base="T5Model",
     fixed={"is_decoder": False, "is_encoder_decoder": True},
     copies={"lm_head.weight": "shared.weight", "encoder.embed_tokens.weight": "shared.weight",

@@ -12,9 +12,10 @@ from ..layers.feed_forward import GATED
 from ..models import SequenceClassifier
 from ..training.progress import Progress
 from ..training.evaluation import evaluate_accuracy
-from .encoder import (BATCH, EPOCHS, PRETRAINED, EncoderTask, apply_in_order, describe_cuts, encoder_settings,
+from .encoder import (BATCH, ENCODERS, EPOCHS, EncoderTask, apply_in_order, describe_cuts, encoder_settings,
                       text_settings)
-from .settings import Setting, choice, count, make_training_settings, paths, rate, switch
+from .model_settings import start
+from .settings import FINE_TUNE, LORA, Setting, choice, count, make_training_settings, paths, rate, switch
 from .task import sha256
 
 GENERATED = "generated film reviews"
@@ -39,7 +40,7 @@ class ClassifierTask(EncoderTask):
         switch("mask_padding", True, "leave padding out of the attention and of the mean; without it all texts are padded "
                                      "to --max-len and padding counts"),
         rate("ff_dropout", None, "dropout inside the feed-forward layers; the value of --dropout if left out", 1),
-        PRETRAINED]
+        *start()]
     training_settings = [*make_training_settings(
         batch_size=64, steps=1500, lr=2e-3, min_lr=1e-5, warmup=100, schedule="cosine", beta2=0.98, eps=1e-8,
         weight_decay=0.01, label_smoothing=0.0, metrics=["accuracy"]), EPOCHS]
@@ -47,7 +48,10 @@ class ClassifierTask(EncoderTask):
         vocab_size=10_000, num_layers=1, dropout=0.3, weight_decay=0.1, epochs=6, patience=2), "note-001": dict(
         vocab_size=10_000, max_len=200, reading="keras", mask_padding=False, dropout=0.1, ff_dropout=0.0, norm="post",
         positions="sinusoidal", init="keras", schedule="constant", lr=1e-4, warmup=0, beta2=0.999, eps=1e-7,
-        weight_decay=0.0, clip=0.0, epochs=5, patience=2)}
+        weight_decay=0.0, clip=0.0, epochs=5, patience=2),
+        "fine-tune": FINE_TUNE | dict(max_len=512, epochs=2), "lora": LORA | dict(max_len=512, epochs=2)}
+    starts_from = ENCODERS
+    head = "hidden", "output"
 
     @classmethod
     def unused_settings(cls, settings):
@@ -61,14 +65,15 @@ class ClassifierTask(EncoderTask):
                                            "--activation"))
         return unused
 
-    def __init__(self, settings, tokenizers=None):
+    def __init__(self, settings, tokenizers=None, base=None):
         self.settings = s = settings
+        self.base = base
         if s["pretrained"] and s["reading"] == "keras":
             raise ValueError(f"--pretrained {s['pretrained']!r} was trained on texts with [SEP] and punctuation, which "
                              "--reading keras leaves out; use --reading bert, or train without --pretrained")
         data = read_data(s)
         self.labels, self.report = data.labels, list(data.report)
-        if self.is_binary and s["label_smoothing"]:
+        if self.has_one_logit and s["label_smoothing"]:
             raise ValueError(f"--label-smoothing {s['label_smoothing']} would have no effect: with two labels there is "
                              "one logit; leave it out")
         training, validation = data.training, data.validation
@@ -87,8 +92,9 @@ class ClassifierTask(EncoderTask):
                             f"{', '.join(self.labels[:MOST_CLASSES])}")
 
     @property
-    def is_binary(self):
-        return len(self.labels) == 2
+    def has_one_logit(self):
+        """True for two labels, unless the model is to be read by others, who expect a logit for each label."""
+        return len(self.labels) == 2 and not self.starts_from_published
 
     def make_batches(self, training, validation):
         """Batches of the training set, of the validation set, and of a sample of the training set of that size."""
@@ -113,11 +119,29 @@ class ClassifierTask(EncoderTask):
 
     def model_config(self):
         s = self.settings
-        return super().model_config() | {"num_classes": 1 if self.is_binary else len(self.labels), "hidden": s["hidden"],
-                                         "mask_padding": s["mask_padding"], "ff_dropout": s["ff_dropout"]}
+        config = super().model_config() | {
+            "num_classes": 1 if self.has_one_logit else len(self.labels), "hidden": s["hidden"],
+            "mask_padding": s["mask_padding"], "ff_dropout": s["ff_dropout"]}
+        if self.starts_from_published and self.base["kind"] != self.name:
+            is_distilbert = self.base["origin"]["family"] == "distilbert"
+            config |= {"pool": "first", "head_activation": "relu" if is_distilbert else "tanh"}
+        return config
+
+    @classmethod
+    def published_settings(cls, options):
+        return {"hidden": options["d_model"], "mask_padding": True, "ff_dropout": options.get("ff_dropout")}
+
+    def own_state(self, state, run):
+        """All weights of the encoder; BERT's pooler, which an encoder without a head does not use, is the hidden layer."""
+        state = super().own_state(state, run)
+        unused = run.model.origin.unused if self.starts_from_published else {}
+        if unused and self.base["origin"]["family"] == "bert":
+            pooler = {name.split(".")[-1]: array for name, array in unused.items() if "pooler.dense." in name}
+            state = {f"hidden.{name}": np.ascontiguousarray(array.T) for name, array in pooler.items()} | state
+        return state
 
     def make_criterion(self, label_smoothing=0.0):
-        return BinaryCrossEntropyLoss() if self.is_binary else CrossEntropyLoss(label_smoothing)
+        return BinaryCrossEntropyLoss() if self.has_one_logit else CrossEntropyLoss(label_smoothing)
 
     def make_validation(self, model):
         """Returns a function that measures loss and accuracy on the validation set, and the accuracy on a sample of the

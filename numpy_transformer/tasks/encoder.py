@@ -8,16 +8,19 @@ from ..data.batches import LabeledTexts
 from ..data.pretrained_reader import PretrainedReader
 from ..data.pretrained_tokenizer import PretrainedTokenizer
 from ..data.reader import SPECIAL, KerasReader, TextReader
+from ..models import MaskedLanguageModel, SequenceClassifier, TextEncoder, TokenClassifier
 from ..training.evaluation import evaluate_accuracy
 from . import model_settings as model
-from .settings import Setting, choice, count, switch
+from .options import without_head
+from .settings import choice, count, switch
 from .task import Task
 
 BATCH = 64                                      # texts computed together outside training
+CLASSES = {"mlm": MaskedLanguageModel, "encoder": TextEncoder, "classifier": SequenceClassifier, "tagger": TokenClassifier}
+ENCODERS = tuple(CLASSES)                       # kinds of run
 
 EPOCHS = count("epochs", None, "passes over the training set, instead of --steps; the model is validated after each, "
                "unless --validate-every is given")
-PRETRAINED = Setting("pretrained", None, "start from the weights, tokenizer and sizes of this run of `train mlm`")
 
 
 def encoder_settings(d_model, num_layers, d_ff, dropout, activation, positions):
@@ -36,9 +39,8 @@ def text_settings(tokenizer, vocab_size, lower, max_len):
 class EncoderTask(Task):
     """Trains an encoder-only model on texts that a TextReader turns into ids."""
 
-    # what a pretrained model decides
-    pretrained_settings = ("tokenizer", "vocab_size", "lower", "d_model", "num_heads", "num_layers", "d_ff", "norm",
-                           "activation", "positions")
+    reading = "tokenizer", "vocab_size", "lower"
+    sizes = "d_model", "num_heads", "num_layers", "d_ff", "norm", "activation", "positions"
 
     @classmethod
     def make_reader(cls, settings, tokenizer):
@@ -70,11 +72,23 @@ class EncoderTask(Task):
             s["steps"] = math.ceil(s["epochs"] * batches / s["accumulate"])
 
     def model_config(self):
-        s = self.settings
-        return {"vocab_size": self.reader.vocab_size, "pad_id": self.reader.pad_id,
-                "num_segments": 2 if s.get("pretrained") else 0,
-                **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "max_len",
-                                              "norm", "activation", "positions", "init")}}
+        if self.base:
+            return self.base_config()
+        return {"vocab_size": self.reader.vocab_size, "pad_id": self.reader.pad_id, "num_segments": 0,
+                **{name: self.settings[name] for name in (*self.sizes, "dropout", "max_len", "init")}}
+
+    @classmethod
+    def base_options(cls, base):
+        """All options of the model of the run that is the base, without those of a head of another kind."""
+        if base["kind"] == cls.name:
+            return super().base_options(base)
+        return without_head(CLASSES[base["kind"]], base["model"], TextEncoder)
+
+    def own_state(self, state, run):
+        """All weights; but the output layer only if it has been trained for the same labels."""
+        if self.labels is None or run.kind == self.name and run.labels == self.labels:
+            return state
+        return {name: array for name, array in state.items() if not name.startswith("output.")}
 
     def make_validation(self, model):
         """Returns a function that measures the loss and the accuracy on the validation set."""

@@ -3,7 +3,7 @@
 from ..data import TextWindows, builtin_text, read_text
 from ..models import CausalLanguageModel
 from . import model_settings as model
-from .settings import Setting, choice, count, make_training_settings, switch
+from .settings import FINE_TUNE, LORA, Setting, choice, count, make_training_settings, switch
 from .task import Task, sha256
 
 CHARACTERS_NEED_NO_SIZE = (["vocab_size"], "a character tokenizer has one token per character; use --tokenizer bpe or word")
@@ -27,21 +27,28 @@ class LanguageModelTask(Task):
         model.positions("rotary", "learned", "sinusoidal", "rotary"),
         switch("bias", False, "biases in linear layers and in LayerNorm"),
         switch("tie", True, "use the transposed embedding as the output layer"),
-        model.init("gpt2")]
+        model.init("gpt2"), *model.start()]
     training_settings = make_training_settings(
         batch_size=8, steps=800, lr=5e-3, min_lr=2.5e-4, warmup=80, schedule="cosine", beta2=0.98, eps=1e-8,
         weight_decay=0.1, label_smoothing=0.0)
     presets = {"small": {}, "nanogpt-cpu": dict(
         d_model=128, num_layers=4, d_ff=512, norm_layer="layer", activation="gelu", positions="learned", batch_size=12,
-        steps=2000, lr=1e-3, min_lr=1e-4, warmup=100, beta2=0.99, validate_every=500)}
+        steps=2000, lr=1e-3, min_lr=1e-4, warmup=100, beta2=0.99, validate_every=500),
+        "fine-tune": FINE_TUNE | dict(context=128, batch_size=8, steps=500),
+        "lora": LORA | dict(context=128, batch_size=8, steps=500)}
+    starts_from = ("lm",)
+    sizes = ("d_model", "num_heads", "num_layers", "d_ff", "norm", "norm_layer", "activation", "positions", "num_kv_heads",
+             "bias", "tie")
+    length = "context"
 
     @classmethod
     def unused_settings(cls, settings):
         unused = super().unused_settings(settings)
         return [*unused, CHARACTERS_NEED_NO_SIZE] if settings["tokenizer"] == "char" else unused
 
-    def __init__(self, settings, tokenizers=None):
+    def __init__(self, settings, tokenizers=None, base=None):
         self.settings = settings
+        self.base = base
         text = builtin_text() if settings["text"] is None else read_text(settings["text"])
         self.corpus = {"sha256": sha256(text)}
         self.tokenizers = tokenizers or [self.train_tokenizer(text[:len(text) * 9 // 10], text)]
@@ -55,6 +62,8 @@ class LanguageModelTask(Task):
 
     def model_config(self):
         s = self.settings
+        if self.base:
+            return self.base_config()
         return {"vocab_size": self.tokenizers[0].vocab_size, "max_len": s["context"], "tie_weights": s["tie"],
                 **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "norm",
                                               "norm_layer", "activation", "positions", "num_kv_heads", "bias", "init")}}

@@ -9,7 +9,8 @@ from ..data.text import builtin_text, read_text
 from ..layers import CrossEntropyLoss
 from ..models import MaskedLanguageModel
 from .encoder import EncoderTask, encoder_settings, text_settings
-from .settings import make_training_settings, paths, rate
+from .model_settings import start
+from .settings import FINE_TUNE, LORA, make_training_settings, paths, rate
 from .task import sha256
 
 GENERATED = "the Python language reference"
@@ -25,27 +26,32 @@ class MaskedLanguageModelTask(EncoderTask):
         paths("data", f"UTF-8 text files; if left out, {GENERATED} that comes with Python"),
         *text_settings("word", 2000, lower=True, max_len=32),
         rate("masked", SHARE, "share of the tokens that are predicted in training", 1)]
-    model_settings = encoder_settings(128, 2, 512, 0.1, "gelu", "rotary")
+    model_settings = [*encoder_settings(128, 2, 512, 0.1, "gelu", "rotary"), *start()]
     training_settings = make_training_settings(
         batch_size=32, steps=2500, lr=3e-3, min_lr=1.5e-4, warmup=250, schedule="cosine", beta2=0.98, eps=1e-8,
         weight_decay=0.1, label_smoothing=0.0, metrics=["accuracy"])
-    presets = {"small": {}}
+    presets = {"small": {}, "fine-tune": FINE_TUNE | dict(max_len=128, steps=1000),
+               "lora": LORA | dict(max_len=128, steps=1000)}
+    starts_from = ("mlm",)
 
-    def __init__(self, settings, tokenizers=None):
+    def __init__(self, settings, tokenizers=None, base=None):
         self.settings = s = settings
+        self.base = base
         text = "\n".join(map(read_text, s["data"])) if s["data"] else builtin_text()
         self.set_reader(tokenizers, [text[:len(text) * 9 // 10]])
         ids = self.reader.tokens.encode(self.reader.normalize(text))
+        num_segments = self.model_config()["num_segments"]
         self.windows = MaskedWindows(ids, s["max_len"], s["batch_size"], s["seed"], self.reader.vocab_size, s["masked"],
-                                     reader=self.reader)
+                                     reader=self.reader, two_segments=num_segments > 1)
         self.batches = self.windows.batch
-        self.validation = mask_text(self.reader, self.windows.held_out, s["seed"])
+        self.validation = mask_text(self.reader, self.windows.held_out, s["seed"], num_segments)
         self.report, self.corpus = [], {"sha256": sha256(text)}
         self.description = (f"{len(text):,} characters of {' and '.join(s['data'] or [GENERATED])}, {len(ids):,} "
                             f"tokens of {self.reader.tokens.vocab_size:,} kinds, of which nine tenths are the training set")
 
     def model_config(self):
-        return super().model_config() | {"num_segments": 2}
+        config = super().model_config()
+        return config if self.base else config | {"num_segments": 2}
 
     def make_criterion(self, label_smoothing=0.0):
         return CrossEntropyLoss(label_smoothing, ignore_id=IGNORE)
@@ -55,7 +61,8 @@ class MaskedLanguageModelTask(EncoderTask):
         yield f"on the held-out tenth of the text, masked {DRAWS} times:"
         bigrams = Bigrams(self.windows.train, self.reader.vocab_size, self.reader)
         batches = [batch for n in range(DRAWS)
-                   for batch in mask_text(self.reader, self.windows.held_out, self.settings["seed"] + n)]
+                   for batch in mask_text(self.reader, self.windows.held_out, self.settings["seed"] + n,
+                                          self.model_config()["num_segments"])]
         yield from describe_accuracy(model, self.reader, batches, bigrams)
 
     @staticmethod
@@ -63,12 +70,14 @@ class MaskedLanguageModelTask(EncoderTask):
         """Lines on other texts."""
         text = "\n".join(map(read_text, data))
         ids = run.reader.tokens.encode(run.reader.normalize(text))
-        yield from describe_accuracy(run.model, run.reader, mask_text(run.reader, ids, run.settings["seed"]))
+        batches = mask_text(run.reader, ids, run.settings["seed"], run.meta["model"].get("num_segments", 2))
+        yield from describe_accuracy(run.model, run.reader, batches)
 
 
-def mask_text(reader, ids, seed):
-    """Batches of a text, masked as in BERT."""
-    return MaskedWindows(ids, reader.max_len, 1, seed, reader.vocab_size, SHARE, ids, reader).validation()
+def mask_text(reader, ids, seed, num_segments=2):
+    """Batches of a text, masked as in BERT, for a model with that number of segments."""
+    windows = MaskedWindows(ids, reader.max_len, 1, seed, reader.vocab_size, SHARE, ids, reader, num_segments > 1)
+    return windows.validation()
 
 
 def describe_accuracy(model, reader, batches, bigrams=None):

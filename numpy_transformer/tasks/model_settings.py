@@ -2,7 +2,7 @@
 
 from ..layers.feed_forward import ACTIVATIONS, GATED
 from ..models import INITS
-from .settings import choice, count, rate, switch
+from .settings import Setting, choice, count, rate, switch
 
 
 def sizes(d_model, num_layers, d_ff, num_layers_help="number of blocks"):
@@ -28,3 +28,16 @@ def positions(default, *choices):
 
 def init(default):
     return choice("init", default, "distribution of the initial weights; lesson 11 compares them", *INITS)
+
+
+def start():
+    """How a run starts from the weights of another one."""
+    return [
+        Setting("pretrained", None, "start from the weights, tokenizer and sizes of this run, or of a published model that "
+                                    "`import` has read"),
+        count("lora", None, "train only updates of this rank to some of the pretrained weights (LoRA), and a new head"),
+        rate("lora_alpha", None, "multiplies these updates, together with 1 / rank; the rank if left out"),
+        Setting("lora_targets", None, "linear layers that are updated; query and value if left out", list,
+                metavar="NAME"),
+        Setting("freeze", None, "parts that keep their pretrained weights, such as embedding, or blocks.0-3 for the first "
+                                "four blocks", list, metavar="PART")]

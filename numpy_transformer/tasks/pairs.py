@@ -23,10 +23,11 @@ class PairsTask(Task):
         model.dropout(0.1), model.norm(), model.activation("relu"),
         model.positions("sinusoidal", "sinusoidal", "learned"),
         switch("tie", False, "share one tokenizer and one embedding matrix between source, target and output"),
-        model.init("xavier")]
+        model.init("xavier"), *model.start()]
     training_settings = make_training_settings(
         batch_size=64, steps=4000, lr=1e-3, min_lr=1e-4, warmup=1000, schedule="noam", beta2=0.98, eps=1e-9,
         weight_decay=0.0, label_smoothing=0.1)
+    sizes = "d_model", "num_heads", "num_layers", "d_ff", "norm", "activation", "positions", "tie"
 
     @classmethod
     def unused_settings(cls, settings):
@@ -60,6 +61,8 @@ class PairsTask(Task):
 
     def model_config(self):
         s = self.settings
+        if self.base:
+            return self.base_config()
         source, target = (tokens.vocab_size + marks(tokens).first for tokens in self.tokenizers)
         return {"src_vocab": source, "tgt_vocab": target, "tie_weights": s["tie"], "pad_id": PAD,
                 **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "max_len",

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..data import tokenizer_from_json
+from ..layers import LoRALinear, add_lora, merge_lora
 from ..models import TextEncoder
 from ..module import Module, unfilled
 from ..training.checkpoint import read_checkpoint, weights
 from . import TASKS
-from .encoder import EncoderTask
+from .encoder import ENCODERS, EncoderTask
+from .options import is_published
 
 TITLES = {"lm": "a language model: `generate` continues a text with it",
           "seq2seq": "an encoder-decoder: `translate` uses it",
@@ -20,7 +22,6 @@ TITLES = {"lm": "a language model: `generate` continues a text with it",
           "encoder": "an encoder of texts: `embed` and `similar` use it"}
 
 PAIRS = "seq2seq", "text2text"                  # kinds with a source and a target
-ENCODERS = "classifier", "tagger", "mlm", "encoder"
 MODELS = {**{name: task.model_class for name, task in TASKS.items()}, "encoder": TextEncoder}   # kind: class of the model
 IMPORTED = "imported"                           # stands for the named configuration of a run that `train` wrote
 
@@ -82,7 +83,7 @@ def outline_run(path):
 
 def finish(model, arrays, meta, path):
     tokenizers = load_tokenizers(meta)
-    if "origin" in meta:
+    if is_published(meta):
         model.origin = origin_of(meta, arrays, tokenizers[0])
     history = {name: array for name, array in arrays.items() if name.startswith("history/")}
     return Run(str(path), model, tokenizers, meta, history)
@@ -111,7 +112,6 @@ def make_model(meta, path):
         raise ValueError(f"{str(path)!r} holds a model that this version cannot build ({error}); name another run") \
             from error
     if "lora" in meta:
-        from ..layers import add_lora
         with unfilled():
             add_lora(model, **meta["lora"])
     return model
@@ -119,15 +119,21 @@ def make_model(meta, path):
 
 def add_base(own, arrays, model, meta, path):
     """(weights, arrays) of a run that stored only what it trained: all others are those of the run that it began with."""
-    base = find_base(meta["base"], path)
-    theirs, _ = read_checkpoint(base, needed)
+    base = load_run(find_base(meta["base"], path))
     names = [name for name, _ in model.named_parameters()]
-    found = weights(theirs) | own
+    found = merged_weights(base) | own
     missing = [name for name in names if name not in found]
     if missing:
-        raise ValueError(f"{str(base)!r}, with which {str(path)!r} began, has no {missing[0]!r}; name another run")
-    unused = {name: array for name, array in theirs.items() if name.startswith("unused/")}
-    return {name: found[name] for name in names}, unused | arrays
+        raise ValueError(f"{base.path!r}, with which {str(path)!r} began, has no {missing[0]!r}; name another run")
+    unused = base.model.origin.unused if is_published(base.meta) else {}
+    return {name: found[name] for name in names}, {f"unused/{name}": array for name, array in unused.items()} | arrays
+
+
+def merged_weights(run):
+    """{name: array} of the weights of a run. The updates of LoRA are added to the weights that have one."""
+    if any(isinstance(module, LoRALinear) for _, module in run.model.named_modules()):
+        merge_lora(run.model)
+    return {name: parameter.data for name, parameter in run.model.named_parameters()}
 
 
 def find_base(base, path):

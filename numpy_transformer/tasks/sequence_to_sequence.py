@@ -3,7 +3,7 @@
 from ..data import GENERATED_PAIRS, Pairs, read_pairs
 from ..data.splits import hold_out_sources
 from .pairs import SMALL, PairsTask, identify
-from .settings import Setting, choice, count
+from .settings import FINE_TUNE, LORA, Setting, choice, count
 
 
 class SequenceToSequenceTask(PairsTask):
@@ -22,19 +22,25 @@ class SequenceToSequenceTask(PairsTask):
     presets = {
         "2017": {}, "2017-base": dict(d_model=512, num_heads=8, num_layers=6, d_ff=2048, warmup=4000, steps=100_000),
         "copy": SMALL | dict(max_len=16, steps=1000), "dates": SMALL, "reverse": SMALL,
-        "sort": SMALL | dict(num_layers=2, weight_decay=0.1, steps=3000)}
+        "sort": SMALL | dict(num_layers=2, weight_decay=0.1, steps=3000),
+        "fine-tune": FINE_TUNE | dict(max_len=128, batch_size=16, lr=1e-4, steps=1000),
+        "lora": LORA | dict(max_len=128, batch_size=16, steps=1000)}
+    starts_from = "seq2seq", "text2text"
     preset_help = ("named settings, each of which an option can still change (default: those of --task; 2017 for files)")
 
     @classmethod
-    def choose_preset(cls, config, given):
+    def choose_preset(cls, config, given, base=None):
+        if base and not config:
+            return super().choose_preset(config, given, base)
         return config or given.get("task") or "2017"
 
     @staticmethod
     def generates_pairs(settings):
         return settings["task"] is not None
 
-    def __init__(self, settings, tokenizers=None):
+    def __init__(self, settings, tokenizers=None, base=None):
         self.settings = s = settings
+        self.base = base
         files = s["source"], s["target"]
         check_sources(s["task"], *files)
         if s["task"]:

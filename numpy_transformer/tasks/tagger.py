@@ -10,8 +10,9 @@ from ..data.tagged import tagged_sentences
 from ..layers import CrossEntropyLoss
 from ..models import TokenClassifier
 from ..training.evaluation import evaluate
-from .encoder import BATCH, EPOCHS, PRETRAINED, EncoderTask, encoder_settings, text_settings
-from .settings import make_training_settings, paths
+from .encoder import BATCH, ENCODERS, EPOCHS, EncoderTask, encoder_settings, text_settings
+from .model_settings import start
+from .settings import FINE_TUNE, LORA, make_training_settings, paths
 from .task import sha256
 
 GENERATED = "a generated language"
@@ -28,15 +29,19 @@ class TaggerTask(EncoderTask):
         paths("data", "one to three files in CoNLL columns, one word and its tag per line: training, validation and test "
                       f"set; if left out, {GENERATED}"),
         *text_settings("bpe", 800, lower=False, max_len=64)]
-    model_settings = [*encoder_settings(64, 2, 256, 0.1, "relu", "sinusoidal"), PRETRAINED]
+    model_settings = [*encoder_settings(64, 2, 256, 0.1, "relu", "sinusoidal"), *start()]
     training_settings = [*make_training_settings(
         batch_size=32, steps=1500, lr=2e-3, min_lr=1e-4, warmup=150, schedule="cosine", beta2=0.98, eps=1e-8,
         weight_decay=0.01, label_smoothing=0.0, metrics=["f1"]), EPOCHS]
     presets = {"small": {}, "wnut-17": dict(vocab_size=4003, max_len=256, d_model=128, d_ff=512, steps=600, warmup=60,
-                                            validate_every=50, patience=12, watch="f1")}
+                                            validate_every=50, patience=12, watch="f1"),
+               "fine-tune": FINE_TUNE | dict(max_len=512, epochs=3), "lora": LORA | dict(max_len=512, epochs=3)}
+    starts_from = ENCODERS
+    head = ("output",)
 
-    def __init__(self, settings, tokenizers=None):
+    def __init__(self, settings, tokenizers=None, base=None):
         self.settings = s = settings
+        self.base = base
         self.training, self.held_out, test = read_data(s)
         self.test = test or self.held_out
         only_one_file = len(s["data"] or []) == 1

@@ -10,6 +10,7 @@ from ..training import AdamW, ConstantSchedule, CosineSchedule, NoamSchedule, Tr
 from ..training.process import available_memory
 from ..training.progress import Progress
 from ..training.evaluation import evaluate
+from .options import is_published, options_of
 
 BYTES_PER_PARAMETER = 16                        # weight, gradient and Adam's two means, in float32
 SCHEDULE_RATES = {"cosine": ("lr", "min_lr"), "noam": ("factor",), "constant": ("lr",)}
@@ -18,8 +19,9 @@ SCHEDULE_RATES = {"cosine": ("lr", "min_lr"), "noam": ("factor",), "constant": (
 class Task:
     """One kind of training: the data, the tokenizers, the settings of the model, and what is measured.
 
-    A task knows nothing of the command line. `Task(settings, tokenizers)` reads or generates the data; without
-    tokenizers it trains them on the training set.
+    A task knows nothing of the command line. `Task(settings, tokenizers, base)` reads or generates the data; without
+    tokenizers it trains them on the training set. `base` is the meta of the run with whose weights it starts, or of the
+    run itself when that is continued; None starts with random weights.
 
     A subclass sets these class attributes:
         name : str, as in `train NAME`
@@ -27,9 +29,15 @@ class Task:
         model_class : class of the model
         data_settings, model_settings, training_settings : lists of Setting
         presets : {name: {setting: value}}, the named configurations
+        starts_from : kinds of run with whose weights it can start
+        head : names of the modules that the model of such a run may lack
+        sizes : names of the settings that such a run decides because they are options of the model
+        reading : names of the settings that it decides because they belong to its tokenizer
+        length : name of the setting that limits the length of a text
 
     and its __init__ sets these:
         settings : {name: value} of all settings
+        base : as above
         tokenizers : list of tokenizers, of the source first
         batches : what Trainer.fit trains on
         validation : list of (inputs, targets), the validation set
@@ -40,6 +48,9 @@ class Task:
 
     preset_help = "named settings, each of which an option can still change (default: small)"
     labels = None
+    starts_from = head = ()
+    reading = "tokenizer", "vocab_size"
+    length = "max_len"
 
     @classmethod
     def all_settings(cls):
@@ -51,12 +62,17 @@ class Task:
         settings = {setting.name: setting.default for setting in cls.all_settings()} | cls.presets[preset] | changes
         if settings.get("epochs") and "validate_every" not in changes and "steps" not in changes:
             settings["validate_every"] = None   # the task fills in the steps of one epoch
-        return settings if "warmup" in changes else shorten_warmup(settings)
+        is_open = settings["warmup"] is None    # a share of the steps, which the task may have to count
+        return settings if is_open or "warmup" in changes else shorten_warmup(settings)
 
     @classmethod
-    def choose_preset(cls, config, given):
-        """The configuration that was asked for, or the one that fits the given settings."""
-        return config or "small"
+    def choose_preset(cls, config, given, base=None):
+        """The configuration that was asked for, or the one that fits the given settings and the run that is the base."""
+        if config:
+            return config
+        if given.get("lora"):
+            return "lora"
+        return "fine-tune" if base and is_published(base) else "small"
 
     @classmethod
     def unused_settings(cls, settings):
@@ -66,7 +82,41 @@ class Task:
         unused = [(rates, f"--schedule {settings['schedule']} does not use it; choose another schedule, or leave it out")]
         if not settings["patience"]:
             unused.append((["watch"], "it names the measure that --patience watches; give --patience too"))
-        return unused
+        return unused + cls.unused_when_starting(settings)
+
+    @classmethod
+    def unused_when_starting(cls, settings):
+        """The part of unused_settings that is about pretrained weights."""
+        if not settings.get("pretrained"):
+            return [(["lora", "lora_alpha", "lora_targets", "freeze"], "it is about pretrained weights; give --pretrained")]
+        if settings.get("lora"):
+            return [(["freeze"], "with --lora all pretrained weights are frozen; leave one of the two out")]
+        return [(["lora_alpha", "lora_targets"], "it is about the updates that --lora trains; give --lora")]
+
+    @property
+    def starts_from_published(self):
+        """True if the weights were those of a published model at first."""
+        return self.base is not None and is_published(self.base)
+
+    @classmethod
+    def base_options(cls, base):
+        """All options of the model of the run that is the base."""
+        return options_of(cls.model_class, base["model"])
+
+    def base_config(self):
+        """The arguments of `model_class` that continue the model of the base: its sizes, and this run's dropout."""
+        theirs = self.base_options(self.base)
+        return theirs | {"dropout": self.settings["dropout"], "init": self.settings["init"],
+                         "max_len": max(self.settings[self.length], theirs["max_len"])}
+
+    @classmethod
+    def published_settings(cls, options):
+        """The settings that a published model decides in addition, given the options of that model."""
+        return {}
+
+    def own_state(self, state, run):
+        """What this model takes over of the weights {name: array} of the run that is its base."""
+        return state
 
     def model_config(self):
         """The arguments of `model_class`."""
@@ -79,7 +129,7 @@ class Task:
     def check_memory(self):
         """Raises ValueError if the matrices of the model's blocks alone need more memory than is available."""
         config, free = self.model_config(), available_memory()
-        d_model, d_ff = config["d_model"], config["d_ff"]
+        d_model, d_ff = config["d_model"], config["d_ff"] or 4 * config["d_model"]
         attention, feed_forward = 2 * d_model ** 2, 2 * d_model * d_ff          # at least: query and output, up and down
         count = config["num_layers"] * (attention + feed_forward)
         if free is not None and count * BYTES_PER_PARAMETER > free:
@@ -140,8 +190,12 @@ class Task:
 
 
 def shorten_warmup(settings):
-    """Lets a cosine schedule that would end during its warm-up warm up for a tenth of its steps. Returns settings."""
-    if settings["schedule"] == "cosine" and settings["warmup"] >= settings["steps"]:
+    """Lets a run warm up for a tenth of its steps if its warm-up is open (None), or a cosine schedule would end during it.
+
+    Returns settings.
+    """
+    is_open = settings["warmup"] is None
+    if is_open or settings["schedule"] == "cosine" and settings["warmup"] >= settings["steps"]:
         settings["warmup"] = settings["steps"] // 10
     return settings
 

@@ -12,8 +12,10 @@ class Carried:
     left_out: list
 
 
-def carry_over(model, state):
+def carry_over(model, state, copy=True):
     """Copy each array of a state_dict into the model's parameter of the same name and shape; returns a Carried.
+
+    With copy=False the parameters take over the arrays themselves where they can, as in Module.load_state_dict.
 
     Raises ValueError if no array fits, because the two models have nothing in common then.
     """
@@ -23,6 +25,9 @@ def carry_over(model, state):
         raise ValueError(f"none of the {len(state)} arrays has the name and shape of a parameter of "
                          f"{type(model).__name__}; carry over the weights of a model with the same sizes")
     for name in carried:
-        own[name].data = state[name]
+        if copy:
+            own[name].data = state[name]
+        else:
+            own[name].take(state[name])
     return Carried(carried, [name for name in own if name not in carried],
                    [name for name in state if name not in carried])

@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from ..layers import Embedding, LearnedPositionalEmbedding, SinusoidalPositionalEncoding, Unembedding
+from ..layers import (Embedding, LearnedPositionalEmbedding, RelativePositionBias, SinusoidalPositionalEncoding,
+                      Unembedding)
 from ..models import CausalLanguageModel
 from ..module import Parameter
-from .bug import HOBBY, bug
+from .bug import HOBBY, Source, bug
 
 
 @bug("repeated-ids-dropped",
@@ -123,3 +124,17 @@ class WithoutCosines(Waves):
 
     def waves(self, t, i, D):
         return np.sin(t / 10000 ** (i // 2 * 2 / D))        # right: cosines in odd columns
+
+
+@bug("relative-buckets-swapped",
+     Source("x-transformers", reference="fixed in pull request 10"),
+     symptom="In an encoder, all keys after the query share a bucket. In a decoder, half of the buckets are never used.",
+     training="The two losses fall almost together.",
+     caught_by=("relative positions reference", "attention reference"),
+     samples=("RelativePositionBias", "RelativePositionBias, causal", "UnscaledAttention", "encoder-decoder, relative"))
+class BucketsSwapped(RelativePositionBias):
+    """A decoder has the buckets of an encoder, and an encoder has those of a decoder"""
+
+    def buckets(self, distances):
+        other = RelativePositionBias(1, self.num_buckets, self.max_distance, not self.causal)   # right: self.causal
+        return other.buckets(distances)

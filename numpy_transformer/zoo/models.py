@@ -13,6 +13,10 @@ def language_model(**options):
     return lambda rng: CausalLanguageModel(BOS + 1, **SIZES, **options, rng=rng)
 
 
+def translation(draw):
+    return padded(draw.ids(BOS, B, S), 2), padded(draw.ids(BOS, B, T), 1)
+
+
 MODELS = (                                      # a bug is planted in the first one that contains its target
     Sample("language model", language_model(dropout=0.1), lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
     Sample("language model, sinusoidal", language_model(positions="sinusoidal", activation="relu", tie_weights=False,
@@ -20,8 +24,9 @@ MODELS = (                                      # a bug is planted in the first 
     Sample("language model, rotary", language_model(positions="rotary", norm_layer="rms", activation="swiglu"),
            lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
     Sample("encoder-decoder", lambda rng: EncoderDecoder(BOS + 1, BOS + 1, **SIZES, dropout=0.0, tie_weights=True,
-                                                         rng=rng),
-           lambda draw: (padded(draw.ids(BOS, B, S), 2), padded(draw.ids(BOS, B, T), 1))))
+                                                         rng=rng), translation),
+    Sample("encoder-decoder, relative", lambda rng: EncoderDecoder(BOS + 1, BOS + 1, **SIZES, dropout=0.0,
+                                                                   positions="relative", rng=rng), translation))
 
 
 def batch(n, model, seed=0):

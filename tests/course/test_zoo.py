@@ -78,7 +78,8 @@ def test_there_are_many_and_most_were_published():
 
 
 PROJECTS = {"MLSysBook/TinyTorch", "harvardnlp/annotated-transformer", "huggingface/transformers",
-            "time-series-foundation-models/lag-llama", "LLMs-from-scratch", "minGPT", "nn-zero-to-hero"}
+            "time-series-foundation-models/lag-llama", "LLMs-from-scratch", "minGPT", "nn-zero-to-hero",
+            "x-transformers"}
 
 
 @every_bug

@@ -35,7 +35,8 @@ SIGNATURES = {
     "CausalLanguageModel": f'{TEXT_MODEL}, max_len=1024, dropout=0.0, norm="pre", norm_layer="layer", '
                            'activation="gelu", positions="learned", num_kv_heads=None, bias=True, tie_weights=True, '
                            'scale_embedding=False, attention="plain", rng=None, init="gpt2", eps=1e-5, d_head=None, '
-                           'qkv_bias=None, rope_base=10000.0, rope_interleaved=True, rope_frequencies=None',
+                           'qkv_bias=None, rope_base=10000.0, rope_interleaved=True, rope_frequencies=None, '
+                           "ff_dropout=None",
     "EncoderDecoder": "src_vocab, tgt_vocab, d_model=512, num_heads=8, num_layers=6, d_ff=2048, dropout=0.1, "
                       'max_len=5000, norm="pre", positions="sinusoidal", tie_weights=False, pad_id=0',
     "make_model": "src_vocab, tgt_vocab, N=6, d_model=512, d_ff=2048, h=8, dropout=0.1",

@@ -468,7 +468,7 @@ CASES = [                                       # name, ours, theirs, inputs
      WIDE, CAUSAL, POSITIONS),
     ("SelfAttention, grouped, half-split", lambda: nt.SelfAttention(D_WIDE, 4, 2, rotary=Rotary(interleaved=False)),
      partial(rotary_grouped, half_split=True), WIDE, CAUSAL, POSITIONS),
-    ("SelfAttention, wide heads, biased queries, keys and values",
+    ("SelfAttention, wide heads, biased queries",
      lambda: nt.SelfAttention(D, 4, 2, bias=False, rotary=Rotary(50.0), d_head=D_HEAD, qkv_bias=True),
      partial(rotary_grouped, base=50.0), X, CAUSAL, POSITIONS),
     ("CrossAttention", partial(nt.CrossAttention, D, H), lambda p, x, memory, mask: multi_head()(

@@ -39,7 +39,7 @@ LANGUAGE_MODELS = {"learned": {}, "sinusoidal, post-norm": {"positions": "sinuso
                    "rotary, grouped": {"positions": "rotary", "num_kv_heads": 2},
                    "rotary, rms, swiglu, one key head": {"positions": "rotary", "num_kv_heads": 1, "norm_layer": "rms",
                                                          "activation": "swiglu", "bias": False},
-                   "rotary by halves, wide heads, biased queries": {
+                   "half-split, wide heads, biased queries": {
                        "positions": "rotary", "num_kv_heads": 2, "norm_layer": "rms", "activation": "geglu",
                        "bias": False, "d_head": 10, "qkv_bias": True, "rope_interleaved": False, "rope_base": 50.0},
                    "flash, own frequencies": {"positions": "rotary", "num_kv_heads": 2, "attention": "flash",

@@ -5,36 +5,42 @@ Names and layouts are converted here by rules of this file alone: the same ones 
 
 import math
 import re
-from functools import partial
 
 import numpy as np
 import pytest
 
 import numpy_transformer as nt
+from numpy_transformer.pretrained import llama
 
 pytestmark = pytest.mark.slow                   # transformers takes seconds to import
 
 V, D, H, G, L, F, D_HEAD, MAX_LEN = 31, 24, 4, 2, 2, 20, 10, 40
 LLAMA3 = dict(rope_type="llama3", rope_theta=50.0, factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0,
-              original_max_position_embeddings=64)
+              original_max_position_embeddings=32)
 SIZES = dict(vocab_size=V, hidden_size=D, num_attention_heads=H, num_key_value_heads=G, num_hidden_layers=L,
              intermediate_size=F, max_position_embeddings=MAX_LEN, rms_norm_eps=1e-2, eos_token_id=None,
-             bos_token_id=None, pad_token_id=None, attn_implementation="sdpa")
+             bos_token_id=None, pad_token_id=None, attn_implementation="eager")
 GPT2 = dict(vocab_size=V, n_embd=D, n_head=H, n_layer=L, n_inner=F, n_positions=MAX_LEN, layer_norm_epsilon=1e-2,
             activation_function="gelu_new", resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, eos_token_id=None,
-            bos_token_id=None, attn_implementation="sdpa")
+            bos_token_id=None, attn_implementation="eager")
+
+
+def plain_rope(theta):
+    return {"rope_type": "default", "rope_theta": theta}
+
+
 VARIANTS = {                                    # class, config
     "gpt2": ("GPT2LMHeadModel", GPT2),
     "gpt2, relu, untied": ("GPT2LMHeadModel", {**GPT2, "activation_function": "relu", "tie_word_embeddings": False}),
-    "llama 2": ("LlamaForCausalLM", {**SIZES, "num_key_value_heads": H, "rope_parameters": {"rope_type": "default",
-                                                                                "rope_theta": 10000.0}}),
-    "llama 3": ("LlamaForCausalLM", {**SIZES, "head_dim": D_HEAD, "rope_parameters": LLAMA3, "tie_word_embeddings": True}),
-    "llama, biases, gelu_tanh": ("LlamaForCausalLM", {**SIZES, "attention_bias": True, "mlp_bias": True, "hidden_act":
-                                           "gelu_pytorch_tanh", "rope_parameters": {"rope_type": "default",
-                                                                                    "rope_theta": 50.0}}),
+    "llama 2": ("LlamaForCausalLM", {**SIZES, "num_key_value_heads": H, "rope_parameters": plain_rope(10000.0)}),
+    "llama 3": ("LlamaForCausalLM", {**SIZES, "head_dim": D_HEAD, "rope_parameters": LLAMA3,
+                                     "tie_word_embeddings": True}),
+    "llama, linear, biases, gelu_tanh": ("LlamaForCausalLM", {
+        **SIZES, "attention_bias": True, "mlp_bias": True, "hidden_act": "gelu_pytorch_tanh",
+        "rope_parameters": {"rope_type": "linear", "rope_theta": 50.0, "factor": 3.0}}),
     "mistral": ("MistralForCausalLM", {**SIZES, "head_dim": D_HEAD, "sliding_window": None,
-                            "rope_parameters": {"rope_type": "default", "rope_theta": 500.0}}),
-    "qwen2": ("Qwen2ForCausalLM", {**SIZES, "rope_parameters": {"rope_type": "default", "rope_theta": 50.0}})}
+                                       "rope_parameters": plain_rope(500.0)}),
+    "qwen2": ("Qwen2ForCausalLM", {**SIZES, "rope_parameters": plain_rope(50.0)})}
 CONVENTIONS = [(name, interleaved) for name in VARIANTS
                for interleaved in ([True] if name.startswith("gpt2") else [True, False])]
 PADDING = {"none": np.ones((3, 9), bool), "left": np.arange(9) >= np.array([[0], [3], [7]]),
@@ -49,10 +55,12 @@ NAMES = {"wte": "embedding", "wpe": "positions", "embed_tokens": "embedding", "l
 
 
 def frequencies(d_head, rope):
-    """θ_i in plain loops, after "The Llama 3 Herd of Models" and its published code: by wavelength, in three cases."""
+    """θ_i in plain loops; for llama3 in the three cases of the code that was published with LLaMA 3.1."""
     found = []
     for i in range(d_head // 2):
         theta = rope["rope_theta"] ** (-2 * i / d_head)
+        if rope["rope_type"] == "linear":
+            theta = theta / rope["factor"]
         if rope["rope_type"] == "llama3":
             turns = rope["original_max_position_embeddings"] * theta / (2 * math.pi)    # in the original context
             if turns < rope["low_freq_factor"]:
@@ -86,21 +94,6 @@ def as_ours(arrays, d_head, interleaved):
     return ours
 
 
-def in_float64(model, torch, theta):
-    """Replaces the two parts of LLaMA that transformers computes in float32 whatever the dtype of the model."""
-    theta = torch.tensor(theta, dtype=torch.float64)
-
-    def angles(x, position_ids):
-        angle = (position_ids[..., None] * theta).repeat(1, 1, 2)
-        return angle.cos(), angle.sin()
-
-    model.model.rotary_emb.forward = angles
-    for module in model.modules():
-        if type(module).__name__.endswith("RMSNorm"):
-            module.forward = partial(torch.nn.functional.rms_norm, normalized_shape=(D,), weight=module.weight,
-                                     eps=module.variance_epsilon)
-
-
 class Pair:
     """A model of transformers with random weights, and ours with the same."""
 
@@ -108,9 +101,12 @@ class Pair:
         transformers, self.torch = pytest.importorskip("transformers"), pytest.importorskip("torch")
         self.torch.set_num_threads(1)
         kind, config = VARIANTS[name]
+        from helpers.hugging_face import double_precision
+        self.double_precision = double_precision
         kind = getattr(transformers, kind)
         config = kind.config_class(**config)
-        self.theirs = kind(config).double().eval()
+        with double_precision():                # so that the rotary frequencies are computed in float64
+            self.theirs = kind(config).double().eval()
         rng = np.random.default_rng(len(name))
         for parameter_name, parameter in self.theirs.named_parameters():
             scale = 0.3 if parameter_name.endswith("bias") else 1
@@ -128,8 +124,6 @@ class Pair:
                 common["rope_base"] = config.rope_parameters["rope_theta"]
             else:
                 common["rope_frequencies"] = self.theta
-            self.hf_frequencies = self.theirs.model.rotary_emb.inv_freq.numpy()
-            in_float64(self.theirs, self.torch, self.theta)
             bias = getattr(config, "attention_bias", False)
             common |= dict(
                 norm_layer="rms", positions="rotary", num_kv_heads=config.num_key_value_heads, d_head=self.d_head,
@@ -145,8 +139,9 @@ class Pair:
         """Logits and the gradient of every parameter according to transformers, under our names."""
         torch = self.torch
         positions = np.maximum(np.cumsum(real, -1) - 1, 0)
-        logits = self.theirs(torch.tensor(ids), attention_mask=torch.tensor(real.astype(int)),
-                             position_ids=torch.tensor(positions), use_cache=False).logits
+        with self.double_precision():
+            logits = self.theirs(torch.tensor(ids), attention_mask=torch.tensor(real.astype(int)),
+                                 position_ids=torch.tensor(positions), use_cache=False).logits
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), torch.tensor(targets).flatten(), ignore_index=-1)
         loss.backward()
         return logits.detach().numpy(), self.converted({name: p.grad for name, p in self.theirs.named_parameters()})
@@ -202,18 +197,29 @@ def test_greedy_text_with_and_without_a_cache(name, interleaved):
     prompts = [rng.integers(1, V, length).tolist() for length in (7, 2, 4)]
     texts = [nt.generate(pair.ours.eval(), prompts, 12, temperature=0, cached=cached) for cached in (True, False)]
     ids = np.array([[0] * (7 - len(prompt)) + prompt for prompt in prompts])
-    theirs = pair.theirs.generate(pair.torch.tensor(ids), attention_mask=pair.torch.tensor(
-        [[0] * (7 - len(prompt)) + [1] * len(prompt) for prompt in prompts]), max_new_tokens=12, do_sample=False,
-                                   pad_token_id=0)
+    mask = np.array([[0] * (7 - len(prompt)) + [1] * len(prompt) for prompt in prompts])
+    with pair.double_precision():
+        theirs = pair.theirs.generate(pair.torch.tensor(ids), attention_mask=pair.torch.tensor(mask),
+                                      max_new_tokens=12, do_sample=False, pad_token_id=0)
     assert texts[0] == texts[1] == [row[7 - len(prompt):] for row, prompt in zip(theirs.tolist(), prompts)]
     assert len({token for text, prompt in zip(texts[0], prompts) for token in text[len(prompt):]}) > 4
 
 
 @pytest.mark.parametrize("name", [name for name in VARIANTS if not name.startswith("gpt2")])
-def test_frequencies_by_plain_loops_are_those_of_transformers_in_float32(name):
+def test_frequencies_by_plain_loops_are_those_of_transformers(name):
     pair = Pair(name, False)
-    np.testing.assert_allclose(pair.hf_frequencies, pair.theta, rtol=1e-6)
-    if name == "llama 3":                       # one pair at least in each of the three cases
-        plain = frequencies(pair.d_head, {"rope_type": "default", "rope_theta": LLAMA3["rope_theta"]})
-        ratios = np.divide(pair.theta, plain)
-        assert ratios[0] == 1 and ratios[-1] == 0.25 and ((ratios > 0.25) & (ratios < 1)).any()
+    np.testing.assert_allclose(pair.theirs.model.rotary_emb.inv_freq.numpy(), pair.theta, rtol=1e-13)
+
+
+@pytest.mark.parametrize("d_head, rope", [
+    (D_HEAD, LLAMA3),
+    (64, {**LLAMA3, "rope_theta": 500000.0, "factor": 32.0, "original_max_position_embeddings": 8192}),
+    (128, {**LLAMA3, "rope_theta": 500000.0, "factor": 8.0, "original_max_position_embeddings": 8192}),
+    (6, {"rope_type": "linear", "rope_theta": 10000.0, "factor": 2.5})])
+def test_frequencies_that_are_read_from_a_config(d_head, rope):
+    found = llama.frequencies(d_head, rope)
+    np.testing.assert_allclose(found, frequencies(d_head, rope), rtol=1e-13)
+    ratios = np.divide(found, frequencies(d_head, plain_rope(rope["rope_theta"])))
+    if rope["rope_type"] == "llama3":           # one pair at least in each of the three cases
+        between = (ratios > 1 / rope["factor"]) & (ratios < 1)
+        assert ratios[0] == 1 and between[1:-1].any() and ratios[-1] == pytest.approx(1 / rope["factor"])

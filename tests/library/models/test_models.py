@@ -51,6 +51,12 @@ def test_unbatched_ids_and_lists_give_the_row_of_the_batch(options):
     np.testing.assert_allclose(model(tokens[1], mask), model(tokens, np.array([mask] * 3))[1], atol=1e-13)
 
 
+def test_each_place_of_dropout_has_its_probability():
+    model = nt.CausalLanguageModel(V, D, H, L, 16, dropout=0.3, ff_dropout=0.0, rng=0)
+    places = {name.split(".", 3)[-1]: part.p for name, part in model.named_modules() if isinstance(part, nt.Dropout)}
+    assert places == {"dropout": 0.3, "attention.attention.dropout": 0.3, "feed_forward.dropout": 0.0}
+
+
 def encoder_decoder(**options):
     model = nt.EncoderDecoder(V, W, D, H, L, 16, 0.0, max_len=20, rng=0, **options).astype(np.float64)
     randomise(model)

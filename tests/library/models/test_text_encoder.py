@@ -201,3 +201,88 @@ def test_the_gradient_of_segments_agrees_with_differences():
     ids, segments = np.array([[4, 7, 2, 9], [3, 1, 5, 0]]), np.array([[0, 0, 1, 1], [0, 1, 1, 1]])
     report = nt.gradcheck(model, ids, None, segments, directions=1)
     assert report.ok and any(row.tensor == "segments.weight" and not row.zero for row in report.rows), str(report)
+
+
+BERT = dict(positions="learned", activation="gelu", scale_embedding=False, embedding_norm=True, eps=0.01)
+
+
+def bert_vectors(model, ids, places, segments=None):
+    """The vectors of one text without padding: the blocks of `encoded`, after BERT's own sum and norm."""
+    table, row = model.embedding.weight.data, model.positions.weight.data
+    x = np.array([table[token] + row[place] for token, place in zip(ids, places)])
+    if segments is not None:
+        x += np.array([model.segments.weight.data[s] for s in segments])
+    x = layer_norm(x, model.embedding_norm, 0.01)
+    return model.encoder(x[None])[0]
+
+
+def test_bert_adds_up_tokens_positions_and_segments_and_normalizes_the_sum():
+    model = built(nt.TextEncoder, num_segments=2, **BERT).eval()
+    ids, segments = ids_of(7, 7), RNG(4).integers(0, 2, (2, 7))
+    for row, kinds, found in zip(ids, segments, model(ids, None, segments)):
+        np.testing.assert_allclose(found, bert_vectors(model, row, range(7), kinds), rtol=1e-10)
+
+
+@pytest.mark.parametrize("left", [0, 1, 3])
+def test_positions_that_count_real_tokens_do_not_depend_on_the_padding(left):
+    """RoBERTa: the padding token is 1, its position 1, and the first real token has position 2."""
+    model = built(nt.TextEncoder, first_position=2, pad_id=1, **BERT).eval()
+    assert model.positions.weight.data.shape == (11, D)                 # max_len = 9, and two rows before it
+    text = RNG(5).integers(2, V, 5)
+    ids = np.full((1, 9), 1)
+    ids[0, left:left + 5] = text
+    wanted = bert_vectors(model, text, range(2, 7))
+    np.testing.assert_allclose(model(ids)[0, left:left + 5], wanted, rtol=1e-10)
+    np.testing.assert_allclose(model(text), wanted, rtol=1e-10)
+    model.eval(remember=True)(ids, np.ones(ids.shape, bool))            # even if padding is not hidden
+    model.backward(np.ones((1, 9, D)))
+    used = abs(model.positions.weight.grad).max(1) > 0
+    assert used.tolist() == [False] + 6 * [True] + 4 * [False]
+
+
+def test_the_first_token_through_a_hidden_layer_with_tanh_is_berts_classifier():
+    ids, mask = ids_of(7, 4), ids_of(7, 4) != 0
+    for activation, bent in (("tanh", np.tanh), ("relu", lambda x: np.maximum(x, 0))):
+        model = built(nt.SequenceClassifier, num_classes=C, hidden=10, pool="first", head_activation=activation, **BERT)
+        first = nt.TextEncoder.forward(model, ids, mask)[:, 0]
+        wanted = linear(bent(linear(first, model.hidden)), model.output)
+        np.testing.assert_allclose(model(ids, mask), wanted, rtol=1e-10)
+
+
+@pytest.mark.parametrize("name, function", [
+    ("gelu", nt.GELU()), ("gelu_tanh", nt.GELU("tanh")), ("relu", nt.ReLU()), ("silu", nt.SiLU())])
+def test_the_masked_model_has_the_activation_that_it_is_given(name, function):
+    model, ids = built(nt.MaskedLanguageModel, head_activation=name).eval(), ids_of(7, 7)
+    x = layer_norm(function.eval()(linear(nt.TextEncoder.forward(model, ids), model.transform)), model.norm)
+    np.testing.assert_allclose(model(ids), x @ model.embedding.weight.data.T + model.bias.data, rtol=1e-10)
+
+
+def test_embed_gives_the_mean_or_the_first_token_of_length_1_if_asked():
+    ids = ids_of(7, 4)
+    vectors = built(nt.TextEncoder, **BERT).eval()(ids)
+    means = np.array([x[row != 0].mean(0) for x, row in zip(vectors, ids)])
+    for pool, wanted in (("mean", means), ("first", vectors[:, 0])):
+        for normalize in (False, True):
+            model = built(nt.TextEncoder, embedding_pool=pool, normalize=normalize, **BERT).eval()
+            length = np.sqrt((wanted ** 2).sum(-1, keepdims=True)) if normalize else 1
+            np.testing.assert_allclose(model.embed(ids), wanted / length, rtol=1e-10)
+            np.testing.assert_allclose(model(ids), vectors, rtol=1e-12)
+    nothing = built(nt.TextEncoder, normalize=True, **BERT).eval().embed(np.zeros((1, 3), int))
+    assert not nothing.any()                    # the mean over no token is zeros, and stays finite
+
+
+@pytest.mark.parametrize("options, words", [
+    (dict(embedding_pool="max"), "'mean', 'first'"), (dict(first_position=0), "first_position must be"),
+    (dict(first_position=2, positions="rotary"), "'sinusoidal', 'learned'"), (dict(pool="max"), "'mean', 'first'"),
+    (dict(head_activation="softmax"), "'tanh'")])
+def test_settings_that_are_not_known_are_refused(options, words):
+    with pytest.raises(ValueError, match=words):
+        built(nt.SequenceClassifier, **options)
+
+
+def test_the_first_token_is_given_a_mask_that_fits():
+    first = nt.FirstToken()
+    with pytest.raises(ValueError, match=r"of shape \(2, 3\)"):
+        first(np.ones((2, 3, 4)), np.ones((3, 2), bool))
+    with pytest.raises(TypeError, match="NumPy arrays"):
+        first([[1.0]])

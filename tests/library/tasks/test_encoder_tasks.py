@@ -18,7 +18,7 @@ def test_settings_have_one_meaning_in_all_tasks():
         assert len(set(names)) == len(names) and all(set(preset) <= set(names) for preset in task.presets.values())
         for preset in task.presets:
             settings = task.default_settings(preset)
-            unused = task.unused_settings(settings | {"data": ["x"]})
+            unused = task.unused_settings(settings | {"data": ["x"], "pretrained": "x.npz"})
             assert not {name for names, _ in unused for name in names} & set(task.presets[preset]) - {
                 "steps", "validate_every", "tokenizer", "vocab_size", "too_long"}
 

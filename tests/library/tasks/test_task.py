@@ -9,7 +9,10 @@ from numpy_transformer.tasks import TASKS, TextToTextTask, task
 EVERYWHERE = dict(
     num_heads=4, norm="pre", batch_size=64, accumulate=1, schedule="cosine", factor=1.0, beta1=0.9, beta2=0.98,
     eps=1e-8, clip=1.0, label_smoothing=0.0, patience=0, watch="loss", average=0, validate_every=200, save_every=100,
-    workers=None, seed=1)
+    workers=None, seed=1, pretrained=None, lora=None, lora_alpha=None, lora_targets=None, freeze=None)
+FINE_TUNE = dict(batch_size=32, lr=5e-5, min_lr=0.0, warmup=None, beta2=0.999, weight_decay=0.01)
+LORA = FINE_TUNE | dict(lora=8, lr=1e-3, weight_decay=0.0)
+ON_PAIRS = dict(max_len=128, batch_size=16, steps=1000, schedule="cosine", eps=1e-8, label_smoothing=0.0)
 LANGUAGE_MODEL = EVERYWHERE | dict(
     text=None, tokenizer="char", vocab_size=1256, d_model=96, num_layers=3, d_ff=256, context=64, num_kv_heads=None,
     dropout=0.0, norm_layer="rms", activation="swiglu", positions="rotary", bias=False, tie=True, init="gpt2",
@@ -28,10 +31,13 @@ ENCODER = EVERYWHERE | dict(
     positions="rotary", init="xavier", steps=1500, lr=2e-3, weight_decay=0.01)
 CLASSIFIER = ENCODER | dict(
     text_column="text", label_column="label", tokenizer="word", vocab_size=2000, reading="bert", hidden=64,
-    mask_padding=True, ff_dropout=None, pretrained=None, min_lr=1e-5, warmup=100, epochs=None)
+    mask_padding=True, ff_dropout=None, min_lr=1e-5, warmup=100, epochs=None)
 TAGGER = ENCODER | dict(
-    tokenizer="bpe", vocab_size=800, lower=False, dropout=0.1, positions="sinusoidal", pretrained=None, batch_size=32,
+    tokenizer="bpe", vocab_size=800, lower=False, dropout=0.1, positions="sinusoidal", batch_size=32,
     min_lr=1e-4, warmup=150, epochs=None)
+MASKED = ENCODER | dict(
+    tokenizer="word", vocab_size=2000, max_len=32, masked=0.15, d_model=128, d_ff=512, dropout=0.1,
+    activation="gelu", steps=2500, batch_size=32, lr=3e-3, min_lr=1.5e-4, warmup=250, weight_decay=0.1)
 SETTINGS = {
     ("lm", "small"): LANGUAGE_MODEL,
     ("lm", "nanogpt-cpu"): LANGUAGE_MODEL | dict(
@@ -57,9 +63,16 @@ SETTINGS = {
     ("tagger", "wnut-17"): TAGGER | dict(
         vocab_size=4003, max_len=256, d_model=128, d_ff=512, steps=600, warmup=60, patience=12, watch="f1",
         validate_every=50),
-    ("mlm", "small"): ENCODER | dict(
-        tokenizer="word", vocab_size=2000, max_len=32, masked=0.15, d_model=128, d_ff=512, dropout=0.1,
-        activation="gelu", steps=2500, batch_size=32, lr=3e-3, min_lr=1.5e-4, warmup=250, weight_decay=0.1)}
+    ("mlm", "small"): MASKED}
+for name, changes in (("fine-tune", FINE_TUNE), ("lora", LORA)):
+    rate = 1e-4 if name == "fine-tune" else changes["lr"]
+    SETTINGS |= {
+        ("lm", name): LANGUAGE_MODEL | changes | dict(context=128, batch_size=8, steps=500),
+        ("seq2seq", name): SEQ2SEQ | changes | ON_PAIRS | dict(lr=rate),
+        ("text2text", name): TEXT2TEXT | changes | ON_PAIRS | dict(lr=rate),
+        ("classifier", name): CLASSIFIER | changes | dict(max_len=512, epochs=2, validate_every=None),
+        ("tagger", name): TAGGER | changes | dict(max_len=512, epochs=3, validate_every=None),
+        ("mlm", name): MASKED | changes | dict(max_len=128, steps=1000)}
 
 
 def test_every_task_has_its_named_configurations():

@@ -28,8 +28,10 @@ def model_and_batches(kind):
     """(model, batches, batches a step); the parts of each batch count different numbers of targets."""
     if kind == "pairs":
         return translator(), [pairs(n, 5) for n in range(4)], 2
-    dropout = 0.3 if kind == "dropout" else 0.0
-    return language_model(dropout), [batch(n, 5, 0.5, empty=(3, 4)) for n in range(4)], 1
+    model = language_model(dropout=0.3 if kind == "dropout" else 0.0)
+    if kind == "lora":
+        nt.add_lora(model, 2, alpha=8, rng=1)
+    return model, [batch(n, 5, 0.5, empty=(3, 4)) for n in range(4)], 1
 
 
 def train(kind, comm, steps=6, **options):

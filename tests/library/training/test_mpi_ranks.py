@@ -61,7 +61,7 @@ def assert_close(ours, wanted, tolerance):
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-@pytest.mark.parametrize("kind", ["ignored", "pairs"])
+@pytest.mark.parametrize("kind", ["ignored", "pairs", "lora"])
 def test_any_number_of_ranks_computes_what_one_process_computes(mpiexec, ranks, kind, tmp_path):
     from mpi_cases import train
 

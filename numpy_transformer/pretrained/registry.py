@@ -8,17 +8,20 @@ from .llama import LLAMA, MISTRAL, QWEN2, sliding_window
 from .names import make_rules
 from .t5 import T5
 
-FAMILIES = {"gpt2": GPT2, "llama": LLAMA, "mistral": MISTRAL, "qwen2": QWEN2, "bert": BERT, "roberta": ROBERTA,
-            "distilbert": DISTILBERT, "t5": T5, "llama2.c": LLAMA}
+FAMILIES = {"gpt2": GPT2, "llama": LLAMA, "llama2.c": LLAMA, "mistral": MISTRAL, "qwen2": QWEN2, "bert": BERT,
+            "roberta": ROBERTA, "distilbert": DISTILBERT, "t5": T5}
 
 
 @dataclass
 class Origin:
     """Where a model came from: what save_pretrained needs to write the same kind of checkpoint.
 
-    Fields: family : its name, a key of FAMILIES; config : config.json as a dict; files : {relative path: text} of the small
-        files beside it, such as the tokenizer's; unused : {name: array} of weights that our model has no use for, but
-        another model of the family has; options : the arguments of the model's class
+    Fields:
+        family : its name, a key of FAMILIES
+        config : config.json as a dict
+        files : {relative path: text} of the small files beside it, such as the tokenizer's
+        unused : {name: array} of weights that our model has no use for, but another model of the family has
+        options : the arguments of the model's class
     """
     family: str
     config: dict
@@ -64,8 +67,8 @@ def check_fixed(family, config):
                          "have; use the checkpoint in float32, float16 or bfloat16 that it was made from")
     for option, value in family.fixed.items():
         if config.get(option, value) != value:
-            raise ValueError(f"config.json has {option} = {config[option]!r}; this package has models with {option} = "
-                             f"{value!r} alone, and would compute something else")
+            raise ValueError(f"config.json has {option} = {config[option]!r}; this package only has models with "
+                             f"{option} = {value!r}, so it cannot load this one")
 
 
 def remarks(config):
@@ -73,8 +76,8 @@ def remarks(config):
     if config.get("model_type") in ("llama", "mistral", "qwen2"):
         window = sliding_window(config)
         if window and window < config["max_position_embeddings"]:
-            return [f"Its attention has a sliding window of {window:,} tokens, which this package does not have; texts of "
-                    f"up to {window:,} tokens, for which the window changes nothing, are therefore the longest."]
+            return [f"Its attention has a sliding window of {window:,} tokens, which this package does not have. Its "
+                    f"texts are therefore limited to {window:,} tokens, for which the window makes no difference."]
     return []
 
 
@@ -95,7 +98,9 @@ def architecture_of(model):
 def rules(model):
     """Returns the Rules that connect a model's parameters with the arrays of a checkpoint of its family.
 
-    They serve for loading, saving and comparing gradients; see `names.Rule`. Raises: ValueError for a model without origin.
+    They serve for loading, saving and comparing gradients; see `names.Rule`.
+
+    Raises: ValueError for a model that did not come from a checkpoint
     """
     if getattr(model, "origin", None) is None:
         raise ValueError(f"this {type(model).__name__} did not come from a checkpoint of transformers, so there are no "

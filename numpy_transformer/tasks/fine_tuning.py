@@ -1,0 +1,145 @@
+"""Starting from the weights of another run, or of a published model that `import` has read, instead of random ones."""
+
+import contextlib
+import re
+
+import numpy as np
+
+from ..layers import add_lora, freeze
+from ..layers.initial_weights import normal
+from ..module import unfilled
+from ..training.transfer import carry_over
+from .options import is_published, options_of
+from .runs import MODELS, fingerprint, merged_weights
+from .settings import option
+
+DECIDED = {"tokenizer": "pretrained", "vocab_size": None, "lower": False, "init": "bert"}   # by a published model
+OPTIONS = {"tie": "tie_weights"}                # the model's name of a setting, where it is another one
+STD = 0.02                                      # of new weights on top of a published model, as in the code of BERT
+
+
+def adopt(settings, given, kind, run):
+    """The settings of a run of a kind of task, with those that the pretrained run decides.
+
+    Raises ValueError for an option that asks for another value.
+    """
+    theirs = decided(kind, run)
+    remedy = "leave it out" if is_published(run.meta) else "leave it out, or pretrain a model with it"
+    for name, value in theirs.items():
+        if name in given and given[name] != value:
+            raise ValueError(f"{option(name)} is {value} in the pretrained run {run.path!r}, not {given[name]}; {remedy}")
+    settings = settings | theirs
+    if is_published(run.meta) and "dropout" not in given:
+        settings["dropout"] = run.meta["model"].get("dropout", settings["dropout"])
+    limit = longest(run)
+    if limit is not None and settings[kind.length] > limit:
+        if kind.length in given:
+            raise ValueError(f"{option(kind.length)} {given[kind.length]:,} is too long: the pretrained run {run.path!r} "
+                             f"reads at most {limit:,} tokens; give at most that")
+        settings[kind.length] = limit
+    return settings
+
+
+def decided(kind, run):
+    """{name: value} of the settings that a pretrained run decides."""
+    options = options_of(MODELS[run.kind], run.meta["model"])
+    theirs = {name: options[OPTIONS.get(name, name)] for name in kind.sizes if OPTIONS.get(name, name) in options}
+    for name in kind.reading:
+        theirs[name] = run.settings.get(name, DECIDED[name])
+    if is_published(run.meta):
+        theirs |= {"vocab_size": run.tokenizers[0].vocab_size, "init": DECIDED["init"], **kind.published_settings(options)}
+    return theirs
+
+
+def longest(run):
+    """The number of tokens that the model of a run can read, or None if there is no limit."""
+    options = options_of(MODELS[run.kind], run.meta["model"])
+    is_limited = options["positions"] == "learned" or is_published(run.meta) and options["positions"] != "relative"
+    return options["max_len"] if is_limited else None
+
+
+def start(task, run):
+    """(model, lines): the model of a task with the weights of a run, parts of it frozen if the settings say so.
+
+    What the run does not have is newly initialized, and the lines say which parts that is.
+    """
+    published = is_published(run.meta)
+    with unfilled() if published else contextlib.nullcontext():
+        model = task.make_model()
+    theirs = merged_weights(run)
+    names = carry_over(model, task.own_state(theirs, run), copy=False)
+    if published:
+        draw(model, np.random.default_rng([task.settings["seed"], 11]))
+    lines = [f"{len(names.carried)} arrays copied from {run.path!r}",
+             f"newly initialized: {', '.join(names.new) or 'none'}", f"not used: {', '.join(names.left_out) or 'none'}"]
+    if task.settings["lora"]:
+        add_lora(model, **lora_arguments(task), rng=np.random.default_rng([task.settings["seed"], 12]))
+    elif task.settings["freeze"]:
+        freeze(model, *frozen_names(model, task.settings["freeze"], set(names.carried) & set(theirs)))
+    if keeps_base(task.settings):
+        trained = sum(parameter.data.size for parameter in model.parameters(trained=True))
+        lines.append(f"{trained:,} of {model.num_parameters():,} parameters are trained, and only these will be saved: the "
+                     f"run needs {run.path!r} beside it")
+    return model, lines
+
+
+def draw(model, rng):
+    """Draw the weights that no file has filled; biases are zero."""
+    for parameter in model.parameters():
+        if not parameter.filled:
+            shape = parameter.data.shape
+            parameter.data = normal(rng, shape, STD) if len(shape) > 1 else np.zeros(shape)
+
+
+def lora_arguments(task):
+    """The arguments of add_lora that the settings describe."""
+    s = task.settings
+    return {"rank": s["lora"], "alpha": s["lora_alpha"], "targets": s["lora_targets"] or ["query", "value"],
+            "trained": list(task.head)}
+
+
+def frozen_names(model, given, pretrained):
+    """The names for `freeze` of the parts that --freeze names: blocks.0-2 is short for blocks.0 blocks.1 blocks.2.
+
+    Raises ValueError for a part that the model does not have, or whose weights are not among the `pretrained` ones.
+    """
+    known = [name for name, _ in model.named_modules() if name]
+    found = []
+    for name in (each for text in given for each in expanded(text)):
+        fitting = [name] if name in known else [each for each in known if each.endswith(f".{name}")]
+        if len(fitting) != 1:
+            what = f"may be {' or '.join(fitting)}" if fitting else "is not a part of the model"
+            parts = dict.fromkeys(each.split(".")[0] for each in known)
+            raise ValueError(f"--freeze {name} {what}; name a part such as {', '.join(parts)} or "
+                             f"{next(each for each in known if each.endswith('.blocks.0'))}")
+        new = [each for each, _ in model.named_parameters() if each.startswith(f"{fitting[0]}.") and each not in pretrained]
+        if new:
+            raise ValueError(f"--freeze {name} would freeze {new[0]}, which is new and has yet to learn; leave it out")
+        found += fitting
+    return found
+
+
+def expanded(name):
+    """["blocks.0", "blocks.1", "blocks.2"] of "blocks.0-2"; other names by themselves."""
+    match = re.fullmatch(r"(.*\.)(\d+)-(\d+)", name)
+    if not match:
+        return [name]
+    first, last = int(match[2]), int(match[3])
+    if first > last:
+        raise ValueError(f"--freeze {name} counts backwards; write {match[1]}{last}-{first}")
+    return [f"{match[1]}{number}" for number in range(first, last + 1)]
+
+
+def keeps_base(settings):
+    """True if a run stores only the weights that it trains, and takes all others from the run that it started from."""
+    return bool(settings.get("lora") or settings.get("freeze"))
+
+
+def meta_of(task, run):
+    """What the checkpoint says about the run that it started from."""
+    meta = {"origin": run.meta["origin"]} if is_published(run.meta) else {}
+    if keeps_base(task.settings):
+        meta["base"] = {"file": run.path, "sha256": fingerprint(run.path)}
+    if task.settings["lora"]:
+        meta["lora"] = lora_arguments(task)
+    return meta

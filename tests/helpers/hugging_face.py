@@ -1,0 +1,107 @@
+"""Tiny random models of transformers, their values in float64, and ours beside them. Import torch before use."""
+
+import contextlib
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+import transformers
+
+from numpy_transformer.layers import CrossEntropyLoss
+from numpy_transformer.pretrained import load_pretrained, save_pretrained
+from numpy_transformer.pretrained.safetensors import TensorFile
+
+TINY = {
+    "gpt2": {"vocab_size": 61, "n_positions": 24, "n_embd": 24, "n_layer": 2, "n_head": 4, "n_inner": 40},
+    "llama": {"vocab_size": 61, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
+              "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 32},
+    "bert": {"vocab_size": 61, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
+             "num_attention_heads": 4, "max_position_embeddings": 20, "type_vocab_size": 3},
+    "distilbert": {"vocab_size": 61, "dim": 24, "hidden_dim": 40, "n_layers": 2, "n_heads": 4,
+                   "max_position_embeddings": 20},
+    "t5": {"vocab_size": 61, "d_model": 24, "d_kv": 5, "d_ff": 40, "num_layers": 2, "num_heads": 4,
+           "relative_attention_num_buckets": 8, "relative_attention_max_distance": 12},
+}
+TINY["mistral"] = TINY["qwen2"] = TINY["llama"]
+TINY["roberta"] = TINY["bert"]
+
+
+@contextlib.contextmanager
+def double_precision():
+    """Inside it transformers computes in float64 where its code asks for float32: norms, softmax, rotary positions."""
+    with contextlib.ExitStack() as stack:
+        for owner, name, value in ((torch, "float32", torch.float64), (torch, "float", torch.float64),
+                                   (torch.Tensor, "float", torch.Tensor.double)):
+            stack.callback(setattr, owner, name, getattr(owner, name))
+            setattr(owner, name, value)
+        yield
+
+
+def write_tiny(folder, architecture, family, seed=0, **options):
+    """Saves a tiny model of transformers with random weights, also in norms and biases. Returns the folder's path."""
+    config = transformers.AutoConfig.for_model(family, **TINY[family] | options)
+    config._attn_implementation = "eager"
+    torch.manual_seed(seed)
+    model = getattr(transformers, architecture)(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.3 * torch.randn_like(parameter)
+    model.save_pretrained(folder)
+    return Path(folder)
+
+
+def edit_config(folder, **changes):
+    """Changes values of config.json; ... removes one."""
+    path = Path(folder, "config.json")
+    config = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps({key: value for key, value in config.items() if value is not ...}, indent=2) + "\n")
+
+
+def theirs(folder, architecture):
+    """The model of transformers in float64, in eval. Its code still asks for float32: see double_precision."""
+    model_class = getattr(transformers, architecture)
+    model = model_class.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager")
+    for part in model.modules():
+        if hasattr(part, "rotary_emb"):
+            with double_precision():
+                part.rotary_emb = type(part.rotary_emb)(model.config)       # its frequencies in float64
+    return model.eval()
+
+
+def compare(folder, architecture, our_inputs, their_inputs, targets, tmp_path):
+    """Relative errors of the logits and of every gradient: ({name: error}, our model).
+
+    Targets of -1 are ignored. The gradients are compared under the names of transformers: put into the weights of a
+    copy, and saved.
+    """
+    real = targets >= 0
+    model = theirs(folder, architecture)
+    with double_precision():
+        logits = model(**{name: torch.tensor(value) for name, value in their_inputs.items()}).logits
+        loss = torch.nn.functional.cross_entropy(logits[torch.tensor(real)], torch.tensor(targets[real]))
+        loss.backward()
+    ours = load_pretrained(folder, np.float64).eval(remember=True)
+    found = ours(*our_inputs[0], **our_inputs[1])
+    criterion = CrossEntropyLoss()
+    criterion(found[real], targets[real])
+    dlogits = np.zeros_like(found)
+    dlogits[real] = criterion.backward()
+    ours.zero_grad()
+    ours.backward(dlogits)
+    for parameter in ours.parameters():
+        parameter.data = parameter.grad
+    ours.origin.unused = {}
+    save_pretrained(ours, tmp_path / "gradients")
+    gradients = TensorFile(tmp_path / "gradients" / "model.safetensors")
+    expected = {name: weight.grad.numpy() for name, weight in model.named_parameters() if weight.grad is not None}
+    assert set(gradients) == set(expected)
+    largest = max(abs(array).max() for array in expected.values())
+    errors = {name: relative(gradients[name], expected[name], largest) for name in expected}
+    return errors | {"logits": relative(found[real], logits[torch.tensor(real)].detach().numpy())}
+
+
+def relative(found, expected, largest=0):
+    """The largest difference, relative to the largest value; values that are zero up to rounding do not count."""
+    scale = max(abs(expected).max(), 1e-6 * largest)
+    return abs(found - expected).max() / scale

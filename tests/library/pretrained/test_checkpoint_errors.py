@@ -1,0 +1,211 @@
+"""What does not fit is refused in one sentence, before a weight is read."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+from helpers.small_checkpoints import SMALL
+
+from numpy_transformer.pretrained import describe, load, load_pretrained, remarks
+from numpy_transformer.pretrained.safetensors import TensorFile, write_safetensors
+
+
+def edit(**changes):
+    """Changes values in config.json; ... removes one."""
+    def change(folder):
+        path = folder / "config.json"
+        config = json.loads(path.read_text()) | changes
+        path.write_text(json.dumps({key: value for key, value in config.items() if value is not ...}))
+    return change
+
+
+def weights(change):
+    """Changes the dict of arrays in model.safetensors."""
+    def changed(folder):
+        arrays = dict(TensorFile(folder / "model.safetensors"))
+        change(arrays)
+        write_safetensors(folder / "model.safetensors", arrays)
+    return changed
+
+
+def instead(name, data=b"PK\x03\x04"):
+    """Another file in the place of model.safetensors."""
+    def change(folder):
+        (folder / "model.safetensors").unlink()
+        (folder / name).write_bytes(data)
+    return change
+
+
+def shards(folder, lost=(), moved=None):
+    """The same arrays in two files and an index."""
+    arrays = dict(TensorFile(folder / "model.safetensors"))
+    (folder / "model.safetensors").unlink()
+    names = sorted(arrays)
+    listed = {name: f"model-0000{1 + (n % 2)}-of-00002.safetensors" for n, name in enumerate(names)}
+    for file in set(listed.values()):
+        write_safetensors(folder / file, {name: arrays[name] for name in names
+                                          if listed[name] == file and name not in lost})
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": listed | (moved or {})}))
+
+
+def lost_shard(folder):
+    shards(folder)
+    (folder / "model-00002-of-00002.safetensors").unlink()
+
+
+def truncated(folder):
+    data = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(data[:-100])
+
+
+def put(name, array):
+    return weights(lambda arrays: arrays.update({name: array}))
+
+
+def drop(*names):
+    return weights(lambda arrays: [arrays.pop(name) for name in names])
+
+
+def spoil(value):
+    return weights(lambda arrays: np.put(arrays["transformer.wpe.weight"], 3, value))
+
+
+Q = "model.layers.0.self_attn.q_proj.weight"
+WORD = "bert.embeddings.word_embeddings.weight"
+CASES = {
+    "family": ("gpt2", edit(model_type="gpt_neox"), "'gpt_neox'; this package has gpt2, llama, mistral, qwen2, bert"),
+    "no family": ("gpt2", edit(model_type=...), "model_type None"),
+    "head": ("bert", edit(architectures=["BertForQuestionAnswering"]), "'BertForQuestionAnswering'; .*BertForMaskedLM"),
+    "no setting": ("gpt2", edit(n_embd=...), "config.json has no 'n_embd'"),
+    "setting of another type": ("bert", edit(hidden_size="8"), "cannot be built .d_model must be a whole number"),
+    "settings of another type": ("llama", edit(rope_parameters="default"), "does not describe a llama model"),
+    "heads": ("gpt2", edit(n_head=3), "d_model = 8 is not divisible by num_heads = 3"),
+    "too many blocks": ("gpt2", edit(n_layer=10 ** 9), "1000000000 blocks, but the files hold 28 arrays"),
+    "activation": ("gpt2", edit(activation_function="quick_gelu"), "'quick_gelu'; this package has gelu"),
+    "scores": ("gpt2", edit(scale_attn_by_inverse_layer_idx=True), "scale_attn_by_inverse_layer_idx = True"),
+    "scale": ("gpt2", edit(scale_attn_weights=False), "scale_attn_weights = False"),
+    "biases": ("llama", edit(attention_bias=True), "attention_bias = True"),
+    "mlp biases": ("llama", edit(mlp_bias=True), "mlp_bias = True"),
+    "rope type": ("llama", edit(rope_parameters={"rope_type": "yarn", "factor": 4.0}), "'yarn'; this package has "),
+    "older rope type": ("llama", edit(rope_parameters=..., rope_scaling={"type": "dynamic", "factor": 2}), "'dynamic'"),
+    "rope setting": ("llama", edit(rope_parameters={"rope_type": "linear"}), "config.json has no 'factor'"),
+    "partial": ("llama", edit(partial_rotary_factor=0.5), "only a part of each head"),
+    "quantized": ("llama", edit(quantization_config={"bits": 4}), "quantized weights"),
+    "decoder": ("bert", edit(is_decoder=True), "is_decoder = True"),
+    "relative positions": ("bert", edit(position_embedding_type="relative_key"), "position_embedding_type"),
+    "encoder alone": ("t5", edit(is_encoder_decoder=False), "is_encoder_decoder = False"),
+    "gate": ("t5", edit(feed_forward_proj="gated-elu"), "activation 'elu'"),
+    "vocabulary": ("gpt2", edit(vocab_size=20), r"wte.weight has the shape \(19, 8\) instead of \(20, 8\)"),
+    "transposed": ("llama", weights(lambda a: a.update({Q: a[Q].T})), r"has the shape \(8, 24\) instead of \(24, 8\)"),
+    "missing": ("gpt2", drop("transformer.ln_f.weight", "transformer.h.1.ln_1.bias"),
+                r"2 arrays are missing \(transformer.h.1.ln_1.bias, transformer.ln_f.weight\)"),
+    "missing and unknown": ("bert", weights(lambda a: a.update({"x": a.pop(WORD)})),
+                            r"1 array is missing \(bert.*\) and 1 array is unknown \(x\)"),
+    "no output": ("llama", drop("lm_head.weight"), r"1 array is missing \(lm_head.weight\)"),
+    "more blocks than config.json says": ("gpt2", edit(n_layer=1), "12 arrays are unknown .*and 9 more"),
+    "twice": ("gpt2", put("wte.weight", np.zeros((19, 8), np.float32)), "same weight under two names"),
+    "tied, but different": ("gpt2", put("lm_head.weight", np.ones((19, 8), np.float32)), "says that they are tied"),
+    "integers": ("gpt2", put("transformer.wpe.weight", np.ones((8, 8), np.int8)), "dtype I8; quantized"),
+    "nan": ("gpt2", spoil(np.nan), "wpe.weight has 1 values that are NaN"),
+    "infinite": ("gpt2", spoil(-np.inf), "wpe.weight has 1 values that are NaN"),
+    "truncated": ("gpt2", truncated, "need .* bytes, but the file has"),
+    "no config.json": ("gpt2", lambda folder: (folder / "config.json").unlink(), "has no config.json"),
+    "config.json damaged": ("gpt2", lambda folder: (folder / "config.json").write_text("{,"), "cannot read .*config"),
+    "config.json a list": ("gpt2", lambda folder: (folder / "config.json").write_text("[]"), "not hold a JSON object"),
+    "a pickle": ("gpt2", instead("pytorch_model.bin"), "pytorch_model.bin is a pickle, .* stays closed"),
+    "tensorflow": ("gpt2", instead("tf_model.h5"), "tf_model.h5 has the format of TensorFlow"),
+    "no weights": ("gpt2", lambda folder: (folder / "model.safetensors").unlink(), "has no model.safetensors; copy"),
+    "a shard lost": ("gpt2", lost_shard, "1 of the 2 files .* missing, such as model-00002"),
+    "an array lost": ("gpt2", lambda folder: shards(folder, ["transformer.wpe.weight"]),
+                      "lists transformer.wpe.weight .* does not have it"),
+    "a shard elsewhere": ("gpt2", lambda folder: shards(folder, moved={"x": "../model.safetensors"}),
+                          "not a file in the folder itself"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_checkpoint_that_does_not_fit(case, tmp_path):
+    family, change, reason = CASES[case]
+    folder = tmp_path / "checkpoint"
+    shutil.copytree(SMALL / family, folder)
+    change(folder)
+    with pytest.raises(ValueError, match=reason) as error:
+        load_pretrained(folder)
+    assert "\n" not in str(error.value) and "; " in str(error.value)
+
+
+def test_what_is_not_a_folder(tmp_path):
+    with pytest.raises(ValueError, match="there is no such folder"):
+        load_pretrained(tmp_path / "nothing")
+    with pytest.raises(ValueError, match="it is a file"):
+        load_pretrained(SMALL / "gpt2" / "model.safetensors")
+    with pytest.raises(ValueError, match="dtype = 'float16'"):
+        load_pretrained(SMALL / "gpt2", np.float16)
+
+
+def test_shards_and_a_pickle_beside_are_fine(tmp_path):
+    shutil.copytree(SMALL / "gpt2", tmp_path / "x")
+    shards(tmp_path / "x")
+    (tmp_path / "x" / "pytorch_model.bin").write_bytes(b"never opened")
+    found = load_pretrained(tmp_path / "x").state_dict()
+    for name, array in load_pretrained(SMALL / "gpt2").state_dict().items():
+        np.testing.assert_array_equal(found[name], array)
+
+
+def test_no_memory_is_said_before_a_weight_is_read(tmp_path, monkeypatch):
+    shutil.copytree(SMALL / "llama", tmp_path / "x")
+    edit(vocab_size=100_000, hidden_size=4_000, head_dim=1_000)(tmp_path / "x")
+    file = TensorFile(tmp_path / "x" / "model.safetensors")
+    header, end = {"__metadata__": {"format": "pt"}}, 0
+    for name in file:
+        shape = [{8: 4_000, 24: 4_000, 12: 12, 19: 100_000}[length] for length in file.entries[name].shape]
+        if "k_proj" in name or "v_proj" in name:
+            shape = [2_000, 4_000]
+        size = 2 * int(np.prod(shape))
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [end, end + size]}
+        end += size
+    text = json.dumps(header).encode()
+    with open(tmp_path / "x" / "model.safetensors", "wb") as out:
+        out.write(len(text).to_bytes(8, "little") + text)
+        os.truncate(out.fileno(), 8 + len(text) + end)                  # almost 2 GB that take no space
+    monkeypatch.setattr(load, "available_memory", lambda: 10 ** 9)
+    monkeypatch.setattr(TensorFile, "__getitem__", None)
+    with pytest.raises(ValueError, match=r"896,308,000 .*need 5.2 GB of memory at 32 bits each, but 1.0 GB are"):
+        load_pretrained(tmp_path / "x")
+
+
+def test_a_window_limits_the_length(tmp_path):
+    shutil.copytree(SMALL / "llama", tmp_path / "x")
+    edit(model_type="mistral", architectures=["MistralForCausalLM"], sliding_window=5)(tmp_path / "x")
+    _, options = describe(tmp_path / "x")
+    assert options["max_len"] == 5
+    config = json.loads((tmp_path / "x" / "config.json").read_text())
+    assert "limited to 5 tokens" in remarks(config)[0]
+    assert remarks(config | {"sliding_window": None}) == remarks(config | {"sliding_window": 8}) == []
+    assert remarks(config | {"model_type": "qwen2"}) == []              # which asks for use_sliding_window, too
+
+
+def test_rotary_frequencies_of_llama3():
+    """Against the definition in a loop over wavelengths."""
+    from numpy_transformer.pretrained.llama import frequencies, rope_parameters
+
+    theta = [500.0 ** (-2 * i / 16) for i in range(8)]
+    expected = []
+    for value in theta:
+        wavelength = 2 * np.pi / value
+        if wavelength > 40 / 1.0:
+            expected.append(value / 8)
+        elif wavelength < 40 / 4.0:
+            expected.append(value)
+        else:
+            smooth = (40 / wavelength - 1) / (4 - 1)
+            expected.append((1 - smooth) * value / 8 + smooth * value)
+    assert len({round(found / value, 6) for found, value in zip(expected, theta)}) > 2      # all three cases
+    scaling = {"rope_type": "llama3", "rope_theta": 500.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+               "original_max_position_embeddings": 40, "factor": 8.0}
+    np.testing.assert_allclose(frequencies(16, rope_parameters({"rope_parameters": scaling})), expected, rtol=1e-14)
+    linear = rope_parameters({"rope_theta": 500.0, "rope_scaling": {"type": "linear", "factor": 4.0}})
+    np.testing.assert_allclose(frequencies(16, linear), np.array(theta) / 4, rtol=1e-14)
+    assert frequencies(16, rope_parameters({"rope_theta": 500.0})) is None

@@ -1,0 +1,200 @@
+"""Every family against transformers: logits, every gradient, saving again, reading what we saved, and greedy text."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+import numpy_transformer as nt
+from numpy_transformer.pretrained import load_pretrained, save_pretrained
+from numpy_transformer.pretrained.safetensors import TensorFile, write_safetensors
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from helpers.hugging_face import compare, double_precision, edit_config, relative, theirs, write_tiny  # noqa: E402
+
+pytestmark = pytest.mark.slow
+LLAMA3 = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 24}
+LINEAR = {"rope_type": "linear", "rope_theta": 300.0, "factor": 2.0}
+UNTIED = {"feed_forward_proj": "gated-gelu", "num_decoder_layers": 3}
+MODELS = {
+    "gpt2": ("GPT2LMHeadModel", "gpt2", {}),
+    "gpt2, relu, d_ff left out": ("GPT2LMHeadModel", "gpt2", {"activation_function": "relu", "n_inner": None}),
+    "llama": ("LlamaForCausalLM", "llama", {"rms_norm_eps": 1e-3}),
+    "llama, tied, wide heads": ("LlamaForCausalLM", "llama", {"tie_word_embeddings": True, "head_dim": 8}),
+    "llama 3": ("LlamaForCausalLM", "llama", {"rope_parameters": LLAMA3}),
+    "llama, linear scaling": ("LlamaForCausalLM", "llama", {"rope_parameters": LINEAR, "num_key_value_heads": 1}),
+    "mistral": ("MistralForCausalLM", "mistral", {"sliding_window": None}),
+    "mistral, a window": ("MistralForCausalLM", "mistral", {"sliding_window": 11}),
+    "qwen2": ("Qwen2ForCausalLM", "qwen2", {}),
+    "bert": ("BertForMaskedLM", "bert", {}),
+    "bert, classes": ("BertForSequenceClassification", "bert", {"num_labels": 3}),
+    "bert, tags": ("BertForTokenClassification", "bert", {"num_labels": 5, "hidden_act": "gelu_new"}),
+    "distilbert": ("DistilBertForMaskedLM", "distilbert", {}),
+    "distilbert, classes": ("DistilBertForSequenceClassification", "distilbert", {"num_labels": 3}),
+    "distilbert, tags": ("DistilBertForTokenClassification", "distilbert", {"num_labels": 5}),
+    "roberta": ("RobertaForMaskedLM", "roberta", {"layer_norm_eps": 1e-5}),
+    "roberta, classes": ("RobertaForSequenceClassification", "roberta", {"num_labels": 3, "type_vocab_size": 1}),
+    "roberta, tags": ("RobertaForTokenClassification", "roberta", {"num_labels": 5}),
+    "t5": ("T5ForConditionalGeneration", "t5", {}),
+    "t5 1.1": ("T5ForConditionalGeneration", "t5", UNTIED),
+}
+
+
+@pytest.fixture(params=MODELS)
+def checkpoint(request, tmp_path):
+    """(folder, architecture, family) of a tiny model that transformers has saved."""
+    architecture, family, options = MODELS[request.param]
+    folder = write_tiny(tmp_path / "checkpoint", architecture, family, **options)
+    if request.param == "t5 1.1":
+        untie(folder)
+    return folder, architecture, family
+
+
+def untie(folder):
+    """Gives a T5 an output of its own, and config.json the form of T5 1.1 in version 4 of transformers."""
+    arrays = dict(TensorFile(folder / "model.safetensors"))
+    arrays["lm_head.weight"] = np.random.default_rng(5).normal(size=arrays["shared.weight"].shape).astype(np.float32)
+    write_safetensors(folder / "model.safetensors", arrays)
+    edit_config(folder, tie_word_embeddings=False, scale_decoder_outputs=...)
+
+
+def batch(family, architecture, left=False):
+    """(our inputs, their inputs, targets): two texts, one with padding.
+
+    Classes are read from the first token, so texts for them have no padding on the left.
+    """
+    rng = np.random.default_rng(7)
+    pad = 1 if family == "roberta" else 0
+    ids = rng.integers(3, 61, (2, 11))
+    mask = np.ones(ids.shape, bool)
+    mask[1, slice(4) if left and "Sequence" not in architecture else slice(7, None)] = False
+    ids[~mask] = pad
+    given = {"input_ids": ids, "attention_mask": mask.astype(int)}
+    if family in ("bert", "roberta", "distilbert"):
+        segments = None
+        if family == "bert":
+            segments = given["token_type_ids"] = rng.integers(0, 3, ids.shape)
+        classes = {"SequenceClassification": 3, "TokenClassification": 5}
+        count = next((n for name, n in classes.items() if architecture.endswith(name)), 61)
+        targets = rng.integers(0, count, len(ids) if count == 3 else ids.shape)
+        return ((ids, mask, segments), {}), given, targets if count == 3 else np.where(mask, targets, -1)
+    if family == "t5":
+        start = np.hstack([np.zeros((2, 1), int), rng.integers(2, 61, (2, 7))])
+        targets = rng.integers(0, 61, start.shape)
+        return ((ids, start), {"source_mask": mask}), given | {"decoder_input_ids": start}, targets
+    given["position_ids"] = np.maximum(mask.cumsum(-1) - 1, 0)
+    return ((ids, mask), {}), given, np.where(mask, rng.integers(0, 61, ids.shape), -1)
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_logits_and_every_gradient(checkpoint, tmp_path, left):
+    folder, architecture, family = checkpoint
+    errors = compare(folder, architecture, *batch(family, architecture, left), tmp_path)
+    worst = max(errors, key=errors.get)
+    assert errors[worst] < 1e-9, worst
+
+
+def test_saved_again_bit_for_bit(checkpoint, tmp_path):
+    folder, *_ = checkpoint
+    save_pretrained(load_pretrained(folder), tmp_path / "again")
+    for name in ("model.safetensors", "config.json"):
+        assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_transformers_reads_our_export(checkpoint, tmp_path, dtype):
+    folder, architecture, family = checkpoint
+    model = load_pretrained(folder, dtype)
+    rng = np.random.default_rng(1)
+    for parameter in model.parameters():
+        parameter.data = parameter.data + 0.1 * rng.normal(size=parameter.data.shape)
+    save_pretrained(model, tmp_path / "out")
+    inputs, given, targets = batch(family, architecture)
+    read, info = getattr(transformers, architecture).from_pretrained(tmp_path / "out", output_loading_info=True)
+    assert not any(info[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    assert read.dtype == getattr(torch, dtype)
+    read = theirs(tmp_path / "out", architecture)
+    with double_precision(), torch.no_grad():
+        expected = read(**{name: torch.tensor(value) for name, value in given.items()}).logits.numpy()
+    found = model(*inputs[0], **inputs[1])
+    real = targets >= 0
+    assert relative(found[real], expected[real]) < {"float32": 2e-5, "float64": 1e-9}[dtype]
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "llama 3", "qwen2"])
+def test_greedy_text(name, tmp_path):
+    architecture, family, options = MODELS[name]
+    folder = write_tiny(tmp_path / "checkpoint", architecture, family, **options)
+    prompt = np.random.default_rng(2).integers(3, 61, 5)
+    model = theirs(folder, architecture)
+    with double_precision():
+        expected = model.generate(torch.tensor(prompt[None]), do_sample=False, max_new_tokens=12, eos_token_id=None,
+                                  pad_token_id=0)
+    found = nt.generate(load_pretrained(folder, np.float64), prompt, 12, temperature=0)
+    assert np.ravel(found)[-12:].tolist() == expected[0, 5:].tolist()
+
+
+@pytest.mark.parametrize("architecture, family", [("BertModel", "bert"), ("RobertaModel", "roberta"),
+                                                  ("DistilBertModel", "distilbert")])
+def test_an_encoder_without_a_head(architecture, family, tmp_path):
+    folder = write_tiny(tmp_path / "checkpoint", architecture, family)
+    inputs, given, _ = batch(family, architecture)
+    read = theirs(folder, architecture)
+    with double_precision(), torch.no_grad():
+        expected = read(**{name: torch.tensor(value) for name, value in given.items()})
+    model = load_pretrained(folder, np.float64)
+    mask = inputs[0][1]
+    assert relative(model(*inputs[0])[mask], expected.last_hidden_state.numpy()[mask]) < 1e-9
+    save_pretrained(load_pretrained(folder), tmp_path / "again")
+    assert (tmp_path / "again" / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("architecture, family", [("GPT2Model", "gpt2"), ("LlamaModel", "llama"), ("T5Model", "t5")])
+def test_names_without_a_prefix(architecture, family, tmp_path):
+    folder = write_tiny(tmp_path / "checkpoint", architecture, family, tie_word_embeddings=True)
+    model = load_pretrained(folder)
+    save_pretrained(model, tmp_path / "again")
+    assert (tmp_path / "again" / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
+    named = {name.removeprefix("transformer.").removeprefix("model."): value
+             for name, value in TensorFile(folder / "model.safetensors").items()}
+    assert model.num_parameters() == sum(value.size for value in named.values())
+
+
+def test_a_head_of_another_class_is_saved_as_the_architecture_that_has_it(tmp_path):
+    folder = write_tiny(tmp_path / "checkpoint", "BertModel", "bert", hidden_act="relu")
+    base = load_pretrained(folder)
+    classifier = nt.SequenceClassifier(**base.origin.options, num_classes=4, hidden=24, pool="first",
+                                       head_activation="tanh", rng=0)
+    classifier.origin = base.origin
+    save_pretrained(classifier.eval(), tmp_path / "out")
+    auto = transformers.AutoModelForSequenceClassification
+    read, info = auto.from_pretrained(tmp_path / "out", output_loading_info=True)
+    assert not any(info[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    ids = np.random.default_rng(3).integers(3, 61, (2, 9))
+    with torch.no_grad():
+        expected = read.eval()(torch.tensor(ids)).logits.numpy()
+    assert relative(classifier(ids), expected) < 2e-5
+
+
+def test_a_sharded_checkpoint_is_the_same(tmp_path):
+    folder = write_tiny(tmp_path / "checkpoint", "BertForMaskedLM", "bert")
+    transformers.BertForMaskedLM.from_pretrained(folder).save_pretrained(tmp_path / "shards", max_shard_size="20KB")
+    assert not (tmp_path / "shards" / "model.safetensors").exists()
+    save_pretrained(load_pretrained(tmp_path / "shards"), tmp_path / "again")
+    assert (tmp_path / "again" / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_is_converted_exactly(dtype, tmp_path):
+    folder = write_tiny(tmp_path / "checkpoint", "LlamaForCausalLM", "llama")
+    half = transformers.LlamaForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype))
+    shutil.rmtree(folder)
+    half.save_pretrained(folder)
+    model = load_pretrained(folder)
+    expected = half.state_dict()["model.layers.1.mlp.up_proj.weight"].float().numpy()
+    found = model.decoder.blocks[1].feed_forward.up.weight.data
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, expected.T)

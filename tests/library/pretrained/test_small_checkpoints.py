@@ -1,0 +1,147 @@
+"""Small checkpoints with values that transformers has computed; helpers/small_checkpoints.py has written them."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from helpers.small_checkpoints import SIZES, SMALL
+
+import numpy_transformer as nt
+from numpy_transformer.pretrained import describe, load_pretrained, rules, save_pretrained
+from numpy_transformer.pretrained.safetensors import TensorFile, write_safetensors
+
+
+def call(model, family, values):
+    """The logits of our model for the stored inputs."""
+    ids, mask = values["in.input_ids"], values["in.attention_mask"].astype(bool)
+    if family == "t5":
+        return model(ids, values["in.decoder_input_ids"], source_mask=mask)
+    return model(ids, mask, values["in.token_type_ids"]) if family == "bert" else model(ids, mask)
+
+
+@pytest.mark.parametrize("family", SIZES)
+def test_logits_and_gradients_are_those_of_transformers(family):
+    values = np.load(SMALL / family / "values.npz")
+    model = load_pretrained(SMALL / family, np.float64).eval(remember=True)
+    real = values["targets"] >= 0
+    logits = call(model, family, values)
+    np.testing.assert_allclose(logits[real], values["logits"][real], rtol=0, atol=1e-12 * abs(values["logits"]).max())
+    criterion = nt.CrossEntropyLoss()
+    criterion(logits[real], values["targets"][real])
+    dlogits = np.zeros_like(logits)
+    dlogits[real] = criterion.backward()
+    model.backward(dlogits)
+    gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
+    found = {rule.theirs: rule.join(gradients) for rule in rules(model)}
+    expected = {name.removeprefix("gradient."): value for name, value in values.items() if name.startswith("gradient.")}
+    assert set(found) == set(expected)
+    largest = max(abs(array).max() for array in expected.values())
+    for name, array in expected.items():        # float32; those that are zero up to rounding are far below the largest
+        assert abs(found[name] - array).max() < 1e-6 * abs(array).max() + 1e-12 * largest, name
+
+
+@pytest.mark.parametrize("family", SIZES)
+def test_a_saved_checkpoint_is_the_same_bit_for_bit(family, tmp_path):
+    steps = []
+    model = load_pretrained(SMALL / family, progress=lambda done, total: steps.append((done, total)))
+    assert steps == [(n, len(steps)) for n in range(1, len(steps) + 1)]
+    assert not model.training and {p.data.dtype for p in model.parameters()} == {np.dtype(np.float32)}
+    save_pretrained(model, tmp_path / "again")
+    for name in ("model.safetensors", "config.json"):
+        assert (tmp_path / "again" / name).read_bytes() == (SMALL / family / name).read_bytes()
+
+
+def test_describe_gives_the_class_and_the_arguments_of_the_model():
+    model_class, options = describe(SMALL / "llama")
+    assert model_class is nt.CausalLanguageModel
+    model = model_class(**options, rng=0)
+    loaded = load_pretrained(SMALL / "llama")
+    assert [(name, p.data.shape) for name, p in model.named_parameters()] == [
+        (name, p.data.shape) for name, p in loaded.named_parameters()]
+    assert loaded.origin.options == options and json.dumps(options)
+
+
+def test_a_model_with_lora_is_saved_as_its_merged_self(tmp_path):
+    model = load_pretrained(SMALL / "gpt2", np.float64)
+    nt.add_lora(model, rank=2, targets=("query", "value"), alpha=3.0, rng=0)
+    rng = np.random.default_rng(1)
+    for name, parameter in model.named_parameters():
+        if name.endswith(".B"):
+            parameter.data = rng.normal(size=parameter.data.shape)
+    ids = rng.integers(0, 19, (2, 6))
+    expected = model(ids)
+    save_pretrained(model, tmp_path / "out")
+    np.testing.assert_array_equal(model(ids), expected)                 # saving has not changed the model
+    found = load_pretrained(tmp_path / "out", np.float64)
+    assert not any(isinstance(module, nt.LoRALinear) for _, module in found.named_modules())
+    np.testing.assert_allclose(found(ids), expected, rtol=0, atol=1e-12)
+
+
+def bert_folder(folder, change):
+    """A copy of the small BERT, whose dict of arrays goes through `change`."""
+    shutil.copytree(SMALL / "bert", folder)
+    arrays = dict(TensorFile(folder / "model.safetensors"))
+    write_safetensors(folder / "model.safetensors", change(arrays))
+    return folder
+
+
+def older(arrays):
+    """Names and constants as in files of 2019."""
+    renamed = {name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): array
+               for name, array in arrays.items()}
+    return renamed | {"bert.embeddings.position_ids": np.arange(8)[None],
+                      "cls.predictions.decoder.weight": arrays["bert.embeddings.word_embeddings.weight"],
+                      "cls.predictions.decoder.bias": arrays["cls.predictions.bias"],
+                      "bert.pooler.dense.weight": np.full((8, 8), 3, np.float32),
+                      "bert.pooler.dense.bias": np.full(8, 4, np.float32),
+                      "cls.seq_relationship.weight": np.full((2, 8), 5, np.float32),
+                      "cls.seq_relationship.bias": np.full(2, 6, np.float32)}
+
+
+def test_files_with_older_names_and_more_arrays(tmp_path):
+    model = load_pretrained(bert_folder(tmp_path / "older", older))
+    expected = load_pretrained(SMALL / "bert").state_dict()
+    for name, array in model.state_dict().items():
+        np.testing.assert_array_equal(array, expected[name])
+    save_pretrained(model, tmp_path / "again")
+    saved = TensorFile(tmp_path / "again" / "model.safetensors")
+    extra = set(saved) - set(TensorFile(SMALL / "bert" / "model.safetensors"))
+    assert extra == {"bert.pooler.dense.weight", "bert.pooler.dense.bias", "cls.seq_relationship.weight",
+                     "cls.seq_relationship.bias"}
+    np.testing.assert_array_equal(saved["cls.seq_relationship.bias"], [6, 6])
+
+
+def test_a_tied_weight_under_its_second_name_alone(tmp_path):
+    def second(arrays):
+        embedding = arrays.pop("bert.embeddings.word_embeddings.weight")
+        return arrays | {"cls.predictions.decoder.weight": embedding}
+
+    model = load_pretrained(bert_folder(tmp_path / "second", second))
+    np.testing.assert_array_equal(model.embedding.weight.data, load_pretrained(SMALL / "bert").embedding.weight.data)
+
+
+def test_a_sentence_encoder_pools_and_normalizes(tmp_path):
+    def headless(arrays):
+        return {name.removeprefix("bert."): array for name, array in arrays.items() if name.startswith("bert.")}
+
+    folder = bert_folder(tmp_path / "sentences", headless)
+    config = json.loads((folder / "config.json").read_text()) | {"architectures": ["BertModel"]}
+    (folder / "config.json").write_text(json.dumps(config))
+    kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
+    (folder / "modules.json").write_text(json.dumps(
+        [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in kinds.items()]))
+    (folder / "1_Pooling").mkdir()
+    ids = np.array([[3, 4, 5, 6], [7, 8, 0, 0]])
+    for chosen, rows in (("mean_tokens", [[0, 1, 2, 3], [0, 1]]), ("cls_token", [[0], [0]])):
+        modes = {f"pooling_mode_{name}": name == chosen for name in ("cls_token", "mean_tokens", "max_tokens")}
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 8} | modes))
+        model = load_pretrained(folder, np.float64)
+        vectors = model(ids)
+        expected = np.array([vectors[n][chosen_rows].mean(0) for n, chosen_rows in enumerate(rows)])
+        expected /= np.sqrt((expected ** 2).sum(-1, keepdims=True))
+        np.testing.assert_allclose(model.embed(ids), expected, rtol=1e-12)
+        save_pretrained(model, tmp_path / "again")
+        for name in ("modules.json", "1_Pooling/config.json"):
+            assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
+        (tmp_path / "again" / "1_Pooling" / "config.json").unlink()
