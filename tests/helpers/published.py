@@ -4,13 +4,13 @@ import json
 
 import numpy as np
 
-from numpy_transformer.pretrained import Origin, describe, save_pretrained
+from numpy_transformer.pretrained import Origin, save_pretrained
+from numpy_transformer.pretrained.registry import describe_config
 
 TEXT = "the cat sat on the mat and a dog ran to an old red house while we saw it, so the end is near. "
 WORDS = sorted(set(TEXT.replace(",", "").replace(".", "").split()))
 LETTERS = sorted(set(TEXT) - {" "})
 
-SMALL = {"vocab_size": 0}
 BERT = {"model_type": "bert", "hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 20,
         "max_position_embeddings": 16, "type_vocab_size": 2, "hidden_act": "gelu", "layer_norm_eps": 1e-12,
         "pad_token_id": 0, "hidden_dropout_prob": 0.1}
@@ -40,18 +40,13 @@ def write_published(folder, name, seed=0, **changes):
     """Writes the folder of a model of CONFIGS with random weights, and returns its path."""
     tokenizer, special = TOKENIZERS[name.partition("-")[0]]()
     config = CONFIGS[name] | {"vocab_size": tokenizer.get_vocab_size()} | changes
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps(config))
-    (folder / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")       # describe needs a file, not arrays
-    model_class, options = describe(folder)
+    model_class, options = describe_config(config, {})
     model = model_class(**options, rng=seed)
     rng = np.random.default_rng(seed)
     for parameter in model.parameters():
         parameter.data = 0.3 * rng.standard_normal(parameter.data.shape) + (parameter.data.ndim == 1)
     model.origin = Origin(config["model_type"], config, {
         "tokenizer.json": tokenizer.to_str(), "special_tokens_map.json": json.dumps(special)}, {}, options)
-    for file in folder.iterdir():
-        file.unlink()
     save_pretrained(model, folder)
     return folder
 
