@@ -18,6 +18,7 @@ NAMES = """
 
 
 def settings(config, stored):
+    """config.json can have three rates of dropout; our model has one, for which `resid_pdrop` is taken."""
     return {
         "vocab_size": config["vocab_size"], "max_len": config["n_positions"],
         "d_model": config["n_embd"], "d_ff": config.get("n_inner"),

@@ -77,9 +77,8 @@ def sliding_window(config):
 
     In texts that fit into the window every token sees all before it, as in our model; so the window is its max_len.
     """
-    if config["model_type"] == "qwen2":
-        return config.get("sliding_window", 4096) if config.get("use_sliding_window", False) else None
-    return config.get("sliding_window", 4096 if config["model_type"] == "mistral" else None)
+    has_window = config["model_type"] == "mistral" or config.get("use_sliding_window", False)
+    return config.get("sliding_window", 4096) if has_window else None
 
 
 def make_family(name):

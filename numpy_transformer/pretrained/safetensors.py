@@ -89,12 +89,12 @@ class TensorFile(Mapping):
 
 
 def check_entry(name, entry, end):
-    """Raises ValueError unless the array begins where the one before it ends, and has as many bytes as its shape."""
+    """Raises ValueError unless the array begins where the one before it ends, and its bytes fit its shape."""
     if entry.start != end or entry.stop < entry.start:
         raise ValueError(f"{name} lies at bytes {entry.start:,} to {entry.stop:,}, but the array before it ends at "
                          f"{end:,}")
-    if any(not isinstance(length, int) or length < 0 for length in entry.shape):
-        raise ValueError(f"{name} has the shape {entry.shape}")
+    if any(not isinstance(number, int) or number < 0 for number in (*entry.shape, entry.start, entry.stop)):
+        raise ValueError(f"{name} has the shape {entry.shape} and lies at bytes {entry.start:,} to {entry.stop:,}")
     size = entry.stop - entry.start
     if entry.dtype in DTYPES and size != math.prod(entry.shape) * np.dtype(DTYPES[entry.dtype]).itemsize:
         raise ValueError(f"{name} has {size:,} bytes, which do not make an array {entry.shape} of {entry.dtype}")

@@ -112,10 +112,10 @@ def per_position(op):
     if op.module.base is not None:
         op.name(base=op.module.base)
         return "/ base ** (2 * i / d)"
-    *others, last = names = [f"theta_{i}" for i in range(len(op.module.frequencies))]
+    names = [f"theta_{i}" for i in range(len(op.module.frequencies))]
     op.name(**dict(zip(names, op.module.frequencies.tolist())))
-    cases = "".join(f"{name} if i == {i} else " for i, name in enumerate(others))
-    return f"* ({cases}{last})"
+    cases = "".join(f"{name} if i == {i} else " for i, name in enumerate(names[:-1]))
+    return f"* ({cases}{names[-1]})"
 
 
 @spells(Dropout)

@@ -81,6 +81,7 @@ DAMAGED = {
     "backwards": (pack({"a": entry("F32", [0], 0, -8)}, bytes(8)), "lies at bytes"),
     "size and shape": (pack({"a": entry("F32", [3], 0, 8)}, bytes(8)), "do not make an array"),
     "negative length": (pack({"a": entry("F32", [-2, -1], 0, 8)}, bytes(8)), "has the shape"),
+    "fractional place": (pack({"a": entry("F32", [2], 0, 8.0)}, bytes(8)), "lies at bytes"),
     "fractional length": (pack({"a": entry("F32", [1.0, 2], 0, 8)}, bytes(8)), "has the shape"),
 }
 

@@ -78,9 +78,9 @@ def test_a_model_with_lora_is_saved_as_its_merged_self(tmp_path):
     np.testing.assert_allclose(found(ids), expected, rtol=0, atol=1e-12)
 
 
-def bert_folder(folder, change):
-    """A copy of the small BERT, whose dict of arrays goes through `change`."""
-    shutil.copytree(SMALL / "bert", folder)
+def changed_folder(family, folder, change):
+    """A copy of a small checkpoint, whose dict of arrays goes through `change`."""
+    shutil.copytree(SMALL / family, folder)
     arrays = dict(TensorFile(folder / "model.safetensors"))
     write_safetensors(folder / "model.safetensors", change(arrays))
     return folder
@@ -100,7 +100,7 @@ def older(arrays):
 
 
 def test_files_with_older_names_and_more_arrays(tmp_path):
-    model = load_pretrained(bert_folder(tmp_path / "older", older))
+    model = load_pretrained(changed_folder("bert", tmp_path / "older", older))
     expected = load_pretrained(SMALL / "bert").state_dict()
     for name, array in model.state_dict().items():
         np.testing.assert_array_equal(array, expected[name])
@@ -112,12 +112,33 @@ def test_files_with_older_names_and_more_arrays(tmp_path):
     np.testing.assert_array_equal(saved["cls.seq_relationship.bias"], [6, 6])
 
 
+def published_gpt2(arrays):
+    """Without the prefix, and with the masks of early versions of transformers."""
+    masks = {f"transformer.h.{n}.attn.bias": np.tri(8, dtype=bool)[None, None] for n in range(2)}
+    masks |= {f"transformer.h.{n}.attn.masked_bias": np.float32([-1e4]) for n in range(2)}
+    return {name.removeprefix("transformer."): array for name, array in (arrays | masks).items()}
+
+
+def copied_t5(arrays):
+    """With the embedding under all its names."""
+    names = ("lm_head.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
+    return arrays | {name: arrays["shared.weight"] for name in names}
+
+
+@pytest.mark.parametrize("family, change", [("gpt2", published_gpt2), ("t5", copied_t5)])
+def test_what_published_files_have_besides(family, change, tmp_path):
+    model = load_pretrained(changed_folder(family, tmp_path / "x", change))
+    save_pretrained(model, tmp_path / "again")
+    assert ((tmp_path / "again" / "model.safetensors").read_bytes()
+            == (SMALL / family / "model.safetensors").read_bytes())
+
+
 def test_a_tied_weight_under_its_second_name_alone(tmp_path):
     def second(arrays):
         embedding = arrays.pop("bert.embeddings.word_embeddings.weight")
         return arrays | {"cls.predictions.decoder.weight": embedding}
 
-    model = load_pretrained(bert_folder(tmp_path / "second", second))
+    model = load_pretrained(changed_folder("bert", tmp_path / "second", second))
     np.testing.assert_array_equal(model.embedding.weight.data, load_pretrained(SMALL / "bert").embedding.weight.data)
 
 
@@ -125,7 +146,7 @@ def test_a_sentence_encoder_pools_and_normalizes(tmp_path):
     def headless(arrays):
         return {name.removeprefix("bert."): array for name, array in arrays.items() if name.startswith("bert.")}
 
-    folder = bert_folder(tmp_path / "sentences", headless)
+    folder = changed_folder("bert", tmp_path / "sentences", headless)
     config = json.loads((folder / "config.json").read_text()) | {"architectures": ["BertModel"]}
     (folder / "config.json").write_text(json.dumps(config))
     kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}

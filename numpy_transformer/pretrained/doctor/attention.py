@@ -1,0 +1,153 @@
+"""Mistakes in the projections of attention: order, heads, scale, and matrices that lie on their side."""
+
+import itertools
+import math
+
+import numpy as np
+
+from ...module import Parameter
+from .changes import Change, columns, rows, scaled
+
+NAMES = "q", "k", "v"
+
+
+def changes_of_attention(parts):
+    """Yields the changes of q, k, v and the output of attention; those of one stack or one layer alone are rare."""
+    for where, group in parts.groups:
+        where = f" {where}" if where else ""
+        for change in itertools.chain(orders(group, where), fused_heads(group, where), strided_heads(group, where),
+                                      scales(group, where), transposes(group, where, "")):
+            yield Change(change.topic, change.done, change.verdict, change.edits, rare=bool(where))
+    for stack in parts.stacks:
+        for number, block in enumerate(stack.blocks):
+            yield from transposes([block.attention], "", f" of block {number}", rare=True)
+
+
+def projections(attention):
+    return [attention.query, attention.key, attention.value]
+
+
+def equal_widths(group):
+    return all(len({linear.d_out for linear in projections(attention)}) == 1 for attention in group)
+
+
+def orders(group, where):
+    """q, k and v, or their biases alone, are read in another order."""
+    for order in itertools.permutations(range(3)):
+        fits = equal_widths(group) or order == (0, 2, 1)        # grouped keys and values have a width of their own
+        if order == (0, 1, 2) or not fits:
+            continue
+        in_file = ", ".join(NAMES[order.index(slot)] for slot in range(3))
+
+        def reordered(attributes, order=order):
+            edits = []
+            for attention in group:
+                linears = projections(attention)
+                edits += [(linear, name, getattr(linears[source], name)) for linear, source in zip(linears, order)
+                          for name in attributes]
+            return edits
+
+        yield Change("order of q, k and v", f"q, k and v{where} read in the order {in_file}",
+                     f"the parts of a fused matrix are in the order {in_file}",
+                     lambda reordered=reordered: reordered(("weight", "bias")))
+        if all(linear.bias is not None for attention in group for linear in projections(attention)):
+            yield Change("order of the biases of q, k and v", f"the biases of q, k and v{where} read in the order {in_file}",
+                         f"these biases alone are in the order {in_file}",
+                         lambda reordered=reordered: reordered(("bias",)))
+
+
+def fused_heads(group, where):
+    """A fused matrix of 3 W columns is split into thirds although it is interleaved, or the other way round."""
+    if not equal_widths(group):
+        return
+    width = group[0].query.d_out
+    num_heads = group[0].num_heads
+    by_head = np.arange(3 * width).reshape(num_heads, 3, -1).swapaxes(0, 1).ravel()
+    by_feature = np.arange(3 * width).reshape(width, 3).T.ravel()
+    layouts = [("head by head (q, k and v of the first head, then of the second, ...)", by_head)]
+    if by_feature.tolist() != by_head.tolist():
+        layouts.append(("feature by feature (q, k, v, q, k, v, ...)", by_feature))
+
+    def split_again(order):
+        edits = []
+        for attention in group:
+            linears = projections(attention)
+            weight = np.concatenate([linear.weight.data for linear in linears], 1)[:, order]
+            edits += [(linear, "weight", Parameter(part)) for linear, part in zip(linears, np.split(weight, 3, 1))]
+            if all(linear.bias is not None for linear in linears):
+                bias = np.concatenate([linear.bias.data for linear in linears])[order]
+                edits += [(linear, "bias", Parameter(part)) for linear, part in zip(linears, np.split(bias, 3))]
+        return edits
+
+    for layout, order in layouts:
+        yield Change("splitting of the fused q, k and v", f"the fused q, k, v{where} split {layout}",
+                     "q, k and v are interleaved in the file, not one after another",
+                     lambda order=order: split_again(order))
+        yield Change("splitting of the fused q, k and v", f"the fused q, k, v{where} put together {layout}, and split "
+                     "into thirds", "q, k and v are one after another in the file, not interleaved",
+                     lambda order=order: split_again(np.argsort(order)))
+
+
+def strided_heads(group, where):
+    """The features of a head lie side by side, or strided: feature i of head h in column i H + h."""
+    first = group[0]
+    if first.num_heads == 1 or first.query.d_out == first.num_heads:
+        return
+    verdict = "the features of each head are not where the model looks for them"
+    for inverse in (False, True):
+        def order(width, heads, inverse=inverse):
+            strided = np.arange(width).reshape(-1, heads).T.ravel()
+            return np.argsort(strided) if inverse else strided
+
+        def inputs(attention, order=order):
+            return [edit for linear, heads in zip(projections(attention), (attention.num_heads, *2 * [
+                attention.num_kv_heads])) for edit in columns(linear, order(linear.d_out, heads))]
+
+        def outputs(attention, order=order):
+            return rows(attention.output, order(attention.output.d_in, attention.num_heads))
+
+        kind = "side by side instead of strided" if inverse else "strided instead of side by side"
+        for which, functions in (("q, k, v and the output", (inputs, outputs)), ("q, k and v", (inputs,)),
+                                 ("the output's input", (outputs,))):
+            yield Change("heads interleaved", f"the heads of {which}{where} {kind}", verdict,
+                         lambda functions=functions: [edit for attention in group for function in functions
+                                                      for edit in function(attention)])
+
+
+def scales(group, where):
+    """1 / sqrt(d) is missing, or there twice, or it is that of d_model."""
+    d_head = group[0].query.d_out // group[0].num_heads
+    d_model = group[0].query.d_in
+    factors = [(math.sqrt(d_head), "not divided by sqrt(d)", "this model does not scale its scores"),
+               (1 / math.sqrt(d_head), "divided by sqrt(d) once more", "a division by sqrt(d) is missing")]
+    if d_head != d_model:
+        factors.append((math.sqrt(d_head / d_model), "divided by sqrt(d_model) instead of sqrt(d)",
+                        "the scores are scaled by the width of the model"))
+    for factor, done, verdict in factors:
+        yield Change("scale of the scores", f"the attention scores{where} {done}", verdict, lambda factor=factor: [
+            edit for attention in group for edit in scaled(attention.query, factor)])
+    if len(group) > 1 and not where:
+        yield Change("scale of the scores", "the attention scores divided by the number of their layer",
+                     "the scores are scaled by the inverse of the layer's number", lambda: [
+                         edit for number, attention in enumerate(group, 1)
+                         for edit in scaled(attention.query, 1 / number)])
+
+
+def transposes(group, where, layer, rare=False):
+    """A square matrix fits either way: whether it lies on its side goes unnoticed by its shape."""
+    kinds = [(name,) for name in ("query", "key", "value", "output")
+             if all(getattr(attention, name).d_in == getattr(attention, name).d_out for attention in group)]
+    if len(kinds) > 1:
+        kinds.append(tuple(name for (name,) in kinds))
+    if len(kinds) == 5:
+        kinds.append(("query", "key", "value"))
+    for kind in kinds:
+        names = list(kind)
+        text = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+        noun = "matrix" if len(names) == 1 else "matrices"
+        verdict = "this matrix lies" if len(names) == 1 else "these matrices lie"
+        yield Change("square matrix transposed", f"the {text} {noun}{where}{layer} transposed",
+                     f"{verdict} (out, in) where (in, out) is wanted, or the reverse",
+                     lambda names=names: [(linear, "weight", Parameter(linear.weight.data.T))
+                                          for attention in group for name in names
+                                          for linear in [getattr(attention, name)]], rare)

@@ -1,0 +1,122 @@
+"""A change undoes, or does, one mistake of a conversion: it is made in a loaded model for a moment, and taken back."""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...layers.blocks import EncoderBlock
+from ...layers.embedding import Embedding
+from ...layers.feed_forward import FeedForward, SwiGLU
+from ...layers.multi_head import MultiHeadAttention
+from ...layers.normalization import LayerNorm, RMSNorm
+from ...layers.positions import LearnedPositionalEmbedding
+from ...layers.relative import RelativePositionBias
+from ...models.encoder import Encoder
+from ...module import Module, Parameter
+
+ABSENT = object()
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change of a model, and the sentence about it: "With {done} the loss falls from 7.9 to 2.1: {verdict}."
+
+    Parameters:
+        topic : str, the kind of mistake, such as "rotary pairing"; the report has one line for each topic
+        done : str, what the change does, such as "q and k paired by halves"
+        verdict : str, what is wrong with the model if its loss falls, such as "the rotary convention is wrong"
+        edits : function that returns a list of (object, attribute, new value)
+        rare : bool (False); True for a change that is tried only if there is time, after all others
+    """
+
+    topic: str
+    done: str
+    verdict: str
+    edits: Callable
+    rare: bool = False
+
+    def made(self):
+        """Returns a context manager: inside the block, the model is changed."""
+        return edited(self.edits())
+
+
+@contextlib.contextmanager
+def edited(edits):
+    """Sets attributes inside the block and puts the same old objects back at its end, so the model is exactly as before.
+
+    Parameters: edits : list of (object, attribute, new value)
+    """
+    before = [(owner, name, vars(owner).get(name, ABSENT)) for owner, name, _ in edits]
+    try:
+        for owner, name, value in edits:
+            if isinstance(value, Module):
+                value.eval()
+            setattr(owner, name, value)
+        yield
+    finally:
+        for owner, name, value in reversed(before):
+            if value is ABSENT:
+                vars(owner).pop(name, None)
+            else:
+                setattr(owner, name, value)
+
+
+class Parts:
+    """The parts of a model that conversions get wrong, as lists.
+
+    Attributes: stacks, blocks, attentions, feed_forwards, norms, embeddings, position_tables, relative : lists of modules
+        groups : list of (where, attentions): all attentions with "" first, then those of each stack and of
+            cross-attention, if there are several kinds
+    """
+
+    def __init__(self, model):
+        self.model = model
+        self.modules = [module for _, module in model.named_modules()]
+        self.stacks = self.all_of(Encoder)
+        self.blocks = self.all_of(EncoderBlock)
+        self.attentions = self.all_of(MultiHeadAttention)
+        self.feed_forwards = self.all_of((FeedForward, SwiGLU))
+        self.norms = self.all_of((LayerNorm, RMSNorm))
+        self.embeddings = self.all_of(Embedding)
+        self.position_tables = self.all_of(LearnedPositionalEmbedding)
+        self.relative = self.all_of(RelativePositionBias)
+        self.groups = [("", self.attentions)]
+        if len(self.stacks) > 1:
+            encoder, decoder = self.stacks
+            self.groups += [("of the encoder", [block.attention for block in encoder.blocks]),
+                            ("of the decoder", [block.attention for block in decoder.blocks]),
+                            ("of the attention to the source", [block.cross_attention for block in decoder.blocks])]
+
+    def all_of(self, kinds):
+        return [module for module in self.modules if isinstance(module, kinds)]
+
+    def word_embeddings(self):
+        """Returns the embeddings of tokens: all but that of segments."""
+        return [embedding for embedding in self.embeddings if embedding is not getattr(self.model, "segments", None)]
+
+    def replace(self, parameter, array):
+        """Returns the edits that put an array in the place of a parameter, in each module that holds it."""
+        new = Parameter(array)
+        return [(module, name, new) for module in self.modules for name, value in vars(module).items()
+                if value is parameter]
+
+
+def columns(linear, order):
+    """Returns the edits that reorder the outputs of a Linear: column j becomes column order[j]."""
+    edits = [(linear, "weight", Parameter(linear.weight.data[:, order]))]
+    if linear.bias is not None:
+        edits.append((linear, "bias", Parameter(linear.bias.data[order])))
+    return edits
+
+
+def rows(linear, order):
+    """Returns the edits that reorder the inputs of a Linear: row i becomes row order[i]."""
+    return [(linear, "weight", Parameter(linear.weight.data[order]))]
+
+
+def scaled(linear, factor):
+    """Returns the edits that multiply the output of a Linear by a factor."""
+    edits = [(linear, "weight", Parameter(linear.weight.data * factor))]
+    if linear.bias is not None:
+        edits.append((linear, "bias", Parameter(linear.bias.data * factor)))
+    return edits

@@ -1,0 +1,191 @@
+"""Tries the changes one at a time on a text, keeps one that clearly helps, and looks for a second mistake."""
+
+import contextlib
+import math
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...training.progress import Progress
+from .attention import changes_of_attention
+from .changes import Change, Parts
+from .ends import changes_of_ends
+from .losses import TEMPERATURES, make_task, token_losses
+from .report import report
+from .rotary import changes_of_rotary
+from .stack import changes_of_blocks
+from .weights import findings_without_text
+
+SIGMAS = 4                              # standard errors that a loss must fall by
+MARGIN = 0.03                           # and the share of itself, if the model then knows the text well,
+WIDE_MARGIN = 0.15                      # or if it does not:
+WELL, BARELY = 0.6, 0.9                 # the shares of log V, the loss of guessing, that mean so
+ROUNDS = 3                              # mistakes that are looked for, one after another
+WORK = 5e10                             # tokens times weights of one loss, and
+RARE_WORK = 2e11                        # of all rare changes together, if nobody asks for them
+
+
+@dataclass
+class Trial:
+    """A change and the loss with it, after `found` earlier findings were undone."""
+
+    change: Change
+    loss: float
+    found: int
+
+
+@dataclass
+class Finding:
+    """A change that clearly lowers the loss."""
+
+    change: Change
+    before: float
+    after: float
+
+    def __str__(self):
+        return (f"With {self.change.done} the loss falls from {self.before:.2f} to {self.after:.2f}: "
+                f"{self.change.verdict}.")
+
+
+@dataclass
+class Diagnosis:
+    """What a check of a model has found; str() is the report.
+
+    Attributes:
+        notes : list of sentences about weights and settings that need no text
+        findings : list of Finding, the mistakes that were found on the text, in the order of their size
+        loss, log_vocab : float, nats per token of the model and of guessing; loss is None without a language head
+        task, num_tokens : what was predicted, and how often
+        trials : list of Trial, all changes that were tried
+    """
+
+    model: str
+    notes: list
+    findings: list = field(default_factory=list)
+    loss: float | None = None
+    log_vocab: float | None = None
+    task: str | None = None
+    num_tokens: int = 0
+    trials: list = field(default_factory=list)
+
+    @property
+    def knows(self):
+        """True if the loss, after what was found, is clearly below that of guessing."""
+        loss = self.findings[-1].after if self.findings else self.loss
+        return loss is not None and loss < BARELY * self.log_vocab
+
+    def __str__(self):
+        return report(self)
+
+
+def changes_of(model):
+    """Returns a list of all changes that mean something for a model."""
+    parts = Parts(model)
+    return [*changes_of_rotary(parts), *changes_of_attention(parts), *changes_of_blocks(parts), *changes_of_ends(parts)]
+
+
+def diagnose(model, ids=None, mask_id=None, special_ids=(), sentinels=(), start_id=None, end_id=None, target=None,
+             tokenizer_size=None, tokens=None, thorough=None, progress=False):
+    """Returns the Diagnosis of a model that was converted from someone else's weights.
+
+    The loss of a text is measured as the model is, and with each of the commonest mistakes undone or done. A change is
+    found only if it lowers the loss by four standard errors and by a margin. It is compared with the model whose logits
+    are multiplied by the factor from 0 to 1 that suits the text best, because any change that makes a model less sure of
+    itself lowers its loss on texts that it does not know. The model is changed in place, and is exactly as before at the end.
+
+    Parameters:
+        model : CausalLanguageModel, MaskedLanguageModel or EncoderDecoder; other models get the checks without text
+        ids : ids of a text as the model reads it, special ids included
+        mask_id : int, the id of [MASK], for a masked language model
+        special_ids : ids that are neither masked nor predicted
+        sentinels : ids of T5's <extra_id_0>, <extra_id_1>, ...; without them a text is its own target
+        start_id, end_id : int or None, the first id of T5's targets (None: the padding id), and the id that ends a text
+        target : ids of the target, for an encoder-decoder that was trained on pairs
+        tokenizer_size : int or None, the number of ids of the tokenizer
+        tokens : int or None, how many tokens of the text are predicted at most; None chooses 256 to 1024 by the model's size
+        thorough : bool or None; True also tries changes of one layer or one stack alone, None only if they are cheap
+        progress : bool (False), whether a progress bar is shown
+    Raises: ValueError for a text of less than 8 tokens, or a masked language model without mask_id.
+    """
+    task = None
+    if ids is not None:
+        tokens = tokens or int(np.clip(WORK / model.num_parameters(), 256, 1024))
+        task = make_task(model, ids, mask_id, special_ids, sentinels, start_id, end_id, target, tokens)
+    diagnosis = Diagnosis(type(model).__name__, findings_without_text(model, tokenizer_size))
+    if task is None:
+        return diagnosis
+    training = model.training
+    model.eval()
+    try:
+        search(model, task, diagnosis, thorough, progress)
+    finally:
+        if training:
+            model.train()
+    return diagnosis
+
+
+def search(model, task, diagnosis, thorough, progress):
+    """Fills the diagnosis: round by round, the change that helps most is kept."""
+    started = time.perf_counter()
+    losses, tempered = measure(model, task)
+    seconds = time.perf_counter() - started
+    diagnosis.task = task.name
+    diagnosis.num_tokens = task.num_tokens
+    diagnosis.loss = float(losses.mean())
+    diagnosis.log_vocab = math.log(vocabulary(model))
+    if not np.isfinite(diagnosis.loss):
+        return
+    with contextlib.ExitStack() as kept:
+        for _ in range(ROUNDS):
+            best = None
+            for rare in (False, True):
+                changes = [change for change in changes_of(model) if change.rare == rare]
+                work = len(changes) * task.num_tokens * model.num_parameters()
+                if best is None and not (rare and not thorough and (thorough is False or work > RARE_WORK)):
+                    best = best_change(model, task, changes, tempered, diagnosis, seconds, progress)
+            if best is None:
+                break
+            kept.enter_context(best.made())
+            before = float(losses.mean())
+            losses, tempered = measure(model, task)
+            diagnosis.findings.append(Finding(best, before, float(losses.mean())))
+
+
+def measure(model, task):
+    """Returns the loss of each token, and that with the logits multiplied by the factor that suits the text best."""
+    losses = token_losses(model, task, TEMPERATURES)
+    return losses[0], losses[losses.mean(1).argmin()]
+
+
+def best_change(model, task, changes, tempered, diagnosis, seconds, progress):
+    """Returns the change with the lowest loss if it clearly helps, else None; all of them join diagnosis.trials."""
+    best = None
+    lowest = math.inf
+    title = f"check (about {max(1, round(seconds * len(changes)))} s)"
+    with Progress(len(changes), title, "change", silent=not progress) as bar:
+        for change in changes:
+            with change.made(), np.errstate(all="ignore"):
+                losses = token_losses(model, task)[0]
+            loss = float(losses.mean())
+            diagnosis.trials.append(Trial(change, loss, len(diagnosis.findings)))
+            if loss < lowest and is_clear(tempered, losses, diagnosis.log_vocab):
+                best = change
+                lowest = loss
+            bar.advance()
+    return best
+
+
+def is_clear(tempered, losses, log_vocab):
+    """Whether losses are clearly lower than those of the tempered model, and show that the model knows something."""
+    gains = tempered - losses
+    share = gains.mean() / tempered.mean()
+    error = gains.std() / math.sqrt(len(gains))
+    knows = losses.mean() / log_vocab
+    margin = MARGIN if knows < WELL else WIDE_MARGIN
+    return knows < BARELY and share > margin and gains.mean() > SIGMAS * error
+
+
+def vocabulary(model):
+    """Returns the number of classes of the output layer."""
+    return getattr(model, "target_embedding", getattr(model, "embedding", None)).vocab_size

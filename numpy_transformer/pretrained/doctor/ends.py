@@ -1,0 +1,124 @@
+"""Mistakes before and after the blocks: embeddings, positions, and the output layer."""
+
+import math
+
+import numpy as np
+
+from ...layers.embedding import Unembedding
+from ...layers.linear import Linear
+from ...layers.relative import RelativePositionBias
+from ...models.text_encoder import TextEncoder
+from ...module import Parameter
+from .changes import Change
+
+
+def changes_of_ends(parts):
+    """Yields the changes of the embeddings, the positions and the output layer."""
+    yield from scale_of_embedding(parts)
+    yield from shifted_ids(parts)
+    yield from shifted_positions(parts)
+    yield from segments(parts)
+    yield from relative_positions(parts)
+    yield from output_layer(parts)
+
+
+def scale_of_embedding(parts):
+    """The factor sqrt(d_model) of the embedding is missing or surplus."""
+    embeddings = parts.word_embeddings()
+    if embeddings[0].factor == 1:
+        factor, done, verdict = math.sqrt(embeddings[0].d_model), "multiplied by", "is missing"
+    else:
+        factor, done, verdict = 1.0, "not multiplied by", "is surplus"
+    yield Change("scale of the embedding", f"the embedding {done} sqrt(d_model)", f"the factor sqrt(d_model) {verdict}",
+                 lambda: [(embedding, "factor", factor) for embedding in embeddings])
+
+
+def shifted_ids(parts):
+    """All rows of the embedding are one off, because ids of special tokens were added or removed."""
+    for step in (1, -1):
+        yield Change("ids of the tokens", f"the ids of all tokens shifted by {step:+d}",
+                     "tokenizer and embedding disagree about the ids",
+                     lambda step=step: [edit for weight in unique(embedding.weight for embedding in parts.word_embeddings())
+                                        for edit in parts.replace(weight, np.roll(weight.data, -step, 0))])
+
+
+def unique(items):
+    return list({id(item): item for item in items}.values())
+
+
+def shifted_positions(parts):
+    """A learned table is read one or two rows too early or too late."""
+    for step in (1, 2, -1, -2):
+        if parts.position_tables:
+            yield Change("positions shifted", f"positions shifted by {step:+d}", "positions are counted from another number",
+                         lambda step=step: [(table, "weight", Parameter(table.weight.data.take(
+                             np.arange(step, table.max_len + step), 0, mode="clip"))) for table in parts.position_tables])
+
+
+def segments(parts):
+    """The two rows of the segments are swapped, or the segment 0 that all tokens share is not added."""
+    table = getattr(parts.model, "segments", None)
+    if table is not None and len(table.weight.data) > 1:
+        yield Change("segments", "the rows of the segments in reverse order", "the segments are numbered the other way",
+                     lambda: [(table, "weight", Parameter(table.weight.data[::-1]))])
+    if table is not None:
+        yield Change("segments", "no segment added", "this model has no segments, or none is added to a single text",
+                     lambda: [(parts.model, "segments", None)])
+
+
+def relative_positions(parts):
+    """The buckets of relative positions are bidirectional in the encoder, and causal in the decoder."""
+    for table in parts.relative:
+        side, now = ("decoder", "causal") if table.causal else ("encoder", "bidirectional")
+        other = "bidirectional" if table.causal else "causal"
+        yield Change("buckets of relative positions", f"{other} buckets of relative positions in the {side}",
+                     f"the buckets are {other} there, not {now}", lambda table=table: other_buckets(parts, table))
+
+
+def other_buckets(parts, table):
+    """Returns the edits that replace a RelativePositionBias by one with the same weights and the other kind of buckets."""
+    other = RelativePositionBias(table.num_heads, table.num_buckets, table.max_distance, not table.causal)
+    other.weight = table.weight
+    return [(module, "position_bias", other) for module in parts.modules
+            if getattr(module, "position_bias", None) is table]
+
+
+def output_layer(parts):
+    """The output layer is tied, untied, or multiplied by a factor wrongly."""
+    model = parts.model
+    output = getattr(model, "output", None)
+    if isinstance(output, Unembedding):
+        d_model = output.weight.data.shape[1]
+        if output.factor == 1:
+            yield Change("factor of the output", "the output multiplied by 1 / sqrt(d_model)",
+                         "the factor of a tied output layer is missing", lambda: [(output, "factor", d_model ** -0.5)])
+        else:
+            yield Change("factor of the output", f"the output not multiplied by {output.factor:.4g}",
+                         "the factor of the output layer is surplus", lambda: [(output, "factor", 1.0)])
+        weight = head_in_file(model, output.weight.data.shape)
+        if weight is not None:
+            yield Change("tying of the output layer", "the output layer of the file instead of the embedding",
+                         "the output layer is not tied to the embedding",
+                         lambda: [(model, "output", linear_of(weight.T))])
+    elif isinstance(output, Linear) and not isinstance(model, TextEncoder):
+        embedding = parts.word_embeddings()[-1] if not hasattr(model, "target_embedding") else model.target_embedding
+        for factor, done in ((1.0, ""), (embedding.d_model ** -0.5, " and multiplied by 1 / sqrt(d_model)")):
+            if embedding.weight.data.shape == output.weight.data.shape[::-1]:
+                yield Change("tying of the output layer", f"the output layer tied to the embedding{done}",
+                             "the output layer should share the matrix of the embedding",
+                             lambda factor=factor: [(model, "output", Unembedding(embedding.weight, factor))])
+
+
+def head_in_file(model, shape):
+    """Returns the output matrix that the checkpoint holds but the model did not take, or None."""
+    unused = getattr(getattr(model, "origin", None), "unused", None) or {}
+    for name, array in unused.items():
+        if name.endswith(("lm_head.weight", "output.weight", "decoder.weight")) and np.shape(array) == shape:
+            return np.asarray(array)
+    return None
+
+
+def linear_of(weight):
+    linear = Linear(*weight.shape, bias=False)
+    linear.weight = Parameter(weight)
+    return linear

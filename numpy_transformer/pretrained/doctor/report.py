@@ -1,0 +1,68 @@
+"""The report of a Diagnosis: the loss, what was found in sentences, and a table of the changes that were tried."""
+
+import math
+
+FAINT = "eps of the norms", "activation"        # topics whose effect may be too small to be seen
+NOTHING_TO_PREDICT = ("{model} predicts no tokens, so a text cannot show whether its weights were converted correctly. "
+                      "Compare its output for one text with that of the original program instead.")
+UNKNOWN = ("No change clearly lowers the loss, which is not clearly below that of guessing, so this check cannot tell. The "
+           "weights may be untrained, the text or the tokenizer may not be the model's, or several mistakes hide each other.")
+
+
+def report(diagnosis):
+    """Returns the text that `numpy-transformer info FILE --check TEXT` prints."""
+    blocks = [*diagnosis.notes]
+    if diagnosis.task is None:
+        blocks.append(NOTHING_TO_PREDICT.format(model=diagnosis.model))
+        if not diagnosis.notes:
+            blocks.append("Nothing about the numbers themselves (size of the vocabulary, eps, zeros, equal matrices) looks wrong.")
+    else:
+        blocks += [loss_line(diagnosis), *map(str, diagnosis.findings), conclusion(diagnosis)]
+        if diagnosis.trials:
+            blocks.append("\n" + table(diagnosis))
+    return "\n".join(blocks)
+
+
+def loss_line(diagnosis):
+    return (f"Loss on {diagnosis.task}, {diagnosis.num_tokens:,} tokens: {diagnosis.loss:.3f} nats per token (perplexity "
+            f"{perplexity(diagnosis.loss)}); guessing would give {diagnosis.log_vocab:.3f}.")
+
+
+def perplexity(loss):
+    return f"{math.exp(loss):,.1f}" if loss < 20 else f"10^{loss / math.log(10):.0f}" if math.isfinite(loss) else "infinite"
+
+
+def conclusion(diagnosis):
+    """Returns the sentence after the findings."""
+    number = len({trial.change.done for trial in diagnosis.trials if trial.found == len(diagnosis.findings)})
+    if not math.isfinite(diagnosis.loss):
+        return "The loss is not finite, so changes cannot be compared."
+    if diagnosis.findings and diagnosis.knows:
+        return f"After that, none of the {number} changes tried clearly lowers the loss further."
+    if diagnosis.findings:
+        return "The loss is still near that of guessing: there is another mistake, or this is not the right one."
+    if diagnosis.knows:
+        return f"None of the {number} changes tried clearly lowers the loss: the conversion looks right.{faint(diagnosis)}"
+    return UNKNOWN
+
+
+def faint(diagnosis):
+    """Returns a sentence about changes whose effect is too small to tell which is right."""
+    same = [trial for trial in diagnosis.trials if trial.change.topic in FAINT and abs(trial.loss - diagnosis.loss) < 0.01]
+    if not same:
+        return ""
+    largest = max(abs(trial.loss - diagnosis.loss) for trial in same)
+    return (f" {len(same)} of them (eps, kind of activation) change it by {largest:.4f} at most, so this text cannot tell "
+            "which of these is right.")
+
+
+def table(diagnosis):
+    """Returns a table of the best change of each topic, tried on the model as it was loaded."""
+    best = {}
+    for trial in diagnosis.trials:
+        if trial.found == 0 and trial.loss < best.get(trial.change.topic, (math.inf,))[0]:
+            best[trial.change.topic] = trial.loss, trial.change.done
+    rows = [("loss", "with (the best change of each kind)"), (f"{diagnosis.loss:.3f}", "the model as it is")]
+    rows += [(f"{loss:.3f}", done) for loss, done in sorted(best.values())]
+    width = max(len(loss) for loss, _ in rows)
+    return "\n".join(f"{loss:>{width}}  {done}" for loss, done in rows)

@@ -1,0 +1,106 @@
+"""Mistakes in rotary positions: which features form a pair, and how fast the pairs turn."""
+
+import copy
+import math
+
+import numpy as np
+
+from ..llama import frequencies as llama_frequencies
+from .changes import Change, columns
+
+BASES = 10_000.0, 500_000.0, 1_000_000.0
+LLAMA3 = {"rope_type": "llama3", "rope_theta": 500_000.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 8192}
+
+
+def changes_of_rotary(parts):
+    """Yields the changes of a model with rotary positions; none for others."""
+    group = [attention for attention in parts.attentions if attention.rotary is not None]
+    if not group:
+        return
+    yield from pairings(group)
+    yield from single_permutations(group)
+    yield from speeds(group)
+
+
+def pairs_order(width, heads, inverse):
+    """The order of the columns that brings pairs (i, i + d/2) to (2i, 2i + 1) in each head; `inverse` takes them back."""
+    halves = np.arange(width).reshape(heads, 2, -1).swapaxes(1, 2).ravel()
+    return np.argsort(halves) if inverse else halves
+
+
+def other_rotary(group, **attributes):
+    """Returns the edits that give all attentions of the group one changed RotaryEmbedding."""
+    rotary = copy.copy(group[0].rotary)
+    vars(rotary).update(attributes)
+    rotary.build_tables(rotary.cos.dtype)
+    return [(attention, "rotary", rotary) for attention in group]
+
+
+def pairings(group):
+    """q and k are both in the order of the other pairing, or have been permuted once too often."""
+    interleaved = group[0].rotary.interleaved
+    here, there = ("neighbors", "halves") if interleaved else ("halves", "neighbors")
+    yield Change("rotary pairing", f"q and k paired {'by halves' if interleaved else 'as neighbors'}",
+                 "the rotary convention is wrong", lambda: other_rotary(group, interleaved=not interleaved))
+    yield Change("rotary pairing", f"q and k permuted once more from {here} to {there}",
+                 "they were permuted for the rotary pairing although they need not be, or the wrong way",
+                 lambda: [edit for attention in group for name in ("query", "key")
+                          for edit in columns(getattr(attention, name), order_of(attention, name, interleaved))])
+
+
+def order_of(attention, name, inverse):
+    """The order of pairs_order for the heads of the query or the key."""
+    heads = attention.num_heads if name == "query" else attention.num_kv_heads
+    return pairs_order(getattr(attention, name).d_out, heads, inverse)
+
+
+def single_permutations(group):
+    """q alone or k alone is permuted, or k by the number of heads of q."""
+    for name, letter in (("query", "q"), ("key", "k")):
+        for inverse, direction in ((False, "from halves to neighbors"), (True, "from neighbors to halves")):
+            yield Change("rotary pairing of q or k alone", f"{letter} alone permuted {direction}",
+                         f"q and k are in different orders, since only one of them was permuted; it concerns {letter}",
+                         lambda name=name, inverse=inverse: [
+                             edit for attention in group
+                             for edit in columns(getattr(attention, name), order_of(attention, name, inverse))])
+    first = group[0]
+    if first.num_kv_heads == first.num_heads or first.key.d_out % (2 * first.num_heads):
+        return
+    for inverse in (False, True):
+        def order(attention, inverse=inverse):
+            undo = pairs_order(attention.key.d_out, attention.num_heads, not inverse)
+            return undo[order_of(attention, "key", inverse)]
+
+        yield Change("rotary pairing of grouped keys", f"k permuted {'to halves' if inverse else 'to neighbors'} by its "
+                     f"{first.num_kv_heads} heads", f"k was permuted as if it had the {first.num_heads} heads of q",
+                     lambda order=order: [edit for attention in group for edit in columns(attention.key, order(attention))])
+
+
+def speeds(group):
+    """The pairs turn at other speeds, or the other way."""
+    rotary = group[0].rotary
+    angles = rotary.frequencies                 # scaled or not: the first two have the ratio that the base gives
+    powers = -np.arange(0, rotary.d_head, 2) / rotary.d_head
+    base = (angles[0] / angles[min(1, len(angles) - 1)]) ** (rotary.d_head / 2)
+
+    def turned(topic, done, verdict, frequencies):
+        return Change(topic, done, verdict, lambda: other_rotary(group, base=None, frequencies=frequencies))
+
+    for other in BASES:
+        if not math.isclose(other, base, rel_tol=1e-3):
+            yield turned("base of the rotary angles", f"rotary angles of base {other:,.0f}",
+                         f"rope_theta should be {other:,.0f}, not {base:,.0f}", angles * (other / base) ** powers)
+    scaling = "scaling of the rotary angles"
+    plain = angles[0] * base ** powers
+    if not np.allclose(plain, angles):
+        yield turned(scaling, "rotary angles that are not scaled", "the scaling of low frequencies is surplus", plain)
+    elif math.isclose(base, LLAMA3["rope_theta"], rel_tol=1e-3):
+        for factor in (8, 32):
+            yield turned(scaling, f"low rotary frequencies scaled by {factor} as in LLaMA 3", "the scaling llama3 is missing",
+                         np.array(llama_frequencies(rotary.d_head, LLAMA3 | {"factor": factor})))
+    for factor in (2, 4, 8):
+        yield turned(scaling, f"rotary angles divided by {factor}", f"a linear scaling by {factor} is missing", angles / factor)
+    if not math.isclose(angles[0], 1):
+        yield turned(scaling, f"rotary angles divided by {angles[0]:g}", "their scaling is surplus", angles / angles[0])
+    yield turned("direction of rotation", "q and k rotated the other way", "the two features of each pair are swapped", -angles)

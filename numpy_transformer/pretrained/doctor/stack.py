@@ -1,0 +1,189 @@
+"""Mistakes in the blocks: norms, feed-forward layers, and the order of the layers."""
+
+import numpy as np
+
+from ...layers.activations import GELU, ReLU, SiLU
+from ...layers.blocks import CrossAttentionBlock
+from ...layers.masks import causal_mask, combine_masks
+from ...layers.normalization import LayerNorm, RMSNorm
+from ...models.text_encoder import TextEncoder
+from ...module import Parameter
+from .changes import Change
+
+ACTIVATIONS = {"ReLU": ReLU, "the exact GELU": GELU, "GELU with tanh": lambda: GELU("tanh"), "SiLU": SiLU}
+GELUS = "the exact GELU", "GELU with tanh"
+EPS = 1e-12, 1e-8, 1e-6, 1e-5, 1e-3
+
+
+def changes_of_blocks(parts):
+    """Yields the changes of norms, feed-forward layers and the order of the blocks."""
+    yield from gains(parts)
+    yield from places_of_norms(parts)
+    yield from final_norms(parts)
+    yield from eps_of_norms(parts)
+    yield from activations(parts)
+    yield from gates(parts)
+    yield from orders_of_layers(parts)
+    yield from causal_encoder(parts)
+
+
+def gains(parts):
+    """γ is stored minus one, or has been increased by one needlessly, or is taken for β."""
+    for step, done, verdict in ((1, "1 added to the gains of all norms", "the file holds γ - 1"),
+                                (-1, "1 subtracted from the gains of all norms", "the file holds γ, and 1 was added to it")):
+        yield Change("gains of the norms", done, verdict, lambda step=step: [
+            (norm, "gamma", Parameter(norm.gamma.data + step)) for norm in parts.norms])
+    with_beta = [norm for norm in parts.norms if getattr(norm, "beta", None) is not None]
+    if with_beta:
+        yield Change("gains of the norms", "γ and β of all norms swapped", "γ and β were taken for each other", lambda: [
+            edit for norm in with_beta for edit in ((norm, "gamma", norm.beta), (norm, "beta", norm.gamma))])
+    kinds = {type(norm) for block in parts.blocks for norm in (block.norm1, block.norm2)}
+    if kinds == {RMSNorm}:
+        yield Change("kind of norm", "the mean subtracted in all norms", "the norms are LayerNorm, not RMSNorm", lambda: [
+            edit for block in parts.blocks for edit in with_other_norms(block)])
+    elif kinds == {LayerNorm} and not with_beta:
+        yield Change("kind of norm", "no mean subtracted in the norms", "the norms are RMSNorm, not LayerNorm", lambda: [
+            edit for block in parts.blocks for edit in with_other_norms(block)])
+
+
+def with_other_norms(block):
+    """Returns the edits that make each LayerNorm without β of a block an RMSNorm, and each RMSNorm a LayerNorm."""
+    edits = []
+    for name, norm in vars(block).items():
+        if isinstance(norm, (LayerNorm, RMSNorm)):
+            other = RMSNorm(norm.d_model, norm.eps) if isinstance(norm, LayerNorm) else LayerNorm(
+                norm.d_model, norm.eps, bias=False)
+            other.gamma = norm.gamma
+            edits.append((block, name, other))
+    return edits
+
+
+def places_of_norms(parts):
+    """The norms of a block are in each other's place, or before the sublayers instead of after them."""
+    pairs = [("norm1", "norm2")]
+    if any(isinstance(block, CrossAttentionBlock) for block in parts.blocks):
+        pairs += [("norm2", "norm3"), ("norm1", "norm3")]
+    for one, two in pairs:
+        blocks = [block for block in parts.blocks if hasattr(block, two)]
+        yield Change("norms swapped", f"{one} and {two} of each block swapped", f"{one} and {two} were taken for each other",
+                     lambda blocks=blocks, one=one, two=two: [
+                         edit for block in blocks
+                         for edit in ((block, one, getattr(block, two)), (block, two, getattr(block, one)))])
+    pre_norm = parts.blocks[0].pre_norm
+    placed = "after each residual sum" if pre_norm else "before each sublayer"
+    yield Change("pre-norm or post-norm", f"the norms {placed}", f"this is a {'post' if pre_norm else 'pre'}-norm model",
+                 lambda: [(block, "pre_norm", not pre_norm) for block in parts.blocks])
+
+
+def final_norms(parts):
+    """A norm after the last block, or after the embeddings, is missing or surplus."""
+    for stack in parts.stacks:
+        kind = type(stack).__name__.removeprefix("CrossAttention").lower()
+        block = stack.blocks[0]
+        if stack.norm is not None:
+            yield Change("final norm", f"the final norm of the {kind} left out", "this model has no final norm",
+                         lambda stack=stack: [(stack, "norm", None)])
+        elif block.pre_norm:
+            yield Change("final norm", f"a norm after the {kind}", "the final norm is missing",
+                         lambda stack=stack, block=block: [(stack, "norm", plain_norm(block.norm1))])
+    if isinstance(parts.model, TextEncoder):
+        present = getattr(parts.model, "embedding_norm", None) is not None
+        if present:
+            yield Change("norm of the embeddings", "the norm of the embeddings left out",
+                         "this model does not normalize its embeddings", lambda: [(parts.model, "embedding_norm", None)])
+        else:
+            yield Change("norm of the embeddings", "the embeddings normalized", "the norm of the embeddings is missing",
+                         lambda: [(parts.model, "embedding_norm", plain_norm(parts.blocks[0].norm1))])
+
+
+def plain_norm(norm):
+    """Returns a norm of the same kind with gains of 1."""
+    new = type(norm)(norm.d_model, norm.eps)
+    return new.astype(norm.gamma.data.dtype)
+
+
+def eps_of_norms(parts):
+    """Another eps: it matters only where the variances are small."""
+    used = {norm.eps for norm in parts.norms}
+    for eps in EPS:
+        if used != {eps}:
+            yield Change("eps of the norms", f"eps = {eps:g} in all norms", f"eps should be {eps:g}",
+                         lambda eps=eps: [(norm, "eps", eps) for norm in parts.norms])
+
+
+def activations(parts):
+    """Another activation in the feed-forward layers, or in the head of a masked language model."""
+    homes = [("the feed-forward layers", "activation", parts.feed_forwards)]
+    if isinstance(getattr(parts.model, "activation", None), (ReLU, GELU, SiLU)):
+        homes.append(("the head", "activation of the head", [parts.model]))
+    for place, topic, owners in homes:
+        used = name_of(owners[0].activation)
+        for name, make in ACTIVATIONS.items():
+            if name != used:
+                yield Change(topic, f"{name} in {place}", f"the activation is {name}, not {used}",
+                             lambda make=make, owners=owners: [(owner, "activation", make()) for owner in owners])
+
+
+def name_of(activation):
+    if isinstance(activation, GELU):
+        return GELUS[activation.approximate == "tanh"]
+    return type(activation).__name__
+
+
+def gates(parts):
+    """The gate and the linear branch of gated feed-forward layers are in each other's place."""
+    gated = [layer for layer in parts.feed_forwards if hasattr(layer, "gate")]
+    if gated:
+        yield Change("gate and up swapped", "gate and up of the feed-forward layers swapped",
+                     "gate and up were taken for each other", lambda: [
+                         edit for layer in gated for edit in ((layer, "gate", layer.up), (layer, "up", layer.gate))])
+    square = [linear for layer in parts.feed_forwards for linear in (layer.up, layer.down) if linear.d_in == linear.d_out]
+    if getattr(parts.model, "transform", None) is not None:
+        yield Change("square matrix transposed", "the matrix before the output layer transposed",
+                     "this matrix lies (out, in) where (in, out) is wanted, or the reverse",
+                     lambda: transposed([parts.model.transform]))
+        squares = [linear for attention in parts.attentions for linear in (
+            attention.query, attention.key, attention.value, attention.output) if linear.d_in == linear.d_out]
+        if squares:
+            yield Change("square matrix transposed", "all square matrices transposed",
+                         "all these matrices lie (out, in) where (in, out) is wanted, or the reverse",
+                         lambda: transposed([*squares, *square, parts.model.transform]))
+    if square:
+        yield Change("square matrix transposed", "the matrices of the feed-forward layers transposed",
+                     "these matrices lie (out, in) where (in, out) is wanted, or the reverse", lambda: transposed(square))
+
+
+def transposed(linears):
+    return [(linear, "weight", Parameter(linear.weight.data.T)) for linear in linears]
+
+
+def orders_of_layers(parts):
+    """Layers sorted as text (0, 1, 10, 11, 2, ...), reversed, or counted from 1."""
+    for stack in parts.stacks:
+        number = len(stack.blocks)
+        as_text = sorted(range(number), key=str)
+        orders = {"sorted by number, not as text (0, 1, 10, 11, 2, ...)": np.argsort(as_text),
+                  "sorted as text (0, 1, 10, 11, 2, ...)": as_text,
+                  "in reverse order": range(number)[::-1],
+                  "moved up by one": np.roll(range(number), 1), "moved down by one": np.roll(range(number), -1)}
+        seen = {tuple(range(number))}
+        kind = type(stack).__name__.removeprefix("CrossAttention").lower()
+        for done, order in orders.items():
+            order = tuple(map(int, order))
+            if order not in seen:
+                seen.add(order)
+                yield Change("order of the layers", f"the layers of the {kind} {done}", "the layers are in a wrong order",
+                             lambda stack=stack, order=order: [(stack, "blocks", [stack.blocks[i] for i in order])])
+
+
+def causal_encoder(parts):
+    """An encoder whose tokens may only attend to earlier ones."""
+    model = parts.model
+    if isinstance(model, TextEncoder):
+        def attention_mask(ids, mask=None):
+            return combine_masks(causal_mask(np.shape(ids)[-1]), TextEncoder.attention_mask(model, ids, mask))
+
+        yield Change("causal mask", "each token attending only to earlier ones", "the causal mask is missing",
+                     lambda: [(model, "attention_mask", attention_mask)])
+        yield Change("padding", "no token hidden as padding", f"{model.pad_id} is not the id of padding",
+                     lambda: [(model, "mask_padding", False)])

@@ -1,0 +1,103 @@
+"""What the weights and settings show without a text."""
+
+import numpy as np
+
+from ...layers.linear import Linear
+from .changes import Parts
+
+USUAL_EPS = {"gpt2": (1e-5,), "llama": (1e-5, 1e-6), "mistral": (1e-5,), "qwen2": (1e-6,), "llama2.c": (1e-5,),
+             "bert": (1e-12,), "distilbert": (1e-12,), "roberta": (1e-5, 1e-12), "t5": (1e-6,)}
+EPS_IN_CONFIG = "layer_norm_epsilon", "layer_norm_eps", "rms_norm_eps"
+MANY = 0.3                              # share of negative gains that no trained model is expected to have
+PADDED = 1.1                            # rows of an embedding for each id of the tokenizer, at most
+
+
+def findings_without_text(model, tokenizer_size=None):
+    """Returns a list of sentences about weights and settings that look wrong, whatever the text."""
+    parts = Parts(model)
+    return [*broken_numbers(model), *untouched(parts), *zero_biases(model), *negative_gains(parts), *equal_matrices(parts),
+            *unusual_eps(parts), *sizes_of_vocabulary(parts, tokenizer_size)]
+
+
+def broken_numbers(model):
+    """Values that are not finite, and matrices in which all entries are equal."""
+    for name, parameter in model.named_parameters():
+        array = parameter.data
+        finite = np.isfinite(array)
+        if not finite.all():
+            yield (f"{name} holds {array.size - np.count_nonzero(finite):,} values that are not finite: the file is damaged, "
+                   "or was converted to a dtype that is too small for it.")
+        elif array.ndim == 2 and array.size > 1 and array.flat[0] == array.flat[-1] and (array == array.flat[0]).all():
+            yield f"{name} is {array.flat[0]:g} everywhere: this weight was not taken from the file."
+
+
+def untouched(parts):
+    """Norms as they are before training."""
+    if parts.norms and all((norm.gamma.data == 1).all() for norm in parts.norms):
+        yield ("The gains of all norms are exactly 1, as before training: the weights are untrained, or the norms were not "
+               "taken from the file.")
+
+
+def zero_biases(model):
+    """Kinds of biases that are zero in all blocks, while others are not."""
+    kinds = {}
+    for name, parameter in model.named_parameters():
+        if name.endswith((".bias", ".beta")):
+            kind = ".".join("*" if part.isdecimal() else part for part in name.split("."))
+            kinds[kind] = kinds.get(kind, True) and not parameter.data.any()
+    zero = [kind for kind, is_zero in kinds.items() if is_zero]
+    if zero and len(zero) == len(kinds):
+        yield "All biases are exactly 0: they were not taken from the file, or the model was trained without them."
+    elif zero:
+        yield (f"These biases are exactly 0 while others are not: {', '.join(zero)}. They were not taken from the file, or "
+               "the model was trained without them.")
+
+
+def negative_gains(parts):
+    """Gains around zero: the file may hold γ - 1."""
+    gains = np.concatenate([norm.gamma.data for norm in parts.norms]) if parts.norms else np.ones(1)
+    share = np.mean(gains < 0)
+    if share > MANY:
+        yield (f"{share:.0%} of the gains of the norms are negative, which training hardly makes them: the file may hold "
+               "γ - 1, to which 1 has to be added.")
+
+
+def equal_matrices(parts):
+    """The same matrix in two places where a file has two different ones."""
+    seen = {}
+    for name, module in parts.model.named_modules():
+        if isinstance(module, Linear):
+            weight = module.weight.data
+            key = weight.shape, weight[0].tobytes()         # the first row tells most apart
+            other = seen.setdefault(key, (name, weight))
+            if other[1] is not weight and np.array_equal(other[1], weight):
+                yield f"{name}.weight equals {other[0]}.weight: one of them was filled with the other's values."
+
+
+def unusual_eps(parts):
+    """Another eps than config.json has, or than is usual in the family: a text hardly shows it."""
+    origin = getattr(parts.model, "origin", None)
+    if origin is None or not parts.norms:
+        return
+    found = sorted({norm.eps for norm in parts.norms})
+    in_config = [origin.config[key] for key in EPS_IN_CONFIG if key in origin.config]
+    shown = " and ".join(f"{eps:g}" for eps in found)
+    usual = USUAL_EPS.get(origin.family, found)
+    if in_config and found != in_config[:1]:
+        yield f"The norms have eps = {shown}, but config.json says {in_config[0]:g}."
+    elif not set(found) <= set(usual):
+        yield (f"The norms have eps = {shown}; {' or '.join(f'{eps:g}' for eps in usual)} is usual for {origin.family}. "
+               "Its effect on the loss is mostly too small to decide which is right.")
+
+
+def sizes_of_vocabulary(parts, tokenizer_size):
+    """A tokenizer with more ids than the embedding has rows, or with far fewer."""
+    rows = min((embedding.vocab_size for embedding in parts.word_embeddings()), default=None)
+    if tokenizer_size is None or rows is None:
+        return
+    if tokenizer_size > rows:
+        yield (f"The tokenizer has {tokenizer_size:,} ids, but the embedding only {rows:,} rows: the tokenizer belongs to "
+               "another model, or tokens were added without rows for them.")
+    elif rows > PADDED * tokenizer_size + 128:
+        yield (f"The embedding has {rows:,} rows, but the tokenizer only {tokenizer_size:,} ids: the tokenizer seems to "
+               "belong to another model.")

@@ -1,0 +1,192 @@
+"""Mistakes of conversions, planted by plain loops into the arrays and settings that a loader would hand over.
+
+Each function takes (options, state), the keyword arguments of a model's class and a dict of its weights, and changes
+them in place as a loader with that mistake would. None of them uses code of the doctor, which has to name them.
+"""
+
+import numpy as np
+
+
+def names_of(state, *parts):
+    """The names of the weights that contain one of the parts."""
+    return [name for name in state if any(part in name for part in parts)]
+
+
+def heads_of(options, name):
+    grouped = ".key." in name or ".value." in name
+    return (options.get("num_kv_heads") if grouped else None) or options["num_heads"]
+
+
+def transposed(*parts):
+    def plant(options, state):
+        for name in names_of(state, *parts):
+            if name.endswith("weight"):
+                assert state[name].shape[0] == state[name].shape[1]
+                state[name] = np.array([[row[j] for row in state[name]] for j in range(len(state[name]))])
+    return plant
+
+
+def attentions(state):
+    """The common beginnings of the names of q, k and v."""
+    return sorted({name[:-len("query.weight")] for name in state if name.endswith("query.weight")})
+
+
+def read_in_order(order, kinds=("weight", "bias")):
+    """The parts of the fused matrix lie in the file in `order`, such as "kqv", and are taken for q, k, v."""
+    letters = {"q": "query", "k": "key", "v": "value"}
+
+    def plant(options, state):
+        for base in attentions(state):
+            for kind in kinds:
+                true = {letter: state[f"{base}{name}.{kind}"] for letter, name in letters.items()
+                        if f"{base}{name}.{kind}" in state}
+                for letter, found in zip("qkv", order):
+                    if true:
+                        state[f"{base}{letters[letter]}.{kind}"] = true[found]
+    return plant
+
+
+def fused_split(interleaved_in_file):
+    """The fused columns lie head by head in the file and are cut into thirds, or the other way round."""
+    def plant(options, state):
+        H = options["num_heads"]
+        for base in attentions(state):
+            for kind in ("weight", "bias"):
+                parts = [state[f"{base}{name}.{kind}"] for name in ("query", "key", "value")]
+                d = parts[0].shape[-1] // H
+                by_head = [part[..., h * d:(h + 1) * d] for h in range(H) for part in parts]
+                by_part = [part[..., h * d:(h + 1) * d] for part in parts for h in range(H)]
+                if interleaved_in_file:
+                    columns = np.concatenate(by_head, -1)
+                    found = [columns[..., i * H * d:(i + 1) * H * d] for i in range(3)]
+                else:
+                    found = [np.concatenate(by_part[i::3], -1) for i in range(3)]
+                for name, array in zip(("query", "key", "value"), found):
+                    state[f"{base}{name}.{kind}"] = array
+    return plant
+
+
+def strided_heads(options, state):
+    """The file has feature i of head h in column i H + h, and the loader takes it for h d + i."""
+    for base in attentions(state):
+        for name in names_of(state, f"{base}query", f"{base}key", f"{base}value", f"{base}output.weight"):
+            H = heads_of(options, name)
+            old = state[name] if "output" in name else state[name].T
+            d = len(old) // H
+            new = np.array([old[h * d + i] for i in range(d) for h in range(H)])
+            state[name] = new if "output" in name else new.T
+
+
+
+
+def to_neighbors(width, H):
+    d = width // H
+    return [h * d + i + half * d // 2 for h in range(H) for i in range(d // 2) for half in (0, 1)]
+
+
+def to_halves(width, H):
+    d = width // H
+    return [h * d + 2 * i + half for h in range(H) for half in (0, 1) for i in range(d // 2)]
+
+
+def rotary_permuted(direction, *parts, heads=None):
+    """q, k or both are permuted for the other rotary pairing, by the true or by another number of heads."""
+    def plant(options, state):
+        for name in names_of(state, *parts):
+            H = options[heads] if heads else heads_of(options, name)
+            old = state[name].T
+            state[name] = np.array([old[j] for j in direction(len(old), H)]).T
+    return plant
+
+
+def keys_by_queries_heads(options, state):
+    """A file in the order of neighbors is converted to halves with the number of heads of q for k, too."""
+    for name in names_of(state, ".key."):
+        old = state[name].T
+        width = len(old)
+        meta = [old[j] for j in to_neighbors(width, options["num_kv_heads"])]
+        state[name] = np.array([meta[j] for j in to_halves(width, options["num_heads"])]).T
+
+
+def set_to(**settings):
+    def plant(options, state):
+        options.update(settings)
+    return plant
+
+
+def times(factor, *parts):
+    def plant(options, state):
+        for name in names_of(state, *parts):
+            state[name] = state[name] * factor
+    return plant
+
+
+def plus(number, *parts):
+    def plant(options, state):
+        for name in names_of(state, *parts):
+            state[name] = state[name] + number
+    return plant
+
+
+def swapped(one, two):
+    """Two kinds of weights are taken for each other."""
+    def plant(options, state):
+        for name in names_of(state, one):
+            other = name.replace(one, two)
+            state[name], state[other] = state[other], state[name]
+    return plant
+
+
+def rolled(step, *parts):
+    """Row t of a table is that of t + step."""
+    def plant(options, state):
+        for name in names_of(state, *parts):
+            old = state[name]
+            state[name] = np.array([old[min(max(t + step, 0), len(old) - 1)] for t in range(len(old))])
+    return plant
+
+
+def layers_in_order(order_of, stack="decoder"):
+    """Layer i of the model is layer order[i] of the file."""
+    def plant(options, state):
+        number = 1 + max(int(name.split(".")[2]) for name in names_of(state, f"{stack}.blocks."))
+        true = dict(state)
+        for i, j in enumerate(order_of(number)):
+            for name in names_of(true, f"{stack}.blocks.{i}."):
+                state[name] = true[name.replace(f".{i}.", f".{j}.", 1)]
+    return plant
+
+
+def without(*parts, **settings):
+    """Weights that the loader does not look for, because of a wrong setting."""
+    def plant(options, state):
+        options.update(settings)
+        for name in names_of(state, *parts):
+            del state[name]
+    return plant
+
+
+def fresh_output(options, state):
+    """The output layer has a matrix of its own, which the file does not have, and stays as it was drawn."""
+    options["tie_weights"] = False
+    d_model = options["d_model"]
+    state["output.weight"] = (0.02 * np.random.default_rng(5).standard_normal((d_model, options["vocab_size"]))).astype("f")
+
+
+def as_text(number):
+    return [int(name) for name in sorted(map(str, range(number)))]
+
+
+def off_by_one(number):
+    return [number - 1, *range(number - 1)]
+
+
+def plant(model_class, options, state, *mistakes):
+    """Returns the model that a loader with these mistakes would give."""
+    options = dict(options)
+    state = dict(state)
+    for mistake in mistakes:
+        mistake(options, state)
+    model = model_class(**options, rng=0)
+    own = model.state_dict()
+    return model.load_state_dict({name: np.ascontiguousarray(state.get(name, own[name])) for name in own}).eval()

@@ -1,0 +1,108 @@
+"""The doctor for conversions: it changes a model for a moment, puts it back exactly, and says what it cannot tell."""
+
+import math
+
+import numpy as np
+import pytest
+from helpers.small_languages import OPTIONS, check_arguments, small_model
+
+from numpy_transformer.models import SequenceClassifier, TextEncoder
+from numpy_transformer.module import Parameter
+from numpy_transformer.pretrained import Origin
+from numpy_transformer.pretrained.doctor import diagnose
+from numpy_transformer.pretrained.doctor.diagnosis import changes_of
+from numpy_transformer.pretrained.doctor.losses import cross_entropies, make_task, token_losses
+
+
+def objects_and_numbers(model):
+    """Which object every attribute of every module is, and the bytes of all weights and tables."""
+    objects = {}
+    for name, module in model.named_modules():
+        for attribute, value in vars(module).items():
+            objects[name, attribute] = [*map(id, value)] if isinstance(value, list) else id(value)
+            data = value.data if isinstance(value, Parameter) else value
+            if isinstance(data, np.ndarray) and attribute != "weights":
+                objects[name, attribute, "data"] = data.tobytes()
+    return objects
+
+
+@pytest.mark.parametrize("kind", OPTIONS)
+def test_every_change_does_something_and_is_taken_back_exactly(kind):
+    model = small_model(kind)
+    rng = np.random.default_rng(0)
+    for parameter in model.parameters():                    # no gain may be 1 and no bias 0
+        parameter.data = parameter.data + 0.1 * rng.standard_normal(parameter.data.shape)
+    task = make_task(model.eval(), **check_arguments(kind, 1))
+    token_losses(model, task)                               # tables of rotary positions have grown, weights are kept
+    before = objects_and_numbers(model)
+    loss = token_losses(model, task)[0]
+    unseen = []
+    for change in changes_of(model):
+        with change.made():
+            if np.array_equal(token_losses(model, task)[0], loss):
+                unseen.append(change.topic)
+        after = objects_and_numbers(model)
+        assert {key: value for key, value in after.items() if key[1] != "weights"} == {
+            key: value for key, value in before.items() if key[1] != "weights"}, change.done
+    np.testing.assert_array_equal(token_losses(model, task)[0], loss)
+    assert set(unseen) <= {"eps of the norms", "padding"}
+
+
+@pytest.mark.parametrize("kind", OPTIONS)
+def test_untrained_weights_have_nothing_to_lose(kind):
+    diagnosis = diagnose(small_model(kind), **check_arguments(kind, 1))
+    assert not diagnosis.findings and not diagnosis.knows
+    assert "this check cannot tell" in str(diagnosis)
+    assert "exactly 1" in str(diagnosis)
+
+
+def test_a_model_without_a_language_head_is_told_so():
+    for model in (TextEncoder(30, 8, 2, 1, max_len=8, rng=0), SequenceClassifier(30, 8, 2, 1, max_len=8, rng=0)):
+        said = str(diagnose(model, np.arange(20), tokenizer_size=40))
+        assert "predicts no tokens" in said and "40 ids, but the embedding only 30 rows" in said
+
+
+def test_what_needs_no_text_is_found():
+    model = small_model("gpt2")
+    rng = np.random.default_rng(0)
+    for parameter in model.parameters():
+        parameter.data = parameter.data + 0.1 * rng.standard_normal(parameter.data.shape)
+    assert diagnose(model, tokenizer_size=30).notes == []
+    model.origin = Origin("gpt2", {"layer_norm_epsilon": 1e-12})
+    block, other = model.decoder.blocks
+    block.attention.key.weight.data = block.attention.query.weight.data
+    other.feed_forward.up.weight.data = 0
+    for each in (block, other):
+        each.attention.value.bias.data = 0
+    notes = " ".join(diagnose(model).notes)
+    for part in ("eps = 1e-05, but config.json says 1e-12", "key.weight equals decoder.blocks.0.attention.query.weight",
+                 "decoder.blocks.1.feed_forward.up.weight is 0 everywhere", "decoder.blocks.*.attention.value.bias"):
+        assert part in notes
+    other.norm1.gamma.data[3] = np.nan
+    assert "not finite" in str(diagnose(model, **check_arguments("gpt2", 1)))
+
+
+@pytest.mark.parametrize("kind, options, said", [
+    ("gpt2", {"ids": np.arange(7)}, "7 tokens"), ("gpt2", {"ids": np.ones(50, int)}, "1 of them different"),
+    ("bert", {"ids": np.arange(20)}, "mask_id")])
+def test_texts_that_tell_nothing_are_refused(kind, options, said):
+    with pytest.raises(ValueError, match=said):
+        diagnose(small_model(kind), **options)
+
+
+def test_the_loss_is_that_of_each_token():
+    rng = np.random.default_rng(0)
+    logits = rng.standard_normal((5, 7)).astype(np.float32)
+    targets = rng.integers(0, 7, 5)
+    wanted = [[math.log(sum(math.exp(s * z) for z in row)) - s * row[target] for row, target in zip(logits, targets)]
+              for s in (1.0, 0.3)]
+    np.testing.assert_allclose(cross_entropies(logits, targets, (1.0, 0.3)), wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", OPTIONS)
+def test_every_token_is_predicted_once(kind):
+    arguments = check_arguments(kind, 1)
+    task = make_task(small_model(kind), **arguments)
+    counted = np.sort(np.concatenate([targets[targets >= 0] for _, targets in task.batches]))
+    read = {"gpt2": slice(1, None), "llama": slice(1, None), "bert": slice(1, -1), "t5": slice(None)}[kind]
+    np.testing.assert_array_equal(counted, np.sort(arguments["ids"][read]))
