@@ -29,11 +29,11 @@ CONFIGS = {
                                "id2label": {"0": "sad", "1": "glad", "2": "odd"}},
     "bert-tagger": BERT | {"architectures": ["BertForTokenClassification"], "id2label": {"0": "O", "1": "B-CAT"}},
     "roberta-mlm": BERT | {"model_type": "roberta", "architectures": ["RobertaForMaskedLM"], "pad_token_id": 1,
-                           "bos_token_id": 0, "eos_token_id": 2, "max_position_embeddings": 18, "type_vocab_size": 1},
+                           "bos_token_id": 0, "eos_token_id": 2, "max_position_embeddings": 42, "type_vocab_size": 1},
     "t5": {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "d_model": 12, "d_kv": 4, "d_ff": 20,
            "num_layers": 2, "num_heads": 3, "feed_forward_proj": "relu", "relative_attention_num_buckets": 8,
            "relative_attention_max_distance": 20, "layer_norm_epsilon": 1e-6, "pad_token_id": 0, "eos_token_id": 1,
-           "decoder_start_token_id": 0, "n_positions": 24}}
+           "decoder_start_token_id": 0, "n_positions": 40}}
 
 
 def write_published(folder, name, seed=0, **changes):
