@@ -8,7 +8,8 @@ import numpy as np
 
 from ..decoding import KeyValueCache
 from ..models import CausalLanguageModel
-from ..training.process import keep_freed_memory, limited_blas_threads, set_blas_threads
+from ..threads import limited_blas_threads, set_blas_threads
+from ..training.process import keep_freed_memory
 from .configs import CONFIGS
 from .measure import REST, python_process, timer
 

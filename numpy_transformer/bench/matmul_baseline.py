@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from ..training.process import set_blas_threads
+from ..threads import set_blas_threads
 
 
 def matmuls(config, batch):

@@ -15,8 +15,9 @@ import time
 import tracemalloc
 from pathlib import Path
 
+from ..threads import limited_blas_threads, set_blas_threads
 from ..training import AdamW, Trainer
-from ..training.process import keep_freed_memory, limited_blas_threads, set_blas_threads
+from ..training.process import keep_freed_memory
 from ..training.data_parallel import workers_for
 from .matmul_baseline import matmul_baselines
 
@@ -74,7 +75,7 @@ def measure(config, threads, with_torch=False, turn=TURN, rounds=ROUNDS, advance
     matmul_ms = min(medians["blas"], medians["split"])
     torch_ms = medians.get("torch")
     mpi_ms = medians.get("mpi")
-    return {"config": config.name, "ours_ms": our_ms, "torch_ms": torch_ms, "floor_ms": matmul_ms, "mpi_ms": mpi_ms,
+    return {"config": config.name, "job": "step", "ours_ms": our_ms, "torch_ms": torch_ms, "floor_ms": matmul_ms, "mpi_ms": mpi_ms,
             "ratio_torch": our_ms / torch_ms if with_torch else None, "ratio_floor": our_ms / matmul_ms,
             "ratio_mpi": mpi_ms / our_ms if ranks else None,
             "threads": threads, "workers": trainer.workers, "blas_threads": blas_threads, "ranks": ranks,
@@ -165,8 +166,15 @@ class BenchmarkProcess:
 
     def times(self, count):
         """Runs `count` steps in the child and returns the milliseconds of each."""
+        return self.ask(count)
+
+    def peak_mb(self):
+        """Returns the peak memory of the child in MB, or None where the system does not say."""
+        return self.ask("memory")
+
+    def ask(self, question):
         with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(f"{count}\n")
+            self.process.stdin.write(f"{question}\n")
             self.process.stdin.flush()
         return self.read()
 

@@ -7,7 +7,8 @@ import sys
 import numpy as np
 
 from .. import __version__
-from ..training.process import CLOSED_PIPE, drop_output, keep_freed_memory, set_blas_threads
+from ..threads import set_blas_threads
+from ..training.process import CLOSED_PIPE, drop_output, keep_freed_memory
 from ..training.mpi import RankError, silence_other_ranks, world
 from . import (bench, demo, evaluate, exercise, explore, figures, generate, grade, gradcheck, importing, info, lesson, plot,
                predict, trace, train, zoo)

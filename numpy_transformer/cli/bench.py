@@ -5,14 +5,15 @@ import json
 import sys
 from pathlib import Path
 
-from ..bench.configs import CONFIGS
+from ..bench.configs import CONFIGS, PUBLISHED
 from ..bench.decoding import LENGTHS, measure_decoding
 from ..bench.growth import LENGTHS as GROWN_LENGTHS, WIDTHS, curves, growth, slope
 from ..bench.measure import ROUNDS, find_mpiexec, measure
+from ..bench.published import TITLES, measure_job
 from ..data.plurals import counted
+from ..threads import cores
 from ..training.checkpoint import check_writable
 from ..training.progress import Progress
-from ..training.process import cores
 from .parser import add_command, whole_number
 from .terminal import columns, wrap
 
@@ -25,9 +26,10 @@ def add(commands):
         commands, "bench", run, help="measure the speed of training and decoding, and compare it with PyTorch",
         description="Times whole training steps (forward, loss, backward, gradient clipping, AdamW) and compares them with a "
                     "baseline, the matrix multiplications of the same step alone; --vs torch adds eager PyTorch. The "
-                    "candidates take turns, and all times are medians.")
+                    "candidates take turns, and all times are medians. The configurations minilm and gpt2-small have the "
+                    "sizes of published models and random weights; inference and peak memory are measured too.")
     parser.add_argument("--config", nargs="+", choices=CONFIGS, metavar="NAME",
-                        help=f"models to time, among {', '.join(CONFIGS)} (default: all)")
+                        help=f"models to time, among {', '.join(CONFIGS)} (default: all but the last two)")
     parser.add_argument("--vs", choices=["torch"], help="also time the same models in PyTorch, which must be installed")
     parser.add_argument("--mpi", type=whole_number(2), nargs="?", const=2, metavar="RANKS",
                         help="also time the same models on this number of MPI ranks of this machine (2 if no number is given)")
@@ -90,6 +92,8 @@ def check_options(arguments, mode):
     if arguments.mpi:
         check_cores("--mpi", arguments.mpi)
         find_mpiexec()
+        if arguments.config and set(arguments.config) <= set(PUBLISHED):
+            raise ValueError(f"--mpi would have no effect on {' and '.join(arguments.config)}; leave it out")
     if arguments.threads is not None:
         check_cores("--threads", arguments.threads)
 
@@ -102,14 +106,20 @@ def check_cores(option, number):
 
 
 def run_steps(arguments, out):
-    names = arguments.config or list(CONFIGS)
+    names = arguments.config or [name for name in CONFIGS if name not in PUBLISHED]
+    jobs = [(name, job) for name in names for job in CONFIGS[name].jobs]
     rows = []
-    print(wrap(f"Time of a training step with up to {counted(arguments.threads, 'thread')}: median (quartiles)"), file=out)
-    with Progress(len(names) * arguments.rounds, "bench", "round") as progress:
-        for name in names:
-            rows.append(measure(CONFIGS[name], arguments.threads, arguments.vs, rounds=arguments.rounds,
-                                advance=progress.advance, ranks=arguments.mpi))
-            progress.write(description(rows[-1]), out)
+    what = "a job" if set(names) & set(PUBLISHED) else "a training step"
+    print(wrap(f"Time of {what} with up to {counted(arguments.threads, 'thread')}: median (quartiles)"), file=out)
+    with Progress(len(jobs) * arguments.rounds, "bench", "round") as progress:
+        for name, job in jobs:
+            common = dict(with_torch=arguments.vs, rounds=arguments.rounds, advance=progress.advance)
+            if name in PUBLISHED:
+                rows.append(measure_job(CONFIGS[name], job, arguments.threads, **common))
+                progress.write(description_of_job(rows[-1]), out)
+            else:
+                rows.append(measure(CONFIGS[name], arguments.threads, ranks=arguments.mpi, **common))
+                progress.write(description(rows[-1]), out)
     return rows
 
 
@@ -133,6 +143,24 @@ def description(row):
     title = wrap(f"{row['config']}: {counted(row['parameters'], 'parameter')}, {row['tokens_per_second']:,.0f} tokens/s, "
                  f"peak memory of the arrays {row['peak_mb']:,.0f} MB", indent="    ", first_indent="")
     return "\n".join(["", title, *lines, wrap(f"share of the time on one thread: {shares}", "    ", "  ")])
+
+
+def description_of_job(row):
+    """The results of one job of a published model, like `description`."""
+    lines = [wrap(f"{row['config']}, {TITLES[row['job']]}", indent="    ", first_indent="")]
+    for name in ("ours", "torch"):
+        if f"{name}_ms" in row:
+            low, high = row[f"{name}_quartiles_ms"]
+            peak = row[f"{name}_peak_mb"]
+            memory = "" if peak is None else f", peak memory {peak:,.0f} MB"
+            lines.append(candidate(name, row[f"{name}_ms"], f"({low:.2f} to {high:.2f}), "
+                                                            f"{counted(row[f'{name}_threads'], 'thread')}{memory}"))
+    if "ratio_torch" in row:
+        low, high = row["ratio_quartiles"]
+        memory = f"; peak memory {row['ratio_peak']:.2f}" if "ratio_peak" in row else ""
+        lines.append(wrap(f"ours / torch: time {row['ratio_torch']:.2f}, of single rounds {low:.2f} to {high:.2f}{memory}",
+                          indent="    ", first_indent="  "))
+    return "\n".join(["", *lines])
 
 
 def candidate(name, milliseconds, text):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..classroom.lessons.files import lesson_number
 from ..data.plurals import counted
-from ..training.process import cores
+from ..threads import cores
 from ..training.progress import Progress
 from .lesson import choose_lessons
 from .parser import add_command

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..argument_checks import check_array, check_choice
 from ..module import Module
-from .erf import erf_and_exp
+from .erf import erf, erf_and_exp
 from .fast import gelu_tanh, in_blocks
 
 
@@ -76,11 +76,12 @@ class GELU(SmoothActivation):
     def value_and_slope(self, x):
         if self.approximate == "tanh":
             return gelu_tanh(x, self.CUBIC, with_slope=self.remembering)
-        erf, exp = erf_and_exp(x * math.sqrt(0.5))
-        phi = (1 + erf) / 2
-        y = x * phi
+        z = x * math.sqrt(0.5)
         if not self.remembering:
-            return (y,)
+            return (x * (1 + erf(z)) / 2,)
+        erf_z, exp = erf_and_exp(z)
+        phi = (1 + erf_z) / 2
+        y = x * phi
         slope = phi + x * (exp / math.sqrt(2 * math.pi))
         return y, slope
 

@@ -12,7 +12,9 @@ import math
 
 import numpy as np
 
-BLOCK = 2 ** 17                                             # entries
+from ..threads import in_threads
+
+BLOCK = 2 ** 16                                             # entries
 LARGE = 60.0                                                # exp(60) times any length is finite in float32
 TINY = 1e-20                                                # a sum above this has its full precision in float32
 
@@ -93,20 +95,24 @@ def exp_and_sum(x):
 def in_blocks(function, x):
     """function(x), a tuple of arrays like x, computed in blocks whose temporary arrays stay in the cache.
 
-    This saves 2.6 % of "mid".
+    This saves 2.6 % of "mid". Several blocks are computed at the same time if the matmuls use several threads.
     """
     if x.size <= BLOCK:
         return function(x)
     flat = x.reshape(-1)
-    results = None
-    for start in range(0, x.size, BLOCK):
-        block = slice(start, start + BLOCK)
-        parts = function(flat[block])
-        if results is None:
-            results = tuple(np.empty(x.shape, part.dtype) for part in parts)
-        for result, part in zip(results, parts):
+    results = tuple(np.empty(x.shape, part.dtype) for part in function(flat[:1]))
+
+    def compute(block):
+        for result, part in zip(results, function(flat[block])):
             result.reshape(-1)[block] = part
+
+    in_threads(compute, blocks(x.size, BLOCK))
     return results
+
+
+def blocks(n, size):
+    """The slices of `size` entries into which n entries are divided; the last one may be shorter."""
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def gelu_tanh(x, cubic, with_slope):

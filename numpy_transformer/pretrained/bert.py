@@ -1,8 +1,8 @@
 """BERT (Devlin et al. 2019), RoBERTa (Liu et al. 2019) and DistilBERT (Sanh et al. 2019): post-norm encoders.
 
-Two differences matter for fine-tuning alone. Where config.json has several rates of dropout, our model has one, for which
-`hidden_dropout_prob` is taken. RoBERTa's classifier applies dropout before and after its hidden layer, ours only after it,
-as BERT's does.
+Two differences matter for fine-tuning alone. Where config.json has several rates of dropout, our model has one, for
+which `hidden_dropout_prob` is taken. RoBERTa's classifier applies dropout before and after its hidden layer, ours only
+after it, as BERT's does.
 """
 
 from ..models import MaskedLanguageModel, SequenceClassifier, TextEncoder, TokenClassifier

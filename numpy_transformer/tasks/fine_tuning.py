@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from ..layers import add_lora, freeze
+from ..layers import Linear, add_lora, freeze
 from ..layers.initial_weights import normal
 from ..module import unfilled
 from ..training.transfer import carry_over
@@ -73,6 +73,7 @@ def start(task, run):
     lines = [f"{len(names.carried)} arrays copied from {run.path!r}",
              f"newly initialized: {', '.join(names.new) or 'none'}", f"not used: {', '.join(names.left_out) or 'none'}"]
     if task.settings["lora"]:
+        task.settings["lora_targets"] = task.settings["lora_targets"] or linears_of_blocks(model)
         add_lora(model, **lora_arguments(task), rng=np.random.default_rng([task.settings["seed"], 12]))
     elif task.settings["freeze"]:
         freeze(model, *frozen_names(model, task.settings["freeze"], set(names.carried) & set(theirs)))
@@ -94,8 +95,13 @@ def draw(model, rng):
 def lora_arguments(task):
     """The arguments of add_lora that the settings describe."""
     s = task.settings
-    return {"rank": s["lora"], "alpha": s["lora_alpha"], "targets": s["lora_targets"] or ["query", "value"],
-            "trained": list(task.head)}
+    return {"rank": s["lora"], "alpha": s["lora_alpha"], "targets": s["lora_targets"], "trained": list(task.head)}
+
+
+def linears_of_blocks(model):
+    """The names within a block of all its linear layers, such as "attention.query"."""
+    names = [name for name, module in model.named_modules() if isinstance(module, Linear)]
+    return sorted({re.sub(r".*\bblocks\.\d+\.", "", name) for name in names if re.search(r"\bblocks\.\d+\.", name)})
 
 
 def frozen_names(model, given, pretrained):

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
 
+from ..threads import blas, cores, limited_blas_threads
 from . import mpi
-from .process import blas, cores, limited_blas_threads
 
 WORTHWHILE = 10 ** 8                            # tokens times parameters for which another worker is worthwhile
 PIECE = 2000                                    # number of tokens whose activations fit into the processor's cache

@@ -10,7 +10,7 @@ import pickle
 
 import numpy as np
 
-from .process import cores
+from ..threads import cores
 
 # Variables in which MPICH and Open MPI give the number of ranks
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS")

@@ -1,56 +1,12 @@
-"""Settings of this process: BLAS threads, and how malloc treats freed memory; what it may use, and a closed output."""
+"""Settings of this process: how malloc treats freed memory; how much memory is available; and a closed output."""
 
 import contextlib
 import ctypes
-import functools
 import os
 import sys
 from pathlib import Path
 
-import numpy as np
-
 CLOSED_PIPE = 141                               # what a shell reports for a program that writes to a closed pipe
-NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads64_",
-         "openblas_{}_num_threads")
-
-
-@functools.cache
-def blas():
-    """Two functions that get and set the number of threads of NumPy's BLAS library, or None if it has no such functions."""
-    package = Path(np.__file__).parent
-    for path in [*package.parent.glob("numpy.libs/*openblas*"), *package.glob(".dylibs/*openblas*")]:
-        library = ctypes.CDLL(str(path))
-        for name in NAMES:
-            if hasattr(library, name.format("set")):
-                return [getattr(library, name.format(verb)) for verb in ("get", "set")]
-    with contextlib.suppress(ImportError, IndexError):      # another BLAS library, which threadpoolctl may support
-        from threadpoolctl import ThreadpoolController
-        library = ThreadpoolController().select(user_api="blas").lib_controllers[0]
-        return [library.get_num_threads, library.set_num_threads]
-
-
-def set_blas_threads(count):
-    """Let NumPy's matmuls use `count` threads. Returns the previous number, or 0 if it cannot be set.
-
-    For small matrices, two threads are hardly faster than one, and much slower if another program needs the second core.
-    """
-    if blas() is None:
-        return 0
-    get, put = blas()
-    before = get()
-    put(count)
-    return before
-
-
-@contextlib.contextmanager
-def limited_blas_threads(count):
-    """Let NumPy's matmuls use `count` threads inside the block; None leaves the number unchanged."""
-    before = 0 if count is None else set_blas_threads(count)
-    try:
-        yield
-    finally:
-        if before:
-            set_blas_threads(before)
 
 
 def keep_freed_memory():
@@ -73,11 +29,6 @@ def available_memory():
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
     return None
-
-
-def cores():
-    """Number of CPU cores available to this process."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def drop_output():

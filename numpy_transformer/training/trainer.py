@@ -8,6 +8,7 @@ import numpy as np
 
 from ..argument_checks import check_positive
 from ..module import is_frozen
+from ..threads import blas, cores
 from . import mpi
 from .checkpoint import Checkpoint, read_checkpoint
 from .data_parallel import DataParallel, as_tuple, workers_for
@@ -16,7 +17,7 @@ from .fit_arguments import check_fit
 from .history import History
 from .interrupt import Interrupt
 from .optimizers import clip_grad_norm
-from .process import blas, cores, keep_freed_memory
+from .process import keep_freed_memory
 from .progress import Progress
 from .trainer_state import COLUMNS, restore
 

@@ -1,12 +1,13 @@
-"""Tiny random models of transformers, their values in float64, and ours beside them. Import torch before use."""
+"""Tiny random models of transformers, their values in float64, and ours beside them.
+
+torch and transformers are imported in the functions: collecting the tests that use them should take no time.
+"""
 
 import contextlib
 import json
 from pathlib import Path
 
 import numpy as np
-import torch
-import transformers
 
 from numpy_transformer.layers import CrossEntropyLoss
 from numpy_transformer.pretrained import load_pretrained, save_pretrained
@@ -30,6 +31,8 @@ TINY["roberta"] = TINY["bert"]
 @contextlib.contextmanager
 def double_precision():
     """Inside it transformers computes in float64 where its code asks for float32: norms, softmax, rotary positions."""
+    import torch
+
     with contextlib.ExitStack() as stack:
         for owner, name, value in ((torch, "float32", torch.float64), (torch, "float", torch.float64),
                                    (torch.Tensor, "float", torch.Tensor.double)):
@@ -40,6 +43,9 @@ def double_precision():
 
 def write_tiny(folder, architecture, family, seed=0, **options):
     """Saves a tiny model of transformers with random weights, also in norms and biases. Returns the folder's path."""
+    import torch
+    import transformers
+
     config = transformers.AutoConfig.for_model(family, **TINY[family] | options)
     config._attn_implementation = "eager"
     torch.manual_seed(seed)
@@ -60,6 +66,9 @@ def edit_config(folder, **changes):
 
 def theirs(folder, architecture):
     """The model of transformers in float64, in eval. Its code still asks for float32: see double_precision."""
+    import torch
+    import transformers
+
     model_class = getattr(transformers, architecture)
     model = model_class.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager")
     for part in model.modules():
@@ -75,6 +84,8 @@ def compare(folder, architecture, our_inputs, their_inputs, targets, tmp_path):
     Targets of -1 are ignored. The gradients are compared under the names of transformers: put into the weights of a
     copy, and saved.
     """
+    import torch
+
     real = targets >= 0
     model = theirs(folder, architecture)
     with double_precision():

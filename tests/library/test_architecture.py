@@ -12,29 +12,30 @@ import pytest
 import numpy_transformer
 
 ROOT = Path(numpy_transformer.__file__).parent
-FILES = {"parameter", "module", "argument_checks", "markup"}              # the parts that are one file
+FILES = {"parameter", "module", "argument_checks", "markup", "threads"}   # the parts that are one file
 MAY_IMPORT = {
     "parameter": set(),
     "module": {"markup", "parameter"},
     "argument_checks": set(),
     "markup": set(),
-    "layers": {"module", "argument_checks"},
+    "threads": set(),
+    "layers": {"module", "argument_checks", "threads"},
     "models": {"module", "argument_checks", "layers"},
-    "training": {"module", "argument_checks", "markup"},
+    "training": {"module", "argument_checks", "markup", "threads"},
     "decoding": {"argument_checks", "layers", "models"},
     "pretrained": {"module", "argument_checks", "layers", "models", "training"},
     "data": set(),
-    "bench": {"module", "layers", "models", "training", "decoding", "explorer"},
+    "bench": {"module", "threads", "layers", "models", "training", "decoding", "explorer"},
     "views": {"module"},
     "inspection": {"module", "layers", "models", "markup"},
     "checks": {"module", "layers", "models", "training", "decoding", "markup"},
     "zoo": {"module", "layers", "models", "training", "checks"},
-    "tasks": {"layers", "models", "module", "training", "decoding", "data", "pretrained"},
+    "tasks": {"threads", "layers", "models", "module", "training", "decoding", "data", "pretrained"},
     "explorer": {"module", "argument_checks", "layers", "models", "inspection", "training", "data", "tasks", "zoo"},
-    "cli": {"__version__", "explorer", "module", "layers", "models", "training", "decoding", "data", "views", "checks",
+    "cli": {"__version__", "explorer", "module", "threads", "layers", "models", "training", "decoding", "data", "views", "checks",
             "inspection", "classroom", "grading", "bench", "tasks", "zoo", "pretrained"},
     "grading": {"classroom"},
-    "classroom": {"module", "layers", "models", "training", "decoding", "data", "views", "checks", "inspection",
+    "classroom": {"module", "threads", "layers", "models", "training", "decoding", "data", "views", "checks", "inspection",
                   "explorer", "markup"},
 }
 

@@ -5,7 +5,7 @@ import signal
 import sys
 from pathlib import Path
 
-from ...training.process import set_blas_threads
+from ...threads import set_blas_threads
 from . import place
 from .steps import parse_arguments, run_lesson
 

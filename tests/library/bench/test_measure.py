@@ -18,7 +18,8 @@ def test_the_configurations_have_the_sizes_of_the_published_results():
              for c in CONFIGS.values()}
     assert found == {"tiny": (2, 4, 64, 256, 32, 8, 65, 0), "nanogpt-cpu": (4, 4, 128, 512, 64, 12, 65, 0),
                      "mid": (6, 6, 384, 1536, 128, 16, 65, 0), "seq2seq": (2, 4, 128, 512, 32, 16, 1000, 0.1),
-                     "classifier": (2, 4, 64, 256, 200, 64, 10_000, 0.1)}
+                     "classifier": (2, 4, 64, 256, 200, 64, 10_000, 0.1),
+                     "minilm": (6, 12, 384, 1536, 24, 32, 30_522, 0), "gpt2-small": (12, 12, 768, 3072, 128, 4, 50_257, 0)}
 
 
 def test_each_configuration_makes_its_model_and_batch():

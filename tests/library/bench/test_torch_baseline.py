@@ -178,23 +178,23 @@ def test_both_sides_drop_at_the_same_places(torch, config, monkeypatch):
 
 def test_both_sides_use_the_same_gelu():
     pytest.importorskip("torch")
-    from numpy_transformer.bench import torch_baseline
+    from numpy_transformer.bench import torch_models
 
     config = SMALL["tiny"]
-    ours, theirs = config.model().decoder.blocks[0].feed_forward.activation, torch_baseline.LanguageModel(config).decoder
+    ours, theirs = config.model().decoder.blocks[0].feed_forward.activation, torch_models.LanguageModel(config).decoder
     assert ours.approximate == theirs.blocks[0].activation.approximate == "tanh"
 
 
 @float64
 def test_pytorch_decodes_with_a_cache_as_we_do(torch):
-    from numpy_transformer.bench import torch_baseline
+    from numpy_transformer.bench import torch_baseline, torch_models
 
     ours, theirs = twins(torch, SMALL["nanogpt-cpu"])
-    ids, cache, their_cache = np.array([[1, 7, 3, 2, 5]]), nt.KeyValueCache(), torch_baseline.Cache(5)
+    ids, cache, their_cache = np.array([[1, 7, 3, 2, 5]]), nt.KeyValueCache(), torch_models.Cache(5)
     ours.eval()
     for part in (ids[:, :3], ids[:, 3:4], ids[:, 4:]):
         same(ours(part, cache=cache), theirs(torch.from_numpy(part), their_cache), 1e-10)
-    assert len(torch_baseline.timed_decoding(4)(3)) == 3
+    assert len(torch_baseline.timed_decoding(replace(SMALL["nanogpt-cpu"], max_len=8))(3)) == 3
 
 
 def test_the_pytorch_process_answers_each_line(monkeypatch, capsys):

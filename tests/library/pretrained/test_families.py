@@ -5,15 +5,11 @@ import shutil
 
 import numpy as np
 import pytest
+from helpers.hugging_face import compare, double_precision, edit_config, relative, theirs, write_tiny
 
 import numpy_transformer as nt
 from numpy_transformer.pretrained import load_pretrained, save_pretrained
 from numpy_transformer.pretrained.safetensors import TensorFile, write_safetensors
-
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
-
-from helpers.hugging_face import compare, double_precision, edit_config, relative, theirs, write_tiny  # noqa: E402
 
 pytestmark = pytest.mark.slow
 LLAMA3 = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -46,6 +42,12 @@ MODELS = {
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def libraries():
+    """(torch, transformers), which take seconds to import."""
+    return pytest.importorskip("torch"), pytest.importorskip("transformers")
+
+
 @pytest.fixture(params=MODELS)
 def checkpoint(request, tmp_path):
     """(folder, architecture, family) of a tiny model that transformers has saved."""
@@ -54,7 +56,9 @@ def checkpoint(request, tmp_path):
     if request.param.startswith("t5 1.1"):
         untie(folder)
     if request.param.endswith("saved by transformers 5"):
-        transformers.T5ForConditionalGeneration.from_pretrained(folder).save_pretrained(folder)
+        from transformers import T5ForConditionalGeneration
+
+        T5ForConditionalGeneration.from_pretrained(folder).save_pretrained(folder)
         config = json.loads((folder / "config.json").read_text())
         assert config["tie_word_embeddings"] and not config["scale_decoder_outputs"]
     return folder, architecture, family
@@ -112,7 +116,8 @@ def test_saved_again_bit_for_bit(checkpoint, tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_transformers_reads_our_export(checkpoint, tmp_path, dtype):
+def test_transformers_reads_our_export(checkpoint, tmp_path, dtype, libraries):
+    torch, transformers = libraries
     folder, architecture, family = checkpoint
     model = load_pretrained(folder, dtype)
     rng = np.random.default_rng(1)
@@ -132,7 +137,8 @@ def test_transformers_reads_our_export(checkpoint, tmp_path, dtype):
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "llama 3", "qwen2"])
-def test_greedy_text(name, tmp_path):
+def test_greedy_text(name, tmp_path, libraries):
+    torch, _ = libraries
     architecture, family, options = MODELS[name]
     folder = write_tiny(tmp_path / "checkpoint", architecture, family, **options)
     prompt = np.random.default_rng(2).integers(3, 61, 5)
@@ -146,7 +152,8 @@ def test_greedy_text(name, tmp_path):
 
 @pytest.mark.parametrize("architecture, family", [("BertModel", "bert"), ("RobertaModel", "roberta"),
                                                   ("DistilBertModel", "distilbert")])
-def test_an_encoder_without_a_head(architecture, family, tmp_path):
+def test_an_encoder_without_a_head(architecture, family, tmp_path, libraries):
+    torch, _ = libraries
     folder = write_tiny(tmp_path / "checkpoint", architecture, family)
     inputs, given, _ = batch(family, architecture)
     read = theirs(folder, architecture)
@@ -170,7 +177,8 @@ def test_names_without_a_prefix(architecture, family, tmp_path):
     assert model.num_parameters() == sum(value.size for value in named.values())
 
 
-def test_a_head_of_another_class_is_saved_as_the_architecture_that_has_it(tmp_path):
+def test_a_head_of_another_class_is_saved_as_the_architecture_that_has_it(tmp_path, libraries):
+    torch, transformers = libraries
     folder = write_tiny(tmp_path / "checkpoint", "BertModel", "bert", hidden_act="relu")
     base = load_pretrained(folder)
     classifier = nt.SequenceClassifier(**base.origin.options, num_classes=4, hidden=24, pool="first",
@@ -186,16 +194,17 @@ def test_a_head_of_another_class_is_saved_as_the_architecture_that_has_it(tmp_pa
     assert relative(classifier(ids), expected) < 2e-5
 
 
-def test_a_sharded_checkpoint_is_the_same(tmp_path):
+def test_a_sharded_checkpoint_is_the_same(tmp_path, libraries):
     folder = write_tiny(tmp_path / "checkpoint", "BertForMaskedLM", "bert")
-    transformers.BertForMaskedLM.from_pretrained(folder).save_pretrained(tmp_path / "shards", max_shard_size="20KB")
+    libraries[1].BertForMaskedLM.from_pretrained(folder).save_pretrained(tmp_path / "shards", max_shard_size="20KB")
     assert not (tmp_path / "shards" / "model.safetensors").exists()
     save_pretrained(load_pretrained(tmp_path / "shards"), tmp_path / "again")
     assert (tmp_path / "again" / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_half_precision_is_converted_exactly(dtype, tmp_path):
+def test_half_precision_is_converted_exactly(dtype, tmp_path, libraries):
+    torch, transformers = libraries
     folder = write_tiny(tmp_path / "checkpoint", "LlamaForCausalLM", "llama")
     half = transformers.LlamaForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype))
     shutil.rmtree(folder)

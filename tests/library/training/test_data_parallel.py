@@ -12,13 +12,14 @@ import pytest
 from helpers.commands import run as command
 
 import numpy_transformer as nt
-from numpy_transformer.training import data_parallel, process, trainer
+from numpy_transformer import threads
+from numpy_transformer.training import data_parallel, trainer
 from numpy_transformer.training.checkpoint import read_checkpoint
 from numpy_transformer.training.data_parallel import DataParallel, split, workers_for
 
 V, W, T, S, PAD = 11, 13, 7, 5, 0
 
-pytestmark = pytest.mark.skipif(process.blas() is None, reason="the BLAS threads of this NumPy cannot be limited")
+pytestmark = pytest.mark.skipif(threads.blas() is None, reason="the BLAS threads of this NumPy cannot be limited")
 
 
 def language_model(dropout=0.0, seed=0, dtype=np.float64):
@@ -431,17 +432,17 @@ def spoiled(values):
 
 @pytest.fixture
 def two_threads():
-    before = process.set_blas_threads(2)
+    before = threads.set_blas_threads(2)
     yield
-    process.set_blas_threads(before)
+    threads.set_blas_threads(before)
 
 
 def test_blas_has_one_thread_while_several_workers_compute(two_threads):
     seen = []
     for count, wanted in ((1, 2), (3, 1)):
-        run = make(Troubled({20: lambda: seen.append(process.blas()[0]())}), count)
+        run = make(Troubled({20: lambda: seen.append(threads.blas()[0]())}), count)
         run.step([spoiled({0: 20, 2: 20, 5: 20})])
-        assert set(seen) == {wanted} and process.blas()[0]() == 2
+        assert set(seen) == {wanted} and threads.blas()[0]() == 2
         seen.clear()
 
 
@@ -457,7 +458,7 @@ def test_an_error_in_any_part_is_raised_unchanged_and_the_next_step_works(two_th
         with pytest.raises(kind) as error:
             run.step([spoiled({0: 21, 2: 21, 5: 21} | dict.fromkeys(rows, 20))])
         assert error.value.args == ("too late", 3) and error.value.hint == "earlier"
-        assert process.blas()[0]() == 2 and run.steps == len(run.history) == n
+        assert threads.blas()[0]() == 2 and run.steps == len(run.history) == n
         for name, array in run.model.state_dict().items():
             np.testing.assert_array_equal(array, before[name])
         assert run.step([batch(n)])["loss"] == pytest.approx(alone.step([batch(n)])["loss"], rel=1e-12)
@@ -557,7 +558,7 @@ def test_a_module_of_another_kind_works_as_it_does_alone(count):
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_without_a_blas_to_limit_one_worker_trains_and_a_warning_says_so(monkeypatch, count):
-    for module in (process, trainer, data_parallel):
+    for module in (threads, trainer, data_parallel):
         monkeypatch.setattr(module, "blas", lambda: None)
     run = make(language_model(), count)
     with pytest.warns(UserWarning, match=f"cannot be limited, so one worker trains instead of {count}") as caught:

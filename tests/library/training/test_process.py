@@ -8,25 +8,26 @@ import sys
 import numpy as np
 
 import numpy_transformer as nt
+from numpy_transformer import threads
 from numpy_transformer.training import process, trainer
 
 
 def test_blas_threads_are_set_and_the_number_before_is_returned():
-    before = process.set_blas_threads(2)
+    before = threads.set_blas_threads(2)
     try:
-        assert before >= 1 and process.blas()[0]() == 2
-        assert process.set_blas_threads(1) == 2 and process.blas()[0]() == 1
+        assert before >= 1 and threads.blas()[0]() == 2
+        assert threads.set_blas_threads(1) == 2 and threads.blas()[0]() == 1
     finally:
-        process.set_blas_threads(before)
+        threads.set_blas_threads(before)
 
 
 def test_cores_are_those_that_this_process_may_use(monkeypatch):
-    assert process.cores() >= 1
-    monkeypatch.setattr(process.os, "sched_getaffinity", lambda pid: {1, 4, 6}, raising=False)
-    assert process.cores() == 3
-    monkeypatch.delattr(process.os, "sched_getaffinity")
-    monkeypatch.setattr(process.os, "cpu_count", lambda: None)
-    assert process.cores() == 1
+    assert threads.cores() >= 1
+    monkeypatch.setattr(threads.os, "sched_getaffinity", lambda pid: {1, 4, 6}, raising=False)
+    assert threads.cores() == 3
+    monkeypatch.delattr(threads.os, "sched_getaffinity")
+    monkeypatch.setattr(threads.os, "cpu_count", lambda: None)
+    assert threads.cores() == 1
 
 
 def test_freed_memory_is_kept_where_malloc_can_be_set(monkeypatch):
@@ -69,8 +70,8 @@ def test_importing_the_package_changes_no_setting_of_the_process():
             "load = ctypes.CDLL\n"
             "ctypes.CDLL = lambda *names, **more: called.append(names) or load(*names, **more)\n"
             "import threading, numpy_transformer\n"
-            "from numpy_transformer.training import process\n"
-            "print(json.dumps([called, process.blas.cache_info().currsize, threading.active_count()]))\n")
+            "from numpy_transformer import threads\n"
+            "print(json.dumps([called, threads.blas.cache_info().currsize, threading.active_count()]))\n")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [[], 0, 1]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import numpy_transformer as nt
-from numpy_transformer.training import process
+from numpy_transformer import threads
 
 
 def scalar_adam(w, gradients, lr, beta1, beta2, eps, decay=0.0):
@@ -202,15 +202,15 @@ def test_the_norm_of_large_finite_gradients_is_finite():
 
 def test_blas_threads_are_set():
     libraries = [ctypes.CDLL(str(path)) for path in Path(np.__file__).parent.parent.glob("numpy.libs/*openblas*")]
-    found = [getattr(library, name.format("get")) for library in libraries for name in process.NAMES
+    found = [getattr(library, name.format("get")) for library in libraries for name in threads.NAMES
              if hasattr(library, name.format("get"))]
     if not found:
         pytest.skip("NumPy came without an OpenBLAS of its own")
     most = min(2, os.cpu_count())
     try:
-        assert process.set_blas_threads(most) == 1 and found[0]() == most
+        assert threads.set_blas_threads(most) == 1 and found[0]() == most
     finally:
-        assert process.set_blas_threads(1) == most
+        assert threads.set_blas_threads(1) == most
     assert found[0]() == 1
 
 
