@@ -5,6 +5,7 @@ import contextvars
 
 import numpy as np
 
+LARGE = 2 ** 20                                 # entries from which an array is not copied or kept without need
 UNFILLED = contextvars.ContextVar("unfilled", default=False)
 
 
@@ -136,6 +137,15 @@ class Parameter:
     def __repr__(self):
         frozen = ", frozen" if self.frozen else ""
         return f"Parameter(shape={self._data.shape}, dtype={self._data.dtype}{frozen})"
+
+
+def forget_grad(parameter):
+    """Sets a gradient to zero. A large array of its own gives its memory back, until the gradient is needed again."""
+    if isinstance(parameter, Parameter) and parameter.has_grad and parameter.grad.size >= LARGE:
+        if parameter.grad.base is None:
+            parameter.move(parameter.data, None)
+            return
+    parameter.grad = 0
 
 
 def has_own_memory(array):

@@ -86,6 +86,11 @@ def in_threads(function, items, count=None):
     return results
 
 
+def blocks(n, size):
+    """The slices of `size` entries into which n entries are divided; the last one may be shorter."""
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
 is_inside = contextvars.ContextVar("is_inside", default=False)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..data import frame_source, marks, pad, read_prompt, unframe
 from ..decoding import beam_search, generate, greedy_decode
+from ..tasks.options import is_published
 from ..tasks.runs import PAIRS, load_run
 from .parser import add_command, number, whole_number
 
@@ -117,9 +118,9 @@ def readable_rows(run, lines, where):
         except ValueError as error:
             return rows, ValueError(f"{where} {number}: {error}")
         if len(row) > longest:
+            remedy = "shorten it" if is_published(run.meta) else "shorten it, or train with a larger --max-len"
             return rows, ValueError(f"{where} {number}: {text[:30]!r}... has {len(row)} tokens, including begin and end, "
-                                    f"but the model reads at most {longest}; shorten it, or train with a larger "
-                                    "--max-len")
+                                    f"but the model reads at most {longest}; {remedy}")
         rows.append(row)
     return rows, None
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from ..tasks.imported import checkpoint_of, describe_sizes, describe_tokenizer, read_tokenizer
-from ..tasks.runs import TITLES, check_meta, load_run
+from ..tasks.options import is_published
+from ..tasks.runs import TITLES, check_meta, load_run, merged_weights
 from ..training.checkpoint import check_writable, read_checkpoint, write_checkpoint
 from ..training.progress import Progress
 from .parser import add_command
@@ -42,7 +43,7 @@ def add(commands):
 
 
 def run_import(arguments):
-    from ..pretrained import load_pretrained, open_checkpoint    # only published models need it
+    from ..pretrained import load_pretrained, open_checkpoint, remarks    # only published models need it
 
     check_out(arguments)
     path = arguments.folder
@@ -57,10 +58,11 @@ def run_import(arguments):
     arrays, meta = checkpoint_of(model, tokenizer)
     write_checkpoint(arguments.out, arrays, meta)
     size = os.path.getsize(arguments.out)
+    print(*remarks(config), sep="\n", end="\n" if remarks(config) else "")
     print(f"{model.origin.family}: {describe_sizes(model.origin.options)}")
     print(f"{model.num_parameters():,} parameters in {arguments.dtype}")
     print(wrap(f"tokenizer: {describe_tokenizer(tokenizer)}", indent="  ", first_indent=""))
-    print(f"saved {arguments.out!r} ({size / 1e6:,.0f} MB), {TITLES[meta['kind']]}")
+    print(f"saved {arguments.out!r} ({size / 1e6:,.2f} MB), {TITLES[meta['kind']]}")
     print(wrap(f"other commands for it: info, export, {MORE[meta['kind']]}", indent="  ", first_indent=""))
 
 
@@ -96,12 +98,10 @@ def run_export(arguments):
 
     run = load_run(arguments.file)
     model = run.model
-    if "origin" not in run.meta:
+    if not is_published(run.meta):
         raise ValueError(f"{run.path!r} was trained from scratch here, and only an imported model, or one fine-tuned from "
                          "it, has a family that transformers knows; export one of these")
-    if "lora" in run.meta:
-        from ..layers import merge_lora
-        merge_lora(model)
+    merged_weights(run)                         # of LoRA
     if run.kind in ("classifier", "tagger"):
         names = {str(number): label for number, label in enumerate(run.labels)}
         model.origin.config |= {"id2label": names, "label2id": {label: int(number) for number, label in names.items()}}

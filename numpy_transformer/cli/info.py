@@ -8,6 +8,7 @@ import numpy as np
 from ..data import frame_source, marks, read_prompt
 from ..tasks import TASKS
 from ..tasks.imported import describe_sizes, describe_tokenizer, run_of_folder
+from ..tasks.options import is_published
 from ..tasks.runs import ENCODERS, IMPORTED, PAIRS, TITLES, load_run, outline_run
 from .parser import add_command
 from .terminal import wrap
@@ -36,8 +37,7 @@ def run_info(arguments):
     print_origin(run)
     if meta["config"] != IMPORTED:
         print_progress(run)
-    sides = ("source", "target") if run.tokenizers[1:] not in ([], run.tokenizers[:1]) else ("text",)
-    for side, tokens in zip(sides, run.tokenizers):
+    for side, tokens in sides_and_tokenizers(run.tokenizers):
         print(wrap(f"tokenizer of the {side}: {describe_tokenizer(tokens)}", indent="  ", first_indent=""))
     if not run.tokenizers:
         print("tokenizer: none in the folder (tokenizer.json)")
@@ -48,9 +48,16 @@ def run_info(arguments):
     print(model.summary() if arguments.parameters else summary_of_parts(model))
 
 
+def sides_and_tokenizers(tokenizers):
+    """List of (side, tokenizer); one for both sides of an encoder-decoder that has one vocabulary."""
+    if len(tokenizers) == 2 and tokenizers[0].to_json() == tokenizers[1].to_json():
+        return [("source and the target", tokenizers[0])]
+    return list(zip(("source", "target") if len(tokenizers) > 1 else ("text",), tokenizers))
+
+
 def print_origin(run):
     """Print the family of a published model, and its sizes."""
-    if "origin" not in run.meta:
+    if not is_published(run.meta):
         return
     from ..pretrained import remarks            # only published models need it
 

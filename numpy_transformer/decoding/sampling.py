@@ -56,7 +56,7 @@ def next_token_probabilities(logits, temperature=1.0, top_k=None, top_p=None):
     check_settings(temperature, top_k, top_p)
     logits = np.asarray(logits, np.float64)
     if temperature == 0:
-        return np.eye(logits.shape[-1])[logits.argmax(-1)]
+        return (np.arange(logits.shape[-1]) == logits.argmax(-1)[..., None]).astype(np.float64)
     z = logits - logits.max(-1, keepdims=True)              # before the division, so that it cannot overflow
     p = Softmax().eval()(z / temperature)
     order = np.argsort(-p, -1, kind="stable")

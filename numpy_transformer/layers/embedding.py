@@ -4,7 +4,7 @@ import math
 
 from ..argument_checks import check_integers, check_last_dim, check_positive
 from ..module import Module, Parameter
-from .fast import rows, sum_by_id
+from .fast import add_product, rows, sum_by_id
 from .initial_weights import normal
 
 
@@ -80,7 +80,7 @@ class Unembedding(Module):
 
     def backward(self, dy):
         x = self.recall()                       # already multiplied by the factor
-        self.weight.grad += rows(dy).T @ rows(x)
+        add_product(self.weight.grad, rows(dy).T, rows(x))
         dx = (rows(dy) @ self.weight.data).reshape(x.shape)
         if self.factor != 1:
             dx *= self.factor

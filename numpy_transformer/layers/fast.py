@@ -12,9 +12,10 @@ import math
 
 import numpy as np
 
-from ..threads import in_threads
+from ..threads import blocks, in_threads
 
 BLOCK = 2 ** 16                                             # entries
+LARGE_PRODUCT = 2 ** 21                                     # entries of a product that is added at a time
 LARGE = 60.0                                                # exp(60) times any length is finite in float32
 TINY = 1e-20                                                # a sum above this has its full precision in float32
 
@@ -110,9 +111,28 @@ def in_blocks(function, x):
     return results
 
 
-def blocks(n, size):
-    """The slices of `size` entries into which n entries are divided; the last one may be shorter."""
-    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+def in_blocks_of_rows(function, x, *others):
+    """function(x, *others), a tuple of arrays, for arrays with the same number of rows, computed in blocks of rows.
+
+    The loss of a large vocabulary then needs no temporary arrays of its size.
+    """
+    size = max(1, BLOCK // x.shape[-1])
+    if len(x) <= size:
+        return function(x, *others)
+    results = tuple(np.empty((len(x), *part.shape[1:]), part.dtype) for part in function(x[:1], *(y[:1] for y in others)))
+
+    def compute(block):
+        for result, part in zip(results, function(x[block], *(y[block] for y in others))):
+            result[block] = part
+
+    in_threads(compute, blocks(len(x), size))
+    return results
+
+
+def add_product(total, a, b):
+    """total += a @ b in blocks of rows, so that the gradient of a large vocabulary needs no temporary array of its size."""
+    for block in blocks(len(total), max(1, LARGE_PRODUCT // total.shape[-1])):
+        total[block] += a[block] @ b
 
 
 def gelu_tanh(x, cubic, with_slope):

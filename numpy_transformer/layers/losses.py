@@ -4,7 +4,7 @@ import numpy as np
 
 from ..argument_checks import check_array, check_integers
 from ..module import Module
-from .fast import rows, subtract_max, sum_over_features
+from .fast import in_blocks_of_rows, rows, subtract_max, sum_over_features
 
 
 class CrossEntropyLoss(Module):
@@ -27,25 +27,30 @@ class CrossEntropyLoss(Module):
 
     def forward(self, logits, targets):
         targets, counted = self.check_targets(logits, targets)
-        z = subtract_max(rows(logits))                      # (N, V)
+        loss, p = in_blocks_of_rows(self.losses, rows(logits), targets)
+        self.remember(p, targets, counted, logits.shape)
+        return loss[counted].sum() / self.count
+
+    def backward(self, dy=1.0):
+        dz, targets, counted, shape = self.recall()         # dz begins as p, an array that no one else uses
+        dy = float(dy) / int(np.count_nonzero(counted))
+        dz *= dy                                            # minus q dy, in two parts
+        if self.label_smoothing:
+            dz -= dy * self.label_smoothing / dz.shape[-1]
+        dz[np.arange(len(dz)), targets] -= dy * (1 - self.label_smoothing)
+        dz[~counted] = 0
+        return dz.reshape(shape)
+
+    def losses(self, logits, targets):
+        """Returns the loss of each target (N,), and p = softmax(z) (N, V)."""
+        z = subtract_max(logits)
         p = np.exp(z)
         total = sum_over_features(p)
         p /= total
         loss = np.log(total[:, 0]) - (1 - self.label_smoothing) * z[np.arange(len(z)), targets]
         if self.label_smoothing:
             loss -= self.label_smoothing * z.mean(-1)
-        self.remember(p, targets, counted, logits.shape)
-        return loss[counted].sum() / self.count
-
-    def backward(self, dy=1.0):
-        p, targets, counted, shape = self.recall()
-        dy = float(dy) / int(np.count_nonzero(counted))
-        dz = p * dy                                         # minus q dy, in two parts
-        if self.label_smoothing:
-            dz -= dy * self.label_smoothing / p.shape[-1]
-        dz[np.arange(len(dz)), targets] -= dy * (1 - self.label_smoothing)
-        dz[~counted] = 0
-        return dz.reshape(shape)
+        return loss, p
 
     def check_targets(self, logits, targets):
         """Returns the targets as N class ids, 0 where they are ignored, and N booleans: which of them count."""

@@ -126,8 +126,8 @@ class UnscaledAttention(ScaledDotProductAttention):
 
     def bias_for(self, shape):
         """Returns the bias (H, T, S) for scores of this shape."""
-        *_, H, T, S = (1, *shape)
-        if H != self.position_bias.num_heads:
-            raise ValueError(f"the scores have shape {shape}, but the bias has {self.position_bias.num_heads} heads; "
-                             "build both with the same num_heads")
-        return self.position_bias(T, S)
+        num_heads = self.position_bias.num_heads
+        if len(shape) < 3 or shape[-3] != num_heads:
+            raise ValueError(f"the scores have shape {shape}, but the bias is for {num_heads} heads: wanted "
+                             f"(B, {num_heads}, T, S); build both with the same num_heads")
+        return self.position_bias(*shape[-2:])

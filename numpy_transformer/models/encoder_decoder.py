@@ -49,8 +49,8 @@ class EncoderDecoder(Module):
         KeyValueCache, target holds the new tokens.
     Backward: dlogits -> None; the decoder's dmemory is the gradient of the encoder's output
     Raises: ValueError for settings that exclude each other, or a mask that is not boolean or of another shape.
-    Source: Vaswani et al. 2017, section 3 and figure 1; T5: Raffel et al. 2020, section 2.1, whose published code also
-        drops entries of the output of each stack, which is left out here.
+    Source: Vaswani et al. 2017, section 3 and figure 1; T5: Raffel et al. 2020, section 2.1. In training, T5's published
+        code also drops entries of the output of each stack, and of the hidden layer of T5 1.1; this model does not.
     """
 
     def __init__(self, src_vocab, tgt_vocab, d_model=512, num_heads=8, num_layers=6, d_ff=2048, dropout=0.1,

@@ -60,8 +60,11 @@ def read_json(path):
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise ValueError(f"{str(path.parent)!r} has no {path.name}; name the folder of a checkpoint as transformers "
-                         "saves it") from error
+        archive = next(path.parent.glob("*.zip"), None)
+        remedy = "name the folder of a checkpoint as transformers saves it"
+        if archive is not None:
+            remedy = f"extract {archive.name} first, and name the folder that it gives"
+        raise ValueError(f"{str(path.parent)!r} has no {path.name}; {remedy}") from error
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"cannot read {str(path)!r}: {error}; copy or download it again") from error
     if not isinstance(found, dict):

@@ -9,10 +9,10 @@ from ..argument_checks import check_choice
 from ..models import TextEncoder
 from ..module import unfilled
 from ..training.process import available_memory
-from .registry import FAMILIES, Origin, describe_config, find_family, rules
 from .family import matches
 from .folder import read_folder
 from .llama2c import StoryFile, is_story_file
+from .registry import FAMILIES, Origin, describe_config, rules
 from .sentences import embedding_options
 
 FLOATS = ("F64", "F32", "F16", "BF16")
@@ -105,16 +105,16 @@ def assign(model, arrays):
             raise ValueError(f"the arrays {stored[known]} and {name} are the same weight under two names; keep one")
         stored[known] = name
     for copy, original in family.copies.items():
-        if copy in stored and original not in stored:       # the file holds the tied weight under its second name
+        if copy in stored and copy not in wanted and original not in stored:        # stored under its second name alone
             stored[original] = stored.pop(copy)
     copies = [name for name in family.copies if name in stored and name not in wanted]
     unused = [name for name in stored if matches(name, family.kept) and name not in wanted]
-    rest = [name for name in stored if name not in (*wanted, *copies, *unused) and not matches(name, family.constants)]
-    check_names([name for name in wanted if name not in stored], rest, model)
+    used = {*wanted, *copies, *unused}
+    unknown = [name for name in stored if name not in used and not matches(name, family.constants)]
+    check_names([name for name in wanted if name not in stored], unknown, model)
     own = dict(model.named_parameters())
-    for name in (*wanted, *copies, *unused):
-        if name in stored:
-            check_dtype(stored[name], arrays.entries[stored[name]])
+    for name in used:
+        check_dtype(stored[name], arrays.entries[stored[name]])
     for name, rule in wanted.items():
         found = arrays.entries[stored[name]].shape
         if found != rule.shape(own):
@@ -123,10 +123,10 @@ def assign(model, arrays):
     return stored, copies, unused
 
 
-def check_names(missing, surplus, model):
+def check_names(missing, unknown, model):
     """Raises ValueError that lists what the files lack, and what has no place in the model."""
     problems = [f"{len(names)} {'array is' if len(names) == 1 else 'arrays are'} {what} ({shown(names)})"
-                for names, what in ((missing, "missing"), (surplus, "unknown")) if names]
+                for names, what in ((missing, "missing"), (unknown, "unknown")) if names]
     if problems:
         raise ValueError(f"the weights do not fit the {model.origin.family} model that config.json describes: "
                          f"{' and '.join(problems)}; use the config.json and the weights of one checkpoint")

@@ -36,7 +36,7 @@ def find_family(config):
     Raises: ValueError for a family that we do not have.
     """
     name = config.get("model_type")
-    if name not in FAMILIES:
+    if not isinstance(name, str) or name not in FAMILIES:
         known = ", ".join(name for name in FAMILIES if name != "llama2.c")
         raise ValueError(f"config.json names the model_type {name!r}; this package has {known}; load one of these")
     return FAMILIES[name]
@@ -49,8 +49,8 @@ def describe_config(config, stored):
     """
     family = find_family(config)
     check_fixed(family, config)
-    _, model_class, _, head_options = family.head(config)
     try:
+        _, model_class, _, head_options = family.head(config)
         return model_class, family.settings(config, stored) | head_options(config)
     except KeyError as error:
         raise ValueError(f"config.json has no {error}, which a {config['model_type']} model needs; copy the complete "

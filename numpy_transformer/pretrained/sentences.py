@@ -12,16 +12,34 @@ def embedding_options(files):
     Raises: ValueError for a module or a way of pooling that we do not have.
     """
     options = {"embedding_pool": "mean", "normalize": False}
-    for module in json.loads(files.get(MODULES, "[]")):
-        kind = module["type"].rpartition(".")[2]
+    for kind, path in modules(files):
         if kind == "Pooling":
-            options["embedding_pool"] = pooling(json.loads(files[f"{module['path']}/config.json"]))
+            options["embedding_pool"] = pooling(read_json(files, f"{path}/config.json"))
         elif kind == "Normalize":
             options["normalize"] = True
         elif kind != "Transformer":
             raise ValueError(f"{MODULES} lists a module {kind!r}; this package has Transformer, Pooling and Normalize, "
                              "so it cannot compute the same sentence vectors")
     return options
+
+
+def modules(files):
+    """Returns [(kind, path)] of the modules that modules.json lists, such as ("Pooling", "1_Pooling")."""
+    try:
+        return [(module["type"].rpartition(".")[2], module["path"]) for module in read_json(files, MODULES, [])]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{MODULES} is not the list of modules of a sentence encoder ({error!r}); copy or download it "
+                         "again") from error
+
+
+def read_json(files, name, otherwise=None):
+    """Returns what a JSON file holds; `otherwise` if it is missing, unless that is None."""
+    if name not in files and otherwise is not None:
+        return otherwise
+    try:
+        return json.loads(files[name])
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"the folder's {name} is missing or damaged ({error}); copy or download it again") from error
 
 
 def pooling(config):

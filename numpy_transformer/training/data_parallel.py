@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
 
+from ..parameter import forget_grad
 from ..threads import blas, cores, limited_blas_threads
 from . import mpi
 
@@ -144,13 +145,12 @@ class Replica:
         for module in self.modules:
             vars(module).pop("_saved", None)
         for parameter in self.parameters:
-            parameter.grad = 0
+            forget_grad(parameter)
         total = targets = 0
         for inputs, wanted in batches:
-            output = self.model(*inputs)
             self.criterion.count = None
-            try:
-                loss = float(self.criterion(output, wanted))
+            try:                                # the output has no name here, so that its memory is free for backward
+                loss = float(self.criterion(self.model(*inputs), wanted))
             except ValueError:
                 if self.criterion.count != 0:
                     raise

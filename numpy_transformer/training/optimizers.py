@@ -5,8 +5,11 @@ import math
 import numpy as np
 
 from ..module import Parameter, is_frozen
+from ..parameter import LARGE
+from ..threads import blocks, in_threads
 
-BLOCK = 2 ** 17                                 # entries updated at a time; a block fits into the processor's cache
+BLOCK = 2 ** 16                                 # entries updated at a time; a block fits into the processor's cache
+CLIPPED = 2 ** 20                               # entries that one thread clips at a time
 
 
 class Optimizer:
@@ -14,9 +17,9 @@ class Optimizer:
 
     Frozen parameters are left out.
 
-    The constructor moves all parameters of the same dtype and kind into one flat buffer, and their gradients into another,
-    so that a step is a few long passes over memory instead of many short ones. `.data`, `.grad` and state() are views of
-    these buffers.
+    The constructor moves all small parameters of the same dtype and kind into one flat buffer, and their gradients into
+    another, so that a step is a few long passes over memory instead of many short ones. `.data`, `.grad` and state() are
+    views of these buffers. Large parameters stay where they are, because a copy of them would take memory.
     """
 
     STATE = ()                                  # names of the arrays that a step needs from earlier steps
@@ -38,8 +41,10 @@ class Optimizer:
             parameter.held = True               # from now on, astype() is refused
         groups = {}
         for parameter in self.parameters:
-            groups.setdefault((parameter.data.dtype, *self.kind(parameter)), []).append(parameter)
-        self.buffers = [Buffer(group, kind, len(self.STATE)) for (_, *kind), group in groups.items()]
+            alone = id(parameter) if is_large(parameter) else None
+            groups.setdefault((alone, parameter.data.dtype, *self.kind(parameter)), []).append(parameter)
+        self.buffers = [(Buffer if alone is None else LargeParameter)(group, kind, len(self.STATE))
+                        for (alone, _, *kind), group in groups.items()]
         self.parameters = [parameter for buffer in self.buffers for parameter in buffer.parameters]
 
     def kind(self, parameter):
@@ -60,9 +65,19 @@ class Optimizer:
             raise ValueError("a parameter was frozen after the optimizer was made; make a new optimizer, which holds "
                              "those that are still trained")
         self.t += 1
+        tasks = []
         for buffer in self.buffers:
-            for block in buffer.blocks():
-                self.update(*block, *buffer.kind)
+            arrays = buffer.arrays()
+            tasks += [(arrays, block, buffer.kind) for block in blocks(len(arrays[0]), BLOCK)]
+        in_threads(self.update_block, tasks)
+
+    def update_block(self, task):
+        arrays, block, kind = task
+        self.update(*(array[block] for array in arrays), *kind)
+
+
+def is_large(parameter):
+    return parameter.data.size >= LARGE and parameter.data.flags.c_contiguous
 
 
 class Buffer:
@@ -86,12 +101,27 @@ class Buffer:
         parts = np.split(flat, np.cumsum([p.data.size for p in self.parameters])[:-1])
         return [part.reshape(p.data.shape) for p, part in zip(self.parameters, parts)]
 
-    def blocks(self):
-        """Yield (data, grad, *state) for one block of BLOCK entries after another."""
+    def arrays(self):
+        """Returns the flat arrays (data, grad, *state)."""
         if any(p.data.base is not self.data or p.grad.base is not self.grad for p in self.parameters):
             self.gather()                       # another optimizer has moved them, or they were copied
-        for start in range(0, len(self.data), BLOCK):
-            yield [array[start:start + BLOCK] for array in (self.data, self.grad, *self.state)]
+        return self.data, self.grad, *self.state
+
+
+class LargeParameter:
+    """A parameter that keeps its own arrays, in place of a Buffer."""
+
+    def __init__(self, parameters, kind, states):
+        self.parameters, self.kind = parameters, kind
+        data = parameters[0].data
+        self.state = [np.zeros(data.size, data.dtype) for _ in range(states)]
+
+    def views(self, flat):
+        return [flat.reshape(self.parameters[0].data.shape)]
+
+    def arrays(self):
+        parameter = self.parameters[0]
+        return parameter.data.reshape(-1), parameter.grad.reshape(-1), *self.state
 
 
 class SGD(Optimizer):
@@ -202,10 +232,19 @@ def clip_grad_norm(parameters, max_norm):
     if not max_norm > 0:
         raise ValueError(f"max_norm = {max_norm} must be above 0; 1.0 is usual")
     gradients = [parameter.grad for parameter in {id(p): p for p in parameters if not is_frozen(p)}.values()]
-    norm = math.sqrt(sum(float(np.vdot(g, g)) for g in gradients))
+    parts = [part for gradient in gradients for part in parts_of(gradient)]
+    count = None if len(parts) > len(gradients) else 1      # threads are not worthwhile for small gradients alone
+    norm = math.sqrt(sum(in_threads(lambda g: float(np.vdot(g, g)), parts, count)))
     if norm == math.inf:                        # the squares may have overflowed in float32
-        norm = math.sqrt(sum(float(np.square(g, dtype=np.float64).sum()) for g in gradients))
+        norm = math.sqrt(sum(float(np.square(g, dtype=np.float64).sum()) for g in parts))
     if max_norm < norm < math.inf:
-        for g in gradients:
-            g *= max_norm / norm
+        in_threads(lambda g: np.multiply(g, max_norm / norm, out=g), parts, count)
     return norm
+
+
+def parts_of(gradient):
+    """Returns views of a gradient, of at most CLIPPED entries where its memory allows that."""
+    if gradient.size <= CLIPPED or not gradient.flags.c_contiguous:
+        return [gradient]
+    flat = gradient.reshape(-1)
+    return [flat[block] for block in blocks(len(flat), CLIPPED)]

@@ -198,8 +198,10 @@ def options(part):
         notes.append(f"{heads} heads")
     if kv_heads not in (None, heads):
         notes.append(f"{kv_heads} key/value heads")
-    if factor != 1:
+    if factor > 1:
         notes.append(f"scaled by √{round(factor ** 2)}")
+    elif factor < 1:
+        notes.append(f"scaled by 1/√{round(factor ** -2)}")
     return notes
 
 
@@ -210,11 +212,13 @@ def shapes(part):
     matrices = {}
     others = [f"fixed table {part.table.shape}"] if hasattr(part, "table") else []
     for key, inner in parts(part):
-        matrix = next((p for p in parameters_below(inner) if p.data.ndim > 1), None)
-        if matrix is not None:
+        found = [(name, p) for name, p in named_parts(inner) if is_parameter(p) and p.data.ndim > 1]
+        if found:
+            name, matrix = found[0]
             without_bias = getattr(inner, "bias", vars(part).get("bias", 0)) is None
             shape = f"{matrix.data.shape}{', no bias' if without_bias else ''}"
-            matrices.setdefault(shape, []).append(key)
+            holder = name.split(".")[-2] if "." in name else key        # the bias inside an attention inside a block
+            matrices.setdefault(shape, []).append(holder)
         elif is_module(inner) and type(inner).__name__ not in UNLISTED:
             others.append(type(inner).__name__)
     return others + [shape if keys == ["weight"] else f"{', '.join(keys)} {shape}" for shape, keys in matrices.items()]

@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "threads": set(),
     "layers": {"module", "argument_checks", "threads"},
     "models": {"module", "argument_checks", "layers"},
-    "training": {"module", "argument_checks", "markup", "threads"},
+    "training": {"module", "parameter", "argument_checks", "markup", "threads"},
     "decoding": {"argument_checks", "layers", "models"},
     "pretrained": {"module", "argument_checks", "layers", "models", "training"},
     "data": set(),

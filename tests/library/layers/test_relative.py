@@ -67,6 +67,7 @@ def test_uses_of_different_lengths_are_undone_in_reverse():
     (lambda: nt.RelativePositionBias(2, causal="yes"), "causal = 'yes'"),
     (lambda: nt.UnscaledAttention(random_bias())(*np.ones((3, 2, 4, 5, 6))), "3 heads"),
     (lambda: nt.UnscaledAttention(random_bias())(*np.ones((3, 5, 6))), "3 heads"),
+    (lambda: nt.UnscaledAttention(nt.RelativePositionBias(1))(*np.ones((3, 5, 6))), r"wanted \(B, 1, T, S\)"),
     (lambda: nt.UnscaledAttention()(np.ones((2, 3)), np.ones((2, 4)), np.ones((2, 4))), "do not fit together")])
 def test_what_does_not_fit_is_told(call, words):
     with pytest.raises(ValueError, match=words):

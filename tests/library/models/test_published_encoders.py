@@ -39,7 +39,7 @@ def worst_of(errors):
     ("DistilBertForSequenceClassification", "distilbert", dict(activation="relu")),
     ("RobertaForSequenceClassification", "roberta", dict(layer_norm_eps=0.01))])
 def test_classifiers_read_the_first_place_even_if_it_is_padding(tmp_path, architecture, family, options):
-    """Then the padding token learns, but transformers gives its embedding, and RoBERTa's position for it, no gradient."""
+    """Then the padding token learns; transformers gives its embedding, and RoBERTa's position for it, no gradient."""
     folder = write_tiny(tmp_path / "checkpoint", architecture, family, num_labels=4, **options)
     ids, mask = padded("left", 1 if family == "roberta" else 0)
     given = {"input_ids": ids, "attention_mask": mask * 1}
@@ -73,8 +73,8 @@ def test_t5(tmp_path, side, options):
     targets = np.random.default_rng(6).integers(0, 61, target.shape)
     for seen in (mask, np.ones(mask.shape, bool), mask[:, ::-1]):       # the ids do not decide what is hidden
         given = {"input_ids": source, "attention_mask": seen * 1, "decoder_input_ids": target}
-        errors = compare(folder, "T5ForConditionalGeneration", ((source, target), {"source_mask": seen}), given, targets,
-                         tmp_path)
+        ours = (source, target), {"source_mask": seen}
+        errors = compare(folder, "T5ForConditionalGeneration", ours, given, targets, tmp_path)
         assert not worst_of(errors)
 
 
@@ -94,7 +94,7 @@ def test_greedy_and_beam_search_of_t5(tmp_path, options, cached):
     source %= 13
     source[mask] = np.maximum(source[mask], 2)
     given = {"input_ids": torch.tensor(source), "attention_mask": torch.tensor(mask * 1), "do_sample": False,
-             "max_new_tokens": 9, "use_cache": False}       # their cache fails with more decoder blocks than encoder ones
+             "max_new_tokens": 9, "use_cache": False}       # their cache fails if the decoder is the deeper stack
     with double_precision():
         wanted = reference.generate(**given).numpy()
     found = nt.greedy_decode(ours, source, 0, 1, 9, cached=cached)

@@ -112,6 +112,9 @@ CASES = {
     "infinite": ("gpt2", spoil(-np.inf), "wpe.weight has 1 values that are NaN"),
     "truncated": ("gpt2", truncated, "need .* bytes, but the file has"),
     "no config.json": ("gpt2", lambda folder: (folder / "config.json").unlink(), "has no config.json"),
+    "an archive": ("gpt2", lambda folder: (folder / "config.json").rename(folder / "x.zip"), "; extract x.zip first"),
+    "family of another type": ("gpt2", edit(model_type=["gpt2"]), r"model_type \['gpt2'\]"),
+    "head of another type": ("gpt2", edit(architectures=3), "does not describe a gpt2 model"),
     "config.json damaged": ("gpt2", lambda folder: (folder / "config.json").write_text("{,"), "cannot read .*config"),
     "config.json a list": ("gpt2", lambda folder: (folder / "config.json").write_text("[]"), "not hold a JSON object"),
     "a pickle": ("gpt2", instead("pytorch_model.bin"), "pytorch_model.bin is a pickle, .* stays closed"),
@@ -122,6 +125,33 @@ CASES = {
                       "lists transformer.wpe.weight .* does not have it"),
     "a shard elsewhere": ("gpt2", lambda folder: shards(folder, moved={"x": "../model.safetensors"}),
                           "not a file in the folder itself"),
+}
+
+
+def sentences(modules, **files):
+    """The small BERT as a folder of sentence-transformers."""
+    def change(folder):
+        arrays = dict(TensorFile(folder / "model.safetensors"))
+        write_safetensors(folder / "model.safetensors",
+                          {name: array for name, array in arrays.items() if "cls" not in name})
+        edit(architectures=["BertModel"])(folder)
+        (folder / "modules.json").write_text(modules if isinstance(modules, str) else json.dumps(
+            [{"type": f"sentence_transformers.models.{kind}", "path": path} for kind, path in modules]))
+        (folder / "1_Pooling").mkdir()
+        for name, content in files.items():
+            (folder / "1_Pooling" / f"{name}.json").write_text(json.dumps(content))
+    return change
+
+
+CASES |= {
+    "modules": ("bert", sentences([("Transformer", ""), ("Dense", "2_Dense")]), "lists a module 'Dense'; this package"),
+    "modules damaged": ("bert", sentences("{]"), "modules.json is missing or damaged"),
+    "modules of another type": ("bert", sentences("[1]"), "is not the list of modules"),
+    "no pooling": ("bert", sentences([("Pooling", "1_Pooling")]), "1_Pooling/config.json is missing or damaged"),
+    "pooling": ("bert", sentences([("Pooling", "1_Pooling")], config={"pooling_mode_max_tokens": True}),
+                "is max_tokens; "),
+    "two poolings": ("bert", sentences([("Pooling", "1_Pooling")], config={
+        "pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True}), "is mean_tokens, cls_token; "),
 }
 
 

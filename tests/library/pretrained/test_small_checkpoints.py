@@ -165,4 +165,6 @@ def test_a_sentence_encoder_pools_and_normalizes(tmp_path):
         save_pretrained(model, tmp_path / "again")
         for name in ("modules.json", "1_Pooling/config.json"):
             assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
+        assert (set(TensorFile(tmp_path / "again" / "model.safetensors"))
+                == set(TensorFile(folder / "model.safetensors")))       # without the prefix "bert."
         (tmp_path / "again" / "1_Pooling" / "config.json").unlink()

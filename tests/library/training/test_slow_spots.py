@@ -50,7 +50,7 @@ def test_no_float64_in_a_step_of_float32(kind):
     trainer = nt.Trainer(model, nt.CrossEntropyLoss(), nt.AdamW(model.parameters()), clip=1e-3, workers=1)
     trainer.step([ids_for(kind)])
     Recorded.calls = []
-    trainer.optimizer.update(*[x.view(Recorded) for x in next(trainer.optimizer.buffers[0].blocks())])
+    trainer.optimizer.update(*[x.view(Recorded) for x in trainer.optimizer.buffers[0].arrays()])
     assert len(Recorded.calls) > 10 and {x.dtype for call in Recorded.calls for x in (*call[2], *call[3])
                                          if isinstance(x, np.ndarray)} == {np.dtype(np.float32)}
 

@@ -137,6 +137,17 @@ def test_switches_of_the_language_model_show():
 
 
 @pytest.mark.slow
+def test_what_t5_does_differently_shows():
+    shown = texts(nt.EncoderDecoder(11, 11, 12, 2, 2, 16, positions="relative", tie_weights=True, rng=0,
+                                    output_factor=12 ** -0.5, scale_embedding=False))
+    everything = "\n".join(shown)
+    assert everything.count("position_bias (32, ") == 4
+    assert everything.count("shares encoder.blocks.0.attention.attention.position_bias.weight") == 1
+    assert "Unembedding, scaled by 1/√12" in shown and "scaled by √" not in everything
+    assert everything.count("UnscaledAttention") == everything.count("CrossAttention,")
+
+
+@pytest.mark.slow
 def test_what_is_shared_points_to_its_first_name_and_counts_once():
     assert any("shares embedding.weight" in text for text in texts(language_model()))
     untied = texts(language_model(tie_weights=False))
