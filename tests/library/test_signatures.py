@@ -23,6 +23,7 @@ SIGNATURES = {
     "SinusoidalPositionalEncoding": "d_model, max_len=5000, dropout=0.0",
     "LearnedPositionalEmbedding": "max_len, d_model",
     "RotaryEmbedding": "d_head, base=10000.0, interleaved=True, frequencies=None",
+    "load_pretrained": "folder", "save_pretrained": "model, folder",
     "padding_mask": "ids, pad_id=0", "combine_masks": "*masks", "AttentionMask": "",
     "ScaledDotProductAttention": "dropout=0.0", "FlashAttention": "block_size=64, causal=False",
     "MultiHeadAttention": ATTENTION, "SelfAttention": ATTENTION, "CrossAttention": ATTENTION,
