@@ -50,7 +50,7 @@ def describe_config(config, stored):
     family = find_family(config)
     check_fixed(family, config)
     try:
-        _, model_class, _, head_options = family.head(config)
+        model_class, _, head_options = family.head(config, stored)
         return model_class, family.settings(config, stored) | head_options(config)
     except KeyError as error:
         raise ValueError(f"config.json has no {error}, which a {config['model_type']} model needs; copy the complete "
