@@ -6,7 +6,7 @@ import numpy as np
 
 from .plurals import counted
 
-MOST_LOGITS = 2 ** 26                           # 268 MB in float32
+MOST_LOGITS = 2 ** 24                           # 67 MB in float32
 
 
 def builtin_text():

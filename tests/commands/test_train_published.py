@@ -252,3 +252,18 @@ def test_the_mean_of_the_last_saves_of_a_lora_run(adapted, capsys, tmp_path):
     for name, array in average.items():
         np.testing.assert_allclose(array, (saves[0][name] + saves[1][name]) / 2, rtol=1e-6, atol=1e-9)
     assert run(capsys, "classify", tmp_path / "run.average.npz", "a cat")[0] == 0 and path.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [LORA, ["--freeze", "blocks.0"]], ids=["lora", "freeze"])
+def test_transformers_reads_a_fine_tuned_classifier(adapted, capsys, tmp_path, options):
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    path = adapted("run.npz", *options)
+    code, _, err = run(capsys, "export", path, tmp_path / "folder")
+    assert code == 0, err
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "folder").eval()
+    assert model.config.id2label == {0: "calm", 1: "wild"}
+    ids = np.array([[2, 9, 8, 7, 3], [2, 12, 3, 0, 0]])
+    with torch.no_grad():
+        wanted = model(torch.tensor(ids), attention_mask=torch.tensor(ids != 0)).logits.numpy()
+    np.testing.assert_allclose(load_run(path).model(ids), wanted, rtol=1e-4, atol=1e-6)
