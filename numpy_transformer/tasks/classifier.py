@@ -129,7 +129,8 @@ class ClassifierTask(EncoderTask):
 
     @classmethod
     def published_settings(cls, options):
-        return {"hidden": options["d_model"], "mask_padding": True, "ff_dropout": options.get("ff_dropout")}
+        return super().published_settings(options) | {
+            "hidden": options["d_model"], "mask_padding": True, "ff_dropout": options.get("ff_dropout")}
 
     def own_state(self, state, run):
         """All weights of the encoder; BERT's pooler, which an encoder without a head does not use, is the hidden layer."""

@@ -85,6 +85,10 @@ class EncoderTask(Task):
             return super().base_options(base)
         return without_head(CLASSES[base["kind"]], base["model"], TextEncoder)
 
+    @classmethod
+    def published_settings(cls, options):
+        return {"lower": False}                 # the tokenizer does it, or does not
+
     def own_state(self, state, run):
         """All weights; but the output layer only if it has been trained for the same labels."""
         if self.labels is None or run.kind == self.name and run.labels == self.labels:

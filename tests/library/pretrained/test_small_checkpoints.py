@@ -112,6 +112,10 @@ def test_files_with_older_names_and_more_arrays(tmp_path):
     np.testing.assert_array_equal(saved["cls.seq_relationship.bias"], [6, 6])
 
 
+def without_head(arrays):
+    return {name.removeprefix("bert."): array for name, array in arrays.items() if name.startswith("bert.")}
+
+
 def published_gpt2(arrays):
     """Without the prefix, and with the masks of early versions of transformers."""
     masks = {f"transformer.h.{n}.attn.bias": np.tri(8, dtype=bool)[None, None] for n in range(2)}
@@ -133,6 +137,15 @@ def test_what_published_files_have_besides(family, change, tmp_path):
             == (SMALL / family / "model.safetensors").read_bytes())
 
 
+def test_config_json_may_name_no_architecture(tmp_path):
+    for name, change, expected in (("heads", older, nt.MaskedLanguageModel), ("none", without_head, nt.TextEncoder)):
+        folder = changed_folder("bert", tmp_path / name, change)
+        config = json.loads((folder / "config.json").read_text())
+        del config["architectures"]
+        (folder / "config.json").write_text(json.dumps(config))
+        assert type(load_pretrained(folder)) is expected
+
+
 def test_a_tied_weight_under_its_second_name_alone(tmp_path):
     def second(arrays):
         embedding = arrays.pop("bert.embeddings.word_embeddings.weight")
@@ -143,10 +156,7 @@ def test_a_tied_weight_under_its_second_name_alone(tmp_path):
 
 
 def test_a_sentence_encoder_pools_and_normalizes(tmp_path):
-    def headless(arrays):
-        return {name.removeprefix("bert."): array for name, array in arrays.items() if name.startswith("bert.")}
-
-    folder = changed_folder("bert", tmp_path / "sentences", headless)
+    folder = changed_folder("bert", tmp_path / "sentences", without_head)
     config = json.loads((folder / "config.json").read_text()) | {"architectures": ["BertModel"]}
     (folder / "config.json").write_text(json.dumps(config))
     kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
