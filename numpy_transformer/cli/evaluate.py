@@ -71,7 +71,7 @@ def evaluate_language_model(run, path):
     tokens = run.tokenizers[0]
     if path:
         text = read_text(path)
-        windows = consecutive_windows(tokens.encode(text), run.settings["context"])
+        windows = consecutive_windows(tokens.encode(text), run.settings["context"], tokens.vocab_size)
         what = f"{path!r}"
     else:
         windows = training_task(run).validation

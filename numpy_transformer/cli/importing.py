@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..tasks.imported import checkpoint_of, describe_sizes, describe_tokenizer, read_tokenizer
+from ..tasks.imported import checkpoint_of, compare_sizes, corpus_of, describe_sizes, describe_tokenizer, read_tokenizer
 from ..tasks.options import is_published
 from ..tasks.runs import TITLES, check_meta, load_run, merged_weights
 from ..training.checkpoint import check_writable, read_checkpoint, write_checkpoint
@@ -58,7 +58,8 @@ def run_import(arguments):
     arrays, meta = checkpoint_of(model, tokenizer)
     write_checkpoint(arguments.out, arrays, meta)
     size = os.path.getsize(arguments.out)
-    print(*remarks(config), sep="\n", end="\n" if remarks(config) else "")
+    for remark in [*remarks(config), *compare_sizes(tokenizer, model.origin.options)]:
+        print(wrap(remark))
     print(f"{model.origin.family}: {describe_sizes(model.origin.options)}")
     print(f"{model.num_parameters():,} parameters in {arguments.dtype}")
     print(wrap(f"tokenizer: {describe_tokenizer(tokenizer)}", indent="  ", first_indent=""))
@@ -102,7 +103,7 @@ def run_export(arguments):
         raise ValueError(f"{run.path!r} was trained from scratch here, and only an imported model, or one fine-tuned from "
                          "it, has a family that transformers knows; export one of these")
     merged_weights(run)                         # of LoRA
-    if run.kind in ("classifier", "tagger"):
+    if corpus_of(run.kind, model.origin.config).get("labels") != run.meta["corpus"].get("labels"):
         names = {str(number): label for number, label in enumerate(run.labels)}
         model.origin.config |= {"id2label": names, "label2id": {label: int(number) for number, label in names.items()}}
     save_pretrained(model, arguments.folder)

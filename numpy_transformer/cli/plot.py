@@ -9,12 +9,14 @@ from ..data import PAD, frame, frame_source, marks, read_prompt, token_name
 from ..decoding import greedy_decode
 from ..inspection import influence, record
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
-from ..tasks.runs import ENCODERS, PAIRS, TITLES, load_run
+from ..tasks.encoder import ENCODERS
+from ..tasks.runs import PAIRS, TITLES, load_run
 from ..training.trainer_state import read_history
 from .parser import add_command, whole_number
 from .plot_examples import MODELS, draw_masks, draw_memory, draw_positions, draw_schedules, draw_steps, small_stacks
 
 LONGEST = 32                                    # tokens that are still readable in a picture
+MOST_HEADS = 48                                 # heads in a picture
 
 
 def add(commands):
@@ -241,17 +243,28 @@ def readable(text):
 def draw_attention(views, arguments):
     example = RunExample(arguments)
     side = example.side(arguments.side)
-    calls = example.softmaxes(example.tape(backward=False), side, "attention", arguments.block)
+    calls = limited(example.softmaxes(example.tape(backward=False), side, "attention", arguments.block))
     tokens = example.keys if side == "encoder" else example.queries
     return draw_heads(views, calls, tokens, tokens, f"Self-attention weights of the {side}")
 
 
 def draw_cross_attention(views, arguments):
     example = RunExample(arguments, *PAIRS)
-    calls = example.softmaxes(example.tape(backward=False), "decoder", "cross_attention", arguments.block)
+    calls = limited(example.softmaxes(example.tape(backward=False), "decoder", "cross_attention", arguments.block))
     return draw_heads(views, calls, example.predicted, example.keys,
                       "Cross-attention weights (rows: predicted tokens, columns: source tokens)",
                       query_label="predicted token")
+
+
+def limited(calls):
+    """The calls of all blocks if a picture can hold their heads, else that of the last block."""
+    heads = sum(call.output.shape[1] for call in calls.values())
+    if heads <= MOST_HEADS or len(calls) == 1:
+        return calls
+    last = max(calls)
+    print(f"the {len(calls)} blocks have {heads} heads, but a picture shows at most {MOST_HEADS}; only block {last} is drawn, "
+          "and --block chooses another", file=sys.stderr)
+    return {last: calls[last]}
 
 
 def draw_heads(views, calls, queries, keys, title, **more):

@@ -5,6 +5,7 @@ import numpy as np
 from .batches import IGNORE
 from .plurals import counted
 from .reader import TextReader
+from .text import rows_in_batch
 
 
 def corrupt(ids, rng, vocab_size, share=0.15, reader=TextReader):
@@ -130,8 +131,9 @@ class MaskedWindows:
         ends = np.where(splits == self.length - 2, splits, self.length - 3).cumsum()
         full = np.count_nonzero(ends <= total)
         starts, splits = np.append(0, ends)[:full], splits[:full]
-        batches = [self.mask_rows(self.held_out, starts[i:i + 64], splits[i:i + 64], self.length, rng)
-                   for i in range(0, full, 64)]
+        rows = rows_in_batch(self.length * self.share * self.vocab_size)
+        batches = [self.mask_rows(self.held_out, starts[i:i + rows], splits[i:i + rows], self.length, rng)
+                   for i in range(0, full, rows)]
         rest = total - ends[full - 1]
         if rest:                                # one shorter row [CLS] A [SEP]
             batches.append(self.mask_rows(self.held_out, ends[full - 1:full], np.array([rest]), rest + 2, rng))

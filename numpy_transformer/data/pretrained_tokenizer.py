@@ -8,6 +8,7 @@ from .bpe import check_unicode
 from .pairs import Marks
 
 NAMES = "pad", "unk", "cls", "sep", "mask", "bos", "eos"
+USUAL = {"pad": ("[PAD]", "<pad>"), "mask": ("[MASK]", "<mask>")}       # for folders whose files do not name them
 INSTALL = 'pip install "numpy-transformer[pretrained]"'
 
 
@@ -49,7 +50,7 @@ class PretrainedTokenizer:
         """
         definition = files["tokenizer.json"]
         tokenizer = read_definition(definition)
-        settings, names, generation = (json.loads(files.get(f"{name}.json", "{}")) for name in (
+        settings, names, generation = (read_json(files, f"{name}.json") for name in (
             "tokenizer_config", "special_tokens_map", "generation_config"))
         special = find_special(tokenizer, names | settings, config)
         begin, end = find_frame(tokenizer)
@@ -116,6 +117,17 @@ def read_definition(definition):
     return tokenizer
 
 
+def read_json(files, name):
+    """Returns the dict in one of the files; {} if it is not there."""
+    try:
+        found = json.loads(files.get(name, "{}"))
+    except ValueError as error:
+        raise ValueError(f"{name} is not JSON ({error}); copy the complete file") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{name} holds no JSON object; copy the original file")
+    return found
+
+
 def find_special(tokenizer, names, config):
     """Returns {name: id} of the special tokens, which the tokenizer's files name and config.json numbers."""
     special = {}
@@ -123,9 +135,9 @@ def find_special(tokenizer, names, config):
         token = names.get(f"{name}_token")
         if isinstance(token, dict):             # an AddedToken
             token = token["content"]
-        found = tokenizer.token_to_id(token) if isinstance(token, str) else None
-        if found is None:
-            found = np.ravel(config.get(f"{name}_token_id"))[0]
+        ids = [tokenizer.token_to_id(text) for text in (token, *USUAL.get(name, ())) if isinstance(text, str)]
+        ids.append(np.ravel(config.get(f"{name}_token_id"))[0])
+        found = next((i for i in ids if i is not None), None)
         if found is not None:
             special[name] = int(found)
     return special

@@ -6,6 +6,8 @@ import numpy as np
 
 from .plurals import counted
 
+MOST_LOGITS = 2 ** 24                           # 67 MB in float32
+
 
 def builtin_text():
     """Returns the language reference that comes with Python: about 465,000 characters of English prose."""
@@ -40,17 +42,19 @@ class TextWindows:
         length : int, tokens in a window
         batch_size : int, windows in a training batch
         seed : int
+        vocab_size : int; a large one makes the batches of the validation set smaller, because of their logits
 
     Raises:
         ValueError if the validation set is shorter than one window.
     """
 
-    def __init__(self, ids, length, batch_size, seed):
+    def __init__(self, ids, length, batch_size, seed, vocab_size=1):
         split = len(ids) * 9 // 10
         self.train, self.held_out = ids[:split], ids[split:]
         self.length = length
         self.batch_size = batch_size
         self.seed = seed
+        self.vocab_size = vocab_size
         if len(self.held_out) < length + 1:
             raise ValueError(f"a text of {counted(len(ids), 'token')} is too short: its last tenth must hold a window "
                              f"of {length + 1} tokens, so {10 * (length + 1):,} are needed; use a longer text")
@@ -66,7 +70,7 @@ class TextWindows:
 
     def validation(self):
         """Returns the whole validation set as a list of batches."""
-        return consecutive_windows(self.held_out, self.length)
+        return consecutive_windows(self.held_out, self.length, self.vocab_size)
 
 
 def windows(ids, starts, length):
@@ -75,12 +79,18 @@ def windows(ids, starts, length):
     return (window[:, :-1],), window[:, 1:]
 
 
-def consecutive_windows(ids, length):
+def rows_in_batch(logits_in_row):
+    """Returns the number of rows that are computed together outside training: 64, or fewer if they have many logits."""
+    return max(1, min(64, MOST_LOGITS // max(1, int(logits_in_row))))
+
+
+def consecutive_windows(ids, length, vocab_size=1):
     """Returns batches of windows in which each token but the first is a target once; the last window can be shorter."""
     if len(ids) < 2:
         raise ValueError(f"a text of {counted(len(ids), 'token')} has no next token to predict; use a longer one")
     starts = np.arange(0, len(ids) - length, length)
-    batches = [windows(ids, starts[i:i + 64], length) for i in range(0, len(starts), 64)]
+    rows = rows_in_batch(length * vocab_size)
+    batches = [windows(ids, starts[i:i + rows], length) for i in range(0, len(starts), rows)]
     rest = (len(ids) - 1) % length
     if rest:
         batches.append(windows(ids, np.array([len(ids) - 1 - rest]), rest))

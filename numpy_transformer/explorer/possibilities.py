@@ -130,7 +130,7 @@ class Trial:
         zoo.apply(bug, place)
         try:
             return self.step()
-        except (ValueError, IndexError, TypeError, RuntimeError):
+        except (ValueError, IndexError, TypeError, RuntimeError, OverflowError):
             return None
         finally:
             for part, cls in zip(self.parts, classes):

@@ -153,6 +153,7 @@ def check_size(model, inputs):
     """Raises ValueError if the arrays of a step would probably have more than LARGEST_STEP entries."""
     parts = [part for _, part in named_parts(model)]
     count = 2 * sum(np.size(part.data) for part in parts if is_parameter(part))
+    remedy = "use a shorter text or a smaller model" if count <= LARGEST_STEP else "explore a smaller model"
     ids = max((x for x in inputs if isinstance(x, np.ndarray)), key=np.size, default=np.zeros(1))
     is_float = ids.dtype.kind == "f"            # its last axis then holds features
     tokens = ids.size // ids.shape[-1] if is_float and ids.size else ids.size
@@ -164,7 +165,7 @@ def check_size(model, inputs):
             count += 6 * tokens * length * part.num_heads
     if count > LARGEST_STEP:
         raise ValueError(f"the arrays of this step have about {count / 1e6:,.0f} million entries, but at most "
-                         f"{LARGEST_STEP / 1e6:,.0f} million are shown; use a shorter text or a smaller model")
+                         f"{LARGEST_STEP / 1e6:,.0f} million are shown; {remedy}")
 
 
 def describe(step, entries):

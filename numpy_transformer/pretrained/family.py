@@ -3,6 +3,8 @@
 from fnmatch import fnmatchcase
 from typing import Callable, NamedTuple
 
+from ..models import MaskedLanguageModel
+
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh",
                "relu": "relu", "silu": "silu", "swish": "silu"}
 GATED = {"gelu": "geglu", "gelu_tanh": "geglu_tanh", "relu": "reglu", "silu": "swiglu"}
@@ -15,8 +17,7 @@ class Family(NamedTuple):
     Fields:
         names : (config) -> table of names of all parts but the head
         settings : (config, names of the stored arrays) -> options of our class, without those of the head
-        heads : {architecture: (our class, table of names, (config) -> options of the head)}; the first one counts if
-            config.json names none
+        heads : {architecture: (our class, table of names, (config) -> options of the head)}
         base : the architecture without a head
         prefix : what the names of all parts but the head begin with, except in files of the base
         fixed : {option of config.json: the only value for which our model is the same}
@@ -35,16 +36,23 @@ class Family(NamedTuple):
     constants: tuple = ()
     kept: tuple = ()
 
-    def head(self, config):
-        """Returns (architecture, our class, table of names, function of options) of the head that config.json names.
+    def head(self, config, stored):
+        """Returns (our class, table of names, function of options) of the head that config.json names.
 
         Raises: ValueError for a head that we do not have.
         """
-        architectures = config.get("architectures") or [next(iter(self.heads))]
+        architectures = config.get("architectures") or [self.unnamed_head(stored)]
         if architectures[0] not in self.heads:
             raise ValueError(f"config.json names the architecture {architectures[0]!r}; this package has "
                              f"{', '.join(self.heads)}; save the model as one of these with transformers")
-        return (architectures[0], *self.heads[architectures[0]])
+        return self.heads[architectures[0]]
+
+    def unnamed_head(self, stored):
+        """Returns the architecture of files whose config.json names none: a language model if they have its output."""
+        for architecture, (model_class, table, _) in self.heads.items():
+            if model_class is MaskedLanguageModel and f"{table.split()[-2]}.bias" in stored:
+                return architecture
+        return next(iter(self.heads))
 
     def table(self, config, architecture):
         """Returns the table of names of all parts of an architecture."""

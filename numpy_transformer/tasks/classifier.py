@@ -129,7 +129,8 @@ class ClassifierTask(EncoderTask):
 
     @classmethod
     def published_settings(cls, options):
-        return {"hidden": options["d_model"], "mask_padding": True, "ff_dropout": options.get("ff_dropout")}
+        return super().published_settings(options) | {
+            "hidden": options["d_model"], "mask_padding": True, "ff_dropout": options.get("ff_dropout")}
 
     def own_state(self, state, run):
         """All weights of the encoder; BERT's pooler, which an encoder without a head does not use, is the hidden layer."""
@@ -204,7 +205,7 @@ def probabilities(logits):
 
 def classify(model, reader, rows):
     """(N, classes) probabilities of texts as ids, in their order."""
-    return apply_in_order(lambda ids: probabilities(model(ids)), model, reader, rows)
+    return apply_in_order(lambda model, ids: probabilities(model(ids)), model, reader, rows)
 
 
 def describe_accuracy(model, reader, names, rows, labels):

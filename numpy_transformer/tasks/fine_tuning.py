@@ -13,7 +13,6 @@ from .options import is_published, options_of
 from .runs import MODELS, fingerprint, merged_weights
 from .settings import option
 
-DECIDED = {"tokenizer": "pretrained", "vocab_size": None, "lower": False, "init": "bert"}   # by a published model
 OPTIONS = {"tie": "tie_weights"}                # the model's name of a setting, where it is another one
 STD = 0.02                                      # of new weights on top of a published model, as in the code of BERT
 
@@ -44,11 +43,10 @@ def decided(kind, run):
     """{name: value} of the settings that a pretrained run decides."""
     options = options_of(MODELS[run.kind], run.meta["model"])
     theirs = {name: options[OPTIONS.get(name, name)] for name in kind.sizes if OPTIONS.get(name, name) in options}
-    for name in kind.reading:
-        theirs[name] = run.settings.get(name, DECIDED[name])
     if is_published(run.meta):
-        theirs |= {"vocab_size": run.tokenizers[0].vocab_size, "init": DECIDED["init"], **kind.published_settings(options)}
-    return theirs
+        tokenizer = {"tokenizer": "pretrained", "vocab_size": run.tokenizers[0].vocab_size}
+        return theirs | tokenizer | {"init": "bert"} | kind.published_settings(options)
+    return theirs | {name: run.settings[name] for name in kind.reading}
 
 
 def longest(run):
@@ -116,9 +114,10 @@ def frozen_names(model, given, pretrained):
         if len(fitting) != 1:
             what = f"may be {' or '.join(fitting)}" if fitting else "is not a part of the model"
             parts = dict.fromkeys(each.split(".")[0] for each in known)
-            raise ValueError(f"--freeze {name} {what}; name a part such as {', '.join(parts)} or "
-                             f"{next(each for each in known if each.endswith('.blocks.0'))}")
-        new = [each for each, _ in model.named_parameters() if each.startswith(f"{fitting[0]}.") and each not in pretrained]
+            raise ValueError(f"--freeze {name} {what}; name a part such as {', '.join(parts)}, or a block of a stack such as "
+                             "encoder.blocks.0")
+        parameters = [each for each, _ in model.named_parameters() if each.startswith(f"{fitting[0]}.")]
+        new = [each for each in parameters if each not in pretrained]
         if new:
             raise ValueError(f"--freeze {name} would freeze {new[0]}, which is new and has yet to learn; leave it out")
         found += fitting

@@ -43,14 +43,16 @@ def run_of_folder(path, weights=True):
     from ..pretrained import Origin, describe, load_pretrained, open_checkpoint     # only published models need it
 
     config, _, files = open_checkpoint(path)
-    tokenizer = read_tokenizer(path, files, config) if "tokenizer.json" in files else None
+    is_file = Path(path).is_file()
+    has_tokenizer = (Path(path).parent / "tokenizer.bin").is_file() if is_file else "tokenizer.json" in files
+    tokenizer = read_tokenizer(path, files, config) if has_tokenizer else None
     if weights:
         model = load_pretrained(path)
     else:
         model_class, options = describe(path)
         with unfilled():
             model = model_class(**options)
-        model.origin = Origin(config["model_type"], config, files, {}, options)
+        model.origin = Origin("llama2.c" if is_file else config["model_type"], config, files, {}, options)
     meta = meta_of(model, tokenizer)
     return Run(str(path), model, [tokenizer] * len(meta["tokenizers"]), meta, {})
 
@@ -58,6 +60,15 @@ def run_of_folder(path, weights=True):
 def describe_sizes(options):
     """One line with the sizes of a model, from the arguments of its class."""
     return ", ".join(text.format(options[name]) for name, text in SIZES.items() if options.get(name) is not None)
+
+
+def compare_sizes(tokens, options):
+    """[a sentence] if the tokenizer has ids that the model does not know, else []."""
+    known = options.get("vocab_size", options.get("src_vocab"))
+    if tokens.vocab_size <= known:
+        return []
+    return [f"The tokenizer has {tokens.vocab_size:,} tokens, but the model only {known:,}: it cannot read a text that "
+            "contains one of the others. If this is not known of this model, the two do not belong together."]
 
 
 def describe_tokenizer(tokens):

@@ -53,7 +53,8 @@ class LanguageModelTask(Task):
         self.corpus = {"sha256": sha256(text)}
         self.tokenizers = tokenizers or [self.train_tokenizer(text[:len(text) * 9 // 10], text)]
         ids = self.tokenizers[0].encode(text)
-        self.windows = TextWindows(ids, settings["context"], settings["batch_size"], settings["seed"])
+        self.windows = TextWindows(ids, settings["context"], settings["batch_size"], settings["seed"],
+                                   self.tokenizers[0].vocab_size)
         self.batches = self.windows.batch
         self.validation = self.windows.validation()
         self.report = []

@@ -39,7 +39,8 @@ class EightBits(Embedding):
     """Token ids are stored in eight bits"""
 
     def forward(self, ids):
-        return super().forward(np.asarray(ids).astype(np.int8) % self.vocab_size)           # right: unchanged
+        ids = np.asarray(ids).astype(np.int8)                # right: unchanged
+        return super().forward(ids % np.int64(self.vocab_size))
 
 
 @bug("tied-weight-half-gradient", HOBBY,

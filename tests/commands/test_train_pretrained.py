@@ -2,6 +2,7 @@
 
 import shutil
 
+import numpy as np
 import pytest
 from helpers.commands import refused, run
 from helpers.encoder_runs import BASE, FILES, assert_same, state, trained
@@ -91,3 +92,27 @@ def test_a_pretrained_run_goes_on_without_it(capsys, runs, tmp_path):
     (tmp_path / "mlm.npz").unlink()
     trained(capsys, "classifier", tmp_path / "run.npz", "--resume", "--steps", 4)
     assert_same(state(tmp_path / "run.npz"), state(tmp_path / "whole.npz"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options, frozen", [
+    (["--lora", 2], ["embedding", "segments", "encoder.blocks.0.attention.query.weight"]),
+    (["--freeze", "embedding", "blocks.0"], ["embedding", "encoder.blocks.0"])])
+def test_a_run_of_our_own_is_adapted_in_parts(capsys, runs, tmp_path, options, frozen):
+    trained(capsys, "tagger", tmp_path / "run.npz", "--data", runs / "names.conll", "--pretrained", runs / "mlm.npz",
+            *options, "--steps", 3, "--warmup", 1, "--batch-size", 8)
+    before, after = state(runs / "mlm.npz"), state(tmp_path / "run.npz")
+    same = {name for name in after if name in before and np.array_equal(before[name], after[name])}
+    assert {name for name in before if name.startswith(tuple(frozen))} <= same and "output.weight" not in same
+    assert load_run(tmp_path / "run.npz").meta["base"]["file"] == str(runs / "mlm.npz")
+    assert run(capsys, "tag", tmp_path / "run.npz", "Ann went to Rome .")[0] == 0
+
+
+def test_labels_decide_whether_the_output_layer_is_taken_over(capsys, runs, tmp_path, untrained):
+    text = trained(capsys, "classifier", tmp_path / "same.npz", "--data", runs / "reviews.csv", "--pretrained",
+                   runs / "classifier.npz", "--hidden", 8)
+    assert "newly initialized: none\nnot used: none" in text
+    assert_same(state(tmp_path / "same.npz"), state(runs / "classifier.npz"))
+    text = trained(capsys, "classifier", tmp_path / "other.npz", "--data", runs / "films.neg", runs / "films.so",
+                   "--pretrained", runs / "classifier.npz", "--hidden", 8)
+    assert "newly initialized: output.weight, output.bias\n" in text

@@ -8,7 +8,7 @@ import numpy_transformer as nt
 from numpy_transformer.models import CausalLanguageModel, EncoderDecoder, MaskedLanguageModel
 
 PAD, START, END, MASK = 0, 1, 2, 3
-FIRST, WORDS = 4, 28                    # ids of words
+FIRST, WORDS = 4, 16                    # ids of words
 VOCAB = FIRST + WORDS
 LENGTH = 24
 
@@ -37,7 +37,7 @@ def mlm_batch(step):
     rng = np.random.default_rng([2, step])
     rows = speech(rng, 32, LENGTH)
     rows[:, 0], rows[:, -1] = START, END
-    chosen = rng.random(rows.shape) < 0.15
+    chosen = rng.random(rows.shape) < 0.25
     chosen[:, [0, -1]] = False
     chosen[:, 5] = True
     return (np.where(chosen, MASK, rows),), np.where(chosen, rows, -1)
@@ -53,16 +53,18 @@ def copy_batch(step):
 BASE = {"d_model": 32, "num_heads": 4, "num_layers": 2}
 OPTIONS = {
     "gpt2": (CausalLanguageModel, {**BASE, "vocab_size": VOCAB, "d_ff": 64, "max_len": LENGTH, "activation": "gelu_tanh"}),
-    "llama": (CausalLanguageModel, {**BASE, "vocab_size": VOCAB, "d_ff": 48, "max_len": LENGTH, "num_kv_heads": 2,
+    "llama": (CausalLanguageModel, {**BASE, "vocab_size": VOCAB, "d_ff": 48, "max_len": LENGTH, "num_kv_heads": 2, "d_head": 16,
                                     "activation": "swiglu", "norm_layer": "rms", "positions": "rotary", "bias": False,
                                     "tie_weights": False}),
     "bert": (MaskedLanguageModel, {**BASE, "vocab_size": VOCAB, "d_ff": 64, "max_len": LENGTH, "dropout": 0.0,
-                                   "scale_embedding": False, "embedding_norm": True, "eps": 1e-12}),
+                                   "scale_embedding": False, "embedding_norm": True, "eps": 1e-12,
+                                   "first_position": 2}),
     "t5": (EncoderDecoder, {**BASE, "src_vocab": VOCAB, "tgt_vocab": VOCAB, "d_ff": 64, "dropout": 0.0,
                             "positions": "relative", "norm_layer": "rms", "bias": False, "scale_embedding": False,
                             "tie_weights": True, "output_factor": 32 ** -0.5, "mask_target": False, "eps": 1e-6}),
 }
-BATCHES = {"gpt2": lm_batch, "llama": lm_batch, "bert": mlm_batch, "t5": copy_batch}
+TRAINING = {"gpt2": (lm_batch, 400, 0.01), "llama": (lm_batch, 400, 0.01), "bert": (mlm_batch, 800, 0.006),
+            "t5": (copy_batch, 500, 0.01)}
 
 
 def small_model(kind):
@@ -71,24 +73,25 @@ def small_model(kind):
     return model_class(**options, rng=0)
 
 
-def check_arguments(kind, seed, grammar=0):
-    """A text that the model was not trained on, as keyword arguments of diagnose."""
-    rng = np.random.default_rng([9, seed])
-    if kind in ("gpt2", "llama"):
-        return {"ids": speech(rng, 1, 200, grammar)[0]}
-    ids = speech(rng, 1, LENGTH, grammar)[0]
+def check_arguments(kind, seed, grammar=0, rows=40):
+    """Texts that the model was not trained on, as keyword arguments of diagnose."""
+    texts = speech(np.random.default_rng([9, seed]), rows, LENGTH, grammar)
     if kind == "bert":
-        ids[0], ids[-1] = START, END
-        return {"ids": ids, "mask_id": MASK, "special_ids": (PAD, START, END)}
-    return {"ids": np.append(ids[:-1], END), "start_id": PAD, "end_id": END}
+        texts[:, 0] = START
+    if kind in ("bert", "t5"):
+        texts[:, -1] = END
+    settings = {"bert": {"mask_id": MASK, "special_ids": (PAD, START, END)}, "t5": {"start_id": PAD, "end_id": END}}
+    return {"ids": list(texts), **settings.get(kind, {})}
 
 
 @functools.cache
-def trained_state(kind, steps):
-    """The weights of a model after some steps, as a dict."""
-    model = small_model(kind)
-    optimizer = nt.AdamW(model.parameters(), 0.01)
-    trainer = nt.Trainer(model, nt.CrossEntropyLoss(ignore_id=-1), optimizer,
-                         nt.CosineSchedule(optimizer, 0.01, 0.0005, 20, steps), clip=1.0, workers=1)
-    trainer.fit(BATCHES[kind], steps=steps, every=steps + 1)
+def trained_state(kind, **changes):
+    """The weights of a trained model, as a dict."""
+    batches, steps, lr = TRAINING[kind]
+    model_class, options = OPTIONS[kind]
+    model = model_class(**options, **changes, rng=0)
+    optimizer = nt.AdamW(model.parameters(), lr)
+    schedule = nt.CosineSchedule(optimizer, lr, lr / 20, 20, steps)
+    trainer = nt.Trainer(model, nt.CrossEntropyLoss(ignore_id=-1), optimizer, schedule, clip=1.0, workers=1)
+    trainer.fit(batches, steps=steps, every=steps + 1)
     return model.state_dict()

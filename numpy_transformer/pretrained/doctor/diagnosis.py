@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...models.encoder_heads import MaskedLanguageModel
 from ...training.progress import Progress
 from .attention import changes_of_attention
 from .changes import Change, Parts
@@ -18,12 +19,13 @@ from .stack import changes_of_blocks
 from .weights import findings_without_text
 
 SIGMAS = 4                              # standard errors that a loss must fall by
-MARGIN = 0.03                           # and the share of itself, if the model then knows the text well,
+MARGIN = 0.02                           # and the share of itself, if the model then knows the text well,
 WIDE_MARGIN = 0.15                      # or if it does not:
 WELL, BARELY = 0.6, 0.9                 # the shares of log V, the loss of guessing, that mean so
 ROUNDS = 3                              # mistakes that are looked for, one after another
-WORK = 5e10                             # tokens times weights of one loss, and
-RARE_WORK = 2e11                        # of all rare changes together, if nobody asks for them
+WORK = 3e10                             # tokens times weights for one loss, and
+RARE_WORK = 2e11                        # for all rare changes together, unless they are asked for
+LEAST_READ, MOST_READ = 256, 4096       # tokens that a model reads for one loss; a masked model reads three times as many
 
 
 @dataclass
@@ -96,21 +98,23 @@ def diagnose(model, ids=None, mask_id=None, special_ids=(), sentinels=(), start_
 
     Parameters:
         model : CausalLanguageModel, MaskedLanguageModel or EncoderDecoder; other models get the checks without text
-        ids : ids of a text as the model reads it, special ids included
+        ids : ids of a text as the model reads it, special ids included, or a list of such texts
         mask_id : int, the id of [MASK], for a masked language model
         special_ids : ids that are neither masked nor predicted
         sentinels : ids of T5's <extra_id_0>, <extra_id_1>, ...; without them a text is its own target
         start_id, end_id : int or None, the first id of T5's targets (None: the padding id), and the id that ends a text
-        target : ids of the target, for an encoder-decoder that was trained on pairs
+        target : ids of the target, for an encoder-decoder that was trained on pairs; or a list, as ids
         tokenizer_size : int or None, the number of ids of the tokenizer
-        tokens : int or None, how many tokens of the text are predicted at most; None chooses 256 to 1024 by the model's size
+        tokens : int or None, how many tokens the model reads for one loss, at most; None chooses by the model's size
         thorough : bool or None; True also tries changes of one layer or one stack alone, None only if they are cheap
         progress : bool (False), whether a progress bar is shown
     Raises: ValueError for a text of less than 8 tokens, or a masked language model without mask_id.
     """
     task = None
     if ids is not None:
-        tokens = tokens or int(np.clip(WORK / model.num_parameters(), 256, 1024))
+        if tokens is None:
+            rows = 3 if isinstance(model, MaskedLanguageModel) else 1       # it predicts only some tokens of each row
+            tokens = rows * int(np.clip(WORK / model.num_parameters(), LEAST_READ, MOST_READ))
         task = make_task(model, ids, mask_id, special_ids, sentinels, start_id, end_id, target, tokens)
     diagnosis = Diagnosis(type(model).__name__, findings_without_text(model, tokenizer_size))
     if task is None:

@@ -1,5 +1,6 @@
 """The loss of a text: for each kind of model a task that needs no labels, and the loss of each of its tokens."""
 
+import itertools
 import math
 
 import numpy as np
@@ -10,14 +11,15 @@ from ...models.encoder_heads import MaskedLanguageModel
 
 IGNORE = -1                             # a target that is not counted
 LEAST = 8                               # tokens, and different ones; fewer tell nothing
-WINDOW = 128                            # tokens that a model reads at a time
+WINDOW = 128                            # tokens of a row at most,
+TOGETHER = 512                          # and of the rows that a model reads at a time
 EVERY = 7                               # each row hides one of 7 tokens, and 7 rows all of them
 SPAN = 3                                # T5 hides spans of three tokens, 15 % of a text
 TEMPERATURES = 1.0, 0.8, 0.65, 0.5, 0.35, 0.2, 0.1, 0.05, 0.0
 
 
 class Task:
-    """What a model is asked to predict, as batches (inputs, targets), and a name for it in a sentence."""
+    """What a model is asked to predict: a name for it, and batches (inputs, targets)."""
 
     def __init__(self, name, batches):
         self.name = name
@@ -26,59 +28,98 @@ class Task:
 
 
 def make_task(model, ids, mask_id=None, special_ids=(), sentinels=(), start_id=None, end_id=None, target=None,
-              tokens=256):
-    """Returns the Task of a model on the ids of a text, or None for a model without a language head.
+              tokens=1024):
+    """Returns the Task of a model on the ids of a text or of several, or None for a model without a language head.
 
-    Raises: ValueError if the text is too short, or if a masked language model gets no mask_id.
+    Raises: ValueError if the texts are too short, or if a masked language model gets no mask_id.
     """
     if not isinstance(model, (CausalLanguageModel, MaskedLanguageModel, EncoderDecoder)):
         return None
-    ids = np.ravel(ids)
-    if len(np.unique(ids)) < LEAST:
-        raise ValueError(f"the text has {len(ids)} tokens, {len(np.unique(ids))} of them different, but a check needs at "
-                         f"least {LEAST} different ones, and better 100 tokens; give a longer text")
+    texts = as_texts(ids)
+    every_id = np.concatenate(texts)
+    if len(np.unique(every_id)) < LEAST:
+        raise ValueError(f"the text has {len(every_id)} tokens, {len(np.unique(every_id))} of them different, but a check "
+                         f"needs at least {LEAST} different ones, and better 100 tokens; give a longer text")
     if isinstance(model, CausalLanguageModel):
-        return next_tokens(ids[:tokens + 1], min(model.max_len, WINDOW))
-    if isinstance(model, MaskedLanguageModel):
+        name = "the next token"
+        batches = [batch for text in texts for batch in next_tokens(text, min(model.max_len, WINDOW))]
+    elif isinstance(model, MaskedLanguageModel):
         if mask_id is None:
             raise ValueError("a masked language model is checked by masking tokens; give mask_id, the id of [MASK]")
-        return masked_tokens(cut(ids, min(model.max_len, WINDOW)), mask_id, special_ids)
-    start_id = model.pad_id if start_id is None else start_id
-    longest = getattr(model.target_positions, "max_len", WINDOW)
-    ids = cut(ids, min(longest - 1, WINDOW))
-    if target is None and len(sentinels) > 1:
-        return hidden_spans(ids, sentinels, start_id, end_id)
-    copied = target is None
-    return given_target(ids, ids if copied else np.ravel(target)[:longest - 1], start_id, copied)
+        name = "masked tokens"
+        parts = [part for text in texts for part in windows(text, min(model.max_len, WINDOW), special_ids)]
+        batches = [masked_tokens(part, row, mask_id, special_ids) for row in range(EVERY) for part in parts]
+        batches = [batch for batch in batches if (batch[1] != IGNORE).any()]
+    else:
+        start_id = model.pad_id if start_id is None else start_id
+        name, batches = source_and_target(model, texts, sentinels, start_id, end_id, target)
+    return Task(name, joined(first_batches(batches, tokens)))
 
 
-def cut(ids, length):
-    """Returns at most `length` ids; the last one, which ends a text, stays."""
-    return ids if len(ids) <= length else np.append(ids[:length - 1], ids[-1])
+def as_texts(ids):
+    """Returns a list of 1-D arrays: one text, or several."""
+    return [np.asarray(ids)] if np.ndim(ids[0]) == 0 else [np.asarray(text) for text in ids]
+
+
+def first_batches(batches, tokens):
+    """Returns the batches up to the one with which a model has read `tokens` tokens."""
+    counts = np.cumsum([number_of_tokens(inputs) for inputs, _ in batches])
+    return batches[:1 + np.searchsorted(counts, tokens)]
+
+
+def number_of_tokens(inputs):
+    return sum(ids.size for ids in inputs)
+
+
+def joined(batches):
+    """Returns the same rows in fewer batches: neighbors of the same shape are read together."""
+    found = []
+    for _, group in itertools.groupby(batches, lambda batch: [ids.shape for ids in batch[0]]):
+        group = list(group)
+        number = max(1, TOGETHER // number_of_tokens(group[0][0]))
+        for start in range(0, len(group), number):
+            inputs, targets = zip(*group[start:start + number])
+            found.append((tuple(map(np.concatenate, zip(*inputs))), np.concatenate(targets)))
+    return found
+
+
+def windows(ids, length, special_ids):
+    """Returns parts of equal size of a text; each has the special id that begins the text, and the one that ends it."""
+    start = int(ids[0] in special_ids)
+    end = len(ids) - int(ids[-1] in special_ids)
+    number = math.ceil((end - start) / (length - start - (len(ids) - end)))
+    return [np.concatenate([ids[:start], part, ids[end:]]) for part in np.array_split(ids[start:end], number)]
 
 
 def next_tokens(ids, length):
-    """Each token but the first is predicted from those before it, in windows of equal length."""
-    batches = []
+    """Each token but the first is predicted from those before it, in windows of equal size."""
     number = len(ids) - 1
     length = math.ceil(number / math.ceil(number / length))
-    for start in range(0, number, length):
-        window = ids[start:start + length + 1]
-        if len(window) > 1:
-            batches.append(((window[None, :-1],), window[None, 1:]))
-    return Task("the next token", batches)
+    found = [ids[start:start + length + 1] for start in range(0, number, length)]
+    return [((window[None, :-1],), window[None, 1:]) for window in found if len(window) > 1]
 
 
-def masked_tokens(ids, mask_id, special_ids):
-    """Row r masks the ordinary tokens r, r + 7, r + 14, ..., so that each is masked in one row."""
-    ordinary = np.flatnonzero(~np.isin(ids, [mask_id, *special_ids]))
-    rows = np.tile(ids, (min(EVERY, len(ordinary)), 1))
-    targets = np.full(rows.shape, IGNORE)
-    for row in range(len(rows)):
-        masked = ordinary[row::EVERY]
-        targets[row, masked] = ids[masked]
-        rows[row, masked] = mask_id
-    return Task("masked tokens", [((rows,), targets)])
+def masked_tokens(ids, row, mask_id, special_ids):
+    """Masks the ordinary tokens number row, row + 7, row + 14 and so on; seven rows mask each of them once."""
+    masked = np.flatnonzero(~np.isin(ids, [mask_id, *special_ids]))[row::EVERY]
+    inputs = ids.copy()
+    inputs[masked] = mask_id
+    targets = np.full(ids.shape, IGNORE)
+    targets[masked] = ids[masked]
+    return (inputs[None],), targets[None]
+
+
+def source_and_target(model, texts, sentinels, start_id, end_id, target):
+    """Returns the name of a task of an encoder-decoder, and its batches."""
+    longest = min(getattr(model.target_positions, "max_len", WINDOW), WINDOW)
+    if target is not None:
+        batches = [given_target(text, goal[:longest], start_id) for text, goal in zip(texts, as_texts(target))]
+        return "the target", batches
+    ends = [] if end_id is None else [end_id]
+    parts = [part for text in texts for part in windows(text, longest - 1, ends)]
+    if len(sentinels) > 1:
+        return "hidden spans", [batch for part in parts for batch in hidden_spans(part, sentinels, start_id, end_id)]
+    return "the text from itself", [given_target(part, part, start_id) for part in parts]
 
 
 def hidden_spans(ids, sentinels, start_id, end_id):
@@ -94,16 +135,15 @@ def hidden_spans(ids, sentinels, start_id, end_id):
             target += [sentinels[number], *span]
             counted += [IGNORE, *span]
             end = start + SPAN
-        source += body[end:].tolist() + ([] if end_id is None else [end_id])
+        source += [*body[end:].tolist(), *ids[len(body):].tolist()]
         if target:
             batches.append(((np.array([source]), np.array([[start_id, *target[:-1]]])), np.array([counted])))
-    return Task("hidden spans", batches)
+    return batches
 
 
-def given_target(source, target, start_id, copied):
-    """The target is predicted from the source and from the target tokens before; the text may be its own target."""
-    inputs = source[None], np.append(start_id, target[:-1])[None]
-    return Task("the text from itself" if copied else "the target", [(inputs, target[None])])
+def given_target(source, target, start_id):
+    """The target is predicted from the source, and from the tokens of the target before."""
+    return (source[None], np.append(start_id, target[:-1])[None]), target[None]
 
 
 def token_losses(model, task, temperatures=(1.0,)):

@@ -101,6 +101,6 @@ def speeds(group):
                          np.array(llama_frequencies(rotary.d_head, LLAMA3 | {"factor": factor})))
     for factor in (2, 4, 8):
         yield turned(scaling, f"rotary angles divided by {factor}", f"a linear scaling by {factor} is missing", angles / factor)
-    if not math.isclose(angles[0], 1):
+    if not math.isclose(abs(angles[0]), 1):
         yield turned(scaling, f"rotary angles divided by {angles[0]:g}", "their scaling is surplus", angles / angles[0])
     yield turned("direction of rotation", "q and k rotated the other way", "the two features of each pair are swapped", -angles)

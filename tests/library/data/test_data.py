@@ -81,5 +81,15 @@ def test_a_text_is_evaluated_to_its_last_token():
         np.testing.assert_array_equal(y, x + 1)
 
 
+def test_a_large_vocabulary_makes_the_batches_of_an_evaluation_smaller():
+    ids = np.arange(1001)
+    whole, parts = consecutive_windows(ids, 10), consecutive_windows(ids, 10, vocab_size=2 ** 18)
+    assert [len(y) for _, y in whole] == [64, 36] and {len(y) for _, y in parts[:-1]} == {6}
+    np.testing.assert_array_equal(np.concatenate([y for _, y in whole]), np.concatenate([y for _, y in parts]))
+    assert {len(y) for _, y in consecutive_windows(ids, 10, vocab_size=2 ** 40)} == {1}
+    windows = TextWindows(ids, 10, 4, 0, vocab_size=2 ** 18)
+    assert len(windows.validation()) == len(consecutive_windows(windows.held_out, 10, 2 ** 18)) == 2
+
+
 def test_numbers_take_the_singular_or_the_plural():
     assert [counted(n, "thread") for n in (0, 1, 2, 1200)] == ["0 threads", "1 thread", "2 threads", "1,200 threads"]

@@ -2,6 +2,9 @@
 
 import json
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,6 +115,10 @@ def test_files_with_older_names_and_more_arrays(tmp_path):
     np.testing.assert_array_equal(saved["cls.seq_relationship.bias"], [6, 6])
 
 
+def without_head(arrays):
+    return {name.removeprefix("bert."): array for name, array in arrays.items() if name.startswith("bert.")}
+
+
 def published_gpt2(arrays):
     """Without the prefix, and with the masks of early versions of transformers."""
     masks = {f"transformer.h.{n}.attn.bias": np.tri(8, dtype=bool)[None, None] for n in range(2)}
@@ -133,6 +140,15 @@ def test_what_published_files_have_besides(family, change, tmp_path):
             == (SMALL / family / "model.safetensors").read_bytes())
 
 
+def test_config_json_may_name_no_architecture(tmp_path):
+    for name, change, expected in (("heads", older, nt.MaskedLanguageModel), ("none", without_head, nt.TextEncoder)):
+        folder = changed_folder("bert", tmp_path / name, change)
+        config = json.loads((folder / "config.json").read_text())
+        del config["architectures"]
+        (folder / "config.json").write_text(json.dumps(config))
+        assert type(load_pretrained(folder)) is expected
+
+
 def test_a_tied_weight_under_its_second_name_alone(tmp_path):
     def second(arrays):
         embedding = arrays.pop("bert.embeddings.word_embeddings.weight")
@@ -143,10 +159,7 @@ def test_a_tied_weight_under_its_second_name_alone(tmp_path):
 
 
 def test_a_sentence_encoder_pools_and_normalizes(tmp_path):
-    def headless(arrays):
-        return {name.removeprefix("bert."): array for name, array in arrays.items() if name.startswith("bert.")}
-
-    folder = changed_folder("bert", tmp_path / "sentences", headless)
+    folder = changed_folder("bert", tmp_path / "sentences", without_head)
     config = json.loads((folder / "config.json").read_text()) | {"architectures": ["BertModel"]}
     (folder / "config.json").write_text(json.dumps(config))
     kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
@@ -168,3 +181,31 @@ def test_a_sentence_encoder_pools_and_normalizes(tmp_path):
         assert (set(TensorFile(tmp_path / "again" / "model.safetensors"))
                 == set(TensorFile(folder / "model.safetensors")))       # without the prefix "bert."
         (tmp_path / "again" / "1_Pooling" / "config.json").unlink()
+
+
+PEAK = """
+import sys
+import numpy_transformer as nt
+
+def peak():
+    lines = open("/proc/self/status").read().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("VmHWM:"))) * 1024
+
+before = peak()
+model = nt.load_pretrained(sys.argv[1])
+print((peak() - before) / (4 * model.num_parameters()))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
+def test_the_weights_are_in_memory_once(tmp_path):
+    origin = load_pretrained(SMALL / "gpt2").origin
+    sizes = {"vocab_size": 8000, "d_model": 512, "num_heads": 8, "num_layers": 8, "d_ff": 2048}
+    model = nt.CausalLanguageModel(**origin.options | sizes, rng=0)
+    model.origin = origin
+    origin.config |= {"vocab_size": 8000, "n_embd": 512, "n_head": 8, "n_layer": 8, "n_inner": 2048}
+    save_pretrained(model, tmp_path / "large")
+    command = [sys.executable, "-c", PEAK, str(tmp_path / "large")]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(nt.__file__).parents[1])
+    assert float(run.stdout) < 1.3, run.stdout
