@@ -27,6 +27,7 @@ class Change:
         verdict : str, what is wrong with the model if its loss falls, such as "the rotary convention is wrong"
         edits : function that returns a list of (object, attribute, new value)
         rare : bool (False); True for a change that is tried only if there is time, after all others
+        tempers : bool (False); True for a change that only multiplies the logits
     """
 
     topic: str
@@ -34,6 +35,7 @@ class Change:
     verdict: str
     edits: Callable
     rare: bool = False
+    tempers: bool = False
 
     def made(self):
         """Returns a context manager: inside the block, the model is changed."""

@@ -19,7 +19,7 @@ from .stack import changes_of_blocks
 from .weights import findings_without_text
 
 SIGMAS = 4                              # standard errors that a loss must fall by
-MARGIN = 0.02                           # and the share of itself, if the model then knows the text well,
+MARGIN = 0.1                            # and the share of itself, if the model then knows the text well,
 WIDE_MARGIN = 0.15                      # or if it does not:
 WELL, BARELY = 0.6, 0.9                 # the shares of log V, the loss of guessing, that mean so
 ROUNDS = 3                              # mistakes that are looked for, one after another
@@ -147,7 +147,7 @@ def search(model, task, diagnosis, thorough, progress):
                 changes = [change for change in changes_of(model) if change.rare == rare]
                 work = len(changes) * task.num_tokens * model.num_parameters()
                 if best is None and not (rare and not thorough and (thorough is False or work > RARE_WORK)):
-                    best = best_change(model, task, changes, tempered, diagnosis, seconds, progress)
+                    best = best_change(model, task, changes, (losses, tempered), diagnosis, seconds, progress)
             if best is None:
                 break
             kept.enter_context(best.made())
@@ -162,8 +162,9 @@ def measure(model, task):
     return losses[0], losses[losses.mean(1).argmin()]
 
 
-def best_change(model, task, changes, tempered, diagnosis, seconds, progress):
+def best_change(model, task, changes, measured, diagnosis, seconds, progress):
     """Returns the change with the lowest loss if it clearly helps, else None; all of them join diagnosis.trials."""
+    before, tempered = measured
     best = None
     lowest = math.inf
     title = f"check (about {max(1, round(seconds * len(changes)))} s)"
@@ -173,21 +174,28 @@ def best_change(model, task, changes, tempered, diagnosis, seconds, progress):
                 losses = token_losses(model, task)[0]
             loss = float(losses.mean())
             diagnosis.trials.append(Trial(change, loss, len(diagnosis.findings)))
-            if loss < lowest and is_clear(tempered, losses, diagnosis.log_vocab):
+            if loss < lowest and is_clear(change, before, tempered, losses, diagnosis.log_vocab):
                 best = change
                 lowest = loss
             bar.advance()
     return best
 
 
-def is_clear(tempered, losses, log_vocab):
-    """Whether losses are clearly lower than those of the tempered model, and show that the model knows something."""
-    gains = tempered - losses
-    share = gains.mean() / tempered.mean()
-    error = gains.std() / math.sqrt(len(gains))
+def is_clear(change, before, tempered, losses, log_vocab):
+    """Whether losses are clearly lower than those of the tempered model, and show that the model knows something.
+
+    A change that is itself a temperature is compared with the model as it is. It must come near the best temperature.
+    """
     knows = losses.mean() / log_vocab
+    reference = tempered
+    if change.tempers:
+        reference = before
+        if knows > WELL or losses.mean() > (1 + MARGIN) * tempered.mean():
+            return False
+    gains = reference - losses
+    error = gains.std() / math.sqrt(len(gains))
     margin = MARGIN if knows < WELL else WIDE_MARGIN
-    return knows < BARELY and share > margin and gains.mean() > SIGMAS * error
+    return knows < BARELY and gains.mean() > margin * reference.mean() and gains.mean() > SIGMAS * error
 
 
 def vocabulary(model):

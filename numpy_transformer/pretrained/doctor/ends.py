@@ -91,10 +91,11 @@ def output_layer(parts):
         d_model = output.weight.data.shape[1]
         if output.factor == 1:
             yield Change("factor of the output", "the output multiplied by 1 / sqrt(d_model)",
-                         "the factor of a tied output layer is missing", lambda: [(output, "factor", d_model ** -0.5)])
+                         "the factor of a tied output layer is missing", lambda: [(output, "factor", d_model ** -0.5)],
+                         tempers=True)
         else:
             yield Change("factor of the output", f"the output not multiplied by {output.factor:.4g}",
-                         "the factor of the output layer is surplus", lambda: [(output, "factor", 1.0)])
+                         "the factor of the output layer is surplus", lambda: [(output, "factor", 1.0)], tempers=True)
         weight = head_in_file(model, output.weight.data.shape)
         if weight is not None:
             yield Change("tying of the output layer", "the output layer of the file instead of the embedding",

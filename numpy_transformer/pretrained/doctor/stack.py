@@ -186,4 +186,4 @@ def causal_encoder(parts):
         yield Change("causal mask", "each token attending only to earlier ones", "the causal mask is missing",
                      lambda: [(model, "attention_mask", attention_mask)])
         yield Change("padding", "no token hidden as padding", f"{model.pad_id} is not the id of padding",
-                     lambda: [(model, "mask_padding", False)])
+                     lambda: [(model, "pad_id", None)])
