@@ -44,7 +44,7 @@ class Change:
 
 @contextlib.contextmanager
 def edited(edits):
-    """Sets attributes inside the block and puts the same old objects back at its end, so the model is exactly as before.
+    """Sets attributes inside the block, and puts the old objects back at its end: the model is exactly as before.
 
     Parameters: edits : list of (object, attribute, new value)
     """
@@ -66,7 +66,8 @@ def edited(edits):
 class Parts:
     """The parts of a model that conversions get wrong, as lists.
 
-    Attributes: stacks, blocks, attentions, feed_forwards, norms, embeddings, position_tables, relative : lists of modules
+    Attributes:
+        stacks, blocks, attentions, feed_forwards, norms, embeddings, position_tables, relative : lists of modules
         groups : list of (where, attentions): all attentions with "" first, then those of each stack and of
             cross-attention, if there are several kinds
     """

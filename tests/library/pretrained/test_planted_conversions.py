@@ -71,7 +71,8 @@ PLANTED = [
     ("t5", "scale of the scores", [times(8 ** -0.5, "query")]),
     ("t5", "factor of the output", [set_to(output_factor=1.0)]),
     ("t5", "order of q, k and v", [swapped("cross_attention.key", "cross_attention.value")]),
-    ("t5", "norms swapped", [swapped("norm2", "norm3")]),
+    ("t5", "order of the layers", [layers_in_order(off_by_one, "encoder")]),
+    ("t5", "ids of the tokens", [rolled(1, "embedding")]),
 ]
 IDS = [f"{kind}-{topic}-{number}" for number, (kind, topic, _) in enumerate(PLANTED)]
 
