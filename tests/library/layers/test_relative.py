@@ -26,13 +26,19 @@ def test_the_buckets_of_t5(length):
     assert causal.buckets(np.array([-length, length])).tolist() == [bucket, 0]
 
 
+def test_distances_that_are_exactly_the_start_of_a_bucket():
+    """The starts are 4 · 2^j; in float64 the logarithm of 2 to the base 32 is below 1/5, in float32 it is not."""
+    bias = nt.RelativePositionBias(1, num_buckets=18, max_distance=128)
+    assert bias.buckets(-np.array([4, 7, 8, 15, 16, 31, 32, 63, 64])).tolist() == [4, 4, 5, 5, 6, 6, 7, 7, 8]
+
+
 @pytest.mark.slow
 def test_the_buckets_are_those_of_transformers_in_any_configuration():
     torch = pytest.importorskip("torch")
     theirs = pytest.importorskip("transformers.models.t5.modeling_t5").T5Attention._relative_position_bucket
     distances = np.arange(-1500, 1501)
     for causal in (False, True):
-        for num_buckets in (*range(4, 34), 64, 128):
+        for num_buckets in (*range(4, 41), 64, 128):
             for max_distance in (65, 80, 100, 128, 200, 256, 1000, 1024):
                 ours = nt.RelativePositionBias(1, num_buckets, max_distance, causal).buckets(distances)
                 wanted = theirs(torch.tensor(distances), not causal, num_buckets, max_distance).numpy()
@@ -142,6 +148,12 @@ def test_padding_in_the_target_is_hidden_unless_it_counts_as_a_token():
 def test_settings_that_exclude_each_other_are_refused(options, words):
     with pytest.raises(ValueError, match=words):
         t5(**options)
+
+
+def test_an_output_of_its_own_has_no_bias_either():
+    model = t5(tie_weights="embeddings")
+    assert model.source_embedding is model.target_embedding and model.output.weight is not model.target_embedding.weight
+    assert model.output.bias is None and t5(tie_weights=False, bias=True).output.bias is not None
 
 
 def test_embeddings_of_two_vocabularies_cannot_be_one():

@@ -223,6 +223,15 @@ def test_bert_adds_up_tokens_positions_and_segments_and_normalizes_the_sum():
         np.testing.assert_allclose(found, bert_vectors(model, row, range(7), kinds), rtol=1e-10)
 
 
+def test_dropout_follows_the_norm_of_the_embeddings():
+    model = built(nt.TextEncoder, **BERT | dict(dropout=0.5))
+    with nt.record(model) as tape:
+        model(ids_of(7, 7))
+    norm, dropout = (next(call for call in tape.calls if call.name == name) for name in ("embedding_norm", "dropout"))
+    np.testing.assert_array_equal(dropout.inputs[0], norm.output)
+    assert (dropout.output == 0).any()
+
+
 @pytest.mark.parametrize("left", [0, 1, 3])
 def test_positions_that_count_real_tokens_do_not_depend_on_the_padding(left):
     """RoBERTa: the padding token is 1, its position 1, and the first real token has position 2."""
