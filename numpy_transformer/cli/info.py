@@ -7,9 +7,10 @@ import numpy as np
 
 from ..data import frame_source, marks, read_prompt
 from ..tasks import TASKS
+from ..tasks.encoder import ENCODERS
 from ..tasks.imported import describe_sizes, describe_tokenizer, run_of_folder
 from ..tasks.options import is_published
-from ..tasks.runs import ENCODERS, IMPORTED, PAIRS, TITLES, load_run, outline_run
+from ..tasks.runs import IMPORTED, PAIRS, TITLES, load_run, outline_run
 from .generate import standard_input
 from .parser import add_command
 from .terminal import wrap

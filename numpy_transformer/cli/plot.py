@@ -9,7 +9,8 @@ from ..data import PAD, frame, frame_source, marks, read_prompt, token_name
 from ..decoding import greedy_decode
 from ..inspection import influence, record
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
-from ..tasks.runs import ENCODERS, PAIRS, TITLES, load_run
+from ..tasks.encoder import ENCODERS
+from ..tasks.runs import PAIRS, TITLES, load_run
 from ..training.trainer_state import read_history
 from .parser import add_command, whole_number
 from .plot_examples import MODELS, draw_masks, draw_memory, draw_positions, draw_schedules, draw_steps, small_stacks

@@ -7,8 +7,8 @@ import numpy as np
 from ..data.text import read_text
 from ..layers import Softmax
 from ..tasks.classifier import classify
-from ..tasks.encoder import apply_in_order, describe_cuts
-from ..tasks.runs import ENCODERS, load_run
+from ..tasks.encoder import ENCODERS, apply_in_order, describe_cuts
+from ..tasks.runs import load_run
 from ..tasks.tagger import find_tags
 from ..training.checkpoint import check_writable
 from .generate import numbered_batches, standard_input
@@ -132,7 +132,7 @@ def run_similar(arguments):
 
 def sentence_vectors(model, reader, rows):
     """(N, d_model) sentence vectors of texts as ids, in their order."""
-    return apply_in_order(model.embed, model, reader, rows)
+    return apply_in_order(type(model).embed, model, reader, rows)
 
 
 def read_lines(texts, reader):

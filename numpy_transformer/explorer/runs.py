@@ -4,8 +4,9 @@ import numpy as np
 
 from ..data.plurals import counted
 from ..tasks import TASKS
+from ..tasks.encoder import ENCODERS
 from ..tasks.imported import describe_sizes
-from ..tasks.runs import ENCODERS, IMPORTED, TITLES, load_run
+from ..tasks.runs import IMPORTED, TITLES, load_run
 from .encoder_examples import ClassifierExample, MaskedWordExample, TaggerExample
 from .examples import LanguageModelExample, PairsExample
 

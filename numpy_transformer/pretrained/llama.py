@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..argument_checks import check_positive
 from ..models import CausalLanguageModel
 from .family import Family, activation, no_head
 
@@ -57,9 +58,10 @@ def frequencies(d_head, rope):
     interpolates in between, by how often a wave fits into the length on which the model was trained first.
     Source: Chen et al. 2023 (linear); for llama3 the published code of LLaMA 3.1.
     """
-    theta = rope["rope_theta"] ** (-np.arange(0, d_head, 2) / d_head)
     if rope["rope_type"] == "default":
         return None
+    check_positive(head_dim=d_head)
+    theta = rope["rope_theta"] ** (-np.arange(0, d_head, 2) / d_head)
     if rope["rope_type"] == "linear":
         return (theta / rope["factor"]).tolist()
     if rope["rope_type"] != "llama3":

@@ -51,11 +51,13 @@ def describe_config(config, stored):
     check_fixed(family, config)
     try:
         model_class, _, head_options = family.head(config, stored)
-        return model_class, family.settings(config, stored) | head_options(config)
+        options = family.settings(config, stored) | head_options(config)
+        check_numbers(options)
+        return model_class, options
     except KeyError as error:
         raise ValueError(f"config.json has no {error}, which a {config['model_type']} model needs; copy the complete "
                          "file") from error
-    except (TypeError, AttributeError, ZeroDivisionError) as error:
+    except (TypeError, AttributeError, ArithmeticError) as error:
         raise ValueError(f"config.json does not describe a {config['model_type']} model ({error}); copy the original "
                          "file") from error
 
@@ -69,6 +71,17 @@ def check_fixed(family, config):
         if config.get(option, value) != value:
             raise ValueError(f"config.json has {option} = {config[option]!r}; this package only has models with "
                              f"{option} = {value!r}, so it cannot load this one")
+
+
+def check_numbers(options):
+    """Raises ValueError unless the settings that no constructor checks are numbers in a sensible range."""
+    checked = [("eps", options["eps"], 0, 1), ("rope_base", options.get("rope_base", 10000.0), 1, 1e12)]
+    checked += [("rope_frequencies", value, 0, 1) for value in options.get("rope_frequencies") or ()]
+    for name, value, lowest, highest in checked:
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not (is_number and lowest < value <= highest):
+            raise ValueError(f"config.json gives {name} = {value!r}, wanted a number above {lowest} and up to "
+                             f"{highest:g}; copy the original file")
 
 
 def remarks(config):

@@ -116,7 +116,8 @@ def frozen_names(model, given, pretrained):
             parts = dict.fromkeys(each.split(".")[0] for each in known)
             raise ValueError(f"--freeze {name} {what}; name a part such as {', '.join(parts)}, or a block of a stack such as "
                              "encoder.blocks.0")
-        new = [each for each, _ in model.named_parameters() if each.startswith(f"{fitting[0]}.") and each not in pretrained]
+        parameters = [each for each, _ in model.named_parameters() if each.startswith(f"{fitting[0]}.")]
+        new = [each for each in parameters if each not in pretrained]
         if new:
             raise ValueError(f"--freeze {name} would freeze {new[0]}, which is new and has yet to learn; leave it out")
         found += fitting

@@ -2,7 +2,7 @@
 
 from ..layers.feed_forward import ACTIVATIONS, GATED
 from ..models import INITS
-from .settings import Setting, choice, count, rate, switch
+from .settings import Setting, choice, count, rate
 
 
 def sizes(d_model, num_layers, d_ff, num_layers_help="number of blocks"):
@@ -37,7 +37,7 @@ def start():
                                     "`import` has read"),
         count("lora", None, "train only updates of this rank to some of the pretrained weights (LoRA), and a new head"),
         rate("lora_alpha", None, "multiplies these updates, together with 1 / rank; the rank if left out"),
-        Setting("lora_targets", None, "linear layers that are updated, such as query and value; all of each block if left out", list,
-                metavar="NAME"),
+        Setting("lora_targets", None, "linear layers that are updated, such as query and value; all of each block if left "
+                                      "out", list, metavar="NAME"),
         Setting("freeze", None, "parts that keep their pretrained weights, such as embedding, or blocks.0-3 for the first "
                                 "four blocks", list, metavar="PART")]

@@ -10,7 +10,7 @@ from ..models import TextEncoder
 from ..module import Module, unfilled
 from ..training.checkpoint import read_checkpoint, weights
 from . import TASKS
-from .encoder import ENCODERS, EncoderTask
+from .encoder import EncoderTask
 from .options import is_published
 
 TITLES = {"lm": "a language model: `generate` continues a text with it",

@@ -114,7 +114,8 @@ def test_a_published_model_decides_its_sizes(capsys, published, imported, tmp_pa
             ("classifier", "bert-encoder", "--hidden", 64, "--hidden is 12 in"),
             ("classifier", "bert-encoder", "--no-mask-padding", None, "--mask-padding is True in"),
             ("classifier", "bert-encoder", "--max-len", 17, "reads at most 16 tokens; give at most that"),
-            ("lm", "llama", "--context", 49, "--context 49 is too long"), ("lm", "llama", "--tie", None, "--tie is False in"),
+            ("lm", "llama", "--context", 49, "--context 49 is too long"),
+            ("lm", "llama", "--tie", None, "--tie is False in"),
             ("lm", "llama", "--num-kv-heads", 4, "--num-kv-heads is 2 in"),
             ("text2text", "t5", "--positions", "learned", "--positions is relative in")):
         said = refused(capsys, "train", kind, *data_of(published, kind)[:2], "--pretrained", imported(name), option,
@@ -145,7 +146,8 @@ def test_options_for_pretrained_weights_need_some(capsys, published, tmp_path, o
     (["--freeze", "blocks.2"], "--freeze blocks.2 is not a part of the model; name a part such as embedding, segments"),
     (["--freeze", "blocks.1-0"], "counts backwards; write blocks.0-1"),
     (["--freeze", "norm1"], "--freeze norm1 may be encoder.blocks.0.norm1 or encoder.blocks.1.norm1"),
-    (["--freeze", "output"], "would freeze output.weight, which is new"), (["--freeze", "hidden"], "would freeze hidden.weight, which is new")])
+    (["--freeze", "output"], "would freeze output.weight, which is new"),
+    (["--freeze", "hidden"], "would freeze hidden.weight, which is new")])
 def test_errors_about_lora_and_frozen_parts(capsys, published, imported, tmp_path, options, message):
     said = refused(capsys, "train", "classifier", "--data", published / "texts.csv", "--pretrained",
                    imported("bert-encoder"), *options, "--out", tmp_path / "x.npz")

@@ -18,12 +18,15 @@ ATTENTION = ("d_model, num_heads, num_kv_heads=None, dropout=0.0, bias=True, rot
 TEXT_MODEL = "vocab_size, d_model, num_heads, num_layers, d_ff=None"
 SIGNATURES = {
     "Linear": "d_in, d_out, bias=True", "Embedding": "vocab_size, d_model, scale=False, pad_id=None",
-    "Unembedding": "weight", "Dropout": "p", "ReLU": "", "GELU": 'approximate="none"', "SiLU": "", "Softmax": "",
+    "Unembedding": "weight, factor=1.0", "Dropout": "p", "ReLU": "", "GELU": 'approximate="none"', "SiLU": "",
+    "Tanh": "", "Softmax": "",
     "LogSoftmax": "", "LayerNorm": "d_model, eps=1e-5, bias=True", "RMSNorm": "d_model, eps=1e-6",
     "SinusoidalPositionalEncoding": "d_model, max_len=5000, dropout=0.0",
     "LearnedPositionalEmbedding": "max_len, d_model",
     "RotaryEmbedding": "d_head, base=10000.0, interleaved=True, frequencies=None",
     "load_pretrained": "folder", "save_pretrained": "model, folder",
+    "RelativePositionBias": "num_heads, num_buckets=32, max_distance=128, causal=False",
+    "UnscaledAttention": "position_bias=None, dropout=0.0", "FirstToken": "",
     "padding_mask": "ids, pad_id=0", "combine_masks": "*masks", "AttentionMask": "",
     "ScaledDotProductAttention": "dropout=0.0", "FlashAttention": "block_size=64, causal=False",
     "MultiHeadAttention": ATTENTION, "SelfAttention": ATTENTION, "CrossAttention": ATTENTION,
