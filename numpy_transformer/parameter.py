@@ -5,7 +5,7 @@ import contextvars
 
 import numpy as np
 
-LARGE = 2 ** 20                                 # entries from which an array is not copied or kept without need
+LARGE = 2 ** 18                                 # entries from which an array is not copied or kept without need
 UNFILLED = contextvars.ContextVar("unfilled", default=False)
 
 

@@ -120,12 +120,12 @@ def relative(rng, **options):
 SAMPLES = [
     Sample("Linear", lambda rng: layers.Linear(D, F, rng=rng), sequence),
     Sample("Linear, no bias", lambda rng: layers.Linear(D, F, bias=False, rng=rng), sequence),
-    Sample("LoRALinear", lambda rng: layers.LoRALinear(layers.Linear(D, F, rng=rng), 3, 6, rng), sequence),
     Sample("Embedding", lambda rng: layers.Embedding(V, D, rng=rng), tokens),
     Sample("Embedding, scaled, padding", lambda rng: layers.Embedding(V, D, scale=True, pad_id=4, rng=rng), tokens),
     Sample("Unembedding", lambda rng: layers.Unembedding(layers.Embedding(V, D, rng=rng).weight), sequence),
     Sample("Unembedding, with a factor",
            lambda rng: layers.Unembedding(layers.Embedding(V, D, rng=rng).weight, 0.3), sequence),
+    Sample("LoRALinear", lambda rng: layers.LoRALinear(layers.Linear(D, F, rng=rng), 3, 6, rng), sequence),
     Sample("Dropout", lambda rng: layers.Dropout(P, rng), sequence),
     Sample("ReLU", lambda rng: layers.ReLU(), sequence),
     Sample("GELU", lambda rng: layers.GELU(), sequence),

@@ -213,7 +213,8 @@ class Exercise:
         arguments = dict(zip(self.parameters, case.inputs))
         numbers = {name: value for name, value in arguments.items() if isinstance(value, float)}
         numbers |= {f"(1 - {name})": 1 - value for name, value in numbers.items()}
-        sizes = {name: arguments.get(name, size) for name, size in case.sizes.items()}
+        sizes = case.sizes | {name: value for name, value in arguments.items()
+                              if name in case.sizes and isinstance(value, int)}
         return {**sizes, **{name: value for name, value in numbers.items() if value > 0}}
 
     def case(self, note, arguments, sizes):

@@ -132,7 +132,7 @@ def run_similar(arguments):
 
 def sentence_vectors(model, reader, rows):
     """(N, d_model) sentence vectors of texts as ids, in their order."""
-    return apply_in_order(model.embed, model, reader, rows)
+    return apply_in_order(type(model).embed, model, reader, rows)
 
 
 def read_lines(texts, reader):

@@ -205,7 +205,7 @@ def probabilities(logits):
 
 def classify(model, reader, rows):
     """(N, classes) probabilities of texts as ids, in their order."""
-    return apply_in_order(lambda ids: probabilities(model(ids)), model, reader, rows)
+    return apply_in_order(lambda model, ids: probabilities(model(ids)), model, reader, rows)
 
 
 def describe_accuracy(model, reader, names, rows, labels):

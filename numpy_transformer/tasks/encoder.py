@@ -10,12 +10,13 @@ from ..data.pretrained_tokenizer import PretrainedTokenizer
 from ..data.reader import SPECIAL, KerasReader, TextReader
 from ..models import MaskedLanguageModel, SequenceClassifier, TextEncoder, TokenClassifier
 from ..training.evaluation import evaluate_accuracy
+from ..training.inference import in_parallel
 from . import model_settings as model
 from .options import without_head
 from .settings import choice, count, switch
 from .task import Task
 
-BATCH = 64                                      # texts computed together outside training
+BATCH = 16                                      # texts computed together outside training, on one core
 CLASSES = {"mlm": MaskedLanguageModel, "encoder": TextEncoder, "classifier": SequenceClassifier, "tagger": TokenClassifier}
 ENCODERS = tuple(CLASSES)                       # kinds of run
 
@@ -100,11 +101,11 @@ class EncoderTask(Task):
 
 
 def apply_in_order(function, model, reader, rows):
-    """function(ids) of texts as ids, computed in batches of similar length; (N, ...), in the order of the rows."""
+    """function(model, ids) of texts as ids, computed in batches of similar length; (N, ...), in the order of the rows."""
     model.eval()
     width = None if model.mask_padding else reader.max_len
     batches = LabeledTexts(rows, range(len(rows)), BATCH, 0, width=width, pad_id=reader.pad_id).batches()
-    results = np.concatenate([function(*inputs) for inputs, _ in batches])
+    results = np.concatenate(in_parallel(function, model, [inputs for inputs, _ in batches]))
     numbers = np.concatenate([numbers for _, numbers in batches])
     return results[np.argsort(numbers)]
 

@@ -131,6 +131,18 @@ MISTAKES = {                                # at least two for each lesson, in t
            "nt.clip_grad_norm = lambda ps, n: [np.clip(p.grad, -n / 9, n / 9, out=p.grad) for p in ps]",
            "nt.Dropout.draw = lambda self, x: ("
            "np.random.default_rng(0).random(x.shape) >= self.p) / (1 - self.p)"],
+    "21": ["old = nt.LoRALinear.backward\n"                # without s
+           "nt.LoRALinear.backward = lambda self, dy: ("
+           "old(self, dy), self.B.grad.__itruediv__(self.scale))[0]",
+           "old = nt.LoRALinear.backward\n"                # without the path through A and B
+           "nt.LoRALinear.backward = lambda self, dy: (old(self, dy), dy @ self.weight.data.T)[1]",
+           "old = nt.LoRALinear.__init__\n"                # B is not zero
+           "nt.LoRALinear.__init__ = lambda self, *rest, **named: ("
+           "old(self, *rest, **named), self.B.data.fill(0.01))[0]",
+           "nt.LoRALinear.unmerge = lambda self: ("
+           "self.weight.data.__isub__(self.scale * (self.A.data @ self.B.data)), "
+           "setattr(self, '_weight_before_merge', None), self)[2]",
+           "from numpy_transformer.layers import lora\nlora.freeze = lambda model, *names: model"],
 }
 
 

@@ -2,6 +2,9 @@
 
 import json
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -178,3 +181,31 @@ def test_a_sentence_encoder_pools_and_normalizes(tmp_path):
         assert (set(TensorFile(tmp_path / "again" / "model.safetensors"))
                 == set(TensorFile(folder / "model.safetensors")))       # without the prefix "bert."
         (tmp_path / "again" / "1_Pooling" / "config.json").unlink()
+
+
+PEAK = """
+import sys
+import numpy_transformer as nt
+
+def peak():
+    lines = open("/proc/self/status").read().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("VmHWM:"))) * 1024
+
+before = peak()
+model = nt.load_pretrained(sys.argv[1])
+print((peak() - before) / (4 * model.num_parameters()))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
+def test_the_weights_are_in_memory_once(tmp_path):
+    origin = load_pretrained(SMALL / "gpt2").origin
+    sizes = {"vocab_size": 8000, "d_model": 512, "num_heads": 8, "num_layers": 8, "d_ff": 2048}
+    model = nt.CausalLanguageModel(**origin.options | sizes, rng=0)
+    model.origin = origin
+    origin.config |= {"vocab_size": 8000, "n_embd": 512, "n_head": 8, "n_layer": 8, "n_inner": 2048}
+    save_pretrained(model, tmp_path / "large")
+    command = [sys.executable, "-c", PEAK, str(tmp_path / "large")]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(nt.__file__).parents[1])
+    assert float(run.stdout) < 1.3, run.stdout
