@@ -7,11 +7,11 @@ import sys
 import numpy as np
 
 from .. import __version__
-from ..threads import set_blas_threads
 from ..training.process import CLOSED_PIPE, drop_output, keep_freed_memory
 from ..training.mpi import RankError, silence_other_ranks, world
 from . import (bench, demo, evaluate, exercise, explore, figures, generate, grade, gradcheck, importing, info, lesson, plot,
                predict, trace, train, zoo)
+from .matmul_threads import start_with_one
 from .parser import Parser
 
 COMMANDS = (demo, train, importing, generate, predict, evaluate, info, gradcheck, lesson, exercise, grade, trace, explore, plot,
@@ -40,8 +40,7 @@ def main(argv=None):
     arguments, unknown = make_parser().parse_known_args(argv)
     if unknown:
         arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    if "OPENBLAS_NUM_THREADS" not in os.environ:
-        set_blas_threads(1)                     # the commands multiply small matrices
+    start_with_one()
     keep_freed_memory()
     try:
         with np.errstate(all="ignore"):         # values that are not finite are reported where they matter
