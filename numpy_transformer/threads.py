@@ -12,6 +12,7 @@ import numpy as np
 
 NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads64_",
          "openblas_{}_num_threads")
+LARGE_MODEL = 2 ** 25                           # weights from which several BLAS threads are better than several workers
 
 
 @functools.cache

@@ -9,9 +9,9 @@ import textwrap
 import numpy as np
 
 from .. import __version__
-from ..threads import set_blas_threads
 from ..training.process import CLOSED_PIPE, drop_output, keep_freed_memory
 from ..training.mpi import RankError, silence_other_ranks, world
+from .matmul_threads import start_with_one
 from .parser import Parser
 
 MODULES = {"demo": ("demo",), "train": ("train",), "importing": ("import", "export"), "generate": ("generate", "translate"),
@@ -54,8 +54,7 @@ def main(argv=None):
     arguments = None
     try:
         arguments = parse(argv)
-        if "OPENBLAS_NUM_THREADS" not in os.environ:
-            set_blas_threads(1)                     # the commands multiply small matrices
+        start_with_one()
         keep_freed_memory()
         with np.errstate(all="ignore"):         # values that are not finite are reported where they matter
             code = arguments.run(arguments) or 0

@@ -11,6 +11,7 @@ from ..tasks.encoder import ENCODERS
 from ..tasks.imported import describe_sizes, describe_tokenizer, run_of_folder
 from ..tasks.options import is_published
 from ..tasks.runs import IMPORTED, PAIRS, TITLES, load_run, outline_run
+from .generate import standard_input
 from .parser import add_command
 from .terminal import wrap
 
@@ -22,7 +23,8 @@ def add(commands):
     parser.add_argument("file", metavar="FILE", help="a run, written by `train` or `import`; or the folder of a published "
                                                      "model")
     parser.add_argument("--parameters", action="store_true", help="list every parameter with its shape")
-    parser.add_argument("--check", metavar="TEXT", help="measure the loss on this text, and whether undoing one of the "
+    parser.add_argument("--check", metavar="TEXT", help="measure the loss on this text (at least 8 tokens, better 100; - "
+                                                        "reads it from standard input), and whether undoing one of the "
                                                         "common mistakes of a conversion would lower it")
 
 
@@ -30,7 +32,7 @@ def run_info(arguments):
     is_folder = os.path.isdir(arguments.file) or arguments.file.endswith(".bin")
     if arguments.check is not None:
         run = run_of_folder(arguments.file) if is_folder else load_run(arguments.file)
-        check(run, arguments.check)
+        check(run, standard_input().read() if arguments.check == "-" else arguments.check)
         return
     run = run_of_folder(arguments.file, weights=False) if is_folder else outline_run(arguments.file)
     meta, model = run.meta, run.model
@@ -65,7 +67,8 @@ def print_origin(run):
     origin = run.meta["origin"]
     named = origin["config"].get("architectures") or []
     names = "".join(f", {name}" for name in named[:1])
-    print(f"published model of the family {origin['family']}{names}: {describe_sizes(run.meta['model'])}")
+    what = "published model" if run.meta["config"] == IMPORTED else "made from a published model"
+    print(f"{what} of the family {origin['family']}{names}: {describe_sizes(run.meta['model'])}")
     for remark in remarks(origin["config"]):
         print(wrap(remark))
 

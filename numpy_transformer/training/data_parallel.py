@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
 
+from ..module import is_frozen
 from ..parameter import forget_grad
-from ..threads import blas, cores, limited_blas_threads
+from ..threads import LARGE_MODEL, blas, cores, limited_blas_threads
 from . import mpi
 
 WORTHWHILE = 10 ** 8                            # tokens times parameters for which another worker is worthwhile
@@ -187,11 +188,17 @@ def tokens_in(batch):
 
 
 def workers_for(batch, parameters):
-    """Number of workers worthwhile for such a batch: one for little work, or for a sequence without a batch axis."""
+    """Number of workers worthwhile for such a batch.
+
+    It is one for little work, for a sequence without a batch axis, and for a large model, because each worker has its own
+    gradients: several BLAS threads then compute as fast in less memory.
+    """
     inputs, targets = batch
     x = np.asarray(as_tuple(inputs)[0])
     axes = x.ndim if x.dtype.kind in "iu" else x.ndim - 1
     if axes < 2 or np.ndim(targets) == 0 or len(x) != len(targets) or blas() is None:
+        return 1
+    if sum(parameter.data.size for parameter in parameters if not is_frozen(parameter)) >= LARGE_MODEL:
         return 1
     work = tokens_in(batch) * sum(parameter.data.size for parameter in parameters)
     return max(1, min(cores(), len(targets), work // WORTHWHILE))

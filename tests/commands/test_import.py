@@ -69,6 +69,22 @@ def test_what_import_and_info_say(capsys, published, tmp_path):
     assert "labels: sad, glad, odd" in run(capsys, "info", published / "bert-classifier.npz")[1]
 
 
+def test_check_prints_what_the_doctor_finds(capsys, published, monkeypatch):
+    from numpy_transformer.pretrained import doctor
+
+    text = "the cat sat on the mat and a dog ran to an old red house"
+    asked = []
+    monkeypatch.setattr(doctor, "diagnose", lambda model, ids, **options: asked.append((ids.tolist(), options)) or "sound")
+    for name in ("llama", "bert-mlm", "t5"):
+        for file in (published / name, published / f"{name}.npz"):
+            assert run(capsys, "info", file, "--check", text)[:2] == (0, "sound\n")
+    (llama, _), _, (bert, masked), _, (t5, pair), _ = asked
+    assert llama[0] == 1 and bert[0] == 2 and bert[-1] == 3 and t5[-1] == 1
+    assert asked[::2] == asked[1::2]
+    assert masked["mask_id"] == 4 and masked["special_ids"] == [0, 1, 2, 3, 4] and masked["tokenizer_size"] == 62
+    assert (pair["start_id"], pair["end_id"], pair["sentinels"]) == (0, 1, [44, 45])
+
+
 def test_generated_text_begins_with_the_prompt_and_ends_at_the_end_of_text(capsys, published, monkeypatch):
     asked = {}
     def generate(model, prompts, count, temperature, top_k, top_p, stop, seed):
@@ -103,6 +119,18 @@ def test_vectors_and_neighbors_of_an_encoder_without_a_head(capsys, published, t
     ("evaluate", "gpt2", "was imported and has no held-out data; give it some with --text FILE")])
 def test_a_command_that_does_not_fit_names_one_that_does(capsys, published, command, name, words):
     assert words in refused(capsys, command, published / f"{name}.npz")
+
+
+@pytest.mark.parametrize("command, name, words", [
+    (["train", "lm", "--resume", "--out"], "gpt2", "has no training to resume; --pretrained"),
+    (["plot", "history", "--run"], "gpt2", "of whose training there is no history"),
+    (["plot", "gradients", "--text", "the", "--run"], "bert-encoder", "has no output with a loss"),
+    (["explore", "--out", "PAGE", "--run"], "bert-encoder", "it has no output with a loss to explore")])
+def test_what_an_imported_model_does_not_have(capsys, published, tmp_path, monkeypatch, command, name, words):
+    monkeypatch.chdir(tmp_path)
+    words_of_command = ["page.html" if word == "PAGE" else word for word in command]
+    assert words in refused(capsys, *words_of_command, published / f"{name}.npz")
+    assert not list(tmp_path.iterdir())
 
 
 def test_perplexity_of_another_text(capsys, published, tmp_path):

@@ -188,3 +188,21 @@ def test_a_view_of_a_model_shares_its_weights_and_nothing_that_forward_sets():
     assert view.encoder.blocks[0].attention.rotary is view.encoder.blocks[1].attention.rotary
     view(np.array([[1, 2, 3]]))
     assert model.encoder.blocks[0].attention.weights is None and view.encoder.blocks[0].attention.weights is not None
+
+
+def test_commands_give_large_models_all_cores(monkeypatch):
+    from numpy_transformer.cli import matmul_threads
+
+    told = []
+    monkeypatch.setattr(matmul_threads, "set_blas_threads", told.append)
+    monkeypatch.setattr(matmul_threads, "cores", lambda: 6)
+    monkeypatch.setattr(matmul_threads, "LARGE_MODEL", 10)
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    matmul_threads.start_with_one()
+    small, large = nt.Linear(2, 3, rng=0), nt.Linear(2, 5, rng=0)
+    assert matmul_threads.adapt_to(small) is small and told == [1]
+    assert matmul_threads.adapt_to(large) is large and told == [1, 6]
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
+    matmul_threads.start_with_one()
+    matmul_threads.adapt_to(large)
+    assert told == [1, 6]

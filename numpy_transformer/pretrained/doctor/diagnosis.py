@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...layers.lora import LoRALinear
 from ...models.encoder_heads import MaskedLanguageModel
 from ...training.progress import Progress
 from .attention import changes_of_attention
@@ -19,13 +20,14 @@ from .stack import changes_of_blocks
 from .weights import findings_without_text
 
 SIGMAS = 4                              # standard errors that a loss must fall by
-MARGIN = 0.02                           # and the share of itself, if the model then knows the text well,
+MARGIN = 0.1                            # and the share of itself, if the model then knows the text well,
 WIDE_MARGIN = 0.15                      # or if it does not:
 WELL, BARELY = 0.6, 0.9                 # the shares of log V, the loss of guessing, that mean so
 ROUNDS = 3                              # mistakes that are looked for, one after another
 WORK = 3e10                             # tokens times weights for one loss, and
 RARE_WORK = 2e11                        # for all rare changes together, unless they are asked for
-LEAST_READ, MOST_READ = 256, 4096       # tokens that a model reads for one loss; a masked model reads three times as many
+LEAST_READ, MOST_READ = 256, 4096       # tokens that a model reads for one loss;
+MASKED_ROWS = 3                         # a masked model reads more, as it predicts only some tokens of each row
 
 
 @dataclass
@@ -91,10 +93,11 @@ def diagnose(model, ids=None, mask_id=None, special_ids=(), sentinels=(), start_
              tokenizer_size=None, tokens=None, thorough=None, progress=False):
     """Returns the Diagnosis of a model that was converted from someone else's weights.
 
-    The loss of a text is measured as the model is, and with each of the commonest mistakes undone or done. A change is
-    found only if it lowers the loss by four standard errors and by a margin. It is compared with the model whose logits
-    are multiplied by the factor from 0 to 1 that suits the text best, because any change that makes a model less sure of
-    itself lowers its loss on texts that it does not know. The model is changed in place, and is exactly as before at the end.
+    The loss of a text is measured with the model as it is, and with each of the commonest mistakes undone or done. A
+    change counts only if it lowers the loss by a tenth and by four standard errors. It is compared with the model whose
+    logits are multiplied by the factor from 0 to 1 that suits the text best, because any change that makes a model less
+    sure of itself lowers its loss on texts that it does not know. The model is changed in place; at the end it is
+    exactly as before.
 
     Parameters:
         model : CausalLanguageModel, MaskedLanguageModel or EncoderDecoder; other models get the checks without text
@@ -108,12 +111,16 @@ def diagnose(model, ids=None, mask_id=None, special_ids=(), sentinels=(), start_
         tokens : int or None, how many tokens the model reads for one loss, at most; None chooses by the model's size
         thorough : bool or None; True also tries changes of one layer or one stack alone, None only if they are cheap
         progress : bool (False), whether a progress bar is shown
-    Raises: ValueError for a text of less than 8 tokens, or a masked language model without mask_id.
+    Raises: ValueError for a text of less than 8 different tokens, a masked language model without mask_id, or a model
+        with LoRA layers that are not merged.
     """
+    if any(isinstance(module, LoRALinear) and not module.is_merged for _, module in model.named_modules()):
+        raise ValueError("the model has LoRA layers, which a check of its weights cannot change with them; call "
+                         "merge_lora(model) first")
     task = None
     if ids is not None:
         if tokens is None:
-            rows = 3 if isinstance(model, MaskedLanguageModel) else 1       # it predicts only some tokens of each row
+            rows = MASKED_ROWS if isinstance(model, MaskedLanguageModel) else 1
             tokens = rows * int(np.clip(WORK / model.num_parameters(), LEAST_READ, MOST_READ))
         task = make_task(model, ids, mask_id, special_ids, sentinels, start_id, end_id, target, tokens)
     diagnosis = Diagnosis(type(model).__name__, findings_without_text(model, tokenizer_size))
@@ -132,8 +139,9 @@ def diagnose(model, ids=None, mask_id=None, special_ids=(), sentinels=(), start_
 def search(model, task, diagnosis, thorough, progress):
     """Fills the diagnosis: round by round, the change that helps most is kept."""
     started = time.perf_counter()
+    token_losses(model, task)
+    seconds = time.perf_counter() - started     # of one loss, for the title of the progress bar
     losses, tempered = measure(model, task)
-    seconds = time.perf_counter() - started
     diagnosis.task = task.name
     diagnosis.num_tokens = task.num_tokens
     diagnosis.loss = float(losses.mean())
@@ -147,7 +155,7 @@ def search(model, task, diagnosis, thorough, progress):
                 changes = [change for change in changes_of(model) if change.rare == rare]
                 work = len(changes) * task.num_tokens * model.num_parameters()
                 if best is None and not (rare and not thorough and (thorough is False or work > RARE_WORK)):
-                    best = best_change(model, task, changes, tempered, diagnosis, seconds, progress)
+                    best = best_change(model, task, changes, (losses, tempered), diagnosis, seconds, progress)
             if best is None:
                 break
             kept.enter_context(best.made())
@@ -162,8 +170,9 @@ def measure(model, task):
     return losses[0], losses[losses.mean(1).argmin()]
 
 
-def best_change(model, task, changes, tempered, diagnosis, seconds, progress):
+def best_change(model, task, changes, measured, diagnosis, seconds, progress):
     """Returns the change with the lowest loss if it clearly helps, else None; all of them join diagnosis.trials."""
+    before, tempered = measured
     best = None
     lowest = math.inf
     title = f"check (about {max(1, round(seconds * len(changes)))} s)"
@@ -173,21 +182,28 @@ def best_change(model, task, changes, tempered, diagnosis, seconds, progress):
                 losses = token_losses(model, task)[0]
             loss = float(losses.mean())
             diagnosis.trials.append(Trial(change, loss, len(diagnosis.findings)))
-            if loss < lowest and is_clear(tempered, losses, diagnosis.log_vocab):
+            if loss < lowest and is_clear(change, before, tempered, losses, diagnosis.log_vocab):
                 best = change
                 lowest = loss
             bar.advance()
     return best
 
 
-def is_clear(tempered, losses, log_vocab):
-    """Whether losses are clearly lower than those of the tempered model, and show that the model knows something."""
-    gains = tempered - losses
-    share = gains.mean() / tempered.mean()
-    error = gains.std() / math.sqrt(len(gains))
+def is_clear(change, before, tempered, losses, log_vocab):
+    """Whether losses are clearly lower than those of the tempered model, and show that the model knows something.
+
+    A change that is itself a temperature is compared with the model as it is. It must come near the best temperature.
+    """
     knows = losses.mean() / log_vocab
+    reference = tempered
+    if change.tempers:
+        reference = before
+        if knows > WELL or losses.mean() > (1 + MARGIN) * tempered.mean():
+            return False
+    gains = reference - losses
+    error = gains.std() / math.sqrt(len(gains))
     margin = MARGIN if knows < WELL else WIDE_MARGIN
-    return knows < BARELY and share > margin and gains.mean() > SIGMAS * error
+    return knows < BARELY and gains.mean() > margin * reference.mean() and gains.mean() > SIGMAS * error
 
 
 def vocabulary(model):

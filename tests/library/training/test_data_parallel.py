@@ -628,6 +628,10 @@ def test_little_work_gets_one_worker_and_much_work_as_many_as_cores_and_rows(mon
     assert workers_for((np.zeros(24000, int), np.zeros(24000, int)), parameters) == 1       # no batch axis
     assert workers_for((large(6, 4000)[0], np.zeros(5, int)), parameters) == 1              # no axis in common
     assert workers_for((large(6, 4000)[0], np.array(1.0)), parameters) == 1
+    monkeypatch.setattr(data_parallel, "LARGE_MODEL", 10 ** 4)
+    assert workers_for(large(6, 4000), parameters) == 1     # a second copy of the gradients would take too much memory
+    parameters[1].frozen = True
+    assert workers_for(large(6, 4000), parameters) == 4
 
 
 def test_a_trainer_without_a_number_chooses_one_at_its_first_step(monkeypatch):
