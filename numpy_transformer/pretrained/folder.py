@@ -88,8 +88,9 @@ def open_arrays(folder):
                          "download it again")
     missing = [name for name in names if not (folder / name).exists()]
     if missing:
-        raise ValueError(f"{len(missing)} of the {len(names)} files that {INDEX} lists are missing, such as "
-                         f"{missing[0]}; copy or download them")
+        verb = "is" if len(missing) == 1 else "are"
+        raise ValueError(f"{len(missing)} of the {len(names)} files that {INDEX} lists {verb} missing ({missing[0]}); "
+                         "copy or download all of them")
     arrays = Shards([TensorFile(folder / name) for name in names])
     lost = [name for name in listed if name not in arrays]
     if lost:

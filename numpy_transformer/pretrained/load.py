@@ -86,8 +86,8 @@ def build(model_class, options):
     try:
         return model_class(**options)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"config.json describes a model that cannot be built ({error}); copy the original "
-                         "file") from error
+        raise ValueError(f"config.json describes a model that cannot be built (in this package's names: {error}); copy the "
+                         "original file") from error
 
 
 def assign(model, arrays):
@@ -150,8 +150,9 @@ def check_finite(name, array):
         finite = np.isfinite(array.sum()) or np.isfinite(array).all()
     if not finite:
         count = np.count_nonzero(~np.isfinite(array))
-        raise ValueError(f"{name} has {count:,} values that are NaN or infinite, so the model could not compute "
-                         "anything; use an undamaged checkpoint")
+        values = "value that is" if count == 1 else "values that are"
+        raise ValueError(f"{name} has {count:,} {values} NaN or infinite, so the model could not compute anything; use an "
+                         "undamaged checkpoint")
 
 
 def check_memory(folder, model, arrays):

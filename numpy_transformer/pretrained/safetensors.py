@@ -22,6 +22,7 @@ import numpy as np
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1",
           "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1", "BOOL": "?", "BF16": "<u2"}
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items() if name != "BF16"}
+GIT_LFS = b"version "                           # so begins the text that Git LFS leaves in place of a large file
 LONGEST_HEADER = 100 * 2 ** 20                  # the limit of the format
 
 
@@ -55,7 +56,10 @@ class TensorFile(Mapping):
                              "again") from error
 
     def read_header(self, file, size):
-        length = int.from_bytes(file.read(8), "little")
+        size_of_header = file.read(8)
+        if size_of_header == GIT_LFS:
+            raise ValueError("it is a pointer of Git LFS, a short text in place of the weights, which `git lfs pull` fetches")
+        length = int.from_bytes(size_of_header, "little")
         if not 2 <= length <= min(LONGEST_HEADER, size - 8):
             raise ValueError(f"its first 8 bytes announce a header of {length:,} bytes, and the file has {size:,}")
         header = json.loads(file.read(length))

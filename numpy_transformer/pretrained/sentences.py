@@ -14,7 +14,7 @@ def embedding_options(files):
     options = {"embedding_pool": "mean", "normalize": False}
     for kind, path in modules(files):
         if kind == "Pooling":
-            options["embedding_pool"] = pooling(read_json(files, f"{path}/config.json"))
+            options["embedding_pool"] = pooling(read_json(files, f"{path}/config.json"), f"{path}/config.json")
         elif kind == "Normalize":
             options["normalize"] = True
         elif kind != "Transformer":
@@ -42,15 +42,15 @@ def read_json(files, name, otherwise=None):
         raise ValueError(f"the folder's {name} is missing or damaged ({error}); copy or download it again") from error
 
 
-def pooling(config):
-    """Returns "mean" or "first", from the config.json of a Pooling module."""
+def pooling(config, path):
+    """Returns "mean" or "first", from the config.json of a Pooling module, whose path is named in errors."""
     chosen = [name.removeprefix("pooling_mode_") for name, value in config.items()
               if name.startswith("pooling_mode_") and value is True]
     chosen = chosen or [config.get("pooling_mode")]
     known = {"mean_tokens": "mean", "mean": "mean", "cls_token": "first", "cls": "first"}
     if len(chosen) != 1 or chosen[0] not in known:
-        raise ValueError(f"the pooling of this sentence encoder is {', '.join(map(str, chosen))}; this package has "
-                         "mean_tokens and cls_token")
+        raise ValueError(f"{path} asks for the pooling {' and '.join(map(str, chosen))}; this package has only mean_tokens "
+                         "or cls_token, so it cannot compute the same sentence vectors")
     return known[chosen[0]]
 
 

@@ -73,13 +73,14 @@ def spoil(value):
 
 
 Q = "model.layers.0.self_attn.q_proj.weight"
+POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 548105171\n"
 WORD = "bert.embeddings.word_embeddings.weight"
 CASES = {
     "family": ("gpt2", edit(model_type="gpt_neox"), "'gpt_neox'; this package has gpt2, llama, mistral, qwen2, bert"),
     "no family": ("gpt2", edit(model_type=...), "model_type None"),
     "head": ("bert", edit(architectures=["BertForQuestionAnswering"]), "'BertForQuestionAnswering'; .*BertForMaskedLM"),
     "no setting": ("gpt2", edit(n_embd=...), "config.json has no 'n_embd'"),
-    "setting of another type": ("bert", edit(hidden_size="8"), "cannot be built .d_model must be a whole number"),
+    "setting of another type": ("bert", edit(hidden_size="8"), "cannot be built .*names: d_model must be a whole number"),
     "settings of another type": ("llama", edit(rope_parameters="default"), "does not describe a llama model"),
     "heads": ("gpt2", edit(n_head=3), "d_model = 8 is not divisible by num_heads = 3"),
     "too many blocks": ("gpt2", edit(n_layer=10 ** 9), "1000000000 blocks, but the files hold 28 arrays"),
@@ -112,9 +113,10 @@ CASES = {
     "twice": ("gpt2", put("wte.weight", np.zeros((19, 8), np.float32)), "same weight under two names"),
     "tied, but different": ("gpt2", put("lm_head.weight", np.ones((19, 8), np.float32)), "says that they are tied"),
     "integers": ("gpt2", put("transformer.wpe.weight", np.ones((8, 8), np.int8)), "dtype I8; quantized"),
-    "nan": ("gpt2", spoil(np.nan), "wpe.weight has 1 values that are NaN"),
-    "infinite": ("gpt2", spoil(-np.inf), "wpe.weight has 1 values that are NaN"),
+    "nan": ("gpt2", spoil(np.nan), "wpe.weight has 1 value that is NaN"),
+    "infinite": ("gpt2", spoil(-np.inf), "wpe.weight has 1 value that is NaN"),
     "truncated": ("gpt2", truncated, "need .* bytes, but the file has"),
+    "git lfs": ("gpt2", lambda folder: (folder / "model.safetensors").write_text(POINTER), "Git LFS.* `git lfs pull`"),
     "no config.json": ("gpt2", lambda folder: (folder / "config.json").unlink(), "has no config.json"),
     "an archive": ("gpt2", lambda folder: (folder / "config.json").rename(folder / "x.zip"), "; extract x.zip first"),
     "family of another type": ("gpt2", edit(model_type=["gpt2"]), r"model_type \['gpt2'\]"),
@@ -124,7 +126,7 @@ CASES = {
     "a pickle": ("gpt2", instead("pytorch_model.bin"), "pytorch_model.bin is a pickle, .* stays closed"),
     "tensorflow": ("gpt2", instead("tf_model.h5"), "tf_model.h5 has the format of TensorFlow"),
     "no weights": ("gpt2", lambda folder: (folder / "model.safetensors").unlink(), "has no model.safetensors; copy"),
-    "a shard lost": ("gpt2", lost_shard, "1 of the 2 files .* missing, such as model-00002"),
+    "a shard lost": ("gpt2", lost_shard, "1 of the 2 files .* is missing .model-00002"),
     "an array lost": ("gpt2", lambda folder: shards(folder, ["transformer.wpe.weight"]),
                       "lists transformer.wpe.weight .* does not have it"),
     "a shard elsewhere": ("gpt2", lambda folder: shards(folder, moved={"x": "../model.safetensors"}),
@@ -153,9 +155,9 @@ CASES |= {
     "modules of another type": ("bert", sentences("[1]"), "is not the list of modules"),
     "no pooling": ("bert", sentences([("Pooling", "1_Pooling")]), "1_Pooling/config.json is missing or damaged"),
     "pooling": ("bert", sentences([("Pooling", "1_Pooling")], config={"pooling_mode_max_tokens": True}),
-                "is max_tokens; "),
+                "1_Pooling/config.json asks for the pooling max_tokens; "),
     "two poolings": ("bert", sentences([("Pooling", "1_Pooling")], config={
-        "pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True}), "is mean_tokens, cls_token; "),
+        "pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True}), "pooling mean_tokens and cls_token; "),
 }
 
 
