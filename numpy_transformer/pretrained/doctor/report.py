@@ -37,16 +37,25 @@ def perplexity(loss):
 def conclusion(diagnosis):
     """Returns the sentence after the findings."""
     number = len({trial.change.done for trial in diagnosis.trials if trial.found == len(diagnosis.findings)})
+    beginning = "After that, n" if diagnosis.findings else "N"
     if not math.isfinite(diagnosis.loss):
         return "The loss is not finite, so changes cannot be compared."
+    if diagnosis.knows and diagnosis.hint:
+        return (f"{beginning}one of the {number} changes tried clearly lowers the loss, but one may be needed: "
+                f"{small_gain(diagnosis.hint)}")
     if diagnosis.findings and diagnosis.knows:
-        return f"After that, none of the {number} changes tried clearly lowers the loss further."
+        return f"{beginning}one of the {number} changes tried clearly lowers the loss further."
     if diagnosis.findings:
         return "The loss is still near that of guessing: there is another mistake, or this is not the right one."
     if diagnosis.knows:
-        return (f"None of the {number} changes tried clearly lowers the loss: the conversion looks right."
+        return (f"{beginning}one of the {number} changes tried clearly lowers the loss: the conversion looks right."
                 f"{faint(diagnosis)}")
     return UNKNOWN
+
+
+def small_gain(hint):
+    return (f"with {hint.change.done} the loss falls from {hint.before:.3f} to {hint.after:.3f}. Sound models may gain as "
+            f"much. If it is a mistake, {hint.change.verdict}; try a longer text of the kind that the model was trained on.")
 
 
 def faint(diagnosis):
