@@ -208,8 +208,8 @@ def least_gain(knows_well, found):
 def reliable_gain(change, measured, losses, log_vocab):
     """Returns the share by which a change lowers the loss of the tempered model; 0 if chance may explain it.
 
-    It is also 0 if the model still knows nothing. A change that is itself a temperature is compared with the model as it
-    is, and must come near the best temperature on a text that the model then knows well.
+    It is also 0 if the model still knows nothing. A change that is itself a temperature is compared with the model as
+    it is, and must come near the best temperature on a text that the model then knows well.
     """
     before, tempered = measured
     loss = losses.mean()

@@ -6,8 +6,8 @@ FAINT = "eps of the norms", "activation"        # topics whose effect may be too
 NOTHING_TO_PREDICT = ("{model} predicts no tokens, so a text cannot show whether its weights were converted correctly. "
                       "Compare its output for one text with that of the original program instead.")
 UNKNOWN = ("No change clearly lowers the loss, which is not clearly below that of guessing, so this check cannot tell. "
-           "The weights may be untrained, the text or the tokenizer may not be the model's, or several mistakes may hide "
-           "each other.")
+           "The weights may be untrained, the text or the tokenizer may not be the model's, or several mistakes may "
+           "hide each other.")
 ALL_WELL = "The numbers themselves (size of the vocabulary, eps, zeros, equal matrices) look right."
 
 
@@ -54,8 +54,9 @@ def conclusion(diagnosis):
 
 
 def small_gain(hint):
-    return (f"with {hint.change.done} the loss falls from {hint.before:.3f} to {hint.after:.3f}. Sound models may gain as "
-            f"much. If it is a mistake, {hint.change.verdict}; try a longer text of the kind that the model was trained on.")
+    return (f"with {hint.change.done} the loss falls from {hint.before:.3f} to {hint.after:.3f}. Sound models may gain "
+            f"as much. If it is a mistake, {hint.change.verdict}; try a longer text of the kind that the model was "
+            "trained on.")
 
 
 def faint(diagnosis):
