@@ -130,13 +130,15 @@ def diagnose(model, ids=None, mask_id=None, special_ids=(), sentinels=(), start_
     diagnosis = Diagnosis(type(model).__name__, findings_without_text(model, tokenizer_size))
     if task is None:
         return diagnosis
-    training = model.training
+    training, remembering = model.training, model.remembering
     model.eval()
     try:
         search(model, task, diagnosis, thorough, progress)
     finally:
         if training:
             model.train()
+        elif remembering:
+            model.eval(remember=True)
     return diagnosis
 
 
@@ -155,12 +157,11 @@ def search(model, task, diagnosis, thorough, progress):
     with contextlib.ExitStack() as kept:
         for _ in range(ROUNDS):
             best = faint = None
-            for rare in (False, True):
-                changes = [change for change in changes_of(model) if change.rare == rare]
-                work = len(changes) * task.num_tokens * model.num_parameters()
-                if best is None and not (rare and not thorough and (thorough is False or work > RARE_WORK)):
-                    best, hint = best_changes(model, task, changes, (losses, tempered), diagnosis, seconds, progress)
-                    faint = faint or hint
+            for changes in common_and_rare(model, task, thorough):
+                best, hint = best_changes(model, task, changes, (losses, tempered), diagnosis, seconds, progress)
+                faint = faint or hint
+                if best is not None:
+                    break
             before = float(losses.mean())
             if best is None:
                 diagnosis.hint = faint and Finding(faint[0], before, faint[1])
@@ -168,6 +169,16 @@ def search(model, task, diagnosis, thorough, progress):
             kept.enter_context(best[0].made())
             losses, tempered = measure(model, task)
             diagnosis.findings.append(Finding(best[0], before, float(losses.mean())))
+
+
+def common_and_rare(model, task, thorough):
+    """Returns a list with the list of common changes, and with that of the rare ones if they are to be tried."""
+    changes = changes_of(model)
+    rare = [change for change in changes if change.rare]
+    if thorough is None:
+        thorough = len(rare) * task.num_tokens * model.num_parameters() <= RARE_WORK
+    common = [change for change in changes if not change.rare]
+    return [common, rare] if thorough and rare else [common]
 
 
 def measure(model, task):
