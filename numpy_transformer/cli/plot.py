@@ -10,7 +10,7 @@ from ..decoding import greedy_decode
 from ..inspection import influence, record
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
 from ..tasks.encoder import ENCODERS
-from ..tasks.runs import PAIRS, TITLES, load_run
+from ..tasks.runs import IMPORTED, PAIRS, TITLES, load_run, outline_run
 from ..training.trainer_state import read_history
 from .parser import add_command, whole_number
 from .plot_examples import MODELS, draw_masks, draw_memory, draw_positions, draw_schedules, draw_steps, small_stacks
@@ -199,6 +199,9 @@ class RunExample:
 
     def prediction_gradient(self, logits):
         """dL/dlogits of an encoder, with its own prediction as the target."""
+        if self.run.kind == "encoder":
+            raise ValueError(f"the encoder in {self.run.path!r} has no output with a loss, and so no gradients; plot its "
+                             "attention, or train a classifier from it (`train classifier --pretrained`)")
         if logits.ndim > 1:
             criterion, prediction = CrossEntropyLoss(), logits.argmax(-1)
         else:
@@ -316,11 +319,14 @@ def draw_architecture(views, arguments):
         return views.architecture(MODELS[arguments.model or "encoder-decoder"]())
     if arguments.model is not None:
         raise ValueError("--run and --model name two models; leave one of them out")
-    return views.architecture(load_run(arguments.file).model)
+    return views.architecture(outline_run(arguments.file).model)
 
 
 def draw_history(views, arguments):
-    run = load_run(arguments.file)
+    run = outline_run(arguments.file)
+    if run.meta["config"] == IMPORTED:
+        raise ValueError(f"{arguments.file!r} is an imported model, of whose training there is no history; name a run of "
+                         "`train`")
     rows = read_history(run.arrays)
     if not rows:
         raise ValueError(f"{arguments.file!r} was saved before its first step; train it first")

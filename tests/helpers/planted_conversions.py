@@ -133,7 +133,8 @@ def swapped(one, two):
     def plant(options, state):
         for name in names_of(state, one):
             other = name.replace(one, two)
-            state[name], state[other] = state[other], state[name]
+            if other in state:
+                state[name], state[other] = state[other], state[name]
     return plant
 
 
@@ -153,28 +154,8 @@ def layers_in_order(order_of, stack="decoder"):
         true = dict(state)
         for i, j in enumerate(order_of(number)):
             for name in names_of(true, f"{stack}.blocks.{i}."):
-                state[name] = true[name.replace(f".{i}.", f".{j}.", 1)]
+                state[name] = true.get(name.replace(f".{i}.", f".{j}.", 1), true[name])     # T5's first block has more
     return plant
-
-
-def without(*parts, **settings):
-    """Weights that the loader does not look for, because of a wrong setting."""
-    def plant(options, state):
-        options.update(settings)
-        for name in names_of(state, *parts):
-            del state[name]
-    return plant
-
-
-def fresh_output(options, state):
-    """The output layer has a matrix of its own, which the file does not have, and stays as it was drawn."""
-    options["tie_weights"] = False
-    d_model = options["d_model"]
-    state["output.weight"] = (0.02 * np.random.default_rng(5).standard_normal((d_model, options["vocab_size"]))).astype("f")
-
-
-def as_text(number):
-    return [int(name) for name in sorted(map(str, range(number)))]
 
 
 def off_by_one(number):

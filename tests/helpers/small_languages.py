@@ -1,4 +1,4 @@
-"""Small models that are trained in seconds on an invented language, so that wrong conversions have something to spoil."""
+"""Small models, trained in seconds on an invented language, so that wrong conversions have something to spoil."""
 
 import functools
 
@@ -52,10 +52,11 @@ def copy_batch(step):
 
 BASE = {"d_model": 32, "num_heads": 4, "num_layers": 2}
 OPTIONS = {
-    "gpt2": (CausalLanguageModel, {**BASE, "vocab_size": VOCAB, "d_ff": 64, "max_len": LENGTH, "activation": "gelu_tanh"}),
-    "llama": (CausalLanguageModel, {**BASE, "vocab_size": VOCAB, "d_ff": 48, "max_len": LENGTH, "num_kv_heads": 2, "d_head": 16,
-                                    "activation": "swiglu", "norm_layer": "rms", "positions": "rotary", "bias": False,
-                                    "tie_weights": False}),
+    "gpt2": (CausalLanguageModel, {**BASE, "vocab_size": VOCAB, "d_ff": 64, "max_len": LENGTH,
+                                   "activation": "gelu_tanh"}),
+    "llama": (CausalLanguageModel, {**BASE, "vocab_size": VOCAB, "d_ff": 48, "max_len": LENGTH, "num_kv_heads": 2,
+                                    "d_head": 16, "activation": "swiglu", "norm_layer": "rms", "positions": "rotary",
+                                    "bias": False, "tie_weights": False}),
     "bert": (MaskedLanguageModel, {**BASE, "vocab_size": VOCAB, "d_ff": 64, "max_len": LENGTH, "dropout": 0.0,
                                    "scale_embedding": False, "embedding_norm": True, "eps": 1e-12,
                                    "first_position": 2}),

@@ -51,7 +51,8 @@ def orders(group, where):
                      f"the parts of a fused matrix are in the order {in_file}",
                      lambda reordered=reordered: reordered(("weight", "bias")))
         if all(linear.bias is not None for attention in group for linear in projections(attention)):
-            yield Change("order of the biases of q, k and v", f"the biases of q, k and v{where} read in the order {in_file}",
+            yield Change("order of the biases of q, k and v",
+                         f"the biases of q, k and v{where} read in the order {in_file}",
                          f"these biases alone are in the order {in_file}",
                          lambda reordered=reordered: reordered(("bias",)))
 
@@ -100,8 +101,9 @@ def strided_heads(group, where):
             return np.argsort(strided) if inverse else strided
 
         def inputs(attention, order=order):
-            return [edit for linear, heads in zip(projections(attention), (attention.num_heads, *2 * [
-                attention.num_kv_heads])) for edit in columns(linear, order(linear.d_out, heads))]
+            heads = attention.num_heads, attention.num_kv_heads, attention.num_kv_heads
+            return [edit for linear, number in zip(projections(attention), heads)
+                    for edit in columns(linear, order(linear.d_out, number))]
 
         def outputs(attention, order=order):
             return rows(attention.output, order(attention.output.d_in, attention.num_heads))

@@ -27,6 +27,7 @@ class Change:
         verdict : str, what is wrong with the model if its loss falls, such as "the rotary convention is wrong"
         edits : function that returns a list of (object, attribute, new value)
         rare : bool (False); True for a change that is tried only if there is time, after all others
+        tempers : bool (False); True for a change that only multiplies the logits
     """
 
     topic: str
@@ -34,6 +35,7 @@ class Change:
     verdict: str
     edits: Callable
     rare: bool = False
+    tempers: bool = False
 
     def made(self):
         """Returns a context manager: inside the block, the model is changed."""
@@ -42,7 +44,7 @@ class Change:
 
 @contextlib.contextmanager
 def edited(edits):
-    """Sets attributes inside the block and puts the same old objects back at its end, so the model is exactly as before.
+    """Sets attributes inside the block, and puts the old objects back at its end: the model is exactly as before.
 
     Parameters: edits : list of (object, attribute, new value)
     """
@@ -64,7 +66,8 @@ def edited(edits):
 class Parts:
     """The parts of a model that conversions get wrong, as lists.
 
-    Attributes: stacks, blocks, attentions, feed_forwards, norms, embeddings, position_tables, relative : lists of modules
+    Attributes:
+        stacks, blocks, attentions, feed_forwards, norms, embeddings, position_tables, relative : lists of modules
         groups : list of (where, attentions): all attentions with "" first, then those of each stack and of
             cross-attention, if there are several kinds
     """

@@ -38,21 +38,28 @@ def shifted_ids(parts):
     for step in (1, -1):
         yield Change("ids of the tokens", f"the ids of all tokens shifted by {step:+d}",
                      "tokenizer and embedding disagree about the ids",
-                     lambda step=step: [edit for weight in unique(embedding.weight for embedding in parts.word_embeddings())
+                     lambda step=step: [edit for weight in word_weights(parts)
                                         for edit in parts.replace(weight, np.roll(weight.data, -step, 0))])
 
 
-def unique(items):
-    return list({id(item): item for item in items}.values())
+def word_weights(parts):
+    """Returns the matrices of the embeddings of tokens, each once."""
+    return list({id(embedding.weight): embedding.weight for embedding in parts.word_embeddings()}.values())
 
 
 def shifted_positions(parts):
     """A learned table is read one or two rows too early or too late."""
     for step in (1, 2, -1, -2):
         if parts.position_tables:
-            yield Change("positions shifted", f"positions shifted by {step:+d}", "positions are counted from another number",
-                         lambda step=step: [(table, "weight", Parameter(table.weight.data.take(
-                             np.arange(step, table.max_len + step), 0, mode="clip"))) for table in parts.position_tables])
+            yield Change("positions shifted", f"positions shifted by {step:+d}",
+                         "positions are counted from another number",
+                         lambda step=step: [(table, "weight", Parameter(shifted(table.weight.data, step)))
+                                            for table in parts.position_tables])
+
+
+def shifted(table, step):
+    """Returns a table whose row t is row t + step, or the nearest row that there is."""
+    return table.take(np.arange(len(table)) + step, 0, mode="clip")
 
 
 def segments(parts):
@@ -76,7 +83,7 @@ def relative_positions(parts):
 
 
 def other_buckets(parts, table):
-    """Returns the edits that replace a RelativePositionBias by one with the same weights and the other kind of buckets."""
+    """Returns the edits that give attention a RelativePositionBias with the same weights and the other buckets."""
     other = RelativePositionBias(table.num_heads, table.num_buckets, table.max_distance, not table.causal)
     other.weight = table.weight
     return [(module, "position_bias", other) for module in parts.modules
@@ -91,10 +98,11 @@ def output_layer(parts):
         d_model = output.weight.data.shape[1]
         if output.factor == 1:
             yield Change("factor of the output", "the output multiplied by 1 / sqrt(d_model)",
-                         "the factor of a tied output layer is missing", lambda: [(output, "factor", d_model ** -0.5)])
+                         "the factor of a tied output layer is missing", lambda: [(output, "factor", d_model ** -0.5)],
+                         tempers=True)
         else:
             yield Change("factor of the output", f"the output not multiplied by {output.factor:.4g}",
-                         "the factor of the output layer is surplus", lambda: [(output, "factor", 1.0)])
+                         "the factor of the output layer is surplus", lambda: [(output, "factor", 1.0)], tempers=True)
         weight = head_in_file(model, output.weight.data.shape)
         if weight is not None:
             yield Change("tying of the output layer", "the output layer of the file instead of the embedding",

@@ -37,9 +37,10 @@ def make_task(model, ids, mask_id=None, special_ids=(), sentinels=(), start_id=N
         return None
     texts = as_texts(ids)
     every_id = np.concatenate(texts)
-    if len(np.unique(every_id)) < LEAST:
-        raise ValueError(f"the text has {len(every_id)} tokens, {len(np.unique(every_id))} of them different, but a check "
-                         f"needs at least {LEAST} different ones, and better 100 tokens; give a longer text")
+    different = len(np.unique(every_id))
+    if different < LEAST:
+        raise ValueError(f"the text has {len(every_id)} tokens, {different} of them different, but a check needs at "
+                         f"least {LEAST} different ones, and better 100 tokens; give a longer text")
     if isinstance(model, CausalLanguageModel):
         name = "the next token"
         batches = [batch for text in texts for batch in next_tokens(text, min(model.max_len, WINDOW))]

@@ -5,8 +5,10 @@ import math
 FAINT = "eps of the norms", "activation"        # topics whose effect may be too small to be seen
 NOTHING_TO_PREDICT = ("{model} predicts no tokens, so a text cannot show whether its weights were converted correctly. "
                       "Compare its output for one text with that of the original program instead.")
-UNKNOWN = ("No change clearly lowers the loss, which is not clearly below that of guessing, so this check cannot tell. The "
-           "weights may be untrained, the text or the tokenizer may not be the model's, or several mistakes hide each other.")
+UNKNOWN = ("No change clearly lowers the loss, which is not clearly below that of guessing, so this check cannot tell. "
+           "The weights may be untrained, the text or the tokenizer may not be the model's, or several mistakes may "
+           "hide each other.")
+ALL_WELL = "The numbers themselves (size of the vocabulary, eps, zeros, equal matrices) look right."
 
 
 def report(diagnosis):
@@ -15,7 +17,7 @@ def report(diagnosis):
     if diagnosis.task is None:
         blocks.append(NOTHING_TO_PREDICT.format(model=diagnosis.model))
         if not diagnosis.notes:
-            blocks.append("Nothing about the numbers themselves (size of the vocabulary, eps, zeros, equal matrices) looks wrong.")
+            blocks.append(ALL_WELL)
     else:
         blocks += [loss_line(diagnosis), *map(str, diagnosis.findings), conclusion(diagnosis)]
         if diagnosis.trials:
@@ -24,36 +26,47 @@ def report(diagnosis):
 
 
 def loss_line(diagnosis):
-    return (f"Loss on {diagnosis.task}, {diagnosis.num_tokens:,} tokens: {diagnosis.loss:.3f} nats per token (perplexity "
-            f"{perplexity(diagnosis.loss)}); guessing would give {diagnosis.log_vocab:.3f}.")
+    return (f"Loss on {diagnosis.task}, {diagnosis.num_tokens:,} tokens: {diagnosis.loss:.3f} nats per token "
+            f"(perplexity {perplexity(diagnosis.loss)}); guessing would give {diagnosis.log_vocab:.3f}.")
 
 
 def perplexity(loss):
-    return f"{math.exp(loss):,.1f}" if loss < 20 else f"10^{loss / math.log(10):.0f}" if math.isfinite(loss) else "infinite"
+    return f"{math.exp(loss):,.1f}" if loss < 20 else "above 10^8"
 
 
 def conclusion(diagnosis):
     """Returns the sentence after the findings."""
     number = len({trial.change.done for trial in diagnosis.trials if trial.found == len(diagnosis.findings)})
+    beginning = "After that, n" if diagnosis.findings else "N"
     if not math.isfinite(diagnosis.loss):
         return "The loss is not finite, so changes cannot be compared."
+    if diagnosis.knows and diagnosis.hint:
+        return (f"{beginning}one of the {number} changes tried clearly lowers the loss, but one may be needed: "
+                f"{small_gain(diagnosis.hint)}")
     if diagnosis.findings and diagnosis.knows:
-        return f"After that, none of the {number} changes tried clearly lowers the loss further."
+        return f"{beginning}one of the {number} changes tried clearly lowers the loss further."
     if diagnosis.findings:
         return "The loss is still near that of guessing: there is another mistake, or this is not the right one."
     if diagnosis.knows:
-        return f"None of the {number} changes tried clearly lowers the loss: the conversion looks right.{faint(diagnosis)}"
+        return (f"{beginning}one of the {number} changes tried clearly lowers the loss: the conversion looks right."
+                f"{faint(diagnosis)}")
     return UNKNOWN
+
+
+def small_gain(hint):
+    return (f"with {hint.change.done} the loss falls from {hint.before:.3f} to {hint.after:.3f}. Sound models may gain "
+            f"as much. If it is a mistake, {hint.change.verdict}; try a longer text of the kind that the model was "
+            "trained on.")
 
 
 def faint(diagnosis):
     """Returns a sentence about changes whose effect is too small to tell which is right."""
-    same = [trial for trial in diagnosis.trials if trial.change.topic in FAINT and abs(trial.loss - diagnosis.loss) < 0.01]
-    if not same:
+    effects = [abs(trial.loss - diagnosis.loss) for trial in diagnosis.trials if trial.change.topic in FAINT]
+    effects = [effect for effect in effects if effect < 0.01]
+    if not effects:
         return ""
-    largest = max(abs(trial.loss - diagnosis.loss) for trial in same)
-    return (f" {len(same)} of them (eps, kind of activation) change it by {largest:.4f} at most, so this text cannot tell "
-            "which of these is right.")
+    return (f" {len(effects)} of them (eps, kind of activation) change it by {max(effects):.4f} at most, so this text "
+            "cannot tell which of these is right.")
 
 
 def table(diagnosis):

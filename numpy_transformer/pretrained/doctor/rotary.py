@@ -24,7 +24,7 @@ def changes_of_rotary(parts):
 
 
 def pairs_order(width, heads, inverse):
-    """The order of the columns that brings pairs (i, i + d/2) to (2i, 2i + 1) in each head; `inverse` takes them back."""
+    """Returns the order of columns that brings pairs (i, i + d/2) of a head to (2i, 2i + 1), or its inverse."""
     halves = np.arange(width).reshape(heads, 2, -1).swapaxes(1, 2).ravel()
     return np.argsort(halves) if inverse else halves
 
@@ -50,7 +50,7 @@ def pairings(group):
 
 
 def order_of(attention, name, inverse):
-    """The order of pairs_order for the heads of the query or the key."""
+    """Returns the pairs_order of the query or the key of an attention."""
     heads = attention.num_heads if name == "query" else attention.num_kv_heads
     return pairs_order(getattr(attention, name).d_out, heads, inverse)
 
@@ -72,9 +72,11 @@ def single_permutations(group):
             undo = pairs_order(attention.key.d_out, attention.num_heads, not inverse)
             return undo[order_of(attention, "key", inverse)]
 
-        yield Change("rotary pairing of grouped keys", f"k permuted {'to halves' if inverse else 'to neighbors'} by its "
-                     f"{first.num_kv_heads} heads", f"k was permuted as if it had the {first.num_heads} heads of q",
-                     lambda order=order: [edit for attention in group for edit in columns(attention.key, order(attention))])
+        yield Change("rotary pairing of grouped keys",
+                     f"k permuted {'to halves' if inverse else 'to neighbors'} by its {first.num_kv_heads} heads",
+                     f"k was permuted as if it had the {first.num_heads} heads of q",
+                     lambda order=order: [edit for attention in group
+                                          for edit in columns(attention.key, order(attention))])
 
 
 def speeds(group):
@@ -97,10 +99,12 @@ def speeds(group):
         yield turned(scaling, "rotary angles that are not scaled", "the scaling of low frequencies is surplus", plain)
     elif math.isclose(base, LLAMA3["rope_theta"], rel_tol=1e-3):
         for factor in (8, 32):
-            yield turned(scaling, f"low rotary frequencies scaled by {factor} as in LLaMA 3", "the scaling llama3 is missing",
+            yield turned(scaling, f"low rotary frequencies divided by {factor} as in LLaMA 3", "its scaling is missing",
                          np.array(llama_frequencies(rotary.d_head, LLAMA3 | {"factor": factor})))
     for factor in (2, 4, 8):
-        yield turned(scaling, f"rotary angles divided by {factor}", f"a linear scaling by {factor} is missing", angles / factor)
+        yield turned(scaling, f"rotary angles divided by {factor}", f"a linear scaling by {factor} is missing",
+                     angles / factor)
     if not math.isclose(abs(angles[0]), 1):
         yield turned(scaling, f"rotary angles divided by {angles[0]:g}", "their scaling is surplus", angles / angles[0])
-    yield turned("direction of rotation", "q and k rotated the other way", "the two features of each pair are swapped", -angles)
+    yield turned("direction of rotation", "q and k rotated the other way", "the two features of each pair are swapped",
+                 -angles)

@@ -29,21 +29,23 @@ def changes_of_blocks(parts):
 
 def gains(parts):
     """γ is stored minus one, or has been increased by one needlessly, or is taken for β."""
-    for step, done, verdict in ((1, "1 added to the gains of all norms", "the file holds γ - 1"),
-                                (-1, "1 subtracted from the gains of all norms", "the file holds γ, and 1 was added to it")):
+    steps = [(1, "1 added to the gains of all norms", "the file holds γ - 1"),
+             (-1, "1 subtracted from the gains of all norms", "the file holds γ, and 1 was added to it")]
+    for step, done, verdict in steps:
         yield Change("gains of the norms", done, verdict, lambda step=step: [
             (norm, "gamma", Parameter(norm.gamma.data + step)) for norm in parts.norms])
     with_beta = [norm for norm in parts.norms if getattr(norm, "beta", None) is not None]
     if with_beta:
-        yield Change("gains of the norms", "γ and β of all norms swapped", "γ and β were taken for each other", lambda: [
+        swapped = "γ and β of all norms swapped"
+        yield Change("gains of the norms", swapped, "γ and β were taken for each other", lambda: [
             edit for norm in with_beta for edit in ((norm, "gamma", norm.beta), (norm, "beta", norm.gamma))])
     kinds = {type(norm) for block in parts.blocks for norm in (block.norm1, block.norm2)}
     if kinds == {RMSNorm}:
-        yield Change("kind of norm", "the mean subtracted in all norms", "the norms are LayerNorm, not RMSNorm", lambda: [
-            edit for block in parts.blocks for edit in with_other_norms(block)])
+        yield Change("kind of norm", "the mean subtracted in all norms", "the norms are LayerNorm, not RMSNorm",
+                     lambda: [edit for block in parts.blocks for edit in with_other_norms(block)])
     elif kinds == {LayerNorm} and not with_beta:
-        yield Change("kind of norm", "no mean subtracted in the norms", "the norms are RMSNorm, not LayerNorm", lambda: [
-            edit for block in parts.blocks for edit in with_other_norms(block)])
+        yield Change("kind of norm", "no mean subtracted in the norms", "the norms are RMSNorm, not LayerNorm",
+                     lambda: [edit for block in parts.blocks for edit in with_other_norms(block)])
 
 
 def with_other_norms(block):
@@ -65,13 +67,15 @@ def places_of_norms(parts):
         pairs += [("norm2", "norm3"), ("norm1", "norm3")]
     for one, two in pairs:
         blocks = [block for block in parts.blocks if hasattr(block, two)]
-        yield Change("norms swapped", f"{one} and {two} of each block swapped", f"{one} and {two} were taken for each other",
+        yield Change("norms swapped", f"{one} and {two} of each block swapped",
+                     f"{one} and {two} were taken for each other",
                      lambda blocks=blocks, one=one, two=two: [
                          edit for block in blocks
                          for edit in ((block, one, getattr(block, two)), (block, two, getattr(block, one)))])
     pre_norm = parts.blocks[0].pre_norm
     placed = "after each residual sum" if pre_norm else "before each sublayer"
-    yield Change("pre-norm or post-norm", f"the norms {placed}", f"this is a {'post' if pre_norm else 'pre'}-norm model",
+    yield Change("pre-norm or post-norm", f"the norms {placed}",
+                 f"this is a {'post' if pre_norm else 'pre'}-norm model",
                  lambda: [(block, "pre_norm", not pre_norm) for block in parts.blocks])
 
 
@@ -90,7 +94,8 @@ def final_norms(parts):
         present = getattr(parts.model, "embedding_norm", None) is not None
         if present:
             yield Change("norm of the embeddings", "the norm of the embeddings left out",
-                         "this model does not normalize its embeddings", lambda: [(parts.model, "embedding_norm", None)])
+                         "this model does not normalize its embeddings",
+                         lambda: [(parts.model, "embedding_norm", None)])
         else:
             yield Change("norm of the embeddings", "the embeddings normalized", "the norm of the embeddings is missing",
                          lambda: [(parts.model, "embedding_norm", plain_norm(parts.blocks[0].norm1))])
@@ -137,7 +142,8 @@ def gates(parts):
         yield Change("gate and up swapped", "gate and up of the feed-forward layers swapped",
                      "gate and up were taken for each other", lambda: [
                          edit for layer in gated for edit in ((layer, "gate", layer.up), (layer, "up", layer.gate))])
-    square = [linear for layer in parts.feed_forwards for linear in (layer.up, layer.down) if linear.d_in == linear.d_out]
+    square = [linear for layer in parts.feed_forwards for linear in (layer.up, layer.down)
+              if linear.d_in == linear.d_out]
     if getattr(parts.model, "transform", None) is not None:
         yield Change("square matrix transposed", "the matrix before the output layer transposed",
                      "this matrix lies (out, in) where (in, out) is wanted, or the reverse",
@@ -150,7 +156,8 @@ def gates(parts):
                          lambda: transposed([*squares, *square, parts.model.transform]))
     if square:
         yield Change("square matrix transposed", "the matrices of the feed-forward layers transposed",
-                     "these matrices lie (out, in) where (in, out) is wanted, or the reverse", lambda: transposed(square))
+                     "these matrices lie (out, in) where (in, out) is wanted, or the reverse",
+                     lambda: transposed(square))
 
 
 def transposed(linears):
@@ -172,7 +179,8 @@ def orders_of_layers(parts):
             order = tuple(map(int, order))
             if order not in seen:
                 seen.add(order)
-                yield Change("order of the layers", f"the layers of the {kind} {done}", "the layers are in a wrong order",
+                yield Change("order of the layers", f"the layers of the {kind} {done}",
+                             "the layers are in a wrong order",
                              lambda stack=stack, order=order: [(stack, "blocks", [stack.blocks[i] for i in order])])
 
 
@@ -186,4 +194,4 @@ def causal_encoder(parts):
         yield Change("causal mask", "each token attending only to earlier ones", "the causal mask is missing",
                      lambda: [(model, "attention_mask", attention_mask)])
         yield Change("padding", "no token hidden as padding", f"{model.pad_id} is not the id of padding",
-                     lambda: [(model, "mask_padding", False)])
+                     lambda: [(model, "pad_id", None)])

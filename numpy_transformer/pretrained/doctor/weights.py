@@ -15,8 +15,8 @@ PADDED = 1.1                            # rows of an embedding for each id of th
 def findings_without_text(model, tokenizer_size=None):
     """Returns a list of sentences about weights and settings that look wrong, whatever the text."""
     parts = Parts(model)
-    return [*broken_numbers(model), *untouched(parts), *zero_biases(model), *negative_gains(parts), *equal_matrices(parts),
-            *unusual_eps(parts), *sizes_of_vocabulary(parts, tokenizer_size)]
+    return [*broken_numbers(model), *untouched(parts), *zero_biases(model), *negative_gains(parts),
+            *equal_matrices(parts), *unusual_eps(parts), *sizes_of_vocabulary(parts, tokenizer_size)]
 
 
 def broken_numbers(model):
@@ -25,8 +25,8 @@ def broken_numbers(model):
         array = parameter.data
         finite = np.isfinite(array)
         if not finite.all():
-            yield (f"{name} holds {array.size - np.count_nonzero(finite):,} values that are not finite: the file is damaged, "
-                   "or was converted to a dtype that is too small for it.")
+            yield (f"{name} holds {array.size - np.count_nonzero(finite):,} values that are not finite: the file is "
+                   "damaged, or was converted to a dtype that is too small for it.")
         elif array.ndim == 2 and array.size > 1 and array.flat[0] == array.flat[-1] and (array == array.flat[0]).all():
             yield f"{name} is {array.flat[0]:g} everywhere: this weight was not taken from the file."
 
@@ -34,8 +34,8 @@ def broken_numbers(model):
 def untouched(parts):
     """Norms as they are before training."""
     if parts.norms and all((norm.gamma.data == 1).all() for norm in parts.norms):
-        yield ("The gains of all norms are exactly 1, as before training: the weights are untrained, or the norms were not "
-               "taken from the file.")
+        yield ("The gains of all norms are exactly 1, as before training: the weights are untrained, or the norms were "
+               "not taken from the file.")
 
 
 def zero_biases(model):
@@ -49,8 +49,8 @@ def zero_biases(model):
     if zero and len(zero) == len(kinds):
         yield "All biases are exactly 0: they were not taken from the file, or the model was trained without them."
     elif zero:
-        yield (f"These biases are exactly 0 while others are not: {', '.join(zero)}. They were not taken from the file, or "
-               "the model was trained without them.")
+        yield (f"These biases are exactly 0 while others are not: {', '.join(zero)}. They were not taken from the "
+               "file, or the model was trained without them.")
 
 
 def negative_gains(parts):
@@ -58,7 +58,7 @@ def negative_gains(parts):
     gains = np.concatenate([norm.gamma.data for norm in parts.norms]) if parts.norms else np.ones(1)
     share = np.mean(gains < 0)
     if share > MANY:
-        yield (f"{share:.0%} of the gains of the norms are negative, which training hardly makes them: the file may hold "
+        yield (f"{share:.0%} of the gains of the norms are negative, which is rare after training: the file may hold "
                "γ - 1, to which 1 has to be added.")
 
 
@@ -83,11 +83,12 @@ def unusual_eps(parts):
     in_config = [origin.config[key] for key in EPS_IN_CONFIG if key in origin.config]
     shown = " and ".join(f"{eps:g}" for eps in found)
     usual = USUAL_EPS.get(origin.family, found)
+    shown_usual = " or ".join(f"{eps:g}" for eps in usual)
     if in_config and found != in_config[:1]:
         yield f"The norms have eps = {shown}, but config.json says {in_config[0]:g}."
     elif not set(found) <= set(usual):
-        yield (f"The norms have eps = {shown}; {' or '.join(f'{eps:g}' for eps in usual)} is usual for {origin.family}. "
-               "Its effect on the loss is mostly too small to decide which is right.")
+        yield (f"The norms have eps = {shown}; {shown_usual} is usual for {origin.family}. The effect on the loss is "
+               "mostly too small to decide which is right.")
 
 
 def sizes_of_vocabulary(parts, tokenizer_size):
@@ -96,8 +97,8 @@ def sizes_of_vocabulary(parts, tokenizer_size):
     if tokenizer_size is None or rows is None:
         return
     if tokenizer_size > rows:
-        yield (f"The tokenizer has {tokenizer_size:,} ids, but the embedding only {rows:,} rows: the tokenizer belongs to "
-               "another model, or tokens were added without rows for them.")
+        yield (f"The tokenizer has {tokenizer_size:,} ids, but the embedding only {rows:,} rows: the tokenizer belongs "
+               "to another model, or tokens were added without rows for them.")
     elif rows > PADDED * tokenizer_size + 128:
-        yield (f"The embedding has {rows:,} rows, but the tokenizer only {tokenizer_size:,} ids: the tokenizer seems to "
-               "belong to another model.")
+        yield (f"The embedding has {rows:,} rows, but the tokenizer only {tokenizer_size:,} ids: the tokenizer seems "
+               "to belong to another model.")

@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 from helpers.small_languages import OPTIONS, VOCAB, check_arguments, small_model
 
+from numpy_transformer.layers.lora import add_lora
 from numpy_transformer.models import SequenceClassifier, TextEncoder
 from numpy_transformer.module import Parameter
 from numpy_transformer.pretrained import Origin
 from numpy_transformer.pretrained.doctor import diagnose
 from numpy_transformer.pretrained.doctor.diagnosis import changes_of
 from numpy_transformer.pretrained.doctor.losses import cross_entropies, make_task, token_losses
+
+
+def slow_but(*quick):
+    """The kinds of small models; all but the quick ones are marked slow."""
+    return [kind if kind in quick else pytest.param(kind, marks=pytest.mark.slow) for kind in OPTIONS]
 
 
 def objects_and_numbers(model):
@@ -26,13 +32,13 @@ def objects_and_numbers(model):
     return objects
 
 
-@pytest.mark.parametrize("kind", OPTIONS)
+@pytest.mark.parametrize("kind", slow_but("llama"))
 def test_every_change_does_something_and_is_taken_back_exactly(kind):
     model = small_model(kind)
     rng = np.random.default_rng(0)
     for parameter in model.parameters():                    # no gain may be 1 and no bias 0
         parameter.data = parameter.data + 0.1 * rng.standard_normal(parameter.data.shape)
-    task = make_task(model.eval(), **check_arguments(kind, 1))
+    task = make_task(model.eval(), **check_arguments(kind, 1, rows=2))
     token_losses(model, task)                               # tables of rotary positions have grown, weights are kept
     before = objects_and_numbers(model)
     loss = token_losses(model, task)[0]
@@ -48,9 +54,9 @@ def test_every_change_does_something_and_is_taken_back_exactly(kind):
     assert set(unseen) <= {"eps of the norms", "padding"}
 
 
-@pytest.mark.parametrize("kind", OPTIONS)
+@pytest.mark.parametrize("kind", slow_but("gpt2"))
 def test_untrained_weights_have_nothing_to_lose(kind):
-    diagnosis = diagnose(small_model(kind), **check_arguments(kind, 1))
+    diagnosis = diagnose(small_model(kind), **check_arguments(kind, 1, rows=2))
     assert not diagnosis.findings and not diagnosis.knows
     assert "this check cannot tell" in str(diagnosis)
     assert "exactly 1" in str(diagnosis)
@@ -90,6 +96,12 @@ def test_texts_that_tell_nothing_are_refused(kind, options, said):
         diagnose(small_model(kind), **options)
 
 
+def test_lora_layers_are_refused_until_they_are_merged():
+    model = add_lora(small_model("gpt2"), rank=2, rng=0)
+    with pytest.raises(ValueError, match="merge_lora"):
+        diagnose(model, **check_arguments("gpt2", 1, rows=2))
+
+
 def test_the_loss_is_that_of_each_token():
     rng = np.random.default_rng(0)
     logits = rng.standard_normal((5, 7)).astype(np.float32)
@@ -99,7 +111,7 @@ def test_the_loss_is_that_of_each_token():
     np.testing.assert_allclose(cross_entropies(logits, targets, (1.0, 0.3)), wanted, rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", OPTIONS)
+@pytest.mark.parametrize("kind", slow_but("bert"))
 def test_every_token_is_predicted_once(kind):
     arguments = check_arguments(kind, 1)
     task = make_task(small_model(kind), **arguments, tokens=10_000)

@@ -1,0 +1,129 @@
+"""Wrong conversions, planted in small trained models: the doctor names each, and accuses no sound model."""
+
+import copy
+
+import numpy as np
+import pytest
+from helpers.planted_conversions import (
+    fused_split,
+    keys_by_queries_heads,
+    layers_in_order,
+    off_by_one,
+    plant,
+    plus,
+    read_in_order,
+    rolled,
+    rotary_permuted,
+    set_to,
+    strided_heads,
+    swapped,
+    times,
+    to_halves,
+    to_neighbors,
+    transposed,
+)
+from helpers.small_languages import LENGTH, OPTIONS, check_arguments, trained_state
+
+from numpy_transformer.pretrained import Origin
+from numpy_transformer.pretrained.doctor import diagnose
+
+ANGLES = 10_000.0 ** (-np.arange(0, 16, 2) / 16)
+
+
+def fresh_output(options, state):
+    """The output layer is not tied, and stays as it was drawn."""
+    options["tie_weights"] = False
+    rng = np.random.default_rng(5)
+    state["output.weight"] = (0.02 * rng.standard_normal((32, options["vocab_size"]))).astype(np.float32)
+
+
+PLANTED = [
+    ("gpt2", "square matrix transposed", [transposed("attention.output")]),
+    ("gpt2", "square matrix transposed", [transposed("attention.query")]),
+    ("gpt2", "order of q, k and v", [read_in_order("kqv")]),
+    ("gpt2", "order of q, k and v", [read_in_order("vkq")]),
+    ("gpt2", "order of q, k and v", [read_in_order("kvq")]),
+    ("gpt2", "splitting of the fused q, k and v", [fused_split(True)]),
+    ("gpt2", "splitting of the fused q, k and v", [fused_split(False)]),
+    ("gpt2", "heads interleaved", [strided_heads]),
+    ("gpt2", "positions shifted", [rolled(-2, "positions")]),
+    ("gpt2", "gains of the norms", [plus(-1, "gamma")]),
+    ("gpt2", "gains of the norms", [swapped("gamma", "beta")]),
+    ("gpt2", "scale of the embedding", [set_to(scale_embedding=True)]),
+    ("gpt2", "pre-norm or post-norm", [set_to(norm="post")]),
+    ("gpt2", "tying of the output layer", [fresh_output]),
+    ("gpt2", "ids of the tokens", [rolled(1, "embedding")]),
+    ("gpt2", "order of the layers", [layers_in_order(off_by_one)]),
+    ("llama", "rotary pairing", [set_to(rope_interleaved=False)]),
+    ("llama", "rotary pairing", [rotary_permuted(to_halves, ".query.", ".key.")]),
+    ("llama", "rotary pairing", [rotary_permuted(to_neighbors, ".query.", ".key.")]),
+    ("llama", "rotary pairing of q or k alone", [rotary_permuted(to_halves, ".key.")]),
+    ("llama", "rotary pairing of grouped keys", [keys_by_queries_heads]),
+    ("llama", "scaling of the rotary angles", [set_to(rope_frequencies=list(4 * ANGLES))]),
+    ("llama", "direction of rotation", [set_to(rope_frequencies=list(-ANGLES))]),
+    ("llama", "gate and up swapped", [swapped("gate", "up")]),
+    ("llama", "order of q, k and v", [swapped("attention.key", "attention.value")]),
+    ("bert", "square matrix transposed", [transposed("query", "key", "value", "attention.output", "transform")]),
+    ("bert", "square matrix transposed", [transposed("transform")]),
+    ("bert", "positions shifted", [set_to(first_position=None, max_len=LENGTH + 2)]),
+    ("bert", "pre-norm or post-norm", [set_to(norm="pre")]),
+    ("bert", "padding", [set_to(pad_id=5)]),
+    ("t5", "scale of the scores", [times(8 ** -0.5, "query")]),
+    ("t5", "factor of the output", [set_to(output_factor=1.0)]),
+    ("t5", "order of q, k and v", [swapped("cross_attention.key", "cross_attention.value")]),
+    ("t5", "order of the layers", [layers_in_order(off_by_one, "encoder")]),
+    ("t5", "ids of the tokens", [rolled(1, "embedding")]),
+]
+IDS = [f"{kind}-{topic}-{number}" for number, (kind, topic, _) in enumerate(PLANTED)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind, topic, mistakes", PLANTED, ids=IDS)
+def test_a_planted_mistake_is_named(kind, topic, mistakes):
+    model_class, options = OPTIONS[kind]
+    sound = plant(model_class, options, trained_state(kind))
+    broken = plant(model_class, options, trained_state(kind), *mistakes)
+    diagnosis = diagnose(broken, **check_arguments(kind, 1))
+    assert [finding.change.topic for finding in diagnosis.findings] == [topic], str(diagnosis)
+    right = diagnose(sound, **check_arguments(kind, 1), thorough=False).loss
+    assert diagnosis.findings[0].after < right + 0.2 * (diagnosis.loss - right)
+    assert f"the loss falls from {diagnosis.loss:.2f}" in str(diagnosis)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", OPTIONS)
+def test_a_sound_model_is_not_accused(kind):
+    model = plant(*OPTIONS[kind], trained_state(kind))
+    for seed in range(2, 6):
+        known = diagnose(model, **check_arguments(kind, seed))
+        assert not known.findings and known.knows, str(known)
+        assert ("the conversion looks right" in str(known)) == (known.hint is None)
+    for grammar in (1, 2):                      # a text of another language
+        unknown = diagnose(model, **check_arguments(kind, 7, grammar))
+        assert not unknown.findings and not unknown.knows, str(unknown)
+
+
+@pytest.mark.slow
+def test_a_small_effect_is_a_hint():
+    model = plant(*OPTIONS["gpt2"], trained_state("gpt2"), transposed("blocks.1.attention.output"))
+    diagnosis = diagnose(model, **check_arguments("gpt2", 1))
+    found = diagnosis.findings[0] if diagnosis.findings else diagnosis.hint
+    assert found.change.done == "the output matrix of block 1 transposed"
+
+
+@pytest.mark.slow
+def test_two_mistakes_are_found_one_after_the_other():
+    model = plant(*OPTIONS["llama"], trained_state("llama"), set_to(rope_interleaved=False), swapped("gate", "up"))
+    diagnosis = diagnose(model, **check_arguments("llama", 1))
+    assert [finding.change.topic for finding in diagnosis.findings] == ["rotary pairing", "gate and up swapped"]
+
+
+@pytest.mark.slow
+def test_an_output_layer_that_the_file_has_but_the_model_does_not():
+    model_class, options = OPTIONS["llama"]
+    state = trained_state("llama")
+    tied = plant(model_class, {**options, "tie_weights": True}, state)
+    assert not diagnose(copy.deepcopy(tied), **check_arguments("llama", 1)).findings
+    tied.origin = Origin("llama", {}, unused={"lm_head.weight": state["output.weight"].T})
+    diagnosis = diagnose(tied, **check_arguments("llama", 1))
+    assert [finding.change.topic for finding in diagnosis.findings] == ["tying of the output layer"]
