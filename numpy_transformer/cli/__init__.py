@@ -1,30 +1,44 @@
 """The command line: `numpy-transformer COMMAND`, or `python -m numpy_transformer COMMAND`."""
 
 import contextlib
+import importlib
 import os
 import sys
+import textwrap
 
 import numpy as np
 
 from .. import __version__
 from ..training.process import CLOSED_PIPE, drop_output, keep_freed_memory
 from ..training.mpi import RankError, silence_other_ranks, world
-from . import (bench, demo, evaluate, exercise, explore, figures, generate, grade, gradcheck, importing, info, lesson, plot,
-               predict, trace, train, zoo)
 from .matmul_threads import start_with_one
 from .parser import Parser
 
-COMMANDS = (demo, train, importing, generate, predict, evaluate, info, gradcheck, lesson, exercise, grade, trace, explore, plot,
-            figures, bench, zoo)
+MODULES = {"demo": ("demo",), "train": ("train",), "importing": ("import", "export"), "generate": ("generate", "translate"),
+           "predict": ("classify", "tag", "fill", "embed", "similar"), "evaluate": ("evaluate",), "info": ("info",),
+           "gradcheck": ("gradcheck",), "lesson": ("lesson",), "exercise": ("exercise",), "grade": ("grade",),
+           "trace": ("trace",), "explore": ("explore",), "plot": ("plot",), "figures": ("figures",), "bench": ("bench",),
+           "zoo": ("zoo",)}                     # the commands that each module adds
 
 
-def make_parser():
+def make_parser(command=None):
+    """The parser of all commands, or of those in the module of one `command`: importing all modules takes longer."""
     parser = Parser(prog="numpy-transformer", description="A Transformer in pure NumPy for learning.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        command.add(commands)
+    modules = [module for module, added in MODULES.items() if command in added]
+    for module in modules or MODULES:
+        importlib.import_module(f".{module}", __name__).add(commands)
     return parser
+
+
+def parse(argv=None):
+    """Returns the arguments of one command; what it does not know ends the program, like other mistakes in the arguments."""
+    argv = sys.argv[1:] if argv is None else argv
+    arguments, unknown = make_parser(*argv[:1]).parse_known_args(argv)
+    if unknown:
+        arguments.parser.error(f"unrecognized arguments: {textwrap.shorten(' '.join(unknown), 200)}")
+    return arguments
 
 
 def main(argv=None):
@@ -37,12 +51,11 @@ def main(argv=None):
     except ValueError as error:
         print(f"numpy-transformer: {error}", file=sys.stderr)
         return 2
-    arguments, unknown = make_parser().parse_known_args(argv)
-    if unknown:
-        arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    start_with_one()
-    keep_freed_memory()
+    arguments = None
     try:
+        arguments = parse(argv)
+        start_with_one()
+        keep_freed_memory()
         with np.errstate(all="ignore"):         # values that are not finite are reported where they matter
             code = arguments.run(arguments) or 0
         sys.stdout.flush()
@@ -51,7 +64,7 @@ def main(argv=None):
         drop_output()
         return CLOSED_PIPE
     except (ValueError, TypeError, IndexError, OSError, MemoryError, RankError) as error:
-        if arguments.traceback:
+        if arguments is None or arguments.traceback:
             raise
         if isinstance(error, UnicodeDecodeError):           # files report it themselves, so this is standard input
             error = (f"standard input is not UTF-8 (byte {error.object[error.start]:#04x}); convert it, for instance "
@@ -65,5 +78,6 @@ def main(argv=None):
         drop_output()
         return 2
     except KeyboardInterrupt as stop:
-        print(f"\n{arguments.parser.prog}: {str(stop) or 'interrupted'}", file=sys.stderr)
+        command = arguments.parser.prog if arguments else "numpy-transformer"
+        print(f"\n{command}: {str(stop) or 'interrupted'}", file=sys.stderr)
         return 130

@@ -67,7 +67,8 @@ def print_origin(run):
     origin = run.meta["origin"]
     named = origin["config"].get("architectures") or []
     names = "".join(f", {name}" for name in named[:1])
-    print(f"published model of the family {origin['family']}{names}: {describe_sizes(run.meta['model'])}")
+    what = "published model" if run.meta["config"] == IMPORTED else "made from a published model"
+    print(f"{what} of the family {origin['family']}{names}: {describe_sizes(run.meta['model'])}")
     for remark in remarks(origin["config"]):
         print(wrap(remark))
 

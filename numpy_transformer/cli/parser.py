@@ -1,6 +1,7 @@
 """What every command has in common."""
 
 import argparse
+import copy
 import math
 
 
@@ -10,6 +11,22 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *args, **named):
         super().__init__(*args, **named)
         self.set_defaults(parser=self)
+        self.intermixed = True
+
+    def add_subparsers(self, **named):
+        self.intermixed = False                 # the words after a command belong to that command
+        return super().add_subparsers(**named)
+
+    def parse_known_args(self, args=None, namespace=None):
+        """Lets options stand among the positional arguments too, as in `embed RUN.npz --out v.npy TEXT`."""
+        found, unknown = super().parse_known_args(args, copy.copy(namespace))
+        if not unknown or not self.intermixed:
+            return found, unknown
+        self.intermixed = False                 # the next line calls this method again
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self.intermixed = True
 
     def error(self, message):
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")

@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from ..tasks.runs import check_meta
+from ..tasks.runs import IMPORTED, check_meta
 from ..training.checkpoint import check_writable, read_checkpoint
 
 
@@ -32,9 +32,12 @@ def find_run(arguments, out):
     if not arguments.resume and not arguments.overwrite:
         raise ValueError(f"{str(out)!r} exists already; --resume continues it, --overwrite replaces it, --out names "
                          "another file")
-    meta = check_meta(read_checkpoint(out)[1], out)
+    meta = check_meta(read_checkpoint(out, lambda names: [])[1], out)
     if arguments.overwrite:
         return None
+    if meta["config"] == IMPORTED:
+        raise ValueError(f"{str(out)!r} is an imported model, which has no training to resume; --pretrained {str(out)!r} "
+                         "starts one from it, with another file in --out")
     if meta["kind"] != arguments.kind:
         raise ValueError(f"{str(out)!r} holds a run of `train {meta['kind']}`, not of `train {arguments.kind}`; name "
                          "another file with --out")

@@ -83,11 +83,12 @@ def start(task, run):
 
 
 def draw(model, rng):
-    """Draw the weights that no file has filled; biases are zero."""
-    for parameter in model.parameters():
+    """Draw the weights that no file has filled; biases are zero, and norms the identity."""
+    for name, parameter in model.named_parameters():
         if not parameter.filled:
             shape = parameter.data.shape
-            parameter.data = normal(rng, shape, STD) if len(shape) > 1 else np.zeros(shape)
+            is_gamma = name.split(".")[-1] == "gamma"
+            parameter.data = normal(rng, shape, STD) if len(shape) > 1 else np.full(shape, float(is_gamma))
 
 
 def lora_arguments(task):

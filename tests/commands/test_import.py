@@ -121,6 +121,18 @@ def test_a_command_that_does_not_fit_names_one_that_does(capsys, published, comm
     assert words in refused(capsys, command, published / f"{name}.npz")
 
 
+@pytest.mark.parametrize("command, name, words", [
+    (["train", "lm", "--resume", "--out"], "gpt2", "has no training to resume; --pretrained"),
+    (["plot", "history", "--run"], "gpt2", "of whose training there is no history"),
+    (["plot", "gradients", "--text", "the", "--run"], "bert-encoder", "has no output with a loss"),
+    (["explore", "--out", "PAGE", "--run"], "bert-encoder", "it has no output with a loss to explore")])
+def test_what_an_imported_model_does_not_have(capsys, published, tmp_path, monkeypatch, command, name, words):
+    monkeypatch.chdir(tmp_path)
+    words_of_command = ["page.html" if word == "PAGE" else word for word in command]
+    assert words in refused(capsys, *words_of_command, published / f"{name}.npz")
+    assert not list(tmp_path.iterdir())
+
+
 def test_perplexity_of_another_text(capsys, published, tmp_path):
     (tmp_path / "text.txt").write_text("the cat sat on the mat. " * 20)
     code, out, _ = run(capsys, "evaluate", published / "gpt2.npz", "--text", tmp_path / "text.txt")

@@ -39,8 +39,8 @@ def make_task(model, ids, mask_id=None, special_ids=(), sentinels=(), start_id=N
     every_id = np.concatenate(texts)
     different = len(np.unique(every_id))
     if different < LEAST:
-        raise ValueError(f"the text has {len(every_id)} tokens, {different} of them different, but a check needs at least "
-                         f"{LEAST} different ones, and better 100 tokens; give a longer text")
+        raise ValueError(f"the text has {len(every_id)} tokens, {different} of them different, but a check needs at "
+                         f"least {LEAST} different ones, and better 100 tokens; give a longer text")
     if isinstance(model, CausalLanguageModel):
         name = "the next token"
         batches = [batch for text in texts for batch in next_tokens(text, min(model.max_len, WINDOW))]

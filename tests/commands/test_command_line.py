@@ -1,0 +1,60 @@
+"""How a line of arguments is taken apart, and what is imported for it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers.commands import refused, run
+
+import numpy_transformer
+from numpy_transformer import cli
+
+ROOT = Path(numpy_transformer.__file__).parents[1]
+
+
+@pytest.mark.parametrize("line, wanted", [
+    ("embed run.npz --out v.npy hello world", {"texts": ["hello", "world"], "out": "v.npy"}),
+    ("embed run.npz a --out v.npy b", {"texts": ["a", "b"], "out": "v.npy"}),
+    ("embed --out v.npy run.npz", {"texts": [], "out": "v.npy"}),
+    ("translate run.npz --beam 1 -- -1 --n-best", {"texts": ["-1", "--n-best"], "beam": 1, "n_best": 1}),
+    ("lesson notebook --out mine.ipynb 05", {"number": "notebook", "target": "05", "out": "mine.ipynb"}),
+    ("exercise check 05.1 --seed 3 05.2", {"numbers": ["05.1", "05.2"], "seed": 3})])
+def test_options_may_stand_among_the_other_arguments(line, wanted):
+    arguments = vars(cli.parse(line.split()))
+    assert {name: arguments[name] for name in wanted} == wanted
+
+
+@pytest.mark.parametrize("line, unknown", [("embed run.npz --out v.npy hello --aut w.npy", "--aut w.npy"),
+                                           ("fill run.npz --top 3 text more", "more"),
+                                           ("train lm --steps 3 more", "more")])
+def test_what_no_argument_takes_is_named(capsys, line, unknown):
+    assert f"unrecognized arguments: {unknown};" in refused(capsys, *line.split())
+
+
+def test_a_long_text_that_is_not_wanted_is_shortened(capsys):
+    assert len(refused(capsys, "fill", "run.npz", "text", *["word"] * 1000)) < 320
+
+
+def test_each_module_adds_the_commands_listed_for_it(capsys):
+    for added in cli.MODULES.values():
+        for command in added:
+            with pytest.raises(SystemExit):
+                cli.make_parser(command).parse_args(["other"])
+            assert f"(choose from {', '.join(added)})" in capsys.readouterr().err.replace("'", "")
+
+
+def test_ctrl_c_while_the_arguments_are_read(capsys, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "make_parser", interrupt)
+    assert run(capsys, "info", "run.npz") == (130, "", "\nnumpy-transformer: interrupted\n")
+
+
+def test_ctrl_c_while_the_package_is_imported():
+    script = ("import sys\nclass Finder:\n    def find_spec(name, *_):\n        if name == 'numpy':\n"
+              "            raise KeyboardInterrupt\n"
+              "sys.meta_path.insert(0, Finder)\nfrom numpy_transformer_command import main\nsys.exit(main())")
+    ended = subprocess.run([sys.executable, "-S", "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "\nnumpy-transformer: interrupted\n")
