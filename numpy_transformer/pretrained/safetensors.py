@@ -23,6 +23,7 @@ DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", 
           "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1", "BOOL": "?", "BF16": "<u2"}
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items() if name != "BF16"}
 LONGEST_HEADER = 100 * 2 ** 20                  # the limit of the format
+LFS_POINTER = b"version "                       # the first 8 bytes of the text that Git LFS keeps in place of a file
 
 
 class Entry(NamedTuple):
@@ -34,9 +35,9 @@ class Entry(NamedTuple):
 
 
 class TensorFile(Mapping):
-    """The arrays of a .safetensors file by name. Each is read when it is asked for, into memory of its own.
+    """The arrays of a .safetensors file by name. Each access reads the array from the file, into memory of its own.
 
-    bfloat16, which NumPy does not have, becomes float32, which holds its values exactly.
+    bfloat16, which NumPy does not have, becomes float32, which represents its values exactly.
 
     Parameters: path : path of the file
     Attributes: `entries`, {name: Entry}, read from the header; `metadata`, {str: str}
@@ -48,6 +49,9 @@ class TensorFile(Mapping):
         self.metadata = {}
         try:
             with open(path, "rb") as file:
+                if file.read(8) == LFS_POINTER:
+                    raise ValueError("it holds only a pointer to the weights, which `git lfs pull` downloads")
+                file.seek(0)
                 self.entries = self.read_header(file, os.path.getsize(path))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             reason = f"there is no {error}" if isinstance(error, KeyError) else error
@@ -78,7 +82,7 @@ class TensorFile(Mapping):
             raise ValueError(f"{name} in {str(self.path)!r} has the dtype {entry.dtype}, which NumPy does not have")
         array = np.fromfile(self.path, DTYPES[entry.dtype], math.prod(entry.shape), offset=entry.start)
         if entry.dtype == "BF16":               # the upper half of the bits of a float32
-            array = (array.astype(np.uint32) << 16).view(np.float32)
+            array = np.left_shift(array, 16, dtype=np.uint32).view(np.float32)
         return array.reshape(entry.shape)
 
     def __iter__(self):

@@ -9,8 +9,8 @@ from .runs import IMPORTED, MODELS, Run
 
 LONGEST_SOURCE = 512                            # T5 limits no length; published ones are trained on 512 tokens
 SIZES = {"num_layers": "{:,} blocks", "num_decoder_layers": "{:,} of them in the decoder", "d_model": "{:,} wide",
-         "num_heads": "{:,} heads", "num_kv_heads": "{:,} of them for keys and values", "d_ff": "feed-forward layers of {:,}",
-         "max_len": "at most {:,} tokens"}
+         "num_heads": "{:,} heads", "num_kv_heads": "{:,} of them for keys and values",
+         "d_ff": "feed-forward layers of {:,}", "max_len": "at most {:,} tokens"}
 
 
 def read_tokenizer(path, files, config, story_file=None):
