@@ -15,6 +15,7 @@ WINDOW = 128                            # tokens of a row at most,
 TOGETHER = 512                          # and of the rows that a model reads at a time
 EVERY = 7                               # each row hides one of 7 tokens, and 7 rows all of them
 SPAN = 3                                # T5 hides spans of three tokens, 15 % of a text
+COPIED = "the text from itself"         # a name of a task
 TEMPERATURES = 1.0, 0.8, 0.65, 0.5, 0.35, 0.2, 0.1, 0.05, 0.0
 
 
@@ -120,7 +121,7 @@ def source_and_target(model, texts, sentinels, start_id, end_id, target):
     parts = [part for text in texts for part in windows(text, longest - 1, ends)]
     if len(sentinels) > 1:
         return "hidden spans", [batch for part in parts for batch in hidden_spans(part, sentinels, start_id, end_id)]
-    return "the text from itself", [given_target(part, part, start_id) for part in parts]
+    return COPIED, [given_target(part, part, start_id) for part in parts]
 
 
 def hidden_spans(ids, sentinels, start_id, end_id):

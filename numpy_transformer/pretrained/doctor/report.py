@@ -2,12 +2,15 @@
 
 import math
 
+from .losses import COPIED
+
 FAINT = "eps of the norms", "activation"        # topics whose effect may be too small to be seen
 NOTHING_TO_PREDICT = ("{model} predicts no tokens, so a text cannot show whether its weights were converted correctly. "
                       "Compare its output for one text with that of the original program instead.")
 UNKNOWN = ("No change clearly lowers the loss, which is not clearly below that of guessing, so this check cannot tell. "
            "The weights may be untrained, the text or the tokenizer may not be the model's, or several mistakes may "
            "hide each other.")
+NOT_COPIED = " The text was its own target, which tells nothing about a model that was trained on other pairs."
 ALL_WELL = "The numbers themselves (size of the vocabulary, eps, zeros, equal matrices) look right."
 
 
@@ -50,7 +53,7 @@ def conclusion(diagnosis):
     if diagnosis.knows:
         return (f"{beginning}one of the {number} changes tried clearly lowers the loss: the conversion looks right."
                 f"{faint(diagnosis)}")
-    return UNKNOWN
+    return UNKNOWN + (NOT_COPIED if diagnosis.task == COPIED else "")
 
 
 def small_gain(hint):

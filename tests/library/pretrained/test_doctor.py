@@ -12,7 +12,7 @@ from numpy_transformer.module import Parameter
 from numpy_transformer.pretrained import Origin
 from numpy_transformer.pretrained.doctor import diagnose
 from numpy_transformer.pretrained.doctor.diagnosis import changes_of
-from numpy_transformer.pretrained.doctor.losses import cross_entropies, make_task, token_losses
+from numpy_transformer.pretrained.doctor.losses import cross_entropies, hidden_spans, make_task, token_losses, windows
 
 
 def slow_but(*quick):
@@ -118,3 +118,16 @@ def test_every_token_is_predicted_once(kind):
     counted = np.sort(np.concatenate([targets[targets >= 0] for _, targets in task.batches]))
     read = {"gpt2": slice(1, None), "llama": slice(1, None), "bert": slice(1, -1), "t5": slice(None)}[kind]
     np.testing.assert_array_equal(counted, np.sort(np.concatenate([text[read] for text in arguments["ids"]])))
+
+
+def test_hidden_spans_are_those_of_t5():
+    (inputs, targets), *_ = hidden_spans(np.array([*range(10, 34), 1]), (7, 6, 5), start_id=0, end_id=1)
+    source, target = inputs
+    assert source.tolist() == [[7, *range(13, 30), 6, 33, 1]]
+    assert target.tolist() == [[0, 7, 10, 11, 12, 6, 30, 31]]
+    assert targets.tolist() == [[-1, 10, 11, 12, -1, 30, 31, 32]]
+
+
+def test_each_window_of_a_long_text_has_its_frame():
+    found = windows(np.array([1, *range(10, 17), 2]), 6, (1, 2))
+    assert [window.tolist() for window in found] == [[1, 10, 11, 12, 13, 2], [1, 14, 15, 16, 2]]
