@@ -1,4 +1,4 @@
-"""Parameter: a trainable array and its gradient; and parameters without memory, for weights that are read from a file."""
+"""Parameter, a trainable array and its gradient; and unfilled, for models whose weights are read from a file."""
 
 import contextlib
 import contextvars
@@ -167,7 +167,7 @@ def copy_into(array, value):
 
 
 def check_shape(array, value, scalars=True):
-    """Raises ValueError if an array of another shape is assigned; a single number fits any shape if `scalars` is True."""
+    """Raises ValueError unless value has the shape of array. With scalars=True, a single number fits any shape."""
     if np.shape(value) != array.shape and not (scalars and np.ndim(value) == 0):
         raise ValueError(f"cannot assign an array of shape {np.shape(value)} to a parameter of "
                          f"shape {array.shape}; reshape it, or build the layer with other sizes")

@@ -2,7 +2,7 @@
 
     python -m numpy_transformer.bench.jobs NAME THREADS JOB
 
-It answers its parent as child.py describes; its number of threads is 1 or THREADS, whichever makes the job faster.
+It answers its parent as child.py describes.
 """
 
 import sys
@@ -18,7 +18,7 @@ from ..training.inference import in_parallel
 from ..training.process import keep_freed_memory
 from .child import serve
 from .configs import CONFIGS
-from .measure import best_threads, timer
+from .measure import timer
 
 
 def model_of(config):
@@ -76,10 +76,8 @@ JOBS = {"step": timed_training, "forward": timed_forward, "decode": timed_decodi
 
 def main(name, threads, job):
     keep_freed_memory()
-    run = JOBS[job](CONFIGS[name])
-    threads = best_threads(run, set_blas_threads, int(threads))
-    set_blas_threads(threads)
-    serve(run, threads)
+    set_blas_threads(int(threads))
+    serve(JOBS[job](CONFIGS[name]), int(threads))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python -m numpy_transformer.bench.torch_baseline NAME THREADS [JOB]
 
-It answers its parent as child.py describes; its number of threads is 1 or THREADS, whichever makes PyTorch faster.
+It answers its parent as child.py describes. With a JOB it uses THREADS threads, otherwise 1 or THREADS, whichever is faster.
 """
 
 import sys
@@ -67,14 +67,16 @@ def timed_decoding(config):
 JOBS = {"step": timed_training, "forward": timed_forward, "decode": timed_decoding, "embed": timed_forward}
 
 
-def main(name, threads, job="step"):
+def main(name, threads, job=None):
     torch.manual_seed(0)
+    threads = int(threads)
     if name.startswith("decoding-"):
         length = int(name.removeprefix("decoding-"))
         task = timed_decoding(replace(CONFIGS["nanogpt-cpu"], length=length, max_len=length + MOST_TOKENS))
     else:
-        task = JOBS[job](CONFIGS[name])
-    threads = best_threads(task, torch.set_num_threads, int(threads))
+        task = JOBS[job or "step"](CONFIGS[name])
+    if job is None:
+        threads = best_threads(task, torch.set_num_threads, threads)
     torch.set_num_threads(threads)
     serve(task, threads)
 

@@ -109,7 +109,7 @@ def run_steps(arguments, out):
     names = arguments.config or [name for name in CONFIGS if name not in PUBLISHED]
     jobs = [(name, job) for name in names for job in CONFIGS[name].jobs]
     rows = []
-    what = "a job" if set(names) & set(PUBLISHED) else "a training step"
+    what = "each job" if set(names) & set(PUBLISHED) else "a training step"
     print(wrap(f"Time of {what} with up to {counted(arguments.threads, 'thread')}: median (quartiles)"), file=out)
     with Progress(len(jobs) * arguments.rounds, "bench", "round") as progress:
         for name, job in jobs:

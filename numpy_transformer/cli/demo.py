@@ -12,8 +12,8 @@ from ..layers import SinusoidalPositionalEncoding
 from ..tasks import LanguageModelTask, SequenceToSequenceTask
 from .gradcheck import check_components, table
 from .parser import add_command, whole_number
-from .plot import readable
 from .plot_examples import masks
+from .plotted_run import readable
 from .terminal import wrap
 
 PAGE = 2                                        # megabytes of the arrays in the page of the language model

@@ -63,7 +63,8 @@ def run_generate(arguments):
     before = tokens.decode(ids)
     shown = before if hasattr(tokens, "begin") else prompt  # a published model's tokenizer may normalize the prompt
     for n, text in enumerate(texts):
-        written = tokens.decode(text).removeprefix(before).rstrip("\ufffd")     # the last token may end inside a character
+        written = tokens.decode(text).removeprefix(before)
+        written = written.rstrip("\ufffd")      # the last token may end inside a character
         if arguments.stop:
             written = written.split(arguments.stop)[0]
         if n:

@@ -37,7 +37,8 @@ class StoryTokenizer:
         bytes_found = [BYTE.fullmatch(piece) for piece in self.pieces[FIRST_BYTE:FIRST_PIECE]]
         if len(self.pieces) != len(self.scores) or len(bytes_found) < 256 or not all(bytes_found):
             raise ValueError(f"{len(self.pieces):,} pieces with {len(self.scores):,} scores are not a tokenizer of "
-                             "llama2.c, whose pieces 3 to 258 are the bytes <0x00> to <0xFF>; pass those of its tokenizer.bin")
+                             "llama2.c, whose pieces 3 to 258 are the bytes <0x00> to <0xFF>; pass those of its "
+                             "tokenizer.bin")
         self.ids = {}
         for i, piece in enumerate(self.pieces):
             self.ids.setdefault(piece, i)
@@ -60,8 +61,8 @@ class StoryTokenizer:
                     raise ValueError(f"a piece of {length} bytes")
             return cls(pieces, scores)
         except (ValueError, struct.error) as error:
-            raise ValueError(f"{str(path)!r} is not a tokenizer of llama2.c, or is damaged (at byte {at:,}: {error}); name the "
-                             "tokenizer.bin that belongs to the model") from error
+            raise ValueError(f"{str(path)!r} is not a tokenizer of llama2.c, or is damaged (at byte {at:,}: {error}); name "
+                             "the tokenizer.bin that belongs to the model") from error
 
     def __repr__(self):
         return f"StoryTokenizer(vocab_size={self.vocab_size})"

@@ -62,9 +62,10 @@ class PretrainedReader(TextReader):
             raise ValueError(f"{text[:40]!r} has no {mask}; write it in place of the word to fill in, as in "
                              f"'The {mask} is a name.'")
         pieces = self.pieces(self.mask_pattern.sub(lambda _: mask, text))     # as a whole: the mask may include a space
-        if len(pieces) > self.max_text_tokens:
-            raise ValueError(f"the text has {counted(self.max_len - self.max_text_tokens + len(pieces), 'token')}, including "
-                             f"{self.frame_names}, but the model reads at most {self.max_len:,}; shorten it")
+        length = len(pieces) + 1 + len(self.end)
+        if length > self.max_len:
+            raise ValueError(f"the text has {counted(length, 'token')}, including {self.frame_names}, but the model "
+                             f"reads at most {self.max_len:,}; shorten it")
         return self.frame([pieces])
 
     @property

@@ -89,7 +89,7 @@ class Example:
         return "".join(f" {word}" for word in words)
 
     def labels_of(self, tokenizer, size, special=()):
-        """Returns the labels of `size` ids: those of special ids first, then the tokens of the tokenizer, then empty ones.
+        """Returns the labels of `size` ids: those of special ids, the tokens of the tokenizer, and empty ones at the end.
 
         The vocabulary of a published model may be larger than that of its tokenizer.
         """

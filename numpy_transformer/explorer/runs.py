@@ -18,7 +18,9 @@ TEXTS = {"lm": ["The cat sat", "the cat sat"], "seq2seq": ["planet", "March 3, 1
 
 
 def from_run(path, text=None, target=None):
-    """Returns the Example of a run that `train` or `import` saved. Without a text it starts with a short one that the model can read.
+    """Returns the Example of a run that `train` or `import` saved.
+
+    Without a text it starts with a short one that the model can read.
 
     Raises: ValueError if the file holds no run, or if the model cannot read the text.
     """
@@ -31,7 +33,8 @@ def from_run(path, text=None, target=None):
     tokenizers = run.tokenizers if len(run.tokenizers) > 1 else run.tokenizers * 2
     title = f"{TASKS[run.kind].title.capitalize()}, after {counted(run.meta['step'], 'step')} of training"
     if run.meta["config"] == IMPORTED:
-        title = f"A published model of the family {run.meta['origin']['family']}, with {describe_sizes(run.meta['model'])}"
+        family = run.meta["origin"]["family"]
+        title = f"A published model of the family {family}, with {describe_sizes(run.meta['model'])}"
     example = EXAMPLES[run.kind](run.model, tokenizers, text, target, title=title, labels=labels, reader=reader)
     example.kind = run.kind
     if text is None:

@@ -91,8 +91,8 @@ class CausalLanguageModel(Module):
         rng : generator or seed of initial weights and dropout, or None
         init : "gpt2" (default), "xavier", "keras" or "bert", the initial weights; see models/initialization.py
         eps=1e-5, d_head=None, qkv_bias=None : as in EncoderBlock
-        rope_base=10000.0, rope_interleaved=True, rope_frequencies=None : RotaryEmbedding's base, interleaved and
-            frequencies
+        rope_base=10000.0, rope_interleaved=True, rope_frequencies=None : the base, interleaved and frequencies of
+            RotaryEmbedding, for "rotary" positions
         ff_dropout : float or None (the value of dropout), as in EncoderBlock; 0 for GPT-2
     Shape: ids (B, T), mask=None (B, T; True marks a real token), cache=None -> logits (B, T, vocab_size); B may be
         absent. With a KeyValueCache the ids are the new tokens. Positions count real tokens, so padding tokens do not
@@ -113,8 +113,9 @@ class CausalLanguageModel(Module):
         d_head = width_of_head(d_model, num_heads, d_head)
         rng = np.random.default_rng(rng)
         d_ff = 4 * d_model if d_ff is None else d_ff
-        rope = d_head, rope_base, rope_interleaved, rope_frequencies
-        rotary = RotaryEmbedding(*rope) if positions == "rotary" else None
+        rotary = None
+        if positions == "rotary":
+            rotary = RotaryEmbedding(d_head, rope_base, rope_interleaved, rope_frequencies)
         flash = FlashAttention(causal=True, dropout=dropout) if attention == "flash" else None
         self.max_len = max_len
         self.uses_flash = attention == "flash"

@@ -41,7 +41,7 @@ class EncoderDecoder(Module):
         num_buckets=32, max_distance=128 : as in RelativePositionBias, for "relative" positions
         mask_target : bool (True); False does not hide padding tokens of the target: T5 begins each target with one
         eps=1e-5, norm_layer="layer", bias=True, d_head=None : as in EncoderBlock
-        scale_scores : bool or None; False does not divide the attention scores by sqrt(d), which None does only for
+        scale_scores : bool or None; whether the attention scores are divided by sqrt(d). None: they are, except for
             "relative" positions
     Shape: source (B, S), target (B, T), source_mask=None (B, S; True marks a real token; None: all but pad_id) ->
         logits (B, T, tgt_vocab); B may be absent. `encode(source, source_mask=None)` returns the memory
@@ -49,8 +49,8 @@ class EncoderDecoder(Module):
         KeyValueCache, target holds the new tokens.
     Backward: dlogits -> None; the decoder's dmemory is the gradient of the encoder's output
     Raises: ValueError for settings that exclude each other, or a mask that is not boolean or of another shape.
-    Source: Vaswani et al. 2017, section 3 and figure 1; T5: Raffel et al. 2020, section 2.1. In training, T5's published
-        code also drops entries of the output of each stack, and of the hidden layer of T5 1.1; this model does not.
+    Source: Vaswani et al. 2017, section 3 and figure 1; T5: Raffel et al. 2020, section 2.1. T5's published code has
+        two more dropouts, on the output of each stack and on the hidden layer of T5 1.1, which are left out here.
     """
 
     def __init__(self, src_vocab, tgt_vocab, d_model=512, num_heads=8, num_layers=6, d_ff=2048, dropout=0.1,
@@ -80,11 +80,11 @@ class EncoderDecoder(Module):
         self.encoder = Encoder(num_layers, *sizes, **options)
         self.decoder = Decoder(num_decoder_layers, *sizes, **options, cross_attention=True)
         for stack, causal in ((self.encoder, False), (self.decoder, True)):
-            bias_of_stack = None
+            position_bias = None
             if positions == "relative":
-                bias_of_stack = RelativePositionBias(num_heads, num_buckets, max_distance, causal, rng)
+                position_bias = RelativePositionBias(num_heads, num_buckets, max_distance, causal, rng)
             if not scale_scores:
-                attend_unscaled(stack, bias_of_stack, dropout, rng)
+                attend_unscaled(stack, position_bias, dropout, rng)
         if tie_weights is True:
             self.output = Unembedding(self.target_embedding.weight, output_factor)
         else:
@@ -139,9 +139,9 @@ class EncoderDecoder(Module):
 
     def count_tokens(self, source, target, source_mask=None):
         """Returns the number of tokens in source and target that are not padding tokens."""
-        if self.pad_id is None:
-            return np.size(source) + np.size(target)
-        return sum(np.count_nonzero(np.asarray(ids) != self.pad_id) for ids in (source, target))
+        sides = ((np.asarray(source), source_mask), (np.asarray(target), None))
+        masks = [self.padding(ids, mask) for ids, mask in sides]
+        return sum(ids.size if mask is None else np.count_nonzero(mask) for (ids, _), mask in zip(sides, masks))
 
 
 def check_settings(src_vocab, tgt_vocab, positions, tie_weights, output_factor, scale_scores):

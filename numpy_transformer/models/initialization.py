@@ -63,7 +63,8 @@ def keras_bound(attention, linear):
 def gpt2(model, rng):
     """N(0, 0.02²), divided by sqrt(N) for the N projections of a stack whose output is added to the residual stream.
 
-    An embedding that is multiplied by sqrt(d_model) keeps N(0, 1/d_model), because 0.02 is meant for unscaled ones.
+    An embedding that is multiplied by sqrt(d_model), or a tied output layer by a factor, keeps N(0, 1/d_model), because
+    0.02 is meant for unscaled ones.
     Source: Radford et al. 2018, section 4.1; Radford et al. 2019, section 2.3.
     """
     residual = {}                                                       # id of a weight: N

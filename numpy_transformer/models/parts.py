@@ -5,7 +5,7 @@ from ..layers.positions import LearnedPositionalEmbedding, SinusoidalPositionalE
 
 
 def make_positions(positions, max_len, d_model, rng, choices=("learned", "sinusoidal", "rotary")):
-    """Returns the module that adds positions to the embeddings, or None for "rotary", which acts inside attention.
+    """Returns the module that adds positions to the embeddings, or None for "rotary" and "relative", which act inside attention.
 
     Raises: ValueError unless `positions` is one of the choices.
     """

@@ -14,7 +14,7 @@ from .encoder import Encoder
 from .initialization import initialize
 from .parts import make_positions
 
-SHORTEST = 1e-12                                            # a shorter vector keeps its direction, but not length 1
+SHORTEST = 1e-12                                            # shorter vectors are divided by it, so that 0 stays 0
 
 
 class TextEncoder(Module):
@@ -35,10 +35,10 @@ class TextEncoder(Module):
         init : "xavier" (default), "keras", "gpt2" or "bert", the initial weights; see models/initialization.py
         scale_embedding : bool (True); False leaves out the factor sqrt(d_model), as BERT does
         embedding_norm : bool (False); True adds a LayerNorm after the positions, as BERT does
-        first_position : int or None; None numbers the places of a text from 0 on. A number n counts the tokens that are
-            not pad_id from n on, and gives all pad_id the position n - 1 (RoBERTa: n = 2)
+        first_position : int or None; None numbers the places of a text from 0 on. A number n numbers the tokens other
+            than pad_id from n on, and gives every pad_id the position n - 1 (RoBERTa: n = 2)
         normalize : bool (False); True gives `embed` unit vectors
-        embedding_pool : "mean" (default) or "first", what `embed` makes of the vectors of the tokens
+        embedding_pool : "mean" (default) or "first", which vector `embed` returns for a text
         d_head : int or None, as in EncoderBlock
         options : further options of Encoder
     Shape: ids (B, T), mask=None (B, T; True marks a real token; None: all but pad_id), segments=None (B, T; None: all

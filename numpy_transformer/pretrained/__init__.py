@@ -1,8 +1,9 @@
-"""Checkpoints that others have trained: from the folders of transformers to our models, and back.
+"""Published checkpoints: loads the folders of transformers as our models, and saves our models as such folders.
 
 names.py explains the tables of names, from which loading, saving and comparing follow. gpt2.py, llama.py, bert.py and
-t5.py have the tables and settings of the families, family.py what these have in common, and registry.py finds them.
-safetensors.py, folder.py and llama2c.py read files; load.py and save.py put everything together.
+t5.py hold the tables and settings of the families, family.py what they have in common, and registry.py finds the family
+of a checkpoint. safetensors.py, folder.py and llama2c.py read files; load.py and save.py put everything together.
+doctor/ tests a loaded model for mistakes of conversion.
 """
 
 from .load import describe, load_pretrained, open_checkpoint

@@ -1,4 +1,4 @@
-"""What all families of checkpoints have in common, and what a family has to say about itself."""
+"""Family, the description of a family of checkpoints, and what all families have in common."""
 
 from fnmatch import fnmatchcase
 from typing import Callable, NamedTuple
@@ -12,7 +12,7 @@ OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm
 
 
 class Family(NamedTuple):
-    """A family of models: how config.json and the names of the arrays are read.
+    """A family of models: how to read its config.json and the names of its arrays.
 
     Fields:
         names : (config) -> table of names of all parts but the head
@@ -22,9 +22,9 @@ class Family(NamedTuple):
         prefix : what the names of all parts but the head begin with, except in files of the base
         fixed : {option of config.json: the only value for which our model is the same}
         copies : {name of an array: the name of another one that must be equal}; the second one is loaded
-        constants : patterns of names of arrays that are no weights, such as masks; they are left out
-        kept : patterns of names of weights that our model has no use for, but another one of the family has; they are
-            kept, to be saved again
+        constants : patterns of the names of arrays that are not weights, such as masks; they are not loaded
+        kept : patterns of the names of weights that our model does not use, but that another model of the family uses;
+            they are kept, so that they can be saved again
     """
     names: Callable
     settings: Callable
@@ -43,12 +43,14 @@ class Family(NamedTuple):
         """
         architectures = config.get("architectures") or [self.unnamed_head(stored)]
         if architectures[0] not in self.heads:
-            raise ValueError(f"config.json names the architecture {architectures[0]!r}; this package has "
+            raise ValueError(f"config.json names the architecture {architectures[0]!r}; this package supports "
                              f"{', '.join(self.heads)}; save the model as one of these with transformers")
         return self.heads[architectures[0]]
 
     def unnamed_head(self, stored):
-        """Returns the architecture of files whose config.json names none: a language model if they have its output."""
+        """Returns the architecture of a checkpoint whose config.json names none: a masked language model if it has the
+        bias of its output, else the first in `heads`.
+        """
         for architecture, (model_class, table, _) in self.heads.items():
             if model_class is MaskedLanguageModel and f"{table.split()[-2]}.bias" in stored:
                 return architecture
@@ -59,7 +61,7 @@ class Family(NamedTuple):
         return self.names(config) + self.heads[architecture][1]
 
     def canonical(self, name, known):
-        """Returns the name under which our tables know an array: with the prefix, and without names of older times."""
+        """Returns the name of an array in our tables: with the prefix, and with the newer one of two names."""
         for old, new in OLD_NAMES.items():
             name = name.replace(old, new)
         for full in (name, self.prefix + name):
@@ -77,12 +79,12 @@ def matches(name, patterns):
 
 
 def activation(name, gated=False):
-    """Returns our name of an activation function of theirs.
+    """Returns our name of the activation function that config.json names.
 
     Raises: ValueError for one that we do not have.
     """
     if name not in ACTIVATIONS:
-        raise ValueError(f"config.json names the activation {name!r}; this package has {', '.join(ACTIVATIONS)}")
+        raise ValueError(f"config.json names the activation {name!r}; this package supports {', '.join(ACTIVATIONS)}")
     return GATED[ACTIVATIONS[name]] if gated else ACTIVATIONS[name]
 
 
@@ -92,5 +94,5 @@ def no_head(config):
 
 
 def num_labels(config):
-    """Returns the number of classes; config.json lists their names, unless there are two."""
+    """Returns the number of classes. config.json lists their names, but may leave them out if there are two."""
     return len(config["id2label"]) if config.get("id2label") else config.get("num_labels", 2)

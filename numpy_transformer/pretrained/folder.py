@@ -17,7 +17,10 @@ OTHER_FORMATS = {"*.h5": "TensorFlow", "*.msgpack": "Flax", "*.gguf": "llama.cpp
 
 
 class Shards(Mapping):
-    """The arrays of several TensorFiles as one Mapping. An array that is in two of them is an error."""
+    """The arrays of several TensorFiles as one Mapping.
+
+    Raises: ValueError for an array that is in two of them
+    """
 
     def __init__(self, files):
         self.owners = {}
@@ -88,15 +91,20 @@ def open_arrays(folder):
                          "download it again")
     missing = [name for name in names if not (folder / name).exists()]
     if missing:
-        verb = "is" if len(missing) == 1 else "are"
-        raise ValueError(f"{len(missing)} of the {len(names)} files that {INDEX} lists {verb} missing ({missing[0]}); "
-                         "copy or download all of them")
+        raise ValueError(f"{INDEX} lists {len(names)} files, but the folder lacks {shown(missing)}; copy or download "
+                         "the complete checkpoint")
     arrays = Shards([TensorFile(folder / name) for name in names])
     lost = [name for name in listed if name not in arrays]
     if lost:
         raise ValueError(f"{INDEX} lists {lost[0]} in {listed[lost[0]]}, which does not have it ({len(lost)} such "
                          "arrays in all); copy or download the files of one checkpoint")
     return arrays
+
+
+def shown(names):
+    """Returns up to three names, and how many more there are."""
+    more = f", and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
 
 
 def other_weights(folder):

@@ -47,10 +47,11 @@ def rope_parameters(config):
     rope["rope_type"] = rope.get("type", rope["rope_type"])             # its oldest name
     if rope.get("partial_rotary_factor", config.get("partial_rotary_factor", 1.0)) != 1:
         raise ValueError("config.json rotates only a part of each head (partial_rotary_factor); this package rotates "
-                         "all of it, so it cannot load this model")
+                         "whole heads, so it cannot load this model")
     return rope
 
 
+@np.errstate(divide="raise", invalid="raise")       # a factor of 0 is an error of config.json
 def frequencies(d_head, rope):
     """Returns the rotary frequencies θ_i as a list, or None if they are base^(-2i/d_head).
 
@@ -65,7 +66,7 @@ def frequencies(d_head, rope):
     if rope["rope_type"] == "linear":
         return (theta / rope["factor"]).tolist()
     if rope["rope_type"] != "llama3":
-        raise ValueError(f"config.json scales rotary positions by {rope['rope_type']!r}; this package has default, "
+        raise ValueError(f"config.json scales rotary positions by {rope['rope_type']!r}; this package supports default, "
                          "linear and llama3, so it cannot load this model")
     low = rope["low_freq_factor"]
     high = rope["high_freq_factor"]

@@ -30,10 +30,11 @@ ORDER = {
 
 
 def is_story_file(path):
-    """Returns True unless the file is a pickle or a zip archive, as the .bin files of torch are."""
+    """Returns True for a .bin file, unless it is a pickle or a zip archive, as those of torch are."""
+    if Path(path).suffix != ".bin":
+        return False
     with open(path, "rb") as file:
-        start = file.read(4)
-    return Path(path).suffix == ".bin" and not start.startswith((b"PK", b"\x80"))
+        return not file.read(4).startswith((b"PK", b"\x80"))
 
 
 class StoryFile(TensorFile):
@@ -54,7 +55,8 @@ class StoryFile(TensorFile):
                              "package reads versions 0 and 1")
         sizes = struct.unpack_from("<7i", start, 8 if version else 0)
         tied = bool(start[36]) if version else sizes[5] > 0
-        if min(*sizes[:5], abs(sizes[5]), sizes[6]) < 1:
+        smallest = min(*sizes[:5], abs(sizes[5]), sizes[6])
+        if smallest < 1 or sizes[2] > size:                 # a block has more than one byte
             raise ValueError(f"its header has the sizes {sizes}, so it is not a file of llama2.c")
         self.config = make_config(*sizes, tied)
         shapes = array_shapes(self.config)

@@ -10,7 +10,7 @@ from ..models import TextEncoder
 from ..module import unfilled
 from ..training.process import available_memory
 from .family import matches
-from .folder import read_folder
+from .folder import read_folder, shown
 from .llama2c import StoryFile, is_story_file
 from .registry import FAMILIES, Origin, describe_config, rules
 from .sentences import embedding_options
@@ -21,15 +21,15 @@ FLOATS = ("F64", "F32", "F16", "BF16")
 def load_pretrained(folder, dtype=np.float32, progress=None):
     """Returns the model of a checkpoint that transformers has saved, ready to use (in eval).
 
-    Each weight is read once, and no other ones are drawn. Half-precision weights are converted exactly. `model.origin`
-    remembers the family and all that save_pretrained needs.
+    Each weight is read once, and no initial weights are drawn. Half-precision weights are converted exactly.
+    `model.origin` holds the family and everything else that save_pretrained needs.
 
     Parameters:
         folder : path of a folder with config.json and model.safetensors (or shards), or of a .bin file of llama2.c
         dtype : np.float32 (default) or np.float64
         progress : function (number of arrays read, number of all) or None; called after each array
     Raises: ValueError for a folder that is incomplete, damaged, of another format or too large for the memory, and for
-        a family, an option or an array that we do not have; nothing is loaded then
+        a family, an option or an array that this package does not support; nothing is loaded then
     """
     check_choice("dtype", np.dtype(dtype).name, ("float32", "float64"))
     config, arrays, files = open_checkpoint(folder)
@@ -72,6 +72,7 @@ def open_checkpoint(path):
 
 
 def describe_checkpoint(config, arrays, files):
+    """Returns (model class, options) from what open_checkpoint has returned."""
     model_class, options = describe_config(config, arrays)
     if not isinstance(options["num_layers"], int) or options["num_layers"] > len(arrays):
         raise ValueError(f"config.json describes {options['num_layers']!r} blocks, but the files hold {len(arrays)} "
@@ -82,19 +83,19 @@ def describe_checkpoint(config, arrays, files):
 
 
 def build(model_class, options):
-    """Returns a new model; what its constructor does not accept is an error of config.json."""
+    """Returns a new model. Settings that its constructor refuses are an error in config.json."""
     try:
         return model_class(**options)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"config.json describes a model that cannot be built (in this package's names: {error}); copy the "
-                         "original file") from error
+        raise ValueError(f"config.json describes a model that cannot be built (in this package's names: {error}); copy "
+                         "the original file") from error
 
 
 def assign(model, arrays):
-    """Finds the place of every array, by names and shapes alone.
+    """Finds the place of every array by names and shapes alone.
 
-    Returns: {our tables' name: name in the file}, the list of names of copies, and that of kept ones
-    Raises: ValueError for arrays that are missing, have no place, or have another shape or kind of numbers
+    Returns: ({name in our tables: name in the file}, names of copies, names of arrays that are kept for saving)
+    Raises: ValueError for arrays that are missing, unknown, or of another shape or dtype
     """
     family = FAMILIES[model.origin.family]
     wanted = {rule.theirs: rule for rule in rules(model)}
@@ -124,7 +125,7 @@ def assign(model, arrays):
 
 
 def check_names(missing, unknown, model):
-    """Raises ValueError that lists what the files lack, and what has no place in the model."""
+    """Raises ValueError that lists the arrays that are missing in the files, and those that the model does not have."""
     problems = [f"{len(names)} {'array is' if len(names) == 1 else 'arrays are'} {what} ({shown(names)})"
                 for names, what in ((missing, "missing"), (unknown, "unknown")) if names]
     if problems:
@@ -132,27 +133,20 @@ def check_names(missing, unknown, model):
                          f"{' and '.join(problems)}; use the config.json and the weights of one checkpoint")
 
 
-def shown(names):
-    """Returns up to three names, and how many more there are."""
-    more = f", and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
-
-
 def check_dtype(name, entry):
     if entry.dtype not in FLOATS:
-        raise ValueError(f"{name} has the dtype {entry.dtype}; quantized weights are not supported here, only "
-                         f"{', '.join(FLOATS)}; use the checkpoint that it was made from")
+        raise ValueError(f"{name} has the dtype {entry.dtype}; quantized weights are not supported, only "
+                         f"{', '.join(FLOATS)}; use the checkpoint that they were made from")
 
 
 def check_finite(name, array):
-    """Raises ValueError if a weight is NaN or infinite. A sum shows that quickly; it can also overflow by itself."""
+    """Raises ValueError for NaN or infinite weights. The sum is a quick first test; it can overflow for finite ones."""
     with np.errstate(over="ignore", invalid="ignore"):
         finite = np.isfinite(array.sum()) or np.isfinite(array).all()
     if not finite:
         count = np.count_nonzero(~np.isfinite(array))
-        values = "value that is" if count == 1 else "values that are"
-        raise ValueError(f"{name} has {count:,} {values} NaN or infinite, so the model could not compute anything; use an "
-                         "undamaged checkpoint")
+        raise ValueError(f"{name} holds NaN or infinite values ({count:,} of {array.size:,}), so every result would be "
+                         "NaN; use an undamaged checkpoint")
 
 
 def check_memory(folder, model, arrays):
@@ -168,12 +162,16 @@ def check_memory(folder, model, arrays):
 
 
 def check_copies(model, state, arrays, stored, copies):
-    """Raises ValueError if a weight that our model ties has two different values in the files."""
+    """Raises ValueError if the files hold two different copies of a weight that our model ties."""
+    family = FAMILIES[model.origin.family]
     originals = {rule.theirs: rule for rule in rules(model)}
+    remedy = 'set "tie_word_embeddings": false there if they are meant to differ'
+    if "tie_word_embeddings" in family.fixed:
+        remedy = "use the config.json and the weights of one checkpoint"
     for name in copies:
-        original = FAMILIES[model.origin.family].copies[name]
+        original = family.copies[name]
         values = originals[original].join(state)
         if arrays.entries[stored[name]].shape != values.shape or not np.array_equal(
                 arrays[stored[name]].astype(values.dtype, copy=False), values):
             raise ValueError(f"{stored[name]} differs from {stored[original]}, but config.json says that they are "
-                             "tied; set \"tie_word_embeddings\": false there if they are meant to differ")
+                             f"tied; {remedy}")

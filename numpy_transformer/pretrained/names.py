@@ -1,18 +1,19 @@
 """Tables of names: what transformers calls each module of a model, and what we call it.
 
-A table is text with two words on a line, a name of theirs and a name of ours:
+Each line of a table has two names, that of transformers and ours:
 
     transformer.h.*.ln_1            decoder.blocks.*.norm1
     transformer.h.*.attn.c_attn     decoder.blocks.*.attention.query+key+value      as it is
 
-`*` is the number of a block. `query+key+value` are modules of ours whose weights lie side by side in one array of
-theirs. "." is our model itself. A module's `weight` is our `weight` or `gamma`, its `bias` our `bias` or `beta`.
+`*` is the number of a block. `query+key+value` are three modules of ours whose weights lie side by side in one array of
+the checkpoint. "." is our model itself. A `weight` of the checkpoint is our `weight` or `gamma`, a `bias` our `bias` or
+`beta`.
 
-Their Linear keeps its weight as (d_out, d_in), ours as (d_in, d_out), so weights of Linears are transposed. A line that
-ends with "as it is" names a layer that keeps its weight as we do.
+A Linear of torch stores its weight as (d_out, d_in) and ours as (d_in, d_out), so weights of Linears are transposed. A
+line that ends with "as it is" names a layer that stores its weight as ours does.
 
-Everything else follows from the rules that such a table gives for a model: loading splits and transposes arrays, saving
-transposes and joins them, and gradients can be compared under their names.
+A table gives a list of Rules for a model, and everything else follows from these: loading splits and transposes arrays,
+saving transposes and joins them, and gradients are compared in the layout of the checkpoint.
 """
 
 from typing import NamedTuple
@@ -25,35 +26,37 @@ KINDS = {"weight": ("weight", "gamma"), "bias": ("bias", "beta")}
 
 
 class Rule(NamedTuple):
-    """One array of theirs, and the parameters of ours that it holds.
+    """One array of a checkpoint, and the parameters of our model that it holds.
 
-    Fields: theirs : its name; ours : names of one or several parameters, side by side along their last axis;
-        transposed : whether their array is the transposed one
+    Fields:
+        theirs : name of the array
+        ours : names of the parameters, which lie side by side along their last axis
+        transposed : True if the array is the transpose of our parameters
     """
     theirs: str
     ours: tuple
     transposed: bool = False
 
     def split(self, array):
-        """Returns {our name: array} from their array; views where that is possible."""
+        """Returns {our name: array} from the checkpoint's array; the arrays are views of it."""
         array = array.T if self.transposed else array
         return dict(zip(self.ours, np.split(array, len(self.ours), axis=-1)))
 
     def join(self, state):
-        """Returns their array from {our name: array}; a view if it holds one parameter alone."""
+        """Returns the checkpoint's array from {our name: array}; a view if it holds a single parameter."""
         parts = [state[name] for name in self.ours]
         array = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
         return array.T if self.transposed else array
 
     def shape(self, own):
-        """Returns the shape of their array, from {our name: Parameter}."""
+        """Returns the shape of the checkpoint's array, from {our name: Parameter}."""
         *rows, columns = own[self.ours[0]].data.shape
         shape = (*rows, columns * len(self.ours))
         return shape[::-1] if self.transposed else shape
 
 
 def make_rules(table, model):
-    """Returns the list of Rules by which a table describes the model. Lines about parts that it lacks give none."""
+    """Returns the Rules that a table gives for a model. Lines about parts that the model lacks give none."""
     own = dict(model.named_parameters())
     linear = {id(module.weight) for _, module in model.named_modules() if isinstance(module, (Linear, LoRALinear))}
     rules = []
@@ -68,7 +71,7 @@ def make_rules(table, model):
 
 
 def block_numbers(ours, own):
-    """Returns "0", "1", ... for the blocks of the stack that a name with `*` speaks of; [""] for another name."""
+    """Returns "0", "1", ... for the blocks of the stack that a name with `*` refers to, and [""] for other names."""
     if "*" not in ours:
         return [""]
     stack = ours.split("*")[0]
@@ -77,7 +80,7 @@ def block_numbers(ours, own):
 
 
 def find_parameters(ours, endings, own):
-    """Returns the names of our parameters that one line means, such as those of query, key and value; or ()."""
+    """Returns the names of our parameters that a line refers to, such as those of query, key and value; or ()."""
     stem, _, last = ours.rpartition(".")
     for ending in endings:
         names = tuple(".".join(filter(None, (stem, part, ending))) for part in last.split("+"))

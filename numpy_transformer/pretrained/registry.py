@@ -1,4 +1,4 @@
-"""The families by their names in config.json, and what they say about one checkpoint or one model."""
+"""The families by their names in config.json, and the settings and rules of one checkpoint or one model."""
 
 from dataclasses import dataclass, field
 
@@ -20,7 +20,7 @@ class Origin:
         family : its name, a key of FAMILIES
         config : config.json as a dict
         files : {relative path: text} of the small files beside it, such as the tokenizer's
-        unused : {name: array} of weights that our model has no use for, but another model of the family has
+        unused : {name: array} of weights that our model does not use, but that another model of the family uses
         options : the arguments of the model's class
     """
     family: str
@@ -33,19 +33,19 @@ class Origin:
 def find_family(config):
     """Returns the Family of a config.json.
 
-    Raises: ValueError for a family that we do not have.
+    Raises: ValueError for a family that this package does not support.
     """
     name = config.get("model_type")
     if not isinstance(name, str) or name not in FAMILIES:
         known = ", ".join(name for name in FAMILIES if name != "llama2.c")
-        raise ValueError(f"config.json names the model_type {name!r}; this package has {known}; load one of these")
+        raise ValueError(f"config.json names the model_type {name!r}; this package supports {known}; load one of these")
     return FAMILIES[name]
 
 
 def describe_config(config, stored):
     """Returns (model class, options) of a checkpoint, from its config.json and the names of its arrays.
 
-    Raises: ValueError for a family, head or option that we do not have, or if a setting is missing.
+    Raises: ValueError for a family, head or option that this package does not support, or if a setting is missing.
     """
     family = find_family(config)
     check_fixed(family, config)
@@ -63,14 +63,14 @@ def describe_config(config, stored):
 
 
 def check_fixed(family, config):
-    """Raises ValueError if config.json asks for something that our model would do differently."""
+    """Raises ValueError if config.json has an option that our model does not implement."""
     if config.get("quantization_config"):
         raise ValueError("config.json describes quantized weights (quantization_config), which this package does not "
-                         "have; use the checkpoint in float32, float16 or bfloat16 that it was made from")
+                         "support; use the checkpoint in float32, float16 or bfloat16 that they were made from")
     for option, value in family.fixed.items():
         if config.get(option, value) != value:
-            raise ValueError(f"config.json has {option} = {config[option]!r}; this package only has models with "
-                             f"{option} = {value!r}, so it cannot load this one")
+            raise ValueError(f"config.json has {option} = {config[option]!r}; this package only supports "
+                             f"{option} = {value!r}, so it cannot load this model")
 
 
 def check_numbers(options):
@@ -85,17 +85,20 @@ def check_numbers(options):
 
 
 def remarks(config):
-    """Returns sentences about limits of our model that the checkpoint itself does not have."""
+    """Returns sentences about what this package does differently, to be shown when a checkpoint is imported."""
+    if config.get("problem_type") == "multi_label_classification":
+        return ["A text can have several of its labels (problem_type in config.json), but `classify` shows softmax "
+                "probabilities, which add up to 1. The probability of one label is the sigmoid of its logit."]
     if config.get("model_type") in ("llama", "mistral", "qwen2"):
         window = sliding_window(config)
         if window and window < config["max_position_embeddings"]:
-            return [f"Its attention has a sliding window of {window:,} tokens, which this package does not have. Its "
-                    f"texts are therefore limited to {window:,} tokens, for which the window makes no difference."]
+            return [f"Its attention has a sliding window of {window:,} tokens, which this package does not support. "
+                    f"Its texts are therefore limited to {window:,} tokens, for which the window makes no difference."]
     return []
 
 
 def architecture_of(model):
-    """Returns the architecture as which a model is saved: that of its config.json, or the one that fits its class.
+    """Returns the architecture that a model is saved as: that of its config.json, or else one that fits its class.
 
     Raises: ValueError if the family has none for it.
     """

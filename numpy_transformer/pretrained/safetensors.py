@@ -22,8 +22,8 @@ import numpy as np
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1",
           "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1", "BOOL": "?", "BF16": "<u2"}
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items() if name != "BF16"}
-GIT_LFS = b"version "                           # so begins the text that Git LFS leaves in place of a large file
 LONGEST_HEADER = 100 * 2 ** 20                  # the limit of the format
+LFS_POINTER = b"version "                       # the first 8 bytes of the text that Git LFS keeps in place of a file
 
 
 class Entry(NamedTuple):
@@ -35,9 +35,9 @@ class Entry(NamedTuple):
 
 
 class TensorFile(Mapping):
-    """The arrays of a .safetensors file by name. Each is read when it is asked for, into memory of its own.
+    """The arrays of a .safetensors file by name. Each access reads the array from the file, into memory of its own.
 
-    bfloat16, which NumPy does not have, becomes float32, which holds its values exactly.
+    bfloat16, which NumPy does not have, becomes float32, which represents its values exactly.
 
     Parameters: path : path of the file
     Attributes: `entries`, {name: Entry}, read from the header; `metadata`, {str: str}
@@ -49,6 +49,9 @@ class TensorFile(Mapping):
         self.metadata = {}
         try:
             with open(path, "rb") as file:
+                if file.read(8) == LFS_POINTER:
+                    raise ValueError("it holds only a pointer to the weights, which `git lfs pull` downloads")
+                file.seek(0)
                 self.entries = self.read_header(file, os.path.getsize(path))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             reason = f"there is no {error}" if isinstance(error, KeyError) else error
@@ -56,10 +59,7 @@ class TensorFile(Mapping):
                              "again") from error
 
     def read_header(self, file, size):
-        size_of_header = file.read(8)
-        if size_of_header == GIT_LFS:
-            raise ValueError("it is a pointer of Git LFS, a short text in place of the weights, which `git lfs pull` fetches")
-        length = int.from_bytes(size_of_header, "little")
+        length = int.from_bytes(file.read(8), "little")
         if not 2 <= length <= min(LONGEST_HEADER, size - 8):
             raise ValueError(f"its first 8 bytes announce a header of {length:,} bytes, and the file has {size:,}")
         header = json.loads(file.read(length))
@@ -82,7 +82,7 @@ class TensorFile(Mapping):
             raise ValueError(f"{name} in {str(self.path)!r} has the dtype {entry.dtype}, which NumPy does not have")
         array = np.fromfile(self.path, DTYPES[entry.dtype], math.prod(entry.shape), offset=entry.start)
         if entry.dtype == "BF16":               # the upper half of the bits of a float32
-            array = (array.astype(np.uint32) << 16).view(np.float32)
+            array = np.left_shift(array, 16, dtype=np.uint32).view(np.float32)
         return array.reshape(entry.shape)
 
     def __iter__(self):

@@ -22,15 +22,15 @@ OTHER_WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*", 
 def save_pretrained(model, folder):
     """Writes a model that load_pretrained has returned to a folder that transformers reads.
 
-    config.json and the tokenizer's files are those that the model came with; the weights have the model's dtype. A
+    config.json and the tokenizer's files are those of the original checkpoint; the weights have the model's dtype. A
     float32 checkpoint that was loaded and not changed is saved bit for bit.
 
     Parameters:
-        model : with the attribute `origin`; updates by LoRA are saved as part of the weights
+        model : has the attribute `origin`; LoRA updates are saved merged into their weights
         folder : path of a folder; files in it that have nothing to do with a checkpoint stay as they are
     Raises: ValueError for a model without origin, one that transformers does not have, or a folder with the files of
-        another model, unless this function has written them; OSError if a file cannot be written. An existing folder is
-        then unchanged.
+        another model, unless this function wrote them; OSError if a file cannot be written. Then an existing folder
+        stays as it was.
     """
     rules_of_model = rules(model)
     check_head(model)
@@ -49,7 +49,7 @@ def save_pretrained(model, folder):
 
 
 def merged_state(model):
-    """Returns {name: array} of the model's parameters; updates by LoRA are added to the weights that they belong to."""
+    """Returns {name: array} of the model's parameters, with LoRA updates added to their weights."""
     state = {name: parameter.data for name, parameter in model.named_parameters()}
     for name, module in model.named_modules():
         if isinstance(module, LoRALinear) and not module.is_merged:
@@ -116,7 +116,7 @@ def write_folder(folder, arrays, texts):
 
 
 def check_folder(folder, texts):
-    """Raises ValueError if a file of somebody else would be overwritten, or read as part of the new checkpoint."""
+    """Raises ValueError if another model's file would be overwritten, or read as part of the new checkpoint."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{str(folder)!r} is a file; name a folder")
     weights = {path.name for pattern in OTHER_WEIGHTS for path in folder.glob(pattern)}

@@ -1,4 +1,4 @@
-"""Folders of the library sentence-transformers: how one vector is made of the vectors of all tokens."""
+"""Folders of the library sentence-transformers: how the vectors of all tokens become one vector."""
 
 import json
 
@@ -9,17 +9,17 @@ def embedding_options(files):
     """Returns the options `embedding_pool` and `normalize` of a TextEncoder, from the files of its folder.
 
     Without modules.json the vectors are averaged and not normalized.
-    Raises: ValueError for a module or a way of pooling that we do not have.
+    Raises: ValueError for a module or a pooling that this package does not support.
     """
     options = {"embedding_pool": "mean", "normalize": False}
     for kind, path in modules(files):
         if kind == "Pooling":
-            options["embedding_pool"] = pooling(read_json(files, f"{path}/config.json"), f"{path}/config.json")
+            options["embedding_pool"] = pooling(files, f"{path}/config.json")
         elif kind == "Normalize":
             options["normalize"] = True
         elif kind != "Transformer":
-            raise ValueError(f"{MODULES} lists a module {kind!r}; this package has Transformer, Pooling and Normalize, "
-                             "so it cannot compute the same sentence vectors")
+            raise ValueError(f"{MODULES} lists a module {kind!r}; this package supports Transformer, Pooling and "
+                             "Normalize, so it cannot compute the same sentence vectors")
     return options
 
 
@@ -42,14 +42,17 @@ def read_json(files, name, otherwise=None):
         raise ValueError(f"the folder's {name} is missing or damaged ({error}); copy or download it again") from error
 
 
-def pooling(config, path):
-    """Returns "mean" or "first", from the config.json of a Pooling module, whose path is named in errors."""
-    chosen = [name.removeprefix("pooling_mode_") for name, value in config.items()
-              if name.startswith("pooling_mode_") and value is True]
+def pooling(files, name):
+    """Returns "mean" or "first", from the config.json of a Pooling module."""
+    config = read_json(files, name)
+    if not isinstance(config, dict):
+        raise ValueError(f"{name} does not hold a JSON object; copy or download it again")
+    chosen = [key.removeprefix("pooling_mode_") for key, value in config.items()
+              if key.startswith("pooling_mode_") and value is True]
     chosen = chosen or [config.get("pooling_mode")]
     known = {"mean_tokens": "mean", "mean": "mean", "cls_token": "first", "cls": "first"}
     if len(chosen) != 1 or chosen[0] not in known:
-        raise ValueError(f"{path} asks for the pooling {' and '.join(map(str, chosen))}; this package has only mean_tokens "
+        raise ValueError(f"{name} asks for the pooling {', '.join(map(str, chosen))}; this package supports mean_tokens "
                          "or cls_token, so it cannot compute the same sentence vectors")
     return known[chosen[0]]
 

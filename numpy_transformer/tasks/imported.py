@@ -9,8 +9,8 @@ from .runs import IMPORTED, MODELS, Run
 
 LONGEST_SOURCE = 512                            # T5 limits no length; published ones are trained on 512 tokens
 SIZES = {"num_layers": "{:,} blocks", "num_decoder_layers": "{:,} of them in the decoder", "d_model": "{:,} wide",
-         "num_heads": "{:,} heads", "num_kv_heads": "{:,} of them for keys and values", "d_ff": "feed-forward layers of {:,}",
-         "max_len": "at most {:,} tokens"}
+         "num_heads": "{:,} heads", "num_kv_heads": "{:,} of them for keys and values",
+         "d_ff": "feed-forward layers of {:,}", "max_len": "at most {:,} tokens"}
 
 
 def read_tokenizer(path, files, config, story_file=None):
@@ -75,8 +75,8 @@ def compare_sizes(tokens, options):
     known = options.get("vocab_size", options.get("src_vocab"))
     if tokens.vocab_size <= known:
         return []
-    return [f"The ids of the tokenizer go up to {tokens.vocab_size - 1:,}, but the model has only {known:,} tokens: it cannot read a text that "
-            "contains one of the others. If this is not known of this model, the two do not belong together."]
+    return [f"The ids of the tokenizer go up to {tokens.vocab_size - 1:,}, but the model has only {known:,} tokens: "
+            "it cannot read a text that contains one of the others. If this is not known of this model, the two do not belong together."]
 
 
 def describe_tokenizer(tokens):

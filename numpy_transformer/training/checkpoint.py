@@ -11,6 +11,7 @@ import numpy as np
 
 from ..argument_checks import check_positive
 from . import mpi
+from .process import available_memory
 from .trainer_state import RESERVED, state_of
 
 FORMAT = "numpy_transformer checkpoint, version 1"
@@ -69,7 +70,8 @@ def read_checkpoint(path, choose=lambda names: names, verify=False):
 
     The other arrays take no memory. verify=True finds damage to them too.
 
-    Raises ValueError if the file cannot be read, is damaged, or is not a checkpoint.
+    Raises ValueError if the file cannot be read, is damaged, or is not a checkpoint, and MemoryError, before an array is
+    read, if they are larger than the available memory.
     """
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
@@ -77,7 +79,9 @@ def read_checkpoint(path, choose=lambda names: names, verify=False):
                 raise KeyError("meta")
             meta = json.loads(str(stored["meta"]))
             names = [name for name in stored.files if name != "meta"]
-            arrays = {name: stored[name] for name in choose(names)}     # zipfile compares the checksums
+            chosen = choose(names)
+            check_size(path, sum(stored.zip.getinfo(f"{name}.npy").file_size for name in chosen))
+            arrays = {name: stored[name] for name in chosen}            # zipfile compares the checksums
             if verify and stored.zip.testzip() is not None:
                 raise ValueError("the checksum of an array is wrong")
         found = meta["format"] if isinstance(meta, dict) and "format" in meta else None
@@ -86,6 +90,8 @@ def read_checkpoint(path, choose=lambda names: names, verify=False):
     except OSError as error:
         raise ValueError(f"cannot read {str(path)!r}: {error.strerror or error}; name a checkpoint that "
                          "training has saved") from error
+    except MemoryError:
+        raise
     except Exception as error:                              # zipfile and NumPy raise many kinds of error for other files
         raise ValueError(f"{str(path)!r} is not a checkpoint, or is damaged ({reason_for(error)}); name a file that "
                          "training has saved, or an undamaged copy") from error
@@ -93,6 +99,12 @@ def read_checkpoint(path, choose=lambda names: names, verify=False):
         raise ValueError(f"{str(path)!r} has the format {found!r} instead of {FORMAT!r}; it was written by another "
                          "program, or by another version of this one")
     return arrays, meta
+
+
+def check_size(path, size):
+    available = available_memory()
+    if available is not None and size > available:
+        raise MemoryError(f"the arrays of {str(path)!r} need {size / 1e9:.1f} GB, but {available / 1e9:.1f} GB are available")
 
 
 def reason_for(error):

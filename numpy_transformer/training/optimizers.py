@@ -8,7 +8,7 @@ from ..module import Parameter, is_frozen
 from ..parameter import LARGE
 from ..threads import blocks, in_threads
 
-BLOCK = 2 ** 16                                 # entries updated at a time; a block fits into the processor's cache
+BLOCK = 2 ** 17                                 # entries updated at a time; a block fits into the processor's cache
 CLIPPED = 2 ** 20                               # entries that one thread clips at a time
 
 

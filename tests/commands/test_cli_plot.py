@@ -8,7 +8,9 @@ from helpers.commands import refused, run
 from helpers.pictures import count_colors
 
 import numpy_transformer as nt
-from numpy_transformer.cli import plot, plot_examples
+from numpy_transformer.cli import plot_examples
+from numpy_transformer.cli.plotted_run import RunExample
+from numpy_transformer.tasks.runs import load_run
 from numpy_transformer.training.checkpoint import write_checkpoint
 
 
@@ -86,7 +88,7 @@ def test_what_is_drawn_is_what_the_model_attends_to(runs, tmp_path, capsys, monk
     monkeypatch.setattr("numpy_transformer.views.attention_heads", lambda weights, *labels, **more: seen.update(
         weights=weights, labels=labels, **more) or plot_nothing())
     run(capsys, "plot", "attention", "--run", runs / "lm.npz", "--text", "The end", "--out", tmp_path / "x.png")
-    reading = plot.load_run(runs / "lm.npz")
+    reading = load_run(runs / "lm.npz")
     reading.model(reading.tokenizers[0].encode("The end")[None])
     wanted = [block.attention.weights[0] for block in reading.model.decoder.blocks]
     np.testing.assert_allclose(seen["weights"], np.concatenate(wanted), rtol=1e-6)
@@ -117,7 +119,7 @@ def test_the_backward_picture_is_that_of_the_last_block_without_dropout(runs, tm
     assert [(call.name, title) for call, _, _, title in seen] == [
         (f"decoder.blocks.{n}.attention.attention.softmax",
          f"Block {n} of the decoder: attention weights and their gradients") for n in (1, 0)]
-    model = plot.RunExample(argparse.Namespace(file=runs / "lm.npz", text=LM[1], target=None)).model
+    model = RunExample(argparse.Namespace(file=runs / "lm.npz", text=LM[1], target=None)).model
     assert model.remembering and not any(part.training for _, part in model.named_modules())
 
 
@@ -125,7 +127,7 @@ def test_the_gradients_are_those_of_the_next_token(runs, tmp_path, capsys, monke
     seen = []
     monkeypatch.setattr("numpy_transformer.views.gradient_norms", lambda curves: seen.append(curves) or plot_nothing())
     run(capsys, "plot", "gradients", "--run", runs / "lm.npz", *LM, "--out", tmp_path / "x.png")
-    trained = plot.load_run(runs / "lm.npz")
+    trained = load_run(runs / "lm.npz")
     ids, criterion = trained.tokenizers[0].encode(LM[1])[None], nt.CrossEntropyLoss()
     model = trained.model.eval(remember=True)
     with nt.record(model) as tape:

@@ -70,7 +70,8 @@ def test_classes(capsys, imported):
     path, tokenizer, model = imported
     long = " ".join(["the cat sat"] * 9)
     code, out, err = run(capsys, "classify", path, *TEXTS, long)
-    assert code == 0 and "cut 1 of 5 texts after their first 16 tokens, including [CLS] and [SEP] (the model reads no more)" in err
+    assert code == 0 and ("cut 1 of 5 texts after their first 16 tokens, including [CLS] and [SEP] (the model reads no "
+                          "more)") in err
     for line, text in zip(out.splitlines(), [*TEXTS, long], strict=True):
         ids = torch.tensor([tokenizer(text, truncation=True, max_length=16, padding=False)["input_ids"]])
         shares = torch.softmax(model(ids).logits[0].double(), -1)

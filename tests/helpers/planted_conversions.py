@@ -154,7 +154,7 @@ def layers_in_order(order_of, stack="decoder"):
         true = dict(state)
         for i, j in enumerate(order_of(number)):
             for name in names_of(true, f"{stack}.blocks.{i}."):
-                state[name] = true[name.replace(f".{i}.", f".{j}.", 1)]
+                state[name] = true.get(name.replace(f".{i}.", f".{j}.", 1), true[name])     # T5's first block has more
     return plant
 
 

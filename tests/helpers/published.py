@@ -1,4 +1,4 @@
-"""Folders of published models in miniature: config.json, random weights, and a tokenizer of the kind that the family has."""
+"""Folders of published models in miniature: config.json, random weights, and a tokenizer as the family has it."""
 
 import json
 

@@ -9,7 +9,7 @@ def lora_backward(x, weight, A, B, s, dy):
 
     x: (..., d_in), with any number of leading axes, or none.
     weight: (d_in, d_out).
-    A: (d_in, r) and B: (r, d_out). r is much smaller than d_in and d_out in practice, and may be larger here.
+    A: (d_in, r) and B: (r, d_out). r is the rank of the update.
     s: a number.
     dy: (..., d_out), dL/dy.
     Return dx: (..., d_in), dA: (d_in, r), dB: (r, d_out). The gradient of weight is not needed.

@@ -81,8 +81,8 @@ def scale_of(op):
 def relative_position_bias(op):
     """Distances below `near` have a bucket each; the buckets of the longer ones grow with the distance."""
     module = op.module
-    op.name(near=module.near, longest=module.max_distance, last=module.count - 1, far_buckets=module.count - module.near,
-            before=op.numbers["S"] - op.numbers["T"], count=module.count)
+    op.name(near=module.near, longest=module.max_distance, last=module.count - 1, count=module.count,
+            far_buckets=module.count - module.near, before=op.numbers["S"] - op.numbers["T"])
     distance = "t + before - j"                             # from the key to the query
     length = f"{distance} if j <= t + before else 0" if module.causal else f"abs({distance})"
     ahead = "" if module.causal else " + (count if j > t + before else 0)"

@@ -21,8 +21,10 @@ from .weights import findings_without_text
 
 SIGMAS = 4                              # standard errors that a loss must fall by
 MARGIN = 0.1                            # and the share of itself, if the model then knows the text well,
-WIDE_MARGIN = 0.15                      # or if it does not:
-WELL, BARELY = 0.6, 0.9                 # the shares of log V, the loss of guessing, that mean so
+WIDE_MARGIN = 0.15                      # or if it does not; sound models gain less,
+HINT = 0.02                             # but may gain this much;
+NEXT_MARGIN = 0.2                       # a second mistake has to show more, since the first may not be undone wholly
+WELL, BARELY = 0.6, 0.9                 # shares of log V, the loss of guessing: a model knows a text well, or hardly
 ROUNDS = 3                              # mistakes that are looked for, one after another
 WORK = 3e10                             # tokens times weights for one loss, and
 RARE_WORK = 2e11                        # for all rare changes together, unless they are asked for
@@ -59,6 +61,7 @@ class Diagnosis:
     Attributes:
         notes : list of sentences about weights and settings that need no text
         findings : list of Finding, the mistakes that were found on the text, in the order of their size
+        hint : Finding or None, a change that lowers the loss, but by so little that sound models may gain it, too
         loss, log_vocab : float, nats per token of the model and of guessing; loss is None without a language head
         task, num_tokens : what was predicted, and how often
         trials : list of Trial, all changes that were tried
@@ -67,6 +70,7 @@ class Diagnosis:
     model: str
     notes: list
     findings: list = field(default_factory=list)
+    hint: Finding | None = None
     loss: float | None = None
     log_vocab: float | None = None
     task: str | None = None
@@ -76,8 +80,16 @@ class Diagnosis:
     @property
     def knows(self):
         """True if the loss, after what was found, is clearly below that of guessing."""
+        return self.is_below(BARELY)
+
+    @property
+    def knows_well(self):
+        """True if it is so low that a mistake would show."""
+        return self.is_below(WELL)
+
+    def is_below(self, share):
         loss = self.findings[-1].after if self.findings else self.loss
-        return loss is not None and loss < BARELY * self.log_vocab
+        return loss is not None and loss < share * self.log_vocab
 
     def __str__(self):
         return report(self)
@@ -126,13 +138,15 @@ def diagnose(model, ids=None, mask_id=None, special_ids=(), sentinels=(), start_
     diagnosis = Diagnosis(type(model).__name__, findings_without_text(model, tokenizer_size))
     if task is None:
         return diagnosis
-    training = model.training
+    training, remembering = model.training, model.remembering
     model.eval()
     try:
         search(model, task, diagnosis, thorough, progress)
     finally:
         if training:
             model.train()
+        elif remembering:
+            model.eval(remember=True)
     return diagnosis
 
 
@@ -150,18 +164,29 @@ def search(model, task, diagnosis, thorough, progress):
         return
     with contextlib.ExitStack() as kept:
         for _ in range(ROUNDS):
-            best = None
-            for rare in (False, True):
-                changes = [change for change in changes_of(model) if change.rare == rare]
-                work = len(changes) * task.num_tokens * model.num_parameters()
-                if best is None and not (rare and not thorough and (thorough is False or work > RARE_WORK)):
-                    best = best_change(model, task, changes, (losses, tempered), diagnosis, seconds, progress)
-            if best is None:
-                break
-            kept.enter_context(best.made())
+            best = faint = None
+            for changes in common_and_rare(model, task, thorough):
+                best, hint = best_changes(model, task, changes, (losses, tempered), diagnosis, seconds, progress)
+                faint = faint or hint
+                if best is not None:
+                    break
             before = float(losses.mean())
+            if best is None:
+                diagnosis.hint = faint and Finding(faint[0], before, faint[1])
+                break
+            kept.enter_context(best[0].made())
             losses, tempered = measure(model, task)
-            diagnosis.findings.append(Finding(best, before, float(losses.mean())))
+            diagnosis.findings.append(Finding(best[0], before, float(losses.mean())))
+
+
+def common_and_rare(model, task, thorough):
+    """Returns a list with the list of common changes, and with that of the rare ones if they are to be tried."""
+    changes = changes_of(model)
+    rare = [change for change in changes if change.rare]
+    if thorough is None:
+        thorough = len(rare) * task.num_tokens * model.num_parameters() <= RARE_WORK
+    common = [change for change in changes if not change.rare]
+    return [common, rare] if thorough and rare else [common]
 
 
 def measure(model, task):
@@ -170,11 +195,12 @@ def measure(model, task):
     return losses[0], losses[losses.mean(1).argmin()]
 
 
-def best_change(model, task, changes, measured, diagnosis, seconds, progress):
-    """Returns the change with the lowest loss if it clearly helps, else None; all of them join diagnosis.trials."""
-    before, tempered = measured
-    best = None
-    lowest = math.inf
+def best_changes(model, task, changes, measured, diagnosis, seconds, progress):
+    """Returns (change, loss) of the best change that clearly helps, and of the best one that may help, or None.
+
+    All of them join diagnosis.trials.
+    """
+    found = {"clear": None, "faint": None}
     title = f"check (about {max(1, round(seconds * len(changes)))} s)"
     with Progress(len(changes), title, "change", silent=not progress) as bar:
         for change in changes:
@@ -182,28 +208,40 @@ def best_change(model, task, changes, measured, diagnosis, seconds, progress):
                 losses = token_losses(model, task)[0]
             loss = float(losses.mean())
             diagnosis.trials.append(Trial(change, loss, len(diagnosis.findings)))
-            if loss < lowest and is_clear(change, before, tempered, losses, diagnosis.log_vocab):
-                best = change
-                lowest = loss
+            gain = reliable_gain(change, measured, losses, diagnosis.log_vocab)
+            margin, hint = least_gains(loss < WELL * diagnosis.log_vocab, len(diagnosis.findings))
+            for name, least in (("clear", margin), ("faint", hint)):
+                if gain > least and (found[name] is None or loss < found[name][1]):
+                    found[name] = change, loss
             bar.advance()
-    return best
+    return found["clear"], found["faint"]
 
 
-def is_clear(change, before, tempered, losses, log_vocab):
-    """Whether losses are clearly lower than those of the tempered model, and show that the model knows something.
+def least_gains(knows_well, found):
+    """Returns the shares by which a loss must fall to be a finding, after `found` earlier ones, and to be a hint."""
+    if not knows_well:
+        return max(WIDE_MARGIN, NEXT_MARGIN if found else 0), math.inf
+    return NEXT_MARGIN if found else MARGIN, HINT
 
-    A change that is itself a temperature is compared with the model as it is. It must come near the best temperature.
+
+def reliable_gain(change, measured, losses, log_vocab):
+    """Returns the share by which a change lowers the loss of the tempered model; 0 if chance may explain it.
+
+    It is also 0 if the model still knows nothing. A change that is itself a temperature is compared with the model as
+    it is, and must come near the best temperature on a text that the model then knows well.
     """
-    knows = losses.mean() / log_vocab
+    before, tempered = measured
+    loss = losses.mean()
+    if loss > BARELY * log_vocab:
+        return 0.0
     reference = tempered
     if change.tempers:
         reference = before
-        if knows > WELL or losses.mean() > (1 + MARGIN) * tempered.mean():
-            return False
+        if loss > WELL * log_vocab or loss > (1 + MARGIN) * tempered.mean():
+            return 0.0
     gains = reference - losses
     error = gains.std() / math.sqrt(len(gains))
-    margin = MARGIN if knows < WELL else WIDE_MARGIN
-    return knows < BARELY and gains.mean() > margin * reference.mean() and gains.mean() > SIGMAS * error
+    return gains.mean() / reference.mean() if gains.mean() > SIGMAS * error else 0.0
 
 
 def vocabulary(model):

@@ -83,7 +83,7 @@ def relative_positions(parts):
 
 
 def other_buckets(parts, table):
-    """Returns the edits that give attention a RelativePositionBias of the same weights, with the other kind of buckets."""
+    """Returns the edits that give attention a RelativePositionBias with the same weights and the other buckets."""
     other = RelativePositionBias(table.num_heads, table.num_buckets, table.max_distance, not table.causal)
     other.weight = table.weight
     return [(module, "position_bias", other) for module in parts.modules

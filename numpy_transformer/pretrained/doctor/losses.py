@@ -15,6 +15,7 @@ WINDOW = 128                            # tokens of a row at most,
 TOGETHER = 512                          # and of the rows that a model reads at a time
 EVERY = 7                               # each row hides one of 7 tokens, and 7 rows all of them
 SPAN = 3                                # T5 hides spans of three tokens, 15 % of a text
+COPIED = "the text from itself"         # a name of a task
 TEMPERATURES = 1.0, 0.8, 0.65, 0.5, 0.35, 0.2, 0.1, 0.05, 0.0
 
 
@@ -39,8 +40,8 @@ def make_task(model, ids, mask_id=None, special_ids=(), sentinels=(), start_id=N
     every_id = np.concatenate(texts)
     different = len(np.unique(every_id))
     if different < LEAST:
-        raise ValueError(f"the text has {len(every_id)} tokens, {different} of them different, but a check needs at least "
-                         f"{LEAST} different ones, and better 100 tokens; give a longer text")
+        raise ValueError(f"the text has {len(every_id)} tokens, {different} of them different, but a check needs at "
+                         f"least {LEAST} different ones, and better 100 tokens; give a longer text")
     if isinstance(model, CausalLanguageModel):
         name = "the next token"
         batches = [batch for text in texts for batch in next_tokens(text, min(model.max_len, WINDOW))]
@@ -73,9 +74,12 @@ def number_of_tokens(inputs):
 
 
 def joined(batches):
-    """Returns the same rows in fewer batches: neighbors of the same shape are read together."""
+    """Returns the same rows in fewer batches: those of the same shape are read together."""
+    def shapes(batch):
+        return [ids.shape for ids in batch[0]]
+
     found = []
-    for _, group in itertools.groupby(batches, lambda batch: [ids.shape for ids in batch[0]]):
+    for _, group in itertools.groupby(sorted(batches, key=shapes), shapes):
         group = list(group)
         number = max(1, TOGETHER // number_of_tokens(group[0][0]))
         for start in range(0, len(group), number):
@@ -120,7 +124,7 @@ def source_and_target(model, texts, sentinels, start_id, end_id, target):
     parts = [part for text in texts for part in windows(text, longest - 1, ends)]
     if len(sentinels) > 1:
         return "hidden spans", [batch for part in parts for batch in hidden_spans(part, sentinels, start_id, end_id)]
-    return "the text from itself", [given_target(part, part, start_id) for part in parts]
+    return COPIED, [given_target(part, part, start_id) for part in parts]
 
 
 def hidden_spans(ids, sentinels, start_id, end_id):

@@ -2,12 +2,17 @@
 
 import math
 
+from .losses import COPIED
+
 FAINT = "eps of the norms", "activation"        # topics whose effect may be too small to be seen
 NOTHING_TO_PREDICT = ("{model} predicts no tokens, so a text cannot show whether its weights were converted correctly. "
                       "Compare its output for one text with that of the original program instead.")
 UNKNOWN = ("No change clearly lowers the loss, which is not clearly below that of guessing, so this check cannot tell. "
-           "The weights may be untrained, the text or the tokenizer may not be the model's, or several mistakes may hide "
-           "each other.")
+           "The weights may be untrained, the text or the tokenizer may not be the model's, or several mistakes may "
+           "hide each other.")
+KNOWS_LITTLE = ("Since the model knows this text little, a mistake may still be hidden: try a longer text of the kind that "
+                "it was trained on.")
+NOT_COPIED = " The text was its own target, which tells nothing about a model that was trained on other pairs."
 ALL_WELL = "The numbers themselves (size of the vocabulary, eps, zeros, equal matrices) look right."
 
 
@@ -37,16 +42,28 @@ def perplexity(loss):
 def conclusion(diagnosis):
     """Returns the sentence after the findings."""
     number = len({trial.change.done for trial in diagnosis.trials if trial.found == len(diagnosis.findings)})
+    beginning = "After that, n" if diagnosis.findings else "N"
     if not math.isfinite(diagnosis.loss):
         return "The loss is not finite, so changes cannot be compared."
+    if diagnosis.knows and diagnosis.hint:
+        return (f"{beginning}one of the {number} changes tried clearly lowers the loss, but one may be needed: "
+                f"{small_gain(diagnosis.hint)}")
     if diagnosis.findings and diagnosis.knows:
-        return f"After that, none of the {number} changes tried clearly lowers the loss further."
+        return f"{beginning}one of the {number} changes tried clearly lowers the loss further."
     if diagnosis.findings:
         return "The loss is still near that of guessing: there is another mistake, or this is not the right one."
+    if diagnosis.knows and not diagnosis.knows_well:
+        return f"{beginning}one of the {number} changes tried clearly lowers the loss. {KNOWS_LITTLE}"
     if diagnosis.knows:
-        return (f"None of the {number} changes tried clearly lowers the loss: the conversion looks right."
+        return (f"{beginning}one of the {number} changes tried clearly lowers the loss: the conversion looks right."
                 f"{faint(diagnosis)}")
-    return UNKNOWN
+    return UNKNOWN + (NOT_COPIED if diagnosis.task == COPIED else "")
+
+
+def small_gain(hint):
+    return (f"with {hint.change.done} the loss falls from {hint.before:.3f} to {hint.after:.3f}. Sound models may gain "
+            f"as much. If it is a mistake, {hint.change.verdict}; try a longer text of the kind that the model was "
+            "trained on.")
 
 
 def faint(diagnosis):

@@ -24,7 +24,7 @@ def changes_of_rotary(parts):
 
 
 def pairs_order(width, heads, inverse):
-    """The order of columns that brings the pairs (i, i + d/2) of each head to (2i, 2i + 1); `inverse` takes them back."""
+    """Returns the order of columns that brings pairs (i, i + d/2) of a head to (2i, 2i + 1), or its inverse."""
     halves = np.arange(width).reshape(heads, 2, -1).swapaxes(1, 2).ravel()
     return np.argsort(halves) if inverse else halves
 
@@ -50,7 +50,7 @@ def pairings(group):
 
 
 def order_of(attention, name, inverse):
-    """The order of pairs_order for the heads of the query or the key."""
+    """Returns the pairs_order of the query or the key of an attention."""
     heads = attention.num_heads if name == "query" else attention.num_kv_heads
     return pairs_order(getattr(attention, name).d_out, heads, inverse)
 

@@ -49,8 +49,8 @@ def zero_biases(model):
     if zero and len(zero) == len(kinds):
         yield "All biases are exactly 0: they were not taken from the file, or the model was trained without them."
     elif zero:
-        yield (f"These biases are exactly 0 while others are not: {', '.join(zero)}. They were not taken from the file, "
-               "or the model was trained without them.")
+        yield (f"These biases are exactly 0 while others are not: {', '.join(zero)}. They were not taken from the "
+               "file, or the model was trained without them.")
 
 
 def negative_gains(parts):

@@ -36,11 +36,12 @@ def test_a_model_gets_random_weights():
 @pytest.mark.parametrize("name, job", EVERY_JOB)
 def test_every_job_answers_with_its_times_and_its_memory(monkeypatch, capsys, name, job):
     monkeypatch.setitem(jobs.CONFIGS, name, SMALL_PUBLISHED[name])
-    monkeypatch.setattr(jobs, "best_threads", lambda run, set_threads, threads: run(1) and 1)
+    told = []
+    monkeypatch.setattr(jobs, "set_blas_threads", told.append)
     monkeypatch.setattr("sys.stdin", io.StringIO("2\nmemory\n"))
-    jobs.main(name, "1", job)
+    jobs.main(name, "3", job)
     threads, times, peak = map(json.loads, capsys.readouterr().out.splitlines())
-    assert threads == 1 and len(times) == 2 and min(times) > 0
+    assert told == [3] and threads == 3 and len(times) == 2 and min(times) > 0
     assert peak is None or peak > 10
 
 

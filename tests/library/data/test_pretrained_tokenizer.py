@@ -19,8 +19,9 @@ def made(name, config=None, **files):
                                           config or {})
 
 
-@pytest.mark.parametrize("name, begin, end, stop", [("bert", [2], [3], []), ("roberta", [0], [2], [2]), ("gpt2", [], [], [0]),
-                                                    ("llama", [1], [], [2]), ("t5", [], [1], [1])])
+@pytest.mark.parametrize("name, begin, end, stop", [
+    ("bert", [2], [3], []), ("roberta", [0], [2], [2]), ("gpt2", [], [], [0]), ("llama", [1], [], [2]),
+    ("t5", [], [1], [1])])
 def test_what_stands_around_a_text(name, begin, end, stop):
     tokenizer = made(name)
     assert (tokenizer.begin, tokenizer.end, tokenizer.stop) == (begin, end, stop)

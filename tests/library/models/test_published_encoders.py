@@ -5,13 +5,9 @@ Classifiers with padding on the left, other padding ids, feed-forward layers and
 
 import numpy as np
 import pytest
+from helpers.hugging_face import compare, double_precision, theirs, write_tiny
 
 import numpy_transformer as nt
-
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
-
-from helpers.hugging_face import compare, double_precision, theirs, write_tiny  # noqa: E402
 
 pytestmark = pytest.mark.slow
 TOLERANCE = 1e-9
@@ -19,6 +15,13 @@ SHALLOW = dict(feed_forward_proj="gated-silu", num_decoder_layers=1)
 DEEP = dict(feed_forward_proj="gated-gelu", num_decoder_layers=3, tie_word_embeddings=False)
 BUCKETS = dict(feed_forward_proj="gelu", relative_attention_num_buckets=32, relative_attention_max_distance=20)
 sides = pytest.mark.parametrize("side", ["right", "left"])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def torch():
+    """torch, which takes seconds to import, as does transformers."""
+    pytest.importorskip("transformers")
+    return pytest.importorskip("torch")
 
 
 def padded(side, pad_id, lengths=(9, 5, 2)):
@@ -86,7 +89,7 @@ def until_end(ids):
 
 @pytest.mark.parametrize("options", [{}, DEEP], ids=["T5", "T5 1.1"])
 @pytest.mark.parametrize("cached", [True, False])
-def test_greedy_and_beam_search_of_t5(tmp_path, options, cached):
+def test_greedy_and_beam_search_of_t5(tmp_path, options, cached, torch):
     architecture = "T5ForConditionalGeneration"
     folder = write_tiny(tmp_path, architecture, "t5", seed=33, vocab_size=13, decoder_start_token_id=0, **options)
     reference, ours = theirs(folder, architecture), nt.load_pretrained(folder, np.float64)

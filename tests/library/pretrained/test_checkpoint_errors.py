@@ -73,28 +73,28 @@ def spoil(value):
 
 
 Q = "model.layers.0.self_attn.q_proj.weight"
-POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 548105171\n"
 WORD = "bert.embeddings.word_embeddings.weight"
 CASES = {
-    "family": ("gpt2", edit(model_type="gpt_neox"), "'gpt_neox'; this package has gpt2, llama, mistral, qwen2, bert"),
+    "family": ("gpt2", edit(model_type="gpt_neox"), "'gpt_neox'; this package supports gpt2, llama, mistral, qwen2"),
     "no family": ("gpt2", edit(model_type=...), "model_type None"),
     "head": ("bert", edit(architectures=["BertForQuestionAnswering"]), "'BertForQuestionAnswering'; .*BertForMaskedLM"),
     "no setting": ("gpt2", edit(n_embd=...), "config.json has no 'n_embd'"),
-    "setting of another type": ("bert", edit(hidden_size="8"), "cannot be built .*names: d_model must be a whole number"),
+    "setting of another type": ("bert", edit(hidden_size="8"), "cannot be built .*names: d_model must be a whole"),
     "settings of another type": ("llama", edit(rope_parameters="default"), "does not describe a llama model"),
     "heads": ("gpt2", edit(n_head=3), "d_model = 8 is not divisible by num_heads = 3"),
     "too many blocks": ("gpt2", edit(n_layer=10 ** 9), "1000000000 blocks, but the files hold 28 arrays"),
-    "activation": ("gpt2", edit(activation_function="quick_gelu"), "'quick_gelu'; this package has gelu"),
+    "activation": ("gpt2", edit(activation_function="quick_gelu"), "'quick_gelu'; this package supports gelu"),
     "scores": ("gpt2", edit(scale_attn_by_inverse_layer_idx=True), "scale_attn_by_inverse_layer_idx = True"),
     "scale": ("gpt2", edit(scale_attn_weights=False), "scale_attn_weights = False"),
     "biases": ("llama", edit(attention_bias=True), "attention_bias = True"),
     "mlp biases": ("llama", edit(mlp_bias=True), "mlp_bias = True"),
-    "rope type": ("llama", edit(rope_parameters={"rope_type": "yarn", "factor": 4.0}), "'yarn'; this package has "),
+    "rope type": ("llama", edit(rope_parameters={"rope_type": "yarn", "factor": 4.0}), "'yarn'; this package supports "),
     "older rope type": ("llama", edit(rope_parameters=..., rope_scaling={"type": "dynamic", "factor": 2}), "'dynamic'"),
     "eps": ("llama", edit(rms_norm_eps="1e-5"), "gives eps = '1e-5', wanted a number above 0 and up to 1"),
     "no eps": ("bert", edit(layer_norm_eps=0), "gives eps = 0, wanted"),
     "rope base": ("llama", edit(rope_parameters={"rope_theta": -5.0}), "gives rope_base = -5.0"),
     "rope factor": ("llama", edit(rope_parameters={"rope_type": "linear", "factor": -2}), "rope_frequencies = -0.5"),
+    "rope factor 0": ("llama", edit(rope_parameters={"rope_type": "linear", "factor": 0}), "divide by zero"),
     "rope setting": ("llama", edit(rope_parameters={"rope_type": "linear"}), "config.json has no 'factor'"),
     "partial": ("llama", edit(partial_rotary_factor=0.5), "only a part of each head"),
     "quantized": ("llama", edit(quantization_config={"bits": 4}), "quantized weights"),
@@ -112,11 +112,14 @@ CASES = {
     "more blocks than config.json says": ("gpt2", edit(n_layer=1), "12 arrays are unknown .*and 9 more"),
     "twice": ("gpt2", put("wte.weight", np.zeros((19, 8), np.float32)), "same weight under two names"),
     "tied, but different": ("gpt2", put("lm_head.weight", np.ones((19, 8), np.float32)), "says that they are tied"),
+    "always tied, but different": ("bert", put("cls.predictions.decoder.bias", np.ones(19, np.float32)),
+                                   "differs from cls.predictions.bias, .*; use the config.json and the weights of one"),
     "integers": ("gpt2", put("transformer.wpe.weight", np.ones((8, 8), np.int8)), "dtype I8; quantized"),
-    "nan": ("gpt2", spoil(np.nan), "wpe.weight has 1 value that is NaN"),
-    "infinite": ("gpt2", spoil(-np.inf), "wpe.weight has 1 value that is NaN"),
+    "nan": ("gpt2", spoil(np.nan), r"wpe.weight holds NaN or infinite values \(1 of 64\)"),
+    "infinite": ("gpt2", spoil(-np.inf), r"values \(1 of 64\)"),
+    "a pointer of Git LFS": ("gpt2", instead("model.safetensors", b"version https://git-lfs.github.com/spec/v1\noid"),
+                             "only a pointer to the weights, which `git lfs pull` downloads"),
     "truncated": ("gpt2", truncated, "need .* bytes, but the file has"),
-    "git lfs": ("gpt2", lambda folder: (folder / "model.safetensors").write_text(POINTER), "Git LFS.* `git lfs pull`"),
     "no config.json": ("gpt2", lambda folder: (folder / "config.json").unlink(), "has no config.json"),
     "an archive": ("gpt2", lambda folder: (folder / "config.json").rename(folder / "x.zip"), "; extract x.zip first"),
     "family of another type": ("gpt2", edit(model_type=["gpt2"]), r"model_type \['gpt2'\]"),
@@ -126,7 +129,7 @@ CASES = {
     "a pickle": ("gpt2", instead("pytorch_model.bin"), "pytorch_model.bin is a pickle, .* stays closed"),
     "tensorflow": ("gpt2", instead("tf_model.h5"), "tf_model.h5 has the format of TensorFlow"),
     "no weights": ("gpt2", lambda folder: (folder / "model.safetensors").unlink(), "has no model.safetensors; copy"),
-    "a shard lost": ("gpt2", lost_shard, "1 of the 2 files .* is missing .model-00002"),
+    "a shard lost": ("gpt2", lost_shard, "lists 2 files, but the folder lacks model-00002"),
     "an array lost": ("gpt2", lambda folder: shards(folder, ["transformer.wpe.weight"]),
                       "lists transformer.wpe.weight .* does not have it"),
     "a shard elsewhere": ("gpt2", lambda folder: shards(folder, moved={"x": "../model.safetensors"}),
@@ -157,7 +160,9 @@ CASES |= {
     "pooling": ("bert", sentences([("Pooling", "1_Pooling")], config={"pooling_mode_max_tokens": True}),
                 "1_Pooling/config.json asks for the pooling max_tokens; "),
     "two poolings": ("bert", sentences([("Pooling", "1_Pooling")], config={
-        "pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True}), "pooling mean_tokens and cls_token; "),
+        "pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True}), "asks for the pooling mean_tokens, cls_token; "),
+    "pooling of another type": ("bert", sentences([("Pooling", "1_Pooling")], config=[]),
+                                "1_Pooling/config.json does not hold a JSON object"),
 }
 
 
@@ -221,6 +226,12 @@ def test_a_window_limits_the_length(tmp_path):
     assert "limited to 5 tokens" in remarks(config)[0]
     assert remarks(config | {"sliding_window": None}) == remarks(config | {"sliding_window": 8}) == []
     assert remarks(config | {"model_type": "qwen2"}) == []              # which asks for use_sliding_window, too
+
+
+def test_several_labels_for_one_text_are_remarked():
+    config = {"model_type": "bert", "problem_type": "multi_label_classification"}
+    assert "sigmoid of its logit" in remarks(config)[0]
+    assert remarks(config | {"problem_type": "single_label_classification"}) == []
 
 
 def test_rotary_frequencies_of_llama3():

@@ -101,7 +101,9 @@ def test_a_damaged_file_of_llama2c(tmp_path):
     truncated = path.read_bytes()[:-4]
     quantized = write_bin(path, make_weights(True), 1, True, 2).read_bytes()
     for data, reason in ((truncated, "announces 6,028 bytes, but the file has 6,024"), (quantized, "version 2"),
-                         (bytes(300), "sizes"), (b"short", "5 bytes, too few")):
+                         (bytes(300), "sizes"),
+                         (b"some text, whose letters would be a billion blocks, " * 2, "sizes"),
+                         (b"version https://git-lfs.github.com/spec/v1\n", "a pointer to the weights"), (b"short", "5 bytes, too few")):
         path.write_bytes(data)
         with pytest.raises(ValueError, match=reason) as error:
             load_pretrained(path)

@@ -202,6 +202,22 @@ def test_the_mean_is_that_of_the_latest_weights_and_not_of_the_best(tmp_path):
         np.testing.assert_allclose(array, (kept[3][name].astype(np.float64) + kept[4][name]) / 2, rtol=1e-12)
 
 
+def test_arrays_that_do_not_fit_into_memory_are_refused_before_they_are_read(tmp_path, monkeypatch):
+    write_checkpoint(tmp_path / "run.npz", {"model/a": np.zeros(1000), "optimizer/a": np.zeros(3000)}, {})
+    monkeypatch.setattr("numpy_transformer.training.checkpoint.available_memory", lambda: 9000)
+    monkeypatch.setattr(np.lib.npyio.NpzFile, "__getitem__", only_meta(np.lib.npyio.NpzFile.__getitem__))
+    with pytest.raises(MemoryError, match="run.npz' need 0.0 GB, but 0.0 GB are available"):
+        read_checkpoint(tmp_path / "run.npz")
+    monkeypatch.undo()
+    monkeypatch.setattr("numpy_transformer.training.checkpoint.available_memory", lambda: 9000)
+    chosen = read_checkpoint(tmp_path / "run.npz", lambda names: [name for name in names if name.startswith("model/")])[0]
+    assert list(chosen) == ["model/a"]
+
+
+def only_meta(read):
+    return lambda self, name: read(self, name) if name == "meta" else pytest.fail(f"{name} was read")
+
+
 @pytest.mark.parametrize("meta, match", [
     ({"format": "bpe"}, r"the keys \['format'\]"), ({"step": 1, "best": 2}, r"the keys \['best', 'step'\]"),
     ({"path": Path("x")}, "not JSON serializable")])

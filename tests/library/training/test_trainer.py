@@ -223,6 +223,7 @@ def test_the_tokens_that_models_read():
     language, pair = model(), nt.EncoderDecoder(V, V, 8, 2, 1, 8, rng=0)
     assert language.count_tokens(ids) == 8 and language.count_tokens(ids, mask) == 5
     assert pair.count_tokens(ids, ids[:, :3]) == 6 + 5
+    assert pair.count_tokens(ids, ids[:, :3], mask) == 5 + 5
     assert nt.EncoderDecoder(V, V, 8, 2, 1, 8, pad_id=None).count_tokens(ids, ids) == 16
     for padding, expected in ((True, 6), (False, 8)):
         for Model in (nt.SequenceClassifier, nt.TokenClassifier, nt.TextEncoder):
