@@ -1,6 +1,7 @@
 """The tokenizers of published models, which the `tokenizers` library reads from their file tokenizer.json."""
 
 import json
+from functools import cached_property
 
 import numpy as np
 
@@ -65,9 +66,10 @@ class PretrainedTokenizer:
             stop = [special["eos"]] if "eos" in special else []
         return cls(definition, special, begin, end, np.ravel(stop).tolist(), start)
 
-    @property
+    @cached_property
     def vocab_size(self):
-        return self.tokenizer.get_vocab_size()
+        """One more than the largest id; some vocabularies have gaps."""
+        return 1 + max(self.tokenizer.get_vocab().values())
 
     @property
     def marks(self):

@@ -62,13 +62,21 @@ def describe_sizes(options):
     return ", ".join(text.format(options[name]) for name, text in SIZES.items() if options.get(name) is not None)
 
 
+def describe_vectors(options):
+    """[a line] on how `embed` and `similar` make one vector of a text, for the model of an imported sentence encoder."""
+    if "embedding_pool" not in options:
+        return []
+    pool = "the mean of all outputs" if options["embedding_pool"] == "mean" else "the output of the first token"
+    return [f"sentence vectors: {pool}, {'scaled to length 1' if options['normalize'] else 'not normalized'}"]
+
+
 def compare_sizes(tokens, options):
     """[a sentence] if the tokenizer has ids that the model does not know, else []."""
     known = options.get("vocab_size", options.get("src_vocab"))
     if tokens.vocab_size <= known:
         return []
-    return [f"The tokenizer has {tokens.vocab_size:,} tokens, but the model only {known:,}: it cannot read a text that "
-            "contains one of the others. If this is not known of this model, the two do not belong together."]
+    return [f"The ids of the tokenizer go up to {tokens.vocab_size - 1:,}, but the model has only {known:,} tokens: "
+            "it cannot read a text that contains one of the others. If this is not known of this model, the two do not belong together."]
 
 
 def describe_tokenizer(tokens):
@@ -116,8 +124,11 @@ def settings_of(kind, origin):
 
 
 def corpus_of(kind, config):
-    """The names of the classes or tags, in the order of the model's outputs."""
+    """The names of the classes or tags, in the order of the model's outputs, and whether they exclude each other."""
     if kind not in ("classifier", "tagger"):
         return {}
     labels = config.get("id2label") or {0: "LABEL_0", 1: "LABEL_1"}         # transformers' default
-    return {"labels": [name for _, name in sorted((int(number), name) for number, name in labels.items())]}
+    names = [name for _, name in sorted((int(number), name) for number, name in labels.items())]
+    if config.get("problem_type") == "multi_label_classification":
+        return {"labels": names, "exclusive": False}
+    return {"labels": names}

@@ -80,8 +80,16 @@ class Diagnosis:
     @property
     def knows(self):
         """True if the loss, after what was found, is clearly below that of guessing."""
+        return self.is_below(BARELY)
+
+    @property
+    def knows_well(self):
+        """True if it is so low that a mistake would show."""
+        return self.is_below(WELL)
+
+    def is_below(self, share):
         loss = self.findings[-1].after if self.findings else self.loss
-        return loss is not None and loss < BARELY * self.log_vocab
+        return loss is not None and loss < share * self.log_vocab
 
     def __str__(self):
         return report(self)
@@ -201,19 +209,19 @@ def best_changes(model, task, changes, measured, diagnosis, seconds, progress):
             loss = float(losses.mean())
             diagnosis.trials.append(Trial(change, loss, len(diagnosis.findings)))
             gain = reliable_gain(change, measured, losses, diagnosis.log_vocab)
-            margin = least_gain(loss < WELL * diagnosis.log_vocab, len(diagnosis.findings))
-            for name, least in (("clear", margin), ("faint", HINT)):
+            margin, hint = least_gains(loss < WELL * diagnosis.log_vocab, len(diagnosis.findings))
+            for name, least in (("clear", margin), ("faint", hint)):
                 if gain > least and (found[name] is None or loss < found[name][1]):
                     found[name] = change, loss
             bar.advance()
     return found["clear"], found["faint"]
 
 
-def least_gain(knows_well, found):
-    """Returns the share by which a loss must fall, after `found` earlier findings."""
-    if found:
-        return NEXT_MARGIN
-    return MARGIN if knows_well else WIDE_MARGIN
+def least_gains(knows_well, found):
+    """Returns the shares by which a loss must fall to be a finding, after `found` earlier ones, and to be a hint."""
+    if not knows_well:
+        return max(WIDE_MARGIN, NEXT_MARGIN if found else 0), math.inf
+    return NEXT_MARGIN if found else MARGIN, HINT
 
 
 def reliable_gain(change, measured, losses, log_vocab):

@@ -10,6 +10,8 @@ NOTHING_TO_PREDICT = ("{model} predicts no tokens, so a text cannot show whether
 UNKNOWN = ("No change clearly lowers the loss, which is not clearly below that of guessing, so this check cannot tell. "
            "The weights may be untrained, the text or the tokenizer may not be the model's, or several mistakes may "
            "hide each other.")
+KNOWS_LITTLE = ("Since the model knows this text little, a mistake may still be hidden: try a longer text of the kind that "
+                "it was trained on.")
 NOT_COPIED = " The text was its own target, which tells nothing about a model that was trained on other pairs."
 ALL_WELL = "The numbers themselves (size of the vocabulary, eps, zeros, equal matrices) look right."
 
@@ -50,6 +52,8 @@ def conclusion(diagnosis):
         return f"{beginning}one of the {number} changes tried clearly lowers the loss further."
     if diagnosis.findings:
         return "The loss is still near that of guessing: there is another mistake, or this is not the right one."
+    if diagnosis.knows and not diagnosis.knows_well:
+        return f"{beginning}one of the {number} changes tried clearly lowers the loss. {KNOWS_LITTLE}"
     if diagnosis.knows:
         return (f"{beginning}one of the {number} changes tried clearly lowers the loss: the conversion looks right."
                 f"{faint(diagnosis)}")
