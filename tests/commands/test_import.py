@@ -86,14 +86,17 @@ def test_check_prints_what_the_doctor_finds(capsys, published, monkeypatch):
 
 
 def test_generated_text_begins_with_the_prompt_and_ends_at_the_end_of_text(capsys, published, monkeypatch):
-    asked = {}
+    asked, broken = {}, [3 + 0xE2]              # the first byte of a longer character
+
     def generate(model, prompts, count, temperature, top_k, top_p, stop, seed):
         asked.update(prompt=prompts[0], stop=stop)
-        return [[*prompts[0], *tokens.encode(" cat").tolist(), 3 + 0xE2]]      # the first byte of a longer character
+        return [[*prompts[0], *tokens.encode(" cat").tolist(), *broken]]
     monkeypatch.setattr("numpy_transformer.cli.generate.generate", generate)
     tokens = load_run(published / "llama.npz").tokenizers[0]
     assert run(capsys, "generate", published / "llama.npz", "--prompt", "the")[:2] == (0, "the  cat\n")
     assert asked == {"prompt": [1, *tokens.encode("the")], "stop": [2]}
+    broken[:] = [3 + 0xE2] * 5                  # no text at all: this is shown
+    assert run(capsys, "generate", published / "llama.npz", "--prompt", "the")[1] == "the  cat\ufffd\ufffd\n"
     run(capsys, "generate", published / "llama.npz")
     assert asked["prompt"] == [1]
 

@@ -1,5 +1,7 @@
 """What the commands print about imported models beside what transformers computes from the same folder."""
 
+import re
+
 import numpy as np
 import pytest
 from helpers.commands import run
@@ -44,7 +46,7 @@ def test_greedy_text(capsys, imported):
     for text in TEXTS:
         code, out, err = run(capsys, "generate", path, "--prompt", text, "--length", 12, "--temperature", 0)
         assert code == 0, err
-        assert out == generated(tokenizer, model, text, max_new_tokens=12).rstrip("\ufffd") + "\n"
+        assert out == re.sub("\ufffd{1,3}$", "", generated(tokenizer, model, text, max_new_tokens=12)) + "\n"
 
 
 @pytest.mark.parametrize("imported", [("bert-mlm", "AutoModelForMaskedLM"), ("roberta-mlm", "AutoModelForMaskedLM")],
