@@ -156,11 +156,23 @@ def change(name, text=None):
     (change("tokenizer.json"), "has no tokenizer.json; put that of the model there"),
     (change("tokenizer.json", '{"model": 3}'), "cannot read tokenizer.json"),
     (change("tokenizer_config.json", "{"), "is not JSON"),
+    (change("special_tokens_map.json", "[]"), "special_tokens_map.json holds no JSON object"),
     (change("config.json", json.dumps({"model_type": "mamba"})), "'mamba'")])
 def test_a_broken_folder_is_refused_and_nothing_is_written(capsys, folder, tmp_path, damage, words):
     damage(folder)
     assert words in refused(capsys, "import", folder, "--out", tmp_path / "run.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["copy"]
+
+
+@pytest.mark.parametrize("text, words", [("{", "is not JSON"), ("[1]", "holds no JSON object"),
+                                         ('{"max_seq_length": "9"}', "max_seq_length is '9' in the model's folder")])
+def test_a_broken_length_of_sentences_is_refused(capsys, published, tmp_path, text, words):
+    folder = shutil.copytree(published / "bert-encoder", tmp_path / "copy")
+    (folder / "sentence_bert_config.json").write_text(text)
+    assert words in refused(capsys, "import", folder, "--out", tmp_path / "run.npz")
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 9}')
+    assert run(capsys, "import", folder, "--out", tmp_path / "run.npz")[0] == 0
+    assert load_run(tmp_path / "run.npz").reader.max_len == 9
 
 
 def test_nothing_but_a_run_is_replaced(capsys, folder, tmp_path):
