@@ -1,9 +1,9 @@
 """Published models as runs: what the file holds that `import` writes, and what can be done with it."""
 
-import json
 from pathlib import Path
 
 from ..data import PretrainedTokenizer, StoryTokenizer
+from ..data.pretrained_tokenizer import read_json
 from ..module import unfilled
 from .runs import IMPORTED, MODELS, Run
 
@@ -115,12 +115,21 @@ def settings_of(kind, origin):
         return {"context": origin.options["max_len"], "seed": 1}
     longest = origin.options.get("max_len", LONGEST_SOURCE)
     if kind == "text2text":
-        longest = origin.config.get("n_positions", LONGEST_SOURCE)
-    published = json.loads(origin.files.get("sentence_bert_config.json", "{}")).get("max_seq_length")
-    settings = {"max_len": min(longest, published or longest), "seed": 1}
+        longest = length_in(origin.config, "n_positions", LONGEST_SOURCE)
+    of_sentences = read_json(origin.files, "sentence_bert_config.json")
+    settings = {"max_len": min(longest, length_in(of_sentences, "max_seq_length", longest)), "seed": 1}
     if kind == "classifier":
         settings |= {"text_column": "text", "label_column": "label"}
     return settings
+
+
+def length_in(config, name, default):
+    """The number of tokens that a file of the folder names, or the default if it names none."""
+    length = config.get(name) or default
+    if not isinstance(length, int) or length < 3:
+        raise ValueError(f"{name} is {length!r} in the model's folder, which is no number of tokens of at least 3; copy "
+                         "the original file")
+    return length
 
 
 def corpus_of(kind, config):
