@@ -10,7 +10,7 @@ from .pairs import Marks
 
 NAMES = "pad", "unk", "cls", "sep", "mask", "bos", "eos"
 USUAL = {"pad": ("[PAD]", "<pad>"), "mask": ("[MASK]", "<mask>")}       # for folders whose files do not name them
-INSTALL = 'pip install "numpy-transformer[pretrained]"'
+INSTALL = "pip install tokenizers"
 
 
 class PretrainedTokenizer:

@@ -86,14 +86,17 @@ def test_check_prints_what_the_doctor_finds(capsys, published, monkeypatch):
 
 
 def test_generated_text_begins_with_the_prompt_and_ends_at_the_end_of_text(capsys, published, monkeypatch):
-    asked = {}
+    asked, broken = {}, [3 + 0xE2]              # the first byte of a longer character
+
     def generate(model, prompts, count, temperature, top_k, top_p, stop, seed):
         asked.update(prompt=prompts[0], stop=stop)
-        return [[*prompts[0], *tokens.encode(" cat").tolist(), 3 + 0xE2]]      # the first byte of a longer character
+        return [[*prompts[0], *tokens.encode(" cat").tolist(), *broken]]
     monkeypatch.setattr("numpy_transformer.cli.generate.generate", generate)
     tokens = load_run(published / "llama.npz").tokenizers[0]
     assert run(capsys, "generate", published / "llama.npz", "--prompt", "the")[:2] == (0, "the  cat\n")
     assert asked == {"prompt": [1, *tokens.encode("the")], "stop": [2]}
+    broken[:] = [3 + 0xE2] * 5                  # no text at all: this is shown
+    assert run(capsys, "generate", published / "llama.npz", "--prompt", "the")[1] == "the  cat\ufffd\ufffd\n"
     run(capsys, "generate", published / "llama.npz")
     assert asked["prompt"] == [1]
 
@@ -182,7 +185,7 @@ def test_nothing_but_a_run_is_replaced(capsys, folder, tmp_path):
 def test_without_the_library_one_sentence_says_what_to_install(capsys, published, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     for command in (["import", published / "gpt2", "--out", tmp_path / "run.npz"], ["generate", published / "gpt2.npz"]):
-        assert 'install it with pip install "numpy-transformer[pretrained]"' in refused(capsys, *command)
+        assert 'install it with pip install tokenizers' in refused(capsys, *command)
 
 
 def test_a_run_from_scratch_is_not_exported(capsys, runs, tmp_path):

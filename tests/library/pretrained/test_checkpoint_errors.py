@@ -228,12 +228,6 @@ def test_a_window_limits_the_length(tmp_path):
     assert remarks(config | {"model_type": "qwen2"}) == []              # which asks for use_sliding_window, too
 
 
-def test_several_labels_for_one_text_are_remarked():
-    config = {"model_type": "bert", "problem_type": "multi_label_classification"}
-    assert "sigmoid of its logit" in remarks(config)[0]
-    assert remarks(config | {"problem_type": "single_label_classification"}) == []
-
-
 def test_rotary_frequencies_of_llama3():
     """Against the definition in a loop over wavelengths."""
     from numpy_transformer.pretrained.llama import frequencies, rope_parameters
