@@ -10,11 +10,9 @@ import sys
 import numpy as np
 
 from ..decoding import KeyValueCache
-from ..models import TextEncoder
 from ..module import unfilled
-from ..threads import blas_threads, set_blas_threads
+from ..threads import set_blas_threads
 from ..training import AdamW, Trainer
-from ..training.inference import in_parallel
 from ..training.process import keep_freed_memory
 from .child import serve
 from .configs import CONFIGS
@@ -61,14 +59,9 @@ def timed_decoding(config):
 
 
 def timed_embedding(config):
-    """The same for the vectors of a batch of texts, which is split over as many threads as BLAS has."""
-    model, ((ids,), _) = model_of(config).eval(), config.batch_of_ids()
-
-    def embed():
-        parts = [(part,) for part in np.array_split(ids, blas_threads())]
-        return np.concatenate(in_parallel(TextEncoder.embed, model, parts))
-
-    return timer(embed)
+    """The same for the vectors of a batch of texts."""
+    model, (inputs, _) = model_of(config).eval(), config.batch_of_ids()
+    return timer(lambda: model.embed(*inputs))
 
 
 JOBS = {"step": timed_training, "forward": timed_forward, "decode": timed_decoding, "embed": timed_embedding}

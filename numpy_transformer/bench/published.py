@@ -5,6 +5,7 @@ The models are large, so their memory counts too: that of a process which does n
 
 import statistics
 
+from ..module import unfilled
 from .measure import ROUNDS, TURN, in_turns, python_process, quartiles
 
 TITLES = {"step": "training step", "forward": "forward pass", "decode": "token with the key-value cache",
@@ -23,7 +24,9 @@ def measure_job(config, job, threads, with_torch=False, turn=TURN, rounds=ROUNDS
     finally:
         for child in children.values():
             child.close()
-    row = {"config": config.name, "job": job, "threads": threads}
+    with unfilled():
+        parameters = config.model().num_parameters()
+    row = {"config": config.name, "job": job, "threads": threads, "parameters": parameters}
     for name, found in times.items():
         row |= {f"{name}_ms": statistics.median(found), f"{name}_quartiles_ms": quartiles(found),
                 f"{name}_threads": children[name].size, f"{name}_peak_mb": peaks[name]}

@@ -129,7 +129,8 @@ def translate_all(run, sources, beam, penalty):
 def training_task(run):
     """The task with the data of the training run. Raises ValueError if the data has changed since."""
     if run.meta["config"] == IMPORTED:
-        raise ValueError(f"{run.path!r} was imported and has no held-out data; give it some with {OPTIONS.get(run.kind, OTHERS)[1]}")
+        _, usage = OPTIONS.get(run.kind, OTHERS)
+        raise ValueError(f"{run.path!r} was imported and has no held-out data; give it some with {usage}")
     task = TASKS[run.kind](run.settings, run.tokenizers, run.meta if run.settings.get("pretrained") else None)
     if task.corpus != run.meta["corpus"]:
         raise ValueError(f"the texts are not those on which {run.path!r} was trained; restore them, or name others")

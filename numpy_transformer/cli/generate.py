@@ -1,5 +1,6 @@
 """numpy-transformer generate and translate: writes text with a trained model."""
 
+import re
 import sys
 
 import numpy as np
@@ -64,7 +65,7 @@ def run_generate(arguments):
     shown = before if hasattr(tokens, "begin") else prompt  # a published model's tokenizer may normalize the prompt
     for n, text in enumerate(texts):
         written = tokens.decode(text).removeprefix(before)
-        written = written.rstrip("\ufffd")      # the last token may end inside a character
+        written = re.sub("\ufffd{1,3}$", "", written)       # it may end inside a character of up to 4 bytes
         if arguments.stop:
             written = written.split(arguments.stop)[0]
         if n:

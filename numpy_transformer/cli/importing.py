@@ -5,9 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ..tasks.imported import checkpoint_of, compare_sizes, corpus_of, describe_sizes, describe_tokenizer, read_tokenizer
+from ..tasks.imported import (checkpoint_of, compare_sizes, corpus_of, describe_sizes, describe_tokenizer, describe_vectors,
+                              read_tokenizer)
 from ..tasks.options import is_published
-from ..tasks.runs import TITLES, check_meta, load_run, merged_weights
+from ..tasks.runs import IMPORTED, TITLES, check_meta, load_run, merged_weights, use_of
 from ..training.checkpoint import check_writable, read_checkpoint, write_checkpoint
 from ..training.progress import Progress
 from .parser import add_command
@@ -16,6 +17,8 @@ from .terminal import wrap
 MORE = {"lm": "evaluate --text FILE, plot, explore, train lm --pretrained",
         "mlm": "plot, explore, train mlm, classifier or tagger --pretrained",
         "classifier": "evaluate --data FILE, embed, similar, plot, explore, train classifier --pretrained",
+        "multi-label": "embed, similar, plot, explore, train classifier --pretrained",
+        "regression": "train classifier --pretrained",
         "tagger": "evaluate --data FILE, embed, similar, plot, explore, train tagger --pretrained",
         "encoder": "train classifier or tagger --pretrained",
         "text2text": "evaluate --data FILE, plot, explore, train text2text --pretrained"}
@@ -39,7 +42,8 @@ def add(commands):
         description="Save a model that was imported, or fine-tuned from an imported one, in the layout of its family. The "
                     "weights of LoRA are merged.")
     parser.add_argument("file", metavar="RUN.npz", help="written by `import`, or by `train KIND --pretrained`")
-    parser.add_argument("folder", metavar="FOLDER", help="a new or an empty folder, or one that `export` has written")
+    parser.add_argument("folder", metavar="FOLDER", help="folder to write; other files in it stay as they are, but the files of "
+                                                         "another model are not replaced")
 
 
 def run_import(arguments):
@@ -62,9 +66,11 @@ def run_import(arguments):
         print(wrap(remark))
     print(f"{model.origin.family}: {describe_sizes(model.origin.options)}")
     print(f"{model.num_parameters():,} parameters in {arguments.dtype}")
+    for line in describe_vectors(model.origin.options):
+        print(line)
     print(wrap(f"tokenizer: {describe_tokenizer(tokenizer)}", indent="  ", first_indent=""))
-    print(f"saved {arguments.out!r} ({size / 1e6:,.2f} MB), {TITLES[meta['kind']]}")
-    print(wrap(f"other commands for it: info, export, {MORE[meta['kind']]}", indent="  ", first_indent=""))
+    print(f"saved {arguments.out!r} ({size / 1e6:,.2f} MB), {TITLES[use_of(meta)]}")
+    print(wrap(f"other commands for it: info, export, {MORE[use_of(meta)]}", indent="  ", first_indent=""))
 
 
 class ArrayProgress:
@@ -106,6 +112,8 @@ def run_export(arguments):
     if corpus_of(run.kind, model.origin.config).get("labels") != run.meta["corpus"].get("labels"):
         names = {str(number): label for number, label in enumerate(run.labels)}
         model.origin.config |= {"id2label": names, "label2id": {label: int(number) for number, label in names.items()}}
+    if "problem_type" in model.origin.config and run.meta["config"] != IMPORTED:
+        model.origin.config["problem_type"] = "single_label_classification"
     save_pretrained(model, arguments.folder)
     print(f"saved {arguments.folder!r}: {model.num_parameters():,} parameters, family {model.origin.family}; "
           f"transformers reads it with {auto_class(run.kind)}.from_pretrained")

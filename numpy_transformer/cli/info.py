@@ -8,9 +8,9 @@ import numpy as np
 from ..data import frame_source, marks, read_prompt
 from ..tasks import TASKS
 from ..tasks.encoder import ENCODERS
-from ..tasks.imported import describe_sizes, describe_tokenizer, run_of_folder
+from ..tasks.imported import describe_sizes, describe_tokenizer, describe_vectors, run_of_folder
 from ..tasks.options import is_published
-from ..tasks.runs import IMPORTED, PAIRS, TITLES, load_run, outline_run
+from ..tasks.runs import IMPORTED, PAIRS, TITLES, load_run, merged_weights, outline_run, use_of
 from .generate import standard_input
 from .parser import add_command
 from .terminal import wrap
@@ -36,7 +36,7 @@ def run_info(arguments):
         return
     run = run_of_folder(arguments.file, weights=False) if is_folder else outline_run(arguments.file)
     meta, model = run.meta, run.model
-    print(f"{run.path}: {TITLES[run.kind]}")
+    print(f"{run.path}: {TITLES[use_of(meta)]}")
     print_origin(run)
     if meta["config"] != IMPORTED:
         print_progress(run)
@@ -69,6 +69,8 @@ def print_origin(run):
     names = "".join(f", {name}" for name in named[:1])
     what = "published model" if run.meta["config"] == IMPORTED else "made from a published model"
     print(f"{what} of the family {origin['family']}{names}: {describe_sizes(run.meta['model'])}")
+    for line in describe_vectors(run.meta["model"]):
+        print(line)
     for remark in remarks(origin["config"]):
         print(wrap(remark))
 
@@ -132,6 +134,7 @@ def check(run, text):
 
     if not run.tokenizers:
         raise ValueError(f"{run.path!r} has no tokenizer.json, without which --check cannot read a text")
+    merged_weights(run)                         # of LoRA
     tokens = run.tokenizers[0]
     named = getattr(tokens, "special", {})
     options = {"tokenizer_size": tokens.vocab_size, "special_ids": sorted({*named.values()}), "progress": True}

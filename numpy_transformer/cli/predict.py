@@ -26,13 +26,17 @@ def add(commands):
     add_texts(parser, "`train tagger` or `import`", "sentences, with spaces between words and punctuation")
 
     parser = add_command(commands, "fill", run_fill, help="fill in masked words with a masked language model",
-                         description="Print the most likely words for each [MASK], with their probabilities.")
+                         description="Print the most likely words for each [MASK], with their probabilities among "
+                                     "all tokens but the special ones.")
     parser.add_argument("file", metavar="RUN.npz", help="written by `train mlm` or `import`")
     parser.add_argument("text", metavar="TEXT", help="such as 'The [MASK] is a name.'")
     parser.add_argument("--top", type=whole_number(1), default=5, metavar="N", help="number of words for each [MASK]")
 
-    parser = add_command(commands, "embed", run_embed, help="compute sentence vectors: the mean of an encoder's outputs",
-                         description="Print the vector of each text as tab-separated numbers, or save all vectors.")
+    parser = add_command(commands, "embed", run_embed, help="compute the vectors of texts with an encoder",
+                         description="Print the vector of each text as tab-separated numbers, or save all vectors. "
+                                     "A vector is the mean of the encoder's outputs; a published sentence encoder may "
+                                     "take the output of the first token instead, and scale it to length 1, as `info` "
+                                     "shows.")
     add_texts(parser, "`train mlm`, `classifier` or `tagger`, or by `import`", "texts")
     parser.add_argument("--out", metavar="FILE.npy", help="save the vectors as an array of shape (texts, width) instead")
 
@@ -58,7 +62,7 @@ def run_classify(arguments):
                          "`similar` with it, or name a classifier")
     reader = run.reader
     for texts, rows in read_lines(arguments.texts, reader):
-        for text, probabilities in zip(texts, classify(run.model, reader, rows)):
+        for text, probabilities in zip(texts, classify(run.model, reader, rows, run.is_exclusive)):
             print(f"{run.labels[probabilities.argmax()]}\t{probabilities.max():.4f}\t{text}", flush=True)
 
 

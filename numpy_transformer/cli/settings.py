@@ -22,7 +22,7 @@ def describe(setting, presets):
     for name, preset in presets.items():
         value = preset.get(setting.name, setting.default)
         if value != setting.default:
-            values.append(f"{name}: {value}")
+            values.append(f"{name}: {'not set' if value is None else value}")
     return f"{setting.help} ({'; '.join(values)})" if values else setting.help
 
 

@@ -18,7 +18,8 @@ from .reader import KerasReader, TextReader
 from .tagged import tagged_sentences
 from .generated_pairs import GENERATED_PAIRS, GeneratedPairs
 from .text import TextWindows, builtin_text, read_text
-from .tokenizers import CharTokenizer, MixedTokenizer, SpacedTokenizer, WordTokenizer, read_prompt, token_name, tokenizer_from_json
+from .tokenizers import (CharTokenizer, MixedTokenizer, SpacedTokenizer, WordTokenizer, read_prompt, token_name,
+                         tokenizer_from_json)
 
 __all__ = ["BOS", "BagOfWords", "Bigrams", "BytePairTokenizer", "CharTokenizer", "EOS", "KerasReader", "Labeled",
            "LabeledTexts", "Marks", "MaskedWindows", "MixedTokenizer", "PAD", "Pairs", "PretrainedReader",

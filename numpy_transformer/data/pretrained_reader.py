@@ -2,7 +2,6 @@
 
 import re
 
-from .plurals import counted
 from .reader import TextReader
 
 
@@ -57,16 +56,11 @@ class PretrainedReader(TextReader):
         """
         if self.mask_id is None:
             raise ValueError("the tokenizer of this model has no token for a masked word; import a masked language model")
+        return super().read_masked(text)
+
+    def masked_pieces(self, text):
         mask = self.special_names[self.mask_id]
-        if not self.has_mask(text):
-            raise ValueError(f"{text[:40]!r} has no {mask}; write it in place of the word to fill in, as in "
-                             f"'The {mask} is a name.'")
-        pieces = self.pieces(self.mask_pattern.sub(lambda _: mask, text))     # as a whole: the mask may include a space
-        length = len(pieces) + 1 + len(self.end)
-        if length > self.max_len:
-            raise ValueError(f"the text has {counted(length, 'token')}, including {self.frame_names}, but the model "
-                             f"reads at most {self.max_len:,}; shorten it")
-        return self.frame([pieces])
+        return [self.pieces(self.mask_pattern.sub(lambda _: mask, text))]       # as a whole: the mask may include a space
 
     @property
     def mask_pattern(self):

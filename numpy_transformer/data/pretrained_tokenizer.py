@@ -1,6 +1,7 @@
 """The tokenizers of published models, which the `tokenizers` library reads from their file tokenizer.json."""
 
 import json
+from functools import cached_property
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from .pairs import Marks
 
 NAMES = "pad", "unk", "cls", "sep", "mask", "bos", "eos"
 USUAL = {"pad": ("[PAD]", "<pad>"), "mask": ("[MASK]", "<mask>")}       # for folders whose files do not name them
-INSTALL = 'pip install "numpy-transformer[pretrained]"'
+INSTALL = "pip install tokenizers"
 
 
 class PretrainedTokenizer:
@@ -65,13 +66,22 @@ class PretrainedTokenizer:
             stop = [special["eos"]] if "eos" in special else []
         return cls(definition, special, begin, end, np.ravel(stop).tolist(), start)
 
-    @property
+    @cached_property
     def vocab_size(self):
-        return self.tokenizer.get_vocab_size()
+        """One more than the largest id; some vocabularies have gaps."""
+        return 1 + max(self.tokenizer.get_vocab().values())
 
     @property
     def marks(self):
-        """The Marks of an encoder-decoder's texts: the source ends with an id, the target also begins with one."""
+        """The Marks of an encoder-decoder's texts: the source ends with an id, the target also begins with one.
+
+        Raises: ValueError if the model's files do not name both ids.
+        """
+        missing = [name for name, found in (("decoder_start_token_id", self.start is not None), ("eos_token_id", self.stop))
+                   if not found]
+        if missing:
+            raise ValueError(f"config.json has no {' and no '.join(missing)}, with which an encoder-decoder begins and ends a "
+                             "text; add it there, and import the model again")
         return Marks(begin=self.start, end=self.stop[0], first=0, source=self.begin)
 
     def encode(self, text):
@@ -134,12 +144,12 @@ def find_special(tokenizer, names, config):
     for name in NAMES:
         token = names.get(f"{name}_token")
         if isinstance(token, dict):             # an AddedToken
-            token = token["content"]
+            token = token.get("content")
         ids = [tokenizer.token_to_id(text) for text in (token, *USUAL.get(name, ())) if isinstance(text, str)]
-        ids.append(np.ravel(config.get(f"{name}_token_id"))[0])
-        found = next((i for i in ids if i is not None), None)
+        ids += np.ravel(config.get(f"{name}_token_id")).tolist()[:1]
+        found = next((i for i in ids if isinstance(i, int) and i >= 0), None)       # LLaMA's -1 stands for none
         if found is not None:
-            special[name] = int(found)
+            special[name] = found
     return special
 
 

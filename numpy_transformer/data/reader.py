@@ -104,16 +104,21 @@ class TextReader:
     def read_masked(self, text):
         """Returns the ids of a text with [MASK] in place of a word. Raises ValueError without [MASK] or if too long."""
         mask = self.special_names[self.mask_id]
-        first, *others = [self.pieces(part) for part in re.split(re.escape(mask), text, flags=re.IGNORECASE)]
-        if not others:
+        if not self.has_mask(text):
             raise ValueError(f"{text[:40]!r} has no {mask}; write it in place of the word to fill in, as in "
                              f"'The {mask} is a name.'")
-        pieces = [first, *(part for other in others for part in ([self.mask_id], other))]
+        pieces = self.masked_pieces(text)
         length = sum(map(len, pieces)) + 1 + len(self.end)
         if length > self.max_len:
             raise ValueError(f"the text has {counted(length, 'token')}, including {self.frame_names}, but the model "
                              f"reads at most {self.max_len:,}; shorten it")
         return self.frame(pieces)
+
+    def masked_pieces(self, text):
+        """Returns a list of the ids of the parts of a text, and of [MASK] between them."""
+        mask = re.escape(self.special_names[self.mask_id])
+        first, *others = [self.pieces(part) for part in re.split(mask, text, flags=re.IGNORECASE)]
+        return [first, *(part for other in others for part in ([self.mask_id], other))]
 
     def name(self, token):
         """Returns the special name or the text of an id, without the space before it."""

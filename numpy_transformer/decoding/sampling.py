@@ -59,6 +59,13 @@ def next_token_probabilities(logits, temperature=1.0, top_k=None, top_p=None):
         return (np.arange(logits.shape[-1]) == logits.argmax(-1)[..., None]).astype(np.float64)
     z = logits - logits.max(-1, keepdims=True)              # before the division, so that it cannot overflow
     p = Softmax().eval()(z / temperature)
+    if top_k is not None or top_p is not None:              # sorting a large vocabulary takes time
+        keep_most_likely(p, top_k, top_p)
+    return p / p.sum(-1, keepdims=True)
+
+
+def keep_most_likely(p, top_k, top_p):
+    """Sets the probabilities of all other tokens to 0, in place."""
     order = np.argsort(-p, -1, kind="stable")
     ranked = np.take_along_axis(p, order, -1)
     if top_k is not None:
@@ -68,7 +75,6 @@ def next_token_probabilities(logits, temperature=1.0, top_k=None, top_p=None):
         before = np.cumsum(ranked, -1) - ranked             # the probability of all tokens that are more likely
         ranked[before >= top_p] = 0
     np.put_along_axis(p, order, ranked, -1)
-    return p / p.sum(-1, keepdims=True)
 
 
 def check_settings(temperature, top_k, top_p):

@@ -6,7 +6,7 @@ from ..data.plurals import counted
 from ..tasks import TASKS
 from ..tasks.encoder import ENCODERS
 from ..tasks.imported import describe_sizes
-from ..tasks.runs import IMPORTED, TITLES, load_run
+from ..tasks.runs import IMPORTED, TITLES, load_run, use_of
 from .encoder_examples import ClassifierExample, MaskedWordExample, TaggerExample
 from .examples import LanguageModelExample, PairsExample
 
@@ -25,8 +25,8 @@ def from_run(path, text=None, target=None):
     Raises: ValueError if the file holds no run, or if the model cannot read the text.
     """
     run = load_run(path)
-    if run.kind not in EXAMPLES:
-        raise ValueError(f"{run.path!r} holds {TITLES[run.kind]}; it has no output with a loss to explore: train a "
+    if use_of(run.meta) not in (*EXAMPLES, "multi-label"):
+        raise ValueError(f"{run.path!r} holds {TITLES[use_of(run.meta)]}; it has no output with a loss to explore: train a "
                          "classifier from it (`train classifier --pretrained`), and explore that")
     reader = run.reader if run.kind in ENCODERS else None
     labels = run.labels if run.kind in ("classifier", "tagger") else None

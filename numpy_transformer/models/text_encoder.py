@@ -12,6 +12,7 @@ from ..layers.rotary import RotaryEmbedding
 from ..module import Module
 from .encoder import Encoder
 from .initialization import initialize
+from .parallel import over_rows
 from .parts import make_positions
 
 SHORTEST = 1e-12                                            # shorter vectors are divided by it, so that 0 stays 0
@@ -134,6 +135,11 @@ class TextEncoder(Module):
         """
         if self.training:
             raise ValueError("embed gives the vectors of a trained model, without dropout; call model.eval() first")
+        ids = np.asarray(ids)
+        return over_rows(TextEncoder.vectors, self, ids, self.token_mask(ids, mask))
+
+    def vectors(self, ids, mask):
+        """Returns what `embed` returns, computed in one thread."""
         pool = POOLINGS[self.embedding_pool]()
         x = pool(TextEncoder.forward(self, ids, mask), self.token_mask(ids, mask))
         if self.normalize:

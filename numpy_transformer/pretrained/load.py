@@ -87,8 +87,8 @@ def build(model_class, options):
     try:
         return model_class(**options)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"config.json describes a model that cannot be built ({error}); copy the original "
-                         "file") from error
+        raise ValueError(f"config.json describes a model that cannot be built (in this package's names: {error}); copy "
+                         "the original file") from error
 
 
 def assign(model, arrays):

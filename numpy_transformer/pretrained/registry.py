@@ -86,9 +86,6 @@ def check_numbers(options):
 
 def remarks(config):
     """Returns sentences about what this package does differently, to be shown when a checkpoint is imported."""
-    if config.get("problem_type") == "multi_label_classification":
-        return ["A text can have several of its labels (problem_type in config.json), but `classify` shows softmax "
-                "probabilities, which add up to 1. The probability of one label is the sigmoid of its logit."]
     if config.get("model_type") in ("llama", "mistral", "qwen2"):
         window = sliding_window(config)
         if window and window < config["max_position_embeddings"]:

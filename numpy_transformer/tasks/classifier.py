@@ -166,6 +166,9 @@ class ClassifierTask(EncoderTask):
     @staticmethod
     def evaluate_files(run, data):
         """Lines on other texts with the labels of a trained run."""
+        if not run.is_exclusive:
+            raise ValueError(f"the labels of {run.path!r} do not exclude each other (its config.json says "
+                             "multi_label_classification), and `evaluate` compares one label of each text; use `classify`")
         found = read_data(run.settings | {"data": data}, run.labels)
         is_review_folder = kind_of(data[0]) == "reviews"
         texts = found.test if is_review_folder else found.training + found.validation + found.test
@@ -203,9 +206,15 @@ def probabilities(logits):
     return Softmax().eval()(logits)
 
 
-def classify(model, reader, rows):
+def independent_probabilities(logits):
+    """(B, classes) for labels that do not exclude each other: each one's probability is 1 / (1 + exp(-z))."""
+    return probabilities(logits.reshape(-1))[:, 1].reshape(logits.shape)
+
+
+def classify(model, reader, rows, is_exclusive=True):
     """(N, classes) probabilities of texts as ids, in their order."""
-    return apply_in_order(lambda model, ids: probabilities(model(ids)), model, reader, rows)
+    normalize = probabilities if is_exclusive else independent_probabilities
+    return apply_in_order(lambda model, ids: normalize(model(ids)), model, reader, rows)
 
 
 def describe_accuracy(model, reader, names, rows, labels):

@@ -9,8 +9,8 @@ from ..data.pretrained_reader import PretrainedReader
 from ..data.pretrained_tokenizer import PretrainedTokenizer
 from ..data.reader import SPECIAL, KerasReader, TextReader
 from ..models import MaskedLanguageModel, SequenceClassifier, TextEncoder, TokenClassifier
+from ..models.parallel import in_parallel
 from ..training.evaluation import evaluate_accuracy
-from ..training.inference import in_parallel
 from . import model_settings as model
 from .options import without_head
 from .settings import choice, count, switch

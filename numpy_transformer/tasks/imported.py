@@ -1,9 +1,9 @@
 """Published models as runs: what the file holds that `import` writes, and what can be done with it."""
 
-import json
 from pathlib import Path
 
 from ..data import PretrainedTokenizer, StoryTokenizer
+from ..data.pretrained_tokenizer import read_json
 from ..module import unfilled
 from .runs import IMPORTED, MODELS, Run
 
@@ -62,13 +62,21 @@ def describe_sizes(options):
     return ", ".join(text.format(options[name]) for name, text in SIZES.items() if options.get(name) is not None)
 
 
+def describe_vectors(options):
+    """[a line] on how `embed` and `similar` make one vector of a text, for the model of an imported sentence encoder."""
+    if "embedding_pool" not in options:
+        return []
+    pool = "the mean of all outputs" if options["embedding_pool"] == "mean" else "the output of the first token"
+    return [f"sentence vectors: {pool}, {'scaled to length 1' if options['normalize'] else 'not normalized'}"]
+
+
 def compare_sizes(tokens, options):
     """[a sentence] if the tokenizer has ids that the model does not know, else []."""
     known = options.get("vocab_size", options.get("src_vocab"))
     if tokens.vocab_size <= known:
         return []
-    return [f"The tokenizer has {tokens.vocab_size:,} tokens, but the model only {known:,}: it cannot read a text that "
-            "contains one of the others. If this is not known of this model, the two do not belong together."]
+    return [f"The ids of the tokenizer go up to {tokens.vocab_size - 1:,}, but the model has only {known:,} tokens: "
+            "it cannot read a text that contains one of the others. If this is not known of this model, the two do not belong together."]
 
 
 def describe_tokenizer(tokens):
@@ -107,17 +115,29 @@ def settings_of(kind, origin):
         return {"context": origin.options["max_len"], "seed": 1}
     longest = origin.options.get("max_len", LONGEST_SOURCE)
     if kind == "text2text":
-        longest = origin.config.get("n_positions", LONGEST_SOURCE)
-    published = json.loads(origin.files.get("sentence_bert_config.json", "{}")).get("max_seq_length")
-    settings = {"max_len": min(longest, published or longest), "seed": 1}
+        longest = length_in(origin.config, "n_positions", LONGEST_SOURCE)
+    of_sentences = read_json(origin.files, "sentence_bert_config.json")
+    settings = {"max_len": min(longest, length_in(of_sentences, "max_seq_length", longest)), "seed": 1}
     if kind == "classifier":
         settings |= {"text_column": "text", "label_column": "label"}
     return settings
 
 
+def length_in(config, name, default):
+    """The number of tokens that a file of the folder names, or the default if it names none."""
+    length = config.get(name) or default
+    if not isinstance(length, int) or length < 3:
+        raise ValueError(f"{name} is {length!r} in the model's folder, which is no number of tokens of at least 3; copy "
+                         "the original file")
+    return length
+
+
 def corpus_of(kind, config):
-    """The names of the classes or tags, in the order of the model's outputs."""
+    """The names of the classes or tags, in the order of the model's outputs, and whether they exclude each other."""
     if kind not in ("classifier", "tagger"):
         return {}
     labels = config.get("id2label") or {0: "LABEL_0", 1: "LABEL_1"}         # transformers' default
-    return {"labels": [name for _, name in sorted((int(number), name) for number, name in labels.items())]}
+    names = [name for _, name in sorted((int(number), name) for number, name in labels.items())]
+    if config.get("problem_type") == "multi_label_classification":
+        return {"labels": names, "exclusive": False}
+    return {"labels": names}

@@ -17,6 +17,8 @@ TITLES = {"lm": "a language model: `generate` continues a text with it",
           "seq2seq": "an encoder-decoder: `translate` uses it",
           "text2text": "an encoder-decoder for several tasks: `translate` uses it",
           "classifier": "a classifier of texts: `classify` uses it",
+          "multi-label": "a classifier of texts, which can have several labels: `classify` prints the most likely one",
+          "regression": "a regression, which gives a number for each text: `embed` and `similar` use its encoder",
           "tagger": "a tagger of words: `tag` uses it",
           "mlm": "a masked language model: `fill`, `embed` and `similar` use it",
           "encoder": "an encoder of texts: `embed` and `similar` use it"}
@@ -52,12 +54,25 @@ class Run:
         return self.meta["corpus"]["labels"]
 
     @property
+    def is_exclusive(self):
+        """True if a text has exactly one of the labels, as with all models that are trained here."""
+        return self.meta["corpus"].get("exclusive", True)
+
+    @property
     def reader(self):
         task = TASKS.get(self.kind, EncoderTask)
         return task.make_reader(self.settings, self.tokenizers[0])
 
     def __repr__(self):
         return f"Run({self.path!r}, kind={self.kind!r}, step={self.meta['step']:,}, model={self.model!r})"
+
+
+def use_of(meta):
+    """The key of TITLES: the kind of a run; for published classifiers also what their outputs mean."""
+    corpus = meta["corpus"]
+    if len(corpus.get("labels", [])) == 1 and meta["kind"] == "classifier":
+        return "regression"
+    return meta["kind"] if corpus.get("exclusive", True) else "multi-label"
 
 
 def load_run(path, *kinds):

@@ -73,7 +73,7 @@ def make_training_settings(batch_size, steps, lr, min_lr, warmup, schedule, beta
         rate("lr", lr, "peak learning rate (cosine, constant)"),
         rate("min_lr", min_lr, "learning rate at the end (cosine)"),
         rate("factor", 1.0, "multiplies the learning rate of the 2017 paper (noam)"),
-        count("warmup", warmup, "steps of linear warm-up; None: a tenth of all steps", 0),
+        count("warmup", warmup, "steps of linear warm-up; if not set, a tenth of all steps", 0),
         rate("beta1", 0.9, "Adam's decay rate of the mean of the gradient", 1),
         rate("beta2", beta2, "Adam's decay rate of the mean of the squared gradient", 1),
         rate("eps", eps, "Adam's epsilon"),

@@ -58,3 +58,10 @@ def test_ctrl_c_while_the_package_is_imported():
               "sys.meta_path.insert(0, Finder)\nfrom numpy_transformer_command import main\nsys.exit(main())")
     ended = subprocess.run([sys.executable, "-S", "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "\nnumpy-transformer: interrupted\n")
+
+
+def test_a_named_configuration_that_leaves_a_setting_open_says_so(capsys):
+    with pytest.raises(SystemExit):
+        cli.parse(["train", "classifier", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "a tenth of all steps (default: 100; note-001: 0; fine-tune: not set; lora: not set)" in shown

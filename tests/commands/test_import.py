@@ -86,14 +86,17 @@ def test_check_prints_what_the_doctor_finds(capsys, published, monkeypatch):
 
 
 def test_generated_text_begins_with_the_prompt_and_ends_at_the_end_of_text(capsys, published, monkeypatch):
-    asked = {}
+    asked, broken = {}, [3 + 0xE2]              # the first byte of a longer character
+
     def generate(model, prompts, count, temperature, top_k, top_p, stop, seed):
         asked.update(prompt=prompts[0], stop=stop)
-        return [[*prompts[0], *tokens.encode(" cat").tolist(), 3 + 0xE2]]      # the first byte of a longer character
+        return [[*prompts[0], *tokens.encode(" cat").tolist(), *broken]]
     monkeypatch.setattr("numpy_transformer.cli.generate.generate", generate)
     tokens = load_run(published / "llama.npz").tokenizers[0]
     assert run(capsys, "generate", published / "llama.npz", "--prompt", "the")[:2] == (0, "the  cat\n")
     assert asked == {"prompt": [1, *tokens.encode("the")], "stop": [2]}
+    broken[:] = [3 + 0xE2] * 5                  # no text at all: this is shown
+    assert run(capsys, "generate", published / "llama.npz", "--prompt", "the")[1] == "the  cat\ufffd\ufffd\n"
     run(capsys, "generate", published / "llama.npz")
     assert asked["prompt"] == [1]
 
@@ -153,11 +156,23 @@ def change(name, text=None):
     (change("tokenizer.json"), "has no tokenizer.json; put that of the model there"),
     (change("tokenizer.json", '{"model": 3}'), "cannot read tokenizer.json"),
     (change("tokenizer_config.json", "{"), "is not JSON"),
+    (change("special_tokens_map.json", "[]"), "special_tokens_map.json holds no JSON object"),
     (change("config.json", json.dumps({"model_type": "mamba"})), "'mamba'")])
 def test_a_broken_folder_is_refused_and_nothing_is_written(capsys, folder, tmp_path, damage, words):
     damage(folder)
     assert words in refused(capsys, "import", folder, "--out", tmp_path / "run.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["copy"]
+
+
+@pytest.mark.parametrize("text, words", [("{", "is not JSON"), ("[1]", "holds no JSON object"),
+                                         ('{"max_seq_length": "9"}', "max_seq_length is '9' in the model's folder")])
+def test_a_broken_length_of_sentences_is_refused(capsys, published, tmp_path, text, words):
+    folder = shutil.copytree(published / "bert-encoder", tmp_path / "copy")
+    (folder / "sentence_bert_config.json").write_text(text)
+    assert words in refused(capsys, "import", folder, "--out", tmp_path / "run.npz")
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 9}')
+    assert run(capsys, "import", folder, "--out", tmp_path / "run.npz")[0] == 0
+    assert load_run(tmp_path / "run.npz").reader.max_len == 9
 
 
 def test_nothing_but_a_run_is_replaced(capsys, folder, tmp_path):
@@ -170,7 +185,7 @@ def test_nothing_but_a_run_is_replaced(capsys, folder, tmp_path):
 def test_without_the_library_one_sentence_says_what_to_install(capsys, published, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     for command in (["import", published / "gpt2", "--out", tmp_path / "run.npz"], ["generate", published / "gpt2.npz"]):
-        assert 'install it with pip install "numpy-transformer[pretrained]"' in refused(capsys, *command)
+        assert 'install it with pip install tokenizers' in refused(capsys, *command)
 
 
 def test_a_run_from_scratch_is_not_exported(capsys, runs, tmp_path):

@@ -1,15 +1,14 @@
 """What the commands print about imported models beside what transformers computes from the same folder."""
 
+import re
+
 import numpy as np
 import pytest
 from helpers.commands import run
 
 from numpy_transformer.tasks.runs import load_run
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
 pytest.importorskip("tokenizers")
-
 pytestmark = pytest.mark.slow
 TEXTS = ["the cat sat on the mat", "A dog, RAN to an old house.", "we saw", "unseen ütterly zebra-words"]
 
@@ -19,6 +18,8 @@ def imported(request, tmp_path, capsys):
     """(run file, the tokenizer and the model of transformers) of the folder that the test's parameter names."""
     from helpers.published import write_published
 
+    pytest.importorskip("torch")                # imported only when these tests run: it takes seconds
+    transformers = pytest.importorskip("transformers")
     name, auto = request.param
     folder = write_published(tmp_path / name, name, seed=5)
     assert run(capsys, "import", folder, "--out", tmp_path / "run.npz")[0] == 0
@@ -32,6 +33,8 @@ def loaded(name, auto):
 
 
 def generated(tokenizer, model, text, **options):
+    import torch
+
     ids = torch.tensor([tokenizer(text)["input_ids"]])
     with torch.no_grad():
         found = model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, pad_token_id=0, **options)
@@ -44,12 +47,14 @@ def test_greedy_text(capsys, imported):
     for text in TEXTS:
         code, out, err = run(capsys, "generate", path, "--prompt", text, "--length", 12, "--temperature", 0)
         assert code == 0, err
-        assert out == generated(tokenizer, model, text, max_new_tokens=12).rstrip("\ufffd") + "\n"
+        assert out == re.sub("\ufffd{1,3}$", "", generated(tokenizer, model, text, max_new_tokens=12)) + "\n"
 
 
 @pytest.mark.parametrize("imported", [("bert-mlm", "AutoModelForMaskedLM"), ("roberta-mlm", "AutoModelForMaskedLM")],
                          indirect=True)
 def test_filled_words(capsys, imported):
+    import torch
+
     path, tokenizer, model = imported
     for text in ("the [MASK] sat on a mat", "a dog ran to the [mask]."):
         own = text.lower().replace("[mask]", tokenizer.mask_token)
@@ -67,6 +72,8 @@ def test_filled_words(capsys, imported):
 
 @loaded("bert-classifier", "AutoModelForSequenceClassification")
 def test_classes(capsys, imported):
+    import torch
+
     path, tokenizer, model = imported
     long = " ".join(["the cat sat"] * 9)
     code, out, err = run(capsys, "classify", path, *TEXTS, long)
@@ -82,6 +89,8 @@ def test_classes(capsys, imported):
 
 @loaded("bert-tagger", "AutoModelForTokenClassification")
 def test_tags_of_first_pieces(capsys, imported):
+    import torch
+
     path, tokenizer, model = imported
     words = "the zat ran unden cat".split()             # two of them are several pieces
     read = tokenizer(words, is_split_into_words=True, truncation=False, padding=False)
@@ -94,6 +103,8 @@ def test_tags_of_first_pieces(capsys, imported):
 
 @pytest.mark.parametrize("imported", [("bert-encoder", "AutoModel"), ("roberta-mlm", "AutoModel")], indirect=True)
 def test_vectors_are_means(capsys, imported):
+    import torch
+
     path, tokenizer, model = imported
     _, out, _ = run(capsys, "embed", path, *TEXTS)
     for line, text in zip(out.splitlines(), TEXTS, strict=True):
@@ -116,6 +127,9 @@ def test_targets(capsys, imported, beam):
     ("bert-classifier", "AutoModelForSequenceClassification"), ("bert-tagger", "AutoModelForTokenClassification"),
     ("bert-encoder", "AutoModel"), ("roberta-mlm", "AutoModelForMaskedLM"), ("t5", "AutoModelForSeq2SeqLM")], indirect=True)
 def test_transformers_reads_an_export(capsys, imported, tmp_path):
+    import torch
+    import transformers
+
     path, tokenizer, model = imported
     assert run(capsys, "export", path, tmp_path / "out")[0] == 0
     again, said = type(model).from_pretrained(tmp_path / "out", output_loading_info=True)

@@ -184,7 +184,8 @@ def test_a_lora_run_stores_what_it_trains_and_names_its_base(adapted, capsys, tm
     counted = sum(arrays[f"model/{name}"].size for name in own)
     assert f"\n{counted:,} of {sum(a.size for a in after.values()):,} parameters are trained" in path.with_name(
         "run.npz.said").read_text()
-    for command in (["classify", path, "the cat sat"], ["embed", path, "a dog"], ["evaluate", path], ["info", path]):
+    for command in (["classify", path, "the cat sat"], ["embed", path, "a dog"], ["evaluate", path], ["info", path],
+                    ["info", path, "--check", "the cat sat on the mat"]):
         code, out, err = run(capsys, *command)
         assert code == 0 and out, err
 

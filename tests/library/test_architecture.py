@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "markup": set(),
     "threads": set(),
     "layers": {"module", "argument_checks", "threads"},
-    "models": {"module", "argument_checks", "layers"},
+    "models": {"module", "argument_checks", "threads", "layers"},
     "training": {"module", "parameter", "argument_checks", "markup", "threads"},
     "decoding": {"argument_checks", "layers", "models"},
     "pretrained": {"module", "argument_checks", "layers", "models", "training"},

@@ -9,7 +9,8 @@ import numpy_transformer as nt
 from numpy_transformer import parameter as parameter_module
 from numpy_transformer import threads
 from numpy_transformer.layers import fast
-from numpy_transformer.training import inference, optimizers
+from numpy_transformer.models import parallel
+from numpy_transformer.training import optimizers
 
 
 @pytest.fixture(params=[1, 3])
@@ -159,6 +160,28 @@ def test_a_large_parameter_keeps_its_array_and_its_gradient_gives_its_memory_bac
         assert p.has_grad == (p.data.size < 50) and not p.grad.any()
 
 
+def test_a_run_with_large_parameters_resumes_bit_for_bit(blas_threads, monkeypatch, tmp_path):
+    for module in (parameter_module, optimizers):
+        monkeypatch.setattr(module, "LARGE", 50)
+
+    def trainer():
+        model, batch = small_model()
+        return nt.Trainer(model, nt.CrossEntropyLoss(), nt.AdamW(model.parameters(), lr=0.01), clip=0.5, workers=1), batch
+
+    whole, batch = trainer()
+    for _ in range(4):
+        whole.step([batch])
+    first, second = trainer()[0], trainer()[0]
+    for _ in range(2):
+        first.step([batch])
+    first.save(tmp_path / "run.npz")
+    second.load(tmp_path / "run.npz")
+    for _ in range(2):
+        second.step([batch])
+    for p, q in zip(whole.model.parameters(), second.model.parameters()):
+        np.testing.assert_array_equal(p.data, q.data)
+
+
 def test_a_large_parameter_in_fortran_order_is_trained_too(monkeypatch):
     monkeypatch.setattr(optimizers, "LARGE", 5)
     parameter = nt.Parameter(np.asfortranarray(np.arange(6.0).reshape(2, 3)))
@@ -176,13 +199,32 @@ def test_batches_in_parallel_give_what_they_give_one_by_one(positions):
     batches = [(rng.integers(1, 19, (2, length)),) for length in (3, 200, 5, 90, 140, 4)]
     wanted = [nt.TextEncoder(19, 8, 2, 2, max_len=300, positions=positions, rng=4).eval().embed(*batch) for batch in batches]
     for count in (1, 2, 4):
-        for found, vectors in zip(inference.in_parallel(nt.TextEncoder.embed, model, batches, count), wanted):
+        for found, vectors in zip(parallel.in_parallel(nt.TextEncoder.embed, model, batches, count), wanted):
             np.testing.assert_allclose(found, vectors, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_large_batch_is_embedded_by_several_threads(monkeypatch, given):
+    model = nt.TextEncoder(19, 8, 2, 2, max_len=9, normalize=True, rng=4).eval()
+    ids = np.random.default_rng(7).integers(0, 19, (5, 9))
+    mask = ids % 3 > 0 if given else None
+    alone = model.embed(ids, mask)
+    seen = []
+    monkeypatch.setattr(parallel, "blas_threads", lambda: 3)
+    monkeypatch.setattr(parallel, "WORTHWHILE", 45 * model.num_parameters())
+    monkeypatch.setattr(nt.TextEncoder, "vectors", lambda self, ids, mask, vectors=nt.TextEncoder.vectors: (
+        seen.append(len(ids)) or vectors(self, ids, mask)))
+    np.testing.assert_allclose(model.embed(ids, mask), alone, rtol=1e-5, atol=1e-6)
+    assert sorted(seen) == [1, 2, 2] and model.embed(ids[0], mask if mask is None else mask[0]).shape == (8,)
+    model.embed(ids[:4])
+    assert seen[-1] == 4                        # too little work for threads
+    with pytest.raises(ValueError, match="mask"):
+        model.embed(ids, np.ones((4, 9), bool))
 
 
 def test_a_view_of_a_model_shares_its_weights_and_nothing_that_forward_sets():
     model = nt.TextEncoder(19, 8, 2, 2, positions="rotary", rng=6).eval()
-    view = inference.view_of(model)
+    view = parallel.view_of(model)
     assert all(mine is theirs for mine, theirs in zip(view.parameters(), model.parameters(), strict=True))
     assert not {id(m) for _, m in view.named_modules()} & {id(m) for _, m in model.named_modules()}
     assert view.encoder.blocks[0].attention.rotary is view.encoder.blocks[1].attention.rotary

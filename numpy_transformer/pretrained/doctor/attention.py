@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from ...layers.relative import UnscaledAttention
 from ...module import Parameter
 from .changes import Change, columns, rows, scaled
 
@@ -120,10 +121,14 @@ def scales(group, where):
     """1 / sqrt(d) is missing, or there twice, or it is that of d_model."""
     d_head = group[0].query.d_out // group[0].num_heads
     d_model = group[0].query.d_in
-    factors = [(math.sqrt(d_head), "not divided by sqrt(d)", "this model does not scale its scores"),
-               (1 / math.sqrt(d_head), "divided by sqrt(d) once more", "a division by sqrt(d) is missing")]
+    if isinstance(group[0].attention, UnscaledAttention):
+        factors = [(1 / math.sqrt(d_head), "divided by sqrt(d)", "this model scales its scores"),
+                   (math.sqrt(d_head), "multiplied by sqrt(d)", "a factor of the scores is missing")]
+    else:
+        factors = [(math.sqrt(d_head), "not divided by sqrt(d)", "this model does not scale its scores"),
+                   (1 / math.sqrt(d_head), "divided by sqrt(d) once more", "a division by sqrt(d) is missing")]
     if d_head != d_model:
-        factors.append((math.sqrt(d_head / d_model), "divided by sqrt(d_model) instead of sqrt(d)",
+        factors.append((math.sqrt(d_head / d_model), "multiplied by sqrt(d / d_model)",
                         "the scores are scaled by the width of the model"))
     for factor, done, verdict in factors:
         yield Change("scale of the scores", f"the attention scores{where} {done}", verdict, lambda factor=factor: [

@@ -19,7 +19,8 @@ from .rotary import changes_of_rotary
 from .stack import changes_of_blocks
 from .weights import findings_without_text
 
-SIGMAS = 4                              # standard errors that a loss must fall by
+SIGMAS = 4                              # standard errors that a loss must fall by; fewer than
+CHANCE = 2.5                            # are chance, and what is between the two is left open
 MARGIN = 0.1                            # and the share of itself, if the model then knows the text well,
 WIDE_MARGIN = 0.15                      # or if it does not; sound models gain less,
 HINT = 0.02                             # but may gain this much;
@@ -62,6 +63,7 @@ class Diagnosis:
         notes : list of sentences about weights and settings that need no text
         findings : list of Finding, the mistakes that were found on the text, in the order of their size
         hint : Finding or None, a change that lowers the loss, but by so little that sound models may gain it, too
+        open_question : Finding or None, one of which the text has too few tokens to tell
         loss, log_vocab : float, nats per token of the model and of guessing; loss is None without a language head
         task, num_tokens : what was predicted, and how often
         trials : list of Trial, all changes that were tried
@@ -71,6 +73,7 @@ class Diagnosis:
     notes: list
     findings: list = field(default_factory=list)
     hint: Finding | None = None
+    open_question: Finding | None = None
     loss: float | None = None
     log_vocab: float | None = None
     task: str | None = None
@@ -80,8 +83,16 @@ class Diagnosis:
     @property
     def knows(self):
         """True if the loss, after what was found, is clearly below that of guessing."""
+        return self.is_below(BARELY)
+
+    @property
+    def knows_well(self):
+        """True if it is so low that a mistake would show."""
+        return self.is_below(WELL)
+
+    def is_below(self, share):
         loss = self.findings[-1].after if self.findings else self.loss
-        return loss is not None and loss < BARELY * self.log_vocab
+        return loss is not None and loss < share * self.log_vocab
 
     def __str__(self):
         return report(self)
@@ -156,15 +167,20 @@ def search(model, task, diagnosis, thorough, progress):
         return
     with contextlib.ExitStack() as kept:
         for _ in range(ROUNDS):
-            best = faint = None
+            found = {}
             for changes in common_and_rare(model, task, thorough):
-                best, hint = best_changes(model, task, changes, (losses, tempered), diagnosis, seconds, progress)
-                faint = faint or hint
-                if best is not None:
+                for kind, change in best_changes(model, task, changes, (losses, tempered), diagnosis, seconds,
+                                                 progress).items():
+                    found.setdefault(kind, change)
+                if "clear" in found:
                     break
+            best = found.get("clear")
             before = float(losses.mean())
             if best is None:
-                diagnosis.hint = faint and Finding(faint[0], before, faint[1])
+                if "faint" in found:
+                    diagnosis.hint = Finding(found["faint"][0], before, found["faint"][1])
+                elif "open" in found:
+                    diagnosis.open_question = Finding(found["open"][0], before, found["open"][1])
                 break
             kept.enter_context(best[0].made())
             losses, tempered = measure(model, task)
@@ -188,11 +204,11 @@ def measure(model, task):
 
 
 def best_changes(model, task, changes, measured, diagnosis, seconds, progress):
-    """Returns (change, loss) of the best change that clearly helps, and of the best one that may help, or None.
+    """Returns {"clear", "faint" or "open": (the best change, loss)}: it helps, helps a little, or perhaps by chance.
 
-    All of them join diagnosis.trials.
+    All changes join diagnosis.trials.
     """
-    found = {"clear": None, "faint": None}
+    found = {}
     title = f"check (about {max(1, round(seconds * len(changes)))} s)"
     with Progress(len(changes), title, "change", silent=not progress) as bar:
         for change in changes:
@@ -200,40 +216,40 @@ def best_changes(model, task, changes, measured, diagnosis, seconds, progress):
                 losses = token_losses(model, task)[0]
             loss = float(losses.mean())
             diagnosis.trials.append(Trial(change, loss, len(diagnosis.findings)))
-            gain = reliable_gain(change, measured, losses, diagnosis.log_vocab)
-            margin = least_gain(loss < WELL * diagnosis.log_vocab, len(diagnosis.findings))
-            for name, least in (("clear", margin), ("faint", HINT)):
-                if gain > least and (found[name] is None or loss < found[name][1]):
-                    found[name] = change, loss
+            gain, sigmas = gain_of(change, measured, losses, diagnosis.log_vocab)
+            margin, hint = least_gains(loss < WELL * diagnosis.log_vocab, len(diagnosis.findings))
+            for kind, least, certain in (("clear", margin, SIGMAS), ("faint", hint, SIGMAS), ("open", hint, CHANCE)):
+                if gain > least and sigmas > certain and loss < found.get(kind, (change, math.inf))[1]:
+                    found[kind] = change, loss
             bar.advance()
-    return found["clear"], found["faint"]
+    return found
 
 
-def least_gain(knows_well, found):
-    """Returns the share by which a loss must fall, after `found` earlier findings."""
+def least_gains(knows_well, found):
+    """Returns the shares by which a loss must fall to be a finding, after `found` earlier ones, and to be a hint."""
     if found:
-        return NEXT_MARGIN
-    return MARGIN if knows_well else WIDE_MARGIN
+        return NEXT_MARGIN, HINT
+    return MARGIN if knows_well else WIDE_MARGIN, HINT
 
 
-def reliable_gain(change, measured, losses, log_vocab):
-    """Returns the share by which a change lowers the loss of the tempered model; 0 if chance may explain it.
+def gain_of(change, measured, losses, log_vocab):
+    """Returns the share by which a change lowers the loss of the tempered model, and the number of its standard errors.
 
-    It is also 0 if the model still knows nothing. A change that is itself a temperature is compared with the model as
+    Both are 0 if the model still knows nothing. A change that is itself a temperature is compared with the model as
     it is, and must come near the best temperature on a text that the model then knows well.
     """
     before, tempered = measured
     loss = losses.mean()
     if loss > BARELY * log_vocab:
-        return 0.0
+        return 0.0, 0.0
     reference = tempered
     if change.tempers:
         reference = before
         if loss > WELL * log_vocab or loss > (1 + MARGIN) * tempered.mean():
-            return 0.0
+            return 0.0, 0.0
     gains = reference - losses
-    error = gains.std() / math.sqrt(len(gains))
-    return gains.mean() / reference.mean() if gains.mean() > SIGMAS * error else 0.0
+    error = max(gains.std() / math.sqrt(len(gains)), 1e-12)
+    return gains.mean() / reference.mean(), gains.mean() / error
 
 
 def vocabulary(model):

@@ -74,9 +74,12 @@ def number_of_tokens(inputs):
 
 
 def joined(batches):
-    """Returns the same rows in fewer batches: neighbors of the same shape are read together."""
+    """Returns the same rows in fewer batches: those of the same shape are read together."""
+    def shapes(batch):
+        return [ids.shape for ids in batch[0]]
+
     found = []
-    for _, group in itertools.groupby(batches, lambda batch: [ids.shape for ids in batch[0]]):
+    for _, group in itertools.groupby(sorted(batches, key=shapes), shapes):
         group = list(group)
         number = max(1, TOGETHER // number_of_tokens(group[0][0]))
         for start in range(0, len(group), number):

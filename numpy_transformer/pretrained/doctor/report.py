@@ -10,6 +10,9 @@ NOTHING_TO_PREDICT = ("{model} predicts no tokens, so a text cannot show whether
 UNKNOWN = ("No change clearly lowers the loss, which is not clearly below that of guessing, so this check cannot tell. "
            "The weights may be untrained, the text or the tokenizer may not be the model's, or several mistakes may "
            "hide each other.")
+KNOWS_LITTLE = ("Since the model knows this text little, a mistake may still be hidden: try a longer text of the kind "
+                "that it was trained on.")
+LESS_SURE = " Losses below it in the table are no lower than chance, or making the model less sure of itself, explains."
 NOT_COPIED = " The text was its own target, which tells nothing about a model that was trained on other pairs."
 ALL_WELL = "The numbers themselves (size of the vocabulary, eps, zeros, equal matrices) look right."
 
@@ -46,20 +49,33 @@ def conclusion(diagnosis):
     if diagnosis.knows and diagnosis.hint:
         return (f"{beginning}one of the {number} changes tried clearly lowers the loss, but one may be needed: "
                 f"{small_gain(diagnosis.hint)}")
+    if diagnosis.knows and diagnosis.open_question:
+        question = diagnosis.open_question
+        return (f"{beginning}one of the {number} changes tried clearly lowers the loss, but {diagnosis.num_tokens:,} "
+                f"tokens are too few to be sure: with {question.change.done} it falls from {question.before:.3f} to "
+                f"{question.after:.3f}, which may be chance. Try a longer text.")
     if diagnosis.findings and diagnosis.knows:
         return f"{beginning}one of the {number} changes tried clearly lowers the loss further."
     if diagnosis.findings:
         return "The loss is still near that of guessing: there is another mistake, or this is not the right one."
+    if diagnosis.knows and not diagnosis.knows_well:
+        return f"{beginning}one of the {number} changes tried clearly lowers the loss. {KNOWS_LITTLE}"
     if diagnosis.knows:
         return (f"{beginning}one of the {number} changes tried clearly lowers the loss: the conversion looks right."
-                f"{faint(diagnosis)}")
+                f"{faint(diagnosis)}{less_sure(diagnosis)}")
     return UNKNOWN + (NOT_COPIED if diagnosis.task == COPIED else "")
 
 
 def small_gain(hint):
-    return (f"with {hint.change.done} the loss falls from {hint.before:.3f} to {hint.after:.3f}. Sound models may gain "
-            f"as much. If it is a mistake, {hint.change.verdict}; try a longer text of the kind that the model was "
-            "trained on.")
+    return (f"with {hint.change.done} the loss falls from {hint.before:.3f} to {hint.after:.3f}. If that is a mistake, "
+            f"{hint.change.verdict}; but a sound model may also gain from a change, on a text of another kind than "
+            "those that it was trained on.")
+
+
+def less_sure(diagnosis):
+    """Returns a sentence about visibly lower losses that are no finding."""
+    lowest = min((trial.loss for trial in diagnosis.trials), default=math.inf)
+    return LESS_SURE if lowest < 0.99 * diagnosis.loss else ""
 
 
 def faint(diagnosis):

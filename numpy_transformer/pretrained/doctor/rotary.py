@@ -105,6 +105,7 @@ def speeds(group):
         yield turned(scaling, f"rotary angles divided by {factor}", f"a linear scaling by {factor} is missing",
                      angles / factor)
     if not math.isclose(abs(angles[0]), 1):
-        yield turned(scaling, f"rotary angles divided by {angles[0]:g}", "their scaling is surplus", angles / angles[0])
+        yield turned(scaling, f"rotary angles multiplied by {1 / angles[0]:g}", "their linear scaling is surplus",
+                     angles / angles[0])
     yield turned("direction of rotation", "q and k rotated the other way", "the two features of each pair are swapped",
                  -angles)

@@ -42,6 +42,16 @@ def test_the_files_decide_in_the_order_of_transformers():
     assert plain.special == {"pad": 0, "mask": 4} and plain.begin == [2]
 
 
+def test_files_that_name_no_special_token():
+    llama = made("llama", {"pad_token_id": -1, "eos_token_id": []})         # -1 stands for none, as in LLaMA 1
+    assert "pad" not in llama.special and llama.special["eos"] == 2 and llama.stop == []
+    assert made("gpt2", {"bos_token_id": [0]}, special_tokens_map={"bos_token": {"id": 0}}).special == {"bos": 0}
+    for missing, config in (("decoder_start_token_id", {"eos_token_id": 1}), ("eos_token_id", {"decoder_start_token_id": 0})):
+        tokenizer = made("t5", config, special_tokens_map={})
+        with pytest.raises(ValueError, match=f"config.json has no {missing}, with which"):
+            frame(tokenizer, "the cat")
+
+
 def test_a_text_may_be_longer_than_the_file_says():
     tokenizer = made("bert")                    # its file truncates to 7 tokens, and pads to 7
     assert len(tokenizer.encode("the cat sat on the mat and a dog ran")) == 10 and len(tokenizer.encode("the")) == 1

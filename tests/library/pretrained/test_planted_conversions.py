@@ -97,7 +97,8 @@ def test_a_sound_model_is_not_accused(kind):
     for seed in range(2, 6):
         known = diagnose(model, **check_arguments(kind, seed))
         assert not known.findings and known.knows, str(known)
-        assert ("the conversion looks right" in str(known)) == (known.hint is None)
+        assert known.knows_well
+        assert ("the conversion looks right" in str(known)) == (known.hint is None and known.open_question is None)
     for grammar in (1, 2):                      # a text of another language
         unknown = diagnose(model, **check_arguments(kind, 7, grammar))
         assert not unknown.findings and not unknown.knows, str(unknown)
@@ -109,6 +110,13 @@ def test_a_small_effect_is_a_hint():
     diagnosis = diagnose(model, **check_arguments("gpt2", 1))
     found = diagnosis.findings[0] if diagnosis.findings else diagnosis.hint
     assert found.change.done == "the output matrix of block 1 transposed"
+
+
+@pytest.mark.slow
+def test_a_short_text_leaves_open_what_a_long_one_shows():
+    model = plant(*OPTIONS["gpt2"], trained_state("gpt2"), times(4, "query"))
+    said = str(diagnose(model, **check_arguments("gpt2", 1, rows=3)))
+    assert "the conversion looks right" not in said
 
 
 @pytest.mark.slow
