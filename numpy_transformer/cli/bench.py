@@ -147,7 +147,8 @@ def description(row):
 
 def description_of_job(row):
     """The results of one job of a published model, like `description`."""
-    lines = [wrap(f"{row['config']}, {TITLES[row['job']]}: {counted(row['parameters'], 'parameter')}", indent="    ", first_indent="")]
+    title = f"{row['config']}, {TITLES[row['job']]}: {counted(row['parameters'], 'parameter')}"
+    lines = [wrap(title, indent="    ", first_indent="")]
     for name in ("ours", "torch"):
         if f"{name}_ms" in row:
             low, high = row[f"{name}_quartiles_ms"]

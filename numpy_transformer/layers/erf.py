@@ -19,7 +19,10 @@ def fit_at_chebyshev_nodes(function, degree, low, high, weight):
 
 @functools.cache
 def polynomial64(degree=22, center=4.0):
-    """Returns the coefficients of p(u), where erfc(z) = exp(-z²) p(u) and u = (z - center) / (z + center), fitted to math.erfc."""
+    """Returns the coefficients of p(u), where erfc(z) = exp(-z²) p(u) and u = (z - center) / (z + center).
+
+    p is fitted to math.erfc when it is first needed.
+    """
     def scaled(u):
         z = center * (1 + u) / (1 - u)
         return math.erfc(z) * math.exp(z * z)
@@ -29,15 +32,16 @@ def polynomial64(degree=22, center=4.0):
 
 @functools.cache
 def polynomial32(degree=6):
-    """Returns the coefficients of q(s), where erf(z) = tanh(z q(z²)), fitted to math.erf.
-
-    The weight is the derivative of tanh(z q) with respect to q.
-    """
+    """Returns the coefficients of q(s), where erf(z) = tanh(z q(z²)). q is fitted to math.erf when it is first needed."""
     def ratio(s):
         z = math.sqrt(s)
         return math.log((1 + math.erf(z)) / math.erfc(z)) / (2 * z)         # artanh(erf z) / z
 
-    return fit_at_chebyshev_nodes(ratio, degree, 0.0, LIMIT32 ** 2, lambda s: math.sqrt(s) * (1 - math.erf(math.sqrt(s)) ** 2))
+    def weight(s):                                          # the derivative of tanh(z q) with respect to q
+        z = math.sqrt(s)
+        return z * (1 - math.erf(z) ** 2)
+
+    return fit_at_chebyshev_nodes(ratio, degree, 0.0, LIMIT32 ** 2, weight)
 
 
 def erf_and_exp(x):

@@ -160,6 +160,28 @@ def test_a_large_parameter_keeps_its_array_and_its_gradient_gives_its_memory_bac
         assert p.has_grad == (p.data.size < 50) and not p.grad.any()
 
 
+def test_a_run_with_large_parameters_resumes_bit_for_bit(blas_threads, monkeypatch, tmp_path):
+    for module in (parameter_module, optimizers):
+        monkeypatch.setattr(module, "LARGE", 50)
+
+    def trainer():
+        model, batch = small_model()
+        return nt.Trainer(model, nt.CrossEntropyLoss(), nt.AdamW(model.parameters(), lr=0.01), clip=0.5, workers=1), batch
+
+    whole, batch = trainer()
+    for _ in range(4):
+        whole.step([batch])
+    first, second = trainer()[0], trainer()[0]
+    for _ in range(2):
+        first.step([batch])
+    first.save(tmp_path / "run.npz")
+    second.load(tmp_path / "run.npz")
+    for _ in range(2):
+        second.step([batch])
+    for p, q in zip(whole.model.parameters(), second.model.parameters()):
+        np.testing.assert_array_equal(p.data, q.data)
+
+
 def test_a_large_parameter_in_fortran_order_is_trained_too(monkeypatch):
     monkeypatch.setattr(optimizers, "LARGE", 5)
     parameter = nt.Parameter(np.asfortranarray(np.arange(6.0).reshape(2, 3)))
