@@ -46,7 +46,8 @@ class Task:
         description : str, what is trained on
     """
 
-    preset_help = "named settings, each of which an option can still change (default: small)"
+    preset_help = ("named settings, each of which an option can still change (default: small; lora with --lora, and "
+                   "fine-tune with an imported model in --pretrained)")
     labels = None
     starts_from = head = ()
     reading = "tokenizer", "vocab_size"

@@ -175,6 +175,12 @@ def test_a_broken_length_of_sentences_is_refused(capsys, published, tmp_path, te
     assert load_run(tmp_path / "run.npz").reader.max_len == 9
 
 
+@pytest.mark.parametrize("command", ["generate gpt2", "train lm --pretrained gpt2 --text x.txt"])
+def test_a_folder_is_imported_first(capsys, published, monkeypatch, command):
+    monkeypatch.chdir(published)
+    assert "`numpy-transformer import` makes a run of it" in refused(capsys, *command.split())
+
+
 def test_nothing_but_a_run_is_replaced(capsys, folder, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     assert "exists already; --overwrite replaces it" in refused(capsys, "import", folder, "--out", tmp_path / "notes.txt")

@@ -144,6 +144,7 @@ def test_options_for_pretrained_weights_need_some(capsys, published, tmp_path, o
     (["--lora", 2, "--config", "fine-tune"], "--config fine-tune trains all weights, and --lora 2 does not"),
     (["--lora", 13], "rank = 13 is larger than"), (["--lora", 2, "--lora-targets", "quary"], "no Linear called 'quary'"),
     (["--freeze", "blocks.2"], "--freeze blocks.2 is not a part of the model; name a part such as embedding, segments"),
+    (["--freeze", "blocks.0-9"], "a block of a stack, of which the last one is encoder.blocks.1"),
     (["--freeze", "blocks.1-0"], "counts backwards; write blocks.0-1"),
     (["--freeze", "norm1"], "--freeze norm1 may be encoder.blocks.0.norm1 or encoder.blocks.1.norm1"),
     (["--freeze", "output"], "would freeze output.weight, which is new"),
