@@ -23,7 +23,7 @@ def add(commands):
                          description="Print where a model came from, its configuration, progress and parameters. No weight "
                                      "is read, except for --check.")
     parser.add_argument("file", metavar="FILE", help="a run, written by `train` or `import`; or the folder of a published "
-                                                     "model")
+                                                     "model, or a .bin file of llama2.c")
     parser.add_argument("--parameters", action="store_true", help="list every parameter with its shape")
     parser.add_argument("--check", metavar="TEXT", help="measure the loss on this text (at least 8 tokens, better 100; - "
                                                         "reads it from standard input), and whether undoing one of the "
