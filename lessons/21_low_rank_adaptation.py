@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 21 Low-rank adaptation
 #
-# Somebody has trained a large model, and you want it to do something else. **Full fine-tuning** continues training
+# Someone has trained a large model, and you want it to do something else. **Full fine-tuning** continues training
 # with all weights. It needs a gradient and two means of Adam for each weight, and it ends with a second model that is
 # as large as the first. **LoRA**, low-rank adaptation (Hu et al. 2021), freezes all weights and learns a small
 # correction to some of them, the product of two thin matrices. This lesson derives its forward and backward, shows
@@ -90,8 +90,8 @@ for name, array, gradient, loss in [
     claim(f"{name} agrees with the complex step", relative_difference(gradient, slopes(loss, array)) < 1e-13)
 claim("W and b are frozen: they have no gradient, and no memory for one",
       not any(parameter.has_grad for parameter in (layer.weight, layer.bias)))
-predict("d_in = d_out = 768, r = 8. How many numbers do A and B have together?", 2 * 768 * 8,
-        why="A has 768 · 8 entries, and B has 8 · 768.")
+predict("A feed-forward layer of GPT-2 has d_in = 768 and d_out = 3072. How many numbers do A and B have for r = 8?",
+        768 * 8 + 8 * 3072, why="A has 768 · 8 entries, and B has 8 · 3072. W has 2,359,296.")
 
 
 def products(N, d_in, d_out, r):
@@ -113,9 +113,9 @@ claim("if dM were computed first, it would need more than full fine-tuning", car
 # that of the pretrained model, bit for bit. But then dA = s xᵀ (dy Bᵀ) = 0: only B can move in the first step. As
 # soon as B is not 0, A moves too.
 #
-# Why not A = 0 *and* B = 0? Then dB = s (x A)ᵀ dy is 0 as well. Both gradients are zero, and they stay zero for ever:
-# it is a saddle point, from which no optimizer that follows the gradient can leave. One of the two factors has to be
-# random. And if both were random, the model would be disturbed before the first step.
+# Why not A = 0 *and* B = 0? Then dB = s (x A)ᵀ dy is 0 as well. Both gradients are zero, and they stay zero forever:
+# this is a saddle point, which no optimizer that follows the gradient can leave. One of the two factors has to be
+# random. If both were random, the output would be changed before the first step.
 
 # %% Four ways to start
 model = nt.CausalLanguageModel(11, 32, 4, 2, max_len=8, rng=3)
@@ -294,7 +294,8 @@ lora_count = adapted.num_parameters(trained=True)
 lora_state, lora_saved = bytes_in_use(adapted)
 claim("the arrays of a small model have just these sizes: 16 bytes a weight, or 4 and 16",
       state == 16 * count and lora_state == 4 * count + 16 * lora_count, f"{state:,} and {lora_state:,} bytes")
-claim("forward saves fewer activations, but not a quarter", 0.25 < lora_saved / saved < 1, f"{lora_saved / saved:.2f}")
+claim("forward saves fewer activations, but still more than a quarter of them", 0.25 < lora_saved / saved < 1,
+      f"{lora_saved / saved:.2f}")
 
 # %% [markdown]
 # ## 6. A model that sorts learns to sort in reverse
@@ -452,7 +453,7 @@ claim("nt.merge_lora gives an ordinary model, with the parameters of the base mo
 #
 # 1. A Linear has d_in = 4, d_out = 3, rank 1, s = 0.5 and B = (1, 0, 2). For one row x = (1, 0, 2, 0) and dy = (1, 1,
 #    1), what is dA? Which rows of A cannot move, whatever dy is?
-# 2. Somebody initializes A and B with zeros and reports that the loss does not change, "so the learning rate must be
+# 2. Someone initializes A and B with zeros and reports that the loss does not change, "so the learning rate must be
 #    too small". What do you answer? What would happen with weight decay, and with a random B?
 # 3. You double the rank and keep α. What happens to s, to the first step of SGD, and to that of Adam (section 4)?
 # 4. GPT-2's Linears have biases. How many numbers would you train, and how many bytes would you save, if you froze

@@ -1,5 +1,7 @@
 """Names of the axes of all values, and which tokens label them."""
 
+from ..layers import Embedding, LearnedPositionalEmbedding, Unembedding
+
 
 def axes_of_inputs(values):
     """Sets the axes of the model's inputs. Tokens of the first sequence are "source", of another one "target"."""
@@ -108,7 +110,7 @@ def finish_axes(graph, logits):
     if not logits.axes or logits.axes[-1].get("name") != "feature":
         return
     sizes = [value.array.shape[0] for value in graph.values.values() if value.parameter is not None
-             and any(op.class_name == "Embedding" for op, _ in value.consumers)]
+             and any(isinstance(op.module, Embedding) for op, _ in value.consumers)]
     last = {"name": "vocabulary"} if logits.array.shape[-1] in sizes else {"name": "class"}
     values = [logits]
     while values:
@@ -126,9 +128,9 @@ def axes_of_parameter(value):
         last = op.outputs["y"].axes[-1]["name"]
         if value.array.ndim == 1:
             names = [last]
-        elif op.class_name in ("Embedding", "Unembedding"):
+        elif isinstance(op.module, (Embedding, Unembedding)):
             names = [vocabulary_of(value), "feature"]
-        elif op.class_name == "LearnedPositionalEmbedding":
+        elif isinstance(op.module, LearnedPositionalEmbedding):
             names = ["position", "feature"]
         elif value.array.ndim == 2:
             names = ["input feature", "output feature" if last == "feature" else last]

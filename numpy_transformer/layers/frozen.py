@@ -7,7 +7,7 @@ from .linear import Linear
 
 
 class FrozenLinear(Linear):
-    """A Linear whose weight is frozen: it does not compute dW, and so does not save x.
+    """y = x W + b with a frozen W: a Linear that does not compute dW, and so does not save x.
 
     Backward: db = sum over rows of dy, unless b is frozen too,   dx = dy Wᵀ
     """
@@ -23,7 +23,7 @@ class FrozenLinear(Linear):
 
 
 class FrozenEmbedding(Embedding):
-    """An Embedding whose table is frozen: ids have no gradient, so nothing is left to compute.
+    """y = E[ids] with a frozen E: an Embedding whose backward has nothing to compute, as ids have no gradient.
 
     Backward: dy -> None
     """
@@ -33,7 +33,7 @@ class FrozenEmbedding(Embedding):
 
 
 class FrozenUnembedding(Unembedding):
-    """An Unembedding whose weight is frozen: it does not compute dE, and so does not save x.
+    """y = c x Eᵀ with a frozen E: an Unembedding that does not compute dE, and so does not save x.
 
     Backward: dx = c dy E
     """

@@ -1,4 +1,4 @@
-"""LoRA, low-rank adaptation: frozen weights, and for some of them a trained update that is the product of two small ones."""
+"""LoRA, low-rank adaptation: frozen weights, some of which have a trained update, the product of two small matrices."""
 
 import numpy as np
 
@@ -39,7 +39,8 @@ class LoRALinear(Module):
         dtype = self.weight.data.dtype
         self.A = Parameter(uniform(rng, (self.d_in, rank), 1 / self.d_in ** 0.5).astype(dtype))
         self.B = Parameter(np.zeros((rank, self.d_out), dtype))
-        self.training, self.remembering = linear.training, linear.remembering
+        self.training = linear.training
+        self.remembering = linear.remembering
         self._weight_before_merge = None
         freeze(linear)
 
@@ -89,8 +90,10 @@ class LoRALinear(Module):
         self.merge()
         with unfilled():
             linear = Linear(self.d_in, self.d_out, self.bias is not None)
-        linear.weight, linear.bias = self.weight, self.bias
-        linear.training, linear.remembering = self.training, self.remembering
+        linear.weight = self.weight
+        linear.bias = self.bias
+        linear.training = self.training
+        linear.remembering = self.remembering
         return linear
 
     def extra_repr(self):
@@ -104,8 +107,8 @@ def check_update(linear, rank, alpha):
         raise ValueError(f"alpha = {alpha} must be above 0: s = alpha / rank multiplies the update; the rank, or twice "
                          "the rank, is usual")
     if rank > min(linear.d_in, linear.d_out):
-        raise ValueError(f"rank = {rank} is larger than d_in = {linear.d_in} or d_out = {linear.d_out}, but no update of "
-                         "W has a higher rank than these; 4 to 16 is usual")
+        raise ValueError(f"rank = {rank} is larger than d_in = {linear.d_in} or d_out = {linear.d_out}, but no update "
+                         "of W has a higher rank than these; 4 to 16 is usual")
 
 
 def add_lora(model, rank=8, targets=("query", "value"), alpha=None, trained=(), rng=None):
@@ -155,7 +158,8 @@ def linears_called(model, targets):
     """Returns a list of the Linears whose dotted name is one of the targets, or ends with one."""
     linears = [(name, module) for name, module in model.named_modules() if isinstance(module, Linear) and name]
     if any(isinstance(module, LoRALinear) for _, module in model.named_modules()):
-        raise ValueError(f"{type(model).__name__} has LoRA updates already; call merge_lora(model) before you add others")
+        raise ValueError(f"{type(model).__name__} has LoRA updates already; call merge_lora(model) before adding "
+                         "others")
     if isinstance(targets, str):
         targets = (targets,)
     for target in targets:

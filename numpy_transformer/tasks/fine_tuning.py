@@ -115,14 +115,19 @@ def frozen_names(model, given, pretrained):
         if len(fitting) != 1:
             what = f"may be {' or '.join(fitting)}" if fitting else "is not a part of the model"
             parts = dict.fromkeys(each.split(".")[0] for each in known)
-            raise ValueError(f"--freeze {name} {what}; name a part such as {', '.join(parts)}, or a block of a stack such as "
-                             "encoder.blocks.0")
+            raise ValueError(f"--freeze {name} {what}; name a part such as {', '.join(parts)}, or a block of a stack, of "
+                             f"which the last one is {last_block(known)}")
         parameters = [each for each, _ in model.named_parameters() if each.startswith(f"{fitting[0]}.")]
         new = [each for each in parameters if each not in pretrained]
         if new:
             raise ValueError(f"--freeze {name} would freeze {new[0]}, which is new and has yet to learn; leave it out")
         found += fitting
     return found
+
+
+def last_block(names):
+    """The name of the last block, such as "encoder.blocks.5"."""
+    return [name for name in names if re.search(r"\.blocks\.\d+$", name)][-1]
 
 
 def expanded(name):

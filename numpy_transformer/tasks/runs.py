@@ -77,6 +77,7 @@ def use_of(meta):
 
 def load_run(path, *kinds):
     """The Run in a file. Raises ValueError if it holds none, or none of these kinds (any kind if none is given)."""
+    check_file(path)
     arrays, meta = read_checkpoint(path, needed)
     meta = check_meta(meta, path)
     check_kind(meta["kind"], path, kinds)
@@ -91,6 +92,7 @@ def load_run(path, *kinds):
 
 def outline_run(path):
     """The Run in a file, but without memory for the weights: for what needs only sizes, settings and history."""
+    check_file(path)
     arrays, meta = read_checkpoint(path, lambda names: [name for name in names if name.startswith("history/")], verify=True)
     meta = check_meta(meta, path)
     return finish(make_model(meta, path), arrays, meta, path)
@@ -108,6 +110,13 @@ def needed(names):
     """The names of the arrays that a trained model consists of: neither the optimizer's, nor two sets of weights."""
     unneeded = ("optimizer/", "model/") if any(name.startswith("best/") for name in names) else ("optimizer/",)
     return [name for name in names if not name.startswith(unneeded)]
+
+
+def check_file(path):
+    """Raises ValueError for the folder of a published model, which is no run yet."""
+    if Path(path).is_dir():
+        raise ValueError(f"{str(path)!r} is a folder; if it holds a published model, `numpy-transformer import` makes a run "
+                         "of it, which you can name here")
 
 
 def check_kind(found, path, kinds):
@@ -194,8 +203,8 @@ def check_meta(meta, path):
     """The meta. Raises ValueError if neither `train` nor `import` wrote it."""
     kind = meta.get("kind")
     missing = [key for key in ("config", "settings", "model", "tokenizers", "corpus", "step") if key not in meta]
-    known = kind in MODELS and not missing
-    if not known or meta["config"] != IMPORTED and meta["config"] not in TASKS[kind].presets:
+    presets = TASKS[kind].presets if kind in TASKS else {}
+    if kind not in MODELS or missing or meta["config"] not in (IMPORTED, *presets):
         raise ValueError(f"{str(path)!r} is a checkpoint that neither `train` nor `import` wrote; load it with "
                          "Trainer.load, or name a run of `train`")
     return meta

@@ -1,16 +1,9 @@
 """How a line of arguments is taken apart, and what is imported for it."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from helpers.commands import refused, run
 
-import numpy_transformer
 from numpy_transformer import cli
-
-ROOT = Path(numpy_transformer.__file__).parents[1]
 
 
 @pytest.mark.parametrize("line, wanted", [
@@ -50,14 +43,6 @@ def test_ctrl_c_while_the_arguments_are_read(capsys, monkeypatch):
 
     monkeypatch.setattr(cli, "make_parser", interrupt)
     assert run(capsys, "info", "run.npz") == (130, "", "\nnumpy-transformer: interrupted\n")
-
-
-def test_ctrl_c_while_the_package_is_imported():
-    script = ("import sys\nclass Finder:\n    def find_spec(name, *_):\n        if name == 'numpy':\n"
-              "            raise KeyboardInterrupt\n"
-              "sys.meta_path.insert(0, Finder)\nfrom numpy_transformer_command import main\nsys.exit(main())")
-    ended = subprocess.run([sys.executable, "-S", "-c", script], cwd=ROOT, capture_output=True, text=True)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "\nnumpy-transformer: interrupted\n")
 
 
 def test_a_named_configuration_that_leaves_a_setting_open_says_so(capsys):

@@ -11,6 +11,7 @@ from helpers.commands import refused, run
 from numpy_transformer.pretrained import load_pretrained
 from numpy_transformer.pretrained.safetensors import TensorFile
 from numpy_transformer.tasks.runs import load_run
+from numpy_transformer.training.checkpoint import read_checkpoint, write_checkpoint
 
 pytest.importorskip("tokenizers")
 KINDS = {"gpt2": "lm", "llama": "lm", "bert-mlm": "mlm", "bert-encoder": "encoder", "bert-classifier": "classifier",
@@ -173,6 +174,19 @@ def test_a_broken_length_of_sentences_is_refused(capsys, published, tmp_path, te
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 9}')
     assert run(capsys, "import", folder, "--out", tmp_path / "run.npz")[0] == 0
     assert load_run(tmp_path / "run.npz").reader.max_len == 9
+
+
+@pytest.mark.parametrize("command", ["generate gpt2", "train lm --pretrained gpt2 --text x.txt"])
+def test_a_folder_is_imported_first(capsys, published, monkeypatch, command):
+    monkeypatch.chdir(published)
+    assert "`numpy-transformer import` makes a run of it" in refused(capsys, *command.split())
+
+
+def test_a_run_of_an_unknown_configuration_is_refused(capsys, published, tmp_path):
+    arrays, meta = read_checkpoint(published / "bert-encoder.npz")
+    del meta["format"]
+    write_checkpoint(tmp_path / "run.npz", arrays, meta | {"config": "small"})
+    assert "neither `train` nor `import` wrote" in refused(capsys, "embed", tmp_path / "run.npz", "the cat")
 
 
 def test_nothing_but_a_run_is_replaced(capsys, folder, tmp_path):

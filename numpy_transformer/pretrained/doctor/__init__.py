@@ -1,4 +1,4 @@
-"""A doctor for conversions: wrong conversions give fluent nonsense, and a text finds out which mistake was made."""
+"""A doctor for conversions: wrongly converted weights give fluent nonsense, and the loss on a text shows the mistake."""
 
 from .diagnosis import Diagnosis, diagnose
 

@@ -1,4 +1,4 @@
-"""Mistakes in the projections of attention: order, heads, scale, and matrices that lie on their side."""
+"""Mistakes in the projections of attention: order, heads, scale, and transposed matrices."""
 
 import itertools
 import math
@@ -141,7 +141,7 @@ def scales(group, where):
 
 
 def transposes(group, where, layer, rare=False):
-    """A square matrix fits either way: whether it lies on its side goes unnoticed by its shape."""
+    """A square matrix has the right shape even if it is transposed."""
     kinds = [(name,) for name in ("query", "key", "value", "output")
              if all(getattr(attention, name).d_in == getattr(attention, name).d_out for attention in group)]
     if len(kinds) > 1:
@@ -152,7 +152,7 @@ def transposes(group, where, layer, rare=False):
         names = list(kind)
         text = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
         noun = "matrix" if len(names) == 1 else "matrices"
-        verdict = "this matrix lies" if len(names) == 1 else "these matrices lie"
+        verdict = "this matrix is stored as" if len(names) == 1 else "these matrices are stored as"
         yield Change("square matrix transposed", f"the {text} {noun}{where}{layer} transposed",
                      f"{verdict} (out, in) where (in, out) is wanted, or the reverse",
                      lambda names=names: [(linear, "weight", Parameter(linear.weight.data.T))

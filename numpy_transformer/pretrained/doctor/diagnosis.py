@@ -19,17 +19,17 @@ from .rotary import changes_of_rotary
 from .stack import changes_of_blocks
 from .weights import findings_without_text
 
-SIGMAS = 4                              # standard errors that a loss must fall by; fewer than
-CHANCE = 2.5                            # are chance, and what is between the two is left open
-MARGIN = 0.1                            # and the share of itself, if the model then knows the text well,
-WIDE_MARGIN = 0.15                      # or if it does not; sound models gain less,
-HINT = 0.02                             # but may gain this much;
-NEXT_MARGIN = 0.2                       # a second mistake has to show more, since the first may not be undone wholly
+SIGMAS = 4                              # standard errors by which a finding must lower the loss
+CHANCE = 2.5                            # standard errors up to which a gain is chance; more, up to SIGMAS, leave it open
+MARGIN = 0.1                            # share by which a finding must lower the loss; sound models gain less
+WIDE_MARGIN = 0.15                      # the same if the model does not know the text well even then
+NEXT_MARGIN = 0.2                       # the same for a second mistake, since the first may not be undone completely
+HINT = 0.02                             # share from which a gain is a hint, which sound models may gain as well
 WELL, BARELY = 0.6, 0.9                 # shares of log V, the loss of guessing: a model knows a text well, or hardly
 ROUNDS = 3                              # mistakes that are looked for, one after another
-WORK = 3e10                             # tokens times weights for one loss, and
-RARE_WORK = 2e11                        # for all rare changes together, unless they are asked for
-LEAST_READ, MOST_READ = 256, 4096       # tokens that a model reads for one loss;
+WORK = 3e10                             # tokens times weights for one loss
+RARE_WORK = 2e11                        # tokens times weights for all rare changes, unless they are asked for
+LEAST_READ, MOST_READ = 256, 4096       # tokens that a model reads for one loss
 MASKED_ROWS = 3                         # a masked model reads more, as it predicts only some tokens of each row
 
 
@@ -126,7 +126,7 @@ def diagnose(model, ids=None, mask_id=None, special_ids=(), sentinels=(), start_
         tokens : int or None, how many tokens the model reads for one loss, at most; None chooses by the model's size
         thorough : bool or None; True also tries changes of one layer or one stack alone, None only if they are cheap
         progress : bool (False), whether a progress bar is shown
-    Raises: ValueError for a text of less than 8 different tokens, a masked language model without mask_id, or a model
+    Raises: ValueError for a text with fewer than 8 different tokens, a masked language model without mask_id, or a model
         with LoRA layers that are not merged.
     """
     if any(isinstance(module, LoRALinear) and not module.is_merged for _, module in model.named_modules()):

@@ -23,12 +23,12 @@ def changes_of_ends(parts):
 
 
 def scale_of_embedding(parts):
-    """The factor sqrt(d_model) of the embedding is missing or surplus."""
+    """The factor sqrt(d_model) of the embedding is missing, or should not be there."""
     embeddings = parts.word_embeddings()
     if embeddings[0].factor == 1:
         factor, done, verdict = math.sqrt(embeddings[0].d_model), "multiplied by", "is missing"
     else:
-        factor, done, verdict = 1.0, "not multiplied by", "is surplus"
+        factor, done, verdict = 1.0, "not multiplied by", "should not be there"
     yield Change("scale of the embedding", f"the embedding {done} sqrt(d_model)", f"the factor sqrt(d_model) {verdict}",
                  lambda: [(embedding, "factor", factor) for embedding in embeddings])
 
@@ -102,7 +102,7 @@ def output_layer(parts):
                          tempers=True)
         else:
             yield Change("factor of the output", f"the output not multiplied by {output.factor:.4g}",
-                         "the factor of the output layer is surplus", lambda: [(output, "factor", 1.0)], tempers=True)
+                         "the output layer should have no factor", lambda: [(output, "factor", 1.0)], tempers=True)
         weight = head_in_file(model, output.weight.data.shape)
         if weight is not None:
             yield Change("tying of the output layer", "the output layer of the file instead of the embedding",

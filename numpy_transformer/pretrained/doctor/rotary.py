@@ -96,7 +96,7 @@ def speeds(group):
     scaling = "scaling of the rotary angles"
     plain = angles[0] * base ** powers
     if not np.allclose(plain, angles):
-        yield turned(scaling, "rotary angles that are not scaled", "the scaling of low frequencies is surplus", plain)
+        yield turned(scaling, "rotary angles that are not scaled", "low frequencies should not be scaled", plain)
     elif math.isclose(base, LLAMA3["rope_theta"], rel_tol=1e-3):
         for factor in (8, 32):
             yield turned(scaling, f"low rotary frequencies divided by {factor} as in LLaMA 3", "its scaling is missing",
@@ -105,7 +105,7 @@ def speeds(group):
         yield turned(scaling, f"rotary angles divided by {factor}", f"a linear scaling by {factor} is missing",
                      angles / factor)
     if not math.isclose(abs(angles[0]), 1):
-        yield turned(scaling, f"rotary angles multiplied by {1 / angles[0]:g}", "their linear scaling is surplus",
+        yield turned(scaling, f"rotary angles multiplied by {1 / angles[0]:g}", "they should not be scaled",
                      angles / angles[0])
     yield turned("direction of rotation", "q and k rotated the other way", "the two features of each pair are swapped",
                  -angles)

@@ -10,8 +10,8 @@ from ...models.text_encoder import TextEncoder
 from ...module import Parameter
 from .changes import Change
 
-ACTIVATIONS = {"ReLU": ReLU, "the exact GELU": GELU, "GELU with tanh": lambda: GELU("tanh"), "SiLU": SiLU}
-GELUS = "the exact GELU", "GELU with tanh"
+GELUS = {"none": "the exact GELU", "tanh": "GELU with tanh"}            # by the approximation
+ACTIVATIONS = {"ReLU": ReLU, GELUS["none"]: GELU, GELUS["tanh"]: lambda: GELU("tanh"), "SiLU": SiLU}
 EPS = 1e-12, 1e-8, 1e-6, 1e-5, 1e-3
 
 
@@ -23,6 +23,7 @@ def changes_of_blocks(parts):
     yield from eps_of_norms(parts)
     yield from activations(parts)
     yield from gates(parts)
+    yield from square_matrices(parts)
     yield from orders_of_layers(parts)
     yield from causal_encoder(parts)
 
@@ -80,7 +81,7 @@ def places_of_norms(parts):
 
 
 def final_norms(parts):
-    """A norm after the last block, or after the embeddings, is missing or surplus."""
+    """A norm after the last block, or after the embeddings, is missing, or should not be there."""
     for stack in parts.stacks:
         kind = type(stack).__name__.removeprefix("CrossAttention").lower()
         block = stack.blocks[0]
@@ -131,7 +132,7 @@ def activations(parts):
 
 def name_of(activation):
     if isinstance(activation, GELU):
-        return GELUS[activation.approximate == "tanh"]
+        return GELUS[activation.approximate]
     return type(activation).__name__
 
 
@@ -142,22 +143,26 @@ def gates(parts):
         yield Change("gate and up swapped", "gate and up of the feed-forward layers swapped",
                      "gate and up were taken for each other", lambda: [
                          edit for layer in gated for edit in ((layer, "gate", layer.up), (layer, "up", layer.gate))])
+
+
+def square_matrices(parts):
+    """Square matrices outside attention have the right shape even if they are transposed."""
+    verdict = "stored as (out, in) where (in, out) is wanted, or the reverse"
     square = [linear for layer in parts.feed_forwards for linear in (layer.up, layer.down)
               if linear.d_in == linear.d_out]
-    if getattr(parts.model, "transform", None) is not None:
+    transform = getattr(parts.model, "transform", None)
+    if transform is not None:
         yield Change("square matrix transposed", "the matrix before the output layer transposed",
-                     "this matrix lies (out, in) where (in, out) is wanted, or the reverse",
-                     lambda: transposed([parts.model.transform]))
-        squares = [linear for attention in parts.attentions for linear in (
+                     f"this matrix is {verdict}", lambda: transposed([transform]))
+        of_attention = [linear for attention in parts.attentions for linear in (
             attention.query, attention.key, attention.value, attention.output) if linear.d_in == linear.d_out]
-        if squares:
+        if of_attention:
             yield Change("square matrix transposed", "all square matrices transposed",
-                         "all these matrices lie (out, in) where (in, out) is wanted, or the reverse",
-                         lambda: transposed([*squares, *square, parts.model.transform]))
+                         f"all these matrices are {verdict}",
+                         lambda: transposed([*of_attention, *square, transform]))
     if square:
         yield Change("square matrix transposed", "the matrices of the feed-forward layers transposed",
-                     "these matrices lie (out, in) where (in, out) is wanted, or the reverse",
-                     lambda: transposed(square))
+                     f"these matrices are {verdict}", lambda: transposed(square))
 
 
 def transposed(linears):

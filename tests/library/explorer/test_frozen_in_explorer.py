@@ -1,6 +1,7 @@
 """A model with LoRA in the explorer: frozen parameters are shown without a gradient, the others as everywhere."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import numpy_transformer as nt
 from numpy_transformer.explorer.document import make_step
 from numpy_transformer.explorer.formulas import formulas_of
 from numpy_transformer.explorer.variables import variables_document
+from numpy_transformer.layers.frozen import FROZEN
 
 IDS = np.arange(6)[None]
 
@@ -32,6 +34,16 @@ def test_frozen_parameters_have_no_gradient_and_the_others_the_right_one(step):
             assert value.gradient[1, 1] == pytest.approx(slope, rel=1e-6)
     assert all(value.mismatch < 1e-10 for value in step.values.values())
     json.dumps(step.document())
+
+
+def test_frozen_layers_have_the_axes_and_the_formulas_of_others(step):
+    plain = make_step(nt.CausalLanguageModel(11, 12, 2, 1, max_len=6, rng=0), IDS, np.roll(IDS, -1), nt.CrossEntropyLoss())
+    for name, value in plain.values.items():
+        if value.kind == "parameter":
+            assert [axis["name"] for axis in step.values[name].axes] == [axis["name"] for axis in value.axes]
+    for layer, frozen in FROZEN.items():
+        formula = re.match(r"y = [^:]*?(?=:| on )", layer.__doc__)[0]
+        assert frozen.__doc__.startswith(f"{formula} with a frozen ")
 
 
 def test_formulas_leave_out_the_gradients_of_frozen_parameters(step):

@@ -59,8 +59,8 @@ def test_the_update_starts_at_zero_and_A_has_the_bound_of_the_published_code():
 
 
 @pytest.mark.parametrize("rank, alpha, said", [
-    (0, None, "rank must be a whole number"), (2.5, None, "rank must be a whole number"), (3, 0, "alpha = 0 must be above 0"),
-    (3, -1.0, "alpha = -1.0 must be above 0"), (6, None, "rank = 6 is larger than d_in = 5 or d_out = 7")])
+    (0, None, "rank must be a whole number"), (2.5, None, "rank must be a whole number"),
+    (3, 0, "alpha = 0 must be above 0"), (3, -1.0, "alpha = -1.0 must be above 0"), (6, None, "rank = 6 is larger than d_in = 5 or d_out = 7")])
 def test_settings_that_make_no_sense_are_refused_before_anything_is_frozen(rank, alpha, said):
     linear = nt.Linear(5, 7, rng=0)
     with pytest.raises(ValueError, match=said):
@@ -126,7 +126,8 @@ def test_targets_are_whole_names_or_ends_of_names_and_what_is_trained_as_a_whole
     assert updated(("cross_attention.key",)) == ["decoder.blocks.0.cross_attention.key"]
     assert updated("output", trained=("encoder", "output")) == [
         f"decoder.blocks.0.{part}.output" for part in ("attention", "cross_attention")]
-    model = nt.add_lora(MODELS["encoder"][0](), 2, trained=("encoder.blocks.1.norm2", "encoder.blocks.0.attention.query.bias"))
+    whole = ("encoder.blocks.1.norm2", "encoder.blocks.0.attention.query.bias")
+    model = nt.add_lora(MODELS["encoder"][0](), 2, trained=whole)
     trained = [name for name, p in model.named_parameters(trained=True) if not name.endswith((".A", ".B"))]
     assert trained == ["encoder.blocks.0.attention.query.bias", "encoder.blocks.1.norm2.gamma",
                        "encoder.blocks.1.norm2.beta"]
@@ -196,4 +197,5 @@ def test_copies_have_updates_of_their_own():
 
 
 def test_repr_shows_rank_and_scale():
-    assert repr(nt.LoRALinear(nt.Linear(5, 7, rng=0), 2, 4)) == "LoRALinear(d_in=5, d_out=7, bias=True, rank=2, scale=2)"
+    lora = nt.LoRALinear(nt.Linear(5, 7, rng=0), 2, 4)
+    assert repr(lora) == "LoRALinear(d_in=5, d_out=7, bias=True, rank=2, scale=2)"

@@ -103,11 +103,12 @@ def test_a_new_head(tmp_path):
     base.origin.options = {key: value for key, value in base.origin.options.items() if key != "head_activation"}
     base.origin.files = {"tokenizer.json": "{}", "modules.json": "[]", "1_Pooling/config.json": "{}"}
     base.origin.unused = {"bert.pooler.dense.weight": np.ones((8, 8), np.float32)}
+    base.origin.config["num_labels"] = 5
     model = classifier(base.origin)
     save_pretrained(model, tmp_path / "classes")
     config = json.loads((tmp_path / "classes" / "config.json").read_text())
     assert config["architectures"] == ["BertForSequenceClassification"]
-    assert config["id2label"] == {"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}
+    assert config["id2label"] == {"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"} and "num_labels" not in config
     assert names(tmp_path / "classes") == FILES | {"tokenizer.json"}
     stored = TensorFile(tmp_path / "classes" / "model.safetensors")
     np.testing.assert_array_equal(stored["bert.pooler.dense.weight"], model.hidden.weight.data.T)
