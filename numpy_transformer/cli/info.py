@@ -15,13 +15,15 @@ from .generate import standard_input
 from .parser import add_command
 from .terminal import wrap
 
+PART = re.compile(r".*\.blocks\.\d+|(?:encoder|decoder)\.\w+|\w+")       # the beginning of a parameter's name
+
 
 def add(commands):
     parser = add_command(commands, "info", run_info, help="show what a run or the folder of a published model holds",
                          description="Print where a model came from, its configuration, progress and parameters. No weight "
                                      "is read, except for --check.")
     parser.add_argument("file", metavar="FILE", help="a run, written by `train` or `import`; or the folder of a published "
-                                                     "model")
+                                                     "model, or a .bin file of llama2.c")
     parser.add_argument("--parameters", action="store_true", help="list every parameter with its shape")
     parser.add_argument("--check", metavar="TEXT", help="measure the loss on this text (at least 8 tokens, better 100; - "
                                                         "reads it from standard input), and whether undoing one of the "
@@ -107,25 +109,22 @@ def print_settings(run):
 
 
 def summary_of_parts(model):
-    """A table of the parts of a model with their numbers of parameters; equal blocks are one line."""
-    counts = {}
+    """A table of the parts of a model with their numbers of parameters; equal blocks of a stack share one line."""
+    sizes = {}
     for name, parameter in model.named_parameters():
-        part = re.match(r"(.*\.blocks\.\d+|(?:encoder|decoder)\.\w+|\w+)", name)[1]
-        counts[part] = counts.get(part, 0) + parameter.data.size
-    rows, blocks = [], {}
-    for part, count in counts.items():
-        stack, number = re.fullmatch(r"(.*?)(\.\d+)?", part).groups()
-        if number:
-            blocks.setdefault((stack, count), []).append(int(number[1:]))
-    for part, count in counts.items():
-        stack, number = re.fullmatch(r"(.*?)(\.\d+)?", part).groups()
-        same = blocks.get((stack, count), [])
-        if not number or int(number[1:]) == same[0]:
-            times = f"{len(same)} x {count:,}" if len(same) > 1 else ""
-            rows.append((stack if len(same) > 1 else part, times, f"{count * max(len(same), 1):,}"))
+        part = PART.match(name)[0]
+        sizes[part] = sizes.get(part, 0) + parameter.data.size
+    equal = {}                                  # parts with the same size, and the same name but for a number at its end
+    for part, size in sizes.items():
+        equal.setdefault((re.sub(r"\.\d+$", "", part), size), []).append(part)
+    rows = []
+    for (stack, size), parts in equal.items():
+        several = len(parts) > 1
+        rows.append((stack if several else parts[0], f"{len(parts)} x {size:,}" if several else "",
+                     f"{len(parts) * size:,}"))
     rows.append((f"total of {type(model).__name__}", "", f"{model.num_parameters():,}"))
     widths = [max(map(len, column)) for column in zip(*rows)]
-    return "\n".join(f"{name:<{widths[0]}}  {times:>{widths[1]}}  {count:>{widths[2]}}" for name, times, count in rows)
+    return "\n".join(f"{name:<{widths[0]}}  {times:>{widths[1]}}  {size:>{widths[2]}}" for name, times, size in rows)
 
 
 def check(run, text):

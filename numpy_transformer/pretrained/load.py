@@ -24,6 +24,10 @@ def load_pretrained(folder, dtype=np.float32, progress=None):
     Each weight is read once, and no initial weights are drawn. Half-precision weights are converted exactly.
     `model.origin` holds the family and everything else that save_pretrained needs.
 
+    A decoder is called as model(ids, mask), an encoder as model(ids, mask, segments), and T5 as
+    model(source_ids, target_ids, source_mask=mask). A mask has the shape of the ids (B, T) and is True for real tokens,
+    like the attention_mask of transformers; padding_mask makes the one of attention, (B, 1, 1, T), which is another.
+
     Parameters:
         folder : path of a folder with config.json and model.safetensors (or shards), or of a .bin file of llama2.c
         dtype : np.float32 (default) or np.float64

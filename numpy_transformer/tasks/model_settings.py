@@ -36,7 +36,7 @@ def start():
         Setting("pretrained", None, "start from the weights, tokenizer and sizes of this run, or of a published model that "
                                     "`import` has read"),
         count("lora", None, "train only updates of this rank to some of the pretrained weights (LoRA), and a new head"),
-        rate("lora_alpha", None, "multiplies these updates, together with 1 / rank; the rank if left out"),
+        rate("lora_alpha", None, "these updates are multiplied by this number divided by the rank; the rank if left out"),
         Setting("lora_targets", None, "linear layers that are updated, such as query and value; all of each block if left "
                                       "out", list, metavar="NAME"),
         Setting("freeze", None, "parts that keep their pretrained weights, such as embedding, or blocks.0-3 for the first "

@@ -203,8 +203,8 @@ def check_meta(meta, path):
     """The meta. Raises ValueError if neither `train` nor `import` wrote it."""
     kind = meta.get("kind")
     missing = [key for key in ("config", "settings", "model", "tokenizers", "corpus", "step") if key not in meta]
-    known = kind in MODELS and not missing
-    if not known or meta["config"] != IMPORTED and meta["config"] not in TASKS[kind].presets:
+    presets = TASKS[kind].presets if kind in TASKS else {}
+    if kind not in MODELS or missing or meta["config"] not in (IMPORTED, *presets):
         raise ValueError(f"{str(path)!r} is a checkpoint that neither `train` nor `import` wrote; load it with "
                          "Trainer.load, or name a run of `train`")
     return meta

@@ -89,10 +89,11 @@ class Task:
     def unused_when_starting(cls, settings):
         """The part of unused_settings that is about pretrained weights."""
         if not settings.get("pretrained"):
-            return [(["lora", "lora_alpha", "lora_targets", "freeze"], "it is about pretrained weights; give --pretrained")]
+            options = ["lora", "lora_alpha", "lora_targets", "freeze"]
+            return [(options, "it applies to pretrained weights; give --pretrained")]
         if settings.get("lora"):
             return [(["freeze"], "with --lora all pretrained weights are frozen; leave one of the two out")]
-        return [(["lora_alpha", "lora_targets"], "it is about the updates that --lora trains; give --lora")]
+        return [(["lora_alpha", "lora_targets"], "it applies to the updates that --lora trains; give --lora")]
 
     @property
     def starts_from_published(self):

@@ -11,6 +11,7 @@ from helpers.commands import refused, run
 from numpy_transformer.pretrained import load_pretrained
 from numpy_transformer.pretrained.safetensors import TensorFile
 from numpy_transformer.tasks.runs import load_run
+from numpy_transformer.training.checkpoint import read_checkpoint, write_checkpoint
 
 pytest.importorskip("tokenizers")
 KINDS = {"gpt2": "lm", "llama": "lm", "bert-mlm": "mlm", "bert-encoder": "encoder", "bert-classifier": "classifier",
@@ -179,6 +180,13 @@ def test_a_broken_length_of_sentences_is_refused(capsys, published, tmp_path, te
 def test_a_folder_is_imported_first(capsys, published, monkeypatch, command):
     monkeypatch.chdir(published)
     assert "`numpy-transformer import` makes a run of it" in refused(capsys, *command.split())
+
+
+def test_a_run_of_an_unknown_configuration_is_refused(capsys, published, tmp_path):
+    arrays, meta = read_checkpoint(published / "bert-encoder.npz")
+    del meta["format"]
+    write_checkpoint(tmp_path / "run.npz", arrays, meta | {"config": "small"})
+    assert "neither `train` nor `import` wrote" in refused(capsys, "embed", tmp_path / "run.npz", "the cat")
 
 
 def test_nothing_but_a_run_is_replaced(capsys, folder, tmp_path):

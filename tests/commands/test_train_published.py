@@ -129,7 +129,7 @@ def test_a_published_model_decides_its_sizes(capsys, published, imported, tmp_pa
 
 
 @pytest.mark.parametrize("options, message", [
-    (["--lora", 2], "--lora would have no effect: it is about pretrained weights; give --pretrained"),
+    (["--lora", 2], "--lora would have no effect: it applies to pretrained weights; give --pretrained"),
     (["--freeze", "embedding"], "--freeze would have no effect"),
     (["--config", "lora"], "--config lora is for pretrained weights; give --pretrained"),
     (["--config", "fine-tune"], "--config fine-tune is for pretrained weights")])
@@ -139,7 +139,7 @@ def test_options_for_pretrained_weights_need_some(capsys, published, tmp_path, o
 
 
 @pytest.mark.parametrize("options, message", [
-    (["--lora-alpha", 4], "--lora-alpha would have no effect: it is about the updates that --lora trains"),
+    (["--lora-alpha", 4], "--lora-alpha would have no effect: it applies to the updates that --lora trains"),
     (["--lora", 2, "--freeze", "embedding"], "--freeze would have no effect: with --lora all"),
     (["--lora", 2, "--config", "fine-tune"], "--config fine-tune trains all weights, and --lora 2 does not"),
     (["--lora", 13], "rank = 13 is larger than"), (["--lora", 2, "--lora-targets", "quary"], "no Linear called 'quary'"),
