@@ -75,8 +75,7 @@ def block_numbers(ours, own):
     if "*" not in ours:
         return [""]
     stack = ours.split("*")[0]
-    numbers = {name.removeprefix(stack).split(".")[0] for name in own if name.startswith(stack)}
-    return sorted(numbers, key=int)
+    return list(dict.fromkeys(name.removeprefix(stack).split(".")[0] for name in own if name.startswith(stack)))
 
 
 def find_parameters(ours, endings, own):

@@ -104,9 +104,12 @@ def test_scores_and_weighted_sum(heads, scale):
     check(op, {"q": q, "k": k, "mask": mask, "y": y, "dy": dy, "dq": dq, "dk": dk})
 
     b = rng.standard_normal((heads, 3, 5))                      # a bias of the scores, the same for the whole batch
-    biased = {"q": q[None], "k": k[None], "mask": mask[None], "b": b, "y": (y + b)[None]}
+    biased = {"q": np.stack([q, q / 2]), "k": np.stack([k, k]), "mask": mask[None], "b": b,
+              "y": np.stack([y + b, y / 2 + b])}
+    gradients = {"dy": np.stack([dy, 3 * dy]), "dq": np.stack([dq, 3 * dq]), "dk": np.stack([dk, 1.5 * dk]),
+                 "db": 4 * dy_seen}
     op = Op(None, "scores", {name: biased[name] for name in ("q", "k", "mask", "b")}, {}, {"y": y}, {"scale": scale})
-    check(op, {**biased, "dy": dy[None], "dq": dq[None], "dk": dk[None], "db": dy_seen})
+    check(op, biased | gradients)
 
     p = rng.random(y.shape)
     v_of_query = np.repeat(v, heads // 2, 0)

@@ -125,6 +125,12 @@ def test_a_given_head_width_need_not_divide_d_model():
         nt.SelfAttention(10, 4, rotary=nt.RotaryEmbedding(4), d_head=6)(np.ones((2, 3, 10)))
 
 
+def test_both_attentions_of_a_block_have_its_head_width_and_biases():
+    block = nt.DecoderBlock(10, 4, 6, cross_attention=True, bias=False, d_head=6, qkv_bias=True)
+    for part in (block.attention, block.cross_attention):
+        assert part.key.weight.data.shape == (10, 24) and part.key.bias is not None and part.output.bias is None
+
+
 def test_by_default_all_biases_follow_bias():
     for options, with_bias in (({}, "query key value output"), ({"bias": False}, ""), ({"qkv_bias": False}, "output")):
         layer = nt.SelfAttention(12, 2, rng=0, **options)
