@@ -109,6 +109,16 @@ def test_masks_may_have_either_name(capsys, published):
     assert "write it in place of the word" in refused(capsys, "fill", published / "bert-mlm.npz", "the cat")
 
 
+def test_outputs_for_which_there_is_no_token_are_no_words(capsys, tmp_path):
+    from helpers.published import write_published
+
+    write_published(tmp_path / "folder", "bert-mlm", vocab_size=70)                 # 62 tokens, five of them special
+    assert run(capsys, "import", tmp_path / "folder", "--out", tmp_path / "run.npz")[0] == 0
+    code, out, _ = run(capsys, "fill", tmp_path / "run.npz", "the [MASK] sat", "--top", 70)
+    words = [line.split("\t")[1] for line in out.splitlines()]
+    assert code == 0 and len(words) == 57 and all(words)
+
+
 def test_vectors_and_neighbors_of_an_encoder_without_a_head(capsys, published, tmp_path):
     (tmp_path / "lines.txt").write_text("we saw a dog\nthe cat sat\n")
     code, out, _ = run(capsys, "similar", published / "bert-encoder.npz", "The Cat sat", "--within", tmp_path / "lines.txt")

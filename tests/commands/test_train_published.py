@@ -72,6 +72,8 @@ def test_a_run_starts_with_the_weights_and_options_of_a_published_model(capsys, 
                 {key: after[key] for key in after if key not in HEAD.get(kind, [])})
     assert mine.meta["origin"] == theirs.meta["origin"] and mine.meta["config"] == "fine-tune"
     assert mine.tokenizers[0].to_json() == theirs.tokenizers[0].to_json()
+    if "dropout" in theirs.meta["model"]:
+        assert mine.settings["dropout"] == mine.meta["model"]["dropout"] == theirs.meta["model"]["dropout"]
     if kind == "classifier":
         assert {key: mine.meta["model"][key] for key in ("pool", "head_activation", "hidden", "num_classes")} == {
             "pool": "first", "head_activation": "tanh", "hidden": 12, "num_classes": 2}
