@@ -17,7 +17,8 @@ BATCH = 32                                      # sentences decoded together
 
 def add(commands):
     parser = add_command(commands, "generate", run_generate, help="continue a text with a trained language model",
-                         description="Print the prompt and the model's continuation of it.")
+                         description="Print the prompt and the model's continuation of it, without the bytes of an incomplete "
+                                     "character at its end.")
     parser.add_argument("file", metavar="RUN.npz", help="written by `train lm`, or by `import`")
     parser.add_argument("--prompt", metavar="TEXT", help="the beginning of the text; - reads it from standard input; "
                                                          "if left out, the model starts a new line, or a new "
