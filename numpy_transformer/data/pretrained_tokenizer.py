@@ -80,8 +80,8 @@ class PretrainedTokenizer:
         missing = [name for name, found in (("decoder_start_token_id", self.start is not None), ("eos_token_id", self.stop))
                    if not found]
         if missing:
-            raise ValueError(f"config.json has no {' and no '.join(missing)}, with which an encoder-decoder begins and ends a "
-                             "text; add it there, and import the model again")
+            raise ValueError(f"config.json has no {' and no '.join(missing)}, and an encoder-decoder needs the ids that "
+                             "begin and end a text; add what is missing, and import the model again")
         return Marks(begin=self.start, end=self.stop[0], first=0, source=self.begin)
 
     def encode(self, text):

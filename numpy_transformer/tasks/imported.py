@@ -76,7 +76,8 @@ def compare_sizes(tokens, options):
     if tokens.vocab_size <= known:
         return []
     return [f"The ids of the tokenizer go up to {tokens.vocab_size - 1:,}, but the model has only {known:,} tokens: "
-            "it cannot read a text that contains one of the others. If this is not known of this model, the two do not belong together."]
+            "it cannot read a text that contains one of the others. Unless the model is known for this, the two do not "
+            "belong together."]
 
 
 def describe_tokenizer(tokens):

@@ -48,7 +48,7 @@ def test_files_that_name_no_special_token():
     assert made("gpt2", {"bos_token_id": [0]}, special_tokens_map={"bos_token": {"id": 0}}).special == {"bos": 0}
     for missing, config in (("decoder_start_token_id", {"eos_token_id": 1}), ("eos_token_id", {"decoder_start_token_id": 0})):
         tokenizer = made("t5", config, special_tokens_map={})
-        with pytest.raises(ValueError, match=f"config.json has no {missing}, with which"):
+        with pytest.raises(ValueError, match=f"config.json has no {missing}, and an encoder-decoder needs"):
             frame(tokenizer, "the cat")
 
 
