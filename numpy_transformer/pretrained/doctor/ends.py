@@ -23,10 +23,14 @@ def changes_of_ends(parts):
 
 
 def scale_of_embedding(parts):
-    """The factor sqrt(d_model) of the embedding is missing, or should not be there."""
+    """The factor sqrt(d_model) of the embedding is missing, should not be there, or is in the weights already."""
     embeddings = parts.word_embeddings()
+    root = math.sqrt(embeddings[0].d_model)
+    yield Change("scale of the embedding", "the matrix of the embedding divided by sqrt(d_model)",
+                 "this matrix was multiplied by sqrt(d_model)",
+                 lambda: [edit for weight in word_weights(parts) for edit in parts.replace(weight, weight.data / root)])
     if embeddings[0].factor == 1:
-        factor, done, verdict = math.sqrt(embeddings[0].d_model), "multiplied by", "is missing"
+        factor, done, verdict = root, "multiplied by", "is missing"
     else:
         factor, done, verdict = 1.0, "not multiplied by", "should not be there"
     yield Change("scale of the embedding", f"the embedding {done} sqrt(d_model)", f"the factor sqrt(d_model) {verdict}",

@@ -12,6 +12,8 @@ UNKNOWN = ("No change clearly lowers the loss, which is not clearly below that o
            "hide each other.")
 KNOWS_LITTLE = ("Since the model knows this text little, a mistake may still be hidden: try a longer text of the kind "
                 "that it was trained on.")
+NO_SIGN = ("nothing speaks for one of these mistakes. A mistake of another kind would not show here: compare the output "
+           "for one text with that of the original program.")
 LESS_SURE = " Losses below it in the table are no lower than chance, or making the model less sure of itself, explains."
 NOT_COPIED = " The text was its own target, which tells nothing about a model that was trained on other pairs."
 ALL_WELL = "The numbers themselves (size of the vocabulary, eps, zeros, equal matrices) look right."
@@ -61,8 +63,8 @@ def conclusion(diagnosis):
     if diagnosis.knows and not diagnosis.knows_well:
         return f"{beginning}one of the {number} changes tried clearly lowers the loss. {KNOWS_LITTLE}"
     if diagnosis.knows:
-        return (f"{beginning}one of the {number} changes tried clearly lowers the loss: the conversion looks right."
-                f"{faint(diagnosis)}{less_sure(diagnosis)}")
+        return (f"{beginning}one of the {number} changes tried clearly lowers the loss, so {NO_SIGN}{faint(diagnosis)}"
+                f"{less_sure(diagnosis)}")
     return UNKNOWN + (NOT_COPIED if diagnosis.task == COPIED else "")
 
 

@@ -32,21 +32,28 @@ def broken_numbers(model):
 
 
 def untouched(parts):
-    """Norms as they are before training."""
-    if parts.norms and all((norm.gamma.data == 1).all() for norm in parts.norms):
+    """Norms as they are before training: all of them, or some while others are not."""
+    names = {id(module): name for name, module in parts.model.named_modules()}
+    found = [names[id(norm)] for norm in parts.norms if (norm.gamma.data == 1).all()]
+    if found and len(found) == len(parts.norms):
         yield ("The gains of all norms are exactly 1, as before training: the weights are untrained, or the norms were "
+               "not taken from the file.")
+    elif found:
+        yield (f"The gains of these norms are exactly 1, while those of others are not: {', '.join(found)}. They were "
                "not taken from the file.")
 
 
 def zero_biases(model):
-    """Kinds of biases that are zero in all blocks, while others are not."""
-    kinds = {}
+    """Biases that are zero, in all blocks or in some, while others are not."""
+    kinds = {}                                  # {name with * for the number of a block: {name: is it zero?}}
     for name, parameter in model.named_parameters():
         if name.endswith((".bias", ".beta")):
             kind = ".".join("*" if part.isdecimal() else part for part in name.split("."))
-            kinds[kind] = kinds.get(kind, True) and not parameter.data.any()
-    zero = [kind for kind, is_zero in kinds.items() if is_zero]
-    if zero and len(zero) == len(kinds):
+            kinds.setdefault(kind, {})[name] = not parameter.data.any()
+    zero = []
+    for kind, biases in kinds.items():
+        zero += [kind] if all(biases.values()) else [name for name, is_zero in biases.items() if is_zero]
+    if zero and all(all(biases.values()) for biases in kinds.values()):
         yield "All biases are exactly 0: they were not taken from the file, or the model was trained without them."
     elif zero:
         yield (f"These biases are exactly 0 while others are not: {', '.join(zero)}. They were not taken from the "

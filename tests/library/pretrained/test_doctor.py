@@ -78,11 +78,15 @@ def test_what_needs_no_text_is_found():
     block, other = model.decoder.blocks
     block.attention.key.weight.data = block.attention.query.weight.data
     other.feed_forward.up.weight.data = 0
+    other.feed_forward.down.bias.data = 0
+    model.decoder.norm.gamma.data = 1
     for each in (block, other):
         each.attention.value.bias.data = 0
     notes = " ".join(diagnose(model).notes)
     for part in ("eps = 1e-05, but config.json says 1e-12", "key.weight equals decoder.blocks.0.attention.query.weight",
-                 "decoder.blocks.1.feed_forward.up.weight is 0 everywhere", "decoder.blocks.*.attention.value.bias"):
+                 "decoder.blocks.1.feed_forward.up.weight is 0 everywhere",
+                 "0 while others are not: decoder.blocks.*.attention.value.bias, decoder.blocks.1.feed_forward.down.bias.",
+                 "exactly 1, while those of others are not: decoder.norm."):
         assert part in notes
     other.norm1.gamma.data[3] = np.nan
     assert "not finite" in str(diagnose(model, **check_arguments("gpt2", 1)))
