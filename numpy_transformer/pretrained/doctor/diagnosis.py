@@ -13,7 +13,7 @@ from ...training.progress import Progress
 from .attention import changes_of_attention
 from .changes import Change, Parts
 from .ends import changes_of_ends
-from .losses import TEMPERATURES, make_task, token_losses
+from .losses import LEAST, LEAST_TO_ACCUSE, TEMPERATURES, make_task, token_losses
 from .report import report
 from .rotary import changes_of_rotary
 from .stack import changes_of_blocks
@@ -65,7 +65,8 @@ class Diagnosis:
         hint : Finding or None, a change that lowers the loss, but by so little that sound models may gain it, too
         open_question : Finding or None, one of which the text has too few tokens to tell
         loss, log_vocab : float, nats per token of the model and of guessing; loss is None without a language head
-        task, num_tokens : what was predicted, and how often
+        task, num_tokens, different : what was predicted, how often, and how many different tokens
+        repeats : bool, True if these are too few for any finding
         trials : list of Trial, all changes that were tried
     """
 
@@ -78,6 +79,8 @@ class Diagnosis:
     log_vocab: float | None = None
     task: str | None = None
     num_tokens: int = 0
+    different: int = 0
+    repeats: bool = False
     trials: list = field(default_factory=list)
 
     @property
@@ -109,7 +112,8 @@ def diagnose(model, ids=None, mask_id=None, special_ids=(), sentinels=(), start_
     """Returns the Diagnosis of a model that was converted from someone else's weights.
 
     The loss of a text is measured with the model as it is, and with each of the commonest mistakes undone or done. A
-    change counts only if it lowers the loss by a tenth and by four standard errors. It is compared with the model whose
+    change counts only if it lowers the loss by a tenth and by four standard errors, repeated passages
+    counting as one event, on a text with enough different tokens (24, or a quarter of a small vocabulary). It is compared with the model whose
     logits are multiplied by the factor from 0 to 1 that suits the text best, because any change that makes a model less
     sure of itself lowers its loss on texts that it does not know. The model is changed in place; at the end it is
     exactly as before.
@@ -163,6 +167,8 @@ def search(model, task, diagnosis, thorough, progress):
     diagnosis.num_tokens = task.num_tokens
     diagnosis.loss = float(losses.mean())
     diagnosis.log_vocab = math.log(vocabulary(model))
+    diagnosis.different = task.different
+    diagnosis.repeats = task.different < np.clip(vocabulary(model) // 4, LEAST, LEAST_TO_ACCUSE)
     if not np.isfinite(diagnosis.loss):
         return
     with contextlib.ExitStack() as kept:
@@ -216,7 +222,9 @@ def best_changes(model, task, changes, measured, diagnosis, seconds, progress):
                 losses = token_losses(model, task)[0]
             loss = float(losses.mean())
             diagnosis.trials.append(Trial(change, loss, len(diagnosis.findings)))
-            gain, sigmas = gain_of(change, measured, losses, diagnosis.log_vocab)
+            gain, sigmas = gain_of(change, measured, losses, diagnosis.log_vocab, task)
+            if diagnosis.repeats:
+                sigmas = 0.0                    # a few words tell nothing, however often they come
             margin, hint = least_gains(loss < WELL * diagnosis.log_vocab, len(diagnosis.findings))
             for kind, least, certain in (("clear", margin, SIGMAS), ("faint", hint, SIGMAS), ("open", hint, CHANCE)):
                 if gain > least and sigmas > certain and loss < found.get(kind, (change, math.inf))[1]:
@@ -232,9 +240,10 @@ def least_gains(knows_well, found):
     return MARGIN if knows_well else WIDE_MARGIN, HINT
 
 
-def gain_of(change, measured, losses, log_vocab):
+def gain_of(change, measured, losses, log_vocab, task):
     """Returns the share by which a change lowers the loss of the tempered model, and the number of its standard errors.
 
+    The standard error takes each distinct (four tokens before, target) for one event: repeats are no new evidence.
     Both are 0 if the model still knows nothing. A change that is itself a temperature is compared with the model as
     it is, and must come near the best temperature on a text that the model then knows well.
     """
@@ -248,8 +257,7 @@ def gain_of(change, measured, losses, log_vocab):
         if loss > WELL * log_vocab or loss > (1 + MARGIN) * tempered.mean():
             return 0.0, 0.0
     gains = reference - losses
-    error = max(gains.std() / math.sqrt(len(gains)), 1e-12)
-    return gains.mean() / reference.mean(), gains.mean() / error
+    return gains.mean() / reference.mean(), gains.mean() / max(task.standard_error(gains), 1e-12)
 
 
 def vocabulary(model):

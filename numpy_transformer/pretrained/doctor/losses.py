@@ -11,6 +11,8 @@ from ...models.encoder_heads import MaskedLanguageModel
 
 IGNORE = -1                             # a target that is not counted
 LEAST = 8                               # tokens, and different ones; fewer tell nothing
+CONTEXT = 4                             # tokens before a target that tell whether a passage is repeated
+LEAST_TO_ACCUSE = 24                    # different targets (or a quarter of the vocabulary) that a finding needs
 WINDOW = 128                            # tokens of a row at most,
 TOGETHER = 512                          # and of the rows that a model reads at a time
 EVERY = 7                               # each row hides one of 7 tokens, and 7 rows all of them
@@ -20,12 +22,28 @@ TEMPERATURES = 1.0, 0.8, 0.65, 0.5, 0.35, 0.2, 0.1, 0.05, 0.0
 
 
 class Task:
-    """What a model is asked to predict: a name for it, and batches (inputs, targets)."""
+    """What a model is asked to predict: a name for it, and batches (inputs, targets).
 
-    def __init__(self, name, batches):
+    Repeated passages are no independent evidence: `groups` numbers the distinct (four tokens before, target), one
+    number for each counted target, and `different` is the number of distinct targets.
+    """
+
+    def __init__(self, name, batches, shift=0):
         self.name = name
         self.batches = batches
-        self.num_tokens = sum(np.count_nonzero(targets != IGNORE) for _, targets in batches)
+        counted = np.concatenate([targets[targets != IGNORE] for _, targets in batches])
+        before = [np.concatenate([np.roll(inputs[-1], back, 1)[targets != IGNORE] for inputs, targets in batches])
+                  for back in range(shift, shift + CONTEXT)]
+        self.num_tokens = len(counted)
+        self.different = len(np.unique(counted))
+        self.groups = np.unique(np.stack([*before, counted]), axis=1, return_inverse=True)[1].ravel()
+
+    def standard_error(self, values):
+        """Returns the standard error of the mean of values (N,), those of one group being as dependent as they are.
+
+        It is sqrt(Σ_g (Σ_{i in g} (values_i - mean))²) / N, the usual one if each group has one value.
+        """
+        return math.sqrt(np.sum(np.bincount(self.groups, values - values.mean()) ** 2)) / len(values)
 
 
 def make_task(model, ids, mask_id=None, special_ids=(), sentinels=(), start_id=None, end_id=None, target=None,
@@ -55,7 +73,8 @@ def make_task(model, ids, mask_id=None, special_ids=(), sentinels=(), start_id=N
     else:
         start_id = model.pad_id if start_id is None else start_id
         name, batches = source_and_target(model, texts, sentinels, start_id, end_id, target)
-    return Task(name, joined(first_batches(batches, tokens)))
+    masked = isinstance(model, MaskedLanguageModel)         # its input is [MASK] where a token is predicted
+    return Task(name, joined(first_batches(batches, tokens)), shift=int(masked))
 
 
 def as_texts(ids):

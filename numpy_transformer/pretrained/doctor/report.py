@@ -12,6 +12,11 @@ UNKNOWN = ("No change clearly lowers the loss, which is not clearly below that o
            "hide each other.")
 KNOWS_LITTLE = ("Since the model knows this text little, a mistake may still be hidden: try a longer text of the kind "
                 "that it was trained on.")
+REPEATS = ("The text has only {different} different tokens to predict, which is too few to accuse the conversion of a "
+           "mistake: give a longer text that does not repeat a few words.")
+ABOVE = ("so the text shows no mistake of these kinds. That is no acquittal: what the weights and settings show without "
+         "a text stands at the top of this report, and has to be explained first.")
+SEE_ABOVE = "What the weights and settings show without a text stands at the top of this report."
 NO_SIGN = ("nothing speaks for one of these mistakes. A mistake of another kind would not show here: compare the output "
            "for one text with that of the original program.")
 LESS_SURE = " Losses below it in the table are no lower than chance, or making the model less sure of itself, explains."
@@ -27,7 +32,7 @@ def report(diagnosis):
         if not diagnosis.notes:
             blocks.append(ALL_WELL)
     else:
-        blocks += [loss_line(diagnosis), *map(str, diagnosis.findings), conclusion(diagnosis)]
+        blocks += [loss_line(diagnosis), *map(str, diagnosis.findings), ending(diagnosis)]
         if diagnosis.trials:
             blocks.append("\n" + table(diagnosis))
     return "\n".join(blocks)
@@ -42,12 +47,22 @@ def perplexity(loss):
     return f"{math.exp(loss):,.1f}" if loss < 20 else "above 10^8"
 
 
+def ending(diagnosis):
+    """Returns the conclusion, and a pointer to what was found without a text."""
+    said = conclusion(diagnosis)
+    if diagnosis.notes and ABOVE not in said:
+        said = f"{said} {SEE_ABOVE}"
+    return said
+
+
 def conclusion(diagnosis):
     """Returns the sentence after the findings."""
     number = len({trial.change.done for trial in diagnosis.trials if trial.found == len(diagnosis.findings)})
     beginning = "After that, n" if diagnosis.findings else "N"
     if not math.isfinite(diagnosis.loss):
         return "The loss is not finite, so changes cannot be compared."
+    if diagnosis.repeats:
+        return REPEATS.format(different=diagnosis.different)
     if diagnosis.knows and diagnosis.hint:
         return (f"{beginning}one of the {number} changes tried clearly lowers the loss, but one may be needed: "
                 f"{small_gain(diagnosis.hint)}")
@@ -63,7 +78,8 @@ def conclusion(diagnosis):
     if diagnosis.knows and not diagnosis.knows_well:
         return f"{beginning}one of the {number} changes tried clearly lowers the loss. {KNOWS_LITTLE}"
     if diagnosis.knows:
-        return (f"{beginning}one of the {number} changes tried clearly lowers the loss, so {NO_SIGN}{faint(diagnosis)}"
+        shown = ABOVE if diagnosis.notes else NO_SIGN
+        return (f"{beginning}one of the {number} changes tried clearly lowers the loss, so {shown}{faint(diagnosis)}"
                 f"{less_sure(diagnosis)}")
     return UNKNOWN + (NOT_COPIED if diagnosis.task == COPIED else "")
 

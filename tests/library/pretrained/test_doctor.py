@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from helpers.small_languages import OPTIONS, VOCAB, check_arguments, small_model
+from helpers.small_languages import LENGTH, OPTIONS, VOCAB, check_arguments, small_model
 
 from numpy_transformer.layers.lora import add_lora
 from numpy_transformer.models import SequenceClassifier, TextEncoder
@@ -113,6 +113,25 @@ def test_the_loss_is_that_of_each_token():
     wanted = [[math.log(sum(math.exp(s * z) for z in row)) - s * row[target] for row, target in zip(logits, targets)]
               for s in (1.0, 0.3)]
     np.testing.assert_allclose(cross_entropies(logits, targets, (1.0, 0.3)), wanted, rtol=1e-5)
+
+
+def test_repeated_passages_are_no_new_evidence():
+    text = np.concatenate([np.arange(5, 30), [5, 6, 9]]) % VOCAB
+    errors = {}
+    for copies in (1, 30):
+        task = make_task(small_model("gpt2"), [text[:LENGTH + 1]] * copies, tokens=10_000)
+        values, groups = [], {}
+        for (ids,), targets in task.batches:
+            for row, wanted in zip(ids.tolist(), targets.tolist()):
+                for t, target in enumerate(wanted):
+                    values.append(math.sin(target + 2 * row[t]))
+                    groups.setdefault((*row[max(t - 3, 0):t + 1], target), []).append(values[-1])
+        mean = sum(values) / len(values)
+        squares = sum(sum(value - mean for value in group) ** 2 for group in groups.values())
+        errors[copies] = task.standard_error(np.array(values))
+        assert errors[copies] == pytest.approx(math.sqrt(squares) / len(values))
+        assert task.num_tokens == copies * LENGTH and task.different == VOCAB
+    assert errors[30] == pytest.approx(errors[1])
 
 
 @pytest.mark.parametrize("kind", slow_but("bert"))

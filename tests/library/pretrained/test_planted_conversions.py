@@ -107,9 +107,26 @@ def test_a_sound_model_is_not_accused(kind):
 
 
 @pytest.mark.slow
+def test_a_few_words_of_a_large_vocabulary_accuse_no_model():
+    model_class, options = OPTIONS["gpt2"]
+    state = trained_state("gpt2") | {}
+    state["embedding.weight"] = np.concatenate([state["embedding.weight"], np.zeros((100, 32), np.float32)])
+    options = {**options, "vocab_size": len(state["embedding.weight"])}
+    said = str(diagnose(plant(model_class, options, state, read_in_order("vkq")), **check_arguments("gpt2", 1)))
+    assert "the loss falls" not in said and "only 16 different tokens" in said
+
+
+@pytest.mark.slow
+def test_what_was_found_without_a_text_is_not_acquitted_by_the_text():
+    model = plant(*OPTIONS["gpt2"], trained_state("gpt2"), times(0, "blocks.1.feed_forward.up.bias"))
+    said = str(diagnose(model, **check_arguments("gpt2", 1)))
+    assert "These biases are exactly 0" in said and "nothing speaks for" not in said and "at the top of this report" in said
+
+
+@pytest.mark.slow
 def test_a_small_effect_is_a_hint():
     model = plant(*OPTIONS["gpt2"], trained_state("gpt2"), transposed("blocks.1.attention.output"))
-    diagnosis = diagnose(model, **check_arguments("gpt2", 1))
+    diagnosis = diagnose(model, **check_arguments("gpt2", 1, rows=120))
     found = diagnosis.findings[0] if diagnosis.findings else diagnosis.hint
     assert found.change.done == "the output matrix of block 1 transposed"
 
