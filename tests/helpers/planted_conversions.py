@@ -66,6 +66,39 @@ def fused_split(interleaved_in_file):
     return plant
 
 
+def reshaped(*parts):
+    """The numbers of the file's (out, in) matrix are taken in the same order for (in, out)."""
+    def plant(options, state):
+        for name in names_of(state, *parts):
+            if name.endswith("weight"):
+                d_in, d_out = state[name].shape
+                in_file = iter([state[name][i, j] for j in range(d_out) for i in range(d_in)])
+                state[name] = np.array([[next(in_file) for _ in range(d_out)] for _ in range(d_in)])
+    return plant
+
+
+def tiled_queries(options, state):
+    """Head h of the file uses key head h mod G: head 0, G, 2 G, ... those of key head 0 in the model."""
+    H, G = options["num_heads"], options["num_kv_heads"]
+    for base in attentions(state):
+        for name in (f"{base}query.weight", f"{base}output.weight"):
+            old = state[name] if "output" in name else state[name].T
+            d = len(old) // H
+            heads = [old[h * d:(h + 1) * d] for h in range(H)]
+            new = [None] * H
+            for h in range(H):
+                key, turn = h // (H // G), h % (H // G)
+                new[turn * G + key] = heads[h]
+            new = np.concatenate(new)
+            state[name] = new if "output" in name else new.T
+
+
+def twice_the_heads_of_t5(options, state):
+    options.update(num_heads=8, d_head=4)
+    for name in names_of(state, "position_bias"):
+        state[name] = np.concatenate([state[name], state[name]], 1)
+
+
 def strided_heads(options, state):
     """The file has feature i of head h in column i H + h, and the loader takes it for h d + i."""
     for base in attentions(state):

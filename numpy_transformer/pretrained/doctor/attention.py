@@ -19,6 +19,9 @@ def changes_of_attention(parts):
         for change in itertools.chain(orders(group, where), fused_heads(group, where), strided_heads(group, where),
                                       scales(group, where), transposes(group, where, "")):
             yield Change(change.topic, change.done, change.verdict, change.edits, rare=bool(where))
+    if len(parts.stacks) > 1:
+        both = [block.attention for stack in parts.stacks for block in stack.blocks]
+        yield from transposes(both, " of self-attention in encoder and decoder", "")
     for stack in parts.stacks:
         for number, block in enumerate(stack.blocks):
             yield from transposes([block.attention], "", f" of block {number}", rare=True)
@@ -49,7 +52,7 @@ def orders(group, where):
             return edits
 
         yield Change("order of q, k and v", f"q, k and v{where} read in the order {in_file}",
-                     f"the parts of a fused matrix are in the order {in_file}",
+                     f"the three are stored in the order {in_file}, or were given each other's names",
                      lambda reordered=reordered: reordered(("weight", "bias")))
         if all(linear.bias is not None for attention in group for linear in projections(attention)):
             yield Change("order of the biases of q, k and v",
@@ -109,10 +112,11 @@ def strided_heads(group, where):
         def outputs(attention, order=order):
             return rows(attention.output, order(attention.output.d_in, attention.num_heads))
 
-        kind = "side by side instead of strided" if inverse else "strided instead of side by side"
-        for which, functions in (("q, k, v and the output", (inputs, outputs)), ("q, k and v", (inputs,)),
-                                 ("the output's input", (outputs,))):
-            yield Change("heads interleaved", f"the heads of {which}{where} {kind}", verdict,
+        kind = ("all features of a head side by side" if inverse else
+                "first feature 0 of every head, then feature 1 of every head, and so on")
+        for which, functions in (("q, k, v and of the output matrix's rows", (inputs, outputs)),
+                                 ("q, k and v", (inputs,)), ("the output matrix's rows", (outputs,))):
+            yield Change("heads interleaved", f"the order of {which}{where} changed to {kind}", verdict,
                          lambda functions=functions: [edit for attention in group for function in functions
                                                       for edit in function(attention)])
 

@@ -13,7 +13,9 @@ from ...training.progress import Progress
 from .attention import changes_of_attention
 from .changes import Change, Parts
 from .ends import changes_of_ends
+from .heads import changes_of_heads
 from .losses import LEAST, LEAST_TO_ACCUSE, TEMPERATURES, make_task, token_losses
+from .reshaped import changes_of_reshaped
 from .report import report
 from .rotary import changes_of_rotary
 from .stack import changes_of_blocks
@@ -104,7 +106,8 @@ class Diagnosis:
 def changes_of(model):
     """Returns a list of all changes that mean something for a model."""
     parts = Parts(model)
-    return [*changes_of_rotary(parts), *changes_of_attention(parts), *changes_of_blocks(parts), *changes_of_ends(parts)]
+    return [*changes_of_rotary(parts), *changes_of_attention(parts), *changes_of_heads(parts),
+            *changes_of_reshaped(parts), *changes_of_blocks(parts), *changes_of_ends(parts)]
 
 
 def diagnose(model, ids=None, mask_id=None, special_ids=(), sentinels=(), start_id=None, end_id=None, target=None,

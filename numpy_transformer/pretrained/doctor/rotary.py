@@ -105,7 +105,8 @@ def speeds(group):
         yield turned(scaling, f"rotary angles divided by {factor}", f"a linear scaling by {factor} is missing",
                      angles / factor)
     if not math.isclose(abs(angles[0]), 1):
-        yield turned(scaling, f"rotary angles multiplied by {1 / angles[0]:g}", "they should not be scaled",
+        done = f"divided by {angles[0]:g}" if abs(angles[0]) > 1 else f"multiplied by {1 / angles[0]:g}"
+        yield turned(scaling, f"rotary angles {done}", "they should not be scaled",
                      angles / angles[0])
     yield turned("direction of rotation", "q and k rotated the other way", "the two features of each pair are swapped",
                  -angles)

@@ -198,5 +198,6 @@ def causal_encoder(parts):
 
         yield Change("causal mask", "each token attending only to earlier ones", "the causal mask is missing",
                      lambda: [(model, "attention_mask", attention_mask)])
-        yield Change("padding", "no token hidden as padding", f"{model.pad_id} is not the id of padding",
+        yield Change("padding", f"attention to all tokens, also to those with the id {model.pad_id}",
+                     f"pad_id = {model.pad_id} is not the id of padding",
                      lambda: [(model, "pad_id", None)])

@@ -1,0 +1,73 @@
+"""A wrong number of heads, and query heads that are given to the wrong key heads."""
+
+import numpy as np
+
+from ...layers.relative import RelativePositionBias
+from ...layers.rotary import RotaryEmbedding
+from ...module import Parameter
+from .changes import Change, columns, rows
+
+
+def changes_of_heads(parts):
+    """Yields the changes of the number of heads and of their grouping."""
+    yield from numbers(parts)
+    yield from tiled(parts.attentions)
+
+
+def numbers(parts):
+    """config.json has half of the true number of heads, or twice as many; the widths of q, k and v stay as they are."""
+    first = parts.attentions[0]
+    heads, groups = first.num_heads, first.num_kv_heads
+    d_head = first.query.d_out // heads
+    for new, new_groups, new_d in ((heads // 2, groups // 2, 2 * d_head), (2 * heads, 2 * groups, d_head // 2)):
+        fits = new_groups and new * new_d == heads * d_head and new_groups * new_d == groups * d_head
+        if not fits or (first.rotary is not None and new_d % 2):
+            continue
+        wanted = f"num_heads should be {new}, not {heads}"
+        if groups != heads:
+            wanted += f", and num_kv_heads {new_groups}, not {groups}"
+        yield Change("number of heads", f"{new} heads of {new_d} features",
+                     f"{wanted}: check the number of heads in config.json",
+                     lambda new=new, new_groups=new_groups, new_d=new_d: with_heads(parts, new, new_groups, new_d))
+
+
+def with_heads(parts, num_heads, num_kv_heads, d_head):
+    """Returns the edits that split q, k and v into other heads."""
+    edits = []
+    for attention in parts.attentions:
+        edits += [(attention, "num_heads", num_heads), (attention, "num_kv_heads", num_kv_heads)]
+    rotating = [attention for attention in parts.attentions if attention.rotary is not None]
+    if rotating:
+        old = rotating[0].rotary
+        base = (old.frequencies[0] / old.frequencies[min(1, len(old.frequencies) - 1)]) ** (old.d_head / 2)
+        rotary = RotaryEmbedding(d_head, interleaved=old.interleaved,
+                                 frequencies=base ** (-np.arange(0, d_head, 2) / d_head))
+        edits += [(attention, "rotary", rotary) for attention in rotating]
+    for table in parts.relative:                # the rows of a bias are those of the file as far as they go
+        other = RelativePositionBias(num_heads, table.num_buckets, table.max_distance, table.causal)
+        other.weight = Parameter(np.resize(table.weight.data.T, (num_heads, table.num_buckets)).T)
+        edits += [(module, "position_bias", other) for module in parts.modules
+                  if getattr(module, "position_bias", None) is table]
+    return edits
+
+
+def tiled(group):
+    """Query head h uses key head h mod G in the file, and h // (H / G) in the model, or the other way round."""
+    heads, groups = group[0].num_heads, group[0].num_kv_heads
+    if groups in (1, heads):
+        return
+    order = np.arange(heads).reshape(-1, groups).T.ravel()
+    for number, each in enumerate(dict.fromkeys((tuple(order), tuple(np.argsort(order))))):
+        def regrouped(each=np.array(each)):
+            return [edit for attention in group for edit in (
+                *columns(attention.query, features(each, attention.query.d_out)),
+                *rows(attention.output, features(each, attention.output.d_in)))]
+
+        found, wanted = ("in turn", "side by side") if number == 0 else ("side by side", "in turn")
+        yield Change("grouping of the query heads", f"the query heads that share a key head taken {found}, not {wanted}",
+                     "query heads are in another order in the file: each uses the wrong key head", regrouped)
+
+
+def features(order, width):
+    """Returns the order of the features of heads in the given order."""
+    return np.arange(width).reshape(len(order), -1)[order].ravel()
