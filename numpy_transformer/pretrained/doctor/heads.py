@@ -6,6 +6,7 @@ from ...layers.relative import RelativePositionBias
 from ...layers.rotary import RotaryEmbedding
 from ...module import Parameter
 from .changes import Change, columns, rows
+from .rotary import base_of
 
 
 def changes_of_heads(parts):
@@ -39,9 +40,7 @@ def with_heads(parts, num_heads, num_kv_heads, d_head):
     rotating = [attention for attention in parts.attentions if attention.rotary is not None]
     if rotating:
         old = rotating[0].rotary
-        base = (old.frequencies[0] / old.frequencies[min(1, len(old.frequencies) - 1)]) ** (old.d_head / 2)
-        rotary = RotaryEmbedding(d_head, interleaved=old.interleaved,
-                                 frequencies=base ** (-np.arange(0, d_head, 2) / d_head))
+        rotary = RotaryEmbedding(d_head, base_of(old), old.interleaved)
         edits += [(attention, "rotary", rotary) for attention in rotating]
     for table in parts.relative:                # the rows of a bias are those of the file as far as they go
         other = RelativePositionBias(num_heads, table.num_buckets, table.max_distance, table.causal)
@@ -64,8 +63,9 @@ def tiled(group):
                 *rows(attention.output, features(each, attention.output.d_in)))]
 
         found, wanted = ("in turn", "side by side") if number == 0 else ("side by side", "in turn")
-        yield Change("grouping of the query heads", f"the query heads that share a key head taken {found}, not {wanted}",
-                     "query heads are in another order in the file: each uses the wrong key head", regrouped)
+        yield Change("grouping of the query heads",
+                     f"the query heads of a key head taken {found} instead of {wanted}",
+                     "the file has the query heads in another order, so many used the wrong key head", regrouped)
 
 
 def features(order, width):

@@ -79,12 +79,18 @@ def single_permutations(group):
                                           for edit in columns(attention.key, order(attention))])
 
 
+def base_of(rotary):
+    """Returns the base of the frequencies, scaled or not: the first two have the ratio that it gives."""
+    angles = rotary.frequencies
+    return (angles[0] / angles[min(1, len(angles) - 1)]) ** (rotary.d_head / 2)
+
+
 def speeds(group):
     """The pairs turn at other speeds, or the other way."""
     rotary = group[0].rotary
-    angles = rotary.frequencies                 # scaled or not: the first two have the ratio that the base gives
+    angles = rotary.frequencies
     powers = -np.arange(0, rotary.d_head, 2) / rotary.d_head
-    base = (angles[0] / angles[min(1, len(angles) - 1)]) ** (rotary.d_head / 2)
+    base = base_of(rotary)
 
     def turned(topic, done, verdict, frequencies):
         return Change(topic, done, verdict, lambda: other_rotary(group, base=None, frequencies=frequencies))
