@@ -351,4 +351,5 @@ def test_info_shows_only_the_settings_that_a_run_uses(capsys, tmp_path):
         "--num-layers", 1, "--d-ff", 8, "--context", 8)
     code, out, _ = run(capsys, "info", tmp_path / "run.npz")
     assert code == 0 and re.search(r"^tokenizer of the text: char, \d+ tokens$", out, re.M)
-    assert not re.search(r"^  vocab_size ", out, re.M) and re.search(r"^  not used: vocab_size, factor, watch$", out, re.M)
+    assert not re.search(r"^  vocab_size ", out, re.M)
+    assert re.search(r"^  not used: vocab_size, lora, lora_alpha, lora_targets, freeze, factor, watch$", out, re.M)
