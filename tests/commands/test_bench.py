@@ -231,6 +231,7 @@ def test_ctrl_c_ends_both_processes_without_a_traceback(tmp_path):
     assert len(child) == 1 and not Path(f"/proc/{child[0]}").exists()
 
 
+@pytest.mark.slow
 def test_explorer_measures_pages(capsys, monkeypatch, tmp_path):
     from numpy_transformer.bench import explorer
 

@@ -205,6 +205,7 @@ def test_odd_files_get_a_line(folder, capsys, text, words):
     assert code == 1 and words in " ".join(out.split()) and "Traceback" not in out
 
 
+@pytest.mark.slow
 def test_what_a_file_prints_is_shown_up_to_twelve_lines(folder, capsys):
     write(folder, "01.2")
     with open(folder / BACKWARD, "a", encoding="utf-8") as file:

@@ -83,6 +83,7 @@ def test_an_existing_file_is_replaced_only_on_request(tmp_path, capsys, monkeypa
     assert (tmp_path / "mask.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_what_is_drawn_is_what_the_model_attends_to(runs, tmp_path, capsys, monkeypatch):
     seen = {}
     monkeypatch.setattr("numpy_transformer.views.attention_heads", lambda weights, *labels, **more: seen.update(

@@ -198,6 +198,7 @@ HELPER = """
     """
 
 
+@pytest.mark.slow
 def test_indices_that_belong_to_another_array():
     """Read where something should be written: the positions count the tokens of dx, and dy has fewer."""
     source = submission("14.2", """

@@ -42,6 +42,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_what_the_grader_wrote_is_recognized_and_nothing_else(tmp_path):
     def path(name, content=None):
         if content is not None:

@@ -237,6 +237,7 @@ def test_a_task_cannot_spoil_the_next(layer):
     assert [result.ended for result in results(layer, "import os\nos.mkdir('a')\n" + FULL, RIGHT)] == ["killed", ""]
 
 
+@pytest.mark.slow
 def test_a_result_says_how_a_task_ended(best):
     sources = ["import numpy as np\nnp.ones((1 << 14, 1 << 14))", "while True: print('x' * 10_000)",
                FULL,
@@ -262,6 +263,7 @@ def test_stray_imports_are_allowed_but_not_their_use(best):
         assert f"{name} cannot be imported in an exercise; use only NumPy" in result.report["error"]
 
 
+@pytest.mark.slow
 def test_a_stopped_run_ends_at_once_and_leaves_no_process(layer):
     asked = []
 

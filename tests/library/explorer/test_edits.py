@@ -39,6 +39,7 @@ def all_switches(example):
 
 @pytest.mark.parametrize("kind", [
     pytest.param(kind, marks=() if kind == "decoder" else pytest.mark.slow) for kind in KINDS])
+@pytest.mark.slow
 def test_every_switch_keeps_the_ids_and_the_gradients_stay_right(kind):
     example = tiny(kind, train=False)
     before, _ = document(example)

@@ -197,6 +197,7 @@ def marked(axes, sign):
     return {place for line in axes.lines if line.get_marker() == sign for place in zip(*reversed(line.get_data()))}
 
 
+@pytest.mark.slow
 def test_the_backward_picture_shows_weights_and_both_gradients_of_the_first_sequence():
     call = attention(3, 2, 5, mask=nt.causal_mask(5))
     grid = np.reshape(attention_backward(call, "abcde", list("vwxyz")).axes[:6], (2, 3))
