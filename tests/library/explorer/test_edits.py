@@ -37,9 +37,8 @@ def all_switches(example):
             yield off(what, row["group"], **({"sublayer": row["sublayer"]} if what == "residual" else {}))
 
 
-@pytest.mark.parametrize("kind", [
-    pytest.param(kind, marks=() if kind == "decoder" else pytest.mark.slow) for kind in KINDS])
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_switch_keeps_the_ids_and_the_gradients_stay_right(kind):
     example = tiny(kind, train=False)
     before, _ = document(example)
