@@ -97,7 +97,8 @@ def checkpoint_of(model, tokenizer):
 def meta_of(model, tokenizer):
     origin, kind = model.origin, kind_of(model)
     files = {name: text for name, text in origin.files.items() if name != "tokenizer.json"}     # it is in the tokenizer
-    tokenizers = [tokenizer.to_json()] * (2 if kind == "text2text" else 1) if tokenizer else []
+    sides = 2 if kind == "text2text" else 1     # source and target have the same tokenizer
+    tokenizers = [tokenizer.to_json()] * sides if tokenizer else []
     return {"kind": kind, "config": IMPORTED, "settings": settings_of(kind, origin), "model": origin.options,
             "tokenizers": tokenizers, "corpus": corpus_of(kind, origin.config), "step": 0, "best": None,
             "origin": {"family": origin.family, "config": origin.config, "files": files}}

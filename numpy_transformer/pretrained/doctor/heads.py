@@ -65,7 +65,7 @@ def tiled(group):
         found, wanted = ("in turn", "side by side") if number == 0 else ("side by side", "in turn")
         yield Change("grouping of the query heads",
                      f"the query heads of a key head taken {found} instead of {wanted}",
-                     "the file has the query heads in another order, so many used the wrong key head", regrouped)
+                     "the query heads are in another order in the file, and some were given the wrong key head", regrouped)
 
 
 def features(order, width):
