@@ -85,7 +85,7 @@ MISTAKES = {                                # at least two for each lesson, in t
            "self.weight.grad.__iadd__(dy.mean(0)), self.recall(), dy)[2]"],
     "13": ["nt.Module.recall = lambda self: (lambda v: v[0] if len(v) == 1 else v)(self._saved.pop(0))",
            "nt.CrossAttention.backward = lambda self, dy: nt.MultiHeadAttention.backward(self, dy)[:2]",
-           "nt.EncoderDecoder.padding = lambda self, ids: None",
+           "nt.EncoderDecoder.padding = lambda self, ids, mask=None: None",
            "nt.NoamSchedule.rate = lambda self, n: self.scale * n ** -0.5"],
     "14": ["nt.EncoderBlock.forward = (lambda f: lambda self, x, mask=None, *rest, **named: f("
            "self, x, nt.causal_mask(x.shape[-2]), *rest, **named))(nt.EncoderBlock.forward)",
@@ -101,7 +101,7 @@ MISTAKES = {                                # at least two for each lesson, in t
            "old = nt.CrossEntropyLoss.__init__\n"
            "nt.CrossEntropyLoss.__init__ = lambda self, smoothing=0.0, ignore_id=None: old(self, smoothing)",
            "encoder_decoder.causal_mask = lambda T, seen=0: np.ones((1, 1, T, seen + T), bool)",
-           "nt.EncoderDecoder.padding = lambda self, ids: None"],
+           "nt.EncoderDecoder.padding = lambda self, ids, mask=None: None"],
     "16": ["nt.RotaryEmbedding.backward = lambda self, dy: self.rotate(dy, *self.recall())",
            "nt.RotaryEmbedding.pairs = lambda self, x: (x[..., :self.d_head // 2], x[..., self.d_head // 2:])",
            "nt.RMSNorm.backward = lambda self, dy: dy * self.gamma.data * self.recall()[1]",
