@@ -32,8 +32,8 @@ class Trainer:
         schedule : Schedule or None; its step() is called once before each step of the optimizer
         clip : float or None, gradients are clipped to this joint norm
         accumulate : int, number of batches per step; their gradients equal those of one batch that contains them all
-        workers : int or None, number of threads that each compute a part of every batch (below); None chooses it by
-            the size of the first batch and the number of CPU cores
+        workers : int or None, number of processes or threads that each compute a part of every batch (below); None
+            chooses it by the size of the first batch and the number of CPU cores
         comm : mpi4py communicator or None; every rank computes its part of every batch (below)
 
     Attributes:
@@ -43,8 +43,9 @@ class Trainer:
 
     Workers: the first axis of all arrays of a batch must be the batch. Each worker draws its own dropout, so the number
     of workers determines the result as the seed does, and a checkpoint stores it. With several workers, a part of more
-    than 2,000 tokens is computed in pieces that fit into the processor's cache. Changes to the model after the first
-    step, other than train() and eval(), reach the workers only through start_workers().
+    than 2,000 tokens is computed in pieces that fit into the processor's cache. On Linux, the workers but the first are
+    forked processes; elsewhere, with MPI and with frozen parameters, they are threads. Changes to the model after the
+    first step, other than to its weights and by train() and eval(), reach the workers only through start_workers().
 
     MPI: all ranks need the same model, seed and batches. Only rank 0 prints and saves, and what `validation` returns on
     rank 0 counts for all. An error on one rank stops all ranks: the others raise RankError.
