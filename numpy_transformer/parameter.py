@@ -2,6 +2,7 @@
 
 import contextlib
 import contextvars
+import mmap
 
 import numpy as np
 
@@ -78,7 +79,9 @@ class Parameter:
         return grad
 
     @grad.setter
-    def grad(self, value):              # Python also calls this for `p.grad += g`, with the array itself as the value
+    def grad(self, value):
+        if value is self._grad and value is not None:       # Python also calls this for `p.grad += g`
+            return
         if self.has_grad or np.ndim(value) or value != 0:
             copy_into(self.grad, value)
 
@@ -141,11 +144,27 @@ class Parameter:
 
 def forget_grad(parameter):
     """Sets a gradient to zero. A large array of its own gives its memory back, until the gradient is needed again."""
-    if isinstance(parameter, Parameter) and parameter.has_grad and parameter.grad.size >= LARGE:
-        if parameter.grad.base is None:
+    if not isinstance(parameter, Parameter):
+        parameter.grad = 0
+    elif parameter.has_grad:
+        grad = parameter.grad
+        if grad.size >= LARGE and grad.base is None:
             parameter.move(parameter.data, None)
-            return
-    parameter.grad = 0
+        else:
+            grad.fill(0)
+
+
+def shared_array(size, dtype):
+    """Returns zeros in memory that this process shares with the processes that are forked from it."""
+    dtype = np.dtype(dtype)
+    return np.frombuffer(mmap.mmap(-1, max(1, size * dtype.itemsize)), dtype, size)
+
+
+def is_shared(array):
+    """Returns True for an array that shared_array has returned, and for views of one."""
+    owner = owner_of(array)
+    memory = owner.base if isinstance(owner, np.ndarray) else owner
+    return isinstance(getattr(memory, "obj", None), mmap.mmap)
 
 
 def has_own_memory(array):

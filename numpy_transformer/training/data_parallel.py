@@ -89,11 +89,11 @@ class DataParallel:
     def add_up(self, targets):
         """Set the gradients of the model to the sum over all workers, divided by the number of targets."""
         for parameter, *others in zip(self.model.parameters, *(worker.gradients() for worker in self.others)):
+            total = parameter.grad
             for grad in others:
-                parameter.grad += grad
+                total += grad
+            total *= 1 / targets
         self.buffer = mpi.sum_gradients(self.comm, self.model.parameters, self.buffer)
-        for parameter in self.model.parameters:
-            parameter.grad *= 1 / targets
 
 
 def split(batch, count):

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..argument_checks import check_positive
 from ..module import is_frozen
-from ..threads import blas, cores
+from ..threads import blas, cores, limited_blas_threads
 from . import mpi
 from .checkpoint import Checkpoint, read_checkpoint
 from .data_parallel import DataParallel, as_tuple, workers_for
@@ -182,7 +182,8 @@ class Trainer:
         if not tokens:
             raise ValueError(f"step {self.steps + 1}: all targets in its batches are ignored; leave such batches "
                              "out")
-        norm = clip_grad_norm(self.parameters, math.inf if self.clip is None else self.clip)
+        with limited_blas_threads(1 if self.workers > 1 else None):     # a thread of BLAS would keep a worker's core busy
+            norm = clip_grad_norm(self.parameters, math.inf if self.clip is None else self.clip)
         self.check_finite("gradient", norm)
         if self.schedule is not None:
             self.schedule.step()

@@ -4,7 +4,6 @@ import contextlib
 import contextvars
 import copy
 import math
-import mmap
 import multiprocessing
 import os
 import pickle
@@ -17,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 import numpy as np
 
 from ..module import is_frozen
-from ..parameter import forget_grad
+from ..parameter import forget_grad, is_shared, shared_array
 from ..threads import set_blas_threads
 
 PATIENCE = 0.002                                # seconds of busy waiting
@@ -128,20 +127,21 @@ class ProcessWorker:
 
     def __init__(self, model):
         self.model = model
-        self.weights, self.grads = ([shared_array(p.data) for p in model.parameters] for _ in range(2))
+        for parameter in model.parameters:
+            share_weights(parameter)
+        self.weights = [parameter.data for parameter in model.parameters]
+        self.grads = [shared_array(data.size, data.dtype).reshape(data.shape) for data in self.weights]
         fork = multiprocessing.get_context("fork")
         self.connection, theirs = fork.Pipe()
-        fork.Process(target=serve, args=(model, self.weights, self.grads, theirs, self.connection), daemon=True).start()
+        fork.Process(target=serve, args=(model, self.grads, theirs, self.connection), daemon=True).start()
         theirs.close()
 
     def fits(self):
-        """Returns False if the model's weights have another dtype now."""
-        return all(p.data.dtype == array.dtype for p, array in zip(self.model.parameters, self.weights))
+        """Returns False if the model's weights are in other arrays now."""
+        return all(parameter.data is array for parameter, array in zip(self.model.parameters, self.weights))
 
     def start(self, batches, seeds):
         self.answer = None
-        for parameter, array in zip(self.model.parameters, self.weights):
-            np.copyto(array, parameter.data)
         with contextlib.suppress(BrokenPipeError):          # result() reports that the process has ended
             self.connection.send((batches, seeds, self.model.switches(), np.geterr()))
 
@@ -172,19 +172,23 @@ def can_fork(model):
     return sys.platform == "linux" and not daemon and not any(map(is_frozen, model.model.parameters()))
 
 
-def shared_array(like):
-    """Returns an array of zeros in memory that forked processes share."""
-    return np.frombuffer(mmap.mmap(-1, max(like.nbytes, 1)), like.dtype, like.size).reshape(like.shape)
+def share_weights(parameter):
+    """Moves weights into memory that forked processes share, unless an optimizer has done so."""
+    data = parameter.data
+    if not is_shared(data):
+        shared = shared_array(data.size, data.dtype).reshape(data.shape)
+        np.copyto(shared, data)
+        parameter.move(shared, parameter.grad if parameter.has_grad else None)
 
 
-def serve(replica, weights, grads, connection, others_end):
+def serve(replica, grads, connection, others_end):
     """The main loop of a worker process: answers each part of a batch with (result, error, traceback)."""
     others_end.close()                          # then receive() notices that the other process has ended
     signal.signal(signal.SIGINT, signal.SIG_IGN)            # Ctrl-C reaches the other process too, which handles it
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     set_blas_threads(1)
-    for parameter, data, grad in zip(replica.parameters, weights, grads):
-        parameter.move(data, grad)
+    for parameter, grad in zip(replica.parameters, grads):
+        parameter.move(parameter.data, grad)
     with contextlib.suppress(EOFError, ConnectionError):
         while True:
             batches, seeds, switches, errstate = receive(connection)
