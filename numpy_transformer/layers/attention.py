@@ -7,7 +7,6 @@ import numpy as np
 from ..argument_checks import check_array
 from ..module import Module
 from .dropout import Dropout
-from .fast import matmul_like
 from .masks import fit_mask, mask_scores
 from .softmax import Softmax
 
@@ -26,7 +25,7 @@ def group_query_heads(x, k):
 class ScaledDotProductAttention(Module):
     """y = P v,   P = softmax(q kᵀ / sqrt(d)), where masked scores are -inf.
 
-    In the code, `k.mT` is NumPy's transpose of the last two axes, and matmul_like is @ with a faster memory layout.
+    In the code, `k.mT` is NumPy's transpose of the last two axes.
 
     A masked key has weight exactly 0, and the output of a query that may attend to nothing is 0. With fewer heads in k
     and v than in q (grouped queries), H/G neighboring query heads share one key and value head.
@@ -56,17 +55,17 @@ class ScaledDotProductAttention(Module):
         self.weights.flags.writeable = False    # read-only, because backward needs these values unchanged
         p = self.dropout(weights)
         self.remember(q, k, v, p)
-        return matmul_like(group_query_heads(p, v), v, like=q).reshape(*q.shape[:-1], -1)        # p v
+        return (group_query_heads(p, v) @ v).reshape(*q.shape[:-1], -1)
 
     def backward(self, dy):
         q, k, v, p = self.recall()              # q is already divided by sqrt(d)
         dy = group_query_heads(dy, v)
-        dv = matmul_like(group_query_heads(p, v).mT, dy, like=v)                                 # pᵀ dy
+        dv = group_query_heads(p, v).mT @ dy
         dp = (dy @ v.mT).reshape(p.shape)
         dscores = self.softmax.backward(self.dropout.backward(dp))          # 0 where p is 0, so also at masked scores
         dscores = group_query_heads(dscores, k)
-        dk = matmul_like(dscores.mT, group_query_heads(q, k), like=k)                            # dscoresᵀ q
-        dq = matmul_like(dscores, k, like=q).reshape(q.shape)                                    # dscores k
+        dk = dscores.mT @ group_query_heads(q, k)
+        dq = (dscores @ k).reshape(q.shape)
         return dq / math.sqrt(q.shape[-1]), dk, dv
 
 

@@ -42,4 +42,6 @@ class Dropout(Module):
         words = self.rng.integers(2 ** 64 - 1, size=-(-x.size // 4), dtype=np.uint64, endpoint=True)
         numbers = words.view(np.uint16)[:x.size].reshape(x.shape)
         threshold = min(max(round(self.p * 2 ** 16), 1), 2 ** 16 - 1)       # a small p still drops some entries
-        return np.multiply(numbers >= threshold, 1 / (1 - self.p), dtype=x.real.dtype)
+        scale = (numbers >= threshold).astype(x.real.dtype)
+        scale *= 1 / (1 - self.p)
+        return scale

@@ -2,9 +2,11 @@
 
 import math
 
+import numpy as np
+
 from ..argument_checks import check_integers, check_last_dim, check_positive
 from ..module import Module, Parameter
-from .fast import add_product, rows, sum_by_id
+from .fast import add_product, rows
 from .initial_weights import normal
 
 
@@ -44,11 +46,11 @@ class Embedding(Module):
 
     def backward(self, dy):
         ids = self.recall()
-        tokens, sums = sum_by_id(ids, dy)
-        sums *= self.factor
+        if self.factor != 1:
+            dy = dy * self.factor
         if self.pad_id is not None:
-            sums[tokens == self.pad_id] = 0
-        self.weight.grad[tokens] += sums
+            dy = np.where((ids == self.pad_id)[..., None], 0, dy)
+        np.add.at(self.weight.grad, ids, dy)    # += would count an id that occurs twice only once
 
 
 class Unembedding(Module):

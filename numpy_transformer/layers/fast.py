@@ -1,14 +1,14 @@
 """Tricks for speed that the components share. Elsewhere in layers/ the formula itself is written down.
 
-The percentages say by how much a training step gets longer with the plain formula in place of the function. They are
-medians of CPU time on one core of an AMD EPYC with NumPy 2.4, measured in turns, for the configurations of
-`numpy-transformer bench`; they are uncertain by 1 to 2 points. The sums (plain: x.sum and x.mean) together save 8 % of
-"tiny", 5 % of "nanogpt-cpu" and "classifier" and 3.5 % of "seq2seq". What saves less than 3 % in every configuration
-does not belong here, unless a step could not keep its time or a large model its memory without it.
+The percentages say by how much the computation of gradients gets longer with the plain formula in place of the function.
+They are medians of CPU time on one core of an AMD EPYC (Zen 4) with NumPy 2.4, whose matmuls ran in OpenBLAS's SkylakeX
+kernels, measured in turns for one worker's part of the batches of `numpy-transformer bench`; they are uncertain by 1 to 2
+points. The sums (plain: x.sum and x.mean) together save 9 % of "tiny", 3.5 % of "nanogpt-cpu" and 2 to 3 % of
+"classifier" and "seq2seq". What saves less than 3 % in every configuration does not belong here, unless a large model
+could not keep its memory without it.
 """
 
 import functools
-import math
 
 import numpy as np
 
@@ -20,7 +20,7 @@ LARGE = 60.0                                                # exp(60) times any 
 TINY = 1e-20                                                # a sum above this has its full precision in float32
 
 
-# In Linear this saves 2.7 % of "nanogpt-cpu".
+# In Linear this saves 4 % of "tiny", 7 to 8 % of "nanogpt-cpu" and "mid", and 11 % of "seq2seq".
 def rows(x):
     """(..., n) -> (N, n), a view where possible: one large matrix product instead of a batch of small ones."""
     return x.reshape(-1, x.shape[-1])
@@ -55,18 +55,6 @@ def mean_of_products(x, y):
     return sum_of_products(x, y) / x.shape[-1]
 
 
-def sum_by_id(ids, x):
-    """ids (...) and x (..., n): the ids that occur, each once, and for each the sum of its rows of x.
-
-    Adding these sums saves 2 % of "tiny" and "classifier", compared with np.add.at.
-    """
-    ids = ids.ravel()
-    order = np.argsort(ids, kind="stable")                  # brings equal ids together
-    sorted_ids = ids[order]
-    starts = np.flatnonzero(np.diff(sorted_ids, prepend=-1))
-    return sorted_ids[starts], np.add.reduceat(rows(x)[order], starts, axis=0)
-
-
 def subtract_max(x):
     """x minus the maximum of each row, so that exp cannot overflow; rows in which all x are -inf stay as they are."""
     dtype = np.result_type(x.dtype, np.float32)
@@ -79,8 +67,8 @@ def exp_and_sum(x):
     """exp(x - c), and its sum over the last axis; the sum is 1 where all x are -inf, so that softmax gives zeros.
 
     The constant c is the maximum of each row, which cancels in softmax. If no entry is large enough to overflow, c = 0
-    is tried first, and kept if the sum of every row has enough digits. This saves two passes over the scores: 4 % of
-    "classifier" and 3 % of "nanogpt-cpu".
+    is tried first, and kept if the sum of every row has enough digits. This saves two passes over the scores: 6 % of
+    "classifier" and 4 % of "tiny".
     """
     if x.size and x.real.max() < LARGE:
         y = np.exp(x, dtype=np.result_type(x.dtype, np.float32))
@@ -91,24 +79,6 @@ def exp_and_sum(x):
     total = sum_over_features(y)
     total += total == 0
     return y, total
-
-
-def in_blocks(function, x):
-    """function(x), a tuple of arrays like x, computed in blocks whose temporary arrays stay in the cache.
-
-    This saves 2.6 % of "mid". If the matmuls use several threads, so do the blocks.
-    """
-    if x.size <= BLOCK:
-        return function(x)
-    flat = x.reshape(-1)
-    results = tuple(np.empty(x.shape, part.dtype) for part in function(flat[:1]))
-
-    def compute(block):
-        for result, part in zip(results, function(flat[block])):
-            result.reshape(-1)[block] = part
-
-    in_threads(compute, blocks(x.size, BLOCK))
-    return results
 
 
 def in_blocks_of_rows(function, x, *others):
@@ -137,40 +107,6 @@ def add_product(total, a, b):
     """
     for block in blocks(len(total), max(1, LARGE_PRODUCT // total.shape[-1])):
         total[block] += a[block] @ b
-
-
-def gelu_tanh(x, cubic, with_slope):
-    """GELU's tanh approximation: (y, dy/dx), or only (y,) without the slope. In place: saves 3.4 % of "tiny".
-
-        Φ = (1 + tanh(c (x + cubic x³))) / 2,   c = sqrt(2 / π),   y = x Φ
-        dy/dx = Φ + y 2 c (1 + 3 cubic x²) (1 - Φ),   because d tanh(u)/du = 1 - tanh(u)² and 1 - tanh(u)² = 4 Φ (1 - Φ)
-    """
-    c = math.sqrt(2 / math.pi)
-    square = x * x
-    phi = square * (c * cubic)
-    phi += c
-    phi *= x
-    phi = np.tanh(phi)
-    phi += 1
-    phi /= 2
-    y = x * phi
-    if not with_slope:
-        return (y,)
-    slope = square * (6 * c * cubic)
-    slope += 2 * c
-    slope *= y
-    slope *= 1 - phi
-    slope += phi
-    return y, slope
-
-
-def matmul_like(a, b, like):
-    """a @ b, laid out in memory like the array `like`, which has as many axes.
-
-    Merging heads then needs no copy, which saves 2 to 3 % of "classifier" and "nanogpt-cpu".
-    """
-    out = np.empty_like(like, np.result_type(a, b), shape=(*a.shape[:-1], b.shape[-1]))
-    return np.matmul(a, b, out=out)
 
 
 @functools.lru_cache

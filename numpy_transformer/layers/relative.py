@@ -8,7 +8,6 @@ from numpy.lib.stride_tricks import sliding_window_view
 from ..argument_checks import check_array, check_choice, check_positive
 from ..module import Module, Parameter
 from .attention import ScaledDotProductAttention, check_shapes, group_query_heads
-from .fast import matmul_like
 from .initial_weights import normal
 from .masks import fit_mask, mask_scores
 
@@ -109,19 +108,19 @@ class UnscaledAttention(ScaledDotProductAttention):
         self.weights.flags.writeable = False    # read-only, because backward needs these values unchanged
         p = self.dropout(weights)
         self.remember(q, k, v, p)
-        return matmul_like(group_query_heads(p, v), v, like=q).reshape(*q.shape[:-1], -1)        # p v
+        return (group_query_heads(p, v) @ v).reshape(*q.shape[:-1], -1)
 
     def backward(self, dy):
         q, k, v, p = self.recall()
         dy = group_query_heads(dy, v)
-        dv = matmul_like(group_query_heads(p, v).mT, dy, like=v)                                 # pᵀ dy
+        dv = group_query_heads(p, v).mT @ dy
         dp = (dy @ v.mT).reshape(p.shape)
         dscores = self.softmax.backward(self.dropout.backward(dp))          # 0 where p is 0, so also at masked scores
         if self.position_bias is not None:
             self.position_bias.backward(dscores.reshape(-1, *dscores.shape[-3:]).sum(0))        # the same for the batch
         dscores = group_query_heads(dscores, k)
-        dk = matmul_like(dscores.mT, group_query_heads(q, k), like=k)                            # dscoresᵀ q
-        dq = matmul_like(dscores, k, like=q).reshape(q.shape)                                    # dscores k
+        dk = dscores.mT @ group_query_heads(q, k)
+        dq = (dscores @ k).reshape(q.shape)
         return dq, dk, dv
 
     def bias_for(self, shape):
