@@ -19,8 +19,8 @@ from .jax_models import joined, loss_of
 from .measure import timer
 
 
-def timed_training(config):
-    """Returns a function of a count, which runs that many training steps and returns the milliseconds of each."""
+def compiled_step(config):
+    """Returns a training step, a function of the state which returns the next state and the loss, and the first state."""
     optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1e-3, weight_decay=0.01))
     weights = jax.tree.map(jax.numpy.asarray, joined(config.model().state_dict()))
     inputs, targets = jax.tree.map(jax.numpy.asarray, config.batch_of_ids())
@@ -34,6 +34,13 @@ def timed_training(config):
         loss, gradients = jax.value_and_grad(partial(loss_of, config))(weights, used, inputs, targets)
         updates, moments = optimizer.update(gradients, moments, weights)
         return (optax.apply_updates(weights, updates), moments, key), loss
+
+    return step, state
+
+
+def timed_training(config):
+    """Returns a function of a count, which runs that many training steps and returns the milliseconds of each."""
+    step, state = compiled_step(config)
 
     def one():
         nonlocal state

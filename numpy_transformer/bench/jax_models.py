@@ -83,7 +83,7 @@ class Model:
         """A scaled embedding with sinusoidal positions and dropout."""
         d = self.config.d_model
         angles = np.arange(ids.shape[-1])[:, None] / 10000 ** (np.arange(0, d, 2) / d)
-        table = np.stack([np.sin(angles), np.cos(angles)], -1).reshape(-1, d).astype(np.float32)
+        table = np.stack([np.sin(angles), np.cos(angles)], -1).reshape(-1, d)
         return self.dropout(self.weights[f"{name}.weight"][ids] * math.sqrt(d) + table)
 
 

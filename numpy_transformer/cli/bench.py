@@ -113,8 +113,10 @@ def check_rivals(arguments):
     for name in arguments.vs or []:
         if missing := RIVALS[name].missing():
             raise ValueError(f"--vs {name}: {missing}, or leave {name} out")
-        if name != "torch" and (arguments.decoding or set(arguments.config or []) & set(PUBLISHED)):
-            raise ValueError(f"--vs {name} has no effect on --decoding, {' and '.join(PUBLISHED)}; leave {name} out")
+        published = [config for config in arguments.config or [] if config in PUBLISHED]
+        if name != "torch" and (arguments.decoding or published):
+            where = "with --decoding" if arguments.decoding else f"on {' and '.join(published)}"
+            raise ValueError(f"--vs {name} would have no effect {where}; leave {name} out")
 
 
 def check_cores(option, number):
