@@ -2,8 +2,8 @@
 
     python -m numpy_transformer.bench.compile_baseline NAME THREADS
 
-It answers its parent as child.py describes. The model and the loss, forward and backward, are compiled; the optimizer is the fused
-AdamW of the eager steps.
+It answers its parent as child.py describes. The model and the loss, forward and backward, are compiled; clipping and the fused
+AdamW are those of the eager steps.
 """
 
 import sys

@@ -2,8 +2,8 @@
 
     python -m numpy_transformer.bench.jax_baseline NAME THREADS [JOB]
 
-It answers its parent as child.py describes. XLA uses as many threads as the process may use cores; where a process cannot choose
-its cores (macOS, Windows), these are all cores.
+It answers its parent as child.py describes. XLA uses as many threads as the process may use cores, and where a process cannot
+choose its cores (macOS, Windows), that is all of them.
 """
 
 import os

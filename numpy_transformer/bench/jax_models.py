@@ -1,4 +1,4 @@
-"""The models of the benchmark in JAX: functions of a dict of weights, which has our names, but joins what one matmul computes."""
+"""The models of the benchmark in JAX: functions of a dict of weights with our names, some of them joined for one matmul."""
 
 import math
 
@@ -21,7 +21,10 @@ def joined(state):
 
 
 class Model:
-    """One pass over the model of a configuration. `key` is a random key for dropout, or None for none."""
+    """One pass over the model of a configuration. `key` is a random key for dropout, or None for none.
+
+    Activations are (B * T, d) between the attention layers, because XLA multiplies two matrices faster than a stack and a matrix.
+    """
 
     def __init__(self, config, weights, key=None):
         self.config, self.weights = config, weights
@@ -44,13 +47,14 @@ class Model:
         return jnp.where(jax.random.bernoulli(key, keep, x.shape), x / keep, 0)
 
     def attend(self, name, q, k, v, causal=False):
-        """Attention of (B, T, H * size) arrays, and the output projection."""
-        q, k, v = (x.reshape(*x.shape[:2], self.config.heads, -1) for x in (q, k, v))
+        """Attention of (B * T, H * size) arrays, and the output projection."""
+        config = self.config
+        q, k, v = (x.reshape(config.batch, -1, config.heads, config.d_model // config.heads) for x in (q, k, v))
         scores = jnp.einsum("bthd,bshd->bhts", q, k) / math.sqrt(q.shape[-1])
         if causal:
             scores = jnp.where(np.tri(q.shape[1], dtype=bool), scores, -jnp.inf)
         y = jnp.einsum("bhts,bshd->bthd", self.dropout(jax.nn.softmax(scores)), v)
-        return self.linear(f"{name}.output", y.reshape(*y.shape[:2], -1))
+        return self.linear(f"{name}.output", y.reshape(-1, config.d_model))
 
     def self_attention(self, name, x, causal=False):
         return self.attend(name, *jnp.split(self.linear(f"{name}.qkv", x), 3, -1), causal)
@@ -69,7 +73,8 @@ class Model:
             if memory is not None:
                 norm += 1
                 x += self.dropout(self.cross_attention(f"{block}.cross_attention", self.norm(f"{block}.norm2", x), memory))
-            x += self.dropout(self.feed_forward(f"{block}.feed_forward", self.norm(f"{block}.norm{norm + 1}", x), activation))
+            y = self.norm(f"{block}.norm{norm + 1}", x)
+            x += self.dropout(self.feed_forward(f"{block}.feed_forward", y, activation))
         return self.norm(f"{stack}.norm", x)
 
     def post_norm(self, stack, x, activation, eps):
@@ -84,13 +89,13 @@ class Model:
         d = self.config.d_model
         angles = np.arange(ids.shape[-1])[:, None] / 10000 ** (np.arange(0, d, 2) / d)
         table = np.stack([np.sin(angles), np.cos(angles)], -1).reshape(-1, d)
-        return self.dropout(self.weights[f"{name}.weight"][ids] * math.sqrt(d) + table)
+        return self.dropout(self.weights[f"{name}.weight"][ids] * math.sqrt(d) + table).reshape(-1, d)
 
 
 def language_model(model, ids):
     weights = model.weights
     x = model.dropout(weights["embedding.weight"][ids] + weights["positions.weight"][:ids.shape[-1]])
-    return model.pre_norm("decoder", x, jax.nn.gelu, causal=True) @ weights["embedding.weight"].T
+    return model.pre_norm("decoder", x.reshape(-1, x.shape[-1]), jax.nn.gelu, causal=True) @ weights["embedding.weight"].T
 
 
 def sequence_to_sequence(model, source, target):
@@ -100,7 +105,8 @@ def sequence_to_sequence(model, source, target):
 
 
 def classifier(model, ids):
-    x = model.post_norm("encoder", model.embedded("embedding", ids), jax.nn.relu, 1e-6).mean(1)
+    x = model.post_norm("encoder", model.embedded("embedding", ids), jax.nn.relu, 1e-6)
+    x = x.reshape(*ids.shape, -1).mean(1)
     return model.linear("output", model.dropout(jax.nn.relu(model.linear("hidden", x))))
 
 
@@ -110,5 +116,5 @@ MODELS = {"lm": language_model, "seq2seq": sequence_to_sequence, "classifier": c
 def loss_of(config, weights, key, inputs, targets):
     """The mean cross-entropy of a batch."""
     logits = MODELS[config.kind](Model(config, weights, key), *inputs)
-    chosen = jnp.take_along_axis(logits, targets[..., None], -1)[..., 0]
-    return (jax.nn.logsumexp(logits, axis=-1) - chosen).mean()
+    chosen = jnp.take_along_axis(logits, targets.reshape(-1, 1), -1)
+    return (jax.nn.logsumexp(logits, axis=-1, keepdims=True) - chosen).mean()

@@ -71,7 +71,8 @@ def timed_matmul(config):
     return timer(lambda: x @ w)
 
 
-JOBS = {"matmul": timed_matmul, "step": timed_training, "forward": timed_forward, "decode": timed_decoding, "embed": timed_embedding}
+JOBS = {"step": timed_training, "forward": timed_forward, "decode": timed_decoding, "embed": timed_embedding,
+        "matmul": timed_matmul}
 
 
 def main(name, threads, job):

@@ -16,7 +16,7 @@ MULTIPLIED = CONFIGS["mid"]                     # the matmul that is timed is th
 
 
 def machine():
-    """Returns what every row of results carries: the processor, NumPy's kernels, and the variables that may slow them down."""
+    """Returns what every row of results carries: the processor, NumPy's kernels, and variables that may slow them down."""
     return {"processor": processor(), "kernels": kernels(),
             "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ}}
 
@@ -33,7 +33,7 @@ def processor():
 
 
 def kernels():
-    """Returns the BLAS library of NumPy with its version and the processor it computes for, such as "OpenBLAS 0.3.31 SkylakeX"."""
+    """Returns NumPy's BLAS library, its version and the processor that its kernels are for: "OpenBLAS 0.3.31 SkylakeX"."""
     for prefix in ("scipy_openblas", "openblas"):
         for suffix in ("64_", ""):
             with contextlib.suppress(AttributeError):

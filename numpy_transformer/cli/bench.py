@@ -21,23 +21,24 @@ from .parser import add_command, whole_number
 from .terminal import columns, wrap
 
 MODES_OF_OPTIONS = {"config": ["steps"], "vs": ["steps", "decoding"], "threads": ["steps", "decoding"],
-                    "rounds": ["steps", "decoding", "explorer"], "mpi": ["steps"], "tokens": ["decoding"], "figures": ["growth"]}
+                    "rounds": ["steps", "decoding", "explorer"], "mpi": ["steps"], "tokens": ["decoding"],
+                    "figures": ["growth"]}
 
 
 def add(commands):
     parser = add_command(
         commands, "bench", run, help="measure the speed of training and decoding, and compare it with PyTorch and JAX",
         description="Times whole training steps (forward, loss, backward, gradient clipping, AdamW) and compares them with a "
-                    "baseline, the matrix multiplications of the same step alone; --vs adds the same models in eager PyTorch, "
-                    "torch.compile and JAX, each with its better number of threads. The candidates take turns, and all times "
-                    "are medians. The processor, the kernels of NumPy's BLAS library and the speed of each library's matmuls "
-                    "are shown first, because every ratio depends on them. The configurations minilm and gpt2-small have the "
+                    "baseline, the matrix multiplications of the same step alone; --vs adds the same models in eager "
+                    "PyTorch, torch.compile and JAX, each with its better number of threads. The candidates take turns, and "
+                    "all times are medians. The processor, the kernels of NumPy's BLAS library and the speed of each "
+                    "library's matmuls come first: ratios depend on them. The configurations minilm and gpt2-small have the "
                     "sizes of published models and random weights; inference and peak memory are measured too.")
     parser.add_argument("--config", nargs="+", choices=CONFIGS, metavar="NAME",
                         help=f"models to time, among {', '.join(CONFIGS)} (default: all but the last two)")
     parser.add_argument("--vs", nargs="+", choices=RIVALS, metavar="RIVAL",
-                        help="also time the same models in what is named: torch (eager PyTorch), compile (torch.compile) and jax, "
-                             "which must be installed. --decoding, minilm and gpt2-small compare with torch alone")
+                        help="also time the same models in torch (eager PyTorch), compile (torch.compile) or jax (jit, with "
+                             "optax), which must be installed; with --decoding, minilm and gpt2-small, only torch")
     parser.add_argument("--mpi", type=whole_number(2), nargs="?", const=2, metavar="RANKS",
                         help="also time the same models on this number of MPI ranks of this machine (2 if no number is given)")
     parser.add_argument("--threads", type=whole_number(1), metavar="N",

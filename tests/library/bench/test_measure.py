@@ -76,7 +76,8 @@ def test_turns_are_taken_side_by_side(monkeypatch):
 def test_the_best_rival_is_the_fastest(monkeypatch):
     class Side:
         def __init__(self, module, *_):
-            self.size, self.times = 1, lambda count: [{"torch_baseline": 9.0, "compile_baseline": 3.0, "jax_baseline": 4.0}[module]] * count
+            milliseconds = {"torch_baseline": 9.0, "compile_baseline": 3.0, "jax_baseline": 4.0}[module]
+            self.size, self.times = 1, lambda count: [milliseconds] * count
 
         def close(self):
             pass
