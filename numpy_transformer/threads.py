@@ -16,14 +16,19 @@ LARGE_MODEL = 2 ** 25                           # weights from which several BLA
 
 
 @functools.cache
+def openblas():
+    """The OpenBLAS library that NumPy's package contains, or None."""
+    package = Path(np.__file__).parent
+    paths = [*package.parent.glob("numpy.libs/*openblas*"), *package.glob(".dylibs/*openblas*")]
+    return ctypes.CDLL(str(paths[0])) if paths else None
+
+
+@functools.cache
 def blas():
     """Two functions that get and set the number of threads of NumPy's BLAS library, or None if it has no such functions."""
-    package = Path(np.__file__).parent
-    for path in [*package.parent.glob("numpy.libs/*openblas*"), *package.glob(".dylibs/*openblas*")]:
-        library = ctypes.CDLL(str(path))
-        for name in NAMES:
-            if hasattr(library, name.format("set")):
-                return [getattr(library, name.format(verb)) for verb in ("get", "set")]
+    for name in NAMES:
+        if hasattr(openblas(), name.format("set")):
+            return [getattr(openblas(), name.format(verb)) for verb in ("get", "set")]
     with contextlib.suppress(ImportError, IndexError):      # another BLAS library, which threadpoolctl may support
         from threadpoolctl import ThreadpoolController
         library = ThreadpoolController().select(user_api="blas").lib_controllers[0]

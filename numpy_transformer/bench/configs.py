@@ -36,6 +36,11 @@ class Config:
     def tokens(self):
         return self.batch * self.length
 
+    @property
+    def up_shapes(self):
+        """The shapes of the two matrices that the first matmul of a feed-forward layer multiplies."""
+        return (self.tokens, self.d_model), (self.d_model, self.d_ff)
+
     def model(self, rng=0):
         sizes = dict(d_model=self.d_model, num_heads=self.heads, num_layers=self.layers, d_ff=self.d_ff,
                      dropout=self.dropout, rng=rng)

@@ -11,7 +11,7 @@ from ..models import CausalLanguageModel
 from ..threads import limited_blas_threads, set_blas_threads
 from ..training.process import keep_freed_memory
 from .configs import CONFIGS
-from .measure import REST, python_process, timer
+from .measure import REST, best_process, timer
 
 LENGTHS = (64, 256, 1024)
 
@@ -41,7 +41,7 @@ def measure_decoding(length, tokens, threads, with_torch=False, rounds=5):
     with limited_blas_threads(threads):
         times = {"cached": [], "uncached": timer(lambda: model(ids[:length]))(3), "torch": []}
     before = set_blas_threads(1)                # as in the commands: the products of a single token are small
-    child = python_process("torch_baseline", f"decoding-{length}", threads) if with_torch else None
+    child = best_process("torch_baseline", f"decoding-{length}", threads) if with_torch else None
     try:
         for n in range(rounds + 1):
             cache = copy.deepcopy(prompt)

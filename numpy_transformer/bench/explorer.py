@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import platform
 import shutil
 import statistics
 import tempfile
@@ -66,7 +65,7 @@ def measure_explorer(name, rounds=5, browser=None):
             "entries": sum(array.size for array in session.base.arrays.values()),
             "page_bytes": len(page.encode()), "document_bytes": len(live),
             "recompute_ms": statistics.median(times[1:]),       # round 0 only warms up
-            "ready_ms": None if browser is None else ready_ms(browser, page, rounds), "processor": processor()}
+            "ready_ms": None if browser is None else ready_ms(browser, page, rounds)}
 
 
 def ready_ms(browser, page, rounds):
@@ -110,14 +109,3 @@ def find_browser():
         return None, f"Chromium does not start: {' '.join(str(error.msg).split())}"
     browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": NOTE_READY})
     return browser, ""
-
-
-def processor():
-    """Returns the name of this machine's processor."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

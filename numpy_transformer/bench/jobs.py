@@ -64,7 +64,15 @@ def timed_embedding(config):
     return timer(lambda: model.embed(*inputs))
 
 
-JOBS = {"step": timed_training, "forward": timed_forward, "decode": timed_decoding, "embed": timed_embedding}
+def timed_matmul(config):
+    """The same for the first matmul of a feed-forward layer, which shows how fast NumPy's BLAS library is."""
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(shape, np.float32) for shape in config.up_shapes)
+    return timer(lambda: x @ w)
+
+
+JOBS = {"step": timed_training, "forward": timed_forward, "decode": timed_decoding, "embed": timed_embedding,
+        "matmul": timed_matmul}
 
 
 def main(name, threads, job):

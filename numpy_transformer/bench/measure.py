@@ -1,4 +1,4 @@
-"""Times whole training steps of ours, the matmuls alone, PyTorch and MPI ranks.
+"""Times whole training steps of ours, the matmuls alone, the rivals and MPI ranks.
 
 The candidates take turns, so that a machine whose speed changes affects all of them alike.
 """
@@ -20,6 +20,7 @@ from ..training import AdamW, Trainer
 from ..training.process import keep_freed_memory
 from ..training.data_parallel import workers_for
 from .matmul_baseline import matmul_baselines
+from .rivals import RIVALS
 
 TURN = 0.25                                     # seconds of a turn
 REST = 0.15                                     # seconds between turns: idle threads of BLAS and OpenMP spin for that long
@@ -34,13 +35,13 @@ def trainer_of(config, threads, comm=None):
     return Trainer(model, config.criterion(), optimizer, clip=1.0, workers=workers, comm=comm), batch
 
 
-def measure(config, threads, with_torch=False, turn=TURN, rounds=ROUNDS, advance=lambda: None, ranks=None):
+def measure(config, threads, rivals=(), turn=TURN, rounds=ROUNDS, advance=lambda: None, ranks=None):
     """Returns a row of results for one configuration.
 
     Parameters:
         config : Config
         threads : number of threads that each candidate may use
-        with_torch : also time PyTorch
+        rivals : names in RIVALS that are timed, too
         turn : seconds of a turn
         rounds : number of turns of each candidate
         advance : function called after each round
@@ -61,8 +62,8 @@ def measure(config, threads, with_torch=False, turn=TURN, rounds=ROUNDS, advance
         candidates[name] = timer(multiply_all)
     children = {}
     try:
-        if with_torch:
-            children["torch"] = python_process("torch_baseline", config.name, threads)
+        for name in rivals:
+            children[name] = best_process(RIVALS[name].module, config.name, threads, turn)
         if ranks:
             children["mpi"] = python_process("mpi_steps", config.name, launcher=[find_mpiexec(), "-n", str(ranks)])
         candidates |= {name: child.times for name, child in children.items()}
@@ -73,17 +74,19 @@ def measure(config, threads, with_torch=False, turn=TURN, rounds=ROUNDS, advance
     medians = {name: statistics.median(found) for name, found in times.items()}
     our_ms = medians["ours"]
     matmul_ms = min(medians["blas"], medians["split"])
-    torch_ms = medians.get("torch")
-    mpi_ms = medians.get("mpi")
-    return {"config": config.name, "job": "step", "ours_ms": our_ms, "torch_ms": torch_ms, "floor_ms": matmul_ms, "mpi_ms": mpi_ms,
-            "ratio_torch": our_ms / torch_ms if with_torch else None, "ratio_floor": our_ms / matmul_ms,
-            "ratio_mpi": mpi_ms / our_ms if ranks else None,
-            "threads": threads, "workers": trainer.workers, "blas_threads": blas_threads, "ranks": ranks,
-            "torch_threads": children["torch"].size if with_torch else None,
-            "ours_quartiles_ms": quartiles(times["ours"]),
-            "torch_quartiles_ms": quartiles(times["torch"]) if with_torch else None,
-            "tokens_per_second": 1e3 * config.tokens / our_ms, "parameters": trainer.model.num_parameters(),
-            "peak_mb": peak_memory(lambda: step_of(config)), "shares": time_shares(config)}
+    row = {"config": config.name, "job": "step", "ours_ms": our_ms, "ours_quartiles_ms": quartiles(times["ours"]),
+           "floor_ms": matmul_ms, "ratio_floor": our_ms / matmul_ms,
+           "threads": threads, "workers": trainer.workers, "blas_threads": blas_threads, "rivals": list(rivals),
+           "tokens_per_second": 1e3 * config.tokens / our_ms, "parameters": trainer.model.num_parameters(),
+           "peak_mb": peak_memory(lambda: step_of(config)), "shares": time_shares(config)}
+    for name in rivals:
+        row |= {f"{name}_ms": medians[name], f"{name}_quartiles_ms": quartiles(times[name]),
+                f"{name}_threads": children[name].size, f"ratio_{name}": our_ms / medians[name]}
+    if rivals:
+        row["ratio_best"] = our_ms / min(medians[name] for name in rivals)
+    if ranks:
+        row |= {"mpi_ms": medians["mpi"], "ratio_mpi": medians["mpi"] / our_ms, "ranks": ranks}
+    return row
 
 
 def in_turns(candidates, turn, rounds, advance):
@@ -141,6 +144,19 @@ def python_process(module, *arguments, launcher=()):
     return BenchmarkProcess([*launcher, sys.executable, "-m", f"{__package__}.{module}", *map(str, arguments)])
 
 
+def best_process(module, name, threads, turn=TURN, rounds=3):
+    """Starts a rival with one thread and with `threads`, and returns the faster process."""
+    children = {}
+    try:
+        for count in sorted({1, threads}):
+            children[count] = python_process(module, name, count)
+        times = in_turns({count: child.times for count, child in children.items()}, turn, rounds, lambda: None)
+        return children.pop(min(times, key=lambda count: statistics.median(times[count])))
+    finally:
+        for child in children.values():         # those that are left
+            child.close()
+
+
 def find_mpiexec():
     """Returns the path of mpiexec, preferably of this Python's environment. Raises ValueError if MPI is not installed."""
     own = Path(sys.executable).with_name("mpiexec")
@@ -151,7 +167,7 @@ def find_mpiexec():
 
 
 class BenchmarkProcess:
-    """A child process that runs steps on request, in PyTorch or on MPI ranks. `size` is its number of threads or ranks."""
+    """A child process that runs steps on request, of a rival or on MPI ranks. `size` is its number of threads or ranks."""
 
     def __init__(self, command):
         limits = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")    # the child sets its own number
@@ -181,8 +197,7 @@ class BenchmarkProcess:
     def read(self):
         line = self.process.stdout.readline()
         if not line:
-            raise OSError("the child process of PyTorch or MPI has ended; see its message above, or leave out --vs torch "
-                          "or --mpi")
+            raise OSError("a child process of the benchmark has ended; see its message above, or leave out --vs or --mpi")
         return json.loads(line)
 
     def close(self):

@@ -2,7 +2,7 @@
 
     python -m numpy_transformer.bench.torch_baseline NAME THREADS [JOB]
 
-It answers its parent as child.py describes. With a JOB it uses THREADS threads, otherwise 1 or THREADS, whichever is faster.
+It answers its parent as child.py describes.
 """
 
 import sys
@@ -14,22 +14,29 @@ from torch.nn import functional
 
 from .child import serve
 from .configs import CONFIGS
-from .measure import best_threads, timer
+from .measure import timer
 from .torch_models import MODELS, Cache
 
 MOST_TOKENS = 2 ** 16                           # after which --decoding measures the next round
 
 
-def timed_training(config):
-    """Returns a function of a count, which runs that many training steps and returns the milliseconds of each."""
+def timed_training(config, prepare=lambda function: function):
+    """Returns a function of a count, which runs that many training steps and returns the milliseconds of each.
+
+    `prepare`, such as torch.compile, is applied to the function that computes the loss.
+    """
     model = MODELS[config.kind](config)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
     inputs, targets = config.batch_of_ids()
     inputs, targets = [torch.from_numpy(ids) for ids in inputs], torch.from_numpy(targets)
 
-    def step():
+    @prepare
+    def compute_loss():
         logits = model(*inputs)
-        loss = functional.cross_entropy(logits.flatten(0, -2), targets.flatten())
+        return functional.cross_entropy(logits.flatten(0, -2), targets.flatten())
+
+    def step():
+        loss = compute_loss()
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -64,21 +71,25 @@ def timed_decoding(config):
     return generate
 
 
-JOBS = {"step": timed_training, "forward": timed_forward, "decode": timed_decoding, "embed": timed_forward}
+def timed_matmul(config):
+    """The same for the first matmul of a feed-forward layer."""
+    x, w = (torch.randn(shape) for shape in config.up_shapes)
+    return timer(lambda: x @ w)
 
 
-def main(name, threads, job=None):
+JOBS = {"step": timed_training, "forward": timed_forward, "decode": timed_decoding, "embed": timed_forward,
+        "matmul": timed_matmul}
+
+
+def main(name, threads, job="step"):
     torch.manual_seed(0)
-    threads = int(threads)
+    torch.set_num_threads(int(threads))
     if name.startswith("decoding-"):
         length = int(name.removeprefix("decoding-"))
         task = timed_decoding(replace(CONFIGS["nanogpt-cpu"], length=length, max_len=length + MOST_TOKENS))
     else:
-        task = JOBS[job or "step"](CONFIGS[name])
-    if job is None:
-        threads = best_threads(task, torch.set_num_threads, threads)
-    torch.set_num_threads(threads)
-    serve(task, threads)
+        task = JOBS[job](CONFIGS[name])
+    serve(task, int(threads))
 
 
 if __name__ == "__main__":

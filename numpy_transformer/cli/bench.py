@@ -1,15 +1,18 @@
 """numpy-transformer bench: times training steps and decoding, and measures how time and memory grow with the sizes."""
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
 
+import numpy as np
+
 from ..bench.configs import CONFIGS, PUBLISHED
 from ..bench.decoding import LENGTHS, measure_decoding
 from ..bench.growth import LENGTHS as GROWN_LENGTHS, WIDTHS, curves, growth, slope
+from ..bench.machine import MULTIPLIED, machine, matmul_speeds, warning
 from ..bench.measure import ROUNDS, find_mpiexec, measure
 from ..bench.published import TITLES, measure_job
+from ..bench.rivals import RIVALS
 from ..data.plurals import counted
 from ..threads import cores
 from ..training.checkpoint import check_writable
@@ -18,19 +21,24 @@ from .parser import add_command, whole_number
 from .terminal import columns, wrap
 
 MODES_OF_OPTIONS = {"config": ["steps"], "vs": ["steps", "decoding"], "threads": ["steps", "decoding"],
-                    "rounds": ["steps", "decoding", "explorer"], "mpi": ["steps"], "tokens": ["decoding"], "figures": ["growth"]}
+                    "rounds": ["steps", "decoding", "explorer"], "mpi": ["steps"], "tokens": ["decoding"],
+                    "figures": ["growth"]}
 
 
 def add(commands):
     parser = add_command(
-        commands, "bench", run, help="measure the speed of training and decoding, and compare it with PyTorch",
+        commands, "bench", run, help="measure the speed of training and decoding, and compare it with PyTorch and JAX",
         description="Times whole training steps (forward, loss, backward, gradient clipping, AdamW) and compares them with a "
-                    "baseline, the matrix multiplications of the same step alone; --vs torch adds eager PyTorch. The "
-                    "candidates take turns, and all times are medians. The configurations minilm and gpt2-small have the "
+                    "baseline, the matrix multiplications of the same step alone; --vs adds the same models in eager "
+                    "PyTorch, torch.compile and JAX, each with its better number of threads. The candidates take turns, and "
+                    "all times are medians. The processor, the kernels of NumPy's BLAS library and the speed of each "
+                    "library's matmuls come first: ratios depend on them. The configurations minilm and gpt2-small have the "
                     "sizes of published models and random weights; inference and peak memory are measured too.")
     parser.add_argument("--config", nargs="+", choices=CONFIGS, metavar="NAME",
                         help=f"models to time, among {', '.join(CONFIGS)} (default: all but the last two)")
-    parser.add_argument("--vs", choices=["torch"], help="also time the same models in PyTorch, which must be installed")
+    parser.add_argument("--vs", nargs="+", choices=RIVALS, metavar="RIVAL",
+                        help="also time the same models in torch (eager PyTorch), compile (torch.compile) or jax (jit, with "
+                             "optax), which must be installed; with --decoding, minilm and gpt2-small, only torch")
     parser.add_argument("--mpi", type=whole_number(2), nargs="?", const=2, metavar="RANKS",
                         help="also time the same models on this number of MPI ranks of this machine (2 if no number is given)")
     parser.add_argument("--threads", type=whole_number(1), metavar="N",
@@ -55,7 +63,7 @@ def add(commands):
                              "figures)")
     parser.add_argument("--json", metavar="FILE",
                         help="also write the results as JSON rows, to standard output if FILE is -; floor_ms and ratio_floor "
-                             "refer to the matrix multiplications alone")
+                             "refer to the matrix multiplications alone, and gflops to the matmuls of each library")
 
 
 def run(arguments):
@@ -64,7 +72,11 @@ def run(arguments):
     arguments.threads = arguments.threads or cores()
     arguments.rounds = arguments.rounds or ROUNDS
     out = sys.stderr if arguments.json == "-" else sys.stdout
-    rows = MODES[mode](arguments, out)
+    conditions = machine()
+    print(wrap(f"{conditions['processor']}; the matmuls of NumPy {np.__version__} run in {conditions['kernels']}"), file=out)
+    if conditions["variables"]:
+        print(wrap(warning(conditions["variables"])), file=out)
+    rows = [row | conditions for row in MODES[mode](arguments, out)]
     if arguments.json == "-":
         print(json.dumps(rows, indent=1))
     elif arguments.json:
@@ -87,8 +99,7 @@ def check_options(arguments, mode):
             raise ValueError(f"--{name} would have no effect {where}; {remedy}")
     if arguments.json not in (None, "-"):
         check_writable(arguments.json)
-    if arguments.vs and importlib.util.find_spec("torch") is None:
-        raise ValueError("--vs torch: PyTorch is not installed here; pip install torch, or leave --vs out")
+    check_rivals(arguments)
     if arguments.mpi:
         check_cores("--mpi", arguments.mpi)
         find_mpiexec()
@@ -96,6 +107,17 @@ def check_options(arguments, mode):
             raise ValueError(f"--mpi would have no effect on {' and '.join(arguments.config)}; leave it out")
     if arguments.threads is not None:
         check_cores("--threads", arguments.threads)
+
+
+def check_rivals(arguments):
+    """Raises ValueError for a rival that is not installed, or that does not do what is timed."""
+    for name in arguments.vs or []:
+        if missing := RIVALS[name].missing():
+            raise ValueError(f"--vs {name}: {missing}, or leave {name} out")
+        published = [config for config in arguments.config or [] if config in PUBLISHED]
+        if name != "torch" and (arguments.decoding or published):
+            where = "with --decoding" if arguments.decoding else f"on {' and '.join(published)}"
+            raise ValueError(f"--vs {name} would have no effect {where}; leave {name} out")
 
 
 def check_cores(option, number):
@@ -110,17 +132,36 @@ def run_steps(arguments, out):
     jobs = [(name, job) for name in names for job in CONFIGS[name].jobs]
     rows = []
     what = "each job" if set(names) & set(PUBLISHED) else "a training step"
+    gflops = matmul_speeds(arguments.vs or [], arguments.threads)
+    print(wrap(description_of_matmuls(gflops)), file=out)
     print(wrap(f"Time of {what} with up to {counted(arguments.threads, 'thread')}: median (quartiles)"), file=out)
     with Progress(len(jobs) * arguments.rounds, "bench", "round") as progress:
         for name, job in jobs:
-            common = dict(with_torch=arguments.vs, rounds=arguments.rounds, advance=progress.advance)
+            common = dict(rounds=arguments.rounds, advance=progress.advance)
             if name in PUBLISHED:
-                rows.append(measure_job(CONFIGS[name], job, arguments.threads, **common))
+                rows.append(measure_job(CONFIGS[name], job, arguments.threads, bool(arguments.vs), **common))
                 progress.write(description_of_job(rows[-1]), out)
             else:
-                rows.append(measure(CONFIGS[name], arguments.threads, ranks=arguments.mpi, **common))
+                rows.append(measure(CONFIGS[name], arguments.threads, arguments.vs or [], ranks=arguments.mpi, **common))
                 progress.write(description(rows[-1]), out)
-    return rows
+    if arguments.vs and not set(names) <= set(PUBLISHED):
+        print("\n" + ratios([row for row in rows if "floor_ms" in row]), file=out)
+    return [row | {"gflops": gflops} for row in rows]
+
+
+def description_of_matmuls(gflops):
+    """The speed of each library's matmuls in one sentence."""
+    (rows, inner), (_, width) = MULTIPLIED.up_shapes
+    speeds = [f"{library} " + ", ".join(f"{speed:.0f} on {counted(count, 'thread')}" for count, speed in found.items())
+              for library, found in gflops.items()]
+    return f"Gflop/s of the matmul ({rows:,}, {inner:,}) @ ({inner:,}, {width:,}): {'; '.join(speeds)}"
+
+
+def ratios(rows):
+    """A table of our time relative to each rival's, the fastest rival's and the matmuls alone."""
+    names = [*rows[0]["rivals"], "best", "floor"]
+    headings = ["ours /", *rows[0]["rivals"], "best of them", "matmuls alone"]
+    return table(headings, [[row["config"], *(f"{row[f'ratio_{name}']:.2f}" for name in names)] for row in rows])
 
 
 def description(row):
@@ -133,11 +174,11 @@ def description(row):
     lines = [candidate("ours", row["ours_ms"], f"({low:.2f} to {high:.2f}), {parallelism}"),
              candidate("matmuls", row["floor_ms"], f"alone, without the rest of the step; ours / matmuls "
                                                    f"{row['ratio_floor']:.2f}")]
-    if row["torch_ms"]:
-        low, high = row["torch_quartiles_ms"]
-        lines.append(candidate("torch", row["torch_ms"], f"({low:.2f} to {high:.2f}), "
-                               f"{counted(row['torch_threads'], 'thread')}; ours / torch {row['ratio_torch']:.2f}"))
-    if row["mpi_ms"]:
+    for name in row["rivals"]:
+        low, high = row[f"{name}_quartiles_ms"]
+        lines.append(candidate(name, row[f"{name}_ms"], f"({low:.2f} to {high:.2f}), "
+                               f"{counted(row[f'{name}_threads'], 'thread')}; ours / {name} {row[f'ratio_{name}']:.2f}"))
+    if "mpi_ms" in row:
         lines.append(candidate("MPI", row["mpi_ms"], f"on {row['ranks']} ranks; MPI / ours {row['ratio_mpi']:.2f}"))
     shares = ", ".join(f"{part} {share:.0%}" for part, share in row["shares"].items() if share >= 0.02)
     title = wrap(f"{row['config']}: {counted(row['parameters'], 'parameter')}, {row['tokens_per_second']:,.0f} tokens/s, "
@@ -173,7 +214,7 @@ def run_decoding(arguments, out):
     rows = []
     with Progress(len(LENGTHS), "bench", "length") as progress:
         for length in LENGTHS:
-            rows.append(measure_decoding(length, tokens, arguments.threads, arguments.vs, arguments.rounds))
+            rows.append(measure_decoding(length, tokens, arguments.threads, bool(arguments.vs), arguments.rounds))
             progress.advance()
     print(wrap(f"Time to generate a token with the nanogpt-cpu model: median of {counted(arguments.rounds, 'round')} of "
                f"{counted(tokens, 'token')}"), file=out)
@@ -240,7 +281,7 @@ def run_explorer(arguments, out):
     finally:
         if browser:
             browser.quit()
-    print(wrap(f"Pages of explore on {rows[0]['processor']}: medians of {counted(arguments.rounds, 'round')}"), file=out)
+    print(wrap(f"Pages of explore: medians of {counted(arguments.rounds, 'round')}"), file=out)
     headings = ["model", "parameters", "page MB", "ready ms", "recompute ms"]
     print(table(headings, [[row["model"], f"{row['parameters']:,}", f"{row['page_bytes'] / 1e6:.2f}",
                             "-" if row["ready_ms"] is None else f"{row['ready_ms']:.0f}", f"{row['recompute_ms']:.0f}"]

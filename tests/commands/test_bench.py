@@ -16,10 +16,11 @@ from helpers.small_configs import SMALL
 
 from numpy_transformer.bench import decoding, growth, measure
 from numpy_transformer.bench.configs import CONFIGS
+from numpy_transformer.bench.rivals import RIVALS
 from numpy_transformer.cli import bench
 
 TORCH = importlib.util.find_spec("torch") is not None
-KEYS = {"config", "ours_ms", "torch_ms", "floor_ms", "ratio_torch", "ratio_floor", "threads"}
+KEYS = {"config", "ours_ms", "floor_ms", "ratio_floor", "threads", "processor", "kernels", "variables", "gflops"}
 
 
 @pytest.fixture
@@ -27,6 +28,8 @@ def small(monkeypatch):
     """The command with small models and short turns."""
     monkeypatch.setattr("numpy_transformer.cli.bench.CONFIGS", SMALL)
     monkeypatch.setattr("numpy_transformer.cli.bench.measure", partial(measure.measure, turn=0.001))
+    monkeypatch.setattr("numpy_transformer.cli.bench.matmul_speeds",
+                        lambda rivals, threads: {"NumPy": {1: 187.4, threads: 377.2}})
 
 
 @pytest.fixture
@@ -60,10 +63,11 @@ def test_rows_of_all_configurations(capsys, small, tmp_path):
     assert code == 0 and [row["config"] for row in rows] == list(SMALL)
     for row, config in zip(rows, SMALL.values()):
         check_row(row, config)
-        assert row["threads"] == 2 and row["torch_ms"] is row["ratio_torch"] is row["torch_quartiles_ms"] is None
+        assert row["threads"] == 2 and row["rivals"] == [] and row["gflops"] == {"NumPy": {"1": 187.4, "2": 377.2}}
         assert f"\n{config.name}: {row['parameters']:,} parameters" in out
         assert f"ours / matmuls {row['ratio_floor']:.2f}" in out
     assert "torch" not in out and "bench: 10/10" in err
+    assert "matmul (2,048, 384) @ (384, 1,536): NumPy 187 on 1 thread, 377 on 2 threads" in " ".join(out.split())
 
 
 @pytest.mark.slow
@@ -78,6 +82,21 @@ def test_rows_on_standard_output_beside_torch(capsys, monkeypatch, request):
     check_row(row, CONFIGS["tiny"])
     assert code == 0 and row["torch_ms"] > 0 and row["ratio_torch"] == row["ours_ms"] / row["torch_ms"]
     assert row["workers"] == 1 and f"ours / torch {row['ratio_torch']:.2f}" in err
+    assert set(row["gflops"]) == {"NumPy", "PyTorch"} and all(found["1"] > 0 for found in row["gflops"].values())
+    assert row["ratio_best"] == row["ratio_torch"] and err.split()[-3:] == [
+        "tiny", f"{row['ratio_torch']:.2f}", f"{row['ratio_torch']:.2f}", f"{row['ratio_floor']:.2f}"][-3:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rival", ["compile", "jax"])
+def test_the_other_rivals_run(capsys, monkeypatch, rival):
+    if RIVALS[rival].missing():
+        pytest.skip(RIVALS[rival].missing())
+    monkeypatch.setattr("numpy_transformer.cli.bench.measure", partial(measure.measure, turn=0.001))
+    code, out, err = run(capsys, "bench", "--config", "tiny", "--vs", rival, "--rounds", 1, "--threads", 1, "--json", "-")
+    (row,) = json.loads(out)
+    check_row(row, CONFIGS["tiny"])
+    assert code == 0 and row[f"ratio_{rival}"] == row["ours_ms"] / row[f"{rival}_ms"] == row["ratio_best"] > 0
 
 
 @pytest.mark.slow
@@ -95,7 +114,7 @@ def test_decoding_rows(capsys, monkeypatch):
             pass
 
     monkeypatch.setattr("numpy_transformer.cli.bench.LENGTHS", (4, 8))
-    monkeypatch.setattr(decoding, "python_process", Quick)
+    monkeypatch.setattr(decoding, "best_process", Quick)
     arguments = ["bench", "--decoding", "--tokens", 2, "--rounds", 1, "--threads", 1, "--json", "-"]
     code, out, err = run(capsys, *arguments)
     rows = json.loads(out)
@@ -126,7 +145,7 @@ def test_growth_rows_and_picture(capsys, monkeypatch, tmp_path):
 def test_results_fit_the_terminal_and_count_in_the_singular(monkeypatch):
     row = {"config": "nanogpt-cpu", "parameters": 804_096, "tokens_per_second": 12_345.6, "peak_mb": 48.1, "workers": 1,
            "blas_threads": 1, "torch_threads": 1, "ranks": 2, "ours_ms": 293.891, "floor_ms": 197.96, "torch_ms": 283.38,
-           "mpi_ms": 250.0, "ours_quartiles_ms": [288.641, 299.14], "torch_quartiles_ms": [227.29, 339.48],
+           "rivals": ["torch"], "mpi_ms": 250.0, "ours_quartiles_ms": [288.641, 299.14], "torch_quartiles_ms": [227.29, 339.48],
            "ratio_floor": 1.4846, "ratio_torch": 1.0371, "ratio_mpi": 0.8507,
            "shares": {"Linear": 0.69, "ScaledDotProductAttention": 0.17, "LayerNorm": 0.13, "Dropout": 0.01}}
     for width in ("60", "100"):
@@ -137,6 +156,32 @@ def test_results_fit_the_terminal_and_count_in_the_singular(monkeypatch):
         assert "ours 293.89 ms (288.64 to 299.14), 1 BLAS thread matmuls 197.96 ms" in words
         assert "1 thread; ours / torch 1.04" in words and "on 2 ranks; MPI / ours 0.85" in words
     assert "2 workers with 1 BLAS thread each" in bench.description(row | {"workers": 2})
+
+
+def test_the_ratios_of_all_models_are_one_table():
+    row = {"config": "tiny", "rivals": ["torch", "jax"], "ratio_torch": 0.71, "ratio_jax": 1.02, "ratio_best": 1.02,
+           "ratio_floor": 3.38}
+    headings, *lines = bench.ratios([row, row | {"config": "mid", "ratio_jax": 0.431}]).splitlines()
+    assert headings.split() == "ours / torch jax best of them matmuls alone".split()
+    assert [line.split() for line in lines] == [["tiny", "0.71", "1.02", "1.02", "3.38"],
+                                                ["mid", "0.71", "0.43", "1.02", "3.38"]]
+
+
+@pytest.mark.parametrize("variables", [{}, {"OPENBLAS_CORETYPE": "Haswell"},
+                                       {"OPENBLAS_CORETYPE": "Zen", "OPENBLAS_L2_SIZE": "512"}])
+def test_variables_that_slow_numpy_down_are_named_and_the_remedy_too(capsys, monkeypatch, variables):
+    for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setitem(bench.MODES, "growth", lambda arguments, out: [{"T": 1}])
+    code, out, err = run(capsys, "bench", "--growth", "--json", "-")
+    (row,), words = json.loads(out), " ".join(err.split())
+    assert code == 0 and row["T"] == 1 and row["variables"] == variables
+    assert row["kernels"] in words and row["processor"] in words
+    assert ("Warning" in words) == bool(variables)
+    assert all(f"{name}={value}" in words for name, value in variables.items())
+    assert ("`env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE numpy-transformer bench`" in words) == bool(variables)
 
 
 def test_a_table_that_is_too_wide_repeats_its_first_column(monkeypatch):
@@ -153,7 +198,7 @@ def test_a_table_that_is_too_wide_repeats_its_first_column(monkeypatch):
 @pytest.mark.parametrize("options, match", [
     (["--config", "huge"], "'huge'"), (["--config", "tiny", "huge"], "nanogpt-cpu"),
     (["--threads", "0"], "'0' is not a whole number of at least 1"), (["--rounds", "0"], "--rounds"),
-    (["--tokens", "-1"], "--tokens"), (["--vs", "jax"], "torch"), (["--decoding", "--growth"], "not allowed with"),
+    (["--tokens", "-1"], "--tokens"), (["--vs", "tensorflow"], "jax"), (["--decoding", "--growth"], "not allowed with"),
     (["--growth", "--mpi"], "--mpi would have no effect with --growth"), (["--mpi", "1"], "'1' is not a whole number of at least 2"),
     (["--mpi", "1000"], "--mpi 1000 is more than the"),
     (["--growth", "--vs", "torch"], "--vs would have no effect with --growth; leave it out"),
@@ -170,10 +215,19 @@ def test_without_mpi_the_command_says_so(capsys, monkeypatch):
     assert "pip install 'numpy-transformer[mpi]'" in refused(capsys, "bench", "--mpi")
 
 
-@pytest.mark.parametrize("mode", [[], ["--decoding"]])
-def test_without_torch_the_command_says_so(capsys, monkeypatch, mode):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert "PyTorch is not installed here; pip install torch" in refused(capsys, "bench", *mode, "--vs", "torch")
+@pytest.mark.parametrize("installed, options, match", [
+    ((), ["--vs", "torch"], "--vs torch: torch is not installed here; pip install torch, or leave torch out"),
+    ((), ["--decoding", "--vs", "torch"], "--vs torch: torch is not installed here"),
+    (("torch", "jax"), ["--vs", "torch", "jax"], "--vs jax: optax is not installed here; pip install optax, or leave jax out"),
+    (("torch",), ["--vs", "jax"], "--vs jax: jax and optax are not installed here; pip install jax optax"),
+    (("torch",), ["--vs", "compile"], "--vs compile: the compiler g++ is not installed here; install it, or leave compile out"),
+    (("jax", "optax"), ["--decoding", "--vs", "jax"], "--vs jax would have no effect with --decoding; leave jax out"),
+    (("jax", "optax"), ["--config", "tiny", "minilm", "--vs", "jax"], "--vs jax would have no effect on minilm; leave jax out")])
+def test_rivals_that_are_missing_or_without_effect_are_refused(capsys, monkeypatch, installed, options, match):
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name in installed or None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert match in refused(capsys, "bench", *options)
 
 
 def test_a_file_that_cannot_be_written_is_refused_before_anything_is_timed(capsys, monkeypatch, tmp_path):
@@ -192,7 +246,7 @@ def broken(monkeypatch):
 def test_a_process_that_cannot_start_is_one_line_and_leaves_no_zombie(capsys, broken, children, small, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: True)
     line = refused(capsys, "bench", "--config", "tiny", "--vs", "torch")
-    assert "the child process of PyTorch or MPI has ended" in line and "leave out --vs torch" in line
+    assert "a child process of the benchmark has ended" in line and "leave out --vs or --mpi" in line
 
 
 def test_a_process_that_ends_between_two_turns_is_an_error_too(children):
@@ -201,7 +255,7 @@ def test_a_process_that_ends_between_two_turns_is_an_error_too(children):
     children[0].stdin.write("\n")
     children[0].stdin.flush()
     children[0].wait()                          # its pipe is broken before it is asked
-    with pytest.raises(OSError, match="the child process of PyTorch or MPI has ended"):
+    with pytest.raises(OSError, match="a child process of the benchmark has ended"):
         process.times(1)
     process.close()
 
@@ -227,7 +281,7 @@ def test_ctrl_c_ends_both_processes_without_a_traceback(tmp_path):
         command.kill()
         command.communicate()
     assert command.returncode == 130 and err == "\nnumpy-transformer bench: interrupted\n"
-    assert out.count("\n") == 1                             # the heading
+    assert "Time of a training step" in out and "tiny" not in out
     assert len(child) == 1 and not Path(f"/proc/{child[0]}").exists()
 
 
@@ -244,7 +298,7 @@ def test_explorer_measures_pages(capsys, monkeypatch, tmp_path):
     (row,) = json.loads(path.read_text())
     assert code == 0 and "was not measured: there is none." in " ".join(out.split())
     assert row["page_bytes"] > row["document_bytes"] > 100_000 and row["recompute_ms"] > 0 and row["ready_ms"] is None
-    assert f"{row['parameters']:,}" in out and f"{row['page_bytes'] / 1e6:.2f}" in out and row["processor"] in out
+    assert f"{row['parameters']:,}" in out and f"{row['page_bytes'] / 1e6:.2f}" in out and row["processor"] in " ".join(out.split())
     larger = CONFIGS[explorer.LARGER]
     assert explorer.make_session(larger.name).base.values["input:ids"].array.shape == (1, larger.length)
     assert "--config would have no effect with --explorer" in refused(capsys, "bench", "--explorer", "--config", "tiny")

@@ -49,24 +49,71 @@ def test_turns_are_taken_side_by_side(monkeypatch):
         def close(self):
             turns.append("closed")
 
+    def best_process(module, name, threads, turn):
+        return Side([module, name, threads, turn])
+
     def timer(step, timer=measure.timer):
         if isinstance(step, str):
             return lambda count: turns.append(step) or [1.0] * count
         return lambda count: turns.append("ours") or timer(step)(count)
 
     monkeypatch.setattr(measure, "BenchmarkProcess", Side)
+    monkeypatch.setattr(measure, "best_process", best_process)
     monkeypatch.setattr(measure, "best_threads", lambda *_: 2)
     monkeypatch.setattr(measure, "find_mpiexec", lambda: "mpiexec")
     monkeypatch.setattr(measure, "timer", timer)
     monkeypatch.setattr(measure, "matmul_baselines", lambda *_: ("blas", "split"))
-    row = measure.measure(SMALL["tiny"], 2, with_torch=True, turn=0.001, rounds=3, ranks=5)
+    row = measure.measure(SMALL["tiny"], 2, ["torch"], turn=0.001, rounds=3, ranks=5)
     torch, mpi, *turns = turns
-    assert torch == [sys.executable, "-m", "numpy_transformer.bench.torch_baseline", "tiny", "2"]
+    assert torch == ["torch_baseline", "tiny", 2, 0.001]
     assert mpi == ["mpiexec", "-n", "5", sys.executable, "-m", "numpy_transformer.bench.mpi_steps", "tiny"]
     order = ["ours", "blas", "split", "torch", "mpi"]
     assert turns == order + order[::-1] + order + order[::-1] + ["closed"] * 2
     assert row["torch_ms"] == row["floor_ms"] == row["mpi_ms"] == 1 and row["threads"] == 2 and row["ranks"] == 5
     assert row["ratio_mpi"] == 1 / row["ours_ms"]
+
+
+def test_the_best_rival_is_the_fastest(monkeypatch):
+    class Side:
+        def __init__(self, module, *_):
+            milliseconds = {"torch_baseline": 9.0, "compile_baseline": 3.0, "jax_baseline": 4.0}[module]
+            self.size, self.times = 1, lambda count: [milliseconds] * count
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(measure, "best_process", Side)
+    monkeypatch.setattr(measure, "REST", 0)
+    row = measure.measure(SMALL["tiny"], 1, ["torch", "compile", "jax"], turn=0.001, rounds=1)
+    assert [row[f"{name}_ms"] for name in row["rivals"]] == [9, 3, 4]
+    assert row["ratio_best"] == row["ratio_compile"] == row["ours_ms"] / 3
+
+
+@pytest.mark.parametrize("better", [1, 2])
+def test_a_rival_gets_its_better_number_of_threads_and_the_other_process_ends(monkeypatch, better):
+    open_sides = []
+
+    class Side:
+        def __init__(self, module, name, threads):
+            self.size = threads
+            open_sides.append(self)
+
+        def times(self, count):
+            if broken:
+                raise OSError("it has ended")
+            return [1.0 if self.size == better else 1.5] * (count - 1) + [9.0]
+
+        def close(self):
+            open_sides.remove(self)
+
+    monkeypatch.setattr(measure, "python_process", Side)
+    broken = False
+    assert measure.best_process("jax_baseline", "tiny", 2, 0.01).size == better
+    assert [side.size for side in open_sides] == [better]
+    broken, open_sides = True, []
+    with pytest.raises(OSError, match="it has ended"):
+        measure.best_process("jax_baseline", "tiny", 2, 0.01)
+    assert open_sides == []
 
 
 @pytest.mark.slow
