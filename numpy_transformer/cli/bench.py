@@ -10,6 +10,7 @@ from ..bench.decoding import LENGTHS, measure_decoding
 from ..bench.growth import LENGTHS as GROWN_LENGTHS, WIDTHS, curves, growth, slope
 from ..bench.measure import ROUNDS, find_mpiexec, measure
 from ..bench.published import TITLES, measure_job
+from ..classroom.lessons.place import FIGURES
 from ..data.plurals import counted
 from ..threads import cores
 from ..training.checkpoint import check_writable
@@ -52,7 +53,7 @@ def add(commands):
                         help="number of tokens in a round of --decoding (default: 64)")
     parser.add_argument("--figures", metavar="FOLDER",
                         help="folder for the picture growth.png of --growth, which is replaced if it exists (default: "
-                             "figures)")
+                             f"{FIGURES})")
     parser.add_argument("--json", metavar="FILE",
                         help="also write the results as JSON rows, to standard output if FILE is -; floor_ms and ratio_floor "
                              "refer to the matrix multiplications alone")
@@ -209,7 +210,7 @@ def table(headings, rows):
 def run_growth(arguments, out):
     from .. import views                        # matplotlib is slow to import
 
-    folder = views.check_folder(arguments.figures or "figures")
+    folder = views.check_folder(arguments.figures or FIGURES)
     with Progress(2 * len(GROWN_LENGTHS) + len(WIDTHS), "bench", "size") as progress:
         rows = growth(GROWN_LENGTHS, WIDTHS, progress.advance)
     panels = []

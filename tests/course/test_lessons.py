@@ -159,8 +159,9 @@ def test_a_lesson_keeps_its_claims_and_draws_its_figures(path, lesson_run):
 def check_claims_and_figures(path, lesson_run):
     assert lesson_run.returncode == 0, lesson_run.stderr
     assert lesson_run.stdout.count("✓") >= 5
+    assert {file.name for file in lesson_run.folder.iterdir()} == {"lessons", "my-figures"}
     figures = re.findall(r"figure: (.*)", lesson_run.stdout)
-    drawn = [f"figures/{file.name}" for file in (lesson_run.folder / "figures").iterdir()]
+    drawn = [f"my-figures/{file.name}" for file in (lesson_run.folder / "my-figures").iterdir()]
     assert figures and sorted(figures) == sorted(drawn)
     for name in figures:
         assert Path(name).name.startswith(f"{lesson_number(path)}_")
@@ -183,8 +184,8 @@ def test_two_runs_print_and_draw_the_same(path, lesson_run, tmp_path):
     check_claims_and_figures(path, lesson_run)
     again = run(tmp_path / "again", path)
     assert again.stdout == lesson_run.stdout
-    for file in (lesson_run.folder / "figures").iterdir():
-        assert file.read_bytes() == (again.folder / "figures" / file.name).read_bytes(), file.name
+    for file in (lesson_run.folder / "my-figures").iterdir():
+        assert file.read_bytes() == (again.folder / "my-figures" / file.name).read_bytes(), file.name
 
 
 @pytest.mark.slow
