@@ -120,8 +120,9 @@ def test_figures_go_next_to_the_lessons_or_to_the_current_folder(here, monkeypat
 
 
 def test_what_a_reader_draws_in_a_checkout_goes_to_a_folder_that_git_ignores(monkeypatch):
+    monkeypatch.chdir(ROOT)
     monkeypatch.setattr(place, "script", lambda: ROOT / "lessons" / "05_attention.py")
-    assert place.figure_folder() == ROOT / make_parser().parse_args(["demo"]).figures
+    assert place.figure_folder().resolve() == ROOT / make_parser().parse_args(["demo"]).figures
     assert f"{place.figure_folder().name}/" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
     assert make_parser().parse_args(["figures"]).out == "figures"               # the author's command
 
