@@ -7,6 +7,7 @@ import pytest
 from helpers import ROOT
 from helpers.lessons import run
 from helpers.pictures import count_colors
+from helpers.results import HELD, PLAIN, results_in_lesson
 
 from numpy_transformer.classroom.lessons.files import lesson_number, lessons_in
 from numpy_transformer.classroom.lessons.answers import closing_answers
@@ -158,6 +159,8 @@ def test_a_lesson_keeps_its_claims_and_draws_its_figures(path, lesson_run):
 
 def check_claims_and_figures(path, lesson_run):
     assert lesson_run.returncode == 0, lesson_run.stderr
+    held = {*HELD.get(lesson_number(path), ()), *PLAIN.findall(lesson_run.stdout)}
+    assert results_in_lesson(path.read_text(encoding="utf-8")) <= held          # helpers/results.py says what this means
     assert lesson_run.stdout.count("✓") >= 5
     assert {file.name for file in lesson_run.folder.iterdir()} == {"lessons", "my-figures"}
     figures = re.findall(r"figure: (.*)", lesson_run.stdout)
