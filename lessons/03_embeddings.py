@@ -337,8 +337,9 @@ picture.colorbar(image, ax=picture.axes, label="cosine between the rows of two w
 figure("similarity", picture)
 claim("after training, rows of the same kind have a mean cosine above 0.8, others a negative one",
       within > 0.8 and between < 0)
-claim("the row most similar to that of each word belongs to a word of its kind",
-      kinds[(cosines - 2 * same_word).argmax(1)] == kinds)
+neighbors = kinds[(cosines - 2 * same_word).argmax(1)]      # the kind of the word whose row is most similar
+claim("for most words, the most similar row belongs to a word of the same kind", np.mean(neighbors == kinds) > 0.7,
+      f"{np.sum(neighbors == kinds)} of {len(kinds)}")
 
 # %% [markdown]
 # ## Exercises

@@ -329,16 +329,17 @@ for loss, label in ((uniform_loss, "all digits equally likely: log 10"),
 axes.set(xlabel="step", ylabel="loss (mean of 10 steps)", title="12 blocks trained with the same learning rate")
 axes.legend(loc="lower left")
 figure("training", picture)
-claim("pre-norm learns the task, with and without warm-up",
-      max(final_loss["pre-norm", 0], final_loss["pre-norm", 100]) < 0.5)
+claim("pre-norm learns the task without warm-up", final_loss["pre-norm", 0] < 0.5)
+claim("with warm-up, pre-norm is ahead of post-norm", final_loss["pre-norm", 100] < final_loss["post-norm", 100] - 0.2)
 claim("post-norm without warm-up stays near log 10", abs(final_loss["post-norm", 0] - uniform_loss) < 0.1)
 claim("so does the network without residuals", abs(final_loss["no residual", 0] - uniform_loss) < 0.1)
-claim("post-norm with warm-up learns, but more slowly", digits_loss < final_loss["post-norm", 100] < 2)
+claim("post-norm with warm-up learns, but more slowly", digits_loss < final_loss["post-norm", 100] < uniform_loss - 0.2)
 
 # %% [markdown]
-# Two other seeds gave the same order. Still, this is one task, one depth and one learning rate. At a learning rate of
-# 0.001, post-norm learns without warm-up too, if slowly: after 400 steps its loss is 1.6. The Transformer of 2017 was a
-# post-norm network with six blocks on each side, and it was trained with a warm-up.
+# The claims held for five seeds and the kernels of three processors. (With warm-up, one of the five seeds left pre-norm
+# at a loss of 1.4 after 220 steps.) Still, this is one task, one depth and one learning rate. At a learning rate of
+# 0.001, post-norm learns without warm-up too, if slowly: after 400 steps, its loss was 1.6 for each of five seeds. The
+# Transformer of 2017 was a post-norm network with six blocks on each side, and it was trained with a warm-up.
 #
 # ## Exercises
 #

@@ -463,9 +463,9 @@ figure("two_prefixes", picture)
 # row has a letter of its own and some weaker effects, because another letter in the word may push this one to another
 # position. (The gray columns, BOS and EOS, were not replaced.)
 #
-# The attention weights in the upper maps are less clear-cut. In one of eight seeds, "first: " never had its largest
-# weight on the first letter, and the answer depended on this letter all the same: the encoder can carry a letter to
-# another row.
+# The attention weights in the upper maps are less clear-cut. For some letters, the largest weight is elsewhere (the
+# share is printed above), and the answer depends on the letter all the same: the encoder can carry a letter to another
+# row.
 #
 # ## 8. Gaps as text
 #

@@ -331,11 +331,11 @@ for mistake, (good, bad) in final_losses.items():
 # %% [markdown]
 # ## 6. What the losses show
 #
-# All ten losses fall, and most of them end where the correct run ends: a gradient need not be correct to point
-# downhill. The optimizer even overcomes the misread mask, by making the scores so large that steps of 64 can tell them
-# apart. One curve is too good to be true: no model can get below the entropy unless it has seen the answer. The
-# miswired cross-attention reads the answer from its inputs. When this model has to generate text, there is no answer to
-# read.
+# All ten losses fall, and at least half of them end where the correct run ends: a gradient need not be correct to point
+# downhill. With most seeds, the optimizer even overcomes the misread mask, by making the scores so large that steps of
+# 64 can tell them apart. One curve is too good to be true: no model can get below the entropy unless it has seen the
+# answer. The miswired cross-attention reads the answer from its inputs. When this model has to generate text, there is
+# no answer to read.
 
 # %% Claims about the losses
 def entropy(share):
@@ -350,8 +350,8 @@ claim("at least half of them end within 0.05 of the run without the mistake",
 entropy_of_text = (5 * entropy(0.5) + 6 * entropy(0.9)) / 11
 entropy_of_second_half = entropy(0.9)
 good, bad = final_losses["cross-attention miswired"]
-claim("the correct models end near the entropy", abs(final_losses["mask misread"][0] - entropy_of_text) < 0.1
-      and abs(good - entropy_of_second_half) < 0.15,
+claim("the correct language model ends near the entropy, and the correct encoder-decoder does not get below it",
+      abs(final_losses["mask misread"][0] - entropy_of_text) < 0.1 and good > entropy_of_second_half - 0.05,
       f"{entropy_of_text:.2f} for the text, {entropy_of_second_half:.2f} for its second half")
 claim("the miswired model ends far below it", bad < entropy_of_second_half - 0.15, f"{bad:.2f}")
 

@@ -13,6 +13,7 @@ from ..bench.machine import MULTIPLIED, machine, matmul_speeds, warning
 from ..bench.measure import ROUNDS, find_mpiexec, measure
 from ..bench.published import TITLES, measure_job
 from ..bench.rivals import RIVALS
+from ..classroom.lessons.place import FIGURES
 from ..data.plurals import counted
 from ..threads import cores
 from ..training.checkpoint import check_writable
@@ -60,7 +61,7 @@ def add(commands):
                         help="number of tokens in a round of --decoding (default: 64)")
     parser.add_argument("--figures", metavar="FOLDER",
                         help="folder for the picture growth.png of --growth, which is replaced if it exists (default: "
-                             "figures)")
+                             f"{FIGURES})")
     parser.add_argument("--json", metavar="FILE",
                         help="also write the results as JSON rows, to standard output if FILE is -; floor_ms and ratio_floor "
                              "refer to the matrix multiplications alone, and gflops to the matmuls of each library")
@@ -250,7 +251,7 @@ def table(headings, rows):
 def run_growth(arguments, out):
     from .. import views                        # matplotlib is slow to import
 
-    folder = views.check_folder(arguments.figures or "figures")
+    folder = views.check_folder(arguments.figures or FIGURES)
     with Progress(2 * len(GROWN_LENGTHS) + len(WIDTHS), "bench", "size") as progress:
         rows = growth(GROWN_LENGTHS, WIDTHS, progress.advance)
     panels = []

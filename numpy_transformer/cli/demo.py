@@ -6,6 +6,7 @@ import time
 import numpy as np
 
 from ..checks import samples
+from ..classroom.lessons.place import FIGURES
 from ..data import BOS, EOS, frame, pad, unframe
 from ..decoding import generate, greedy_decode
 from ..layers import SinusoidalPositionalEncoding
@@ -27,7 +28,7 @@ def add(commands):
                     "page on which one training step of the language model can be explored.")
     parser.add_argument("--text", metavar="FILE", help="UTF-8 text for the language model (default: the language "
                                                        "reference that is included in Python)")
-    parser.add_argument("--figures", metavar="FOLDER", default="figures",
+    parser.add_argument("--figures", metavar="FOLDER", default=FIGURES,
                         help="folder for the pictures; the demo replaces pictures of earlier runs there")
     parser.add_argument("--seed", type=whole_number(0), default=1, help="seed of the weights, the data and the samples")
     parser.add_argument("--lm-steps", type=whole_number(1), default=800, metavar="N",

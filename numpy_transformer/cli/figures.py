@@ -1,4 +1,4 @@
-"""numpy-transformer figures: runs the lessons and draws all their pictures again."""
+"""numpy-transformer figures: runs the lessons and writes all their pictures to one folder, by default the committed ones."""
 
 import os
 import shutil
@@ -9,6 +9,7 @@ from multiprocessing.dummy import Pool
 from pathlib import Path
 
 from ..classroom.lessons.files import lesson_number
+from ..classroom.lessons.place import FIGURES
 from ..data.plurals import counted
 from ..threads import cores
 from ..training.progress import Progress
@@ -20,8 +21,9 @@ from .terminal import wrap
 def add(commands):
     parser = add_command(commands, "figures", run, help="run the lessons and draw all their pictures again",
                          description="Runs the lessons, two at a time if there are two cores, and writes their pictures to "
-                                     "a folder. Pictures of earlier runs are replaced. The same versions of Python and "
-                                     "its packages draw exactly the same files.")
+                                     "a folder. Pictures of earlier runs are replaced; in a checkout, these are the "
+                                     "committed pictures unless --out names another folder. The same versions of Python "
+                                     "and its packages draw the same files on the same kind of processor.")
     parser.add_argument("numbers", nargs="*", metavar="NN", help="numbers of the lessons (default: all)")
     parser.add_argument("--out", metavar="FOLDER", default="figures", help="folder for the pictures")
 
@@ -38,7 +40,7 @@ def run(arguments):
         with Progress(len(lessons), "lessons", "lesson") as progress:
             for path, result in pool.imap_unordered(draw, copies):
                 progress.advance(path.stem)
-                for picture in sorted((Path(scratch) / "figures").glob(f"{lesson_number(path)}_*")):
+                for picture in sorted((Path(scratch) / FIGURES).glob(f"{lesson_number(path)}_*")):
                     drawn.append(Path(shutil.copy(picture, folder)))
                 if result.returncode:
                     failed.append((path.stem, (result.stderr.strip().splitlines() or ["no error message"])[-1]))
@@ -50,7 +52,7 @@ def run(arguments):
 
 
 def draw(path):
-    """Runs a lesson, which draws its pictures into figures/ beside its folder. Returns the path and the finished process."""
+    """Runs a lesson, which draws its pictures into my-figures/ beside its folder. Returns the path and the finished process."""
     path = Path(path)
     search = [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     return path, subprocess.run([sys.executable, str(path)], capture_output=True, text=True, encoding="utf-8",

@@ -25,7 +25,8 @@ def add(commands):
     parser = add_command(commands, "lesson", run, help="list the lessons, run one, or step through it",
                          description="Run a lesson. It prints shapes, draws figures and checks its own claims. The lessons are "
                                      "those in the current folder or in a folder inside it, and otherwise those that came "
-                                     "with the package.")
+                                     "with the package. Figures go to my-figures/: next to the folder if it is called "
+                                     "lessons, inside a folder of copies, and otherwise in the current folder.")
     parser.add_argument("number", nargs="?", metavar="NN", default="list",
                         help="number of the lesson, such as 05; or list; or start FOLDER, which copies the lessons to a "
                              "folder of your own; or notebook NN, which writes a lesson as a Jupyter notebook")

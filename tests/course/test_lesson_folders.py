@@ -15,7 +15,7 @@ from helpers import ROOT
 
 from numpy_transformer.classroom.lessons import files, place
 from numpy_transformer.classroom.lessons.files import find_lessons
-from numpy_transformer.cli import main
+from numpy_transformer.cli import main, make_parser
 
 SCRIPT = "from numpy_transformer.classroom import lesson\n\nlesson.start(__name__)\n"
 
@@ -72,7 +72,7 @@ def test_start_copies_the_lessons_and_changes_no_file_that_exists(here, capsys):
     assert main(["lesson", "start", "a/b"]) == 0 and "Start with: cd a/b, then numpy" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("folder, figures", [("my-lessons", "my-lessons/figures"), ("lessons", "figures")])
+@pytest.mark.parametrize("folder, figures", [("my-lessons", "my-lessons/my-figures"), ("lessons", "my-figures")])
 def test_the_links_of_copied_pages_lead_to_files_that_are_there_or_will_be_drawn(here, folder, figures):
     assert main(["lesson", "start", folder]) == 0
     original = re.findall(r"\]\(\.\./figures/(\w+\.png)\)", (ROOT / "lessons" / "README.md").read_text(encoding="utf-8"))
@@ -105,9 +105,9 @@ def test_bad_targets_are_refused_with_one_sentence(here, capsys, arguments, word
 
 
 @pytest.mark.parametrize("main_file, folder, current, figures", [
-    ("lessons/05_a.py", None, ".", "figures"), ("my-lessons/05_a.py", None, ".", "my-lessons/figures"),
-    ("share/lessons/05_a.py", "share/lessons", "work", "work/figures"), (None, None, "lessons", "figures"),
-    (None, None, "work", "work/figures")])
+    ("lessons/05_a.py", None, ".", "my-figures"), ("my-lessons/05_a.py", None, ".", "my-lessons/my-figures"),
+    ("share/lessons/05_a.py", "share/lessons", "work", "work/my-figures"), (None, None, "lessons", "my-figures"),
+    (None, None, "work", "work/my-figures")])
 def test_figures_go_next_to_the_lessons_or_to_the_current_folder(here, monkeypatch, main_file, folder, current, figures):
     (here / current).mkdir(exist_ok=True)
     monkeypatch.chdir(here / current)
@@ -117,6 +117,14 @@ def test_figures_go_next_to_the_lessons_or_to_the_current_folder(here, monkeypat
     monkeypatch.setitem(sys.modules, "__main__", module)
     monkeypatch.setattr(place, "installed_lessons", lambda: folder and here / folder)
     assert place.figure_folder().resolve() == here / figures
+
+
+def test_what_a_reader_draws_in_a_checkout_goes_to_a_folder_that_git_ignores(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(place, "script", lambda: ROOT / "lessons" / "05_attention.py")
+    assert place.figure_folder().resolve() == ROOT / make_parser().parse_args(["demo"]).figures
+    assert f"{place.figure_folder().name}/" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert make_parser().parse_args(["figures"]).out == "figures"               # the author's command
 
 
 @pytest.mark.parametrize("given, names, environment, number", [
@@ -178,8 +186,8 @@ def test_lessons_come_with_an_installed_package(here, tmp_path):
     before = {path for path in target.rglob("*") if "__pycache__" not in path.parts}
     assert lesson().stdout.splitlines()[0].startswith("00  Why attention")
     run = lesson("02")
-    assert run.returncode == 0 and "figure: figures/02_" in run.stdout.replace(os.sep, "/"), run.stderr
-    assert list((here / "figures").glob("02_*.png"))
+    assert run.returncode == 0 and "figure: my-figures/02_" in run.stdout.replace(os.sep, "/"), run.stderr
+    assert list((here / "my-figures").glob("02_*.png"))
     assert {path for path in target.rglob("*") if "__pycache__" not in path.parts} == before
     assert lesson("start", "my-lessons").returncode == 0
-    assert lesson("02").stdout.replace(os.sep, "/").count("figure: my-lessons/figures/02_") == run.stdout.count("figure: ")
+    assert lesson("02").stdout.replace(os.sep, "/").count("figure: my-lessons/my-figures/02_") == run.stdout.count("figure: ")

@@ -117,9 +117,9 @@ def test_a_notebook_runs_without_a_front_end_and_its_figures_have_the_number(tin
     nbclient.NotebookClient(opened, timeout=100, resources={"metadata": {"path": str(tmp_path)}}).execute()
     code = [cell for cell in opened.cells if cell.cell_type == "code"]
     text = "".join(output.text for cell in code for output in cell.outputs if output.output_type == "stream")
-    assert "  ? one and one?  2\n" in text and "✓ π is shown" in text and "figures/07_empty.png" in text.replace("\\", "/")
+    assert "  ? one and one?  2\n" in text and "✓ π is shown" in text and "my-figures/07_empty.png" in text.replace("\\", "/")
     assert [output for output in code[2].outputs if "image/png" in output.get("data", {})]
-    assert (tmp_path / "figures" / "07_empty.png").exists()
+    assert (tmp_path / "my-figures" / "07_empty.png").exists()
 
 
 @pytest.mark.slow
@@ -130,4 +130,4 @@ def test_the_notebook_of_a_real_lesson_runs(tmp_path, monkeypatch):
     opened = nbformat.read(write_notebook(ROOT / "lessons" / "05_attention.py", tmp_path / "05.ipynb"), as_version=4)
     nbformat.validate(opened)
     nbclient.NotebookClient(opened, timeout=200, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    assert {path.name[:3] for path in (tmp_path / "figures").iterdir()} == {"05_"}
+    assert {path.name[:3] for path in (tmp_path / "my-figures").iterdir()} == {"05_"}

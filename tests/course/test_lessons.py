@@ -7,6 +7,7 @@ import pytest
 from helpers import ROOT
 from helpers.lessons import run
 from helpers.pictures import count_colors
+from helpers.results import HELD, PLAIN, results_in_lesson
 
 from numpy_transformer.classroom.lessons.files import lesson_number, lessons_in
 from numpy_transformer.classroom.lessons.answers import closing_answers
@@ -158,9 +159,12 @@ def test_a_lesson_keeps_its_claims_and_draws_its_figures(path, lesson_run):
 
 def check_claims_and_figures(path, lesson_run):
     assert lesson_run.returncode == 0, lesson_run.stderr
+    held = {*HELD.get(lesson_number(path), ()), *PLAIN.findall(lesson_run.stdout)}
+    assert results_in_lesson(path.read_text(encoding="utf-8")) <= held          # helpers/results.py says what this means
     assert lesson_run.stdout.count("✓") >= 5
+    assert {file.name for file in lesson_run.folder.iterdir()} == {"lessons", "my-figures"}
     figures = re.findall(r"figure: (.*)", lesson_run.stdout)
-    drawn = [f"figures/{file.name}" for file in (lesson_run.folder / "figures").iterdir()]
+    drawn = [f"my-figures/{file.name}" for file in (lesson_run.folder / "my-figures").iterdir()]
     assert figures and sorted(figures) == sorted(drawn)
     for name in figures:
         assert Path(name).name.startswith(f"{lesson_number(path)}_")
@@ -183,8 +187,8 @@ def test_two_runs_print_and_draw_the_same(path, lesson_run, tmp_path):
     check_claims_and_figures(path, lesson_run)
     again = run(tmp_path / "again", path)
     assert again.stdout == lesson_run.stdout
-    for file in (lesson_run.folder / "figures").iterdir():
-        assert file.read_bytes() == (again.folder / "figures" / file.name).read_bytes(), file.name
+    for file in (lesson_run.folder / "my-figures").iterdir():
+        assert file.read_bytes() == (again.folder / "my-figures" / file.name).read_bytes(), file.name
 
 
 @pytest.mark.slow

@@ -274,7 +274,7 @@ def test_a_figure_is_shown_in_the_terminal_or_its_path_is_given(tiny, term, show
     path.write_text(FIGURE, encoding="utf-8")
     output, code = step(path, "\n", "\n", "6\n", "o\n", "b\n", "\n", "6\n", "q\n", TERM=term, TMUX="", DISPLAY="",
                         WAYLAND_DISPLAY="")
-    picture = path.parents[1] / "figures" / "07_empty.png"
+    picture = path.parents[1] / "my-figures" / "07_empty.png"
     assert code == 0 and picture.exists() and f"the figure is {picture}" in output.replace("\n    ", " ") and output.count("o open figure") == 4
     if shown is None:
         assert "\x1b_G" not in output and "\x1bP" not in output

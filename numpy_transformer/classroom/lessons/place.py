@@ -7,6 +7,7 @@ from pathlib import Path
 
 from .files import installed_lessons, lesson_number
 
+FIGURES = "my-figures"                          # not figures/, which contains the committed pictures of a checkout
 given = None                                    # the number that a notebook passes to lesson.start
 
 
@@ -31,9 +32,9 @@ def number():
 
 
 def figure_folder():
-    """Returns the folder for the figures: figures/ next to a folder lessons/, and otherwise inside the lesson's own folder.
+    """Returns the folder for the figures: my-figures/ next to a folder lessons/, and otherwise inside the lesson's own folder.
 
-    The figures of lessons that were installed with the package go to figures/ in the current folder.
+    The figures of lessons that were installed with the package go to my-figures/ in the current folder.
     """
     path = script()
     folder = Path() if path is None else path.resolve().parent
@@ -41,4 +42,4 @@ def figure_folder():
         folder = Path()
     elif folder.absolute().name == "lessons":
         folder = folder / ".." if path is None else folder.parent
-    return folder / "figures"
+    return folder / FIGURES

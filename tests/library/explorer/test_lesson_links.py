@@ -13,6 +13,9 @@ from numpy_transformer.explorer.session import Session
 from numpy_transformer.explorer.tiny import tiny
 
 
+SUBJECTS = ("cat", "cats", "dog", "dogs", "bird", "birds")
+
+
 @pytest.fixture(scope="module")
 def sessions():
     return {kind: Session(tiny(kind, train=False)) for kind in {place.model for place in PLACES.values()}}
@@ -87,5 +90,11 @@ def test_the_trained_model_shows_what_the_lessons_say():
     cell = PLACES["05"].cell
     assert arrays[f"grad {ATTENTION}.softmax:y"][cell] < 0 < dS[cell]
     assert P[PLACES["07"].cell] > 0.5 and weights[0, 0, 4, 1] < 0.2     # "dog" looks at "cats" in head 1 alone
+    probable = arrays["lens 2"][0].argsort(-1)              # and what TEACHING.md says
+    words = session.example.words
+    assert words[probable[4, -1]] == "sleep" and {words[i] for i in probable[3, -6:]} == set(SUBJECTS)
+    off = {"kind": "off", "what": "head", "group": ATTENTION, "head": 1}
+    losses, without = arrays["losses"][0], session.computed("without", [off])[0].arrays["losses"][0]
+    assert np.nanargmax(without - losses) == 4 and 0.2 < losses[4] < 0.3 and 0.45 < without[4] < 0.95
     for gradient in arrays[PLACES["08"].ref], arrays["grad decoder.blocks.0.add:y"]:      # only norms read this stream
         assert np.abs(gradient.sum(-1)).max() < 1e-12 < 1e-3 < np.abs(gradient).max()

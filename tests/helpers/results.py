@@ -1,0 +1,61 @@
+"""Finds numbers in prose that look like results of training."""
+
+import ast
+import math
+import re
+
+from numpy_transformer.classroom.lessons.cells import cells
+
+COUNT = r"(?:one|two|three|four|five|six|seven|eight|nine|ten|\d+)"
+RESULT = re.compile(rf"(?<![\w.,])\d+\.\d+(?!\.?\d)|\d+(?= ?%)|\b{COUNT} of (?:the |these )?{COUNT}\b|"
+                    rf"\b{COUNT} (?:other )?seeds\b", re.IGNORECASE)
+# Numbers that neither the code nor the output of a lesson holds: their value, or why they are true on every processor.
+MEASURED = "the text says how it was measured, on several seeds or processors"
+HELD = {
+    "00": {"0.1": "a guess among ten digits", "2.32": math.log2(10) - 1},
+    "03": {"1.1": "a section of a paper"},
+    "06": {"2.08": math.log(8), "0.26": math.log(8) / 8},
+    "10": {"0.001": "a learning rate", "1.4": MEASURED, "1.6": MEASURED, "five seeds": MEASURED, "one of the five": MEASURED},
+    "11": {"0.69": math.log(2), "0.05": "the range of Keras's initialization", "0.03": 0.1 / math.sqrt(12), "0.18": 32 ** -0.5,
+           "0.036": 768 ** -0.5, "one of five": "the things of the language", "five seeds": MEASURED, "two seeds": MEASURED,
+           **dict.fromkeys("84.6 84.7 85.9 86.1 86.2 86.3 86.4 86.6 86.9 87.0 87.1".split(), MEASURED)},
+    "12": {"0.3": "an example", "2.3": "an example", "one of the two": "no result", "four of the eight": MEASURED},
+    "13": {"1.19": (8 / 6) ** 0.6, "0.24": 0.6 * 0.4, "0.36": 0.4 * 0.9},
+    "14": {"0.518": 29 / 56, "0.15": "the share of chosen words", "1.5": 15 * 0.1, "15.6": 512 * 30522e-6, "2.4": 77 * 30522e-6,
+           "one of five": MEASURED, "five seeds": MEASURED, "three seeds": MEASURED,
+           **dict.fromkeys("0.00 0.22 0.32 0.38 0.51 0.74 1.00".split(), MEASURED)},
+    "15": {"99": "the page of the lessons has the command and the processor"},
+    "16": {"two of the six": "no result", "0.06": MEASURED},
+    "18": {"0.999": "Adam's β2", "0.001": 1 - 0.999},
+    "19": {"0.0316": 0.001 ** 0.5, "0.67": 4 / 6, "0.92": 24 / 26, "0.2": 0.1 * 2.0},
+    "21": {"2.08": math.log(8)},
+}
+PLAIN = re.compile(r"\d+(?:\.\d+)?")
+
+
+def trains(cell):
+    """True for a cell whose code steps an optimizer or fits a model."""
+    return cell.prose is None and any(isinstance(node, ast.Call) and getattr(node.func, "attr", None) in ("fit", "step")
+                                      for node in ast.walk(ast.parse(cell.text)))
+
+
+def results_in_lesson(source):
+    """The numbers in a lesson's prose and comments that look like results and do not stand in its code.
+
+    Only the prose from the text before the first cell that trains to the exercises counts.
+    """
+    found = cells(source)
+    first = next((n for n, cell in enumerate(found) if trains(cell)), len(found) + 1)
+    code = "\n".join(re.sub("#.*", "", cell.text) for cell in found if cell.prose is None)
+    prose = "\n".join("\n".join(re.findall("#(.*)", cell.text)) if cell.prose is None else cell.prose
+                      for cell in found[first - 1:])
+    text = re.sub(r"\s*\n\s*", " ", prose.split("## Exercises")[0])
+    return set(RESULT.findall(text)) - set(PLAIN.findall(code))
+
+
+def sections_without_source(page):
+    """The titles of a page's sections that have a trained model's number, but do not say on which processor."""
+    text = re.sub(r"^```.*?^```$", "", page, flags=re.M | re.S)
+    return [section.partition("\n")[0] for section in re.split(r"^## ", text, flags=re.M)[1:]
+            if not re.search("processor|EPYC", section)
+            and re.search(r"(?:accuracy|\bF1\b|exact match|\bloss\b)[^|]{0,60}?\d(?:\.\d| %)", section)]
