@@ -1,9 +1,11 @@
 """Runs the default tests on variants of this machine, and prints a table in Markdown.
 
-`python tests/helpers/machines.py` runs all rows, and `--list` names them. `machines.py numpy-2.0 --tests tests/library/layers`
-runs some tests in one of them. Each row runs in a copy of this checkout, with a venv, in a temporary folder. A first process in
-the row's environment shows whether the variation took effect. Where it did not, the row says why, and its tests do not run.
-Interpreters (python3.10 and so on) are found on PATH.
+`python tests/helpers/machines.py` runs all rows, and `--list` names them. To run one test file in two rows:
+
+    python tests/helpers/machines.py numpy-2.0 Nehalem --tests tests/library/layers/test_layers.py
+
+Each row runs in a copy of this checkout, with a venv, in a temporary folder. A first process in the row's environment shows
+whether the variation took effect. Where it did not, the row says why, and its tests do not run. Interpreters are found on PATH.
 """
 
 import argparse
@@ -109,7 +111,7 @@ def blas_kernel(np):
 def prepared(temporary, folder, python, numpy):
     """Makes a copy of the checkout with a venv of this interpreter and NumPy. Returns the copy and the venv's python."""
     copy = Path(temporary, f"{Path(python).name} {numpy}".replace("==", "-").replace(".*", "").replace(" ", "-"), folder)
-    shutil.copytree(CHECKOUT, copy, ignore=IGNORED)
+    shutil.copytree(Path(temporary, "snapshot"), copy)
     subprocess.run([python, "-m", "venv", ".venv"], cwd=copy, check=True, capture_output=True, text=True)
     subprocess.run([copy / ".venv/bin/python", "-m", "pip", "install", "--quiet", "-e", ".[test]", numpy],
                    cwd=copy, check=True, capture_output=True, text=True)
@@ -183,6 +185,7 @@ def main():
     chosen, failures = options.rows or list(table), {}
     print(line(["row", "what ran", "passed", "failed", "skipped", "seconds"]), line(["---"] * 6), sep="\n", flush=True)
     with tempfile.TemporaryDirectory() as temporary, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        shutil.copytree(CHECKOUT, Path(temporary, "snapshot"), ignore=IGNORED)      # files may change while tests run
         for name, (cells, failure) in zip(chosen, pool.map(lambda name: run(table[name], temporary, options.tests), chosen)):
             print(line([name, *cells]), flush=True)
             if failure:

@@ -83,6 +83,21 @@ def test_padding_embeds_to_zeros_and_keeps_its_row():
     np.testing.assert_array_equal(layer.weight.grad.any(1), [False, True, False, False, False])
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint64])
+def test_ids_have_any_integer_dtype(dtype):
+    """NumPy's take refuses uint64, as it refuses int64 where np.intp has 32 bits."""
+    ids = np.array([[1, 4, 4], [0, 3, 1]])
+    results = []
+    for given in (ids, ids.astype(dtype)):
+        model = nt.MaskedLanguageModel(5, 4, 2, 1, max_len=3, rng=0)
+        criterion = nt.CrossEntropyLoss(ignore_id=0)
+        loss = criterion(model(given, None, given % 2, given[:, 1:] % 3), given[:, 1:])
+        model.backward(criterion.backward())
+        results.append([loss, *(parameter.grad for parameter in model.parameters())])
+    for expected, found in zip(*results, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("ids, error, match", [
     ([0, 5], IndexError, r"0 to 4 \(vocab_size = 5\), got 5 at index \[1\]"),
     ([[0], [-1]], IndexError, r"got -1 at index \[1, 0\]"),
