@@ -307,7 +307,7 @@ def train(kind, warmup, steps):
     return np.array(losses)
 
 
-shares = np.array([np.bincount(row, minlength=10) for row in rng.integers(0, 10, (5000, 6))]) / 6
+shares = np.array([np.bincount(row, minlength=10) for row in rng.integers(0, 10, (5000, 6), np.intp)]) / 6
 uniform_loss = np.log(10)
 digits_loss = -np.sum(shares * np.log(np.maximum(shares, 1e-9))) / len(shares)      # knows the digits of each sequence
 final_loss = {}

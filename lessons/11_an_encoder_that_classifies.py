@@ -573,7 +573,7 @@ values = rng.standard_normal(800)
 frequency = 1 / (np.arange(800) + 20)
 batches = 1 + rng.choice(800, (300, 32, 12), p=frequency / frequency.sum())
 batch_labels = (values[batches - 1].sum(-1) > 0).astype(float)
-occurrences = np.bincount(batches.ravel(), minlength=801)[1:]
+occurrences = np.bincount(batches.ravel().astype(np.intp), minlength=801)[1:]
 
 
 def first_steps(init):

@@ -42,18 +42,18 @@ def check_choice(name, value, choices):
 
 
 def check_integers(values, size, what, limit_name):
-    """Returns `values` as an array of integers from 0 to size - 1.
+    """Returns `values`, integers from 0 to size - 1, as an array of np.intp, the dtype with which NumPy indexes.
 
     Raises TypeError for another dtype and IndexError for a value outside this range.
     """
     values = np.asarray(values)
     if values.dtype.kind not in "iu":
-        raise TypeError(f"{what} must be integers, got dtype {values.dtype}; convert them with .astype(np.int64)")
+        raise TypeError(f"{what} must be integers, got dtype {values.dtype}; convert them with .astype(int)")
     if values.size and (values.min() < 0 or values.max() >= size):
         first = tuple(map(int, np.argwhere((values < 0) | (values >= size))[0]))
         raise IndexError(f"{what} must lie in 0 to {size - 1} ({limit_name} = {size}), got {values[first]} "
                          f"at index {list(first)}; check the tokenizer, or build with a larger {limit_name}")
-    return values
+    return values.astype(np.intp, copy=False)
 
 
 def check_ids(ids, max_len, segments=None):

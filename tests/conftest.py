@@ -1,7 +1,8 @@
 """Fixtures of all test files.
 
-BLAS gets one thread, set before NumPy is imported: small matrix products are slower and noisier on two. COLUMNS, which
-pytest-xdist sets in its processes, is removed, so that output is as wide there as in one process.
+BLAS gets one thread, set before NumPy is imported: small matrix products are slower and noisier on two. (helpers/machines.py
+sets TEST_BLAS_THREADS to try two.) COLUMNS, which pytest-xdist sets in its processes, is removed, so that output is as wide
+there as in one process.
 """
 
 import contextlib
@@ -11,7 +12,7 @@ import os
 import pytest
 
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[name] = "1"
+    os.environ[name] = os.environ.get("TEST_BLAS_THREADS", "1")
 os.environ.pop("COLUMNS", None)
 
 

@@ -99,7 +99,7 @@ def token_order_matters(module, *inputs):
     """Equal tokens at different positions have different outputs, and reversing the source changes them."""
     module, inputs = prepared(module, inputs)
     source = [inputs[0]] if isinstance(module, EncoderDecoder) else []
-    ids = np.ones((len(inputs[0]), 5), np.int64)
+    ids = np.ones((len(inputs[0]), 5), np.intp)
     y = module.eval()(*source, ids)
     for t in range(1, 5):
         expect(abs(y[:, t:] - y[:, :-t]).max() > 1e-9, f"equal tokens {t} positions apart have equal outputs")
@@ -110,7 +110,7 @@ def token_order_matters(module, *inputs):
 @check("padding", CausalLanguageModel, EncoderDecoder)
 def more_padding_changes_nothing(module, *inputs):
     module, inputs = prepared(module, inputs)
-    padding = np.zeros((len(inputs[0]), 2), np.int64)
+    padding = np.zeros((len(inputs[0]), 2), np.intp)
     if isinstance(module, EncoderDecoder):
         source, target = (x[:, :5] for x in inputs)
         y = module.eval()(source, target)

@@ -111,11 +111,12 @@ def word_sets(rows, vocab_size):
     if len(ids) and not 0 <= ids.min() <= ids.max() < vocab_size:
         raise ValueError(f"the ids of the texts range from {ids.min()} to {ids.max()}, but must be at least 0 and "
                          f"below vocab_size = {vocab_size}; pass the vocab_size of their tokenizer")
-    texts = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+    texts = np.repeat(np.arange(len(rows), dtype=np.int64), [len(row) for row in rows])
     texts = np.append(texts, np.arange(len(rows)))
     ids = np.append(ids, np.full(len(rows), vocab_size))
     pairs = np.sort(texts * (vocab_size + 1) + ids)         # np.unique would take ten times as long
-    return np.divmod(pairs[np.append(True, pairs[1:] != pairs[:-1])], vocab_size + 1)
+    texts, words = np.divmod(pairs[np.append(True, pairs[1:] != pairs[:-1])], vocab_size + 1)
+    return texts.astype(np.intp), words.astype(np.intp)
 
 
 def spread(to, source, values, count):

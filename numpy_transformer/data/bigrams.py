@@ -23,11 +23,12 @@ class Bigrams:
     """
 
     def __init__(self, ids, vocab_size, reader=TextReader):
-        ids = np.asarray(ids, np.int64) + reader.offset
+        ids = np.asarray(ids, np.intp) + reader.offset
         self.vocab_size = vocab_size
         self.pad_id = reader.pad_id
         self.count = np.bincount(ids, minlength=vocab_size)
         self.probability = self.count / len(ids)
+        ids = ids.astype(np.int64)              # np.intp may be too small for vocab_size²
         self.next_pairs = np.unique(ids[:-1] * vocab_size + ids[1:], return_counts=True)
         self.previous_pairs = np.unique(ids[1:] * vocab_size + ids[:-1], return_counts=True)
 
@@ -39,7 +40,7 @@ class Bigrams:
 
         both=False uses the left neighbor, both=True the left and the right one.
         """
-        padded = np.pad(inputs, ((0, 0), (1, 1)), constant_values=self.pad_id)
+        padded = np.pad(inputs, ((0, 0), (1, 1)), constant_values=self.pad_id).astype(np.int64)
         left = np.take_along_axis(padded, positions, 1)
         right = np.take_along_axis(padded, positions + 2, 1) if both else np.full_like(positions, self.pad_id)
         pairs, inverse = np.unique(left * self.vocab_size + right, return_inverse=True)

@@ -79,7 +79,7 @@ class BytePairTokenizer:
         pieces = split_pieces(text)
         for piece in set(pieces).difference(self.cache):
             self.cache[piece] = self.apply_merges(list(piece.encode()))
-        return np.array([i for piece in pieces for i in self.cache[piece]], np.int64)
+        return np.array([i for piece in pieces for i in self.cache[piece]], np.intp)
 
     def apply_merges(self, ids):
         """Merges the pair of the lowest rank, the leftmost one first, until no known pair is left."""

@@ -77,7 +77,7 @@ class StoryTokenizer:
         for character in f" {text}" if text else "":
             known = self.ids.get(character)
             ids += [FIRST_BYTE + byte for byte in character.encode()] if known is None else [known]
-        return np.array(self.merge(ids), np.int64)
+        return np.array(self.merge(ids), np.intp)
 
     def merge(self, ids):
         """Returns the ids after all merges. A merged pair stays at the place of its left id; the right one becomes None."""

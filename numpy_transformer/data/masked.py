@@ -42,7 +42,7 @@ def corrupt(ids, rng, vocab_size, share=0.15, reader=TextReader):
     order = np.where(ordinary, rng.random(ids.shape), 2).argsort(1)         # ordinary tokens first, shuffled
     chosen = order.argsort(1) < count[:, None]
     draw = rng.random(ids.shape)
-    random_tokens = nth_ordinary(rng.integers(len(special), vocab_size, ids.shape) - len(special), special)
+    random_tokens = nth_ordinary(rng.integers(len(special), vocab_size, ids.shape).astype(np.intp) - len(special), special)
     corrupted = np.where(chosen & (draw < 0.8), reader.mask_id, np.where(chosen & (draw >= 0.9), random_tokens, ids))
     positions = (~chosen).argsort(1, kind="stable")[:, :count.max()]
     is_chosen = np.arange(positions.shape[1]) < count[:, None]
@@ -149,7 +149,8 @@ class MaskedWindows:
         """Returns the batch of the rows of the text that begin at `starts`."""
         columns, splits = np.arange(length), splits[:, None]
         segments = (columns > splits + 1).astype(int)
-        rows = ids.take(starts[:, None] + columns - 1 - segments, mode="clip") + self.reader.offset
+        places = (starts[:, None] + columns - 1 - segments).astype(np.intp)
+        rows = ids.take(places, mode="clip") + self.reader.offset
         rows[:, 0] = self.reader.cls_id
         rows[(columns == splits + 1) | (columns == length - 1)] = self.reader.sep_id
         corrupted, positions, targets = corrupt(rows, rng, self.vocab_size, self.share, self.reader)

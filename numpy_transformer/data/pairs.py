@@ -34,19 +34,19 @@ def marks(tokens):
 def frame(tokens, text):
     """Returns the ids of a target between its first and its last id: [BOS, *ids + 3, EOS] with our own tokenizers."""
     own = marks(tokens)
-    return np.concatenate(([own.begin], tokens.encode(text) + own.first, [own.end])).astype(np.int64)
+    return np.concatenate(([own.begin], tokens.encode(text) + own.first, [own.end])).astype(np.intp)
 
 
 def frame_source(tokens, text):
     """Returns the ids of a source: those of `frame` with our own tokenizers, and [*ids, end] for T5."""
     own = marks(tokens)
-    return np.concatenate((own.source, tokens.encode(text) + own.first, [own.end])).astype(np.int64)
+    return np.concatenate((own.source, tokens.encode(text) + own.first, [own.end])).astype(np.intp)
 
 
 def unframe(tokens, ids):
     """Returns the text of the ids before the first end, without padding and special ids."""
     own = marks(tokens)
-    ids = np.asarray(ids, np.int64)
+    ids = np.asarray(ids, np.intp)
     ids = ids[:np.append(np.flatnonzero(ids == own.end), len(ids))[0]]
     return tokens.decode(ids[ids >= own.first] - own.first)
 

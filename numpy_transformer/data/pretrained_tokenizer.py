@@ -87,11 +87,11 @@ class PretrainedTokenizer:
     def encode(self, text):
         """Returns the ids of a text, without those that the model expects before and after it."""
         check_unicode(text)
-        return np.array(self.tokenizer.encode(text, add_special_tokens=False).ids, np.int64)
+        return np.array(self.tokenizer.encode(text, add_special_tokens=False).ids, np.intp)
 
     def decode(self, ids):
         """Returns the text of ids, without special tokens. Bytes that do not form a character become U+FFFD."""
-        return self.tokenizer.decode(np.asarray(ids, np.int64).tolist())
+        return self.tokenizer.decode(np.asarray(ids, np.intp).tolist())
 
     def name(self, token):
         """Returns the text of an id by itself: that of a special token too, and without the space before a word."""

@@ -126,8 +126,8 @@ class TextReader:
         return name.removeprefix(" ") or name
 
     def frame(self, pieces):
-        ids = np.concatenate(pieces).astype(np.int64)
-        return np.concatenate([[self.cls_id], ids[:self.max_text_tokens], self.end]).astype(np.int64)
+        ids = np.concatenate(pieces).astype(np.intp)
+        return np.concatenate([[self.cls_id], ids[:self.max_text_tokens], self.end]).astype(np.intp)
 
 
 class KerasReader(TextReader):

@@ -40,7 +40,7 @@ class CharTokenizer:
 
     def encode(self, text):
         try:
-            return np.array([self.ids[character] for character in text], np.int64)
+            return np.array([self.ids[character] for character in text], np.intp)
         except KeyError as error:
             raise ValueError(f"the character {shown(error.args[0])} is not among the {self.vocab_size} that the "
                              "tokenizer knows from its training text; leave it out, or train on a text that has it") from error
@@ -96,7 +96,7 @@ class WordTokenizer:
         return len(self.words) + 1
 
     def encode(self, text):
-        return np.array([self.ids.get(piece, 0) for piece in self.pattern.findall(text)], np.int64)
+        return np.array([self.ids.get(piece, 0) for piece in self.pattern.findall(text)], np.intp)
 
     def decode(self, ids):
         ids = check_ids(ids, self.vocab_size)
@@ -150,7 +150,7 @@ class MixedTokenizer:
 
     def encode(self, text):
         try:
-            return np.array([self.ids[piece] for piece in self.pattern.findall(text)], np.int64)
+            return np.array([self.ids[piece] for piece in self.pattern.findall(text)], np.intp)
         except KeyError as error:
             raise ValueError(f"at the character {shown(error.args[0])}, none of the {self.vocab_size} known pieces "
                              "matches; leave it out, or train on texts that have it") from error
@@ -164,7 +164,7 @@ class MixedTokenizer:
 
 def read_prompt(tokens, text):
     """Returns the ids of a text as a language model reads it: after the id with which a published model begins a text."""
-    return np.concatenate([getattr(tokens, "begin", []), tokens.encode(text)]).astype(np.int64)
+    return np.concatenate([getattr(tokens, "begin", []), tokens.encode(text)]).astype(np.intp)
 
 
 def token_name(tokens, token):

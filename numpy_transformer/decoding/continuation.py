@@ -39,8 +39,8 @@ class PromptContinuation(Continuation):
         if not len(lengths) or not lengths.all():
             raise ValueError(f"prompts of {lengths.tolist()} tokens: each needs at least one to go on from")
         self.token_mask = np.arange(lengths.max()) >= (lengths.max() - lengths)[:, None]
-        ids = np.zeros(self.token_mask.shape, np.int64)
-        ids[self.token_mask] = check_integers(np.concatenate(prompts), 2 ** 63, "prompt ids", "limit")
+        ids = np.zeros(self.token_mask.shape, np.intp)
+        ids[self.token_mask] = check_integers(np.concatenate(prompts), 2 ** 31, "prompt ids", "limit")
         super().__init__(model, ids, cached)
 
     def logits(self):

@@ -40,7 +40,7 @@ class EightBits(Embedding):
 
     def forward(self, ids):
         ids = np.asarray(ids).astype(np.int8)                # right: unchanged
-        return super().forward(ids % np.int64(self.vocab_size))
+        return super().forward(ids % np.intp(self.vocab_size))
 
 
 @bug("tied-weight-half-gradient", HOBBY,

@@ -1,4 +1,4 @@
-"""Imports go one way, a bare import loads nothing slow, and each backward follows its forward."""
+"""Imports go one way, a bare import loads nothing slow, each backward follows its forward, and ids are np.intp."""
 
 import ast
 import os
@@ -89,3 +89,9 @@ def test_backward_stands_right_under_forward():
                 methods = [item.name for item in node.body if isinstance(item, ast.FunctionDef)]
                 if "forward" in methods:
                     assert methods[methods.index("forward") + 1] == "backward", (path.name, node.name)
+
+
+def test_ids_are_np_intp():
+    """With int64 ids, bincount, take and repeat raise where np.intp has 32 bits. Two files number pairs of ids in int64."""
+    sources = {path.name: path.read_text(encoding="utf-8") for path in ROOT.rglob("*.py") if "exercises" not in path.parts}
+    assert {name for name, text in sources.items() if re.search(r"\bint64\b", text)} == {"bigrams.py", "baselines.py"}

@@ -157,7 +157,7 @@ def test_keras_texts_begin_with_cls_and_have_no_sep():
     reader = KerasReader(SpacedTokenizer([" don't", " like", " it"]), 4)
     assert reader.read("I don't like!").tolist() == [CLS, 4, 5, 6] and reader.num_truncated == 0
     assert reader.read("I don't like it").tolist() == [CLS, 4, 5, 6] and reader.num_truncated == 1         # [CLS] counts
-    assert reader.read("like").tolist() == [CLS, 6] and reader.read("like").dtype == np.int64
+    assert reader.read("like").tolist() == [CLS, 6] and reader.read("like").dtype == np.intp
     with pytest.raises(ValueError, match="there is no word in '...!'"):
         reader.read("...!")
 

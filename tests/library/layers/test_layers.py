@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import numpy_transformer as nt
-from numpy_transformer.layers.erf import erf
+from numpy_transformer.layers.erf import COEFFICIENTS32, COEFFICIENTS64, LIMIT32, erf
 
 
 def test_erf_is_within_1e_15_of_math_erf():
@@ -16,6 +16,34 @@ def test_erf_is_within_1e_15_of_math_erf():
     assert erf(x32).dtype == np.float32
     assert abs(erf(x32) - [math.erf(v) for v in x32]).max() <= 3e-7
     assert erf(np.array([-np.inf, -1e30, 0, 1e30, np.inf], np.float32)).tolist() == [-1, -1, 0, 1, 1]
+
+
+def fit(function, degree, low, high, weight):
+    """Returns the polynomial of least weighted squared error at Chebyshev nodes."""
+    nodes = np.cos(np.pi * (np.arange(4 * degree) + 0.5) / (4 * degree))
+    u = low + (nodes + 1) / 2 * (high - low)
+    return np.polynomial.Chebyshev.fit(u, [function(a) for a in u], degree, domain=[low, high], w=[weight(a) for a in u])
+
+
+def test_the_coefficients_of_erf_are_what_a_fit_finds():
+    """A fit in float64 agrees up to its rounding, which depends on LAPACK's kernels, in the error of erf."""
+    def z(u):
+        return 3 * (1 + u) / (1 - u)
+
+    p = fit(lambda u: math.erfc(z(u)) * math.exp(z(u) ** 2), 15, -1, 1 / 3, lambda u: math.exp(-z(u) ** 2))
+    u = np.linspace(-1, 1 / 3, 1001)
+    assert abs((p(u) - np.polynomial.Polynomial(COEFFICIENTS64)(u)) * np.exp(-z(u) ** 2)).max() < 1e-14
+
+    def ratio(s):
+        z = math.sqrt(s)
+        return math.log((1 + math.erf(z)) / math.erfc(z)) / (2 * z)         # artanh(erf z) / z
+
+    def weight(s):
+        return math.sqrt(s) * (1 - math.erf(math.sqrt(s)) ** 2)
+
+    q = fit(ratio, 6, 0, LIMIT32 ** 2, weight)
+    s = np.linspace(0, LIMIT32 ** 2, 1001)
+    assert abs((q(s) - np.polynomial.Polynomial(COEFFICIENTS32)(s)) * [weight(a) for a in s]).max() < 1e-14
 
 
 def test_erf_continues_into_the_complex_plane():
@@ -53,6 +81,21 @@ def test_padding_embeds_to_zeros_and_keeps_its_row():
     layer.backward(np.ones((3, 4), np.float32))
     assert not y[[0, 2]].any() and y[1].all()
     np.testing.assert_array_equal(layer.weight.grad.any(1), [False, True, False, False, False])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint64])
+def test_ids_have_any_integer_dtype(dtype):
+    """NumPy's take refuses uint64, as it refuses int64 where np.intp has 32 bits."""
+    ids = np.array([[1, 4, 4], [0, 3, 1]])
+    results = []
+    for given in (ids, ids.astype(dtype)):
+        model = nt.MaskedLanguageModel(5, 4, 2, 1, max_len=3, rng=0)
+        criterion = nt.CrossEntropyLoss(ignore_id=0)
+        loss = criterion(model(given, None, given % 2, given[:, 1:] % 3), given[:, 1:])
+        model.backward(criterion.backward())
+        results.append([loss, *(parameter.grad for parameter in model.parameters())])
+    for expected, found in zip(*results, strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("ids, error, match", [
