@@ -53,8 +53,8 @@ def measure(config, threads, rivals=(), turn=TURN, rounds=ROUNDS, advance=lambda
     blas_threads = best_threads(step, set_blas_threads, threads, turn) if trainer.workers == 1 else 1
     set_blas_threads(1)
 
-    def ours(count):
-        with limited_blas_threads(blas_threads):
+    def ours(count):                            # several workers multiply on one thread each; AdamW may use more
+        with limited_blas_threads(blas_threads if trainer.workers == 1 else threads):
             return step(count)
 
     candidates = {"ours": ours}
