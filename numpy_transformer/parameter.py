@@ -73,7 +73,9 @@ class Parameter:
 
     @property
     def grad(self):
-        grad = np.zeros(self._data.shape, self._data.dtype) if self._grad is None else self._grad
+        if self._grad is not None:
+            return self._grad
+        grad = np.zeros(self._data.shape, self._data.dtype)
         if not self.frozen:
             self._grad = grad
         return grad
