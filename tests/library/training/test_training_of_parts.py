@@ -59,7 +59,7 @@ def test_several_workers_give_the_gradients_of_one():
     one, two = (model.state_dict(trained=True) for model in models)
     for name in one:
         np.testing.assert_allclose(one[name], two[name], rtol=1e-3, atol=1e-5, err_msg=name)
-    replica = run.parallel.replicas[1].model
+    replica = run.parallel.others[0].replica.model
     assert replica.embedding.weight is model.embedding.weight               # a frozen parameter is shared as a whole
     ours, theirs = (m.decoder.blocks[0].attention.query.A for m in (model, replica))
     assert ours is not theirs and ours.data is theirs.data
