@@ -202,6 +202,7 @@ def shared_array(like):
 
 def serve(replica, weights, grads, connection, parent):
     """The main loop of a worker process: answers each part of a batch with (result, error, traceback)."""
+    close_files(connection.fileno())
     signal.signal(signal.SIGINT, signal.SIG_IGN)            # Ctrl-C reaches the parent process too, which handles it
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     set_blas_threads(1)
@@ -210,6 +211,14 @@ def serve(replica, weights, grads, connection, parent):
     with contextlib.suppress(EOFError):
         while True:
             connection.send(attempt(replica, receive(connection, lambda: os.getppid() == parent)))
+
+
+def close_files(kept):
+    """Closes the files and pipes of the parent process: as long as a worker has them open, no one sees that they end."""
+    for number in map(int, os.listdir("/proc/self/fd")):
+        if number > 2 and number != kept:
+            with contextlib.suppress(OSError):              # listdir has closed its own already
+                os.close(number)
 
 
 def attempt(replica, message):

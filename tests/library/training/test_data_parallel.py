@@ -709,27 +709,25 @@ def test_an_error_that_cannot_be_sent_becomes_one_with_its_name_and_text(in_proc
     for value, text in ((20, r"^Local: \('too late', 3\)$"), (21, "^Choosy: this and that$")):
         with pytest.raises(RuntimeError, match=text) as raised:
             run.step([spoiled({5: value})])
-        assert ", in test_an_error" in str(raised.value.__cause__) or ", in choosy" in str(raised.value.__cause__) \
-            or ", in fail" in str(raised.value.__cause__)
+        assert f'File "{__file__}"' in str(raised.value.__cause__)
     run.step([batch(0)])
 
 
-def end_itself():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-@pytest.mark.parametrize("within", [True, False])
-def test_a_killed_worker_is_reported_and_the_next_step_has_new_ones(in_processes, within):
+@pytest.mark.parametrize("when", ["between two steps", "before it reads its part", "in its part"])
+def test_a_killed_worker_is_reported_and_the_next_step_has_new_ones(in_processes, when):
     """As the system kills a process when memory runs out."""
-    run, alone = make(Troubled({20: end_itself}), 3), make(language_model(), 1)
+    run = make(Troubled({20: lambda: os.kill(os.getpid(), signal.SIGKILL), 21: lambda: victim.kill()}), 3)
+    alone = make(language_model(), 1)
     run.step([batch(0)])
     alone.step([batch(0)])
-    before = pids(run)
-    if not within:
-        run.parallel.others[1].process.kill()
-        run.parallel.others[1].process.join()
+    before, victim = pids(run), run.parallel.others[1].process
+    if when == "between two steps":
+        victim.kill()
+        victim.join()
+    elif when == "before it reads its part":
+        os.kill(victim.pid, signal.SIGSTOP)     # it is killed by the first part, which this process computes
     with pytest.raises(RuntimeError, match="a worker process has ended unexpectedly.*train with workers=1"):
-        run.step([spoiled({5: 20}) if within else batch(1)])
+        run.step([spoiled({0: 21} if when == "before it reads its part" else {5: 20})])
     assert run.step([batch(1)])["loss"] == pytest.approx(alone.step([batch(1)])["loss"], rel=1e-12)
     assert_near(gradients(run.model.model), gradients(alone.model))
     assert not set(before) & set(pids(run)) and not any(are_alive(before)) and all(are_alive(pids(run)))
@@ -787,6 +785,16 @@ def test_processes_end_with_their_trainer(in_processes):
     second.step([batch(1)])
 
 
+def test_a_pipe_that_the_parent_closes_has_an_end_although_a_process_has_inherited_it(in_processes):
+    source, sink = os.pipe()
+    run = make(language_model(), 2)
+    run.step([batch(0)])
+    os.close(sink)
+    os.set_blocking(source, False)              # otherwise the test would wait for the end
+    assert os.read(source, 1) == b"" and all(are_alive(pids(run)))
+    os.close(source)
+
+
 @pytest.mark.parametrize("daemon", [False, True])
 def test_a_forked_copy_of_a_trainer_has_workers_of_its_own(in_processes, daemon):
     """A daemon is not allowed to start processes, so its workers are threads."""
@@ -798,16 +806,18 @@ def test_a_forked_copy_of_a_trainer_has_workers_of_its_own(in_processes, daemon)
 
     def train():
         row = run.step([batch(1)])
-        theirs.send((row["loss"], type(run.parallel.others[0])))
-        run.parallel = None
+        (worker,) = run.parallel.others
+        theirs.send((row["loss"], type(worker), None if daemon else worker.process.pid))
+        run.parallel = None                     # this process ends without collecting it
 
     process = fork.Process(target=train, daemon=daemon)
     process.start()
     mine, wanted = run.step([batch(1)])["loss"], alone.step([batch(1)])["loss"]
     assert ours.poll(60)
-    loss, used = ours.recv()
+    loss, used, number = ours.recv()
     process.join()
     assert used is (ThreadWorker if daemon else ProcessWorker) and loss == mine == pytest.approx(wanted, rel=1e-12)
+    assert number not in pids(run)
     run.step([batch(2)])                        # the end of the copy has not ended the worker of this process
 
 
