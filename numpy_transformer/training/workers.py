@@ -155,7 +155,7 @@ class ProcessWorker:
         self.ready = True
 
     def fits(self):
-        """Returns False if an answer is missing, after an interrupt for example, or if the weights have another dtype now."""
+        """Returns False if an answer is missing, as after an interrupt, or if the weights have another dtype now."""
         return self.ready and all(p.data.dtype == array.dtype for p, array in zip(self.model.parameters, self.weights))
 
     def start(self, batches, seeds):

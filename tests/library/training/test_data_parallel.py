@@ -511,7 +511,8 @@ def test_an_error_in_any_part_is_raised_unchanged_and_the_next_step_works(two_th
 @both
 def test_an_error_is_raised_after_the_other_workers_have_finished():
     finished = workers.shared_array(np.zeros(2))
-    run = make(Troubled({20: fail, **{21 + n: lambda n=n: time.sleep(0.1) or finished.__setitem__(n, 1) for n in range(2)}}), 3)
+    others = {21 + n: lambda n=n: time.sleep(0.1) or finished.__setitem__(n, 1) for n in range(2)}
+    run = make(Troubled({20: fail, **others}), 3)
     with pytest.raises(Trouble):
         run.step([spoiled({0: 20, 2: 21, 5: 22})])
     assert finished.tolist() == [1, 1]
@@ -733,7 +734,7 @@ def test_a_killed_worker_is_reported_and_the_next_step_has_new_ones(in_processes
     assert not set(before) & set(pids(run)) and not any(are_alive(before)) and all(are_alive(pids(run)))
 
 
-def test_after_an_interrupt_while_the_answer_is_awaited_no_step_receives_an_answer_of_an_earlier_one(in_processes, monkeypatch):
+def test_after_an_interrupt_no_step_receives_the_answer_of_an_earlier_one(in_processes, monkeypatch):
     run, alone = make(language_model(), 2), make(language_model(), 1)
 
     def interrupted(*_):
