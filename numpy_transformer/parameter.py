@@ -2,7 +2,6 @@
 
 import contextlib
 import contextvars
-import mmap
 
 import numpy as np
 
@@ -154,19 +153,6 @@ def forget_grad(parameter):
             parameter.move(parameter.data, None)
         else:
             grad.fill(0)
-
-
-def shared_array(size, dtype):
-    """Returns zeros in memory that this process shares with the processes that are forked from it."""
-    dtype = np.dtype(dtype)
-    return np.frombuffer(mmap.mmap(-1, max(1, size * dtype.itemsize)), dtype, size)
-
-
-def is_shared(array):
-    """Returns True for an array that shared_array has returned, and for views of one."""
-    owner = owner_of(array)
-    memory = owner.base if isinstance(owner, np.ndarray) else owner
-    return isinstance(getattr(memory, "obj", None), mmap.mmap)
 
 
 def has_own_memory(array):

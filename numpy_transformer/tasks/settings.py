@@ -87,6 +87,6 @@ def make_training_settings(batch_size, steps, lr, min_lr, warmup, schedule, beta
         count("average", 0, "at the end, also write the mean of the weights of the last N saves; 0 writes none", 0),
         count("validate_every", 200, "steps between validations"),
         count("save_every", 100, "steps between saves"),
-        count("workers", None, "threads that each compute a part of every batch; chosen by the size of the batch and the "
-              "number of CPU cores if left out"),
+        count("workers", None, "processes (on Linux) or threads that each compute a part of every batch; chosen by the size "
+              "of the batch and the number of CPU cores if left out"),
         count("seed", 1, "seed of everything random", 0)]

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import os
 
 import numpy as np
 
@@ -26,9 +27,13 @@ class DataParallel:
         self.workers, self.comm = workers, comm
         self.first = comm.rank * workers if comm else 0                 # number of the first worker of this process
         self.total = comm.size * workers if comm else workers
-        self.model = Replica(model.forget(), criterion.forget())
-        self.others = []                        # they are made in the first step
         self.blas_threads = 1 if workers > 1 else mpi.cores_per_rank(comm)          # None: unchanged
+        self.set_model(model, criterion)
+
+    def set_model(self, model, criterion):
+        self.model = Replica(model.forget(), criterion.forget())
+        self.others = []                        # they are made in the first step,
+        self.process = None                     # which is done in this process
         self.buffer = None                      # for all gradients, with MPI
 
     def gradients(self, batches):
@@ -36,6 +41,8 @@ class DataParallel:
 
         Returns (mean loss, counted targets). The gradients are not valid if the loss is not finite or no target counts.
         """
+        if self.model.frozen != self.model.find_frozen():
+            self.set_model(self.model.model, self.model.criterion)
         seeds = self.draw_seeds()
         results = mpi.gather(self.comm, lambda: self.compute(batches, seeds))
         loss, targets = (sum(column) for column in zip(*results))
@@ -64,8 +71,11 @@ class DataParallel:
     @contextlib.contextmanager
     def started(self, shares, seeds):
         """The other workers compute their shares while the block runs; it ends when all have finished, also after an error."""
-        if len(self.others) < self.workers - 1 or not all(worker.fits() for worker in self.others):
+        if self.process != os.getpid() or not all(worker.fits() for worker in self.others):
+            for worker in self.others:
+                worker.end()
             self.others = [self.new_worker() for _ in range(1, self.workers)]
+            self.process = os.getpid()          # a copy of it that is forked later has workers of its own
         running = []
         try:
             for worker, *share in zip(self.others, shares, seeds):
@@ -77,8 +87,10 @@ class DataParallel:
                 worker.wait()
 
     def new_worker(self):
-        forks = self.comm is None and can_fork(self.model)  # a process that uses MPI must not be forked
-        return ProcessWorker(self.model) if forks else ThreadWorker(self.model)
+        if self.comm is None and can_fork(self.model):      # a process that uses MPI must not be forked
+            with contextlib.suppress(OSError):              # too many processes, or too little memory
+                return ProcessWorker(self.model)
+        return ThreadWorker(self.model)
 
     def pieces(self, part):
         """Split a worker's part into pieces of at most PIECE tokens; a single worker computes the whole batch at once."""

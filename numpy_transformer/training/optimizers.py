@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ..module import Parameter, is_frozen
-from ..parameter import LARGE, shared_array
+from ..parameter import LARGE
 from ..threads import blocks, in_threads
 
 BLOCK = 2 ** 17                                 # entries updated at a time; a block fits into the processor's cache
@@ -89,9 +89,7 @@ class Buffer:
         self.state = [np.zeros_like(self.data) for _ in range(states)]
 
     def gather(self):
-        arrays = [parameter.data.ravel() for parameter in self.parameters]
-        self.data = shared_array(sum(map(len, arrays)), arrays[0].dtype)        # the workers of a Trainer use them too
-        np.concatenate(arrays, out=self.data)
+        self.data = np.concatenate([parameter.data.ravel() for parameter in self.parameters])
         self.grad = np.zeros_like(self.data)
         for parameter, data, grad in zip(self.parameters, self.views(self.data), self.views(self.grad)):
             if parameter.has_grad:

@@ -44,8 +44,9 @@ class Trainer:
     Workers: the first axis of all arrays of a batch must be the batch. Each worker draws its own dropout, so the number
     of workers determines the result as the seed does, and a checkpoint stores it. With several workers, a part of more
     than 2,000 tokens is computed in pieces that fit into the processor's cache. On Linux, the workers but the first are
-    forked processes; elsewhere, with MPI and with frozen parameters, they are threads. Changes to the model after the
-    first step, other than to its weights and by train() and eval(), reach the workers only through start_workers().
+    forked processes with their own copies of weights and gradients; elsewhere, with MPI, with frozen parameters and outside
+    the main thread, they are threads. Changes to the model after the first step, other than to its weights and by train(),
+    eval(), freeze and unfreeze, reach the workers only through start_workers().
 
     MPI: all ranks need the same model, seed and batches. Only rank 0 prints and saves, and what `validation` returns on
     rank 0 counts for all. An error on one rank stops all ranks: the others raise RankError.

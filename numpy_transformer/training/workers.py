@@ -4,19 +4,23 @@ import contextlib
 import contextvars
 import copy
 import math
+import mmap
 import multiprocessing
 import os
 import pickle
 import signal
 import sys
+import threading
 import time
 import traceback
+import warnings
+import weakref
 from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
 
 from ..module import is_frozen
-from ..parameter import forget_grad, is_shared, shared_array
+from ..parameter import forget_grad
 from ..threads import set_blas_threads
 
 PATIENCE = 0.002                                # seconds of busy waiting
@@ -28,7 +32,9 @@ class Replica:
     def __init__(self, model, criterion):
         self.model, self.criterion = model, criterion
         self.modules = [module for part in (model, criterion) for _, module in part.named_modules()]
+        self.all_parameters = model.parameters()
         self.parameters = model.parameters(trained=True)
+        self.frozen = self.find_frozen()
         found = {}                              # {id of a generator: list of the (module, key) that hold it}
         for module in self.modules:
             for key, value in vars(module).items():
@@ -41,6 +47,9 @@ class Replica:
         twins = {id(parameter): parameter for parameter in self.model.parameters()}
         twins |= {id(parameter): parameter.twin() for parameter in self.parameters}
         return Replica(*copy.deepcopy((self.model, self.criterion), twins))
+
+    def find_frozen(self):
+        return [is_frozen(parameter) for parameter in self.all_parameters]
 
     def generators(self):
         return [vars(module)[key] for (module, key), *_ in self.holders]
@@ -62,6 +71,12 @@ class Replica:
     def set_switches(self, switches):
         for module, switch in zip(self.modules, switches):
             module.training, module.remembering = switch
+
+    def work(self, batches, seeds, switches):
+        """One step of a worker that is not the first."""
+        self.set_switches(switches)
+        self.seed(seeds)
+        return self.gradients(batches)
 
     def gradients(self, batches, mean=False):
         """Compute the gradients of the summed loss of the batches; returns (summed loss, counted targets).
@@ -97,15 +112,16 @@ class ThreadWorker:
         self.model, self.replica = model, model.copy()
         self.thread = ThreadPoolExecutor(1)
 
+    def end(self):
+        self.thread.shutdown(wait=False)
+
     def fits(self):
         """Returns False if the model's weights are in other arrays now."""
         return self.replica.shares_weights(self.model)
 
     def start(self, batches, seeds):
-        self.replica.set_switches(self.model.switches())
-        self.replica.seed(seeds)
         run = contextvars.copy_context().run    # the context contains np.errstate
-        self.future = self.thread.submit(run, self.replica.gradients, batches)
+        self.future = self.thread.submit(run, self.replica.work, batches, seeds, self.model.switches())
 
     def wait(self):
         wait([self.future])
@@ -127,28 +143,33 @@ class ProcessWorker:
 
     def __init__(self, model):
         self.model = model
-        for parameter in model.parameters:
-            share_weights(parameter)
-        self.weights = [parameter.data for parameter in model.parameters]
-        self.grads = [shared_array(data.size, data.dtype).reshape(data.shape) for data in self.weights]
+        self.weights, self.grads = ([shared_array(p.data) for p in model.parameters] for _ in range(2))
         fork = multiprocessing.get_context("fork")
         self.connection, theirs = fork.Pipe()
-        fork.Process(target=serve, args=(model, self.grads, theirs, self.connection), daemon=True).start()
+        self.process = fork.Process(target=serve, args=(model, self.weights, self.grads, theirs, os.getpid()), daemon=True)
+        with warnings.catch_warnings():         # newer versions of Python warn of fork if there are other threads
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self.process.start()
         theirs.close()
+        self.end = weakref.finalize(self, stop, self.process, os.getpid())
+        self.ready = True
 
     def fits(self):
-        """Returns False if the model's weights are in other arrays now."""
-        return all(parameter.data is array for parameter, array in zip(self.model.parameters, self.weights))
+        """Returns False if an answer is missing, as after an interrupt, or if the weights have another dtype now."""
+        return self.ready and all(p.data.dtype == array.dtype for p, array in zip(self.model.parameters, self.weights))
 
     def start(self, batches, seeds):
-        self.answer = None
-        with contextlib.suppress(BrokenPipeError):          # result() reports that the process has ended
-            self.connection.send((batches, seeds, self.model.switches(), np.geterr()))
+        self.ready = False
+        for parameter, array in zip(self.model.parameters, self.weights):
+            np.copyto(array, parameter.data)
+        with contextlib.suppress(ConnectionError):          # result() reports that the process has ended
+            self.connection.send((np.geterr(), batches, seeds, self.model.switches()))
 
     def wait(self):
         try:
-            self.answer = receive(self.connection)
-        except EOFError:
+            self.answer = pickle.loads(receive(self.connection, self.process.is_alive))
+            self.ready = True
+        except (EOFError, ConnectionError):
             self.answer = None, RuntimeError("a worker process has ended unexpectedly, perhaps because memory ran out; "
                                              "train with workers=1, or with smaller batches"), None
 
@@ -166,42 +187,46 @@ class ProcessWorker:
 def can_fork(model):
     """Whether the workers of a model can be forked processes.
 
-    Frozen weights are not copied at every step, so a process would not notice that they have changed.
+    Frozen weights are not copied at every step, so a process would not notice that they have changed. Outside the main
+    thread, the others may hold locks, which stay locked in a forked process.
     """
     daemon = multiprocessing.current_process().daemon       # such a process is not allowed to start others
-    return sys.platform == "linux" and not daemon and not any(map(is_frozen, model.model.parameters()))
+    main = threading.current_thread() is threading.main_thread()
+    return sys.platform == "linux" and main and not daemon and not any(model.frozen)
 
 
-def share_weights(parameter):
-    """Moves weights into memory that forked processes share, unless an optimizer has done so."""
-    data = parameter.data
-    if not is_shared(data):
-        shared = shared_array(data.size, data.dtype).reshape(data.shape)
-        np.copyto(shared, data)
-        parameter.move(shared, parameter.grad if parameter.has_grad else None)
+def shared_array(like):
+    """Returns an array of zeros in memory that forked processes share."""
+    return np.frombuffer(mmap.mmap(-1, max(like.nbytes, 1)), like.dtype, like.size).reshape(like.shape)
 
 
-def serve(replica, grads, connection, others_end):
+def serve(replica, weights, grads, connection, parent):
     """The main loop of a worker process: answers each part of a batch with (result, error, traceback)."""
-    others_end.close()                          # then receive() notices that the other process has ended
-    signal.signal(signal.SIGINT, signal.SIG_IGN)            # Ctrl-C reaches the other process too, which handles it
+    close_files(connection.fileno())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)            # Ctrl-C reaches the parent process too, which handles it
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     set_blas_threads(1)
-    for parameter, grad in zip(replica.parameters, grads):
-        parameter.move(parameter.data, grad)
-    with contextlib.suppress(EOFError, ConnectionError):
+    for parameter, data, grad in zip(replica.parameters, weights, grads):
+        parameter.move(data, grad)
+    with contextlib.suppress(EOFError):
         while True:
-            batches, seeds, switches, errstate = receive(connection)
-            replica.set_switches(switches)
-            replica.seed(seeds)
-            connection.send(attempt(replica, batches, errstate))
+            connection.send(attempt(replica, receive(connection, lambda: os.getppid() == parent)))
 
 
-def attempt(replica, batches, errstate):
+def close_files(kept):
+    """Closes the files and pipes of the parent process: as long as a worker has them open, no one sees that they end."""
+    for number in map(int, os.listdir("/proc/self/fd")):
+        if number > 2 and number != kept:
+            with contextlib.suppress(OSError):              # listdir has closed its own already
+                os.close(number)
+
+
+def attempt(replica, message):
     """Returns (result, None, None), or (None, error, traceback)."""
     try:
+        errstate, *work = pickle.loads(message)
         with np.errstate(**errstate):
-            return replica.gradients(batches), None, None
+            return replica.work(*work), None, None
     except BaseException as error:
         where = traceback.format_exc()
         try:
@@ -211,9 +236,22 @@ def attempt(replica, batches, errstate):
         return None, error, where
 
 
-def receive(connection):
-    """Returns the next message. It waits busily at first, because a process that sleeps needs long to wake up."""
+def receive(connection, is_alive):
+    """Returns the bytes of the next message, or raises EOFError if the other process is not alive.
+
+    It waits busily at first, because a process that sleeps needs long to wake up.
+    """
     end = time.perf_counter() + PATIENCE
     while not connection.poll() and time.perf_counter() < end:
         os.sched_yield()
-    return connection.recv()
+    while not connection.poll(1):               # the end of a pipe is no sign: other forked processes may hold it open
+        if not is_alive():
+            raise EOFError
+    return connection.recv_bytes()
+
+
+def stop(process, parent):
+    """Ends a worker process. A forked copy of its parent, in which the ProcessWorker is dropped too, must not end it."""
+    if os.getpid() == parent:
+        process.kill()
+        process.join()

@@ -1,11 +1,17 @@
-"""Batches that are split over threads: any number of workers computes what one computes."""
+"""Batches that are split over processes or threads: any number of workers computes what one computes."""
 
 import copy
 import gc
 import math
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,13 +19,37 @@ from helpers.commands import run as command
 
 import numpy_transformer as nt
 from numpy_transformer import threads
-from numpy_transformer.training import data_parallel, trainer
+from numpy_transformer.training import data_parallel, trainer, workers
 from numpy_transformer.training.checkpoint import read_checkpoint
 from numpy_transformer.training.data_parallel import DataParallel, split, workers_for
+from numpy_transformer.training.workers import ProcessWorker, ThreadWorker
 
 V, W, T, S, PAD = 11, 13, 7, 5, 0
 
+LINUX = sys.platform == "linux"
+
 pytestmark = pytest.mark.skipif(threads.blas() is None, reason="the BLAS threads of this NumPy cannot be limited")
+
+
+@pytest.fixture
+def in_threads(monkeypatch):
+    monkeypatch.setattr(data_parallel, "can_fork", lambda model: False)
+
+
+@pytest.fixture
+def in_processes():
+    if not LINUX:
+        pytest.skip("workers are forked processes on Linux only")
+
+
+@pytest.fixture(params=[pytest.param("threads", marks=pytest.mark.slow if LINUX else ()), "processes"])
+def kind(request):
+    """Threads and processes, for what holds for both."""
+    request.getfixturevalue(f"in_{request.param}")
+    return request.param
+
+
+both = pytest.mark.usefixtures("kind")
 
 
 def language_model(dropout=0.0, seed=0, dtype=np.float64):
@@ -100,6 +130,7 @@ STEPS = {                                       # the batches of each step
 }
 
 
+@both
 @pytest.mark.parametrize("case", [
     pytest.param(case, marks=() if case in ("ignored", "pairs, accumulated") else pytest.mark.slow) for case in STEPS])
 def test_any_number_of_workers_computes_the_same(case):
@@ -114,7 +145,7 @@ def test_any_number_of_workers_computes_the_same(case):
             assert row["norm"] == pytest.approx(rows[0]["norm"], rel=1e-12)
             assert_near(gradients(run.model), gradients(runs[0].model))
             assert_near(run.model.state_dict(), runs[0].model.state_dict())
-    assert [len(run.parallel.replicas) for run in runs] == [1, 2, 3]
+    assert [len(run.parallel.others) for run in runs] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -136,6 +167,7 @@ def test_the_parts_of_these_batches_count_different_numbers_of_targets():
         assert first != second
 
 
+@both
 def test_a_worker_without_a_part_adds_nothing_of_an_earlier_step():
     run, alone = make(language_model(), 3), make(language_model(), 1)
     for n, rows in enumerate((9, 1, 2, 9, 2, 1)):
@@ -145,7 +177,7 @@ def test_a_worker_without_a_part_adds_nothing_of_an_earlier_step():
 
 
 @pytest.mark.parametrize("piece, calls", [(2000, 1), (14, 2), (1, 3), (21, 1)])
-def test_a_large_part_is_computed_in_pieces_and_a_single_worker_takes_the_whole_batch(monkeypatch, piece, calls):
+def test_a_large_part_is_computed_in_pieces_and_a_single_worker_takes_the_whole_batch(in_threads, monkeypatch, piece, calls):
     """Three rows of seven tokens for each of two workers."""
     monkeypatch.setattr(data_parallel, "PIECE", piece)
     given, model, seen = batch(0, 6, 0.4), language_model(), []
@@ -161,6 +193,7 @@ def test_a_large_part_is_computed_in_pieces_and_a_single_worker_takes_the_whole_
     assert len(seen) - 1 == 2 * calls and sum(seen) == 12
 
 
+@both
 def test_a_step_whose_targets_are_all_ignored_is_refused():
     run = make(language_model(), 3)
     with pytest.raises(ValueError, match="step 1: all targets in its batches are ignored"):
@@ -259,13 +292,18 @@ EVERY = [(np.zeros((6, 2)), np.zeros(6))]
 def draw(parallel):
     """What each worker keeps in a step, (dropout, entry), the model itself first."""
     assert parallel.gradients(EVERY)[1] == 6
-    return [replica.model.last > 0 for replica in parallel.replicas]
+    return [kept > 0 for kept in (parallel.model.model.last, *(worker.gradients()[0] for worker in parallel.others))]
+
+
+def replicas(parallel):
+    return [parallel.model, *(worker.replica for worker in parallel.others)]
 
 
 def different(masks):
     return len({mask.tobytes() for mask in masks}) == len(masks)
 
 
+@both
 def test_each_worker_draws_other_masks_and_new_ones_at_each_step():
     model = Draws(5)
     rng = model.dropouts[0].rng
@@ -285,11 +323,11 @@ def test_one_worker_draws_as_the_model_alone():
     np.testing.assert_array_equal(kept, [[nt.Dropout(0.5, seed)(np.ones(64)) > 0 for seed in (5, 6)]])
 
 
-def test_modules_that_share_a_generator_share_one_in_every_replica():
+def test_modules_that_share_a_generator_share_one_in_every_replica(in_threads):
     first = np.random.default_rng(5)
     parallel = DataParallel(Draws(first, 6, first), Switch(), 3)
     assert different([mask for masks in draw(parallel) for mask in masks])
-    models = [replica.model for replica in parallel.replicas]
+    models = [replica.model for replica in replicas(parallel)]
     assert all(a.dropouts[0].rng is a.dropouts[2].rng is not a.dropouts[1].rng for a in models)
     assert len({id(dropout.rng) for model in models for dropout in model.dropouts}) == 6
 
@@ -305,9 +343,10 @@ def test_generators_of_any_kind_can_seed_the_replicas(kind):
     np.testing.assert_array_equal([draw(again) for _ in range(2)], steps)
 
 
+@both
 def test_train_and_eval_reach_the_replicas():
-    parallel = DataParallel(Draws(5, 6), Switch(), 3)
-    model, criterion = parallel.replicas[0].model, parallel.replicas[0].criterion
+    model, criterion = Draws(5, 6), Switch()
+    parallel = DataParallel(model, criterion, 3)
     assert [mask.all() for mask in draw(parallel)] == [False] * 3 and parallel.gradients(EVERY)[0] == 1
     model.eval(remember=True)
     assert [mask.all() for mask in draw(parallel)] == [True] * 3
@@ -327,13 +366,13 @@ def test_validation_between_the_steps_does_not_disturb_the_workers():
 
 # weights
 
-def test_replicas_share_the_weights_and_not_the_gradients():
+def test_replicas_share_the_weights_and_not_the_gradients(in_threads):
     model = language_model()
     model.output.bias = nt.Parameter(np.ones(3))            # one that forward does not use
     parallel = DataParallel(model, nt.CrossEntropyLoss(), 3)
     for optimizer in (None, nt.SGD(model.parameters(), 0.1), nt.Adam(model.parameters()[2:5])):
         parallel.gradients([batch(0)])
-        models = [replica.model for replica in parallel.replicas]
+        models = [replica.model for replica in replicas(parallel)]
         assert len(models) == 3 and models[0] is model
         for same in zip(*(each.named_parameters() for each in models), strict=True):
             assert len({name for name, _ in same}) == 1 and len({id(p.data) for _, p in same}) == 1
@@ -360,6 +399,7 @@ def replaced(run):
     run.optimizer = nt.SGD(run.model.parameters(), 0.05)
 
 
+@both
 @pytest.mark.parametrize("change", [loaded, assigned, moved, replaced])
 def test_weights_that_change_between_steps_reach_the_replicas(change):
     runs = [make(language_model(), count) for count in (1, 3)]
@@ -373,7 +413,7 @@ def test_weights_that_change_between_steps_reach_the_replicas(change):
     assert_near(runs[1].model.state_dict(), runs[0].model.state_dict())
 
 
-def test_a_model_that_is_converted_between_steps_is_converted_in_the_replicas():
+def test_a_model_that_is_converted_between_steps_is_converted_in_the_replicas(kind):
     model = translator()                        # its table of positions is converted as well
     parallel = DataParallel(model, nt.CrossEntropyLoss(0.1, ignore_id=PAD), 3)
     parallel.gradients([pairs(0)])
@@ -381,10 +421,12 @@ def test_a_model_that_is_converted_between_steps_is_converted_in_the_replicas():
     loss, wanted = by_hand(model, pairs(1))
     assert parallel.gradients([pairs(1)])[0] == pytest.approx(loss, rel=1e-5)
     assert_near(gradients(model), wanted, 1e-5)
-    assert {p.grad.dtype for replica in parallel.replicas for p in replica.parameters} == {np.dtype(np.float32)}
-    assert {replica.model.source_positions.table.dtype for replica in parallel.replicas} == {np.dtype(np.float32)}
+    assert {grad.dtype for worker in parallel.others for grad in worker.gradients()} == {np.dtype(np.float32)}
+    if kind == "threads":
+        assert {replica.model.source_positions.table.dtype for replica in replicas(parallel)} == {np.dtype(np.float32)}
 
 
+@both
 def test_two_trainers_take_turns_on_one_model():
     models = [language_model(), language_model()]
     turns = [[make(model, count), make(model, count, lr=0.02)] for model, count in zip(models, (1, 2))]
@@ -437,27 +479,28 @@ def two_threads():
     threads.set_blas_threads(before)
 
 
+@both
 def test_blas_has_one_thread_while_several_workers_compute(two_threads):
-    seen = []
+    seen = workers.shared_array(np.zeros(3))
+    troubles = {20 + n: lambda n=n: seen.__setitem__(n, threads.blas()[0]()) for n in range(3)}
     for count, wanted in ((1, 2), (3, 1)):
-        run = make(Troubled({20: lambda: seen.append(threads.blas()[0]())}), count)
-        run.step([spoiled({0: 20, 2: 20, 5: 20})])
-        assert set(seen) == {wanted} and threads.blas()[0]() == 2
-        seen.clear()
+        make(Troubled(troubles), count).step([spoiled({0: 20, 2: 21, 5: 22})])
+        assert seen.tolist() == [wanted] * 3 and threads.blas()[0]() == 2
 
 
-@pytest.mark.parametrize("kind", [Trouble, KeyboardInterrupt, pytest.param(SystemExit, marks=pytest.mark.slow)])
+@both
+@pytest.mark.parametrize("error", [Trouble, KeyboardInterrupt, pytest.param(SystemExit, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("rows", [[0], [2, 5], *(pytest.param(rows, marks=pytest.mark.slow)
                                                  for rows in ([2], [5], [0, 2, 5]))])
-def test_an_error_in_any_part_is_raised_unchanged_and_the_next_step_works(two_threads, rows, kind):
+def test_an_error_in_any_part_is_raised_unchanged_and_the_next_step_works(two_threads, rows, error):
     """The other workers are still busy when it is raised."""
-    run = make(Troubled({20: lambda: fail(kind), 21: lambda: time.sleep(0.05)}), 3)
+    run = make(Troubled({20: lambda: fail(error), 21: lambda: time.sleep(0.05)}), 3)
     alone = make(language_model(), 1)
     for n in range(2):
         before = run.model.state_dict()
-        with pytest.raises(kind) as error:
+        with pytest.raises(error) as raised:
             run.step([spoiled({0: 21, 2: 21, 5: 21} | dict.fromkeys(rows, 20))])
-        assert error.value.args == ("too late", 3) and error.value.hint == "earlier"
+        assert type(raised.value) is error and raised.value.args == ("too late", 3) and raised.value.hint == "earlier"
         assert threads.blas()[0]() == 2 and run.steps == len(run.history) == n
         for name, array in run.model.state_dict().items():
             np.testing.assert_array_equal(array, before[name])
@@ -465,23 +508,25 @@ def test_an_error_in_any_part_is_raised_unchanged_and_the_next_step_works(two_th
         assert_near(gradients(run.model.model), gradients(alone.model))
 
 
+@both
 def test_an_error_is_raised_after_the_other_workers_have_finished():
-    finished = []
-    run = make(Troubled({20: fail, 21: lambda: time.sleep(0.1) or finished.append(1)}), 3)
+    finished = workers.shared_array(np.zeros(2))
+    others = {21 + n: lambda n=n: time.sleep(0.1) or finished.__setitem__(n, 1) for n in range(2)}
+    run = make(Troubled({20: fail, **others}), 3)
     with pytest.raises(Trouble):
-        run.step([spoiled({0: 20, 2: 21, 5: 21})])
-    assert finished == [1, 1]
+        run.step([spoiled({0: 20, 2: 21, 5: 22})])
+    assert finished.tolist() == [1, 1]
 
 
-def test_no_saved_values_remain_of_parts_that_failed_or_were_ignored():
+def test_no_saved_values_remain_of_parts_that_failed_or_were_ignored(in_threads):
     run = make(language_model(), 3)
 
     def left():
-        modules = [module for replica in run.parallel.replicas for module in replica.modules]
+        modules = [module for replica in replicas(run.parallel) for module in replica.modules]
         return [module for module in modules if vars(module).get("_saved")]
 
     run.step([batch(0, 6, empty=(2, 3))])
-    assert len(run.parallel.replicas) == 3 and not left()
+    assert len(replicas(run.parallel)) == 3 and not left()
     ids, targets = batch(0, 6)
     targets[5, 2] = 23                          # found by the loss, when the model already remembers
     with pytest.raises(IndexError):
@@ -500,6 +545,7 @@ def test_other_mistakes_in_the_targets_are_not_taken_for_ignored_ones(count):
     assert run.steps == 0
 
 
+@both
 @pytest.mark.parametrize("row", [0, 2, 5])
 def test_a_loss_that_is_not_finite_names_the_step_and_changes_nothing(row):
     run, alone = make(Troubled({20: fail}), 3, accumulate=2), make(language_model(), 1, accumulate=2)
@@ -518,6 +564,7 @@ def test_a_loss_that_is_not_finite_names_the_step_and_changes_nothing(row):
     assert_near(run.model.model.state_dict(), alone.model.state_dict())
 
 
+@both
 @pytest.mark.parametrize("row", [0, 5])
 def test_errstate_of_the_caller_holds_in_every_worker(row):
     run = make(Troubled({20: lambda: np.full(3, 1e30, np.float32) * np.float32(1e30)}), 2)
@@ -548,6 +595,7 @@ class WithForeign(nt.Module):
         return self.model.backward(self.foreign.backward(dy))
 
 
+@both
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_module_of_another_kind_works_as_it_does_alone(count):
     model = WithForeign()
@@ -563,11 +611,11 @@ def test_without_a_blas_to_limit_one_worker_trains_and_a_warning_says_so(monkeyp
     run = make(language_model(), count)
     with pytest.warns(UserWarning, match=f"cannot be limited, so one worker trains instead of {count}") as caught:
         run.step([batch(0)])
-    assert caught[0].filename == __file__ and run.workers == len(run.parallel.replicas) == 1
+    assert caught[0].filename == __file__ and run.workers == 1 and not run.parallel.others
     assert workers_for(large(), [nt.Parameter(np.zeros(10 ** 6))]) == 1
 
 
-def test_threads_end_with_their_trainer():
+def test_threads_end_with_their_trainer(in_threads):
     before = set(threading.enumerate())
     run = make(language_model(), 3)
     run.step([batch(0)])
@@ -582,6 +630,7 @@ def test_threads_end_with_their_trainer():
 
 
 def test_a_trainer_works_in_any_thread_and_several_work_side_by_side():
+    """A process is not forked in a thread, because others may hold locks at that moment."""
     wanted = by_hand(language_model(), batch(0))[1]
     runs = [make(language_model(), 2) for _ in range(4)]
     threads = [threading.Thread(target=run.step, args=([batch(0)],), daemon=True) for run in runs]
@@ -591,9 +640,11 @@ def test_a_trainer_works_in_any_thread_and_several_work_side_by_side():
         thread.join(60)
     for run in runs:
         assert_near(gradients(run.model), wanted)
+        assert isinstance(run.parallel.others[0], ThreadWorker)
     runs[0].step([batch(1)])                    # and then in this one
 
 
+@both
 def test_a_copy_of_a_trainer_continues_with_workers_of_its_own():
     run, alone = make(language_model(0.3), 2), make(language_model(0.3), 2)
     for each in (run, alone):
@@ -605,6 +656,235 @@ def test_a_copy_of_a_trainer_continues_with_workers_of_its_own():
     assert_same(run.model, alone.model)
     assert_same(twin.model, alone.model)
     assert not any(np.shares_memory(p.data, q.data) for p, q in zip(run.parameters, twin.parameters))
+
+
+# processes
+
+def pids(run):
+    return [worker.process.pid for worker in run.parallel.others]
+
+
+def are_alive(numbers):
+    """Whether each of these processes is alive. One that has ended may still be in the table of processes, as a zombie."""
+    def is_alive(number):
+        try:
+            return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except OSError:
+            return False
+    return [is_alive(number) for number in numbers]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
+def test_processes_give_the_same_bits_as_threads(in_processes, monkeypatch, dtype):
+    in_process = {count: trained(count, dtype=dtype) for count in (2, 3)}
+    monkeypatch.setattr(data_parallel, "can_fork", lambda model: False)
+    for count, run in in_process.items():
+        other = trained(count, dtype=dtype)
+        assert {type(worker) for worker in run.parallel.others} == {ProcessWorker}
+        assert {type(worker) for worker in other.parallel.others} == {ThreadWorker}
+        assert_same(other.model, run.model)
+        assert other.history == run.history
+
+
+def test_the_cause_of_an_error_shows_the_traceback_of_the_worker(in_processes):
+    run = make(Troubled({20: fail}), 2)
+    with pytest.raises(Trouble) as raised:
+        run.step([spoiled({5: 20})])
+    cause = raised.value.__cause__
+    assert isinstance(cause, RuntimeError) and "raised in a worker process" in str(cause)
+    assert f'File "{__file__}"' in str(cause) and ", in fail" in str(cause)
+
+
+def test_an_error_that_cannot_be_sent_becomes_one_with_its_name_and_text(in_processes):
+    class Local(Exception):
+        pass
+
+    class Choosy(Exception):
+        def __init__(self, first, second):
+            super().__init__(f"{first} and {second}")
+
+    def choosy():
+        raise Choosy("this", "that")
+
+    run = make(Troubled({20: lambda: fail(Local), 21: choosy}), 2)
+    for value, text in ((20, r"^Local: \('too late', 3\)$"), (21, "^Choosy: this and that$")):
+        with pytest.raises(RuntimeError, match=text) as raised:
+            run.step([spoiled({5: value})])
+        assert f'File "{__file__}"' in str(raised.value.__cause__)
+    run.step([batch(0)])
+
+
+@pytest.mark.parametrize("when", ["between two steps", "before it reads its part", "in its part"])
+def test_a_killed_worker_is_reported_and_the_next_step_has_new_ones(in_processes, when):
+    """As the system kills a process when memory runs out."""
+    run = make(Troubled({20: lambda: os.kill(os.getpid(), signal.SIGKILL), 21: lambda: victim.kill()}), 3)
+    alone = make(language_model(), 1)
+    run.step([batch(0)])
+    alone.step([batch(0)])
+    before, victim = pids(run), run.parallel.others[1].process
+    if when == "between two steps":
+        victim.kill()
+        victim.join()
+    elif when == "before it reads its part":
+        os.kill(victim.pid, signal.SIGSTOP)     # it is killed by the first part, which this process computes
+    with pytest.raises(RuntimeError, match="a worker process has ended unexpectedly.*train with workers=1"):
+        run.step([spoiled({0: 21} if when == "before it reads its part" else {5: 20})])
+    assert run.step([batch(1)])["loss"] == pytest.approx(alone.step([batch(1)])["loss"], rel=1e-12)
+    assert_near(gradients(run.model.model), gradients(alone.model))
+    assert not set(before) & set(pids(run)) and not any(are_alive(before)) and all(are_alive(pids(run)))
+
+
+def test_after_an_interrupt_no_step_receives_the_answer_of_an_earlier_one(in_processes, monkeypatch):
+    run, alone = make(language_model(), 2), make(language_model(), 1)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    for n in range(2):
+        run.step([batch(n)])
+        alone.step([batch(n)])
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(workers, "receive", interrupted)
+            run.step([batch(9)])
+    assert_near(run.model.state_dict(), alone.model.state_dict())
+
+
+class Ignores(nt.Module):
+    """A language model with a second input that it does not use."""
+
+    def __init__(self):
+        self.model = language_model()
+
+    def forward(self, ids, ignored):
+        return self.model(ids)
+
+    def backward(self, dy):
+        return self.model.backward(dy)
+
+
+def test_a_batch_that_cannot_be_sent_is_refused_and_the_next_step_works(in_processes):
+    run = make(Ignores(), 3)
+    ids, targets = batch(0)
+    for _ in range(2):
+        with pytest.raises(TypeError, match="cannot pickle 'generator' object"):
+            run.step([((ids, (n for n in ids)), targets)])
+        assert run.steps == 0
+    run.step([((ids, None), targets)])
+    assert_near(gradients(run.model.model), by_hand(language_model(), batch(0))[1])
+
+
+def test_processes_end_with_their_trainer(in_processes):
+    """Also those of a trainer whose pipes another trainer's workers have inherited."""
+    first, second = make(language_model(), 3), make(language_model(), 2)
+    for run in (first, second):
+        run.step([batch(0)])
+    own, others = pids(first), pids(second)
+    assert all(are_alive(own)) and all(are_alive(others))
+    del first, run
+    gc.collect()
+    assert not any(Path(f"/proc/{number}").exists() for number in own) and all(are_alive(others))
+    second.step([batch(1)])
+
+
+def test_a_pipe_that_the_parent_closes_has_an_end_although_a_process_has_inherited_it(in_processes):
+    source, sink = os.pipe()
+    run = make(language_model(), 2)
+    run.step([batch(0)])
+    os.close(sink)
+    os.set_blocking(source, False)              # otherwise the test would wait for the end
+    assert os.read(source, 1) == b"" and all(are_alive(pids(run)))
+    os.close(source)
+
+
+@pytest.mark.parametrize("daemon", [False, True])
+def test_a_forked_copy_of_a_trainer_has_workers_of_its_own(in_processes, daemon):
+    """A daemon is not allowed to start processes, so its workers are threads."""
+    run, alone = make(language_model(), 2), make(language_model(), 1)
+    for each in (run, alone):
+        each.step([batch(0)])
+    fork = multiprocessing.get_context("fork")
+    ours, theirs = fork.Pipe()
+
+    def train():
+        row = run.step([batch(1)])
+        (worker,) = run.parallel.others
+        theirs.send((row["loss"], type(worker), None if daemon else worker.process.pid))
+        run.parallel = None                     # this process ends without collecting it
+
+    process = fork.Process(target=train, daemon=daemon)
+    process.start()
+    mine, wanted = run.step([batch(1)])["loss"], alone.step([batch(1)])["loss"]
+    assert ours.poll(60)
+    loss, used, number = ours.recv()
+    process.join()
+    assert used is (ThreadWorker if daemon else ProcessWorker) and loss == mine == pytest.approx(wanted, rel=1e-12)
+    assert number not in pids(run)
+    run.step([batch(2)])                        # the end of the copy has not ended the worker of this process
+
+
+def test_where_the_system_refuses_to_fork_threads_do_the_work(in_processes, monkeypatch):
+    def refuse():
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", refuse)
+    run = make(language_model(), 3)
+    run.step([batch(0)])
+    assert {type(worker) for worker in run.parallel.others} == {ThreadWorker}
+    assert_near(gradients(run.model), by_hand(language_model(), batch(0))[1])
+
+
+SCRIPT = """
+import sys, time
+import numpy as np
+import numpy_transformer as nt
+
+def batch(n):
+    ids = np.random.default_rng(n).integers(0, 9, (4, 6))
+    return ids[:, :-1], ids[:, 1:]
+
+def validation():
+    print(*(worker.process.pid for worker in run.parallel.others), flush=True)
+    return 1.0
+
+model = nt.CausalLanguageModel(9, 8, 2, 1, max_len=5, rng=0)
+run = nt.Trainer(model, nt.CrossEntropyLoss(), nt.SGD(model.parameters(), 0.1), workers=3)
+run.fit(batch, 10 ** 6, validation=validation, every=10, checkpoint=nt.Checkpoint(sys.argv[1], every=10 ** 6))
+"""
+
+
+@pytest.fixture
+def script(in_processes, tmp_path):
+    """A training with three workers in a session of its own, and the numbers of its worker processes."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(nt.__file__).parents[1])}
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path / "run.npz")], start_new_session=True, text=True,
+                               env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    own = [int(number) for number in process.stdout.readline().split()]
+    yield process, own
+    process.kill()
+    process.communicate()
+
+
+def test_ctrl_c_saves_and_leaves_no_process(script, tmp_path):
+    """As a terminal sends it: to all processes of the group."""
+    process, own = script
+    assert len(own) == 2 and all(are_alive(own))
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate()
+    step = read_checkpoint(tmp_path / "run.npz")[1]["step"]
+    assert f"KeyboardInterrupt: stopped after step {step}, saved in" in err
+    assert err.count("Traceback") == err.count("stopping after this step") == 1 and process.returncode == -signal.SIGINT
+    assert not any(are_alive(own))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_processes_end_when_their_parent_is_killed(script, number):
+    process, own = script
+    assert len(own) == 2 and all(are_alive(own))
+    process.send_signal(number)
+    process.wait()
+    while any(are_alive(own)):
+        time.sleep(0.05)
 
 
 # the number of workers

@@ -1,14 +1,17 @@
 """Training with frozen parameters, LoRA among them: optimizers, clipping, the Trainer and its checkpoints."""
 
 import copy
+import sys
 
 import numpy as np
 import pytest
 
 import numpy_transformer as nt
 from numpy_transformer.training.checkpoint import read_checkpoint, weights
+from numpy_transformer.training.workers import ProcessWorker, ThreadWorker
 
 V, T = 7, 6
+LINUX = sys.platform == "linux"
 
 
 def batch(n):
@@ -59,10 +62,32 @@ def test_several_workers_give_the_gradients_of_one():
     one, two = (model.state_dict(trained=True) for model in models)
     for name in one:
         np.testing.assert_allclose(one[name], two[name], rtol=1e-3, atol=1e-5, err_msg=name)
-    replica = run.parallel.replicas[1].model
+    (worker,) = run.parallel.others
+    assert isinstance(worker, ThreadWorker)     # frozen weights are not sent to a process
+    replica = worker.replica.model
     assert replica.embedding.weight is model.embedding.weight               # a frozen parameter is shared as a whole
     ours, theirs = (m.decoder.blocks[0].attention.query.A for m in (model, replica))
     assert ours is not theirs and ours.data is theirs.data
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_parameters_that_are_frozen_or_unfrozen_between_steps_are_so_in_the_workers(workers):
+    model = nt.freeze(language_model(0.0), "embedding").astype(np.float64)
+    run = nt.Trainer(model, nt.CrossEntropyLoss(), nt.SGD(model.parameters(), 0.1), accumulate=2, workers=workers)
+    forked = ProcessWorker if LINUX else ThreadWorker
+    for change, kind in ((nt.unfreeze, forked), (nt.freeze, ThreadWorker), (nt.unfreeze, forked)):
+        change(model, "decoder", "embedding")
+        run.optimizer = nt.SGD(model.parameters(), 0.1)
+        run.step([batch(0), batch(1)])
+        assert {type(worker) for worker in run.parallel.others} == {kind} or workers == 1
+        model.load_state_dict(language_model().state_dict())
+        run.parallel.gradients([batch(2), batch(3)])
+        whole = language_model(0.0).astype(np.float64)
+        criterion = nt.CrossEntropyLoss()
+        criterion(whole(np.concatenate([batch(n)[0] for n in (2, 3)])), np.concatenate([batch(n)[1] for n in (2, 3)]))
+        whole.backward(criterion.backward())
+        for (name, p), q in zip(model.named_parameters(), whole.parameters(), strict=True):
+            np.testing.assert_allclose(p.grad, 0 if p.frozen else q.grad, rtol=1e-9, atol=1e-12, err_msg=name)
 
 
 def test_optimizers_hold_the_trained_parameters_alone():
