@@ -23,7 +23,7 @@ def joined(state):
 class Model:
     """One pass over the model of a configuration. `key` is a random key for dropout, or None for none.
 
-    Activations are (B * T, d) between the attention layers, because XLA multiplies two matrices faster than a stack and a matrix.
+    Activations are (B * T, d) between the attention layers.
     """
 
     def __init__(self, config, weights, key=None):
