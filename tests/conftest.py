@@ -38,7 +38,7 @@ def runs(tmp_path_factory):
         with contextlib.redirect_stdout(io.StringIO()) as output:
             assert main(list(map(str, ["train", kind, *options, "--data", folder / FILES[kind], "--out",
                                        folder / f"{kind}.npz"]))) == 0
-        (folder / f"{kind}.said").write_text(output.getvalue())
+        (folder / f"{kind}.said").write_text(output.getvalue(), encoding="utf-8")
     return folder
 
 
