@@ -2,18 +2,20 @@
 
 BLAS gets one thread, set before NumPy is imported: small matrix products are slower and noisier on two. (helpers/machines.py
 sets TEST_BLAS_THREADS to try two.) COLUMNS, which pytest-xdist sets in its processes, is removed, so that output is as wide
-there as in one process.
+there as in one process. Ctrl-C has its usual effect, which a shell takes away from a program that it runs in the background.
 """
 
 import contextlib
 import io
 import os
+import signal
 
 import pytest
 
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = os.environ.get("TEST_BLAS_THREADS", "1")
 os.environ.pop("COLUMNS", None)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -38,7 +40,7 @@ def runs(tmp_path_factory):
         with contextlib.redirect_stdout(io.StringIO()) as output:
             assert main(list(map(str, ["train", kind, *options, "--data", folder / FILES[kind], "--out",
                                        folder / f"{kind}.npz"]))) == 0
-        (folder / f"{kind}.said").write_text(output.getvalue())
+        (folder / f"{kind}.said").write_text(output.getvalue(), encoding="utf-8")
     return folder
 
 

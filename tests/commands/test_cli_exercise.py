@@ -9,6 +9,7 @@ import time
 import pytest
 from helpers import ROOT
 from helpers.commands import refused, run
+from helpers.names import file_name
 
 from numpy_transformer.classroom.exercises import choose, exercises
 from numpy_transformer.classroom.feedback import differences
@@ -337,7 +338,7 @@ def test_feedback_is_given_even_if_progress_cannot_be_written(folder, capsys):
 
 
 def test_commands_that_are_told_can_be_typed(tmp_path, capsys):
-    out = run(capsys, "exercise", "start", tmp_path / "한 글", "01.2", "1.2")[1]
+    out = run(capsys, "exercise", "start", tmp_path / file_name("한 글"), "01.2", "1.2")[1]
     assert out.startswith("1 file written") and out.endswith(f'exercise check 01.2 --folder "{tmp_path}/한 글"\n')
     write(tmp_path / "한 글", "01.2")
     code, out = check(capsys, tmp_path / "한 글", "01.2", "1.2")

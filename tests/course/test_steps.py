@@ -56,7 +56,8 @@ def step(path, *keys, arguments=("--step",), **environment):
     pty = pytest.importorskip("pty")
     child, terminal = pty.fork()
     if child == 0:
-        os.environ.update({"PYTHONPATH": str(ROOT), "TERM": "vt100", "NO_COLOR": "1", **environment})
+        os.environ.update({"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", "TERM": "vt100", "NO_COLOR": "1",
+                           **environment})
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.execv(sys.executable, [sys.executable, str(path), *arguments])
     output, answers = b"", list(keys)

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from helpers.classroom import write_class
 from helpers.commands import refused, run
+from helpers.names import file_name
 from PIL import Image
 
 import numpy_transformer
@@ -70,7 +71,7 @@ def school(tmp_path):
     hand_in(tmp_path / "class" / "ada", BACKWARD)
     hand_in(tmp_path / "class" / "Ben", SOFTMAX, source=SOFTMAX.skeleton())
     hand_in(tmp_path / "class" / "Ben" / "exercises", BACKWARD, "SMB-1")
-    hand_in(tmp_path / "class" / "Zoë", BACKWARD, "SMB-1")
+    hand_in(tmp_path / "class" / file_name("Zoë"), BACKWARD, "SMB-1")
     (tmp_path / "class" / ".git").mkdir()
     return tmp_path / "class"
 
@@ -189,7 +190,7 @@ def test_what_cannot_be_graded_is_refused_in_a_line_and_nothing_is_lost(case, tm
     folder, out, options = tmp_path / "class", tmp_path / "scores.csv", SANDBOX
     old = ",".join(COLUMNS) + "\n"
     out.write_text(old, encoding="utf-8")
-    hand_in(folder / "Zoé", BACKWARD)
+    hand_in(folder / file_name("Zoé"), BACKWARD)
     if case == "no folder":
         folder, word = tmp_path / "none", "no folder"
     elif case == "empty":

@@ -9,6 +9,8 @@ from pathlib import Path
 from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.grading.arrival import read_class
 
+from .names import file_name
+
 
 def right(number, comment=""):
     """The solution of an exercise as a student's file."""
@@ -18,7 +20,7 @@ def right(number, comment=""):
 def lay(folder, files):
     """Writes {path: text or bytes; None for an empty folder} below a folder."""
     for path, content in files.items():
-        target = Path(folder) / path
+        target = Path(folder) / file_name(str(path))
         (target if content is None else target.parent).mkdir(parents=True, exist_ok=True)
         if content is not None:
             target.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -35,7 +35,7 @@ def write_files(folder):
     sentences = [f"{rng.choice(['Ann', 'Bob', 'Cleo'])}\tI-per\n{rng.choice(['went', 'came'])}\tO\nto\tO\n" + "".join(
                  f"{word}\tI-loc\n" for word in rng.choice(places).split()) + ".\tO\n" for _ in range(40)]      # IOB1
     (folder / "names.conll").write_text("\n".join(sentences))
-    (folder / "text.txt").write_text(" ".join(builtin_text().split()[:3000]))
+    (folder / "text.txt").write_text(" ".join(builtin_text().split()[:3000]), encoding="utf-8")
     letters = ["".join(rng.choice(list("abcdef"), rng.integers(2, 6))) for _ in range(60)]
     (folder / "tasks.tsv").write_text("source\ttarget\n" + "".join(
         f"reverse: {word}\t{word[::-1]}\nsort: {word}\t{''.join(sorted(word))}\n" for word in letters))
@@ -89,7 +89,7 @@ def texts_of(folder, count=40):
 
 
 def said_by(folder, kind):
-    return (folder / f"{kind}.said").read_text()
+    return (folder / f"{kind}.said").read_text(encoding="utf-8")
 
 
 def numbers(out):

@@ -1,11 +1,11 @@
-"""Runs the default tests on variants of this machine, and prints a table in Markdown.
+"""Runs the default tests on variants of this machine; prints a table in Markdown, and the failures to stderr.
 
 `python tests/helpers/machines.py` runs all rows, and `--list` names them. To run one test file in two rows:
 
     python tests/helpers/machines.py numpy-2.0 Nehalem --tests tests/library/layers/test_layers.py
 
 Each row runs in a copy of this checkout, with a venv, in a temporary folder. A first process in the row's environment shows
-whether the variation took effect. Where it did not, the row says why, and its tests do not run. Interpreters are found on PATH.
+whether the variation took effect. Where it did not, the row says why, and no test runs. Interpreters are found on PATH.
 """
 
 import argparse
@@ -157,8 +157,8 @@ def run(row, temporary, tests):
     if not row.took_effect(seen):
         return [f"not available on this machine: it gives {what}", "", "", "", ""], ""
     start = time.perf_counter()
-    tested = subprocess.run([*command, "-m", "pytest", "-rf", *tests], **options)
-    counts = [next(iter(re.findall(rf"(\d+) {kind}", tested.stdout.splitlines()[-1])), "0")
+    tested = subprocess.run([*command, "-m", "pytest", "-rfE", *tests], **options)
+    counts = [str(sum(map(int, re.findall(rf"(\d+) {kind}", tested.stdout.splitlines()[-1]))))
               for kind in ("passed", "(?:failed|error)", "skipped")]
     return [what, *counts, f"{time.perf_counter() - start:.0f}"], (tested.stdout + tested.stderr) * bool(tested.returncode)
 
@@ -182,17 +182,17 @@ def main():
         return print("\n".join(table))
     if unknown := set(options.rows) - set(table):
         parser.error(f"no such rows: {', '.join(sorted(unknown))}; --list names them")
-    chosen, failures = options.rows or list(table), {}
+    chosen = options.rows or list(table)
+    failed = []
     print(line(["row", "what ran", "passed", "failed", "skipped", "seconds"]), line(["---"] * 6), sep="\n", flush=True)
     with tempfile.TemporaryDirectory() as temporary, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         shutil.copytree(CHECKOUT, Path(temporary, "snapshot"), ignore=IGNORED)      # files may change while tests run
         for name, (cells, failure) in zip(chosen, pool.map(lambda name: run(table[name], temporary, options.tests), chosen)):
             print(line([name, *cells]), flush=True)
             if failure:
-                failures[name] = failure
-    for name, output in failures.items():
-        print(f"\n{name}:\n{output}")
-    sys.exit(bool(failures))
+                failed.append(name)
+                print(f"{name}:\n{failure}", file=sys.stderr, flush=True)
+    sys.exit(bool(failed))
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ def test_open_saves_a_page_and_opens_it(monkeypatch, tmp_path, capsys):
 
 def test_the_largest_arrays_are_left_out_of_a_large_page(tmp_path):
     _, explored = make()
-    arrays = document_in(explored.save(tmp_path / "page.html", megabytes=0.01).read_text())["arrays"]
+    arrays = document_in(explored.save(tmp_path / "page.html", megabytes=0.01).read_text(encoding="utf-8"))["arrays"]
     kept = [np.prod(array["shape"]) for array in arrays.values() if "data" in array]
     left_out = [np.prod(array["shape"]) for array in arrays.values() if "data" not in array and "same" not in array]
     assert left_out and max(kept) < min(left_out) and sum(len(a["data"]) for a in arrays.values() if "data" in a) <= 11_000

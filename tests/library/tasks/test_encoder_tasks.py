@@ -69,7 +69,7 @@ def test_the_vocabulary_is_that_of_the_training_texts(runs, tmp_path):
     task = ClassifierTask(ClassifierTask.default_settings("small", data=[str(tmp_path / "r.csv")]))
     learned = {word for text in task.training[0] for word in text}
     assert set(range(task.reader.vocab_size)) - learned == {0, MASK, SPECIAL}     # [PAD], [MASK], <unk>
-    (tmp_path / "t.txt").write_text((runs / "text.txt").read_text() + " zyzzyva")
+    (tmp_path / "t.txt").write_text((runs / "text.txt").read_text(encoding="utf-8") + " zyzzyva", encoding="utf-8")
     task = TASKS["mlm"](TASKS["mlm"].default_settings("small", data=[str(tmp_path / "t.txt")], max_len=12))
     assert task.reader.pieces("the")[0] > SPECIAL == task.reader.pieces("zyzzyva")[0]
 
