@@ -333,8 +333,8 @@ claim("and the same gradients", [np.abs(parameter.grad - grads[name]).max() < 1e
 # full stop.
 #
 # BERT itself has learned positions and post-norm blocks, and with these it learns this language as well, though one of
-# five seeds needed more steps. We use rotary positions (lesson 16) and pre-norm here, since for all five seeds they gave
-# the better tagger in section 6.
+# five seeds needed more steps. We use rotary positions (lesson 16) and pre-norm here, since for all five seeds they
+# gave the better tagger in section 6.
 
 # %% Training
 def masked(step):
