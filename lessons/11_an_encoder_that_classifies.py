@@ -446,7 +446,7 @@ left.set(xlabel="padding tokens added to the text", ylabel="logit (its sign is t
          title="The text whose logit changes most")
 right.set(xlabel="padding tokens added to each text", ylabel="accuracy", ylim=(0.3, 1.02),
           title=f"{len(sample_ids)} texts of the test set")
-right.legend(title="padding is seen by", loc="center right")
+right.legend(title="padding is seen by", loc="lower left")
 figure("padding", picture)
 
 # %% [markdown]
