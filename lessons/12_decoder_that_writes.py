@@ -127,8 +127,8 @@ small.eval()
 # training. A model with a lower loss than the bigrams uses more of the text than the last character.
 #
 # This model represents positions by rotating queries and keys (rotary positions, lesson 16). With a learned table of
-# positions, it would reach the loss of the bigrams in 300 steps, but hardly get below it. Lesson 19 explains AdamW, the
-# cosine schedule and gradient clipping.
+# positions, 300 steps are hardly enough to get below the loss of the bigrams. Lesson 19 explains AdamW, the cosine
+# schedule and gradient clipping.
 
 # %% Three hundred training steps
 def train(model, criterion, batch, steps, lr, **options):
