@@ -298,7 +298,7 @@ for batch in (slice(32 * step, 32 * step + 32) for step in range(STEPS)):
 answers = targets[-TEST_WORDS:, 1:]
 logits = model.eval()(sources[-TEST_WORDS:], targets[-TEST_WORDS:, :-1])
 accuracy = (logits.argmax(-1) == answers)[answers > 0].mean()
-claim("the model predicts nearly every next token of 300 held-out words", accuracy > 0.95, f"{accuracy:.0%}")
+claim("the model predicts most of the next tokens of 300 held-out words", accuracy > 0.85, f"{accuracy:.0%}")
 source, target = (np.array([letters.index(c) for c in text.split()])
                   for text in ("c h a i f <pad>", "<s> f i a h"))                            # S = 6, T = 5
 with nt.record(model) as tape:

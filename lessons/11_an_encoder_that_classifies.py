@@ -446,14 +446,14 @@ left.set(xlabel="padding tokens added to the text", ylabel="logit (its sign is t
          title="The text whose logit changes most")
 right.set(xlabel="padding tokens added to each text", ylabel="accuracy", ylim=(0.3, 1.02),
           title=f"{len(sample_ids)} texts of the test set")
-right.legend(title="padding is seen by", loc="center right")
+right.legend(title="padding is seen by", loc="lower left")
 figure("padding", picture)
 
 # %% [markdown]
 # Attention does more damage than the mean, because padding takes weight away from the words. The mean does less harm,
 # because the rows of the padding tokens attend to the words too, and so resemble the rows of the words. How much less
-# depends on the training run. A model like the note's, which is trained with padding that is not hidden and at one fixed
-# length, can adapt to its padding. A text padded to another length is then new to it.
+# depends on the training run. A model like the note's, which is trained with padding that is not hidden and at one
+# fixed length, can adapt to its padding. A text padded to another length is then new to it.
 #
 # ## 9. Which words decided the answer?
 #
@@ -546,11 +546,11 @@ figure("words", picture)
 # without the good words, or the other way round. Which words yours depends on is printed above. We trained 15 models,
 # with five seeds and the kernels of three processors: 11 depended on the bad words, 3 on the good words, and 1 on both.
 #
-# Gradient times input often has the wrong sign, and where z is flat, it is small as well: a small change then has little
-# effect, although a large change reverses the answer. This is no error of backward. A gradient describes the effect of
-# a small change, and does so exactly. To find out what a word contributes, change the word (lesson 12 says the same of
-# attention weights). But this measure has a limit too: a text with a hidden word does not belong to the language, so
-# the model answers for a text of a kind that it has never seen.
+# Gradient times input often has the wrong sign, and where z is flat, it is small as well: a small change then has
+# little effect, although a large change reverses the answer. This is no error of backward. A gradient describes the
+# effect of a small change, and does so exactly. To find out what a word contributes, change the word (lesson 12 says
+# the same of attention weights). But this measure has a limit too: a text with a hidden word does not belong to the
+# language, so the model answers for a text of a kind that it has never seen.
 #
 # ## 10. Initial weights
 #

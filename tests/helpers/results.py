@@ -25,10 +25,10 @@ HELD = {
            "one of five": MEASURED, "five seeds": MEASURED, "three seeds": MEASURED,
            **dict.fromkeys("0.00 0.22 0.32 0.38 0.51 0.74 1.00".split(), MEASURED)},
     "15": {"99": "the page of the lessons has the command and the processor"},
-    "16": {"two of the six": "no result", "0.06": MEASURED},
+    "16": {"two of the six": "no result", "one of three": MEASURED, "0.06": MEASURED},
     "18": {"0.999": "Adam's β2", "0.001": 1 - 0.999},
     "19": {"0.0316": 0.001 ** 0.5, "0.67": 4 / 6, "0.92": 24 / 26, "0.2": 0.1 * 2.0},
-    "21": {"2.08": math.log(8)},
+    "21": {"2.08": math.log(8), "One of the two": "no result"},
 }
 PLAIN = re.compile(r"\d+(?:\.\d+)?")
 

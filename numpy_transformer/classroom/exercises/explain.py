@@ -12,7 +12,7 @@ OUTPUTS = (*(f"statement {i}" for i in range(1, 7)), "number 7")
 
 
 def activations_in_the_figure():
-    """Look at figures/09_activations.png: three activations for u from -4 to 4, their slopes, and a difference.
+    """Look at my-figures/09_activations.png: three activations for u from -4 to 4, their slopes, and a difference.
 
     Return seven numbers in a tuple: for each of the statements 1 to 6, 1 if the figure supports it and 0 if not; then
     the number of 7.
@@ -51,7 +51,7 @@ def numbers(*answers):
 
 
 def scaling_in_the_figure():
-    """Look at figures/05_scaling.png: attention to 16 random keys for several d, with and without division by sqrt(d).
+    """Look at my-figures/05_scaling.png: attention to 16 random keys for several d, with and without division by sqrt(d).
 
     Return seven numbers in a tuple: for each of the statements 1 to 6, 1 if the figure supports it and 0 if not; then
     the number of 7.
@@ -97,7 +97,7 @@ def read_scaling():
 
 
 def positions_in_the_figure():
-    """Look at figures/04_dot_products.png: dot products PE(t) · PE(s) of rows of the sinusoid, 100 positions, D = 128.
+    """Look at my-figures/04_dot_products.png: dot products PE(t) · PE(s) of rows of the sinusoid, 100 positions, D = 128.
 
     Return seven numbers in a tuple: for each of the statements 1 to 6, 1 if the figure supports it and 0 if not; then
     the number of 7.
