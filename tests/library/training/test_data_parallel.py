@@ -42,9 +42,9 @@ def in_processes():
         pytest.skip("workers are forked processes on Linux only")
 
 
-@pytest.fixture(params=[pytest.param("threads", marks=pytest.mark.slow if LINUX else ()), "processes"])
+@pytest.fixture(params=["threads", pytest.param("processes", marks=pytest.mark.slow)])
 def kind(request):
-    """Threads and processes, for what holds for both."""
+    """Threads and processes, for what holds for both. A process is slow to fork from one that has run thousands of tests."""
     request.getfixturevalue(f"in_{request.param}")
     return request.param
 
@@ -132,7 +132,7 @@ STEPS = {                                       # the batches of each step
 
 @both
 @pytest.mark.parametrize("case", [
-    pytest.param(case, marks=() if case in ("ignored", "pairs, accumulated") else pytest.mark.slow) for case in STEPS])
+    pytest.param(case, marks=() if case == "pairs, accumulated" else pytest.mark.slow) for case in STEPS])
 def test_any_number_of_workers_computes_the_same(case):
     build, steps = STEPS[case]
     runs = [make(build(), count, accumulate=len(steps[0]), clip=1.0) for count in (1, 2, 3)]
@@ -148,7 +148,7 @@ def test_any_number_of_workers_computes_the_same(case):
     assert [len(run.parallel.others) for run in runs] == [0, 1, 2]
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("count", [1, pytest.param(2, marks=pytest.mark.slow), 3])
 @pytest.mark.parametrize("build, given", [(language_model, batch(0, 5, 0.4)), (translator, pairs(0)),
                                           (language_model, batch(0, 6, 0.2, empty=(3, 4, 5)))])
 def test_gradients_are_those_of_the_model_called_by_hand(count, build, given):
@@ -332,7 +332,7 @@ def test_modules_that_share_a_generator_share_one_in_every_replica(in_threads):
     assert len({id(dropout.rng) for model in models for dropout in model.dropouts}) == 6
 
 
-@pytest.mark.parametrize("kind", ["MT19937", "PCG64DXSM", "Philox"])
+@pytest.mark.parametrize("kind", ["Philox", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("MT19937", "PCG64DXSM"))])
 def test_generators_of_any_kind_can_seed_the_replicas(kind):
     def made():
         return DataParallel(Draws(np.random.Generator(getattr(np.random, kind)(5))), Switch(), 3)
@@ -400,7 +400,8 @@ def replaced(run):
 
 
 @both
-@pytest.mark.parametrize("change", [loaded, assigned, moved, replaced])
+@pytest.mark.parametrize("change", [assigned, moved, *(pytest.param(change, marks=pytest.mark.slow)
+                                                       for change in (loaded, replaced))])
 def test_weights_that_change_between_steps_reach_the_replicas(change):
     runs = [make(language_model(), count) for count in (1, 3)]
     for run in runs:
@@ -489,7 +490,8 @@ def test_blas_has_one_thread_while_several_workers_compute(two_threads):
 
 
 @both
-@pytest.mark.parametrize("error", [Trouble, KeyboardInterrupt, pytest.param(SystemExit, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("error", [Trouble, *(pytest.param(error, marks=pytest.mark.slow)
+                                              for error in (KeyboardInterrupt, SystemExit))])
 @pytest.mark.parametrize("rows", [[0], [2, 5], *(pytest.param(rows, marks=pytest.mark.slow)
                                                  for rows in ([2], [5], [0, 2, 5]))])
 def test_an_error_in_any_part_is_raised_unchanged_and_the_next_step_works(two_threads, rows, error):
@@ -546,7 +548,7 @@ def test_other_mistakes_in_the_targets_are_not_taken_for_ignored_ones(count):
 
 
 @both
-@pytest.mark.parametrize("row", [0, 2, 5])
+@pytest.mark.parametrize("row", [0, pytest.param(2, marks=pytest.mark.slow), 5])
 def test_a_loss_that_is_not_finite_names_the_step_and_changes_nothing(row):
     run, alone = make(Troubled({20: fail}), 3, accumulate=2), make(language_model(), 1, accumulate=2)
     ids, targets = batch(1, 6)
@@ -714,7 +716,8 @@ def test_an_error_that_cannot_be_sent_becomes_one_with_its_name_and_text(in_proc
     run.step([batch(0)])
 
 
-@pytest.mark.parametrize("when", ["between two steps", "before it reads its part", "in its part"])
+@pytest.mark.parametrize("when", ["between two steps", "in its part",
+                                  pytest.param("before it reads its part", marks=pytest.mark.slow)])
 def test_a_killed_worker_is_reported_and_the_next_step_has_new_ones(in_processes, when):
     """As the system kills a process when memory runs out."""
     run = make(Troubled({20: lambda: os.kill(os.getpid(), signal.SIGKILL), 21: lambda: victim.kill()}), 3)
@@ -796,7 +799,7 @@ def test_a_pipe_that_the_parent_closes_has_an_end_although_a_process_has_inherit
     os.close(source)
 
 
-@pytest.mark.parametrize("daemon", [False, True])
+@pytest.mark.parametrize("daemon", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_forked_copy_of_a_trainer_has_workers_of_its_own(in_processes, daemon):
     """A daemon is not allowed to start processes, so its workers are threads."""
     run, alone = make(language_model(), 2), make(language_model(), 1)
