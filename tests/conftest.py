@@ -6,6 +6,7 @@ there as in one process. Ctrl-C has its usual effect, which a shell takes away f
 """
 
 import contextlib
+import gc
 import io
 import os
 import signal
@@ -16,6 +17,15 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = os.environ.get("TEST_BLAS_THREADS", "1")
 os.environ.pop("COLUMNS", None)
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+gc.disable()                                    # it would look again and again at thousands of tests, which stay
+
+
+def pytest_collection_finish():
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
