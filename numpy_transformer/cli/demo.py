@@ -42,12 +42,12 @@ def run(arguments):
     from .. import views                        # matplotlib is slow to import
     from ..explorer.explorer import check_page
 
-    folder = views.check_folder(arguments.figures)
-    page = check_page(folder / "explorer.html")
     text = LanguageModelTask(LanguageModelTask.default_settings(
         "small", text=arguments.text, steps=arguments.lm_steps, seed=arguments.seed))
     dates = SequenceToSequenceTask(SequenceToSequenceTask.default_settings(
         "dates", task="dates", steps=arguments.date_steps, seed=arguments.seed))
+    folder = views.check_folder(arguments.figures)
+    page = check_page(folder / "explorer.html")
 
     print(wrap(f"1. Gradient checks of {len(samples.SAMPLES)} components and variants"))
     reports = check_components([], arguments.seed)

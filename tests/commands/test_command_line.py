@@ -1,5 +1,7 @@
 """How a line of arguments is taken apart, and what is imported for it."""
 
+import re
+
 import pytest
 from helpers.commands import refused, run
 
@@ -18,11 +20,11 @@ def test_options_may_stand_among_the_other_arguments(line, wanted):
     assert {name: arguments[name] for name in wanted} == wanted
 
 
-@pytest.mark.parametrize("line, unknown", [("embed run.npz --out v.npy hello --aut w.npy", "--aut w.npy"),
+@pytest.mark.parametrize("line, unknown", [("embed run.npz --out v.npy hello --aut w.npy", "--aut( w.npy)?"),   # a text in 3.14
                                            ("fill run.npz --top 3 text more", "more"),
                                            ("train lm --steps 3 more", "more")])
 def test_what_no_argument_takes_is_named(capsys, line, unknown):
-    assert f"unrecognized arguments: {unknown};" in refused(capsys, *line.split())
+    assert re.search(f"unrecognized arguments: {unknown};", refused(capsys, *line.split()))
 
 
 def test_a_long_text_that_is_not_wanted_is_shortened(capsys):

@@ -118,7 +118,7 @@ def test_masked_words_that_are_found(capsys, runs, tmp_path):
 
 def test_bigram_baselines_learn_from_the_training_part(capsys, runs):
     loaded = load_run(runs / "mlm.npz")
-    ids = loaded.reader.pieces((runs / "text.txt").read_text()) - SPECIAL
+    ids = loaded.reader.pieces((runs / "text.txt").read_text(encoding="utf-8")) - SPECIAL
     known = Bigrams(ids[:len(ids) * 9 // 10], loaded.reader.vocab_size)
     text = said_by(runs, "mlm")
     for places in drawn(loaded):

@@ -76,7 +76,7 @@ def test_a_rare_tag_may_be_held_out(capsys, runs, tmp_path):
 
 
 def test_a_masked_model_reads_several_files(capsys, runs, tmp_path):
-    whole = (runs / "text.txt").read_text()
+    whole = (runs / "text.txt").read_text(encoding="utf-8")
     for n in range(2):
         (tmp_path / f"{n}.txt").write_text(whole)
     text = trained(capsys, "mlm", tmp_path / "run.npz", *BASE["mlm"], "--data", tmp_path / "0.txt", tmp_path / "1.txt")

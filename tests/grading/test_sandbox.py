@@ -17,7 +17,7 @@ from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.classroom.sandbox import NO_LAYER, Stopped, Task, best_layer, layers, run, run_files
 from numpy_transformer.classroom.sandbox import bubblewrap, runs, scratch, server
 from numpy_transformer.classroom.sandbox.layers import FIND, complaint_of
-from numpy_transformer.classroom.sandbox.visible import visible
+from numpy_transformer.classroom.sandbox.visible import Visible, visible
 from numpy_transformer.classroom.verdict import judge
 
 EXERCISE = choose("01.2")
@@ -56,6 +56,13 @@ def test_what_the_machine_offers_works():
         command = [program, "--unshare-all", "--ro-bind", "/", "/", "--", sys.executable, "-c", ""]
         if subprocess.run(command, capture_output=True).returncode == 0:
             assert works["bubblewrap"] or only == "Landlock"
+
+
+def test_a_broken_link_in_the_standard_library_is_not_shown(tmp_path):
+    """Debian's sitecustomize.py is a link to a file of another package."""
+    (tmp_path / "json.py").touch()
+    (tmp_path / "sitecustomize.py").symlink_to(tmp_path / "missing.py")
+    assert Visible("python", (str(tmp_path),), (), {}).entries() == [str(tmp_path / "json.py")]
 
 
 def results(layer, *sources, others=None, **limits):

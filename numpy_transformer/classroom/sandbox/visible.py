@@ -63,10 +63,11 @@ class Visible:
 
 
     def entries(self):
-        """Returns the paths of all these files and folders, without the folders of other packages."""
+        """Returns the paths of all these files and folders, without the folders of other packages and broken links."""
         inside = [os.path.join(path, name) for path in self.standard if os.path.isdir(path)
                   for name in os.listdir(path) if name not in HIDDEN]
-        return [*inside, *filter(os.path.isfile, self.standard), *self.numpy, *self.libraries.values()]
+        return [*filter(os.path.exists, inside), *filter(os.path.isfile, self.standard), *self.numpy,
+                *self.libraries.values()]
 
 
 @functools.cache

@@ -187,10 +187,11 @@ def test_an_archive_that_expands_too_much_is_refused(tmp_path, monkeypatch):
     assert read_labeled([most]).training == TRAINING
     large = archive(tmp_path, review_members() + [member("aclImdb/x", b"\0" * 10_000_001)])
     assert_refused("'aclImdb/x' has 10,000,001 bytes, but at most 10,000,000 are read", large)
-    header = archive(tmp_path, [member("a" * 10_001_000), *review_members()], "header.tgz")    # a name of 10 MB
-    assert_refused("header.tgz' cannot be read .*to 10,00.,... in a single read", header)
-    monkeypatch.setattr(review_archive, "LARGEST", 30_000_000)
     monkeypatch.setattr(review_archive, "TOTAL", 9_000_000)
+    header = archive(tmp_path, [member("a" * 10_001_000), *review_members()], "header.tgz")    # a name of 10 MB
+    by_version = "to 10,00.,... in a single read|unpacks to more than 9,000,000 bytes"         # Python 3.14 reads it in pieces
+    assert_refused(f"header.tgz' cannot be read .*({by_version})", header)
+    monkeypatch.setattr(review_archive, "LARGEST", 30_000_000)
     many = archive(tmp_path, review_members() + [member(f"{i}", b"\0" * 10_000_000) for i in range(5)], "many.tgz")
     assert_refused("many.tgz' cannot be read .*unpacks to more than 9,000,000 bytes", many)
 
