@@ -78,7 +78,7 @@ def test_a_rare_tag_may_be_held_out(capsys, runs, tmp_path):
 def test_a_masked_model_reads_several_files(capsys, runs, tmp_path):
     whole = (runs / "text.txt").read_text(encoding="utf-8")
     for n in range(2):
-        (tmp_path / f"{n}.txt").write_text(whole)
+        (tmp_path / f"{n}.txt").write_text(whole, encoding="utf-8")
     text = trained(capsys, "mlm", tmp_path / "run.npz", *BASE["mlm"], "--data", tmp_path / "0.txt", tmp_path / "1.txt")
     assert text.startswith(f"{2 * len(whole) + 1:,} characters of {tmp_path / '0.txt'} and {tmp_path / '1.txt'}")
 
