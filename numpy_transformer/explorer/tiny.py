@@ -5,8 +5,9 @@ encoder             the masked subject looks most at the verb that tells which w
 encoder-decoder     cross-attention aligns each French word with the English one: "the black cow sleeps"
 classifier          the word of praise or blame looks at the "not" before it: "the film was not dull"
 
-The slow tests of the explorer measure this for the default seed. Another processor rounds differently, and training then
-ends with other weights.
+Another processor rounds differently, and training then ends with other weights. The predictions hold in the slow tests of the
+explorer, and so does most of the attention; of nine classifiers, with three seeds and three processors' kernels, one solved its
+task without looking at the "not".
 """
 
 import numpy as np

@@ -51,7 +51,8 @@ def numbers(*answers):
 
 
 def scaling_in_the_figure():
-    """Look at my-figures/05_scaling.png: attention to 16 random keys for several d, with and without division by sqrt(d).
+    """Look at my-figures/05_scaling.png: attention to 16 random keys for several d, with and without the division by
+    sqrt(d).
 
     Return seven numbers in a tuple: for each of the statements 1 to 6, 1 if the figure supports it and 0 if not; then
     the number of 7.
@@ -97,7 +98,8 @@ def read_scaling():
 
 
 def positions_in_the_figure():
-    """Look at my-figures/04_dot_products.png: dot products PE(t) · PE(s) of rows of the sinusoid, 100 positions, D = 128.
+    """Look at my-figures/04_dot_products.png: dot products PE(t) · PE(s) of rows of the sinusoid, 100 positions,
+    D = 128.
 
     Return seven numbers in a tuple: for each of the statements 1 to 6, 1 if the figure supports it and 0 if not; then
     the number of 7.
