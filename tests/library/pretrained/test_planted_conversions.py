@@ -101,8 +101,9 @@ def test_a_planted_mistake_is_named(kind, topic, mistakes):
     sound = plant(model_class, options, trained_state(kind))
     broken = plant(model_class, options, trained_state(kind), *mistakes)
     diagnosis = diagnose(broken, **check_arguments(kind, 1))
-    topics = [finding.change.topic for finding in diagnosis.findings]       # with the weights that some processors train,
-    assert topic in topics and len(topics) <= 2, str(diagnosis)             # another change helps as well
+    topics = [finding.change.topic for finding in diagnosis.findings]
+    most = 2 if kind == "t5" else 1             # with the weights that some processors train, another change helps T5 first
+    assert topics[-1] == topic and len(topics) <= most, str(diagnosis)
     right = diagnose(sound, **check_arguments(kind, 1), thorough=False).loss
     assert diagnosis.findings[-1].after < right + 0.2 * (diagnosis.loss - right)
     assert f"the loss falls from {diagnosis.loss:.2f}" in str(diagnosis)
