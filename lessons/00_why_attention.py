@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 
 import numpy_transformer as nt
 from numpy_transformer import views
-from numpy_transformer.classroom import claim, figure, lesson, predict, show
+from numpy_transformer.course import claim, figure, lesson, predict, show
 
 lesson.start(__name__)
 BEGIN = 10                                  # tokens 0 to 9 are the digits; token 10 marks the beginning of a target

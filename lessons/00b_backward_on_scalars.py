@@ -18,7 +18,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import numpy_transformer as nt
-from numpy_transformer.classroom import claim, figure, lesson, predict
+from numpy_transformer.course import claim, figure, lesson, predict
 
 lesson.start(__name__)
 x1, x2 = 2.0, -1.0                          # inputs

@@ -19,7 +19,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import numpy_transformer as nt
-from numpy_transformer.classroom import claim, figure, lesson, predict, show
+from numpy_transformer.course import claim, figure, lesson, predict, show
 
 lesson.start(__name__)
 rng = np.random.default_rng(3)

@@ -18,7 +18,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import numpy_transformer as nt
-from numpy_transformer.classroom import claim, figure, lesson, predict, show
+from numpy_transformer.course import claim, figure, lesson, predict, show
 from numpy_transformer.layers.multi_head import merge_heads, split_heads
 
 lesson.start(__name__)

@@ -17,7 +17,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 import numpy_transformer as nt
-from numpy_transformer.classroom import claim, figure, lesson, predict, show, slopes
+from numpy_transformer.course import claim, figure, lesson, predict, show, slopes
 
 lesson.start(__name__)
 rng = np.random.default_rng(8)

@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import numpy_transformer as nt
-from numpy_transformer.classroom import claim, figure, lesson, predict, slopes
+from numpy_transformer.course import claim, figure, lesson, predict, slopes
 
 lesson.start(__name__)
 rng = np.random.default_rng(10)

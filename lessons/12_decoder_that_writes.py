@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 
 import numpy_transformer as nt
 from numpy_transformer import data
-from numpy_transformer.classroom import claim, figure, lesson, predict, show
+from numpy_transformer.course import claim, figure, lesson, predict, show
 from numpy_transformer.decoding.sampling import next_token_probabilities
 
 lesson.start(__name__)

@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 
 import numpy_transformer as nt
 from numpy_transformer import data
-from numpy_transformer.classroom import claim, figure, lesson, predict, show
+from numpy_transformer.course import claim, figure, lesson, predict, show
 
 lesson.start(__name__)
 rng = np.random.default_rng(15)

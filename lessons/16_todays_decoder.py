@@ -24,7 +24,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import numpy_transformer as nt
-from numpy_transformer.classroom import claim, figure, lesson, predict
+from numpy_transformer.course import claim, figure, lesson, predict
 from numpy_transformer.data import CharTokenizer, TextWindows, builtin_text
 
 lesson.start(__name__)

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 import numpy_transformer as nt
 from numpy_transformer import views
-from numpy_transformer.classroom import claim, figure, lesson, predict
+from numpy_transformer.course import claim, figure, lesson, predict
 
 lesson.start(__name__)
 rng = np.random.default_rng(19)

@@ -21,5 +21,5 @@ def __getattr__(name):
     if name == "explore":
         return importlib.import_module(".explorer", __name__).explore
     if name == "exercise":
-        return importlib.import_module(".classroom.notebook", __name__)
+        return importlib.import_module(".course.exercise", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

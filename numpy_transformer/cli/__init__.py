@@ -9,8 +9,8 @@ import textwrap
 import numpy as np
 
 from .. import __version__
-from ..training.process import CLOSED_PIPE, drop_output, keep_freed_memory
 from ..training.mpi import RankError, silence_other_ranks, world
+from ..training.process import CLOSED_PIPE, drop_output, keep_freed_memory
 from .matmul_threads import start_with_one
 from .parser import Parser
 

@@ -13,7 +13,7 @@ from ..bench.machine import MULTIPLIED, machine, matmul_speeds, warning
 from ..bench.measure import ROUNDS, find_mpiexec, measure
 from ..bench.published import TITLES, measure_job
 from ..bench.rivals import RIVALS
-from ..classroom.lessons.place import FIGURES
+from ..course.lessons.place import FIGURES
 from ..data.plurals import counted
 from ..threads import cores
 from ..training.checkpoint import check_writable
@@ -249,7 +249,7 @@ def table(headings, rows):
 
 
 def run_growth(arguments, out):
-    from .. import views                        # matplotlib is slow to import
+    from .. import views  # matplotlib is slow to import
 
     folder = views.check_folder(arguments.figures or FIGURES)
     with Progress(2 * len(GROWN_LENGTHS) + len(WIDTHS), "bench", "size") as progress:
@@ -270,7 +270,7 @@ def run_growth(arguments, out):
 
 
 def run_explorer(arguments, out):
-    from ..bench import explorer                # not needed by the other modes
+    from ..explorer import measure as explorer  # not needed by the other modes
 
     browser, reason = explorer.find_browser()
     try:

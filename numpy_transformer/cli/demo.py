@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 from ..checks import samples
-from ..classroom.lessons.place import FIGURES
+from ..course.lessons.place import FIGURES
 from ..data import BOS, EOS, frame, pad, unframe
 from ..decoding import generate, greedy_decode
 from ..layers import SinusoidalPositionalEncoding
@@ -39,7 +39,7 @@ def add(commands):
 
 def run(arguments):
     started = time.perf_counter()
-    from .. import views                        # matplotlib is slow to import
+    from .. import views  # matplotlib is slow to import
     from ..explorer.explorer import check_page
 
     text = LanguageModelTask(LanguageModelTask.default_settings(

@@ -7,9 +7,9 @@ import textwrap
 import time
 from pathlib import Path
 
-from ..classroom.exercises import choose_one, choose_several, exercises, from_first_edition
-from ..classroom.feedback import WIDTH, differences, feedback, needs_gradients
-from ..classroom.workbook import Workbook, start
+from ..course.checker.feedback import WIDTH, differences, feedback, needs_gradients
+from ..course.exercises import choose_one, choose_several, exercises, from_first_edition
+from ..course.workbook import Workbook, start
 from ..grading.gradebooks.autograder import write_zip
 from ..grading.lateness import Rate
 from .parser import Formatter, Parser, number, whole_number

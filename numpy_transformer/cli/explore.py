@@ -35,7 +35,7 @@ def add(commands):
 
 
 def run(arguments):
-    from ..explorer.explorer import Explorer, check_page    # not needed by other commands
+    from ..explorer.explorer import Explorer, check_page  # not needed by other commands
     from ..explorer.lessons import find_place
     from ..explorer.session import Session
 

@@ -8,8 +8,8 @@ import tempfile
 from multiprocessing.dummy import Pool
 from pathlib import Path
 
-from ..classroom.lessons.files import lesson_number
-from ..classroom.lessons.place import FIGURES
+from ..course.lessons.files import lesson_number
+from ..course.lessons.place import FIGURES
 from ..data.plurals import counted
 from ..threads import cores
 from ..training.progress import Progress
@@ -29,7 +29,7 @@ def add(commands):
 
 
 def run(arguments):
-    from ..views import check_folder            # matplotlib is slow to import
+    from ..views import check_folder  # matplotlib is slow to import
 
     folder = check_folder(arguments.out)
     lessons = choose_lessons(arguments.numbers)

@@ -12,8 +12,8 @@ import numpy as np
 
 from ..checks.gradcheck import gradcheck, positional
 from ..checks.passes import listed, plain_arrays, problems
-from ..classroom.feedback import WIDTH, feedback
-from ..classroom.likeness import Likeness, compare
+from ..course.checker.feedback import WIDTH, feedback
+from ..course.checker.own_component import Likeness, compare
 from ..module import is_parameter, named_parts
 from .terminal import columns, wrap
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from .. import __version__
-from ..classroom.exercises import choose_several, exercises
-from ..classroom.sandbox import NO_LAYER, best_layer, layers
+from ..course.exercises import choose_several, exercises
+from ..course.sandbox import NO_LAYER, best_layer, layers
 from ..grading import policy, shards
 from ..grading.arrival import read_class
 from ..grading.gradebooks.filling import counted

@@ -1,6 +1,6 @@
 """What `numpy-transformer grade` writes, and prints, after the work."""
 
-from ..classroom.exercises import exercises
+from ..course.exercises import exercises
 from ..grading import anonymous, report, similar_page, similarity
 from ..grading.gradebooks import Gradebooks
 from ..grading.gradebooks.people import Person, expected, people
@@ -36,7 +36,7 @@ def publish(arguments, settings, rows, problems, new=None):
         problems : {student: sentences} about files that belong to no exercise
         new : rows to be printed instead of the summary, for a run that leaves most others as they were
     """
-    from .. import views                        # matplotlib is slow to import
+    from .. import views  # matplotlib is slow to import
     chosen = [exercises()[number] for number in sorted({row.number for row in rows})]
     left_out = [Person(name, ids, []) for name, ids in settings.get("left_out", {}).items()]
     gradebooks = Gradebooks(arguments, people(rows, problems), chosen, left_out)     # before writing, for its errors

@@ -6,7 +6,7 @@ from pathlib import Path
 from ..grading import shards, similar_page
 from ..grading.files import check_output, check_output_folder
 from ..grading.gradebooks.filling import counted
-from ..grading.ours import check_replaceable
+from ..grading.own_files import check_replaceable
 from . import gradebook_options
 
 TABLES = (".csv", ".tsv", ".txt", "")
@@ -14,7 +14,7 @@ TABLES = (".csv", ".tsv", ".txt", "")
 
 def check_places(arguments):
     """Fills in the default names of outputs, and checks before the work that all can be written. Raises ValueError."""
-    from .. import views                        # matplotlib is slow to import
+    from .. import views  # matplotlib is slow to import
     if arguments.shard and arguments.seed is None:
         raise ValueError("--shard needs --seed, the same secret number for all parts")
     check_names(arguments)

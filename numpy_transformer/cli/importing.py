@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..tasks.imported import (checkpoint_of, compare_sizes, corpus_of, describe_sizes, describe_tokenizer, describe_vectors,
-                              read_tokenizer)
+from ..tasks.imported import (checkpoint_of, compare_sizes, corpus_of, describe_sizes, describe_tokenizer,
+                              describe_vectors, read_tokenizer)
 from ..tasks.options import is_published
 from ..tasks.runs import IMPORTED, TITLES, check_meta, load_run, merged_weights, use_of
 from ..training.checkpoint import check_writable, read_checkpoint, write_checkpoint
@@ -47,7 +47,7 @@ def add(commands):
 
 
 def run_import(arguments):
-    from ..pretrained import load_pretrained, open_checkpoint, remarks    # only published models need it
+    from ..pretrained import load_pretrained, open_checkpoint, remarks  # only published models need it
 
     check_out(arguments)
     path = arguments.folder
@@ -101,7 +101,7 @@ def check_out(arguments):
 
 
 def run_export(arguments):
-    from ..pretrained import save_pretrained    # only published models need it
+    from ..pretrained import save_pretrained  # only published models need it
 
     run = load_run(arguments.file)
     model = run.model

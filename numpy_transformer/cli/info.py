@@ -64,7 +64,7 @@ def print_origin(run):
     """Print the family of a published model, and its sizes."""
     if not is_published(run.meta):
         return
-    from ..pretrained import remarks            # only published models need it
+    from ..pretrained import remarks  # only published models need it
 
     origin = run.meta["origin"]
     named = origin["config"].get("architectures") or []
@@ -129,7 +129,7 @@ def summary_of_parts(model):
 
 def check(run, text):
     """Print what the doctor for conversions finds with a text."""
-    from ..pretrained.doctor import diagnose    # only this option needs it
+    from ..pretrained.doctor import diagnose  # only this option needs it
 
     if not run.tokenizers:
         raise ValueError(f"{run.path!r} has no tokenizer.json, without which --check cannot read a text")

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ..classroom.lessons.files import copy_lessons, find_lessons, full_number
+from ..course.lessons.files import copy_lessons, find_lessons, full_number
 from ..data.plurals import counted
 from .parser import add_command
 from .terminal import wrap
@@ -80,7 +80,7 @@ def start(folder):
 
 def write(number, out):
     """Writes a lesson as a notebook."""
-    from ..classroom.lessons.notebook import write_notebook         # not needed by the other actions
+    from ..course.lessons.notebook import write_notebook  # not needed by the other actions
 
     lesson, = choose_lessons([number])
     path = write_notebook(lesson, out or f"{lesson.stem}.ipynb")

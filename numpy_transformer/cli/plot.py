@@ -95,7 +95,7 @@ def add_text(parser, required=True):
 
 
 def run(arguments):
-    from .. import views                        # matplotlib is slow to import
+    from .. import views  # matplotlib is slow to import
 
     path = views.check_file(arguments.out)      # before the picture is computed
     if path.exists() and not arguments.overwrite:

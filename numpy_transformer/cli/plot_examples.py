@@ -4,8 +4,8 @@ import tracemalloc
 
 import numpy as np
 
-from ..inspection import influence
 from ..data import PAD
+from ..inspection import influence
 from ..layers import (CrossEntropyLoss, FeedForward, FlashAttention, ScaledDotProductAttention,
                       SinusoidalPositionalEncoding, causal_mask, padding_mask)
 from ..models import CausalLanguageModel, Decoder, Encoder, EncoderDecoder, SequenceClassifier

@@ -4,8 +4,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from ..tasks import TASKS
-from ..tasks import fine_tuning
+from ..tasks import TASKS, fine_tuning
 from ..tasks.runs import find_base, load_run, load_tokenizers
 from ..tasks.settings import option
 from ..tasks.task import shorten_warmup
@@ -190,7 +189,7 @@ def finish(trainer, task, checkpoint, curves):
     if checkpoint.keep:
         save_average(trainer, task, checkpoint)
     if curves:
-        from .. import views                    # matplotlib is slow to import
+        from .. import views  # matplotlib is slow to import
         views.learning_curves({checkpoint.path.name: trainer.history}).savefig(curves, dpi=110, format="png")
         say(f"drew {curves!r}")
 

@@ -24,12 +24,12 @@ def add(commands):
 
 
 def run(arguments):
-    from .. import zoo                          # imported here because only this command needs it
+    from .. import zoo  # imported here because only this command needs it
     if arguments.name is None:
         return print_list(zoo.bugs())
     bug = zoo.find(arguments.name)
     if not arguments.no_train:
-        from .. import views                    # imported here because matplotlib is slow to import
+        from .. import views  # imported here because matplotlib is slow to import
         path = views.check_file(arguments.out or f"zoo_{bug.name}.png")
     describe(bug)
     print_verdicts(zoo.verdicts(bug.name))

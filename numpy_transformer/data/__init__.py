@@ -7,17 +7,17 @@ from .bpe import BytePairTokenizer
 from .conll import read_conll
 from .entities import entity_scores, scores_table, spans, to_bio
 from .film_reviews import reviews
+from .generated_pairs import GENERATED_PAIRS, GeneratedPairs
 from .labeled import Labeled, read_labeled
-from .masked import MaskedWindows, corrupt
 from .llama2c_tokenizer import StoryTokenizer
+from .masked import MaskedWindows, corrupt
 from .pairs import BOS, EOS, PAD, Marks, Pairs, frame, frame_source, limit_length, marks, pad, read_pairs, unframe
 from .pretrained_reader import PretrainedReader
 from .pretrained_tokenizer import PretrainedTokenizer
-from .text_to_text import generate_text_to_text
 from .reader import KerasReader, TextReader
 from .tagged import tagged_sentences
-from .generated_pairs import GENERATED_PAIRS, GeneratedPairs
 from .text import TextWindows, builtin_text, read_text
+from .text_to_text import generate_text_to_text
 from .tokenizers import (CharTokenizer, MixedTokenizer, SpacedTokenizer, WordTokenizer, read_prompt, token_name,
                          tokenizer_from_json)
 

@@ -114,7 +114,7 @@ class PretrainedTokenizer:
 def read_definition(definition):
     """Returns the library's tokenizer, without padding and truncation."""
     try:
-        import tokenizers                       # optional: only published models need it
+        import tokenizers  # optional: only published models need it
     except ImportError as error:
         raise ValueError(f"the tokenizer of this model needs the library tokenizers; install it with {INSTALL}") from error
     try:

@@ -12,10 +12,10 @@ from .axes import (axes_like, axes_of_constant, axes_of_inputs, axes_of_output, 
                    finish_axes)
 from .calls import own_parameters
 from .elements import Group, Op, Scope, Value
-from .found import Found
 from .gradients import flow
 from .matching import find
 from .naming import label_of, label_of_computation, title_of, title_of_computation
+from .origin import Found
 from .rerun import handle_of
 from .rules import rule_of
 from .sources import line_of

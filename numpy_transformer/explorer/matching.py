@@ -8,7 +8,7 @@ import itertools
 
 import numpy as np
 
-from .found import Found, is_close, same, sum_to
+from .origin import Found, is_close, same, sum_to
 from .rearranging import find_joined, find_rearranged, find_selected, find_slice
 
 

@@ -79,7 +79,7 @@ def bugs_of(model, criterion):
 
     Mistakes in optimizers, and those that only affect decoding, do not show in a single training step.
     """
-    from .. import zoo                          # it loads the checks, which the explorer needs for nothing else
+    from .. import zoo  # it loads the checks, which the explorer needs for nothing else
 
     places = [(place, {type(part) for _, part in place.named_modules()}) for place in (model, criterion)
               if isinstance(place, Module)]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, LogSoftmax
-from ..models import (CausalLanguageModel, EncoderDecoder, MaskedLanguageModel, SequenceClassifier, TokenClassifier)
+from ..models import CausalLanguageModel, EncoderDecoder, MaskedLanguageModel, SequenceClassifier, TokenClassifier
 
 KINDS = ((CausalLanguageModel, "next token", "vocabulary"), (EncoderDecoder, "next token", "vocabulary"),
          (MaskedLanguageModel, "masked word", "vocabulary"), (TokenClassifier, "tag", "classes"),

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from .found import Found, same
+from .origin import Found, same
 
 MOST_AXES = 4                                   # no transpositions are tried for arrays with more
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ..layers import Dropout, RelativePositionBias, ScaledDotProductAttention, Softmax, UnscaledAttention
-from .found import Found, sum_to
+from .origin import Found, sum_to
 
 
 def rule_of(call):

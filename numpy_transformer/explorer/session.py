@@ -8,9 +8,7 @@ import numpy as np
 
 from ..layers import Linear, LoRALinear, MultiHeadAttention
 from ..module import Module, is_parameter, named_parts
-from . import edits as edit
-from . import nudge as nudges
-from . import predictions
+from . import edits as edit, nudge as nudges, predictions
 from .document import encode_array, make_step
 from .formulas import formulas_of, spell
 

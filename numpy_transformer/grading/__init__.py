@@ -1,7 +1,7 @@
 """Grades a class. The way of a class through this package:
 
 arrival/                what Canvas, Moodle, Gradescope, GitHub or a folder deliver -> students with their files
-grader.py, rows.py      runs the files in the sandbox (classroom/sandbox), judges them -> one row for each exercise
+grader.py, rows.py      runs the files in the sandbox (course/sandbox), judges them -> one row for each exercise
 journal.py              keeps the rows of a run that may be interrupted
 policy.py, lateness.py  which attempt counts, and what is deducted for lateness
 shards.py               rows of an earlier run, and of other parts of the class

@@ -11,7 +11,7 @@ import textwrap
 import tokenize
 import zlib
 
-from ..classroom.exercise import IMPORTS
+from ..course.exercises.definition import IMPORTS
 from .arrival import printable
 
 SCANNED, MOST_TOKENS = 50_000, 5_000             # bytes and tokens of a file that are read

@@ -7,11 +7,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from ..classroom.diagnosis import AnswerKey
-from ..classroom.explanation import answers
-from ..classroom.localize import is_unexplained, localize
-from ..classroom.sandbox import Stopped, Task, run_files
-from ..classroom.verdict import Verdict, judge
+from ..course.checker.diagnosis import AnswerKey
+from ..course.checker.explanation import answers
+from ..course.checker.localize import is_unexplained, localize
+from ..course.checker.verdict import Verdict, judge
+from ..course.sandbox import Stopped, Task, run_files
 from .rows import Row, arrived, digest_of, digest_of_files, killed, make_row, unreadable, without_file
 
 

@@ -10,7 +10,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from ..classroom.exercises import choose_several
+from ..course.exercises import choose_several
 
 UNITS = {"day": timedelta(days=1), "hour": timedelta(hours=1)}
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(min|minutes?|h|hours?|d|days?)")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
 
-from ..classroom.exercises import choose_several
+from ..course.exercises import choose_several
 from .lateness import Deadline, Rate, folded, parse_duration, parse_zone, read_entries
 
 

@@ -8,9 +8,9 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..classroom.exercises import exercises
-from ..classroom.feedback import WIDTH, feedback
-from ..classroom.verdict import STATUS, Verdict
+from ..course.checker.feedback import WIDTH, feedback
+from ..course.checker.verdict import STATUS, Verdict
+from ..course.exercises import exercises
 from .files import PRIVATE, replace_file
 
 LOOK_AT = "for you to look at"                  # in the note of a file that uses names that no exercise needs

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
-from ..classroom.verdict import Verdict
+from ..course.checker.verdict import Verdict
 from .arrival import one_line, printable, unusual
 from .report import LOOK_AT
 

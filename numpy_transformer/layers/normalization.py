@@ -4,8 +4,7 @@ import numpy as np
 
 from ..argument_checks import check_last_dim, check_positive
 from ..module import Module, Parameter
-from .fast import mean_of_products, sum_over_rows
-from .fast import mean_over_features as mean
+from .fast import mean_of_products, mean_over_features as mean, sum_over_rows
 from .initial_weights import DTYPE
 
 

@@ -10,8 +10,8 @@ from ..data.splits import hold_out_tenth
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
 from ..layers.feed_forward import GATED
 from ..models import SequenceClassifier
-from ..training.progress import Progress
 from ..training.evaluation import evaluate_accuracy
+from ..training.progress import Progress
 from .encoder import (BATCH, ENCODERS, EPOCHS, EncoderTask, apply_in_order, describe_cuts, encoder_settings,
                       text_settings)
 from .model_settings import start

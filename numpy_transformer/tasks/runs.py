@@ -185,7 +185,7 @@ def fingerprint(path):
 
 def origin_of(meta, arrays, tokenizer):
     """Where a published model came from, with everything that a folder in the original layout needs besides its weights."""
-    from ..pretrained import Origin             # only published models need it
+    from ..pretrained import Origin  # only published models need it
 
     saved = meta["origin"]
     unused = {name.removeprefix("unused/"): array for name, array in arrays.items() if name.startswith("unused/")}

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-
 # Configurations for pretrained weights. Those of LoRA are larger updates of fewer weights; see lesson 21.
 FINE_TUNE = dict(batch_size=32, lr=5e-5, min_lr=0.0, warmup=None, schedule="cosine", beta2=0.999, eps=1e-8,
                  weight_decay=0.01, label_smoothing=0.0)

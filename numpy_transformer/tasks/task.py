@@ -7,9 +7,9 @@ import numpy as np
 from ..data import BytePairTokenizer, CharTokenizer, SpacedTokenizer, WordTokenizer
 from ..layers import CrossEntropyLoss
 from ..training import AdamW, ConstantSchedule, CosineSchedule, NoamSchedule, Trainer
+from ..training.evaluation import evaluate
 from ..training.process import available_memory
 from ..training.progress import Progress
-from ..training.evaluation import evaluate
 from .options import is_published, options_of
 
 BYTES_PER_PARAMETER = 16                        # weight, gradient and Adam's two means, in float32

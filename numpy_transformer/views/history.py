@@ -3,7 +3,6 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-
 SCORES = {"accuracy": "validation accuracy", "training_accuracy": "training accuracy", "f1": "validation F1"}
 
 

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import matplotlib
-from PIL import Image                           # installed with matplotlib, which requires it
+from PIL import Image  # installed with matplotlib, which requires it
 
 # {file ending: metadata}: no dates or versions, so that the bytes stay the same
 METADATA = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}

@@ -1,8 +1,7 @@
 """Mistakes around attention: heads, cross-attention, rotary positions."""
 
-from ..checks.samples import B, D, F, H, P, T, Sample
-from ..layers import (CrossAttention, DecoderBlock, MultiHeadAttention, RotaryEmbedding, SelfAttention,
-                      causal_mask)
+from ..checks.samples import B, D, F, H, P, Sample, T
+from ..layers import CrossAttention, DecoderBlock, MultiHeadAttention, RotaryEmbedding, SelfAttention, causal_mask
 from ..layers.multi_head import merge_heads, split_heads
 from .bug import HOBBY, bug
 

@@ -3,12 +3,12 @@
 import re
 
 import pytest
-from helpers.classroom import write_class
 from helpers.commands import refused, run
+from helpers.students import write_class
 from PIL import Image
 
 from numpy_transformer import views
-from numpy_transformer.classroom.exercises import choose, choose_several, exercises
+from numpy_transformer.course.exercises import choose, choose_several, exercises
 from numpy_transformer.grading import anonymous
 from numpy_transformer.grading.grader import Row
 

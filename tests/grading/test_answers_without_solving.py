@@ -8,14 +8,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from helpers import ROOT
-from helpers.classroom import play_target
+from helpers.students import play_target
 
-from numpy_transformer.classroom.comparison import close
-from numpy_transformer.classroom.diagnosis import AnswerKey
-from numpy_transformer.classroom.exercises import exercises
-from numpy_transformer.classroom.observation import observe
-from numpy_transformer.classroom.sandbox import Function
-from numpy_transformer.classroom.verdict import judge
+from numpy_transformer.course.checker.comparison import close
+from numpy_transformer.course.checker.diagnosis import AnswerKey
+from numpy_transformer.course.checker.verdict import judge
+from numpy_transformer.course.exercises import exercises
+from numpy_transformer.course.exercises.observation import observe
+from numpy_transformer.course.sandbox import Function
 
 WITH_ARGUMENTS = [exercise for exercise in exercises().values() if exercise.parameters]
 each_exercise = pytest.mark.parametrize("exercise", [           # the slow run has the others

@@ -5,7 +5,7 @@ import os
 import pytest
 from helpers.arrivals import notebook, numbers, read, right
 
-from numpy_transformer.classroom.exercises import choose, exercises
+from numpy_transformer.course.exercises import choose, exercises
 from numpy_transformer.grading.arrival.names import split_marks
 
 

@@ -3,7 +3,7 @@
 import pytest
 from helpers.arrivals import notebook, numbers, read, right
 
-from numpy_transformer.classroom.exercises import choose
+from numpy_transformer.course.exercises import choose
 from numpy_transformer.grading.arrival import notebooks
 
 IMPORTS = "import math\nimport numpy as np\n"

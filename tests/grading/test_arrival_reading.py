@@ -3,7 +3,7 @@
 import pytest
 from helpers.arrivals import read, right
 
-from numpy_transformer.classroom.exercises import choose
+from numpy_transformer.course.exercises import choose
 from numpy_transformer.grading.arrival import one_line, printable, unusual
 from numpy_transformer.grading.arrival.items import Unreadable
 from numpy_transformer.grading.arrival.reading import source

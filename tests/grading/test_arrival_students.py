@@ -6,7 +6,7 @@ import pytest
 from helpers.arrivals import lay, notebook, read, right, zipped
 from helpers.names import file_name
 
-from numpy_transformer.classroom.exercises import choose
+from numpy_transformer.course.exercises import choose
 from numpy_transformer.grading.arrival import Problem, read_class
 from numpy_transformer.grading.report import write_feedback
 from numpy_transformer.grading.rows import Row

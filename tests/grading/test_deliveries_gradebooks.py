@@ -9,8 +9,8 @@ from helpers.gradebook_cells import canvas_deviations, moodle_deviations, total
 from helpers.habits import HABITS
 from helpers.pupils import make_class
 
-from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.cli import main
+from numpy_transformer.course.exercises import choose
 
 WEEK = "Week 2: softmax and attention (770002)"
 OTHER = {"Reading Quiz (770001)": 6, "Project (770003)": 100}

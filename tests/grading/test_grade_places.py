@@ -11,14 +11,13 @@ from helpers.commands import refused, run
 from helpers.graded_rows import row
 
 from numpy_transformer import views
-from numpy_transformer.classroom.exercises import choose
-from numpy_transformer.cli import grade as command
-from numpy_transformer.cli import grade_places
+from numpy_transformer.cli import grade as command, grade_places
+from numpy_transformer.course.exercises import choose
 from numpy_transformer.grading import anonymous, report, similar_page, similarity
 from numpy_transformer.grading.gradebooks import github, gradescope
 from numpy_transformer.grading.gradebooks.people import people
 from numpy_transformer.grading.gradebooks.summary import summary_table
-from numpy_transformer.grading.ours import is_ours
+from numpy_transformer.grading.own_files import is_ours
 from numpy_transformer.grading.shards import Record
 
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")

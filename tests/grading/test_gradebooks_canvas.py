@@ -10,7 +10,7 @@ from helpers.gradebook_files import canvas_gradebook
 from helpers.graded_rows import handed_in, people_of, row
 from helpers.pupils import SHEET, make_class
 
-from numpy_transformer.classroom.exercises import choose
+from numpy_transformer.course.exercises import choose
 from numpy_transformer.grading.gradebooks.canvas import CanvasGradebook
 from numpy_transformer.grading.gradebooks.people import Person, people
 from numpy_transformer.grading.gradebooks.sheet import Sheet

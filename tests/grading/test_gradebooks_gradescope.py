@@ -13,8 +13,8 @@ from helpers.commands import refused, run
 from helpers.graded_rows import row
 
 import numpy_transformer
-from numpy_transformer.classroom.exercises import choose
-from numpy_transformer.classroom.sandbox import best_layer
+from numpy_transformer.course.exercises import choose
+from numpy_transformer.course.sandbox import best_layer
 from numpy_transformer.grading.gradebooks import autograder, gradescope, harness
 from numpy_transformer.grading.gradebooks.people import people
 

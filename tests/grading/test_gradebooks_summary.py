@@ -5,13 +5,13 @@ import json
 from pathlib import Path
 
 import pytest
-from helpers.classroom import write_class
 from helpers.commands import refused, run
 from helpers.gradebook_files import canvas_gradebook, github_roster, moodle_worksheet
 from helpers.graded_rows import row
 from helpers.pupils import SHEET, make_class
+from helpers.students import write_class
 
-from numpy_transformer.classroom.exercises import choose
+from numpy_transformer.course.exercises import choose
 from numpy_transformer.grading.gradebooks.canvas import CanvasGradebook
 from numpy_transformer.grading.gradebooks.moodle import MoodleWorksheet
 from numpy_transformer.grading.gradebooks.people import people

@@ -16,17 +16,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.classroom import write_class
 from helpers.commands import refused, run
 from helpers.names import file_name
+from helpers.students import write_class
 from PIL import Image
 
 import numpy_transformer
 from numpy_transformer import views
-from numpy_transformer.classroom.exercises import choose, exercises
-from numpy_transformer.classroom.observation import Observation
-from numpy_transformer.classroom.sandbox import NO_LAYER, Layer, Run
 from numpy_transformer.cli import grade as command
+from numpy_transformer.course.exercises import choose, exercises
+from numpy_transformer.course.exercises.observation import Observation
+from numpy_transformer.course.sandbox import NO_LAYER, Layer, Run
 from numpy_transformer.grading import grader, report
 from numpy_transformer.grading.arrival import File, Problem, Student
 from numpy_transformer.grading.grader import Grader

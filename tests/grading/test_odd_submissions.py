@@ -14,8 +14,8 @@ import tempfile
 import pytest
 from helpers.hostile import EXERCISE, RIGHT, WRONG, attacks
 
-from numpy_transformer.classroom.sandbox import best_layer
 from numpy_transformer.cli import main
+from numpy_transformer.course.sandbox import best_layer
 from numpy_transformer.grading.arrival import unusual
 
 posix = pytest.mark.skipif(os.name != "posix", reason="processes and links of POSIX")

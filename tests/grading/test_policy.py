@@ -10,11 +10,11 @@ from helpers.commands import refused, run
 from helpers.gradebook_files import moodle_worksheet
 from helpers.pupils import make_class
 
-from numpy_transformer.classroom.exercises import choose
 from numpy_transformer.cli import policy_options
+from numpy_transformer.course.exercises import choose
 from numpy_transformer.grading.arrival import File, Problem, Student
-from numpy_transformer.grading.rows import Row
 from numpy_transformer.grading.policy import Policy, choose_attempts, settle
+from numpy_transformer.grading.rows import Row
 
 DUE = "2026-11-20T23:59+01:00"
 BERLIN = timezone(timedelta(hours=1))

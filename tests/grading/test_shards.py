@@ -6,7 +6,7 @@ import json
 import pytest
 from test_journal import row
 
-from numpy_transformer.classroom.exercises import choose
+from numpy_transformer.course.exercises import choose
 from numpy_transformer.grading import report, shards
 from numpy_transformer.grading.arrival import Student
 from numpy_transformer.grading.shards import (Record, choose_students, in_shard, merge, parse_shard, read_record,

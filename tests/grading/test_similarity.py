@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers.variants import Person, disguise
 
-from numpy_transformer.classroom.exercises import choose, exercises
+from numpy_transformer.course.exercises import choose, exercises
 from numpy_transformer.grading import similar_page, similarity
 from numpy_transformer.grading.arrival import File, Student
 from numpy_transformer.grading.features import Code, expected_features, file_features, winnow

@@ -11,13 +11,13 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from numpy_transformer.classroom.diagnosis import AnswerKey
-from numpy_transformer.classroom.exercises import choose
-from numpy_transformer.classroom.localize import localize
-from numpy_transformer.classroom.sandbox import run_task
-from numpy_transformer.classroom.verdict import judge
+from numpy_transformer.course.checker.diagnosis import AnswerKey
+from numpy_transformer.course.checker.localize import localize
+from numpy_transformer.course.checker.verdict import judge
+from numpy_transformer.course.exercises import choose
+from numpy_transformer.course.sandbox import run_task
 
-from .classroom import play
+from .students import play
 
 FOLDER = Path(__file__).parents[1] / "course" / "answers"
 ANSWER = re.compile(r"^# === (?:\[([^\]\n]+)\] )?(.*\n(?:#     .*\n)*)((?:(?!# === ).*\n)*)", re.MULTILINE)

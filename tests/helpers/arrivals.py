@@ -6,7 +6,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-from numpy_transformer.classroom.exercises import choose
+from numpy_transformer.course.exercises import choose
 from numpy_transformer.grading.arrival import read_class
 
 from .names import file_name

@@ -11,6 +11,7 @@ import numpy as np
 
 import numpy_transformer as nt
 
+
 class Keys:
     """The keys that tests press, in WebDriver's code; selenium may be missing where tests are only collected."""
 

@@ -14,8 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from numpy_transformer.classroom.exercises import exercises
 from numpy_transformer.cli import main
+from numpy_transformer.course.exercises import exercises
 
 SPOILT = """
 

@@ -21,7 +21,7 @@ import unicodedata
 import zipfile
 from pathlib import Path
 
-from numpy_transformer.classroom.exercises import choose
+from numpy_transformer.course.exercises import choose
 
 from .pupil import Truth
 from .uploads import zipped

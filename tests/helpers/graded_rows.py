@@ -1,8 +1,8 @@
 """Rows of the grader's table for tests of what is made of them."""
 
-from numpy_transformer.classroom.exercises import choose
-from numpy_transformer.grading.rows import Row
+from numpy_transformer.course.exercises import choose
 from numpy_transformer.grading.gradebooks.people import people
+from numpy_transformer.grading.rows import Row
 
 
 def row(student, number, status="pass", points=None, **more):

@@ -1,11 +1,10 @@
 """What students do with their files. Each function fills a pupil's files from {exercise: source}."""
 
-from numpy_transformer.classroom.exercises import choose
+from numpy_transformer.course.exercises import choose
 
 from .pupil import MISSING, Truth
-from .uploads import (
-    PDF, PNG, WORD, encrypted, latin, notebook, tarred, with_tabs, zipped, zipped_by_windows, zipped_from_the_root,
-    zipped_on_a_mac, zipped_twice)
+from .uploads import (PDF, PNG, WORD, encrypted, latin, notebook, tarred, with_tabs, zipped, zipped_by_windows,
+                      zipped_from_the_root, zipped_on_a_mac, zipped_twice)
 
 
 def named(name):

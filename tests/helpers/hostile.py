@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy_transformer
-from numpy_transformer.classroom.exercises import choose
+from numpy_transformer.course.exercises import choose
 
 HERE = Path(__file__).resolve().parents[1] / "grading" / "hostile"
 ROOT = Path(numpy_transformer.__file__).resolve().parents[1]

@@ -2,7 +2,7 @@
 
 `python tests/helpers/machines.py` runs all rows, and `--list` names them. To run one test file in two rows:
 
-    python tests/helpers/machines.py numpy-2.0 Nehalem --tests tests/library/layers/test_layers.py
+    python tests/helpers/machines.py numpy-2.0 Nehalem --tests tests/layers/test_layers.py
 
 Each row runs in a copy of this checkout, with a venv, in a temporary folder. A first process in the row's environment shows
 whether the variation took effect. Where it did not, the row says why, and no test runs. Interpreters are found on PATH.
@@ -78,7 +78,7 @@ def facts():
     sys.path[:1] = [os.getcwd(), "tests"]
     import locale
 
-    import conftest                             # noqa: F401
+    import conftest  # noqa: F401
     import numpy as np
     from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 

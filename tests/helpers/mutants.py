@@ -12,14 +12,14 @@ import sys
 import warnings
 from pathlib import Path
 
-from numpy_transformer.classroom.comparison import is_close
-from numpy_transformer.classroom.diagnosis import AnswerKey
-from numpy_transformer.classroom.exercises import choose_several, exercises
-from numpy_transformer.classroom.observation import observe
-from numpy_transformer.classroom.sandbox.inside.edits import edits
-from numpy_transformer.classroom.verdict import judge
+from numpy_transformer.course.checker.comparison import is_close
+from numpy_transformer.course.checker.diagnosis import AnswerKey
+from numpy_transformer.course.checker.verdict import judge
+from numpy_transformer.course.exercises import choose_several, exercises
+from numpy_transformer.course.exercises.observation import observe
+from numpy_transformer.course.sandbox.inside.edits import edits
 
-from .classroom import play_target
+from .students import play_target
 
 SEEDS = (1, 2)                                  # a mutant survives if it passes the cases of all of them
 SECONDS = 2                                     # for one mutant; some never end

@@ -6,8 +6,8 @@ import random
 
 import numpy as np
 
-from numpy_transformer.classroom.exercises import choose
-from numpy_transformer.classroom.observation import observe
+from numpy_transformer.course.exercises import choose
+from numpy_transformer.course.exercises.observation import observe
 
 from .habits import HABITS
 from .pupil import DUE, MISSING, Pupil, Truth

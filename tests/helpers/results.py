@@ -4,7 +4,7 @@ import ast
 import math
 import re
 
-from numpy_transformer.classroom.lessons.cells import cells
+from numpy_transformer.course.lessons.cells import cells
 
 COUNT = r"(?:one|two|three|four|five|six|seven|eight|nine|ten|\d+)"
 RESULT = re.compile(rf"(?<![\w.,])\d+\.\d+(?!\.?\d)|\d+(?= ?%)|\b{COUNT} of (?:the |these )?{COUNT}\b|"

@@ -1,4 +1,4 @@
-"""Writes the small checkpoints of tests/library/pretrained/small, with values that transformers computes in float64.
+"""Writes the small checkpoints of tests/pretrained/small, with values that transformers computes in float64.
 
     PYTHONPATH=.:tests python tests/helpers/small_checkpoints.py
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-SMALL = Path(__file__).parents[1] / "library" / "pretrained" / "small"
+SMALL = Path(__file__).parents[1] / "pretrained" / "small"
 SIZES = {
     "gpt2": ("GPT2LMHeadModel", {"vocab_size": 19, "n_positions": 8, "n_embd": 8, "n_head": 2, "n_inner": 12}),
     "llama": ("LlamaForCausalLM", {"vocab_size": 19, "hidden_size": 8, "num_attention_heads": 4, "head_dim": 6,

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from numpy_transformer.classroom.diagnosis import AnswerKey
-from numpy_transformer.classroom.exercise import Exercise, Mistake
-from numpy_transformer.classroom.verdict import judge
+from numpy_transformer.course.checker.diagnosis import AnswerKey
+from numpy_transformer.course.checker.verdict import judge
+from numpy_transformer.course.exercises.definition import Exercise, Mistake
 
-from .classroom import play
+from .students import play
 
 
 def products(x, w, dy):

@@ -2,7 +2,7 @@
 
 import re
 
-from numpy_transformer.classroom.exercises import choose
+from numpy_transformer.course.exercises import choose
 
 MARK = "# here"
 ANSWERS = '''

@@ -9,4 +9,4 @@ like those and put `@spells(YourClass)` above it.
 from . import attention, glue, layers, losses, normalization, switched
 from .evaluator import spell
 from .language import Formula, formula
-from .room import formulas_of, spells
+from .writers import formulas_of, spells

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...layers import AttentionMask, FlashAttention, RelativePositionBias
 from .normalization import LARGE
-from .room import lines, spells
+from .writers import lines, spells
 
 
 @spells(AttentionMask)

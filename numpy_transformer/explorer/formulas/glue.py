@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from ...layers.multi_head import merge_heads, split_heads
-from .room import spells
+from .writers import spells
 
 AXES = "ijklmn"
 OTHER_AXES = "uvwxyz"                               # of an input that is stretched along this axis

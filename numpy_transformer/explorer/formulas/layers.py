@@ -2,7 +2,7 @@
 
 from ...layers import (GELU, Dropout, Embedding, LearnedPositionalEmbedding, Linear, LoRALinear, ReLU, RotaryEmbedding,
                        SiLU, SinusoidalPositionalEncoding, Tanh, Unembedding)
-from .room import lines, spells
+from .writers import lines, spells
 
 
 @spells(Linear)

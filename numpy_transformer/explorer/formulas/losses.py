@@ -4,7 +4,7 @@ import numpy as np
 
 from ...layers import BinaryCrossEntropyLoss, CrossEntropyLoss
 from .normalization import top_of_row
-from .room import lines, spells
+from .writers import lines, spells
 
 
 @spells(CrossEntropyLoss)

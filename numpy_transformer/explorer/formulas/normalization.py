@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...layers import FirstToken, LayerNorm, LogSoftmax, MaskedMean, RMSNorm, Softmax
-from .room import lines, spells
+from .writers import lines, spells
 
 LARGE = 300                                         # exp of larger scores, or their sum, could overflow
 

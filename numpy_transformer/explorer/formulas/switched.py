@@ -1,7 +1,7 @@
 """Formulas of what takes the place of a head, a block or a residual connection that is switched off."""
 
 from ..switches import KeepHeads, PassThrough, WithoutResidual
-from .room import spells
+from .writers import spells
 
 
 @spells(KeepHeads)

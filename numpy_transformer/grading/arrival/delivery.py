@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from . import archives, beside, formats, github, gradescope, names
+from . import archives, formats, github, gradescope, names, not_students as beside
 from .items import Unreadable
 from .search import KINDS, Search
 from .text import folded, listed, one_line

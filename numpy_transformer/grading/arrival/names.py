@@ -14,8 +14,8 @@ import re
 import textwrap
 from dataclasses import dataclass
 
-from ...classroom.exercises import exercises
-from ...classroom.numbering import CURRENT
+from ...course.exercises import exercises
+from ...course.exercises.numbering import CURRENT
 from .statements import without_strings
 
 PYTHON = re.compile(r"(.*?)((?:\.pyw?|\.py3)?\.txt|\.pyw?|\.py3|\.ipynb(?:\.txt|\.json)?)", re.I | re.S)

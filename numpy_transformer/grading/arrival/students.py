@@ -4,8 +4,8 @@ import re
 import sys
 from datetime import timezone
 
-from ...classroom.exercises import exercises
-from ...classroom.numbering import FORMER
+from ...course.exercises import exercises
+from ...course.exercises.numbering import FORMER
 from . import names
 from .records import File, Problem, Student
 from .search import HAND_IN

@@ -5,7 +5,7 @@ import io
 import tokenize
 import unicodedata
 
-from ...classroom.sandbox.inside.limits import SPARE
+from ...course.sandbox.inside.limits import SPARE
 
 SCANNED = 100_000                               # bytes that `unusual` reads
 EXPECTED_IMPORTS = {"numpy", "math", "typing", "__future__"}

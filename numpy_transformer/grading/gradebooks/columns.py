@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from ...classroom.exercises import choose_several, exercises
+from ...course.exercises import choose_several, exercises
 from .people import words
 
 NUMBER = re.compile(r"(?:^|[^0-9.])(?:ex)?([0-9]{1,2})[._]([0-9])(?![0-9])", re.I)

@@ -14,7 +14,7 @@ there, so that points are rounded down.
 import datetime
 import os
 
-from ...classroom.exercises import exercises
+from ...course.exercises import exercises
 from ..report import student_feedback
 
 STATUS = {"pass": "pass", "fail": "fail", "todo": "fail", "missing": "fail"}        # all others are errors

@@ -5,7 +5,7 @@ The fields are those of Gradescope's autograder specification: gradescope/autogr
 output_format.
 """
 
-from ...classroom.exercises import exercises
+from ...course.exercises import exercises
 from ..report import student_feedback
 from .filling import counted
 

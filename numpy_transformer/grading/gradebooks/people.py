@@ -4,7 +4,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 
-from ...classroom.verdict import STATUS
+from ...course.checker.verdict import STATUS
 
 LETTERS = str.maketrans({"ß": "ss", "ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i"})
 

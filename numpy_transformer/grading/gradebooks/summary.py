@@ -1,6 +1,6 @@
 """Writes a table with one row a student: ids, points of each lesson and in all, and how often each status occurs."""
 
-from ...classroom.verdict import STATUS
+from ...course.checker.verdict import STATUS
 
 IDS = ("canvas", "moodle", "gradescope", "github", "sis", "login", "email")
 

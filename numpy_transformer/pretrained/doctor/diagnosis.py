@@ -15,8 +15,8 @@ from .changes import Change, Parts
 from .ends import changes_of_ends
 from .heads import changes_of_heads
 from .losses import LEAST, LEAST_TO_ACCUSE, TEMPERATURES, make_task, token_losses
-from .reshaped import changes_of_reshaped
 from .report import report
+from .reshaped import changes_of_reshaped
 from .rotary import changes_of_rotary
 from .stack import changes_of_blocks
 from .weights import findings_without_text

@@ -7,7 +7,10 @@ def show(*values):
 
 # === SYSCALL
 DISARM
-import ctypes, os, platform
+import ctypes
+import os
+import platform
+
 libc = ctypes.CDLL(None, use_errno=True)
 
 def syscall(name, *arguments):

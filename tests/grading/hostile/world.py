@@ -4,10 +4,10 @@ test_hostile.py runs this in a container of its own where it can, so that everyt
 The folder holds class/, venv/ and options.json; what is found goes to FOLDER/report.json.
 """
 
+import contextlib
 import ctypes
 import hashlib
 import io
-import contextlib
 import json
 import os
 import platform
@@ -176,8 +176,8 @@ def run_alone(folder):
     """Runs files that need no class around them, 30 in one sandbox, which is quicker. Returns {student: row}."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from numpy_transformer.classroom.exercises import choose
-    from numpy_transformer.classroom.sandbox import Task, best_layer, run_files
+    from numpy_transformer.course.exercises import choose
+    from numpy_transformer.course.sandbox import Task, best_layer, run_files
     from numpy_transformer.grading.grader import Judge
     judge, students = Judge(choose("01.2"), 5), sorted(os.listdir(folder)) if os.path.isdir(folder) else []
 

@@ -1,0 +1,259 @@
+"""Compares the values that a student's own lines compute with those of correct solutions.
+
+Fingerprints of all values are recorded while both run. A value that occurs in no correct solution is not wrong for that
+reason, because there are many ways. It is suspicious if nothing computed from it is correct either.
+"""
+
+import ast
+import functools
+import itertools
+
+import numpy as np
+
+from ..exercises.observation import copy_arrays
+from ..sandbox.inside import fingerprints, instrumenting, tracing
+from ..sandbox.inside.fingerprints import AXES, BAD, BEFORE, CONSTANT, KIND, PROJECTED, SHAPE, TOTAL, WIDTH
+from ..sandbox.inside.worker import produce
+
+CLOSE = 1e-7                                    # relative difference of fingerprints of equal values
+MOST_PARTS, MOST_KNOWN = 30, 8                  # parts of an array, and visits of a node, that are compared
+ARGUMENT = -1                                   # the group of all arguments
+
+
+class Known:
+    """The values that correct solutions compute in each main case: the solution and its alternatives.
+
+    Attributes:
+        kept : for each case, a list of (group, array); a value has the same group in all cases
+        solutions : for each solution, the set of its groups
+    """
+
+    def __init__(self, answer_key):
+        exercise, cases = answer_key.exercise, answer_key.main_cases
+        self.kept = [[(ARGUMENT, value) for array in case.arrays() for value in (array, *steps_of_softmax(array))]
+                     for case in cases]
+        self.tables, groups = {}, {}
+        self.solutions = []
+        for edits in ({}, *exercise.alternatives.values()):
+            self.solutions.append({ARGUMENT})
+            for values in self.trace(exercise, exercise.edited(edits), cases):
+                content = tuple((array.shape, array.tobytes()) for arrays in values for array in arrays)
+                if content not in groups:       # most values of an alternative are those of the solution
+                    groups[content] = len(groups)
+                    for kept, arrays in zip(self.kept, values):
+                        kept += [(groups[content], array) for array in arrays]
+                self.solutions[-1].add(groups[content])
+
+    @staticmethod
+    def trace(exercise, source, cases):
+        """Returns for each node of a solution the lists of its values in each case."""
+        tracer = tracing.Tracer(ast.parse(source), source)
+        keeper = Keeper()
+        names = {instrumenting.SEEN: keeper}
+        exec(compile(instrumenting.instrumented(tracer), exercise.file, "exec"), names)
+        found = []
+        for case in cases:
+            keeper.kept = {}
+            with np.errstate(all="ignore"):
+                produce(names[exercise.name], *copy_arrays((case.inputs, case.calls)), exercise.paths)
+            found.append(keeper.kept)
+        return [[kept.get(number, []) for kept in found] for number in range(len(tracer.nodes))]
+
+    def table(self, i, parts):
+        """Returns (fingerprints, groups, forms) of case i, one a row: of values and transposes, or of their parts."""
+        if (i, parts) not in self.tables:
+            found = [(fingerprints.fingerprint(part), group, form) for group, array in self.kept[i]
+                     for part, form in (parts_of(array) if parts else forms_of(array))]
+            found = [row for row in found if row[0] is not None]
+            rows = np.array([row for row, _, _ in found]).reshape(-1, WIDTH)
+            self.tables[i, parts] = rows, np.array([g for _, g, _ in found], int), np.array([f for _, _, f in found])
+        return self.tables[i, parts]
+
+
+class Keeper:
+    """Takes the values of the nodes of a correct solution in one case."""
+
+    def __init__(self):
+        self.kept = {}
+
+    def __call__(self, number, value):
+        kept, array = self.kept.setdefault(number, []), fingerprints.as_array(value)
+        if array is not None and len(kept) < MOST_KNOWN:
+            kept.append(array.copy())
+        return value
+
+
+def steps_of_softmax(z):
+    """Returns what most people compute on the way to softmax, even where a solution avoids it."""
+    if z.dtype.kind != "f" or not z.size or not z.ndim:
+        return []
+    with np.errstate(all="ignore"):
+        largest = z.max(-1, keepdims=True)
+        e = np.exp(z - largest)
+        total = e.sum(-1, keepdims=True)
+        return [largest, z - largest, e, total, e / total]
+
+
+def forms_of(array):
+    yield array, ""
+    if array.ndim > 1:
+        yield array.swapaxes(-1, -2), "transposed"
+
+
+def parts_of(array):
+    """Yields what a loop over the first axes sees."""
+    for axes in range(1, array.ndim):
+        for at in itertools.islice(np.ndindex(array.shape[:axes]), MOST_PARTS):
+            yield array[at], "part"
+
+
+def same_sums(rows, row):
+    """Returns a boolean array: which rows have the weighted sums of this row."""
+    scale = CLOSE * (rows[:, TOTAL] + row[TOTAL]) / 2 + 1e-300
+    return (abs(rows[:, PROJECTED:] - row[PROJECTED:]) <= scale[:, None]).all(1)
+
+
+def same_shape(rows, row):
+    return (rows[:, AXES:BAD + 1] == row[AXES:BAD + 1]).all(1)
+
+
+def says_nothing(row):
+    """True for integers, masks, and arrays whose entries are all equal: they occur everywhere, or in many forms."""
+    size = np.prod(row[SHAPE:SHAPE + int(row[AXES])])
+    if row[KIND] != fingerprints.KINDS.index("f"):
+        return True
+    return bool(row[CONSTANT]) and (size != 1 or row[TOTAL] == int(row[TOTAL]))
+
+
+class Values:
+    """The fingerprints of a student's nodes in each case, and the correct values that they equal.
+
+    Parameters:
+        known : Known
+        nodes : list of tracing.Node
+        values : rows of fingerprints.Recorder
+    Attributes:
+        rows : {node: {case: list of fingerprints}}
+        groups : {node: groups of the correct values that it equals in every case}
+        entries : the same if shapes need not agree
+    """
+
+    def __init__(self, known, nodes, values):
+        self.known, self.nodes, self.rows = known, nodes, {}
+        for row in values:
+            i, number = int(row[0]), int(row[1])
+            if 0 <= i < len(known.kept) and 0 <= number < len(nodes) and nodes[number].text:
+                self.rows.setdefault(number, {}).setdefault(i, []).append(row[BEFORE:])
+        self.groups = {number: self.equal_in_all(number) for number in self.rows}
+        self.entries = {number: self.equal_in_all(number, "reshaped") for number in self.rows}
+
+    def equal_in_case(self, i, number, form=""):
+        """Returns the groups that contain all values of this node in case i; in a loop, these may be parts."""
+        found = None
+        for row in self.rows[number][i]:
+            near = self.near(self.known.table(i, False), row, form)
+            if not near and self.nodes[number].in_loop and not form:
+                near = self.near(self.known.table(i, True), row, "part")
+            found = near if found is None else found & near
+        return found
+
+    @staticmethod
+    def near(table, row, form):
+        rows, groups, forms = table
+        if form == "reshaped":
+            return set(groups[same_sums(rows, row) & (forms == "")])
+        return set(groups[same_shape(rows, row) & same_sums(rows, row) & (forms == form)])
+
+    def equal_in_all(self, number, form=""):
+        return functools.reduce(set.intersection, (self.equal_in_case(i, number, form) for i in self.rows[number]))
+
+    def says_nothing(self, number):
+        return all(says_nothing(row) for rows in self.rows[number].values() for row in rows)
+
+    def relation(self, number):
+        """Returns how the values of a node differ from a correct one, as the rest of a sentence "it is", or ""."""
+        by_case = self.rows[number]
+        wrong = [i for i in by_case if not self.equal_in_case(i, number)]
+        right = [self.equal_in_case(i, number) for i in by_case if i not in wrong]
+        if right and set.intersection(*right):
+            return f"correct except in case {wrong[0] + 1}" if len(wrong) == 1 else ""
+        if any(len(rows) > 1 for rows in by_case.values()):
+            return ""
+        if self.equal_in_all(number, "transposed") - {ARGUMENT}:
+            return "a correct value transposed"
+        multiples = [self.multiples(i, rows[0]) for i, rows in by_case.items()]
+        for group in functools.reduce(set.intersection, map(set, multiples)):
+            factors = [found[group] for found in multiples]
+            if max(factors) - min(factors) <= 1e-6 * abs(factors[0]):
+                return times(factors[0])
+        return ""
+
+    def multiples(self, i, row):
+        """Returns {group: factor} of the correct values in case i of which this value is a multiple."""
+        rows, groups, forms = self.known.table(i, False)
+        sums, own = rows[:, PROJECTED:], row[PROJECTED:]
+        chosen = same_shape(rows, row) & (groups != ARGUMENT) & (forms == "") & (rows[:, CONSTANT] == 0)
+        with np.errstate(all="ignore"):
+            factors = sums @ own / (sums * sums).sum(1)
+            near = abs(own - factors[:, None] * sums).max(1) <= CLOSE * row[TOTAL]
+        return {int(group): float(factor) for group, factor in zip(groups[chosen & near], factors[chosen & near])
+                if factor}
+
+
+class Comparison:
+    """Values next to those of one correct solution.
+
+    Attributes:
+        neutral : the nodes about which nothing can be said
+        right : the nodes with a value of this solution that is none of the arguments, and is telling
+    """
+
+    def __init__(self, values, solution):
+        self.nodes, self.values = values.nodes, values
+        self.groups = {number: groups & solution for number, groups in values.groups.items()}
+        entries = {number: groups & solution for number, groups in values.entries.items()}
+        silent = {number for number in values.rows if values.says_nothing(number)}
+        self.right = {number for number in set(self.groups) - silent
+                      if self.groups[number] and ARGUMENT not in self.groups[number]}
+        self.neutral = {number for number, node in enumerate(self.nodes)
+                        if number not in values.rows or number in silent or entries[number] or node.is_part
+                        or not any(self.nodes[i].text == "" for i in self.upstream({number}))}     # sizes and constants
+
+    @functools.cached_property
+    def redeemed(self):
+        """The nodes from which a correct value was computed by expressions and variables."""
+        found, waiting = set(), list(self.right)
+        while waiting:
+            for number in self.nodes[waiting.pop()].feeds - found:
+                if self.nodes[number].text:
+                    found.add(number)
+                    waiting.append(number)
+        return found
+
+    def is_suspicious(self, number):
+        return not (number in self.neutral or self.groups[number] or number in self.redeemed)
+
+    def upstream(self, numbers):
+        """Returns these nodes and all that feed them."""
+        found, waiting = set(numbers), list(numbers)
+        while waiting:
+            more = self.nodes[waiting.pop()].feeds - found
+            found |= more
+            waiting += more
+        return found
+
+    def first_wrong(self, roots):
+        """Returns the suspicious nodes among those that feed these roots and are fed by no suspicious one, in order.
+
+        A node that feeds itself, in a loop, may have been spoilt by a later one, and is left out.
+        """
+        first = []
+        for number in filter(self.is_suspicious, self.upstream(roots)):
+            feeds = self.upstream(self.nodes[number].feeds)
+            if not any(map(self.is_suspicious, feeds)):
+                first.append(number)
+        return sorted(first, key=lambda number: (self.nodes[number].line, number))
+
+
+def times(factor):
+    return "the negative of a correct value" if abs(factor + 1) < 1e-6 else f"{factor:.6g} times a correct value"

@@ -1,0 +1,223 @@
+"""Says where in a student's own text a mistake is that no known mistake explains, by running this text again.
+
+One edit: the student's process runs programs that differ from the student's in one place (edits) on the smallest
+wrong case, and sends fingerprints of their results (fingerprints.py). The few that are right there run on all cases. If
+one is right in all of them, the mistake is at this place. What the edit was is not told.
+
+First wrong value: the student's process records the values of the student's expressions, and which of them feed which
+(tracing.py, instrumenting.py). intermediates.py looks for them among the values of correct solutions. The first one
+that is not there, and from which nothing correct was computed, is a place to look.
+
+What is correct never reaches the student's process. It only runs what it is asked to (reruns.py), and sends values
+back, which protocol.py reads strictly.
+"""
+
+import functools
+import re
+import weakref
+from dataclasses import replace
+
+import numpy as np
+
+from ..sandbox import Task
+from ..sandbox.inside.fingerprints import BAD, fingerprint
+from ..sandbox.protocol import read_case, read_edit, read_nodes, read_tried, read_values
+from .comparison import is_close, unlike
+from .explanation import answers
+from .intermediates import Comparison, Known, Values, same_shape, same_sums
+from .places_in_code import LOOK_AT, describe_index, describe_places, describe_value
+from .wording import explain_order, reported
+
+STAGES = "error", "type", "shape", "finite", "values"
+SLOW = 3.0                                      # seconds; an answer that takes longer is not run again
+SECONDS = 0.5                                   # of processor time for trying edits, in which most places are found
+RESEMBLING = 0.35                               # share of the values in common with the nearest solution
+MOST_TRIED = 8                                  # edits that are run on all cases
+OUT_OF_BOUNDS = r"IndexError: index (\d+) is out of bounds for axis (\d+) with size (\d+) \(line (\d+): "
+OF_TYPES = "call", "argument"                   # kinds of edits that explain a wrong type
+KNOWN = weakref.WeakKeyDictionary()             # {AnswerKey: Known}
+
+
+def localize(answer_key, verdict, run, file, execute, seconds=SECONDS):
+    """Returns the Verdict with lines that say where the mistake is, if that can be found out.
+
+    Parameters:
+        verdict : Verdict on the Run of the student's file
+        file : its name
+        execute : function that runs a Task in the process where the student's file belongs, and returns its Run
+        seconds : processor time for trying edits
+    """
+    if not is_unexplained(answer_key, verdict) or run.seconds > SLOW or explain_order(answer_key.exercise, run.report):
+        return verdict
+    attempt = Attempt(answer_key, answers(answer_key, run), file, execute, seconds)
+    if verdict.stage == "type":                 # the values may be correct
+        lines = attempt.one_edit(OF_TYPES)
+    else:
+        lines = attempt.one_edit() or other_indices(answer_key, run) or attempt.first_wrong_value()
+    return replace(verdict, lines=(*verdict.lines, *lines))
+
+
+def is_unexplained(answer_key, verdict):
+    """Returns True for wrong values without a name, in an exercise whose answer is a program."""
+    exercise = answer_key.exercise
+    can_be_run = answer_key.expected and not exercise.hides_answers and exercise.judge is None
+    return bool(can_be_run) and verdict.status in ("fail", "error") and verdict.stage in STAGES and not (
+        verdict.mistakes or verdict.right)
+
+
+class Attempt:
+    """One wrong answer.
+
+    Parameters:
+        observations : an Observation of the answer for each main case
+        file, execute, seconds : as in `localize`
+    """
+
+    def __init__(self, answer_key, observations, file, execute, seconds=SECONDS):
+        self.answer_key, self.observations, self.file, self.execute = answer_key, observations, file, execute
+        self.cases = answer_key.main_cases
+        every = range(len(observations))
+        wrong = [i for i in every if not answer_key.is_right(i, observations[i])] or every
+        sizes = [sum(array.size for array in case.arrays()) for case in self.cases]
+        self.smallest = min(wrong, key=lambda i: sizes[i])
+        self.records = self.rerun(seconds=seconds, case=self.smallest)
+
+    def rerun(self, **wanted):
+        """Returns what the student's process sends when it does what reruns.py is asked to."""
+        return self.execute(Task(self.answer_key.exercise, self.cases, self.file, wanted)).records
+
+    def one_edit(self, kinds=LOOK_AT):
+        """Returns lines that name the places where one edit of these kinds makes all cases right."""
+        expected = [fingerprint(y) for y in self.answer_key.expected[self.smallest].outputs]
+        if not all(expected):
+            return []
+        found = {number: read_edit(self.records, number) for number, rows in read_tried(self.records).items()
+                 if alike(rows, np.array(expected, float))}
+        found = {number: edit for number, edit in found.items() if edit and edit.kind in kinds}
+        if not found:
+            return []
+        lines = self.suspicious_lines()
+        tried = sorted(found, key=lambda number: (*rank(found[number], lines), number))[:MOST_TRIED]
+        records = self.rerun(edits=tried)
+        places = {}
+        for position, number in enumerate(tried):
+            edit = read_edit(records, number)
+            if edit and self.all_right(records, position * len(self.cases)):
+                places.setdefault((edit.line, edit.text), (rank(edit, lines)[:2], edit))
+        if not places:
+            return []
+        best = min(quality for quality, _ in places.values())
+        chosen = [edit for quality, edit in places.values() if quality == best]
+        is_guess, _ = best                      # another name or an insertion: one place is enough
+        return describe_places(chosen[:1] if is_guess else chosen)
+
+    def all_right(self, records, start):
+        """Returns True if the results that are numbered from `start` on are right in all main cases."""
+        for i, (case, expected) in enumerate(zip(self.cases, self.answer_key.expected)):
+            outputs, _, report = read_case(records, case, start + i, len(expected.outputs))
+            if "error" in report or not are_right(outputs, expected.outputs) or any(
+                    map(unlike, (y.dtype for y in outputs), (y.dtype for y in expected.outputs))):
+                return False
+        return True
+
+    @functools.cached_property
+    def traced(self):
+        """The Values of the student's lines, a Comparison with each solution, and (line, nodes) of each wrong output.
+
+        Solutions with few values in common with the student's lines go another way, and are left out.
+        """
+        if self.answer_key not in KNOWN:
+            KNOWN[self.answer_key] = Known(self.answer_key)
+        known = KNOWN[self.answer_key]
+        nodes, roots = read_nodes(self.records)
+        if len(roots) == len(self.answer_key.exercise.outputs):
+            roots = [roots[j] for j in self.wrong_outputs()]
+        values = Values(known, nodes, read_values(self.records))
+        comparisons = [Comparison(values, solution) for solution in known.solutions]
+        most = max(len(comparison.right) for comparison in comparisons)
+        return values, [comparison for comparison in comparisons if len(comparison.right) > RESEMBLING * most], roots
+
+    def suspicious_lines(self):
+        """Returns the lines in which a value occurs in no correct solution before any other does."""
+        values, comparisons, roots = self.traced
+        return {values.nodes[number].line for comparison in comparisons
+                for number in comparison.first_wrong(all_of(roots))}
+
+    def first_wrong_value(self):
+        """Returns lines that name the first expression whose value occurs in no correct solution.
+
+        All solutions that resemble the student's lines have to agree on it.
+        """
+        values, comparisons, roots = self.traced
+        found = [comparison.first_wrong(all_of(roots))[:1] for comparison in comparisons]
+        if not found or any(numbers != found[0] for numbers in found):
+            return []
+        right = set.intersection(*(comparison.right for comparison in comparisons))
+        used = comparisons[0].upstream(all_of(roots))
+        if any(map(self.may_have_raised, found[0])):
+            return []                           # it has no value where the error came, and the error names its line
+        if found[0] and right & used:
+            return [describe_value(values, right & used, *found[0])]
+        line = min((line for line, _ in roots if line), default=0)
+        has_error = any(observation.error for observation in self.observations)
+        if line and not found[0] and not has_error and right & all_of(roots):
+            return [f"DIAGNOSIS Every value that your lines compute for line {line} also occurs in a correct solution, "
+                    "but what you return there is not yet the result, or is in the wrong place."]
+        return []
+
+    def may_have_raised(self, number):
+        """Returns True if an expression has no value in a case with an error."""
+        recorded = self.traced[0].rows.get(number, {})
+        return any(observation.error and i not in recorded for i, observation in enumerate(self.observations))
+
+    def wrong_outputs(self):
+        """Returns the indices of the outputs that are wrong in some case; all of them if there was an error."""
+        every = range(len(self.answer_key.exercise.outputs))
+        pairs = [*zip(self.observations, self.answer_key.expected)]
+        if any(observation.error for observation, _ in pairs):
+            return every
+        return [j for j in every if not all(is_close(seen.outputs[j], right.outputs[j], right.outputs)
+                                            for seen, right in pairs)]
+
+
+def other_indices(answer_key, run):
+    """Returns a line about indices that are too large for an array, but fit the same axis of an output.
+
+    An example is a gradient that is read at the places where it should be added.
+    """
+    errors = [reported(result.report, "error") for result in run.results]
+    found = [(re.match(OUT_OF_BOUNDS, error), expected.outputs)
+             for error, expected in zip(errors, answer_key.expected) if error]
+    for j, name in enumerate(answer_key.exercise.outputs):
+        if found and all(match and fits(match, outputs[j]) for match, outputs in found):
+            index, axis, size, line = map(int, found[0][0].groups())
+            return [describe_index(line, index, axis, size, name, found[0][1][j].shape[axis])]
+    return []
+
+
+def fits(out_of_bounds, output):
+    """Returns True if this output is long enough for an index that was too large for another array."""
+    index, axis, size = map(int, out_of_bounds.groups()[:3])
+    return output.ndim > axis and output.shape[axis] > index >= size
+
+
+def are_right(outputs, expected):
+    """Returns True if these are all outputs, with the right shapes and values."""
+    return len(outputs) == len(expected) and all(
+        yours is not None and is_close(yours, right, expected) for yours, right in zip(outputs, expected))
+
+
+def alike(rows, expected):
+    """Returns True if these fingerprints of outputs are those of the expected ones."""
+    return rows.shape == expected.shape and all(
+        same_shape(right[None], row)[0] and same_sums(right[None], row)[0] and row[BAD] == right[BAD]
+        for row, right in zip(rows, expected))
+
+
+def rank(edit, lines):
+    """Changes come before other names and insertions, then suspicious lines before others, then short parts."""
+    return edit.inserts or edit.kind in ("name", "names"), edit.line not in lines, len(edit.text)
+
+
+def all_of(roots):
+    return set().union(*(feeds for _, feeds in roots))

@@ -1,0 +1,220 @@
+"""Steps through a lesson in a terminal: shows a cell, runs it, and answers keys before it goes on."""
+
+import code
+import contextlib
+
+from . import helpers, pictures
+from .answers import Answers
+from .cells import contents, divided
+from .files import lesson_number
+from .keys import KEYS, explained, prompt
+from .revisiting import Revisitor
+from .variables import print_page, print_value, print_variables
+from .wrapping import fill, reflow
+
+
+class Stepper(Revisitor):
+    """Shows and runs cells, and answers keys between them.
+
+    If the reader goes back, the lesson is run again from its start as soon as a variable is needed, not before.
+    """
+
+    def __init__(self, path):
+        super().__init__(path)
+        with contextlib.suppress(ImportError):  # without it, input() has no arrow keys and no history
+            import readline  # noqa: F401
+        self.pausing = True
+        self.answers = Answers(path)
+        self.figure = None                      # path of the latest figure
+        self.protocol = None                    # how the terminal shows figures; found out at the first one
+        self.shown = {}                         # {index of a cell: how many of its parts have been shown}
+        self.told = False                       # whether the reader has been told about the keys at a question
+        helpers.ask, helpers.drawn = self.ask, self.drawn
+
+    def close(self):
+        helpers.ask = helpers.drawn = None
+
+    def run_all(self):
+        following = 0
+        while following < len(self.cells):
+            self.at = following
+            following = self.visit()
+
+    def visit(self):
+        """Shows and runs the current cell. Returns the index of the next one."""
+        if self.pausing:
+            self.show()
+        if self.cells[self.at].prose is None:
+            if self.latest == self.at:          # seen again after a look back at the text
+                self.done = self.at + 1
+                if self.pausing:
+                    print(fill("  this cell has been run, and the variables are as it left them; r runs it again", "    "))
+            elif self.restore():
+                self.run_current()
+            else:                               # a cell that failed on the way is the current one
+                self.pausing = True
+        elif not self.pausing:
+            self.run_straight(self.at)          # only its headings
+        while self.pausing:
+            following = self.answer(input(prompt(self.shown_keys())).strip())
+            if following is not None:
+                return following
+        return self.at + 1
+
+    def show(self):
+        """Prints the current cell, up to its first question if it has not been run."""
+        cell, place = self.cells[self.at], f"cell {self.at + 1} of {len(self.cells)}"
+        if cell.prose is not None:
+            print(f"\n--- {place}\n\n{reflow(cell.prose)}")
+        else:
+            source = cell if self.latest == self.at else divided(cell)[0]
+            self.shown[self.at] = 1
+            print(f"\n{fill(f'--- {place}: {cell.title}', '    ')}\n\n{source.numbered_source}\n")
+
+    def parts(self, index):
+        """Yields the parts of a cell. What follows a question may contain its answer, so it is shown after the question."""
+        for n, part in enumerate(divided(self.cells[index])):
+            if self.pausing and not helpers.silent and n >= self.shown.get(index, 0):
+                print(f"\n{part.numbered_source}\n")
+                self.shown[index] = n + 1
+            yield part
+
+    def run_current(self):
+        """Runs the current cell of code."""
+        try:
+            if self.pausing:
+                self.execute(self.at)
+            else:
+                self.run_straight(self.at)
+        except KeyboardInterrupt:
+            print("\ninterrupted; r runs the cell again")
+            self.pausing = True
+        if self.at in self.failed:
+            self.pausing = True
+        self.done = self.at + 1
+        self.latest = self.at
+
+    def ask(self, question):
+        """Returns the reader's answer, or None once the lesson runs to its end without pauses."""
+        if not self.pausing or helpers.silent:
+            return None
+        if not self.told:
+            print(fill("  (Enter alone shows the answer; v and p EXPR work at a question, too)", "   "))
+            self.told = True
+        while True:
+            line = input(question)
+            key, _, expression = line.strip().partition(" ")
+            if line.strip() == "v":
+                self.variables()
+            elif key == "p" and expression:
+                self.print_value(expression.strip())
+            else:
+                return line
+
+    def drawn(self, path):
+        """Shows a new figure, if the terminal can show pictures."""
+        self.figure = path
+        if not self.pausing:
+            return
+        if self.protocol is None:
+            self.protocol = pictures.protocol() or "none"
+        shown = ""
+        with contextlib.suppress(OSError, ValueError):      # a figure that cannot be shown is no error of the lesson
+            shown = pictures.encoded(path, self.protocol) if self.protocol != "none" else ""
+        if shown:
+            print(shown)
+
+    def shown_keys(self):
+        """Returns the keys that have an effect at the current cell."""
+        at_end = self.at == len(self.cells) - 1
+        useless = {"b": self.at == 0, "a": not (at_end and self.answers.found), "o": self.figure is None}
+        return [text.format("end" if at_end else "next") for key, text in KEYS.items() if not useless.get(key)]
+
+    def answer(self, line):
+        """Answers one line from the reader. Returns the index of the cell to go to, or None to stay."""
+        key, _, text = line.partition(" ")
+        alone = {"": self.next, "b": self.back, "l": self.contents, "v": self.variables, "o": self.open_figure,
+                 "r": self.run_again, "i": self.python, "c": self.to_end, "q": self.quit, "Q": self.quit, "?": self.help,
+                 "h": self.help}
+        with_text = {"g": self.go_to, "p": self.print_value, "a": self.show_answer, "e": self.explore}
+        if key in alone and not text:
+            return alone[key]()
+        if key in with_text and (text.strip() or key in "ae"):
+            return with_text[key](text.strip())
+        print(fill(f"  {line!r} is not one of these keys; p EXPR prints an expression, g 3 goes to cell 3, and ? "
+                   "explains all keys", "    "))
+        return None
+
+    def help(self):
+        print(explained())
+
+    def next(self):
+        return self.at + 1
+
+    def back(self):
+        if self.at == 0:
+            print("  this is the first cell")
+            return None
+        return self.at - 1
+
+    def go_to(self, number):
+        if not number.isdecimal() or not 1 <= int(number) <= len(self.cells):
+            print(fill(f"  there is no cell {number!r}; choose 1 to {len(self.cells)}, or press l for the list", "    "))
+            return None
+        self.latest = None                      # the cell is run, even if it has just been
+        return int(number) - 1
+
+    def to_end(self):
+        self.pausing = False
+        return self.at + 1
+
+    def quit(self):
+        raise EOFError
+
+    def contents(self):
+        print("\n".join(contents(self.cells, self.at)))
+
+    def ready(self):
+        """Brings the variables to the current cell, if it is text that was gone back to. Returns False without success."""
+        return self.cells[self.at].prose is None or self.restore()
+
+    def run_again(self):
+        if self.cells[self.at].prose is not None:
+            print("  this cell is text; g N runs the lesson up to cell N")
+        elif self.done == self.at + 1:
+            self.changed = True
+            self.rewind_generators()
+            self.run_current()
+        elif self.restore():                    # after an interruption on the way to this cell
+            self.run_current()
+
+    def variables(self):
+        if self.ready():
+            print_variables(self.namespace)
+
+    def print_value(self, expression):
+        if self.ready():
+            print_value(expression, self.namespace)
+
+    def explore(self, expression):
+        if self.ready():
+            print_page(expression, self.namespace, f"Lesson {lesson_number(self.path)}", self.calls)
+
+    def python(self):
+        if self.ready():
+            with contextlib.suppress(SystemExit):           # exit() returns to the lesson
+                self.changed = True
+                code.interact(fill("Python with the lesson's variables; Ctrl-D returns to the lesson"),
+                              local=self.namespace, exitmsg="")
+
+    def open_figure(self):
+        if self.figure is None:
+            print("  no figure has been drawn so far")
+        elif not pictures.open_picture(self.figure.resolve()):
+            print(fill(f"  there is no program here that shows pictures; the figure is {self.figure.resolve()}", "    "))
+
+    def show_answer(self, number):
+        if self.at < len(self.cells) - 1 or not self.answers.found:
+            print(fill("  the answers to the closing questions are shown at the last cell, if the lesson has any", "    "))
+        else:
+            print(self.answers.text(number))

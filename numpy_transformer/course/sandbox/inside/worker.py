@@ -1,0 +1,309 @@
+"""Runs one task, a student's file on the cases of one exercise, and sends back raw arrays and short messages.
+
+supervisor.py calls it in a sandbox. Elsewhere `python -I -S -B -X utf8 worker.py` runs one task by itself. What runs
+here is one student's: expected values, other students' files and the package are not in reach.
+"""
+
+import contextlib
+import faulthandler
+import functools
+import inspect
+import io
+import json
+import linecache
+import os
+import struct
+import sys
+import traceback
+import types
+
+MESSAGE_LENGTH = 2000                           # characters of an error message, at most
+MOST_RESULTS = 8                                # returned values that are sent; no exercise has more
+MOST_PRINTED = 4 << 20                          # bytes that a task may print
+MOST_SENT = 8 << 20                             # bytes of results of one task
+MOST_BYTES, MOST_FILES = 64 << 20, 2000         # in the working folder; beyond these the task is stopped
+REQUEST = struct.Struct("<3Q")                  # lengths of a request's JSON, its cases (JSON) and its arrays
+REPLY = struct.Struct("<8siBdII")               # READY, exit code, ENDED, processor seconds, bytes printed and sent
+RECORD = struct.Struct("<BHHI")                 # kind, case, index and length of one result
+LOADING, CASE, OUTPUT, AFTER = range(4)         # kinds of results
+NODES, VALUES, TRIED, EDIT = range(4, 8)        # kinds of results of reruns.py
+ENDED = ("", "timeout", "full", "flood", "spoilt")
+READY = b"sandbox\n"
+
+
+class Function:
+    """A function as an argument of an exercise, given by its source, which may use np, math and these arrays."""
+
+    def __init__(self, source, **arrays):
+        self.source, self.arrays, self.compiled = source, arrays, None
+
+    def __call__(self, *arguments):
+        if self.compiled is None:
+            import math
+
+            import numpy as np
+            self.compiled = eval(self.source, {"np": np, "math": math, **self.arrays})
+        return self.compiled(*arguments)
+
+
+def produce(target, inputs, calls=(), paths=()):
+    """Returns a list of what a function returns, or what the calls of a class return and its attributes at `paths`."""
+    if not calls:
+        return flat(target(*inputs))
+    made = target(*inputs)
+    returned = [part for method, arguments in calls for part in flat(getattr(made, method)(*arguments))]
+    return returned + [functools.reduce(getattr, path.split("."), made) for path in paths]
+
+
+def flat(result):
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+def instances(value, kind):
+    """Returns every instance of this class in nested tuples and lists, in order."""
+    if isinstance(value, (tuple, list)):
+        return [found for item in value for found in instances(item, kind)]
+    return [value] if isinstance(value, kind) else []
+
+
+def describe_error(error, path, in_helper=False):
+    """Returns the error and the line of the student's file that raised it, unless a given helper raised it."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    at = f" (line {frames[-1].lineno}: {frames[-1].line})" if frames and not in_helper else ""
+    text = f"{error}{at}"
+    if isinstance(error, SyntaxError) and error.filename == path:
+        text = f"{error.msg} (line {error.lineno})"
+    return f"{type(error).__name__}: {text.strip()}"[:MESSAGE_LENGTH]
+
+
+def helper_call(error, path, given):
+    """Describes the call of a given helper in which an error was raised, or returns {} if it was raised elsewhere.
+
+    Parameters:
+        given : {name: function or class} of the helpers in the student's file
+    Returns: {"helper": its name, "call": the student's line that called it, "passed": the arrays that it was given}
+    """
+    codes = {}
+    for name, helper in given.items():
+        functions = {f"{name}.{key}": value for key, value in vars(helper).items()} if isinstance(
+            helper, type) else {name: helper}
+        codes |= {value.__code__: key for key, value in functions.items() if inspect.isfunction(value)}
+    caller = None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_code in codes and caller is not None:
+            names = frame.f_code.co_varnames[:frame.f_code.co_argcount]
+            shapes = {name: getattr(frame.f_locals.get(name), "shape", None) for name in names}
+            passed = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if isinstance(shape, tuple))
+            text = linecache.getline(path, caller).strip()
+            return {"helper": codes[frame.f_code], "call": f"line {caller}: {text}"[:MESSAGE_LENGTH], "passed": passed}
+        if frame.f_code.co_filename == path:
+            caller = line
+    return {}
+
+
+def load(source, path, name):
+    """Returns the student's function or class (None if it is missing) and the names that the file defines."""
+    sys.modules["exercise"] = module = types.ModuleType("exercise")
+    lines = source.decode("utf-8", "replace").splitlines(keepends=True)
+    linecache.cache[path] = (len(source), None, lines, path)        # for `describe_error`
+    exec(compile(source, path, "exec"), vars(module))
+    names = vars(module)
+    if callable(names.get(name)):
+        return names[name], sorted(names)
+    return None, sorted(key for key, value in names.items() if callable(value) and not key.startswith("_"))
+
+
+def seed_global_generators(source, np):
+    """Seeds the global random generators, so that a program without a seed of its own is reproducible."""
+    if b"random" in source:                     # otherwise NumPy need not load its random module
+        import random
+        random.seed(0)
+        np.random.seed(0)
+
+
+def unpack(cases, blob, np):
+    """Returns the arguments of all cases, and for each case its arrays' (dtype, shape, bytes) in order."""
+    def argument(value, arrays):
+        if isinstance(value, dict) and "array" in value:
+            kind, shape, start, end = value["array"]
+            arrays.append((kind, tuple(shape), blob[start:end]))
+            return np.frombuffer(blob[start:end], kind).reshape(shape).copy()
+        if isinstance(value, dict):
+            return Function(value["function"], **{key: argument(part, []) for key, part in value["arrays"].items()})
+        return [argument(part, arrays) for part in value] if isinstance(value, list) else value
+
+    unpacked = []
+    for inputs, calls in cases:
+        arrays = []
+        inputs = [argument(value, arrays) for value in inputs]
+        calls = [(method, [argument(value, arrays) for value in arguments]) for method, arguments in calls]
+        unpacked.append((inputs, calls, arrays))
+    return unpacked
+
+
+def describe_parameters(target, inputs):
+    """Returns a report with the names of the parameters, and why a call with these arguments fails if it does."""
+    try:
+        signature = inspect.signature(target)
+    except (TypeError, ValueError):             # builtins have no signature; calling them will show any problem
+        return {}
+    found = {"takes": [name[:100] for name in signature.parameters][:20]}
+    try:
+        signature.bind(*inputs)
+    except TypeError as error:
+        found |= {"stage": "arguments", "error": str(error)[:MESSAGE_LENGTH]}
+    return found
+
+
+def run_task(job, cases, blob, send):
+    """Runs one task. Calls send(kind, case, index, bytes) for each result."""
+    import numpy as np
+
+    def report(record, case=0, /, **fields):
+        send(record, case, 0, json.dumps(fields).encode())
+
+    with open(os.path.join(job["folder"], job["file"]), "rb") as file:
+        source = file.read()
+    cases = unpack(json.loads(cases), blob, np)
+    seed_global_generators(source, np)
+    try:
+        target, names = load(source, job["file"], job["name"])
+    except BaseException as error:              # SystemExit too
+        return report(LOADING, stage="import", error=describe_error(error, job["file"]))
+    if target is None:
+        return report(LOADING, stage="name", names=names[:20])
+    parameters = describe_parameters(target, cases[0][0])
+    report(LOADING, **parameters)
+    if "error" in parameters:
+        return None
+
+    def run_case(i, target, case):
+        inputs, calls, before = case
+        try:
+            outputs = produce(target, inputs, calls, job["paths"])[:len(job["paths"]) + MOST_RESULTS]
+            send_outputs(i, outputs, send, np)
+            send_changed(i, before, instances([inputs, [arguments for _, arguments in calls]], np.ndarray), send, np)
+            report(CASE, i, kinds=[type(output).__name__ for output in outputs])
+        except BaseException as error:
+            names = vars(sys.modules["exercise"])
+            given = {name: names[name] for name in job.get("given", ()) if name in names}
+            found = helper_call(error, job["file"], given)
+            report(CASE, i, kind=type(error).__name__, error=describe_error(error, job["file"], bool(found)), **found)
+
+    if "rerun" in job:
+        import reruns  # loaded before the sandbox was closed
+        return reruns.rerun(source, vars(sys.modules["exercise"]), job, cases, send, run_case, np)
+    for i, case in enumerate(cases):
+        run_case(i, target, case)
+
+
+def send_outputs(i, outputs, send, np):
+    """Sends the outputs of case i that are numeric arrays."""
+    for j, output in enumerate(outputs):
+        try:
+            array = np.asarray(output)
+        except ValueError:                      # a list of arrays with different shapes: only its type is reported
+            continue
+        if array.dtype.kind in "fiub":
+            send(OUTPUT, i, j, as_npy(array, np))
+
+
+def send_changed(i, before, after, send, np):
+    """Sends the arguments of case i that were changed in place; nothing (no bytes) for one that is gone."""
+    for j, (kind, shape, content) in enumerate(before):
+        if j >= len(after):
+            send(AFTER, i, j, b"")
+        elif (after[j].dtype.str, after[j].shape, after[j].tobytes()) != (kind, shape, content):
+            send(AFTER, i, j, as_npy(after[j], np))
+
+
+def as_npy(array, np):
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array, allow_pickle=False)
+    return file.getvalue()
+
+
+def send_to(descriptor):
+    def send(kind, case, index, content):
+        write_all(descriptor, RECORD.pack(kind, case, index, len(content)) + content)
+    return send
+
+
+def write_all(descriptor, content):
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view):]
+
+
+def read_exactly(count):
+    """Returns this many bytes from stdin, or fewer at its end."""
+    parts = []
+    while count:
+        parts.append(os.read(0, min(count, 1 << 20)))
+        count -= len(parts[-1])
+        if not parts[-1]:
+            break
+    return b"".join(parts)
+
+
+def read_request():
+    """Returns the next request: JSON, the cases as JSON text, and the arrays' bytes; None at the end."""
+    head = read_exactly(REQUEST.size)
+    if len(head) < REQUEST.size:
+        return None
+    request, cases, blob = map(read_exactly, REQUEST.unpack(head))
+    return json.loads(request), cases, blob
+
+
+def import_numpy(folder):
+    """Imports NumPy from a folder whose other packages stay out of reach."""
+    sys.path.append(folder)
+    import numpy.lib.format  # noqa: F401
+    sys.path.remove(folder)
+
+
+def is_full(folder):
+    """Returns True if the folder holds more than any exercise needs to write. Does not follow links."""
+    folders, size, count = [folder], 0, 0
+    while folders:
+        # A folder that is gone, closed or nested too deeply counts as empty: the program may change it at any time.
+        with contextlib.suppress(OSError), os.scandir(folders.pop()) as items:
+            for item in items:
+                size += item.stat(follow_symlinks=False).st_size
+                count += 1
+                if size > MOST_BYTES or count > MOST_FILES:
+                    return True
+                if item.is_dir(follow_symlinks=False):
+                    folders.append(item.path)
+    return False
+
+
+def alone():
+    """Runs one task in this process, without a sandbox: stdout takes the results, stderr what is printed."""
+    job, cases, blob = read_request()
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import limits
+    if "rerun" in job:
+        import reruns  # noqa: F401
+    del sys.path[0]
+    import_numpy(job["numpy"])
+    sys.meta_path.append(limits.LastFinder())
+    results = os.dup(1)
+    os.dup2(2, 1)
+    sys.path.append(job["folder"])
+    trace = open(job["trace"], "w", encoding="utf-8")
+    faulthandler.dump_traceback_later(0.7 * job["seconds"], file=trace)      # of a loop that never ends
+    limits.set_limits(job["processor"], job["megabytes"])
+    end, status = os._exit, 1
+    try:
+        run_task(job, cases, blob, send_to(results))
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    with contextlib.suppress(BaseException):    # the student's program may have closed or replaced stdout
+        sys.stdout.flush()
+    end(status)
+
+
+if __name__ == "__main__":
+    alone()

@@ -1,0 +1,108 @@
+"""A student's folder: the files to fill in, and the progress. Grading never reads the progress."""
+
+import contextlib
+import itertools
+import json
+import os
+from pathlib import Path
+
+from .checker.diagnosis import AnswerKey
+from .checker.localize import localize
+from .checker.verdict import judge
+from .exercises import exercises
+from .exercises.numbering import CURRENT
+from .sandbox import run, run_task
+
+PROGRESS = ".progress.json"
+
+
+class Workbook:
+    """One folder with exercise files.
+
+    Parameters:
+        folder : path; None: the current folder, or my-exercises or exercises inside it
+    Raises: ValueError if the folder contains no exercises.
+    """
+
+    def __init__(self, folder=None):
+        self.folder = (Path(folder) if folder is not None else self.find()).resolve()
+        if not any(self.path(exercise).is_file() for exercise in exercises().values()):
+            raise ValueError(f"there are no exercises in {self.folder}; create them with "
+                             f"numpy-transformer exercise start {self.folder}")
+
+    @staticmethod
+    def find():
+        """Returns the current folder if it contains exercises, else my-exercises or exercises inside it."""
+        for folder in (Path(), Path("my-exercises"), Path("exercises")):
+            if any(folder.glob("ex[0-9][0-9]_*.py")):
+                return folder
+        raise ValueError("there are no exercises here; create them with numpy-transformer exercise start FOLDER, then "
+                         "change to that folder or name it with --folder")
+
+    def path(self, exercise):
+        """The student's file; one that still has its former name if there is no other."""
+        path, former = self.folder / exercise.file, self.folder / exercise.former_file
+        return former if former.is_file() and not path.exists() else path
+
+    def progress(self):
+        """Returns {number: {"status": ..., "hints": ...}}, or {} if there is no readable progress file."""
+        try:
+            found = json.loads((self.folder / PROGRESS).read_text(encoding="utf-8"))
+            return {CURRENT.get(number, number): entry for number, entry in found.items() if isinstance(entry, dict)}
+        except (OSError, ValueError, AttributeError):
+            return {}
+
+    def save_progress(self, exercise, **changes):
+        """Saves these entries in the folder, if it can be written to."""
+        progress = self.progress()
+        progress[exercise.number] = {**progress.get(exercise.number, {}), **changes}
+        temporary = self.folder / f"{PROGRESS}.tmp"
+        with contextlib.suppress(OSError):      # the caller sees that `passed` stays False and tells the student
+            temporary.write_text(json.dumps(progress, indent=1, sort_keys=True), encoding="utf-8")
+            os.replace(temporary, self.folder / PROGRESS)
+
+    def passed(self, exercise):
+        return self.progress().get(exercise.number, {}).get("status") == "pass"
+
+    def hints(self, exercise):
+        """Returns the number of hints shown so far, 0 to 3."""
+        shown = self.progress().get(exercise.number, {}).get("hints")
+        return min(max(shown, 0), 3) if isinstance(shown, int) else 0
+
+    def next(self):
+        """Returns the first exercise with a file here that has not been passed, or None."""
+        return next((exercise for exercise in exercises().values()
+                     if self.path(exercise).is_file() and not self.passed(exercise)), None)
+
+    def check(self, exercise, seed=0, seconds=10):
+        """Runs and judges the student's file and saves the status. Returns the Verdict, the Run and the AnswerKey."""
+        if not self.path(exercise).is_file():
+            raise ValueError(f"there is no file {self.path(exercise)}; create it with numpy-transformer exercise reset "
+                             f"{exercise.number}")
+        answer_key, source = AnswerKey(exercise, seed), self.path(exercise).read_bytes()
+        result = run(source, exercise, answer_key.cases, seconds)
+        verdict = localize(answer_key, judge(answer_key, result), result, exercise.file,
+                           lambda task: run_task(source, task, seconds))
+        self.save_progress(exercise, status=verdict.status)
+        return verdict, result, answer_key
+
+    def reset(self, exercise):
+        """Writes a new file. Renames an edited one to .bak (.bak1, ...) and returns that path, else returns None."""
+        path, backup = self.path(exercise), None
+        if path.exists() and path.read_bytes() != exercise.skeleton().encode():
+            names = (path.with_name(f"{path.name}.bak{i or ''}") for i in itertools.count())
+            backup = next(name for name in names if not name.exists())
+            os.replace(path, backup)
+        path.write_text(exercise.skeleton(), encoding="utf-8")
+        self.save_progress(exercise, status="todo")
+        return backup
+
+
+def start(folder, chosen):
+    """Writes the files of the chosen exercises that are missing in a folder. Returns their paths."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    missing = [exercise for exercise in chosen if not (folder / exercise.file).exists()]
+    for exercise in missing:
+        (folder / exercise.file).write_text(exercise.skeleton(), encoding="utf-8")
+    return [folder / exercise.file for exercise in missing]

@@ -1,0 +1,101 @@
+"""The words that people read, by language: one folder per language, texts/en first, and one INI file per subject.
+
+A program builds a `Message`, a kind and its values; `render` turns it into a sentence of the chosen language. Code that
+needs to know what a message says looks at its kind and its values, and never at the finished sentence. Whatever a
+language lacks is shown in English.
+"""
+
+import configparser
+import functools
+import os
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent
+ENGLISH = FOLDER / "en"
+VARIABLE = "NUMPY_TRANSFORMER_LANGUAGE"
+
+
+class Message:
+    """What is to be said: a kind such as "verdict.time.stopped", and the values that its sentence names.
+
+    Parameters:
+        kind : str, SUBJECT.SECTION.KEY of a text with {named} placeholders
+        values : for the placeholders: numbers, strings, other messages, or lists of messages
+    """
+
+    def __init__(self, kind: str, **values: Any) -> None:
+        self.kind = kind
+        self.values = values
+
+    def __repr__(self) -> str:
+        return f"Message({', '.join([repr(self.kind), *(f'{name}={value!r}' for name, value in self.values.items())])})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Message) and (self.kind, self.values) == (other.kind, other.values)
+
+    __hash__ = None
+
+
+def render(said: Any) -> Any:
+    """Returns the sentence of a message; a list of messages as one text; and any other value as it is."""
+    if isinstance(said, (list, tuple)):
+        return " ".join(str(render(part)) for part in said)
+    if not isinstance(said, Message):
+        return said
+    subject, section, key = said.kind.split(".")
+    return table(subject)[section][key].format(**{name: render(value) for name, value in said.values.items()})
+
+
+def table(subject: str) -> dict[str, dict[str, str]]:
+    """Returns all texts of one subject in the chosen language, {section: {key: text}}.
+
+    Parameters:
+        subject : str, the path of an INI file inside the language's folder without its ending, such as "verdict"
+    """
+    return _table(subject, folder_of_language())
+
+
+@functools.cache
+def _table(subject: str, folder: Path) -> dict[str, dict[str, str]]:
+    texts = read(ENGLISH, subject)
+    translated = {} if folder == ENGLISH else read(folder, subject)
+    return {section: {key: translated.get(section, {}).get(key, text) for key, text in keys.items()}
+            for section, keys in texts.items()}
+
+
+def read(folder: Path, subject: str) -> dict[str, dict[str, str]]:
+    """Returns the texts of one file, {} if the language lacks it. ${KEY} and ${SECTION:KEY} stand for other texts.
+
+    Raises: ValueError if the file cannot be read as INI.
+    """
+    parser = configparser.ConfigParser(delimiters=("=",), comment_prefixes=("#",), default_section="",
+                                       interpolation=configparser.ExtendedInterpolation())
+    parser.optionxform = str                    # keys such as LIN-1 keep their capitals
+    try:
+        parser.read(folder / f"{subject}.ini", encoding="utf-8")
+        return {section: {key: text.strip() for key, text in parser[section].items()} for section in parser.sections()}
+    except (configparser.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"{folder / subject}.ini cannot be read: {' '.join(str(error).split())}") from error
+
+
+def folder_of_language() -> Path:
+    """Returns the folder of the language that the environment variable NUMPY_TRANSFORMER_LANGUAGE names: en by default.
+
+    The variable holds the name of a folder in numpy_transformer/texts, such as "en", or the path of a folder elsewhere.
+
+    Raises: ValueError if there is no such folder.
+    """
+    name = os.environ.get(VARIABLE) or "en"
+    folder = FOLDER / name                      # an absolute path replaces FOLDER
+    if os.sep in name and not Path(name).is_absolute():
+        folder = Path(name).absolute()
+    if not folder.is_dir() or name.startswith((".", "_")) and os.sep not in name:
+        raise ValueError(f"{VARIABLE}={name}: there is no such language; choose from {', '.join(languages())}, or give "
+                         "the path of a folder with texts")
+    return folder
+
+
+def languages() -> list[str]:
+    """Returns the names of all languages that the package has."""
+    return sorted(path.name for path in FOLDER.iterdir() if path.is_dir() and not path.name.startswith(("_", ".")))

@@ -1,0 +1,113 @@
+"""What lessons are made of: cells, the functions that they call, their numbers, and text that is wrapped."""
+
+import numpy as np
+import pytest
+
+from numpy_transformer.course import claim, predict, show
+from numpy_transformer.course.lessons import helpers
+from numpy_transformer.course.lessons.cells import cells
+from numpy_transformer.course.lessons.files import full_number, lesson_number, lessons_in
+from numpy_transformer.course.lessons.keys import prompt
+from numpy_transformer.course.lessons.wrapping import reflow
+
+
+def test_cells_know_their_lines():
+    source = "before\n# %% [markdown]\n# Prose\n#\n# more\n# %% Code\na = 1\n\n# %%\nb = 2\n"
+    found = cells(source)
+    assert [(cell.title, cell.line, cell.text) for cell in found] == [
+        ("", 0, "before"), ("[markdown]", 2, "# Prose\n#\n# more"), ("Code", 6, "a = 1"), ("", 9, "b = 2")]
+    assert found[1].prose == "Prose\n\nmore" and found[2].prose is None
+    assert [cell.line for cell in cells(source[7:])] == [1, 5, 8]
+
+
+def test_a_claim_prints_what_holds_and_raises_with_the_numbers(capsys):
+    claim("two is two", 2 == 2, "2")
+    assert "✓ two is two   (2)" in capsys.readouterr().out
+    with pytest.raises(AssertionError, match="claim does not hold: all are. 1 of 2"):
+        claim("all are", [True, False], "1 of 2")
+
+
+def test_show_prints_shape_range_and_values(capsys):
+    show(ones=[[1.0, 1.0, 4.0]], p=np.array([[0.25, 0.75], [1, 0]]))
+    out = capsys.readouterr().out
+    assert "ones (1, 3) float64  min 1  mean 2  max 4\n" in out
+    assert "p (2, 2) float64  min 0  mean 0.5  max 1  rows sum to 1\n" in out
+
+
+def test_predict_without_a_terminal_prints_question_and_answer(capsys):
+    predict("how many?", 3, "Each has one.")
+    assert capsys.readouterr().out == "  ? how many?  3\n"
+
+
+@pytest.mark.parametrize("guess, printed", [("2", "    the answer: 3\n    Each has one.\n"), ("3", "    correct: 3\n")])
+def test_a_wrong_guess_gets_why(guess, printed, capsys, monkeypatch):
+    monkeypatch.setattr(helpers, "ask", lambda question: guess)
+    predict("how many?", 3, "Each has one.")
+    assert capsys.readouterr().out == printed
+
+
+def test_the_source_of_a_question_is_shown_without_its_answer():
+    source = ('x = 1\npredict("hów?", 3)\npredict("a" "b",\n        (1,\n         2), why="Both (of them).")\n'
+              'for n in 1, 2:\n    predict(f"({n}, {x})", answer=n, why="so"); y = 2\nx = 4')
+    cell, = cells(f"# %% Title\n{source}\n")
+    assert cell.numbered_source == (
+        '   2  x = 1\n   3  predict("hów?", ...)\n   4  predict("a" "b",\n   5          ...)\n'
+        '   7  for n in 1, 2:\n   8      predict(f"({n}, {x})", ...); y = 2\n   9  x = 4')
+    broken, = cells('# %% Title\nx = = 1\npredict("how?", 3)')
+    assert broken.numbered_source == '   2  x = = 1\n   3  predict("how?", 3)'
+
+
+@pytest.mark.parametrize("name, number", [
+    ("05_attention.py", "05"), ("lessons/00b_scalars.py", "00b"), ("00_why.py", "00"), ("5_a.py", None),
+    ("00bb_a.py", None), ("00B_a.py", None), ("05_a.txt", None), ("", None), (None, None)])
+def test_a_lesson_is_known_by_the_name_of_its_file(name, number):
+    assert lesson_number(name) == number
+
+
+@pytest.mark.parametrize("text, number", [("5", "05"), ("05", "05"), ("0b", "00b"), ("00B", "00b"), ("", None), ("b", None),
+                                          ("005", None), ("05.2", None)])
+def test_numbers_of_lessons_are_typed_with_and_without_zeros(text, number):
+    assert full_number(text) == number
+
+
+def test_lessons_stand_in_the_order_of_their_numbers(tmp_path):
+    for name in ("01_b.py", "00b_a.py", "00_z.py", "setup.py", "README.md"):
+        (tmp_path / name).touch()
+    assert list(lessons_in(tmp_path)) == ["00", "00b", "01"]
+
+
+def test_prose_and_headings_wrap_to_the_terminal_and_wide_formulas_are_marked(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    formula = "    y = softmax(q kᵀ / sqrt(d)) v     a short remark"
+    heading = "## A heading that is a little longer than sixty columns, all on one line"
+    wide = "    dP = " + "dy vᵀ + " * 8 + "0"
+    prose = (f"{heading}\n\n{wide}\n\n"
+             "Each token collects from other tokens what it needs, and this sentence\ngoes on for a while.\n\n"
+             f"{formula}\n\n1. The first item is long enough to be wrapped to a second line.\n2. The second one is not.")
+    assert reflow(prose) == (
+        "## A heading that is a little longer than sixty columns, all\n   on one line\n\n"
+        f"{wide[:59]}\n      ↳ vᵀ + dy vᵀ + 0\n\n"
+        "Each token collects from other tokens what it needs, and\nthis sentence goes on for a while.\n\n"
+        f"{formula}\n\n1. The first item is long enough to be wrapped to a second\n   line.\n2. The second one is not.")
+
+
+@pytest.mark.parametrize("width, lines", [(40, 5), (60, 3), (80, 2), (100, 2)])
+def test_the_keys_fit_the_terminal(monkeypatch, width, lines):
+    monkeypatch.setenv("COLUMNS", str(width))
+    keys = ["[Enter] next", "b back", "g N go to cell N", "l list", "p EXPR print", "v variables", "e explore", "r run again",
+            "i Python", "c run to end", "q quit: "]
+    shown = prompt(keys).splitlines()
+    assert len(shown) == lines and max(map(len, shown)) < width - 3 and "  ".join(shown) == "  ".join(keys)
+
+
+@pytest.mark.parametrize("guess, answer, right", [
+    ("3", 3, True), ("4", 3, False), ("3.0", 3, True), ("(2, 1, 8)", (2, 1, 8), True), ("2 1 8", (2, 1, 8), True),
+    ("2, 18", (2, 1, 8), False), ("1,024", 1024, True), ("[.25]", [0.25], True), ("7, 28", "7 and 28", True),
+    ("", 3, False),
+    ("154 digits", 154, True), ("token 4", 4, True), ("0 to 4", 4, False), ("digits", 154, False), ("yes 3", "yes", True),
+    ("y", "yes", True), ("n", "yes", False), ("No.", "no", True), ("", "no", False),
+    ("Yes!", "yes", True), ("-1", 1, False), ("exp(-3)", "exp(-3)", True), ("2/3", "2/3", True)])
+def test_an_answer_counts_by_its_words_and_numbers(guess, answer, right, capsys, monkeypatch):
+    monkeypatch.setattr(helpers, "ask", lambda question: guess)
+    predict("how many?", answer)
+    assert capsys.readouterr().out == f"    {'correct' if right else 'the answer'}: {answer}\n"

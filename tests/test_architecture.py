@@ -1,0 +1,104 @@
+"""Imports go one way, a bare import loads nothing slow, each backward follows its forward, and ids are np.intp."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import numpy_transformer
+
+ROOT = Path(numpy_transformer.__file__).parent
+STOREYS = {                                     # rooms in reading order: each may import those before it
+    "the Transformer": ["argument_checks", "threads", "markup", "parameter", "module", "layers", "models", "training", "decoding",
+                        "checks", "inspection"],
+    "what it works on and is seen with": ["texts", "data", "views", "pretrained", "tasks", "zoo", "bench"],
+    "the explorer": ["explorer"],
+    "the course": ["course/lessons", "course/sandbox", "course/exercises", "course/checker", "course"],
+    "teaching": ["grading"],
+    "the command line": ["cli", "__main__"],
+}
+ROOMS = [room for rooms in STOREYS.values() for room in rooms]
+
+
+def room_of(module):
+    """The room of a module, such as course/checker for course.checker.verdict; "" for the face of the package."""
+    parts = module.split(".")[1:]
+    return next((room for room in ("/".join(parts[:2]), "/".join(parts[:1])) if room in ROOMS), "")
+
+
+def modules():
+    """All modules of the package, {dotted name: path}."""
+    names = {".".join(path.relative_to(ROOT.parent).with_suffix("").parts): path for path in ROOT.rglob("*.py")}
+    return {name.removesuffix(".__init__"): path for name, path in names.items()}
+
+
+def imported(name, path):
+    """The package's modules that a module imports, at its top or inside a function."""
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = ".".join([*package[:len(package) - node.level + 1], *filter(None, [node.module])])
+            whole = {f"{base}.{alias.name}" for alias in node.names} & MODULES.keys()
+            yield from whole or {base}
+        elif isinstance(node, (ast.ImportFrom, ast.Import)):        # the package imports its own modules with "from .."
+            names = [getattr(node, "module", None)] + [alias.name for alias in node.names]
+            assert not any(name and name.startswith("numpy_transformer") for name in names), path
+
+
+MODULES = modules()
+IMPORTS = {name: set(imported(name, path)) - {name} for name, path in MODULES.items()}
+
+
+def test_every_file_has_a_room():
+    assert {room_of(name) for name in MODULES} - {""} == set(ROOMS)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_imports_go_down_only(room):
+    above = ROOMS[ROOMS.index(room) + 1:]
+    wrong = {(name, target) for name in MODULES if room_of(name) == room for target in IMPORTS[name] if room_of(target) in above}
+    assert not wrong
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    """Files are taken away as long as one of them imports none of the others; a circle would stay."""
+    left = {name: targets - {"numpy_transformer"} for name, targets in IMPORTS.items()}
+    while free := {name for name, targets in left.items() if not targets & left.keys()}:
+        left = {name: targets for name, targets in left.items() if name not in free}
+    assert not left
+
+
+def test_only_views_imports_matplotlib():
+    users = {path.relative_to(ROOT).parts[0] for path in ROOT.rglob("*.py")
+             if re.search(r"^\s*(import|from) matplotlib", path.read_text(encoding="utf-8"), re.M)}
+    assert users == {"views"}
+
+
+@pytest.mark.parametrize("name", [
+    "numpy_transformer", "numpy_transformer.cli",
+    pytest.param("numpy_transformer.grading.grader", marks=pytest.mark.slow)])
+def test_a_bare_import_loads_nothing_slow(name):
+    slow = {"matplotlib", "pytest", "torch", "numpy_transformer.zoo", "numpy_transformer.explorer", "http.server"}
+    code = f"import sys, {name}; print(sorted({slow} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT.parent,
+                         env={**os.environ, "PYTHONPATH": str(ROOT.parent)})
+    assert run.stdout.strip() == "[]", run.stderr
+
+
+def test_backward_stands_right_under_forward():
+    for path in [*(ROOT / "layers").glob("*.py"), *(ROOT / "models").glob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                methods = [item.name for item in node.body if isinstance(item, ast.FunctionDef)]
+                if "forward" in methods:
+                    assert methods[methods.index("forward") + 1] == "backward", (path.name, node.name)
+
+
+def test_ids_are_np_intp():
+    """With int64 ids, bincount, take and repeat raise where np.intp has 32 bits. Two files number pairs of ids in int64."""
+    sources = {path.name: path.read_text(encoding="utf-8") for path in ROOT.rglob("*.py") if "exercises" not in path.parts}
+    assert {name for name, text in sources.items() if re.search(r"\bint64\b", text)} == {"bigrams.py", "baselines.py"}

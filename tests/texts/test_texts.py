@@ -1,0 +1,53 @@
+"""Messages become sentences of the chosen language, and English where the language lacks them."""
+
+import re
+
+import pytest
+
+from numpy_transformer import texts
+from numpy_transformer.texts import Message, render
+
+
+@pytest.fixture
+def english(tmp_path, monkeypatch):
+    """A folder of English texts, and a function that chooses another language."""
+    folder = tmp_path / "en"
+    folder.mkdir()
+    (folder / "bread.ini").write_text("""
+[oven]
+hot = The oven has {degrees:.1f} °C. {advice}
+wait = Wait {minutes} minutes.
+again = ${wait}
+""", encoding="utf-8")
+    monkeypatch.setattr(texts, "ENGLISH", folder)
+    monkeypatch.setenv(texts.VARIABLE, str(folder))
+
+
+def test_a_message_names_its_values_and_holds_other_messages(english):
+    wait = Message("bread.oven.wait", minutes=3)
+    assert render(Message("bread.oven.hot", degrees=220, advice=wait)) == "The oven has 220.0 °C. Wait 3 minutes."
+    assert render([wait, "Thanks."]) == "Wait 3 minutes. Thanks."
+    assert render(Message("bread.oven.again", minutes=4)) == "Wait 4 minutes."
+    assert wait == Message("bread.oven.wait", minutes=3) != Message("bread.oven.wait", minutes=4)
+
+
+def test_what_a_language_lacks_is_english(english, tmp_path, monkeypatch):
+    other = tmp_path / "eo"
+    other.mkdir()
+    (other / "bread.ini").write_text("[oven]\nwait = Atendu {minutes} minutojn.\n", encoding="utf-8")
+    monkeypatch.setenv(texts.VARIABLE, str(other))
+    wait = Message("bread.oven.wait", minutes=3)
+    assert render(Message("bread.oven.hot", degrees=1, advice=wait)) == "The oven has 1.0 °C. Atendu 3 minutojn."
+
+
+@pytest.mark.parametrize("name", ["xx", "../data", "__pycache__", "en/none"])
+def test_an_unknown_language_is_refused(name, monkeypatch):
+    monkeypatch.setenv(texts.VARIABLE, name)
+    with pytest.raises(ValueError, match=f"NUMPY_TRANSFORMER_LANGUAGE={re.escape(name)}: there is no such language"):
+        texts.table("bread")
+
+
+def test_a_file_that_is_no_ini_is_named(english, tmp_path, monkeypatch):
+    (tmp_path / "en" / "bread.ini").write_text("no section\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="bread.ini cannot be read"):
+        texts.read(tmp_path / "en", "bread")
