@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..layers import MultiHeadAttention
-from ..layers.blocks import EncoderBlock
+from ..layers.blocks import Block
 from ..module import Module
 from ..training import SGD, Adam
 from . import switches
@@ -163,7 +163,7 @@ def edit_bug(example, edited, edit):
         raise ValueError(f"{shown(name)} is not a bug that fits this model{similar(name, bugs)}")
     bug, place = bugs[name]
     blocks = [part for _, part in edited.model.named_modules() if isinstance(part, switches.SwitchedBlock)]
-    if bug.target is EncoderBlock and any(block.skip is None for block in blocks):
+    if bug.target is Block and any(block.skip is None for block in blocks):
         raise ValueError(f"the bug {name!r} replaces the code of a block, of which a residual connection is switched off; "
                          "switch it on again first")
     zoo.apply(bug, place)
@@ -249,7 +249,7 @@ def shown(value):
 ZOO = f"{__package__.rpartition('.')[0]}.zoo"
 EDITS = {"text": edit_text, "weight": edit_weight, "off": edit_off, "bug": edit_bug, "step": edit_step}
 PARTS = {"head": (MultiHeadAttention, "a multi-head attention"), "mask": (MultiHeadAttention, "a multi-head attention"),
-         "scale": (MultiHeadAttention, "a multi-head attention"), "block": (EncoderBlock, "a block"),
-         "residual": (EncoderBlock, "a block")}
+         "scale": (MultiHeadAttention, "a multi-head attention"), "block": (Block, "a block"),
+         "residual": (Block, "a block")}
 SWITCHES = {"head": switches.switch_head_off, "mask": switches.switch_mask_off, "scale": switches.switch_scale_off,
             "block": switches.switch_block_off, "residual": switches.switch_residual_off}
