@@ -3,13 +3,14 @@
 import code
 import contextlib
 
-from . import helpers, pictures
+from . import helpers
 from .answers import Answers
 from .cells import contents, divided
 from .files import lesson_number
 from .keys import KEYS, explained, prompt
 from .revisiting import Revisitor
 from .variables import print_page, print_value, print_variables
+from .viewer import open_picture
 from .wrapping import fill, reflow
 
 
@@ -26,7 +27,6 @@ class Stepper(Revisitor):
         self.pausing = True
         self.answers = Answers(path)
         self.figure = None                      # path of the latest figure
-        self.protocol = None                    # how the terminal shows figures; found out at the first one
         self.shown = {}                         # {index of a cell: how many of its parts have been shown}
         self.told = False                       # whether the reader has been told about the keys at a question
         helpers.ask, helpers.drawn = self.ask, self.drawn
@@ -112,17 +112,7 @@ class Stepper(Revisitor):
                 return line
 
     def drawn(self, path):
-        """Shows a new figure, if the terminal can show pictures."""
         self.figure = path
-        if not self.pausing:
-            return
-        if self.protocol is None:
-            self.protocol = pictures.protocol() or "none"
-        shown = ""
-        with contextlib.suppress(OSError, ValueError):      # a figure that cannot be shown is no error of the lesson
-            shown = pictures.encoded(path, self.protocol) if self.protocol != "none" else ""
-        if shown:
-            print(shown)
 
     def shown_keys(self):
         """Returns the keys that have an effect at the current cell."""
@@ -210,7 +200,7 @@ class Stepper(Revisitor):
     def open_figure(self):
         if self.figure is None:
             print("  no figure has been drawn so far")
-        elif not pictures.open_picture(self.figure.resolve()):
+        elif not open_picture(self.figure.resolve()):
             print(fill(f"  there is no program here that shows pictures; the figure is {self.figure.resolve()}", "    "))
 
     def show_answer(self, number):
