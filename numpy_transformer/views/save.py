@@ -8,6 +8,8 @@ from pathlib import Path
 import matplotlib
 from PIL import Image  # installed with matplotlib, which requires it
 
+from .fonts import draw
+
 # {file ending: metadata}: no dates or versions, so that the bytes stay the same
 METADATA = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
@@ -51,8 +53,13 @@ def write(figure, path):
     check_folder(path.parent)
     kind = path.suffix.lower()
     file = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "numpy_transformer"}):
+
+    def render():
+        file.seek(file.truncate(0))             # the figure may be drawn twice
         figure.savefig(file, format=kind[1:], dpi=110, metadata=METADATA[kind])
+
+    with matplotlib.rc_context({"svg.hashsalt": "numpy_transformer"}):
+        draw(figure, render)
     if kind == ".png":                          # a palette reduces the size to a third
         picture = Image.open(file)
         file = io.BytesIO()
