@@ -14,6 +14,10 @@ from .fonts import draw
 METADATA = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 
+class FolderNotWritable(ValueError):
+    """Figures cannot be written to a folder."""
+
+
 def large_fonts():
     """Enlarges the text of later figures, so that it is readable on a slide at half size."""
     matplotlib.rcParams.update({"font.size": 13, "axes.titlesize": 13, "legend.fontsize": 11})
@@ -28,8 +32,8 @@ def check_folder(folder):
     except OSError as error:
         file = next((path for path in (folder, *folder.parents) if path.is_file()), None)
         why = f"{str(file)!r} is a file" if file else error.strerror
-        raise ValueError(f"pictures cannot be written to {str(folder)!r} ({why}); use another folder, or change its "
-                         "permissions") from error
+        raise FolderNotWritable(f"pictures cannot be written to {str(folder)!r} ({why}); use another folder, or change its "
+                                "permissions") from error
     return folder
 
 
