@@ -42,7 +42,7 @@ def check(number, answer, seed=0):
     exercise = choose_for(str(number), getattr(answer, "__name__", ""))
     kind, call = "class" if exercise.is_class else "function", f'check("{exercise.number}", {exercise.name})'
     if not callable(answer):
-        raise TypeError(words("exercise.not_callable", kind=Message(f"lessons.exercise.{kind}"), call=call, got=describe(answer)))
+        raise TypeError(words("exercise.not_callable", what=Message(f"lessons.exercise.{kind}"), call=call, got=describe(answer)))
     if exercise.is_class and not isinstance(answer, type):
         raise TypeError(words("exercise.no_class", number=exercise.number, call=call, got=describe(answer)))
     answer_key = AnswerKey(exercise, seed)

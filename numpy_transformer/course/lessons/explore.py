@@ -67,7 +67,7 @@ def open_module(module, name, calls):
     from ...explorer import explore
 
     if not is_module(module):
-        raise TypeError(words("variables.no_module", name=name, kind=type(module).__name__))
+        raise TypeError(words("variables.no_module", name=name, type=type(module).__name__))
     call = calls.inputs_of(module)
     if call is None:
         raise ValueError(words("variables.not_called", name=name))

@@ -9,7 +9,7 @@ KEYS = {"next": "Enter", "back": "b", "go_to": "g", "list": "l", "answers": "a",
 # what the key ? explains, with an example of each key
 EXAMPLES = {"next": "Enter", "back": "b", "go_to": "g 7", "list": "l", "print": "p q @ k.T", "variables": "v", "again": "r",
             "figure": "o", "explore": "e", "explore_call": "e layer", "python": "i", "answers": "a", "to_end": "c",
-            "quit": "q", "help": "? or h"}
+            "quit": "q", "help": "?, h"}
 TYPED = 4                                       # columns; a simple terminal scrolls a line that becomes too long
 
 

@@ -23,7 +23,7 @@ from .cells import Cell, cells
 from .lesson_texts import FIELD, texts_in_code
 from .words import words
 
-ENTRY = re.compile(r"^<!-- (?P<place>.+) \((?P<hash>[0-9a-f]{8})(?:, was (?P<old>[0-9a-f]{8}))?\)$.*?^-->$\n?"
+ENTRY = re.compile(r"^<!-- (?P<place>[^\n(]+) \((?P<hash>[0-9a-f]{8})(?:, was (?P<old>[0-9a-f]{8}))?\)$.*?^-->$\n?"
                    r"(?P<text>.*?)(?=^<!-- |\Z)", re.M | re.S)
 
 
