@@ -34,10 +34,6 @@ export function formatCount(n) {
   return n.toLocaleString("en-US");
 }
 
-export function formatShape(shape) {
-  return shape.length === 0 ? "a single number" : shape.join(" × ");
-}
-
 function notFinite(x) {
   if (typeof x === "boolean") {
     return String(x);
