@@ -131,8 +131,6 @@ def grade(arguments):
             settings, rows, problems = continued(record, settings, rows, problems, whole_class)
         settings = shards.with_left_out(settings, {student.name: student.ids for student in whole_class}, rows)
         grade_outputs.publish(arguments, settings, rows, problems, new)
-        if arguments.similar:
-            grade_outputs.list_similar(arguments, whole_class, chosen, rows)
         keep = unused and bool(arguments.only or arguments.students)
         if keep:
             print(wrap(f"{len(unused)} rows of an interrupted run stay in {journal.path}; grade the whole class to use "
@@ -223,8 +221,6 @@ def merge(arguments):
     if not tables or not arguments.out:
         raise ValueError("name the tables to join and the new one: grade merge TABLE... --out FILE")
     policy_options.refuse(arguments)
-    if arguments.similar:
-        raise ValueError("--similar reads the students' files; give it to one of the parts, which compares the whole class")
     twice = [table for i, table in enumerate(tables) if table.resolve() in [other.resolve() for other in tables[:i]]]
     if twice:
         raise ValueError(f"{twice[0]} is given twice; name each table once")

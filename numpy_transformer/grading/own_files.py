@@ -8,7 +8,7 @@ from .report import COLUMNS
 
 BEGINNING = 1 << 16                             # bytes that are looked at
 JSON = re.compile(r'"(seed|output_format|max_score)":|"classroom50/result/')
-PAGES = re.compile(r"(<title>|# )(Similar submissions|What we got right and wrong)")
+PAGES = re.compile(r"(<title>|# )What we got right and wrong")
 
 
 def is_ours(path):

@@ -13,7 +13,7 @@ from helpers.graded_rows import row
 from numpy_transformer import views
 from numpy_transformer.cli import grade as command, grade_places
 from numpy_transformer.course.exercises import choose
-from numpy_transformer.grading import anonymous, report, similar_page, similarity
+from numpy_transformer.grading import anonymous, report
 from numpy_transformer.grading.gradebooks import github, gradescope
 from numpy_transformer.grading.gradebooks.people import people
 from numpy_transformer.grading.gradebooks.summary import summary_table
@@ -55,21 +55,19 @@ def test_what_the_grader_wrote_is_recognized_and_nothing_else(tmp_path):
     report.write_json(report.document(ROWS, {"seed": 3}, {}), path("scores.json"))
     report.write_json(gradescope.results(person), path("gradescope.json"))
     report.write_json(github.result(person), path("github.json"))
-    for name in ("similar.html", "similar.md"):
-        similar_page.write(similarity.find([], {}, [SOFTMAX]), [], path(name))
     many = [row(f"student{i}", "01.1") for i in range(2 * anonymous.SMALL)]
     anonymous.write(anonymous.results(many, [SOFTMAX]), path("lecture.html"))
     for kind in ("png", "svg", "pdf"):
         views.write(matplotlib.figure.Figure((1, 1)), path(f"picture.{kind}"))
     path("empty.csv", "")
-    assert len(os.listdir(tmp_path)) == 14 and all(is_ours(path(name)) for name in [*os.listdir(tmp_path), "none.csv"])
+    assert len(os.listdir(tmp_path)) == 12 and all(is_ours(path(name)) for name in [*os.listdir(tmp_path), "none.csv"])
     others = {"grades.csv": GRADEBOOK, "worksheet.csv": "Identifier,Full name,Grade\n", "roster.csv": "student,days\nkim,2\n",
               "package.json": '{"name": "x"}', "notes.md": "# Notes\n", "index.html": "<title>Home</title>",
               "class.zip": b"PK\x03\x04", "photo.png": b"\x89PNG\r\n\x1a\n" + b"\0" * 17 + b"\x02", "x.svg": "<svg/>"}
     assert [name for name, content in others.items() if is_ours(path(name, content))] == []
 
 
-@pytest.mark.parametrize("option", ["--out", "--json", "--picture", "--summary", "--similar", "--anonymous", "--gradescope"])
+@pytest.mark.parametrize("option", ["--out", "--json", "--picture", "--summary", "--anonymous", "--gradescope"])
 def test_a_file_of_others_is_replaced_only_if_told_to(option, here, capsys, monkeypatch):
     monkeypatch.setattr(command, "read_class", lambda *_: (_ for _ in ()).throw(ValueError("went on")))
     name = {"--out": "grades.csv", "--json": "package.json", "--picture": "photo.svg", "--summary": "grades.csv",
