@@ -9,10 +9,11 @@ import textwrap
 import numpy as np
 
 from .. import __version__
+from ..training.memory import keep_freed_memory
 from ..training.mpi import RankError, silence_other_ranks, world
-from ..training.process import CLOSED_PIPE, drop_output, keep_freed_memory
 from .matmul_threads import start_with_one
 from .parser import Parser
+from .terminal import CLOSED_PIPE, drop_output
 
 MODULES = {"demo": ("demo",), "train": ("train",), "importing": ("import", "export"), "generate": ("generate", "translate"),
            "predict": ("classify", "tag", "fill", "embed", "similar"), "evaluate": ("evaluate",), "info": ("info",),

@@ -8,7 +8,7 @@ from ..data import BytePairTokenizer, CharTokenizer, SpacedTokenizer, WordTokeni
 from ..layers import CrossEntropyLoss
 from ..training import AdamW, ConstantSchedule, CosineSchedule, NoamSchedule, Trainer
 from ..training.evaluation import evaluate
-from ..training.process import available_memory
+from ..training.memory import available_memory
 from ..training.progress import Progress
 from .options import is_published, options_of
 

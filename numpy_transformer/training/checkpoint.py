@@ -11,7 +11,7 @@ import numpy as np
 
 from ..argument_checks import check_positive
 from . import mpi
-from .process import available_memory
+from .memory import available_memory
 from .trainer_state import RESERVED, state_of
 
 FORMAT = "numpy_transformer checkpoint, version 1"

@@ -16,8 +16,8 @@ from .evaluation import evaluate
 from .fit_arguments import check_fit
 from .history import History
 from .interrupt import Interrupt
+from .memory import keep_freed_memory
 from .optimizers import clip_grad_norm
-from .process import keep_freed_memory
 from .progress import Progress
 from .trainer_state import COLUMNS, restore
 
