@@ -48,6 +48,11 @@ def add_command(commands, name, run, **texts):
     return parser
 
 
+def option(name):
+    """The command-line option of a setting: "d_model" is --d-model."""
+    return "--" + name.replace("_", "-")
+
+
 def whole_number(least, most=math.inf):
     """An argparse type: a whole number of at least `least` and at most `most`."""
     def parse(text):
