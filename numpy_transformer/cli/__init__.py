@@ -12,7 +12,7 @@ from .. import __version__
 from ..training.memory import keep_freed_memory
 from ..training.mpi import RankError, silence_other_ranks, world
 from .matmul_threads import start_with_one
-from .parser import Parser, option
+from .parser import CommandParser, option
 from .terminal import CLOSED_PIPE, drop_output
 
 MODULES = {"demo": ("demo",), "train": ("train",), "importing": ("import", "export"), "generate": ("generate", "translate"),
@@ -24,7 +24,7 @@ MODULES = {"demo": ("demo",), "train": ("train",), "importing": ("import", "expo
 
 def make_parser(command=None):
     """The parser of all commands, or of those in the module of one `command`: importing all modules takes longer."""
-    parser = Parser(prog="numpy-transformer", description="A Transformer in pure NumPy for learning.")
+    parser = CommandParser(prog="numpy-transformer", description="A Transformer in pure NumPy for learning.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     modules = [module for module, added in MODULES.items() if command in added]

@@ -6,7 +6,7 @@ from pathlib import Path
 from ..grading import shards
 from ..grading.files import check_output, check_output_folder
 from ..grading.gradebooks.filling import counted
-from ..grading.own_files import check_replaceable
+from ..grading.replaceable import check_replaceable
 from . import gradebook_options
 
 TABLES = (".csv", ".tsv", ".txt", "")

@@ -5,7 +5,7 @@ import copy
 import math
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """A parser whose errors are one line; `arguments.parser` is the parser of the innermost command."""
 
     def __init__(self, *args, **named):

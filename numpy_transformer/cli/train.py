@@ -209,7 +209,7 @@ def save_average(trainer, task, checkpoint):
     """Write the mean of the weights of the last saves next to the run."""
     kept = checkpoint.kept()
     trainer.model.load_state_dict(average_checkpoints(kept), trained=True)
-    path = checkpoint.beside("average")
+    path = checkpoint.path_with_tag("average")
     arrays = {f"model/{name}": array for name, array in trainer.model.state_dict(trained=True).items()}
     write_checkpoint(path, arrays, {**checkpoint.meta, "step": trainer.steps, "averaged": [p.name for p in kept]})
     measured = task.make_validation(trainer.model)()

@@ -132,9 +132,9 @@ class ClassifierTask(EncoderTask):
         return super().published_settings(options) | {
             "hidden": options["d_model"], "mask_padding": True, "ff_dropout": options.get("ff_dropout")}
 
-    def own_state(self, state, run):
+    def weights_taken_over(self, state, run):
         """All weights of the encoder; BERT's pooler, which an encoder without a head does not use, is the hidden layer."""
-        state = super().own_state(state, run)
+        state = super().weights_taken_over(state, run)
         unused = run.model.origin.unused if self.starts_from_published else {}
         if unused and self.base["origin"]["family"] == "bert":
             pooler = {name.split(".")[-1]: array for name, array in unused.items() if "pooler.dense." in name}

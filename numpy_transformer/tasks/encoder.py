@@ -89,7 +89,7 @@ class EncoderTask(Task):
     def published_settings(cls, options):
         return {"lower": False}                 # the tokenizer does it, or does not
 
-    def own_state(self, state, run):
+    def weights_taken_over(self, state, run):
         """All weights; but the output layer only if it has been trained for the same labels."""
         if self.labels is None or run.kind == self.name and run.labels == self.labels:
             return state

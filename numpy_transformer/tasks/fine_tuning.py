@@ -22,7 +22,7 @@ def adopt(settings, given, kind, run):
 
     Raises SettingError for a setting that asks for another value.
     """
-    theirs = decided(kind, run)
+    theirs = settings_of_base(kind, run)
     remedy = "leave it out" if is_published(run.meta) else "leave it out, or pretrain a model with it"
     for name, value in theirs.items():
         if name in given and given[name] != value:
@@ -30,7 +30,7 @@ def adopt(settings, given, kind, run):
     settings = settings | theirs
     if is_published(run.meta) and "dropout" not in given:
         settings["dropout"] = run.meta["model"].get("dropout", settings["dropout"])
-    limit = longest(run)
+    limit = max_len_of(run)
     if limit is not None and settings[kind.length] > limit:
         if kind.length in given:
             raise SettingError(f"${kind.length} {given[kind.length]:,} is too long: the pretrained run {run.path!r} "
@@ -39,7 +39,7 @@ def adopt(settings, given, kind, run):
     return settings
 
 
-def decided(kind, run):
+def settings_of_base(kind, run):
     """{name: value} of the settings that a pretrained run decides."""
     options = options_of(MODELS[run.kind], run.meta["model"])
     theirs = {name: options[OPTIONS.get(name, name)] for name in kind.sizes if OPTIONS.get(name, name) in options}
@@ -49,7 +49,7 @@ def decided(kind, run):
     return theirs | {name: run.settings[name] for name in kind.reading}
 
 
-def longest(run):
+def max_len_of(run):
     """The number of tokens that the model of a run can read, or None if there is no limit."""
     options = options_of(MODELS[run.kind], run.meta["model"])
     is_limited = options["positions"] == "learned" or is_published(run.meta) and options["positions"] != "relative"
@@ -65,7 +65,7 @@ def start(task, run):
     with unfilled() if published else contextlib.nullcontext():
         model = task.make_model()
     theirs = merged_weights(run)
-    names = carry_over(model, task.own_state(theirs, run), copy=False)
+    names = carry_over(model, task.weights_taken_over(theirs, run), copy=False)
     if published:
         draw(model, np.random.default_rng([task.settings["seed"], 11]))
     lines = [f"{len(names.carried)} arrays copied from {run.path!r}",
@@ -110,7 +110,7 @@ def frozen_names(model, given, pretrained):
     """
     known = [name for name, _ in model.named_modules() if name]
     found = []
-    for name in (each for text in given for each in expanded(text)):
+    for name in (each for text in given for each in expand_range(text)):
         fitting = [name] if name in known else [each for each in known if each.endswith(f".{name}")]
         if len(fitting) != 1:
             what = f"may be {' or '.join(fitting)}" if fitting else "is not a part of the model"
@@ -130,7 +130,7 @@ def last_block(names):
     return [name for name in names if re.search(r"\.blocks\.\d+$", name)][-1]
 
 
-def expanded(name):
+def expand_range(name):
     """["blocks.0", "blocks.1", "blocks.2"] of "blocks.0-2"; other names by themselves."""
     match = re.fullmatch(r"(.*\.)(\d+)-(\d+)", name)
     if not match:

@@ -117,7 +117,7 @@ class Task:
         """The settings that a published model decides in addition, given the options of that model."""
         return {}
 
-    def own_state(self, state, run):
+    def weights_taken_over(self, state, run):
         """What this model takes over of the weights {name: array} of the run that is its base."""
         return state
 
