@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from helpers.commands import refused, run
 from helpers.names import file_name
+from helpers.processes import alive, descendants, wait_until
 from helpers.students import write_class
 from PIL import Image
 
@@ -31,7 +32,7 @@ from numpy_transformer.grading import grader, report
 from numpy_transformer.grading.arrival import File, Problem, Student
 from numpy_transformer.grading.grader import Grader
 from numpy_transformer.grading.journal import Journal
-from numpy_transformer.grading.rows import Row, with_arrival, digest_of, unreadable, row_without_file
+from numpy_transformer.grading.rows import Row, digest_of, row_without_file, unreadable, with_arrival
 
 SOFTMAX, BACKWARD = choose("01.1"), choose("01.2")
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -341,13 +342,6 @@ def start(folder, *options):
                             cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def wait_until(condition, seconds=30):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and not condition():
-        time.sleep(0.05)
-    assert condition()
-
-
 def entries(path, kind):
     """Entries of the journal, such as those of kind "row"."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
@@ -360,22 +354,6 @@ def running(folder, name):
     part = folder / "scores.csv.part"
     started = [entry[0] for entry in entries(part, "started")]
     return name in started and len(started) - len(entries(part, "row")) == 1
-
-
-def descendants(pid):
-    """Identifiers of all processes below this one."""
-    found = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in path.read_text().split():
-            found += [int(child), *descendants(child)]
-    return found
-
-
-def alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 @pytest.mark.slow
