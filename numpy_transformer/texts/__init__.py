@@ -20,7 +20,8 @@ class Message:
     """What is to be said: a kind such as "verdict.time.stopped", and the values that its sentence names.
 
     Parameters:
-        kind : str, SUBJECT.SECTION.KEY of a text with {named} placeholders
+        kind : str, SUBJECT.SECTION.KEY of a text with {named} placeholders; a text with the keys KEY.one and KEY.other
+            has a form for n = 1 and one for every other n
         values : for the placeholders: numbers, strings, other messages, or lists of messages
     """
 
@@ -43,8 +44,11 @@ def render(said: Any) -> Any:
         return " ".join(str(render(part)) for part in said)
     if not isinstance(said, Message):
         return said
-    subject, section, key = said.kind.split(".")
-    return table(subject)[section][key].format(**{name: render(value) for name, value in said.values.items()})
+    subject, section, key = said.kind.split(".", 2)
+    texts = table(subject)[section]
+    if key not in texts:
+        key += ".one" if said.values["n"] == 1 else ".other"
+    return texts[key].format(**{name: render(value) for name, value in said.values.items()})
 
 
 def table(subject: str) -> dict[str, dict[str, str]]:
@@ -60,8 +64,13 @@ def table(subject: str) -> dict[str, dict[str, str]]:
 def _table(subject: str, folder: Path) -> dict[str, dict[str, str]]:
     texts = read(ENGLISH, subject)
     translated = {} if folder == ENGLISH else read(folder, subject)
-    return {section: {key: translated.get(section, {}).get(key, text) for key, text in keys.items()}
+    return {section: {**keys, **plurals(translated.get(section, {})), **translated.get(section, {})}
             for section, keys in texts.items()}
+
+
+def plurals(texts: dict[str, str]) -> dict[str, str]:
+    """Returns {KEY.one: text} for each KEY.other: a language may have one form for all numbers."""
+    return {f"{key.removesuffix('.other')}.one": text for key, text in texts.items() if key.endswith(".other")}
 
 
 def read(folder: Path, subject: str) -> dict[str, dict[str, str]]:
