@@ -1,15 +1,16 @@
 """Exercises in a notebook or a script: `nt.exercise.check("05.2", attention_backward)` checks a function as it is."""
 
-import textwrap
 from dataclasses import replace
 
+from ..texts import Message
+from ..texts.width import wrap
 from .checker.diagnosis import AnswerKey
 from .checker.feedback import WIDTH
-from .checker.in_process import run_here
-from .checker.result import Checked
-from .checker.source_file import file_of, localize_here
+from .checker.cell_source import file_of, localize_in_cell
+from .checker.in_process import run_in_this_process
+from .checker.messages import about_parameters
+from .checker.notebook_result import NotebookResult
 from .checker.verdict import judge
-from .checker.wording import explain_parameters
 from .exercises import choose_for, choose_one
 
 __all__ = ["check", "hint", "sheet"]
@@ -47,14 +48,14 @@ def check(number, answer, seed=0):
                         f'check("{exercise.number}", {exercise.name}), but got {describe(answer)}')
     answer_key = AnswerKey(exercise, seed)
     file = file_of(answer)
-    run = run_here(answer, exercise, answer_key.cases, file)
-    verdict = localize_here(answer_key, judge(answer_key, run), run, answer, file)
+    run = run_in_this_process(answer, exercise, answer_key.cases, file)
+    verdict = localize_in_cell(answer_key, judge(answer_key, run), run, answer, file)
     if verdict.stage == "arguments":            # there is no file to reset
-        verdict = replace(verdict, note=f"{explain_parameters(exercise, run.report)} The task is shown by "
-                                        f'nt.exercise.sheet("{exercise.number}").')
-    checked = Checked(answer_key, run, verdict, answer)
-    checked.show()
-    return checked
+        verdict = replace(verdict, note=Message("verdict.loading.arguments_here", number=exercise.number,
+                                                parameters=about_parameters(exercise, run.report)))
+    result = NotebookResult(answer_key, run, verdict, answer)
+    result.show()
+    return result
 
 
 def hint(number):
@@ -62,7 +63,7 @@ def hint(number):
     exercise = choose_one(str(number))
     count = shown_hints[exercise.number] = min(3, shown_hints.get(exercise.number, 0) + 1)
     for i, text in enumerate(exercise.hints[:count], 1):
-        print(textwrap.fill(text, WIDTH, initial_indent=f"{i}. ", subsequent_indent="   ", break_on_hyphens=False))
+        print("\n".join(wrap(text, WIDTH, f"{i}. ", "   ")))
     if count < len(exercise.hints):
         print("(Run the same line again for the next hint.)")
 
