@@ -12,6 +12,7 @@ from .checker.messages import about_parameters
 from .checker.notebook_result import NotebookResult
 from .checker.verdict import judge
 from .exercises import choose_for, choose_one
+from .lessons.words import words
 
 __all__ = ["check", "hint", "sheet"]
 
@@ -39,19 +40,18 @@ def check(number, answer, seed=0):
     Raises: ValueError if there is no such exercise, TypeError if the answer cannot be called
     """
     exercise = choose_for(str(number), getattr(answer, "__name__", ""))
-    kind = "class" if exercise.is_class else "function"
+    kind, call = "class" if exercise.is_class else "function", f'check("{exercise.number}", {exercise.name})'
     if not callable(answer):
-        raise TypeError(f'check takes the {kind} itself, as in check("{exercise.number}", {exercise.name}), but got '
-                        f"{describe(answer)}; leave out the parentheses after its name")
+        raise TypeError(words("exercise.not_callable", what=Message(f"lessons.exercise.{kind}"), call=call, got=describe(answer)))
     if exercise.is_class and not isinstance(answer, type):
-        raise TypeError(f"exercise {exercise.number} asks for a class, as in "
-                        f'check("{exercise.number}", {exercise.name}), but got {describe(answer)}')
+        raise TypeError(words("exercise.no_class", number=exercise.number, call=call, got=describe(answer)))
     answer_key = AnswerKey(exercise, seed)
     file = file_of(answer)
     run = run_in_this_process(answer, exercise, answer_key.cases, file)
     verdict = localize_in_cell(answer_key, judge(answer_key, run), run, answer, file)
     if verdict.stage == "arguments":            # there is no file to reset
-        verdict = replace(verdict, note=Message("verdict.loading.arguments_here", number=exercise.number,
+        sheet = Message("lessons.exercise.sheet", call=f'nt.exercise.sheet("{exercise.number}")')
+        verdict = replace(verdict, note=Message("verdict.loading.arguments_here", sheet=sheet,
                                                 parameters=about_parameters(exercise, run.report)))
     result = NotebookResult(answer_key, run, verdict, answer)
     result.show()
@@ -65,7 +65,7 @@ def hint(number):
     for i, text in enumerate(exercise.hints[:count], 1):
         print("\n".join(wrap(text, WIDTH, f"{i}. ", "   ")))
     if count < len(exercise.hints):
-        print("(Run the same line again for the next hint.)")
+        print(words("exercise.next_hint"))
 
 
 def sheet(number):

@@ -54,7 +54,7 @@ class Row:
     @property
     def whole_note(self):
         """The note and the remarks, as the table shows them."""
-        return joined([self.note, *(remark for remark in self.remarks if remark.rstrip(".") not in self.note)])
+        return join_sentences([self.note, *(remark for remark in self.remarks if remark.rstrip(".") not in self.note)])
 
     @property
     def key(self):
@@ -77,11 +77,11 @@ def make_row(student, exercise, verdict, file=None, seconds=0.0, printed="", **m
     notes = [render(verdict.note)]
     if verdict.status == "fail" and not verdict.mistakes:
         notes += map(render, verdict.diagnoses)
-    phrases = look_at(file, student) if file else []
+    phrases = describe_unusual(file, student) if file else []
     if phrases:
         notes.append(f"{LOOK_AT}: it {'; it '.join(phrases)}")
     return Row(student.name, exercise.number, exercise.file.removesuffix(".py"), verdict.status,
-               verdict.points(exercise.points), exercise.points, seconds, joined(notes), verdict.stage,
+               verdict.points(exercise.points), exercise.points, seconds, join_sentences(notes), verdict.stage,
                [changed(line, printable_value) for line in verdict.lines or filter(None, [verdict.note])],
                [list(names) for names in verdict.mistakes], bool(phrases), [],
                "\n".join(map(printable, printed.splitlines()[:PRINTED_LINES])), **more)
@@ -92,11 +92,12 @@ def printable_value(name, value):
     return printable(value[:LONGEST_LINE]) if isinstance(value, str) else value
 
 
-def without_file(student, exercise):
+def row_without_file(student, exercise):
     """Returns the Row of an exercise without a readable file: an error if something is there, else missing."""
     problems = problems_with(student, exercise.number, "")
     if problems:
-        return make_row(student, exercise, Verdict("error", "reading", plain(joined(problems)), tuple(map(plain, problems))))
+        said = tuple(map(plain, problems))
+        return make_row(student, exercise, Verdict("error", "reading", plain(join_sentences(problems)), said))
     return make_row(student, exercise, Verdict("missing", "", plain(f"no file {exercise.file}")))
 
 
@@ -116,7 +117,7 @@ def killed(student, exercise, digest):
     return make_row(student, exercise, Verdict("error", "killed", plain(KILLED)), digest=digest)
 
 
-def arrived(row, student, graded=True):
+def with_arrival(row, student, graded=True):
     """Returns a row with the student's ids and with remarks on how the files for the exercise arrived.
 
     Parameters:
@@ -127,7 +128,7 @@ def arrived(row, student, graded=True):
     if graded:
         remarks += problems_with(student, row.number)
         others = [] if row.status == "pass" else problems_with(student, "")
-    return replace(row, ids=dict(student.ids), note=joined([row.note, *others]),
+    return replace(row, ids=dict(student.ids), note=join_sentences([row.note, *others]),
                    remarks=[one_line(remark, LONGEST_LINE) for remark in remarks])
 
 
@@ -143,12 +144,12 @@ def problems_with(student, *numbers):
             for problem in student.problems if problem.number in numbers]
 
 
-def joined(sentences):
+def join_sentences(sentences):
     """Returns sentences as one note of limited length."""
     return one_line("; ".join(sentence.rstrip(".") for sentence in sentences if sentence), LONGEST_NOTE)
 
 
-def look_at(file, student):
+def describe_unusual(file, student):
     """Returns what is unusual in a file, as phrases; it is only a help, so that no file can stop the grading by it."""
     own_modules = {name.partition("/")[0].removesuffix(".py") for name in student.files}
     try:

@@ -2,12 +2,12 @@
 
 import builtins
 import linecache
-import subprocess
 import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers.commands import python
 from helpers.parsed_html import Page
 
 import numpy_transformer as nt
@@ -261,5 +261,5 @@ def test_hints_come_one_by_one_and_the_sheet_is_the_file(capsys):
 def test_nothing_is_imported_before_it_is_used():
     code = ("import sys, numpy_transformer as nt; print('numpy_transformer.course' in sys.modules, "
             "'numpy_transformer.markup' in sys.modules); nt.exercise.check")
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    run = python("-c", code)
     assert run.stdout.split() == ["False", "False"], run.stderr
