@@ -1,19 +1,17 @@
 """Imports go one way, a bare import loads nothing slow, each backward follows its forward, and ids are np.intp."""
 
 import ast
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from helpers.commands import python
 
 import numpy_transformer
 
 ROOT = Path(numpy_transformer.__file__).parent
 STOREYS = {                                     # rooms in reading order: each may import those before it
-    "the Transformer": ["argument_checks", "threads", "markup", "parameter", "module", "layers", "models", "training", "decoding",
+    "the Transformer": ["first_use", "argument_checks", "threads", "markup", "parameter", "module", "layers", "models", "training", "decoding",
                         "checks", "inspection"],
     "what it works on and is seen with": ["texts", "data", "views", "pretrained", "tasks", "zoo", "bench"],
     "the explorer": ["explorer"],
@@ -72,6 +70,17 @@ def test_no_modules_import_each_other_in_a_circle():
     assert not left
 
 
+def test_no_two_classes_have_one_name():
+    """Exercises are left out: what a student writes has the name of the class that it re-creates."""
+    places = {}
+    for name, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and room_of(name) != "course/exercises":
+                places.setdefault(node.name, []).append(name)
+    twice = {name for name, found in places.items() if len(found) > 1}
+    assert twice - {"Program", "Run", "Task"} == set()                          # these three: see course/sandbox
+
+
 def test_only_views_imports_matplotlib():
     users = {path.relative_to(ROOT).parts[0] for path in ROOT.rglob("*.py")
              if re.search(r"^\s*(import|from) matplotlib", path.read_text(encoding="utf-8"), re.M)}
@@ -84,8 +93,7 @@ def test_only_views_imports_matplotlib():
 def test_a_bare_import_loads_nothing_slow(name):
     slow = {"matplotlib", "pytest", "torch", "numpy_transformer.zoo", "numpy_transformer.explorer", "http.server"}
     code = f"import sys, {name}; print(sorted({slow} & set(sys.modules)))"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT.parent,
-                         env={**os.environ, "PYTHONPATH": str(ROOT.parent)})
+    run = python("-c", code, cwd=ROOT.parent)
     assert run.stdout.strip() == "[]", run.stderr
 
 

@@ -6,11 +6,11 @@ from ..texts import Message
 from ..texts.width import wrap
 from .checker.diagnosis import AnswerKey
 from .checker.feedback import WIDTH
-from .checker.in_process import run_here
-from .checker.result import Checked
-from .checker.source_file import file_of, localize_here
+from .checker.cell_source import file_of, localize_in_cell
+from .checker.in_process import run_in_this_process
+from .checker.messages import about_parameters
+from .checker.notebook_result import NotebookResult
 from .checker.verdict import judge
-from .checker.wording import explain_parameters
 from .exercises import choose_for, choose_one
 from .lessons.words import words
 
@@ -47,14 +47,15 @@ def check(number, answer, seed=0):
         raise TypeError(words("exercise.no_class", number=exercise.number, call=call, got=describe(answer)))
     answer_key = AnswerKey(exercise, seed)
     file = file_of(answer)
-    run = run_here(answer, exercise, answer_key.cases, file)
-    verdict = localize_here(answer_key, judge(answer_key, run), run, answer, file)
+    run = run_in_this_process(answer, exercise, answer_key.cases, file)
+    verdict = localize_in_cell(answer_key, judge(answer_key, run), run, answer, file)
     if verdict.stage == "arguments":            # there is no file to reset
-        where = words("exercise.sheet", call=f'nt.exercise.sheet("{exercise.number}")')
-        verdict = replace(verdict, note=f"{explain_parameters(exercise, run.report)} {where}")
-    checked = Checked(answer_key, run, verdict, answer)
-    checked.show()
-    return checked
+        sheet = Message("lessons.exercise.sheet", call=f'nt.exercise.sheet("{exercise.number}")')
+        verdict = replace(verdict, note=Message("verdict.loading.arguments_here", sheet=sheet,
+                                                parameters=about_parameters(exercise, run.report)))
+    result = NotebookResult(answer_key, run, verdict, answer)
+    result.show()
+    return result
 
 
 def hint(number):
