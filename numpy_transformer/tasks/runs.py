@@ -217,6 +217,6 @@ def check_meta(meta, path):
     missing = [key for key in ("config", "settings", "model", "tokenizers", "corpus", "step") if key not in meta]
     presets = TASKS[kind].presets if kind in TASKS else {}
     if kind not in MODELS or missing or meta["config"] not in (IMPORTED, SCRIPT, *presets):
-        raise ValueError(f"{str(path)!r} is a checkpoint that neither `train` nor `import` nor save_run wrote; "
+        raise ValueError(f"{str(path)!r} is a checkpoint that neither `train` nor `import` wrote, nor save_run; "
                          "load it with Trainer.load, or name a run of `train`")
     return meta
