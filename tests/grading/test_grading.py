@@ -561,7 +561,7 @@ def test_an_answer_on_which_the_verdict_fails_is_an_error_without_points(school,
 
 def row(name, **more):
     return Row(**{**dict(student=name, number="01.2", exercise="ex01_2_softmax_backward", status="fail", points=0, max=2,
-                         misconception="", seconds=0.5, note=""), **more})
+                         seconds=0.5, note=""), **more})
 
 
 def test_what_could_not_be_read_is_said_and_never_called_missing():
@@ -572,7 +572,7 @@ def test_what_could_not_be_read_is_said_and_never_called_missing():
     one, two = (with_arrival(row_without_file(student, exercise), student, graded=False) for exercise in (SOFTMAX, BACKWARD))
     assert (one.status, one.whole_note) == ("error", "all.zip: This is damaged") and one.ids == {"moodle": "7"}
     assert two.note == "all.zip: This is damaged; ex.pdf: This is a PDF file"
-    assert two.lines == ["all.zip: This is damaged.", "ex.pdf: This is a PDF file."]
+    assert two.verdict.sentences == ["all.zip: This is damaged.", "ex.pdf: This is a PDF file."]
     assert list(report.student_feedback(one))[1:] == ["  all.zip: This is damaged.", "  hints: numpy-transformer exercise "
                                                       "hint 01.1"]
     shown = " ".join(report.student_feedback(one, ["all.zip: This is damaged."]))
@@ -631,14 +631,14 @@ def test_the_journal_is_kept_until_every_output_is_written(tmp_path, monkeypatch
 
 
 def test_rows_are_printed_as_lines_that_fit():
-    rows = [row("kim", misconception="SMB-1", deducted=0.5), row("lee", note="no file " * 30)] * 30
+    rows = [row("kim", mistakes=[["SMB-1"]], deducted=0.5), row("lee", note="no file " * 30)] * 30
     lines = list(report.row_lines(rows, 90))
     assert lines[0] == "kim, ex01_2_softmax_backward: fail, 0 of 2 points, 0.5 deducted for lateness; SMB-1" and len(lines) == 41
     assert max(map(len, lines)) <= 90 and lines[1].endswith(" ...") and lines[-1] == "and 20 more rows in the table"
 
 
 def test_mistakes_are_counted_by_name():
-    rows = [row("a", mistakes=["X and Y"]), row("b", mistakes=["Y"]), row("c", mistakes=["X", "Z"]), row("d")]
+    rows = [row("a", mistakes=[["X", "Y"]]), row("b", mistakes=[["Y"]]), row("c", mistakes=[["X"], ["Z"]]), row("d")]
     counts = {entry["mistake"]: entry["count"] for entry in report.summary(rows, [])["mistakes"]}
     assert counts == {"Y": 2, "X": 1, "X or Z": 1}
 

@@ -1,6 +1,8 @@
-"""Compares a student's array with the correct one, and describes in words how they differ."""
+"""Compares a student's array with the correct one, and says how they differ."""
 
 import numpy as np
+
+from ...texts import Message, listed
 
 
 def close(yours, right, all_right, single=False):
@@ -39,48 +41,44 @@ def unlike(dtype, right):
 
 
 def compare_shapes(shape, right):
-    """Describes how a wrong shape differs from the correct one."""
+    """Returns the Message about how a wrong shape differs from the correct one."""
     if [n for n in shape if n > 1] == [n for n in right if n > 1]:
-        return "they differ in axes of size 1"
+        return Message("comparison.shape.size_1")
     if len(shape) > len(right):
-        return "it has too many axes: is a sum missing?"
+        return Message("comparison.shape.too_many")
     if len(shape) < len(right):
-        return "it has too few axes: was an axis summed that should stay?"
+        return Message("comparison.shape.too_few")
     if sorted(shape) == sorted(right):
-        return "it looks transposed"
-    wrong = [str(axis) for axis, (n, m) in enumerate(zip(shape, right)) if n != m]
-    return f"it is wrong along axis {' and '.join(wrong)}"
+        return Message("comparison.shape.transposed")
+    return Message("comparison.shape.axes", axes=listed([axis for axis, (n, m) in enumerate(zip(shape, right)) if n != m]))
 
 
 def compare_arrays(yours, right):
-    """Returns a list with the relative error and the cosine in words, or an empty list if they mean nothing.
+    """Returns the Message about the relative error and the cosine, or None if they mean nothing.
 
     For booleans and whole numbers, it counts the wrong entries instead.
     """
     if right.size <= 1:
-        return []
+        return None
     if right.dtype.kind in "biu":
-        return [count_differences(yours, right)]
+        return count_differences(yours, right)
     if not right.any() or not yours.any():
-        return []
+        return None
     relative = np.linalg.norm(yours - right) / np.linalg.norm(right)
     cosine = np.vdot(yours, right) / (np.linalg.norm(yours) * np.linalg.norm(right))
     if not np.isfinite(relative * cosine):
-        return []
-    return [f"relative error {relative:.2g}, cosine {cosine:.2f}"]
+        return None
+    return Message("comparison.array.distance", relative=float(relative), cosine=float(cosine))
 
 
 def count_differences(yours, right):
-    """Says how many booleans or whole numbers are wrong, and in which direction."""
+    """Returns the Message about how many booleans or whole numbers are wrong, and in which direction."""
     wrong = yours != right
     above, below = int((yours > right)[wrong].sum()), int((yours < right)[wrong].sum())
-    if right.dtype.kind == "b":
-        parts = [(above, "True instead of False"), (below, "False instead of True")]
-    else:
-        parts = [(above, "too large"), (below, "too small")]
-    words = ", ".join(f"{count} {direction}" for count, direction in parts if count)
-    directions = f" ({words})" if words else ""
-    return f"{int(wrong.sum())} of {right.size} entries are wrong{directions}"
+    keys = ("wrong_booleans", "true", "false") if right.dtype.kind == "b" else ("wrong_numbers", "too_large", "too_small")
+    both, only_above, only_below = keys
+    key = {(True, True): both, (True, False): only_above, (False, True): only_below}.get((above > 0, below > 0), "wrong")
+    return Message(f"comparison.array.{key}", wrong=int(wrong.sum()), size=right.size, above=above, below=below)
 
 
 def show_entry(value, kind):
@@ -88,14 +86,12 @@ def show_entry(value, kind):
     return str(bool(value)) if kind == "b" and value in (0, 1) else f"{value:.6g}"
 
 
-def precision(yours, right, all_right):
-    """Returns a sentence about an output that is wrong only because it has lost digits, or ""."""
+def lost_precision(name, yours, right, all_right):
+    """Returns the Message about an output that is wrong only because it has lost digits, or None."""
     loose = {np.float32: 1e-4, np.float16: 1e-2}.get(yours.dtype.type)
     if loose is None or right.dtype != np.float64:
-        return ""
+        return None
     scale = max(np.max(abs(np.asarray(other, float)), initial=0) for other in all_right)
     if not np.all(abs(yours - right) <= loose * (abs(right) + scale)):
-        return ""
-    return (f"is {yours.dtype}, although the arguments are float64, and correct to a few digits only. If your code "
-            "converts to a smaller dtype, compute in that of the arguments. If that does not help, look for a constant "
-            "that is slightly wrong")
+        return None
+    return Message("comparison.precision.lost", name=name, dtype=str(yours.dtype))

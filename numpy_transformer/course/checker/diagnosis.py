@@ -274,7 +274,8 @@ def are_complete(effects):
 def shown_mistakes(exercise, answer):
     """Returns the mistakes that an answer to "find the bug" shows; none if its arrays do not fit the exercise."""
     try:
-        fits = exercise.judge(*answer.outputs).startswith(AGREE)
+        complaint = exercise.judge(*answer.outputs)
+        fits = complaint is not None and complaint.kind == AGREE
         return [mistake for mistake in exercise.mistakes if fits and mistake.shown_by(*answer.outputs)]
     except Exception:                           # both are written for arrays that have the right shapes
         return []

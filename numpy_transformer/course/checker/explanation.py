@@ -1,37 +1,30 @@
 """Explains a wrong answer: the known mistakes that give it, or else its relation to the correct one."""
 
-import re
-
+from ...texts import Message
 from ..exercises.observation import Observation, changes
+from .messages import DIAGNOSIS, NO_NAME, about_mistakes, about_order, reported
 from .relations import explains_everything, relations
-from .wording import explain_mistakes, explain_order, reported
-
-NO_NAME = "No known mistake gives this answer."
 
 
 def explain(answer_key, run, right=False):
-    """Returns lines that explain a wrong answer, and the names of the known mistakes that they name.
+    """Returns Messages that explain a wrong answer, and the names of the known mistakes in each possible explanation.
 
     Parameters:
         right : True if all values are correct, so that there is no relation between wrong and correct ones
     """
     exercise = answer_key.exercise
     found = answers(answer_key, run)
-    order = explain_order(exercise, run.report)
+    order = about_order(exercise, run.report)
     if order:
-        return [f"DIAGNOSIS {order}"], ()
+        return [Message(DIAGNOSIS, said=order)], ()
     identified = name_mistakes(answer_key, found)
     if identified:
-        names = tuple(" and ".join(mistake.name for mistake in mistakes) for mistakes in identified)
-        return explain_mistakes(identified, len(found)), names
+        names = tuple(tuple(mistake.name for mistake in mistakes) for mistakes in identified)
+        return about_mistakes(identified, len(found)), names
     if right or exercise.hides_answers:         # a relation would give the answer away
         return [], ()
     sentences, facts = relations(answer_key, found)
-    return [NO_NAME, *(f"DIAGNOSIS {finished(sentence)}" for sentence in sentences), *map(finished, facts)], ()
-
-
-def finished(sentence):
-    return sentence if sentence.endswith("?") else f"{sentence}."
+    return [NO_NAME, *(Message(DIAGNOSIS, said=sentence) for sentence in sentences), *facts], ()
 
 
 def name_mistakes(answer_key, observations):
@@ -53,7 +46,7 @@ def answers(answer_key, run):
     for case, result in zip(answer_key.main_cases, run.results):
         expected_count = len(answer_key.exercise.outputs)
         complete = len(result.outputs) == expected_count and all(y is not None for y in result.outputs)
-        error = re.sub(r"\s+\(line \d+: .*\)$", "", reported(result.report, "error"))
+        error = reported(result.report, "error")
         if not error and not complete:
             error = "incomplete"
         if error:

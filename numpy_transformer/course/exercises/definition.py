@@ -23,7 +23,7 @@ from .numbering import FORMER, stream
 from .observation import observe
 
 IMPORTS = "import math\n\nimport numpy as np\n"
-AGREE = "For these inputs the wrong version returns the same as the right one."        # complaint of "find the bug"
+AGREE = "probes.agree.agree"                    # kind of the complaint about inputs that do not show a bug
 TODO = "# TODO: replace this line{}.\nraise NotImplementedError"
 
 # All sizes and all ratios of sizes differ, so that a wrong factor can be attributed to one of them. The square case
@@ -87,7 +87,8 @@ class Exercise:
         alternatives : {name: edits} of solutions that are also correct
         given : functions and classes that the student's file contains ready to use
         write : for a class, the methods that students write; the others are given
-        judge : function (*outputs) that returns "" or what is wrong; replaces the comparison with `reference`
+        judge : function (*outputs) that returns None, or the Message about what is wrong; replaces the comparison with
+            `reference`
         kind : "write", "predict", "find the bug", "explain" or "question"
     """
 

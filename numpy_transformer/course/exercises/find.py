@@ -3,6 +3,7 @@
 import numpy as np
 
 from ...layers import AttentionMask, Embedding, LayerNorm, Softmax, padding_mask
+from ...texts import Message
 from .definition import AGREE, Exercise, Mistake
 from .given import loaded
 
@@ -38,8 +39,7 @@ def judge_layer_norm(x, gamma, dy):
     x, gamma, dy = (array.astype(float) for array in (x, gamma, dy))
     layer = loaded(LayerNorm(len(gamma)), {"gamma": gamma, "beta": gamma})
     layer(x)
-    return agreed(layer_norm_backward(x, gamma, dy), layer.backward(dy),
-                  "Do your gamma and dy look like those of a model in the middle of training?",
+    return agreed(layer_norm_backward(x, gamma, dy), layer.backward(dy), "layer_norm",
                   gamma * dy / np.sqrt(x.var(-1, keepdims=True) + 1e-5))
 
 
@@ -64,7 +64,7 @@ def embedding_probe():
 def judge_embedding(ids, dy):
     complaint = unfit("ids", ids, 2, integers=True) or unfit("dy", dy, 3)
     if not complaint and (ids.min() < 0 or ids.max() > 9):
-        complaint = f"The ids are between {ids.min()} and {ids.max()}; the table has rows 0 to 9"
+        complaint = Message("probes.unfit.ids", least=int(ids.min()), most=int(ids.max()))
     complaint = complaint or misfit("dy", dy, (*ids.shape, dy.shape[2]), "(B, T, D)", ids, "ids")
     if complaint:
         return complaint
@@ -72,8 +72,7 @@ def judge_embedding(ids, dy):
     layer = Embedding(10, dy.shape[2]).astype(np.float64)
     layer(ids)
     layer.backward(dy)
-    return agreed(embedding_backward(ids, dy), layer.weight.grad,
-                  "In a text some words are frequent. How often does each of your ids occur?")
+    return agreed(embedding_backward(ids, dy), layer.weight.grad, "embedding")
 
 
 def attention_weights(scores, ids):
@@ -97,13 +96,12 @@ def judge_mask(scores, ids):
     complaint = unfit("scores", scores, 3) or unfit("ids", ids, 2, integers=True) or misfit(
         "ids", ids, scores.shape[::2], "(B, S)", scores, "scores")
     if not complaint and not ids.any(1).all():
-        complaint = f"Sequence {ids.any(1).argmin()} is all padding; each sequence needs at least one real token"
+        complaint = Message("probes.unfit.padding", number=int(ids.any(1).argmin()))
     if complaint:
         return complaint
     scores = scores.astype(float)
     right = Softmax()(AttentionMask()(scores[:, None], padding_mask(ids)))[:, 0]
-    return agreed(attention_weights(scores, ids), right,
-                  "Which line uses the batch, and when is it right for all sequences?")
+    return agreed(attention_weights(scores, ids), right, "mask")
 
 
 def softmax(z):
@@ -128,42 +126,43 @@ def judge_softmax(z):
     if complaint:
         return complaint
     z = z.astype(float)
-    return agreed(softmax(z), Softmax()(z), "Of what is the maximum taken? How far below it may a row of yours be?")
+    return agreed(softmax(z), Softmax()(z), "softmax")
 
 
 def unfit(name, array, axes, integers=False):
-    """Returns what is wrong with an array that a student has returned, or "" if nothing is."""
+    """Returns the Message about what is wrong with an array that a student has returned, or None if nothing is."""
     if array.ndim != axes:
-        return f"{name} has shape {array.shape}; it must have {axes} {'axis' if axes == 1 else 'axes'}"
+        return Message("probes.unfit.axes", n=axes, name=name, shape=str(array.shape))
     if not 1 <= array.size <= ENTRIES:
-        return f"{name} has {array.size} entries; it must have 1 to {ENTRIES}, and a few are enough"
+        return Message("probes.unfit.size", name=name, size=array.size, most=ENTRIES)
     if array.dtype.kind not in ("iu" if integers else "iuf"):
-        return f"{name} has dtype {array.dtype}; it must hold {'integers' if integers else 'floats'}"
+        return Message(f"probes.unfit.{'integers' if integers else 'floats'}", name=name, dtype=str(array.dtype))
     if not np.all(abs(array.astype(float)) <= 1000):
-        return f"{name} has an entry that is not between -1000 and 1000"
-    return ""
+        return Message("probes.unfit.large", name=name)
+    return None
 
 
 def misfit(name, array, shape, letters, other, whose="x"):
-    """Returns a sentence if an array does not have the shape that another one requires, else ""."""
-    if array.shape != shape:
-        return (f"{name} has shape {array.shape}, which does not fit {whose} of shape {other.shape}: "
-                f"{letters} is {shape} here")
-    return ""
+    """Returns a Message if an array does not have the shape that another one requires, else None."""
+    if array.shape == shape:
+        return None
+    return Message("probes.unfit.shape", name=name, shape=str(array.shape), other=whose, other_shape=str(other.shape),
+                   letters=letters, expected=str(shape))
 
 
 def agreed(wrong, right, question, summed=0):
-    """Returns a sentence if the right and the wrong version agree, else "".
+    """Returns a Message if the right and the wrong version agree, else None.
 
     Parameters:
         wrong, right : what the two versions return
+        question : key of the question that leads to other inputs, in texts/en/probes.ini
         summed : the numbers whose sum they are; a difference that is tiny next to them is a rounding error
     """
     size = max(np.linalg.norm(wrong), np.linalg.norm(right))
     least = max(DIFFERENCE * size, ROUNDING * np.linalg.norm(summed))
     if np.linalg.norm(wrong - right) <= least:                  # False for NaN
-        return f"{AGREE} {question}"
-    return ""
+        return Message(AGREE, question=Message(f"probes.question.{question}"))
+    return None
 
 
 def same_padding(ids):

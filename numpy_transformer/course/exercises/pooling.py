@@ -3,6 +3,7 @@
 import numpy as np
 
 from ...layers import MaskedMean
+from ...texts import Message
 from .definition import Exercise, Mistake
 from .find import agreed, misfit, unfit
 
@@ -93,14 +94,13 @@ def mean_probe():
 def judge_mean(x, token_mask):
     complaint = unfit("x", x, 3) or misfit("token_mask", token_mask, x.shape[:2], "(B, T)", x)
     if not complaint and token_mask.dtype != bool:
-        complaint = f"token_mask has dtype {token_mask.dtype}; it must be boolean, True at real tokens"
+        complaint = Message("probes.unfit.booleans", name="token_mask", dtype=str(token_mask.dtype))
     if not complaint and not token_mask.any(1).all():
-        complaint = f"Text {token_mask.any(1).argmin()} has no real token; each text needs at least one"
+        complaint = Message("probes.unfit.empty", number=int(token_mask.any(1).argmin()))
     if complaint:
         return complaint
     x = x.astype(float)
-    return agreed(text_vectors(x, token_mask), MaskedMean()(x, token_mask),
-                  "What is the sum divided by, and when is this right?", x)
+    return agreed(text_vectors(x, token_mask), MaskedMean()(x, token_mask), "mean", x)
 
 
 def padded_sums(x, token_mask):

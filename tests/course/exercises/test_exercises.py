@@ -1,6 +1,5 @@
 """Every exercise: unsolved as handed out, solved by its solution, and each known mistake refuted and named."""
 
-import functools
 import itertools
 import random
 import re
@@ -103,7 +102,7 @@ def test_each_known_mistake_is_refuted_and_named(exercise, seed):
                 f"{mistake.name}: {right!r} occurs {exercise.text.count(right)} times in the solution")
         verdict = judge(answer_key(exercise, seed), play(answer_key(exercise, seed), exercise.edited(mistake.edits)))
         assert verdict.status in ("fail", "error") and not verdict.points(100) or verdict.right, (mistake.name, verdict)
-        assert set(verdict.mistakes) == {mistake.name} | ({mistake.twin} if mistake.twin else set()), verdict
+        assert set(verdict.mistakes) == {(name,) for name in (mistake.name, mistake.twin) if name}, verdict
 
 
 @every_exercise
