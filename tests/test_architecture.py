@@ -72,6 +72,17 @@ def test_no_modules_import_each_other_in_a_circle():
     assert not left
 
 
+def test_no_two_classes_have_one_name():
+    """Exercises are left out: what a student writes has the name of the class that it re-creates."""
+    places = {}
+    for name, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and room_of(name) != "course/exercises":
+                places.setdefault(node.name, []).append(name)
+    twice = {name for name, found in places.items() if len(found) > 1}
+    assert twice - {"Program", "Run", "Task"} == set()                          # these three: see course/sandbox
+
+
 def test_only_views_imports_matplotlib():
     users = {path.relative_to(ROOT).parts[0] for path in ROOT.rglob("*.py")
              if re.search(r"^\s*(import|from) matplotlib", path.read_text(encoding="utf-8"), re.M)}

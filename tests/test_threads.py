@@ -1,4 +1,4 @@
-"""Work on several threads: the order of its results, its errors, and that it changes no result."""
+"""BLAS threads, and work on several threads: the order of its results, its errors, and that it changes no result."""
 
 import threading
 
@@ -17,6 +17,24 @@ def blas_threads(request, monkeypatch):
     """The number of threads that the matmuls seem to use."""
     monkeypatch.setattr(threads, "blas_threads", lambda: request.param)
     return request.param
+
+
+def test_blas_threads_are_set_and_the_number_before_is_returned():
+    before = threads.set_blas_threads(2)
+    try:
+        assert before >= 1 and threads.blas()[0]() == 2
+        assert threads.set_blas_threads(1) == 2 and threads.blas()[0]() == 1
+    finally:
+        threads.set_blas_threads(before)
+
+
+def test_cores_are_those_that_this_process_may_use(monkeypatch):
+    assert threads.cores() >= 1
+    monkeypatch.setattr(threads.os, "sched_getaffinity", lambda pid: {1, 4, 6}, raising=False)
+    assert threads.cores() == 3
+    monkeypatch.delattr(threads.os, "sched_getaffinity")
+    monkeypatch.setattr(threads.os, "cpu_count", lambda: None)
+    assert threads.cores() == 1
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 50])

@@ -9,10 +9,11 @@ import textwrap
 import numpy as np
 
 from .. import __version__
+from ..training.memory import keep_freed_memory
 from ..training.mpi import RankError, silence_other_ranks, world
-from ..training.process import CLOSED_PIPE, drop_output, keep_freed_memory
 from .matmul_threads import start_with_one
-from .parser import Parser
+from .parser import CommandParser, option
+from .terminal import CLOSED_PIPE, drop_output
 
 MODULES = {"demo": ("demo",), "train": ("train",), "importing": ("import", "export"), "generate": ("generate", "translate"),
            "predict": ("classify", "tag", "fill", "embed", "similar"), "evaluate": ("evaluate",), "info": ("info",),
@@ -23,7 +24,7 @@ MODULES = {"demo": ("demo",), "train": ("train",), "importing": ("import", "expo
 
 def make_parser(command=None):
     """The parser of all commands, or of those in the module of one `command`: importing all modules takes longer."""
-    parser = Parser(prog="numpy-transformer", description="A Transformer in pure NumPy for learning.")
+    parser = CommandParser(prog="numpy-transformer", description="A Transformer in pure NumPy for learning.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     modules = [module for module, added in MODULES.items() if command in added]
@@ -66,12 +67,7 @@ def main(argv=None):
     except (ValueError, TypeError, IndexError, OSError, MemoryError, RankError) as error:
         if arguments is None or arguments.traceback:
             raise
-        if isinstance(error, UnicodeDecodeError):           # files report it themselves, so this is standard input
-            error = (f"standard input is not UTF-8 (byte {error.object[error.start]:#04x}); convert it, for instance "
-                     "with iconv -t UTF-8")
-        if isinstance(error, MemoryError):
-            error = f"not enough memory ({error}); use smaller sizes, a smaller batch or shorter sequences"
-        print(f"{arguments.parser.prog}: {' '.join(str(error).splitlines())}", file=sys.stderr)
+        print(f"{arguments.parser.prog}: {' '.join(describe(error).splitlines())}", file=sys.stderr)
         with contextlib.suppress(OSError):
             sys.stdout.flush()
             return 2
@@ -81,3 +77,14 @@ def main(argv=None):
         command = arguments.parser.prog if arguments else "numpy-transformer"
         print(f"\n{command}: {str(stop) or 'interrupted'}", file=sys.stderr)
         return 130
+
+
+def describe(error):
+    """The sentence that says what is wrong; settings have the names of their options."""
+    if isinstance(error, UnicodeDecodeError):               # files report it themselves, so this is standard input
+        return (f"standard input is not UTF-8 (byte {error.object[error.start]:#04x}); convert it, for instance with "
+                "iconv -t UTF-8")
+    if isinstance(error, MemoryError):
+        return f"not enough memory ({error}); use smaller sizes, a smaller batch or shorter sequences"
+    from ..tasks.settings import SettingError, with_names   # only the commands for models have loaded them
+    return with_names(error.sentence, option) if isinstance(error, SettingError) else str(error)

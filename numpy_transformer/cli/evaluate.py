@@ -10,12 +10,11 @@ from ..decoding.bleu import corpus_bleu, exact_match, tokenize
 from ..layers import CrossEntropyLoss
 from ..tasks import TASKS
 from ..tasks.runs import IMPORTED, TITLES, load_run
-from ..tasks.settings import option
 from ..tasks.text_to_text import exact_match_by_task, read_all_tasks
 from ..training.evaluation import evaluate
 from ..training.progress import Progress
 from .generate import BATCH, add_beam, translate
-from .parser import add_command, whole_number
+from .parser import add_command, option, whole_number
 
 SEARCH = {"limit", "beam", "length_penalty"}
 OPTIONS = {"lm": ({"text"}, "--text FILE"),                         # kind: its options, and how to give them

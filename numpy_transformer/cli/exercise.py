@@ -12,7 +12,7 @@ from ..course.exercises import choose_one, choose_several, exercises, from_first
 from ..course.workbook import Workbook, start
 from ..grading.gradebooks.autograder import write_zip
 from ..grading.lateness import Rate
-from .parser import Formatter, Parser, number, whole_number
+from .parser import CommandParser, Formatter, number, whole_number
 from .terminal import columns, wrap
 
 FIXED_COLUMNS = 42                              # of the list, besides the title
@@ -23,7 +23,7 @@ def add(commands):
     parser = commands.add_parser("exercise", formatter_class=Formatter, help="exercises that are checked as you go",
                                  description="Create files to fill in, check them, and read what is wrong.")
     parser.add_argument("--traceback", action="store_true", help="show the Python traceback of an error")
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=CommandParser)
 
     add_action(actions, "list", show_list, "list all exercises and your progress")
 

@@ -1,8 +1,11 @@
-"""Printed text that fits the terminal."""
+"""What commands print: text that fits the terminal, and what remains when nothing reads it."""
 
+import os
 import shutil
+import sys
 import textwrap
 
+CLOSED_PIPE = 141                               # what a shell reports for a program that writes to a closed pipe
 NARROWEST, WIDEST, WITHOUT_TERMINAL = 60, 120, 100
 
 
@@ -29,3 +32,8 @@ def wrap(text, indent="", first_indent=None):
                                      break_long_words=False, break_on_hyphens=False))
         start = indent
     return "\n".join(wrapped)
+
+
+def drop_output():
+    """Discards what is still buffered for standard output, so that Python does not try to write it again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -10,7 +10,7 @@ import numpy as np
 from ..training.checkpoint import check_writable
 from .arrays import ArrayExample
 from .page import MARK, render
-from .server import Server
+from .server import PageServer
 from .session import LARGEST_PAGE, Session
 
 AGREES = 1e-5                                   # relative error of a right gradient, at most
@@ -99,7 +99,7 @@ class Explorer:
             start : the place at which the page opens, as in `save`
         """
         self.session.document()                 # takes a moment for the first page: what can be changed is tried
-        with Server(self.session, port, self.session.example.title) as server:
+        with PageServer(self.session, port, self.session.example.title) as server:
             address = f"{server.address}#{start}" if start else server.address
             print(f"{address}  (Ctrl-C ends it)", flush=True)
             if browser and not open_in_browser(address):

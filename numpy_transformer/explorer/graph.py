@@ -25,7 +25,7 @@ class Graph:
     """The graph of a recording.
 
     Attributes:
-        recording : the Recording
+        recording : the StepRecording
         values, ops, groups : dicts by id, in the order of forward
         outputs : the Values that the model returned
         loss : the Value of the loss

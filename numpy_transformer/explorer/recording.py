@@ -13,14 +13,14 @@ from ..module import Module, Parameter, is_module, is_parameter, named_parts
 from .calls import Copies, Wrapped
 
 
-class Recording:
+class StepRecording:
     """A recorded step.
 
     Attributes:
         model, criterion : the copies in float64 that computed the step
         inputs, targets : as they were given, as arrays
         calls : all Calls in the order in which they began
-        root, criterion_call : the Call of the model, and the one of the criterion or None
+        root, criterion_call : the StepCall of the model, and the one of the criterion or None
         loss : a float
         copies : the Copies of all arrays
     """
@@ -38,7 +38,7 @@ class Recording:
 
 
 def record_step(model, inputs, targets=None, criterion=None):
-    """Returns the Recording of one training step.
+    """Returns the StepRecording of one training step.
 
     Parameters:
         model : any object with forward and backward, with components in its attributes; it is not changed
@@ -54,7 +54,7 @@ def record_step(model, inputs, targets=None, criterion=None):
     model, criterion = copy.deepcopy((model, criterion))
     inputs = inputs if isinstance(inputs, tuple) else (inputs,)
     inputs = tuple(in_float64(value) for value in inputs)
-    step = Recording(model, inputs, in_float64(targets), criterion)
+    step = StepRecording(model, inputs, in_float64(targets), criterion)
     for part in (model, criterion):
         prepare(part)
     with Wrapped(step) as wrapped:

@@ -36,8 +36,8 @@ class Refused(Exception):
         self.status = status
 
 
-class Server(ThreadingHTTPServer):
-    """Serves the page of a session: `Server(session).serve_forever()`; `address` is the page's.
+class PageServer(ThreadingHTTPServer):
+    """Serves the page of a session: `PageServer(session).serve_forever()`; `address` is the page's.
 
     Parameters:
         session : Session, whose methods document, array, spell and nudge answer the requests of the same names

@@ -12,7 +12,7 @@ from ..course.checker.explanation import answers
 from ..course.checker.localize import is_unexplained, localize
 from ..course.checker.verdict import Verdict, judge
 from ..course.sandbox import Stopped, Task, run_files
-from .rows import Row, arrived, digest_of, digest_of_files, killed, make_row, unreadable, without_file
+from .rows import Row, digest_of, digest_of_files, killed, make_row, row_without_file, unreadable, with_arrival
 
 
 class Judge:
@@ -63,7 +63,7 @@ class Judge:
 
 
 @dataclass
-class Attempt:
+class FileToGrade:
     """A file that counts for an exercise, and its digest."""
 
     exercise: object
@@ -138,38 +138,38 @@ class Grader:
         attempts = {number: list(self.choose(student, number)) for number in self.judges}
         for number in self.judges:
             if not attempts[number]:
-                row = without_file(student, self.judges[number].exercise)
-                yield student, unreadable(student, number), arrived(row, student, graded=False)
+                row = row_without_file(student, self.judges[number].exercise)
+                yield student, unreadable(student, number), with_arrival(row, student, graded=False)
         # The newest files run together, then those before them: files of one round can import each other.
         for files in itertools.zip_longest(*(reversed(files) for files in attempts.values())):
             chosen = [(number, file) for number, file in zip(attempts, files) if file]
             for attempt, row in self.grade_round(student, chosen):
-                yield student, attempt.file, arrived(row, student)
+                yield student, attempt.file, with_arrival(row, student)
 
     def grade_round(self, student, chosen):
-        """Yields (Attempt, Row) for one file of each of these exercises."""
+        """Yields (FileToGrade, Row) for one file of each of these exercises."""
         files = {file.name: file.content for _, file in chosen}
         files |= {name: content for name, content in student.files.items() if name not in files}
         others = digest_of_files(files)
         waiting = []
         for number, file in chosen:
-            attempt = Attempt(self.judges[number].exercise, file, digest_of_files({number: others, "": file.content}))
-            row = self.known(student, attempt)
+            attempt = FileToGrade(self.judges[number].exercise, file, digest_of_files({number: others, "": file.content}))
+            row = self.finished_row(student, attempt)
             if row:
                 yield attempt, row
             else:
                 waiting.append(attempt)
         yield from self.run(student, waiting, files)
 
-    def known(self, student, attempt):
+    def finished_row(self, student, attempt):
         """Returns the row of an interrupted run if the file has not changed since, else None."""
         key = student.name, attempt.exercise.number, attempt.digest
-        if key in self.journal.guilty:
+        if key in self.journal.fatal:
             return killed(student, attempt.exercise, attempt.digest)
         return Row.from_journal(self.journal.rows.get(key, {}))
 
     def run(self, student, attempts, files):
-        """Runs files of one student in one sandbox. Yields (Attempt, Row)."""
+        """Runs files of one student in one sandbox. Yields (FileToGrade, Row)."""
         tasks = []                              # grows while they are run
 
         def execute(task):

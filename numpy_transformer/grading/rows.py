@@ -42,7 +42,7 @@ class Row:
     @property
     def whole_note(self):
         """The note and the remarks, as the table shows them."""
-        return joined([self.note, *(remark for remark in self.remarks if remark.rstrip(".") not in self.note)])
+        return join_sentences([self.note, *(remark for remark in self.remarks if remark.rstrip(".") not in self.note)])
 
     @property
     def key(self):
@@ -60,21 +60,22 @@ def make_row(student, exercise, verdict, file=None, seconds=0.0, printed="", **m
     notes = [verdict.note]
     if verdict.status == "fail" and not verdict.mistakes:
         notes += [line.removeprefix("DIAGNOSIS ") for line in verdict.lines if line.startswith("DIAGNOSIS ")]
-    phrases = look_at(file, student) if file else []
+    phrases = describe_unusual(file, student) if file else []
     if phrases:
         notes.append(f"{LOOK_AT}: it {'; it '.join(phrases)}")
     lines = verdict.lines or filter(None, [verdict.note])
     return Row(student.name, exercise.number, exercise.file.removesuffix(".py"), verdict.status,
                verdict.points(exercise.points), exercise.points, one_line(" or ".join(verdict.mistakes)), seconds,
-               joined(notes), verdict.stage, [printable(line[:LONGEST_LINE]) for line in lines], list(verdict.mistakes),
+               join_sentences(notes), verdict.stage, [printable(line[:LONGEST_LINE]) for line in lines],
+               list(verdict.mistakes),
                [], "\n".join(map(printable, printed.splitlines()[:PRINTED_LINES])), **more)
 
 
-def without_file(student, exercise):
+def row_without_file(student, exercise):
     """Returns the Row of an exercise without a readable file: an error if something is there, else missing."""
     problems = problems_with(student, exercise.number, "")
     if problems:
-        return make_row(student, exercise, Verdict("error", "reading", joined(problems), lines=problems))
+        return make_row(student, exercise, Verdict("error", "reading", join_sentences(problems), lines=problems))
     return make_row(student, exercise, Verdict("missing", "", f"no file {exercise.file}"))
 
 
@@ -90,7 +91,7 @@ def killed(student, exercise, digest):
     return make_row(student, exercise, Verdict("error", "killed", KILLED), digest=digest)
 
 
-def arrived(row, student, graded=True):
+def with_arrival(row, student, graded=True):
     """Returns a row with the student's ids and with remarks on how the files for the exercise arrived.
 
     Parameters:
@@ -101,7 +102,7 @@ def arrived(row, student, graded=True):
     if graded:
         remarks += problems_with(student, row.number)
         others = [] if row.status == "pass" else problems_with(student, "")
-    return replace(row, ids=dict(student.ids), note=joined([row.note, *others]),
+    return replace(row, ids=dict(student.ids), note=join_sentences([row.note, *others]),
                    remarks=[one_line(remark, LONGEST_LINE) for remark in remarks])
 
 
@@ -117,12 +118,12 @@ def problems_with(student, *numbers):
             for problem in student.problems if problem.number in numbers]
 
 
-def joined(sentences):
+def join_sentences(sentences):
     """Returns sentences as one note of limited length."""
     return one_line("; ".join(sentence.rstrip(".") for sentence in sentences if sentence), LONGEST_NOTE)
 
 
-def look_at(file, student):
+def describe_unusual(file, student):
     """Returns what is unusual in a file, as phrases; it is only a help, so that no file can stop the grading by it."""
     own_modules = {name.partition("/")[0].removesuffix(".py") for name in student.files}
     try:

@@ -8,7 +8,7 @@ import numpy as np
 from ..argument_checks import check_choice
 from ..models import TextEncoder
 from ..module import unfilled
-from ..training.process import available_memory
+from ..training.memory import available_memory
 from .family import matches
 from .folder import read_folder, shown
 from .llama2c import StoryFile, is_story_file

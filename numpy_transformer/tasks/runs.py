@@ -78,7 +78,7 @@ def use_of(meta):
 def load_run(path, *kinds):
     """The Run in a file. Raises ValueError if it holds none, or none of these kinds (any kind if none is given)."""
     check_file(path)
-    arrays, meta = read_checkpoint(path, needed)
+    arrays, meta = read_checkpoint(path, arrays_of_model)
     meta = check_meta(meta, path)
     check_kind(meta["kind"], path, kinds)
     model = make_model(meta, path)
@@ -106,7 +106,7 @@ def finish(model, arrays, meta, path):
     return Run(str(path), model, tokenizers, meta, history)
 
 
-def needed(names):
+def arrays_of_model(names):
     """The names of the arrays that a trained model consists of: neither the optimizer's, nor two sets of weights."""
     unneeded = ("optimizer/", "model/") if any(name.startswith("best/") for name in names) else ("optimizer/",)
     return [name for name in names if not name.startswith(unneeded)]

@@ -7,7 +7,7 @@ from ..data.text_to_text import task_of
 from ..decoding import greedy_decode
 from ..decoding.bleu import exact_match
 from .pairs import SMALL, PairsTask, identify
-from .settings import FINE_TUNE, LORA, choice, count, paths
+from .settings import FINE_TUNE, LORA, SettingError, choice, count, paths
 
 GENERATED = "generated tasks: reverse, sort, date and summarize"
 BATCH = 64                                      # sources decoded together
@@ -99,7 +99,7 @@ def read_all_tasks(data):
 
 def read_splits(data):
     if len(data) != 1:
-        raise ValueError(f"--data names {len(data)} files; give one .csv or .tsv with the columns source and target")
+        raise SettingError(f"$data names {len(data)} files; give one .csv or .tsv with the columns source and target")
     splits, report = read_table(data[0], "source", "target", None, None)
     splits = [splits.get(name, []) for name in ("training", "validation", "test")]
     for source, _ in sum(splits, []):

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import matplotlib
 from PIL import Image  # installed with matplotlib, which requires it
+from PIL.PngImagePlugin import PngInfo
 
 # {file ending: metadata}: no dates or versions, so that the bytes stay the same
-METADATA = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+METADATA = {".png": {"Software": "numpy_transformer"}, ".svg": {"Date": None, "Creator": "numpy_transformer"},
+            ".pdf": {"CreationDate": None, "Creator": "numpy_transformer"}}
 
 
 def large_fonts():
@@ -56,7 +58,9 @@ def write(figure, path):
     if kind == ".png":                          # a palette reduces the size to a third
         picture = Image.open(file)
         file = io.BytesIO()
-        picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, "png", optimize=True)
+        text = PngInfo()
+        text.add_text("Software", METADATA[kind]["Software"])
+        picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, "png", optimize=True, pnginfo=text)
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)
     with open(part, "xb") as new:               # "x" follows no link and opens no pipe

@@ -31,7 +31,7 @@ from numpy_transformer.grading import grader, report
 from numpy_transformer.grading.arrival import File, Problem, Student
 from numpy_transformer.grading.grader import Grader
 from numpy_transformer.grading.journal import Journal
-from numpy_transformer.grading.rows import Row, arrived, digest_of, unreadable, without_file
+from numpy_transformer.grading.rows import Row, with_arrival, digest_of, unreadable, row_without_file
 
 SOFTMAX, BACKWARD = choose("01.1"), choose("01.2")
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -591,7 +591,7 @@ def test_what_could_not_be_read_is_said_and_never_called_missing():
     broken, old = Problem("all.zip", "", "This is damaged."), Problem("ex.pdf", "01.2", "This is a PDF file.", newer)
     student = Student("kim", {"moodle": "7"}, problems=[broken, old],
                       remarks={"01.2": ["2 files; the newest counts: b.py (not a.py)", "Latin-1 became UTF-8"]})
-    one, two = (arrived(without_file(student, exercise), student, graded=False) for exercise in (SOFTMAX, BACKWARD))
+    one, two = (with_arrival(row_without_file(student, exercise), student, graded=False) for exercise in (SOFTMAX, BACKWARD))
     assert (one.status, one.whole_note) == ("error", "all.zip: This is damaged") and one.ids == {"moodle": "7"}
     assert two.note == "all.zip: This is damaged; ex.pdf: This is a PDF file"
     assert two.lines == ["all.zip: This is damaged.", "ex.pdf: This is a PDF file."]
@@ -600,16 +600,16 @@ def test_what_could_not_be_read_is_said_and_never_called_missing():
     shown = " ".join(report.student_feedback(one, ["all.zip: This is damaged."]))
     assert "damaged" not in shown and "no file for this exercise that can be read; see above." in shown
     assert [unreadable(student, number) for number in ("01.1", "01.2")] == [broken, old]
-    nothing = without_file(Student("lee", problems=[old]), SOFTMAX)
+    nothing = row_without_file(Student("lee", problems=[old]), SOFTMAX)
     assert unreadable(Student("lee", problems=[old]), "01.1") is None
     assert (nothing.status, nothing.note) == ("missing", "no file ex01_1_softmax.py")
-    failed = arrived(row("kim", note="y is wrong"), student)
+    failed = with_arrival(row("kim", note="y is wrong"), student)
     assert failed.note == "y is wrong; all.zip: This is damaged"
     assert failed.remarks == [*student.remarks["01.2"], "ex.pdf: This is a PDF file."]
     student.remarks["01.2"].append("all.zip: This is damaged.")
-    assert arrived(row("kim"), student).whole_note.count("damaged") == 1
+    assert with_arrival(row("kim"), student).whole_note.count("damaged") == 1
     student.remarks["01.2"].pop()
-    passed = arrived(row("kim", status="pass"), student)
+    passed = with_arrival(row("kim", status="pass"), student)
     assert passed.whole_note == "; ".join([*student.remarks["01.2"], "ex.pdf: This is a PDF file"])
 
 

@@ -1,9 +1,9 @@
 """Runs a lesson: straight through, or with --step cell by cell."""
 
 import argparse
+import os
 import sys
 
-from ...training.process import CLOSED_PIPE, drop_output
 from .stepper import Stepper
 from .steps import Runner
 
@@ -37,7 +37,7 @@ def run_lesson(path, step):
         print(f"\nstopped at cell {runner.at + 1} of {len(runner.cells)}")
         return 130 if isinstance(stop, KeyboardInterrupt) else int(bool(runner.failed))
     except BrokenPipeError:                     # whatever read the output has ended, such as `head`
-        drop_output()
-        return CLOSED_PIPE
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())      # Python does not try to write the rest at exit
+        return 141                              # what a shell reports for a program that writes to a closed pipe
     finally:
         runner.close()

@@ -3,7 +3,7 @@
 Names: "ex01_2_softmax_backward.py", "exercise_05_2.py", "05.2.py", "5-2.py", "Kim_ex01_2.py", a former number such as
 "ex12.py", or the function's name. The number of a lesson with several exercises is settled by what the file defines.
 
-Several files for one exercise: the order of `Marks` decides which one is the newest. First come files called old,
+Several files for one exercise: the order of `CopyMarks` decides which one is the newest. First come files called old,
 backup or alt, then copies ("Copy of x", "x - Copy"), which people make before they go on working, then plain names,
 then numbered ones ("x (1)", "x-1", "x_v2") by their number, then those called new, fixed, corrected or final.
 """
@@ -38,7 +38,7 @@ TESTS = re.compile(r"^(?:unit)?tests?(?:[_-]|$)|[_-](?:unit)?tests?$", re.I)    
 
 
 @dataclass(frozen=True, order=True)
-class Marks:
+class CopyMarks:
     """What a name says about which of several files is the newest; the greater one is newer."""
 
     rank: int = RANKS[""]
@@ -52,7 +52,7 @@ def stem_of(name):
 
 
 def split_marks(stem):
-    """Returns the stem without the marks of a copy or a version, and its Marks."""
+    """Returns the stem without the marks of a copy or a version, and its CopyMarks."""
     rank, number = "", 0
     match = COPY_OF.match(stem)
     if match:
@@ -63,14 +63,14 @@ def split_marks(stem):
         for pattern, kind in ENDINGS:
             match = pattern.search(stem)
             if match and match.start() and not (kind == "dash" and BARE.search(stem[max(0, match.start() - 2):])
-                                                and not named(stem[:match.start()])):
+                                                and not is_complete_name(stem[:match.start()])):
                 rank = kind if RANKS[kind] > RANKS[rank] or not rank else rank
                 number = max(number, int(match[1] or 0))
                 stem, found = stem[:match.start()], True
-    return stem, Marks(RANKS[rank], number)
+    return stem, CopyMarks(RANKS[rank], number)
 
 
-def named(stem):
+def is_complete_name(stem):
     """Returns True if a stem is complete without a trailing number: "ex05_2" or "softmax_backward", but not "05"."""
     return bool(WITH_PLACE.search(stem) or function_in(stem) or re.search(r"ex(?:ercise)?[ _.]*\d\d$", stem, re.I))
 
@@ -155,7 +155,7 @@ def is_given(number, text, by):
     return number != by and given is not None and given == normal(text)
 
 
-def answered(stem, folders, found):
+def exercises_answered(stem, folders, found):
     """Returns what a file counts for.
 
     Functions that come with another exercise's file, such as the softmax in that of 05.1, do not count if they are
@@ -216,7 +216,7 @@ def tagged(tag):
     return exact[:1] or [functions()[tag]] if exact or tag in functions() else former[:1]
 
 
-def named_only(stem):
+def is_exercise_name(stem):
     """Returns True if a name is that of an exercise and of no student: "ex01_2_softmax_backward", "05.2", "softmax"."""
     plain = split_marks(stem)[0]
     starts = re.match(r"(?:ex(?:ercise)?s?[ _.-]*\d|\d{1,2}[._-]\d(?!\d))", plain, re.I)

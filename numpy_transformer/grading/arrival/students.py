@@ -30,7 +30,7 @@ def build(name, owners_and_searches, only=None):
     for owner, _ in owners_and_searches:
         student.ids |= owner.ids
     found = [(owner, one) for owner, search in owners_and_searches for one in search.found]
-    claims = claimed(found, only)
+    claims = files_by_exercise(found, only)
     for number in sorted(claims):
         add_attempts(student, number, claims[number])
     imported = add_files(student, found)
@@ -40,8 +40,8 @@ def build(name, owners_and_searches, only=None):
     return student, add_problems(student, owners_and_searches, claims, left_over)
 
 
-def claimed(found, only):
-    """Returns {number: [(Owner, Found), ...]}."""
+def files_by_exercise(found, only):
+    """Returns {number: [(Owner, FoundFile), ...]}."""
     claims = {}
     for owner, one in found:
         for number in one.answers:

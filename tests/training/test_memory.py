@@ -1,4 +1,4 @@
-"""The settings of the process that make NumPy quick: BLAS threads, and memory that is kept."""
+"""Freed memory that is kept, and no setting of the process that changes at import."""
 
 import ctypes
 import json
@@ -8,26 +8,7 @@ import sys
 import numpy as np
 
 import numpy_transformer as nt
-from numpy_transformer import threads
-from numpy_transformer.training import process, trainer
-
-
-def test_blas_threads_are_set_and_the_number_before_is_returned():
-    before = threads.set_blas_threads(2)
-    try:
-        assert before >= 1 and threads.blas()[0]() == 2
-        assert threads.set_blas_threads(1) == 2 and threads.blas()[0]() == 1
-    finally:
-        threads.set_blas_threads(before)
-
-
-def test_cores_are_those_that_this_process_may_use(monkeypatch):
-    assert threads.cores() >= 1
-    monkeypatch.setattr(threads.os, "sched_getaffinity", lambda pid: {1, 4, 6}, raising=False)
-    assert threads.cores() == 3
-    monkeypatch.delattr(threads.os, "sched_getaffinity")
-    monkeypatch.setattr(threads.os, "cpu_count", lambda: None)
-    assert threads.cores() == 1
+from numpy_transformer.training import memory, trainer
 
 
 def test_freed_memory_is_kept_where_malloc_can_be_set(monkeypatch):
@@ -40,16 +21,16 @@ def test_freed_memory_is_kept_where_malloc_can_be_set(monkeypatch):
 
     monkeypatch.setattr(ctypes, "CDLL", lambda name: Library())
     refuses = None
-    assert process.keep_freed_memory() is True
+    assert memory.keep_freed_memory() is True
     assert sorted(Library.told) == [(-8, 1), (-3, 2 ** 25), (-2, 2 ** 26), (-1, 2 ** 30)]     # numbers of malloc.h
     refuses = -1
-    assert process.keep_freed_memory() is False
+    assert memory.keep_freed_memory() is False
     for missing in (AttributeError, OSError, TypeError):    # no glibc; no such library; Windows takes no None
         def fails(name, missing=missing):
             raise missing
 
         monkeypatch.setattr(ctypes, "CDLL", fails)
-        assert process.keep_freed_memory() is False
+        assert memory.keep_freed_memory() is False
 
 
 def test_fit_keeps_memory_and_a_step_alone_does_not(monkeypatch):

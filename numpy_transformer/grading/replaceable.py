@@ -1,4 +1,4 @@
-"""Recognizes files that the grader wrote, so that it replaces no others."""
+"""Recognizes files that the grader wrote: only these may be replaced."""
 
 import csv
 import re
@@ -7,11 +7,14 @@ from pathlib import Path
 from .report import COLUMNS
 
 BEGINNING = 1 << 16                             # bytes that are looked at
-JSON = re.compile(r'"(seed|output_format|max_score)":|"classroom50/result/')
-PAGES = re.compile(r"(<title>|# )(Similar submissions|What we got right and wrong)")
+PICTURES = {".png": b"Software\0numpy_transformer", ".svg": b"<dc:title>numpy_transformer</dc:title>",
+            ".pdf": b"/Creator (numpy_transformer)"}       # what views.write puts into them
+RESULTS = re.compile(r'"versions":\s*\{\s*"numpy_transformer":|"stdout_visibility":\s*"hidden",\s*"execution_time":|'
+                     r'"max_score":[^{}]*"tests":|"classroom50/result/')
+PAGES = re.compile(r"(<title>|# )What we got right and wrong")
 
 
-def is_ours(path):
+def is_replaceable(path):
     """Returns True if nothing is lost by replacing a file: there is none, it is empty, or this command wrote it.
 
     Raises: OSError if it cannot be read.
@@ -21,12 +24,11 @@ def is_ours(path):
             content = file.read(BEGINNING)
     except FileNotFoundError:
         return True
-    if content.startswith(b"\x89PNG"):
-        return content[25] == 3 if len(content) > 25 else False         # a palette, as views.write makes it
+    mark = PICTURES.get(Path(path).suffix.lower())
+    if mark and content:
+        return mark in content
     text = content.decode("utf-8-sig", errors="replace")
-    if Path(path).suffix.lower() in (".svg", ".pdf"):
-        return "Matplotlib" in text
-    return not text or is_table(text) or bool(text.startswith("{") and JSON.search(text) or PAGES.search(text))
+    return not text or is_table(text) or bool(text.startswith("{") and RESULTS.search(text) or PAGES.search(text))
 
 
 def is_table(text):
@@ -39,9 +41,9 @@ def is_table(text):
 def check_replaceable(path):
     """Raises ValueError if a file is at this path that the grader did not write."""
     try:
-        ours = is_ours(path)
+        replaceable = is_replaceable(path)
     except OSError as error:
         raise ValueError(f"cannot read {str(path)!r}, which would be replaced: {error.strerror}") from error
-    if not ours:
+    if not replaceable:
         raise ValueError(f"{str(path)!r} was not written by this command; choose another name, or replace it with "
                          "--overwrite")

@@ -1,12 +1,8 @@
-"""Settings of this process: how malloc treats freed memory; how much memory is available; and a closed output."""
+"""Memory: what malloc does with freed memory, and how much memory is available."""
 
 import contextlib
 import ctypes
-import os
-import sys
 from pathlib import Path
-
-CLOSED_PIPE = 141                               # what a shell reports for a program that writes to a closed pipe
 
 
 def keep_freed_memory():
@@ -29,8 +25,3 @@ def available_memory():
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
     return None
-
-
-def drop_output():
-    """Discards what is still buffered for standard output, so that Python does not try to write it again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

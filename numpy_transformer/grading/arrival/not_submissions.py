@@ -34,20 +34,20 @@ def is_picture_of_a_table(item, items):
         other.name for other in items)
 
 
-def download_in(folder, depth=DEEPEST):
+def find_class_download(folder, depth=DEEPEST):
     """Returns the path of a download of a whole class below a folder, else ""."""
     try:
         items = folder.children() if not folder.problem else []
     except Unreadable:
         return ""
     for item in items:
-        if is_of_a_class(item):
+        if is_class_download(item):
             return item.where
-    deeper = (download_in(item, depth - 1) for item in items if item.is_folder and depth)
+    deeper = (find_class_download(item, depth - 1) for item in items if item.is_folder and depth)
     return next(filter(None, deeper), "")
 
 
-def is_of_a_class(item):
+def is_class_download(item):
     """Returns True if a folder or an archive holds the work of several people as a system names it."""
     with contextlib.suppress(Unreadable):       # said where the student's work is read
         if item.is_folder and not item.problem:
