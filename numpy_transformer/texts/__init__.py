@@ -8,12 +8,14 @@ language lacks is shown in English.
 import configparser
 import functools
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
 ENGLISH = FOLDER / "en"
 VARIABLE = "NUMPY_TRANSFORMER_LANGUAGE"
+FOLDED = re.compile(r"(?<!\n)\n(?!\n|\| )")    # a line break inside a paragraph
 
 
 class Message:
@@ -43,7 +45,7 @@ def render(said: Any) -> Any:
         return " ".join(str(render(part)) for part in said)
     if not isinstance(said, Message):
         return said
-    subject, section, key = said.kind.split(".")
+    subject, section, key = said.kind.split(".", 2)
     return table(subject)[section][key].format(**{name: render(value) for name, value in said.values.items()})
 
 
@@ -51,7 +53,8 @@ def table(subject: str) -> dict[str, dict[str, str]]:
     """Returns all texts of one subject in the chosen language, {section: {key: text}}.
 
     Parameters:
-        subject : str, the path of an INI file inside the language's folder without its ending, such as "verdict"
+        subject : str, the path of an INI file inside the language's folder without its ending, such as "verdict", or
+            of a folder, all of whose files make up the table
     """
     return _table(subject, folder_of_language())
 
@@ -65,7 +68,9 @@ def _table(subject: str, folder: Path) -> dict[str, dict[str, str]]:
 
 
 def read(folder: Path, subject: str) -> dict[str, dict[str, str]]:
-    """Returns the texts of one file, {} if the language lacks it. ${KEY} and ${SECTION:KEY} stand for other texts.
+    """Returns the texts of one subject, {} if the language lacks it. ${KEY} and ${SECTION:KEY} stand for other texts.
+
+    A text may go on in further lines. An empty line begins a new paragraph, and "| " a line of its own.
 
     Raises: ValueError if the file cannot be read as INI.
     """
@@ -73,8 +78,9 @@ def read(folder: Path, subject: str) -> dict[str, dict[str, str]]:
                                        interpolation=configparser.ExtendedInterpolation())
     parser.optionxform = str                    # keys such as LIN-1 keep their capitals
     try:
-        parser.read(folder / f"{subject}.ini", encoding="utf-8")
-        return {section: {key: text.strip() for key, text in parser[section].items()} for section in parser.sections()}
+        parser.read(sorted((folder / subject).glob("*.ini")) or folder / f"{subject}.ini", encoding="utf-8")
+        return {section: {key: FOLDED.sub(" ", text.strip()) for key, text in parser[section].items()}
+                for section in parser.sections()}
     except (configparser.Error, UnicodeDecodeError) as error:
         raise ValueError(f"{folder / subject}.ini cannot be read: {' '.join(str(error).split())}") from error
 

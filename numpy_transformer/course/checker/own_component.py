@@ -16,7 +16,7 @@ from ...checks.passes import plain_arrays
 from ...module import is_module, is_parameter, named_parts
 from ..exercises import exercises
 from ..exercises.blocks import Part
-from ..exercises.definition import brief
+from ..exercises.cases import brief
 from ..exercises.observation import copy_arrays
 from ..sandbox.inside.worker import describe_error
 from .comparison import is_close

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...texts import render
 from ..exercises.observation import changed, same
 from .comparison import close, compare_arrays, compare_shapes, precision, show_entry, unlike
 from .explanation import explain
@@ -156,7 +157,7 @@ def check_values(answer_key, run):
     exercise = answer_key.exercise
     if exercise.judge:
         complaint = exercise.judge(*run.results[0].outputs)
-        return diagnose(answer_key, run, "values", complaint) if complaint else None
+        return diagnose(answer_key, run, "values", render(complaint)) if complaint else None
     found = first_wrong_output(answer_key, run)
     return describe_difference(answer_key, run, *found) if found else None
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...exercises.definition import Case
+from ...exercises.cases import Case
 from ...exercises.observation import observe
 from ..matching import equal
 
