@@ -184,8 +184,8 @@ class Exercise:
     @property
     def given_texts(self):
         """{name: source} of the given functions and classes as students read them."""
-        return {part.__name__: sheet.documented(textwrap.dedent(inspect.getsource(part)), self.texts, f"given.{part.__name__}")
-                for part in self.given}
+        sources = {part.__name__: textwrap.dedent(inspect.getsource(part)) for part in self.given}
+        return {name: sheet.documented(source, self.texts, f"given.{name}") for name, source in sources.items()}
 
     @property
     def header(self):

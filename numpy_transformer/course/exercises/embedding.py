@@ -71,8 +71,8 @@ TIED = "np.add.at(dtable, ids, math.sqrt(D) * dy)"
 
 EXERCISES = [
     Exercise(
-        "03.1", minutes=15, lines=5,
-        size_letters="DV", solution=embedding_backward, reference=by_embedding, inputs=draw_embedding, edges=paddings, outputs=("dtable",),
+        "03.1", minutes=15, lines=5, size_letters="DV",
+        solution=embedding_backward, reference=by_embedding, inputs=draw_embedding, edges=paddings, outputs=("dtable",),
         mistakes=(
             Mistake("EMB-1a", {"np.add.at(dtable, ids, ": "dtable[ids] += ("}, twin="EMB-1b"),
             Mistake("EMB-1b", {"np.add.at(dtable, ids, ": "dtable[ids] = ("}, twin="EMB-1a"),
@@ -123,8 +123,8 @@ EXERCISES = [
                                           "math.sqrt(dy.shape[-1]) * dy[counted])",
                                           "    if pad_id is not None:\n        dtable[pad_id] = 0\n": ""}}),
     Exercise(
-        "03.2", minutes=15, lines=4,
-        size_letters="DV", solution=tied_embedding_backward, reference=by_both_ends, inputs=draw_tied, outputs=("dtable",),
+        "03.2", minutes=15, lines=4, size_letters="DV",
+        solution=tied_embedding_backward, reference=by_both_ends, inputs=draw_tied, outputs=("dtable",),
         mistakes=(
             Mistake("TIE-1", {"    np.add.at(dtable, ids, math.sqrt(D) * dy)\n": ""}),
             Mistake("TIE-2", {"dz.reshape(-1, V).T @ h.reshape(-1, D)": "np.zeros((V, D), h.dtype)"}),

@@ -158,8 +158,8 @@ EXERCISES = [
             Mistake("QST-13.5w", {"language_model = 0": "language_model = 1"}),
         )),
     Exercise(
-        "13.6", minutes=45, lines=15, kind="question",
-        size_letters="TSDFV", solution=encoder_decoder, reference=by_model, inputs=draw_model, edges=one_block, outputs=("logits",),
+        "13.6", minutes=45, lines=15, size_letters="TSDFV", kind="question",
+        solution=encoder_decoder, reference=by_model, inputs=draw_model, edges=one_block, outputs=("logits",),
         given=(positions, attention, feed_forward, layer_norm),
         mistakes=(
             Mistake("WIR-2", {" * math.sqrt(table.shape[1])": ""}),

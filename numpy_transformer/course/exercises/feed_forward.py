@@ -32,8 +32,8 @@ def by_feed_forward_backward(x, W1, b1, W2, dy):
 
 EXERCISES = [
     Exercise(
-        "09.6", minutes=20, lines=6, given=(rows,),
-        size_letters="DF", solution=feed_forward_backward, reference=by_feed_forward_backward, inputs=draw_feed_forward,
+        "09.6", minutes=20, lines=6, size_letters="DF", given=(rows,),
+        solution=feed_forward_backward, reference=by_feed_forward_backward, inputs=draw_feed_forward,
         outputs=("dx", "dW1", "db1", "dW2", "db2"),
         mistakes=(
             Mistake("ACT-1", {"(a > 0)": "(da > 0)"}),

@@ -165,8 +165,8 @@ EXERCISES = [
                 shown_by=lambda ids, dy: not dy.any()),
         )),
     Exercise(
-        "06.5", minutes=5, lines=1, kind="find the bug",
-        size_letters="TS", solution=mask_probe, given=(attention_weights,), judge=judge_mask, outputs=("scores", "ids"),
+        "06.5", minutes=5, lines=1, size_letters="TS", kind="find the bug",
+        solution=mask_probe, given=(attention_weights,), judge=judge_mask, outputs=("scores", "ids"),
         mistakes=(
             Mistake("FND-06.5a", {
                 "[[5, 6, 7, 8], [5, 6, 0, 0]]": "[[5, 6, 0, 0], [5, 6, 0, 0]]"},

@@ -64,8 +64,8 @@ SUM = "dq @ w_q.T + dk @ w_k.T + dv @ w_v.T"
 
 EXERCISES = [
     Exercise(
-        "07.1", minutes=10, lines=2,
-        size_letters="TdD", solution=split_heads, reference=multi_head.split_heads, outputs=("heads",),
+        "07.1", minutes=10, lines=2, size_letters="TdD",
+        solution=split_heads, reference=multi_head.split_heads, outputs=("heads",),
         inputs=lambda rng, n: (rng.standard_normal((*n.lead, n.D)), n.H),
         mistakes=(
             Mistake("HD-1", {
@@ -85,8 +85,8 @@ EXERCISES = [
         alternatives={"head by head": {"heads.swapaxes(-2, -3)": "np.stack(np.split(x, num_heads, -1), -3)"},
                       "moveaxis": {"heads.swapaxes(-2, -3)": "np.moveaxis(heads, -2, -3)"}}),
     Exercise(
-        "07.2", minutes=10, lines=2,
-        size_letters="Td", solution=merge_heads, reference=multi_head.merge_heads, outputs=("x",), inputs=draw_heads,
+        "07.2", minutes=10, lines=2, size_letters="Td",
+        solution=merge_heads, reference=multi_head.merge_heads, outputs=("x",), inputs=draw_heads,
         mistakes=(
             Mistake("HD-3", {
                 "tokens.reshape(*tokens.shape[:-2], -1)": "heads.reshape(*heads.shape[:-3], heads.shape[-2], -1)"}),
@@ -107,8 +107,8 @@ EXERCISES = [
         ),
         alternatives={"head by head": {f"tokens.{LAST}": "np.concatenate(np.moveaxis(heads, -3, 0), -1)"}}),
     Exercise(
-        "07.3", minutes=20, lines=5,
-        size_letters="TdD", solution=multi_head_backward, reference=by_self_attention, given=(merge_heads,), inputs=draw_backward,
+        "07.3", minutes=20, lines=5, size_letters="TdD",
+        solution=multi_head_backward, reference=by_self_attention, given=(merge_heads,), inputs=draw_backward,
         outputs=("dx", "dw_q", "dw_k", "dw_v"),
         mistakes=(
             Mistake("HD-5a", {"dq @ w_q.T + dk @ w_k.T + dv @ w_v.T": "dq @ w_q.T"}),

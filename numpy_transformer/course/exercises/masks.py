@@ -85,8 +85,8 @@ EXERCISES = [
         alternatives={"comparison": {"np.tri(T, dtype=bool)": "np.arange(T) <= np.arange(T)[:, None]"},
                       "upper triangle": {"np.tri(T, dtype=bool)": "~np.triu(np.ones((T, T), dtype=bool), 1)"}}),
     Exercise(
-        "06.2", minutes=5, lines=2,
-        size_letters="TS", solution=padding_mask, reference=layers.padding_mask, inputs=sentences, outputs=("mask",),
+        "06.2", minutes=5, lines=2, size_letters="TS",
+        solution=padding_mask, reference=layers.padding_mask, inputs=sentences, outputs=("mask",),
         edges=one_sentence,
         mistakes=(
             Mistake("MSK-1", {"ids != pad_id": "np.ones_like(ids, dtype=bool)"}),
@@ -106,8 +106,8 @@ EXERCISES = [
         ),
         alternatives={"reshape": {"token_mask[:, None, None, :]": "token_mask.reshape(len(ids), 1, 1, -1)"}}),
     Exercise(
-        "06.3", minutes=20, lines=5,
-        size_letters="TS", solution=masked_softmax, inputs=draw_scores, edges=edges, outputs=("p",),
+        "06.3", minutes=20, lines=5, size_letters="TS",
+        solution=masked_softmax, inputs=draw_scores, edges=edges, outputs=("p",),
         reference=lambda scores, mask: layers.Softmax()(mask_scores(scores.copy(), mask)),
         must_be_zero={"hidden_keys_weight": lambda inputs, outputs: np.where(inputs[1], 0, outputs[0]),
                       "rows_p_sum_1": lambda inputs, outputs:

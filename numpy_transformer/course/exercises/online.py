@@ -52,8 +52,8 @@ def by_softmax(scores, values):
 
 EXERCISES = [
     Exercise(
-        "17.1", minutes=25, lines=11,
-        size_letters="TS", solution=online_softmax, reference=by_softmax, inputs=tiles, edges=far, outputs=("y", "m", "l"),
+        "17.1", minutes=25, lines=11, size_letters="TS",
+        solution=online_softmax, reference=by_softmax, inputs=tiles, edges=far, outputs=("y", "m", "l"),
         must_be_zero={"m_maximum_score": lambda inputs, outputs:
                           outputs[1] - np.concatenate(inputs[0], -1).max(-1, keepdims=True)},
         mistakes=(

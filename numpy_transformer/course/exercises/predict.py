@@ -128,8 +128,8 @@ def run_gradients():
 
 EXERCISES = [
     Exercise(
-        "07.7", minutes=10, lines=7, kind="predict",
-        size_letters="TSD", solution=shapes_in_attention, reference=run_attention, inputs=draw_shapes,
+        "07.7", minutes=10, lines=7, size_letters="TSD", kind="predict",
+        solution=shapes_in_attention, reference=run_attention, inputs=draw_shapes,
         outputs=tuple(f"answer {i} ({what})" for i, what in enumerate((
             "queries", "weights", "total", "mask", "dW_K", "dmemory"), 1)),
         mistakes=(

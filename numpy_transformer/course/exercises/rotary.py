@@ -47,8 +47,8 @@ def length_change(inputs, outputs):
 
 EXERCISES = [
     Exercise(
-        "16.3", minutes=20, lines=9,
-        size_letters="Td", solution=rotary, reference=lambda x, offset: RotaryEmbedding(x.shape[-1]).astype(np.float64)(x, offset),
+        "16.3", minutes=20, lines=9, size_letters="Td",
+        solution=rotary, reference=lambda x, offset: RotaryEmbedding(x.shape[-1]).astype(np.float64)(x, offset),
         inputs=draw_rotary, outputs=("y",),
         edges=lambda rng: [("from_position_0", (rng.standard_normal((2, 4, 8)), 0)),
                            ("far_into_text", (rng.standard_normal((3, 2, 8)), 500))],
@@ -95,8 +95,8 @@ EXERCISES = [
                                 "    turned = np.stack([-b, a], -1).reshape(x.shape)\n"
                                 "    return (x * c + turned * s).astype(x.dtype)"}}),
     Exercise(
-        "16.4", minutes=15, lines=5,
-        size_letters="Td", solution=rotary_backward, reference=by_rotary_backward, inputs=draw_backward, outputs=("dx",),
+        "16.4", minutes=15, lines=5, size_letters="Td",
+        solution=rotary_backward, reference=by_rotary_backward, inputs=draw_backward, outputs=("dx",),
         must_be_zero={"length_dy_stay": length_change},
         mistakes=(
             Mistake("ROP-1a", {

@@ -58,8 +58,8 @@ SILU = "g / (1 + np.exp(-g))"
 
 EXERCISES = [
     Exercise(
-        "09.4", minutes=10, lines=4,
-        size_letters="DF", solution=swiglu, reference=lambda x, *weights: gated(*weights)(x), inputs=draw_gated, edges=far_gates,
+        "09.4", minutes=10, lines=4, size_letters="DF",
+        solution=swiglu, reference=lambda x, *weights: gated(*weights)(x), inputs=draw_gated, edges=far_gates,
         mistakes=(
             Mistake("SWG-1", {"x @ Wg": "x @ Wu", "u = x @ Wu": "u = x @ Wg"}),
             Mistake("SWG-2a", {"g / (1 + np.exp(-g))": "1 / (1 + np.exp(-g))"}),
@@ -98,8 +98,8 @@ EXERCISES = [
         ),
         alternatives={"with tanh": {SILU: "g * (1 + np.tanh(g / 2)) / 2"}}),
     Exercise(
-        "09.5", minutes=30, lines=10, given=(rows,),
-        size_letters="DF", solution=swiglu_backward, reference=by_swiglu_backward, outputs=("dx", "dWg", "dWu", "dWd"),
+        "09.5", minutes=30, lines=10, size_letters="DF", given=(rows,),
+        solution=swiglu_backward, reference=by_swiglu_backward, outputs=("dx", "dWg", "dWu", "dWd"),
         inputs=lambda rng, n: (*draw_gated(rng, n), rng.standard_normal((*n.lead, n.D))),
         mistakes=(
             Mistake("SWG-1", {"g, u = x @ Wg, x @ Wu": "u, g = x @ Wg, x @ Wu"}),
