@@ -2,13 +2,12 @@
 
 import re
 import secrets
-import sys
 import textwrap
 import time
 from pathlib import Path
 
 from ..course.checker.feedback import WIDTH, differences, feedback, needs_gradients
-from ..course.exercises import choose_one, choose_several, exercises, from_first_edition
+from ..course.exercises import choose_one, choose_several, exercises
 from ..course.workbook import Workbook, start
 from ..grading.gradebooks.autograder import write_zip
 from ..grading.lateness import Rate
@@ -92,21 +91,12 @@ def chosen(arguments, all_of_them=()):
     """Returns the exercises that the arguments name; `all_of_them` for the word all."""
     if arguments.numbers == ["all"]:
         return all_of_them
-    explain_former(arguments.numbers)
     return choose_several(arguments.numbers)
 
 
 def chosen_one(arguments):
     """Returns the exercise that the argument names."""
-    explain_former([arguments.number])
     return choose_one(arguments.number)
-
-
-def explain_former(texts):
-    """Says which exercises the numbers and file names of the first edition stand for."""
-    for text, exercise in from_first_edition(texts).items():
-        kind = "number" if text.isdigit() else "name"
-        print(wrap(f"{text} is the {kind} of exercise {exercise.number} in the first edition"), file=sys.stderr)
 
 
 def find_workbook(arguments):

@@ -10,7 +10,6 @@ from .checker.diagnosis import AnswerKey
 from .checker.localize import localize
 from .checker.verdict import judge
 from .exercises import exercises
-from .exercises.numbering import CURRENT
 from .sandbox import run, run_task
 
 PROGRESS = ".progress.json"
@@ -40,15 +39,14 @@ class Workbook:
                          "change to that folder or name it with --folder")
 
     def path(self, exercise):
-        """The student's file; one that still has its former name if there is no other."""
-        path, former = self.folder / exercise.file, self.folder / exercise.former_file
-        return former if former.is_file() and not path.exists() else path
+        """The student's file."""
+        return self.folder / exercise.file
 
     def progress(self):
         """Returns {number: {"status": ..., "hints": ...}}, or {} if there is no readable progress file."""
         try:
             found = json.loads((self.folder / PROGRESS).read_text(encoding="utf-8"))
-            return {CURRENT.get(number, number): entry for number, entry in found.items() if isinstance(entry, dict)}
+            return {number: entry for number, entry in found.items() if isinstance(entry, dict)}
         except (OSError, ValueError, AttributeError):
             return {}
 

@@ -43,7 +43,7 @@ class AnswerKey:
     def variant(self, mistakes):
         """Returns the solution with these mistakes, or None if their edits touch the same text."""
         if mistakes not in self.variants:
-            text = self.exercise.edited_text(*(mistake.edits for mistake in mistakes))
+            text = self.exercise.edited_code(*(mistake.edits for mistake in mistakes))
             if text is not None and self.exercise.is_class:
                 self.variants[mistakes] = self.exercise.assembled(text)
             else:
@@ -275,8 +275,8 @@ def shown_mistakes(exercise, answer):
     """Returns the mistakes that an answer to "find the bug" shows; none if its arrays do not fit the exercise."""
     try:
         complaint = exercise.judge(*answer.outputs)
-        fits = complaint is not None and complaint.kind == AGREE
-        return [mistake for mistake in exercise.mistakes if fits and mistake.shown_by(*answer.outputs)]
+        agree = complaint is not None and complaint.kind == AGREE
+        return [mistake for mistake in exercise.mistakes if agree and mistake.shown_by(*answer.outputs)]
     except Exception:                           # both are written for arrays that have the right shapes
         return []
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ....texts import Message, listed
-from ...exercises.definition import Case
+from ...exercises.cases import Case
 from ...exercises.observation import observe
 from ..matching import equal
 
