@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from ..texts import Message
 from ..texts.width import wrap
+from .checker.cell_source import file_of, localize_in_cell
 from .checker.diagnosis import AnswerKey
 from .checker.feedback import WIDTH
-from .checker.cell_source import file_of, localize_in_cell
 from .checker.in_process import run_in_this_process
 from .checker.messages import about_parameters
 from .checker.notebook_result import NotebookResult

@@ -8,15 +8,14 @@ from helpers.answer_keys import answer_key
 from helpers.small_exercises import EXERCISE, KEY, SCALED, SCALED_KEY, diagnoses, said
 from helpers.students import play
 
-from numpy_transformer.course.checker.comparison import close, compare_shapes
+from numpy_transformer.course.checker.comparison import close, compare_shapes, equal
 from numpy_transformer.course.checker.diagnosis import AnswerKey
-from numpy_transformer.course.checker.matching import equal
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import choose
 from numpy_transformer.course.exercises.cases import brief
 from numpy_transformer.course.exercises.definition import Exercise, Mistake
-from numpy_transformer.course.exercises.sheet import with_todo
 from numpy_transformer.course.exercises.observation import Observation, changed
+from numpy_transformer.course.exercises.sheet import with_todo
 from numpy_transformer.course.sandbox import CaseResult, Run
 from numpy_transformer.texts import render
 

@@ -12,9 +12,9 @@ from helpers.parsed_html import Page
 
 import numpy_transformer as nt
 from numpy_transformer.course.checker.feedback import feedback
+from numpy_transformer.course.checker.messages import mistake_names
 from numpy_transformer.course.exercises import exercises
 from numpy_transformer.course.workbook import Workbook
-from numpy_transformer.course.checker.messages import mistake_names
 
 
 def defined(number, *edits):

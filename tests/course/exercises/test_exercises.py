@@ -12,7 +12,7 @@ from helpers.commands import run
 from helpers.students import play
 
 from numpy_transformer.course.checker.diagnosis import MOST_COMBINATIONS
-from numpy_transformer.course.checker.matching import matches
+from numpy_transformer.course.checker.comparison import matches
 from numpy_transformer.course.checker.relations import explains_everything
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import exercises
