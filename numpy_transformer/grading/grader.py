@@ -8,9 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from ..course.checker.diagnosis import AnswerKey
-from ..course.checker.explanation import answers
-from ..course.checker.localize import is_unexplained, localize
-from ..course.checker.verdict import Verdict, judge
+from ..course.checker.localize import localize
+from ..course.checker.verdict import Verdict, is_unexplained, judge
 from ..course.sandbox import Stopped, Task, run_files
 from ..texts import Message
 from .rows import Row, digest_of, digest_of_files, killed, make_row, row_without_file, unreadable, with_arrival
@@ -38,7 +37,7 @@ class Judge:
             try:
                 verdict = judge(answer_key, run)
                 unknown = verdict.status == "fail" and not verdict.mistakes and answer_key.expected
-                return verdict, digest_of(answers(answer_key, run)) if unknown else ""
+                return verdict, digest_of(answer_key.answers(run)) if unknown else ""
             except Exception as error:          # a program may return arrays that break any computation
                 note = Message("verdict.ending.not_judged", error=f"{type(error).__name__}: {error}")
                 return Verdict("error", "verdict", note), ""

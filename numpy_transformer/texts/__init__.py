@@ -16,7 +16,7 @@ from typing import Any
 FOLDER = Path(__file__).parent
 ENGLISH = FOLDER / "en"
 VARIABLE = "NUMPY_TRANSFORMER_LANGUAGE"
-FOLD = re.compile(r"(?<!\n)\n(?!\n)")           # a line break in a file that does not end a paragraph
+FOLDED = re.compile(r"(?<!\n)\n(?!\n|\| )")    # a line break inside a paragraph
 
 
 class Message:
@@ -45,10 +45,7 @@ class Message:
 
 
 def render(said: Any) -> Any:
-    """Returns the sentence of a message; a list of messages as one text; and any other value as it is.
-
-    A text that the file folds over several lines is one line here; an empty line begins a new paragraph.
-    """
+    """Returns the sentence of a message; a list of messages as one text; and any other value as it is."""
     if isinstance(said, (list, tuple)):
         return " ".join(str(render(part)) for part in said)
     if not isinstance(said, Message):
@@ -57,7 +54,7 @@ def render(said: Any) -> Any:
     texts = table(subject)[section]
     if key not in texts:
         key += ".one" if said.values["n"] == 1 else ".other"
-    return FOLD.sub(" ", texts[key]).format(**{name: render(value) for name, value in said.values.items()})
+    return texts[key].format(**{name: render(value) for name, value in said.values.items()})
 
 
 def listed(items: Sequence[Any], last: str = "and") -> Any:
@@ -103,7 +100,8 @@ def table(subject: str) -> dict[str, dict[str, str]]:
     """Returns all texts of one subject in the chosen language, {section: {key: text}}.
 
     Parameters:
-        subject : str, the path of an INI file inside the language's folder without its ending, such as "verdict"
+        subject : str, the path of an INI file inside the language's folder without its ending, such as "verdict", or
+            of a folder, all of whose files make up the table
     """
     return _table(subject, folder_of_language())
 
@@ -122,7 +120,9 @@ def plurals(texts: dict[str, str]) -> dict[str, str]:
 
 
 def read(folder: Path, subject: str) -> dict[str, dict[str, str]]:
-    """Returns the texts of one file, {} if the language lacks it. ${KEY} and ${SECTION:KEY} stand for other texts.
+    """Returns the texts of one subject, {} if the language lacks it. ${KEY} and ${SECTION:KEY} stand for other texts.
+
+    A text may go on in further lines. An empty line begins a new paragraph, and "| " a line of its own.
 
     Raises: ValueError if the file cannot be read as INI.
     """
@@ -130,8 +130,9 @@ def read(folder: Path, subject: str) -> dict[str, dict[str, str]]:
                                        interpolation=configparser.ExtendedInterpolation())
     parser.optionxform = str                    # keys such as LIN-1 keep their capitals
     try:
-        parser.read(folder / f"{subject}.ini", encoding="utf-8")
-        return {section: {key: text.strip() for key, text in parser[section].items()} for section in parser.sections()}
+        parser.read(sorted((folder / subject).glob("*.ini")) or folder / f"{subject}.ini", encoding="utf-8")
+        return {section: {key: FOLDED.sub(" ", text.strip()) for key, text in parser[section].items()}
+                for section in parser.sections()}
     except (configparser.Error, UnicodeDecodeError) as error:
         raise ValueError(f"{folder / subject}.ini cannot be read: {' '.join(str(error).split())}") from error
 

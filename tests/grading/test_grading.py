@@ -143,16 +143,6 @@ def test_single_files_and_names_of_learning_platforms(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_files_with_former_names_are_graded(tmp_path, capsys):
-    hand_in(tmp_path / "class" / "kim", BACKWARD, name="ex02_softmax_backward.py")
-    hand_in(tmp_path / "class" / "lee", BACKWARD, "SMB-8", name="ex02.py")
-    hand_in(tmp_path / "class", BACKWARD, name="Mia_ex02_softmax_backward.py")
-    rows = grade(capsys, tmp_path / "class", tmp_path / "scores.csv")[0]
-    assert [(row["student"], row["exercise"], row["status"]) for row in rows] == [
-        (name, "ex01_2_softmax_backward", status) for name, status in (("Mia", "pass"), ("kim", "pass"), ("lee", "fail"))]
-
-
-@pytest.mark.slow
 def test_with_one_exercise_a_file_may_have_the_name_of_the_student(tmp_path, capsys):
     folder = tmp_path / "files"
     hand_in(folder, BACKWARD, name="kim.py")

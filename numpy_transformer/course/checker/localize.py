@@ -24,11 +24,10 @@ from ..sandbox import Task
 from ..sandbox.inside.fingerprints import BAD, fingerprint
 from ..sandbox.protocol import read_case, read_edit, read_nodes, read_tried, read_values
 from .comparison import is_close, unlike
-from .explanation import answers
 from .intermediates import Comparison, Known, Values, same_shape, same_sums
 from .messages import DIAGNOSIS, about_order, reported
+from .verdict import is_unexplained
 
-STAGES = "error", "type", "shape", "finite", "values"
 SLOW = 3.0                                      # seconds; an answer that takes longer is not run again
 SECONDS = 0.5                                   # of processor time for trying edits, in which most places are found
 RESEMBLING = 0.35                               # share of the values in common with the nearest solution
@@ -54,20 +53,12 @@ def localize(answer_key, verdict, run, file, execute, seconds=SECONDS):
     """
     if not is_unexplained(answer_key, verdict) or run.seconds > SLOW or about_order(answer_key.exercise, run.report):
         return verdict
-    wrong = WrongAnswer(answer_key, answers(answer_key, run), file, execute, seconds)
+    wrong = WrongAnswer(answer_key, answer_key.answers(run), file, execute, seconds)
     if verdict.stage == "type":                 # the values may be correct
         said = wrong.one_edit(OF_TYPES)
     else:
         said = wrong.one_edit() or other_indices(answer_key, run) or wrong.first_wrong_value()
     return replace(verdict, lines=(*verdict.lines, *said))
-
-
-def is_unexplained(answer_key, verdict):
-    """Returns True for wrong values without a name, in an exercise whose answer is a program."""
-    exercise = answer_key.exercise
-    can_be_run = answer_key.expected and not exercise.hides_answers and exercise.judge is None
-    return bool(can_be_run) and verdict.status in ("fail", "error") and verdict.stage in STAGES and not (
-        verdict.mistakes or verdict.right)
 
 
 class WrongAnswer:

@@ -176,7 +176,7 @@ def relation_sentences(number, answers):
 
 def test_loops_of_combined_mistakes_end():
     exercise = choose("12.1")
-    text = exercise.edited_text({"len(ids) <= max_len and ids[-1] != eos": "True"}, {"model(ids)": "model(ids[-1:])"})
+    text = exercise.edited_code({"len(ids) <= max_len and ids[-1] != eos": "True"}, {"model(ids)": "model(ids[-1:])"})
     exercise.steps.left = MOST_STEPS
     case = key("12.1").main_cases[0]
     with pytest.raises(RuntimeError, match="more than"):

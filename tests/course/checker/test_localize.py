@@ -9,10 +9,9 @@ from helpers import ROOT
 from helpers.wrong_answers import wrong_answers
 
 from numpy_transformer.course.checker.diagnosis import AnswerKey
-from numpy_transformer.course.checker.explanation import answers
 from numpy_transformer.course.checker.feedback import feedback
-from numpy_transformer.course.checker.localize import WrongAnswer, is_unexplained, localize, other_indices
-from numpy_transformer.course.checker.verdict import Verdict, judge
+from numpy_transformer.course.checker.localize import WrongAnswer, localize, other_indices
+from numpy_transformer.course.checker.verdict import Verdict, is_unexplained, judge
 from numpy_transformer.course.exercises import choose, exercises
 from numpy_transformer.course.sandbox import Task, layers, run_files, run_task
 from numpy_transformer.course.sandbox.inside.worker import NODES, TRIED, VALUES
@@ -43,7 +42,7 @@ class Tried:
         """The sentences about the line; `way` is the name of a method of WrongAnswer, whatever the catalog says."""
         if way is None:
             return render(self.localized().lines[len(self.verdict.lines):])
-        wrong = WrongAnswer(self.key, answers(self.key, self.run), self.exercise.file, self.execute, seconds)
+        wrong = WrongAnswer(self.key, self.key.answers(self.run), self.exercise.file, self.execute, seconds)
         return render(getattr(wrong, way)())
 
 
@@ -103,7 +102,7 @@ def test_a_right_answer_has_no_suspicious_value(number):
     for edits in ({}, *exercise.alternatives.values()):
         tried = Tried(number, exercise.edited(edits))
         assert tried.verdict.status == "pass" and tried.localized() is tried.verdict and not tried.tasks
-        attempt = WrongAnswer(key, answers(key, tried.run), exercise.file, tried.execute, seconds=0)
+        attempt = WrongAnswer(key, key.answers(tried.run), exercise.file, tried.execute, seconds=0)
         values, comparisons, _ = attempt.traced
         everything = set(range(len(values.nodes)))
         assert not comparisons or any(not comparison.first_wrong(everything) for comparison in comparisons)
