@@ -3,7 +3,8 @@
 import os
 import shutil
 import sys
-import textwrap
+
+from ..texts import width as text_width
 
 CLOSED_PIPE = 141                               # what a shell reports for a program that writes to a closed pipe
 NARROWEST, WIDEST, WITHOUT_TERMINAL = 60, 120, 100
@@ -28,8 +29,7 @@ def wrap(text, indent="", first_indent=None):
     start = indent if first_indent is None else first_indent
     wrapped = []
     for line in text.split("\n"):
-        wrapped.append(textwrap.fill(line, columns(), initial_indent=start, subsequent_indent=indent,
-                                     break_long_words=False, break_on_hyphens=False))
+        wrapped += text_width.wrap(line, columns(), start, indent, break_long_words=False) or [""]
         start = indent
     return "\n".join(wrapped)
 
