@@ -1,13 +1,11 @@
 """Imports go one way, a bare import loads nothing slow, each backward follows its forward, and ids are np.intp."""
 
 import ast
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from helpers.commands import python
 
 import numpy_transformer
 
@@ -95,8 +93,7 @@ def test_only_views_imports_matplotlib():
 def test_a_bare_import_loads_nothing_slow(name):
     slow = {"matplotlib", "pytest", "torch", "numpy_transformer.zoo", "numpy_transformer.explorer", "http.server"}
     code = f"import sys, {name}; print(sorted({slow} & set(sys.modules)))"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT.parent,
-                         env={**os.environ, "PYTHONPATH": str(ROOT.parent)})
+    run = python("-c", code, cwd=ROOT.parent)
     assert run.stdout.strip() == "[]", run.stderr
 
 

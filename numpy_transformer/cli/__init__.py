@@ -9,9 +9,9 @@ import textwrap
 import numpy as np
 
 from .. import __version__
+from ..threads import start_with_one_thread
 from ..training.memory import keep_freed_memory
 from ..training.mpi import RankError, silence_other_ranks, world
-from .matmul_threads import start_with_one
 from .parser import CommandParser, option
 from .terminal import CLOSED_PIPE, drop_output
 
@@ -55,7 +55,7 @@ def main(argv=None):
     arguments = None
     try:
         arguments = parse(argv)
-        start_with_one()
+        start_with_one_thread()
         keep_freed_memory()
         with np.errstate(all="ignore"):         # values that are not finite are reported where they matter
             code = arguments.run(arguments) or 0

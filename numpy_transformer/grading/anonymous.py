@@ -8,10 +8,11 @@ import collections
 import difflib
 import html
 import math
-import re
 import textwrap
 from dataclasses import dataclass
 
+from ..course.checker.messages import mistake_names
+from ..texts import render
 from .anonymous_style import STYLE
 from .files import replace_file
 from .report import mistakes_of
@@ -60,11 +61,11 @@ class Result:
     def known_mistakes(self):
         """Yields a FrequentMistake for each known mistake."""
         catalog = {mistake.name: mistake for mistake in self.exercise.mistakes}
-        for name, count in collections.Counter(name for row in self.rows for name in mistakes_of(row)).items():
-            mistakes = [catalog[part] for part in re.split(" or | and ", name) if part in catalog]
+        for mistake, count in collections.Counter(mistake for row in self.rows for mistake in mistakes_of(row)).items():
+            mistakes = [catalog[name] for explanation in mistake for name in explanation if name in catalog]
             if mistakes:
                 sentence = " Or: ".join(mistake.explanation for mistake in mistakes)
-                yield FrequentMistake(count, sentence, name, *changed_lines(self.exercise, mistakes[0]))
+                yield FrequentMistake(count, sentence, mistake_names(mistake), *changed_lines(self.exercise, mistakes[0]))
 
     def shared_answers(self):
         """Yields a FrequentMistake for each wrong answer without a known mistake that several students gave."""
@@ -73,9 +74,8 @@ class Result:
             if row.answer:
                 shared[row.answer].append(row)
         for rows in shared.values():
-            relations = [line.removeprefix("DIAGNOSIS ") for line in rows[0].lines if line.startswith("DIAGNOSIS ")]
             if len(rows) >= SMALL:
-                words = " ".join(relations) or f"They have {STAGES.get(rows[0].stage, 'another result')}."
+                words = render(rows[0].verdict.diagnoses) or f"They have {STAGES.get(rows[0].stage, 'another result')}."
                 yield FrequentMistake(len(rows), f"The same wrong answer, which no known mistake explains. {words}")
 
     def stages(self):

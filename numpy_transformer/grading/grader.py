@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from ..course.checker.diagnosis import AnswerKey
-from ..course.checker.explanation import answers
-from ..course.checker.localize import is_unexplained, localize
-from ..course.checker.verdict import Verdict, judge
+from ..course.checker.localize import localize
+from ..course.checker.verdict import Verdict, is_unexplained, judge
 from ..course.sandbox import Stopped, Task, run_files
+from ..texts import Message
 from .rows import Row, digest_of, digest_of_files, killed, make_row, row_without_file, unreadable, with_arrival
 
 
@@ -21,7 +21,7 @@ class Judge:
     def __init__(self, exercise, seed):
         self.exercise, self.seed = exercise, seed
         self.lock, self.built = threading.Lock(), None
-        self.located = {}                       # {(text of a file, note): lines of localize}
+        self.localized = {}                     # {(text of a file, note): Messages that localize added}
 
     @property
     def answer_key(self):
@@ -37,13 +37,13 @@ class Judge:
             try:
                 verdict = judge(answer_key, run)
                 unknown = verdict.status == "fail" and not verdict.mistakes and answer_key.expected
-                return verdict, digest_of(answers(answer_key, run)) if unknown else ""
+                return verdict, digest_of(answer_key.answers(run)) if unknown else ""
             except Exception as error:          # a program may return arrays that break any computation
-                note = f"The results cannot be judged: {type(error).__name__}: {error}"
+                note = Message("verdict.ending.not_judged", error=f"{type(error).__name__}: {error}")
                 return Verdict("error", "verdict", note), ""
 
     def localize(self, verdict, run, file, execute):
-        """Returns the Verdict with lines that say where a mistake without a name is. Equal files are run once.
+        """Returns the Verdict with Messages that say where a mistake without a name is. Equal files are run once.
 
         Parameters:
             file : arrival.File
@@ -51,15 +51,15 @@ class Judge:
         """
         text = "\n".join(line.rstrip() for line in file.content.decode("utf-8", "replace").splitlines())
         key = text, verdict.note                # the note differs if the file imports others that differ
-        if key not in self.located:
+        if key not in self.localized:
             try:
-                found = localize(self.answer_key, verdict, run, file.name, execute)
+                with_places = localize(self.answer_key, verdict, run, file.name, execute)
             except (Stopped, OSError):
                 raise
             except Exception:                   # it reads what the student's process sent; the verdict stands without
-                found = verdict
-            self.located[key] = found.lines[len(verdict.lines):]
-        return replace(verdict, lines=(*verdict.lines, *self.located[key]))
+                with_places = verdict
+            self.localized[key] = with_places.lines[len(verdict.lines):]
+        return replace(verdict, lines=(*verdict.lines, *self.localized[key]))
 
 
 @dataclass

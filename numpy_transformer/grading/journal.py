@@ -6,7 +6,6 @@ import hmac
 import json
 import os
 import threading
-from dataclasses import asdict
 
 from .files import lock, open_regular, read_or_make_key
 
@@ -131,7 +130,7 @@ class Journal:
         self.write({"started": key})
 
     def add(self, row):
-        self.write({"row": asdict(row)})
+        self.write({"row": row.as_data()})
         with self.guard:
             self.saved += 1
 

@@ -7,6 +7,7 @@ import os
 import unicodedata
 from dataclasses import dataclass
 
+from ..texts import from_data
 from .files import open_regular
 from .gradebooks.people import name_keys, name_without_id, words
 from .rows import Row
@@ -124,10 +125,9 @@ def read_record(path):
 def rows_of(student):
     """Yields the Rows of a student in the JSON."""
     for test in student["tests"]:
-        lines = test["message"].split("\n")[:test["lines"]]
         yield Row(student["student"], test["number"], test["name"], test["status"], test["points"], test["max"],
-                  " or ".join(test["misconceptions"]), test["seconds"], test["note"], test["stage"], lines,
-                  test["misconceptions"], test["remarks"], test["output"], test["answer"], test["digest"],
+                  test["seconds"], test["note"], test["stage"], from_data(test["lines"]), test["misconceptions"],
+                  test["unusual"], test["remarks"], test["output"], test["answer"], test["digest"],
                   student["ids"], test["submitted"], test["late"], test["deducted"])
 
 

@@ -9,6 +9,7 @@ import configparser
 import functools
 import os
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,14 @@ class Message:
     """What is to be said: a kind such as "verdict.time.stopped", and the values that its sentence names.
 
     Parameters:
-        kind : str, SUBJECT.SECTION.KEY of a text with {named} placeholders
+        kind : str, SUBJECT.SECTION.KEY of a text with {named} placeholders; a text with the keys KEY.one and KEY.other
+            has a form for n = 1 and one for every other n
         values : for the placeholders: numbers, strings, other messages, or lists of messages
     """
 
-    def __init__(self, kind: str, **values: Any) -> None:
+    __slots__ = ("kind", "values")
+
+    def __init__(self, kind: str, /, **values: Any) -> None:
         self.kind = kind
         self.values = values
 
@@ -36,7 +40,8 @@ class Message:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Message) and (self.kind, self.values) == (other.kind, other.values)
 
-    __hash__ = None
+    def __hash__(self) -> int:
+        return hash(self.kind)
 
 
 def render(said: Any) -> Any:
@@ -46,7 +51,49 @@ def render(said: Any) -> Any:
     if not isinstance(said, Message):
         return said
     subject, section, key = said.kind.split(".", 2)
-    return table(subject)[section][key].format(**{name: render(value) for name, value in said.values.items()})
+    texts = table(subject)[section]
+    if key not in texts:
+        key += ".one" if said.values["n"] == 1 else ".other"
+    return texts[key].format(**{name: render(value) for name, value in said.values.items()})
+
+
+def listed(items: Sequence[Any], last: str = "and") -> Any:
+    """Returns several items as one value of a message, "a, b and c" in English; one item as it is.
+
+    Parameters:
+        last : "and" or "or"
+    """
+    whole, *rest = items
+    for i, item in enumerate(rest, 1):
+        whole = Message(f"words.list.{last if i == len(rest) else 'more'}", before=whole, item=item)
+    return whole
+
+
+def changed(said: Any, change: Callable[[str, Any], Any]) -> Any:
+    """Returns a message with `change(name, value)` in place of each value that is no message, also in messages inside."""
+    def part(name, value):
+        if isinstance(value, (list, tuple)):
+            return [part(name, item) for item in value]
+        return changed(value, change) if isinstance(value, Message) else change(name, value)
+    return Message(said.kind, **{name: part(name, value) for name, value in said.values.items()})
+
+
+def as_data(said: Any) -> Any:
+    """Returns a message, or a value of one, as dictionaries, lists, strings and numbers, for JSON."""
+    if isinstance(said, (list, tuple)):
+        return [as_data(item) for item in said]
+    if not isinstance(said, Message):
+        return said
+    return {"kind": said.kind, "values": {name: as_data(value) for name, value in said.values.items()}}
+
+
+def from_data(data: Any) -> Any:
+    """Returns what `as_data` made this of."""
+    if isinstance(data, list):
+        return [from_data(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    return Message(data["kind"], **{name: from_data(value) for name, value in data["values"].items()})
 
 
 def table(subject: str) -> dict[str, dict[str, str]]:
@@ -63,8 +110,13 @@ def table(subject: str) -> dict[str, dict[str, str]]:
 def _table(subject: str, folder: Path) -> dict[str, dict[str, str]]:
     texts = read(ENGLISH, subject)
     translated = {} if folder == ENGLISH else read(folder, subject)
-    return {section: {key: translated.get(section, {}).get(key, text) for key, text in keys.items()}
+    return {section: {**keys, **plurals(translated.get(section, {})), **translated.get(section, {})}
             for section, keys in texts.items()}
+
+
+def plurals(texts: dict[str, str]) -> dict[str, str]:
+    """Returns {KEY.one: text} for each KEY.other: a language may have one form for all numbers."""
+    return {f"{key.removesuffix('.other')}.one": text for key, text in texts.items() if key.endswith(".other")}
 
 
 def read(folder: Path, subject: str) -> dict[str, dict[str, str]]:

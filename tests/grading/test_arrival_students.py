@@ -126,7 +126,7 @@ def test_a_student_s_files_may_have_names_that_canvas_gave(tmp_path):
 
 
 def test_what_the_command_wrote_is_no_student(tmp_path):
-    write_feedback([Row(name, "01.1", "ex01_1_softmax", "pass", points, 2, "", 0.1, "") for name, points in
+    write_feedback([Row(name, "01.1", "ex01_1_softmax", "pass", points, 2, 0.1, "") for name, points in
                     (("Kim", 2), (file_name("Łucja"), 1.6))], lay(tmp_path, {"feedback": None}) / "feedback")
     files = {name: "x" for name in ("scores.csv", "scores.csv.bak", "scores.json", "scores.png", "scores.csv.part",
                                     "grades-graded.csv", "lecture.html", "lecture.png")}

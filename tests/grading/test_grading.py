@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from helpers.commands import refused, run
 from helpers.names import file_name
+from helpers.processes import alive, descendants, wait_until
 from helpers.students import write_class
 from PIL import Image
 
@@ -31,7 +32,7 @@ from numpy_transformer.grading import grader, report
 from numpy_transformer.grading.arrival import File, Problem, Student
 from numpy_transformer.grading.grader import Grader
 from numpy_transformer.grading.journal import Journal
-from numpy_transformer.grading.rows import Row, with_arrival, digest_of, unreadable, row_without_file
+from numpy_transformer.grading.rows import Row, digest_of, row_without_file, unreadable, with_arrival
 
 SOFTMAX, BACKWARD = choose("01.1"), choose("01.2")
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -331,13 +332,6 @@ def start(folder, *options):
                             cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def wait_until(condition, seconds=30):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and not condition():
-        time.sleep(0.05)
-    assert condition()
-
-
 def entries(path, kind):
     """Entries of the journal, such as those of kind "row"."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
@@ -350,22 +344,6 @@ def running(folder, name):
     part = folder / "scores.csv.part"
     started = [entry[0] for entry in entries(part, "started")]
     return name in started and len(started) - len(entries(part, "row")) == 1
-
-
-def descendants(pid):
-    """Identifiers of all processes below this one."""
-    found = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in path.read_text().split():
-            found += [int(child), *descendants(child)]
-    return found
-
-
-def alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 @pytest.mark.slow
@@ -573,7 +551,7 @@ def test_an_answer_on_which_the_verdict_fails_is_an_error_without_points(school,
 
 def row(name, **more):
     return Row(**{**dict(student=name, number="01.2", exercise="ex01_2_softmax_backward", status="fail", points=0, max=2,
-                         misconception="", seconds=0.5, note=""), **more})
+                         seconds=0.5, note=""), **more})
 
 
 def test_what_could_not_be_read_is_said_and_never_called_missing():
@@ -584,7 +562,7 @@ def test_what_could_not_be_read_is_said_and_never_called_missing():
     one, two = (with_arrival(row_without_file(student, exercise), student, graded=False) for exercise in (SOFTMAX, BACKWARD))
     assert (one.status, one.whole_note) == ("error", "all.zip: This is damaged") and one.ids == {"moodle": "7"}
     assert two.note == "all.zip: This is damaged; ex.pdf: This is a PDF file"
-    assert two.lines == ["all.zip: This is damaged.", "ex.pdf: This is a PDF file."]
+    assert two.verdict.sentences == ["all.zip: This is damaged.", "ex.pdf: This is a PDF file."]
     assert list(report.student_feedback(one))[1:] == ["  all.zip: This is damaged.", "  hints: numpy-transformer exercise "
                                                       "hint 01.1"]
     shown = " ".join(report.student_feedback(one, ["all.zip: This is damaged."]))
@@ -643,14 +621,14 @@ def test_the_journal_is_kept_until_every_output_is_written(tmp_path, monkeypatch
 
 
 def test_rows_are_printed_as_lines_that_fit():
-    rows = [row("kim", misconception="SMB-1", deducted=0.5), row("lee", note="no file " * 30)] * 30
+    rows = [row("kim", mistakes=[["SMB-1"]], deducted=0.5), row("lee", note="no file " * 30)] * 30
     lines = list(report.row_lines(rows, 90))
     assert lines[0] == "kim, ex01_2_softmax_backward: fail, 0 of 2 points, 0.5 deducted for lateness; SMB-1" and len(lines) == 41
     assert max(map(len, lines)) <= 90 and lines[1].endswith(" ...") and lines[-1] == "and 20 more rows in the table"
 
 
 def test_mistakes_are_counted_by_name():
-    rows = [row("a", mistakes=["X and Y"]), row("b", mistakes=["Y"]), row("c", mistakes=["X", "Z"]), row("d")]
+    rows = [row("a", mistakes=[["X", "Y"]]), row("b", mistakes=[["Y"]]), row("c", mistakes=[["X"], ["Z"]]), row("d")]
     counts = {entry["mistake"]: entry["count"] for entry in report.summary(rows, [])["mistakes"]}
     assert counts == {"Y": 2, "X": 1, "X or Z": 1}
 

@@ -26,7 +26,7 @@ KEY, SETTINGS = bytes(range(32)), {"seed": 7, "timeout": 10.0}
 
 def row(name, digest="d", **more):
     return Row(**{**dict(student=name, number="01.2", exercise="ex01_2_softmax_backward", status="fail", points=0, max=2,
-                         misconception="", seconds=0.5, note="", digest=digest), **more})
+                         seconds=0.5, note="", digest=digest), **more})
 
 
 def written(path, *names, settings=SETTINGS):

@@ -59,4 +59,5 @@ def said(wrong, old="return dx, dw", key=KEY):
 
 
 def diagnoses(verdict):
-    return [line.removeprefix("DIAGNOSIS ") for line in verdict.lines if line.startswith("DIAGNOSIS")]
+    """What the lines say that name mistakes, relations or places."""
+    return [line.removeprefix("DIAGNOSIS ") for line in verdict.sentences if line.startswith("DIAGNOSIS")]

@@ -3,7 +3,7 @@
 import random
 import textwrap
 
-from numpy_transformer.course.checker.matching import error_type
+from numpy_transformer.course.checker.comparison import error_type
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises.observation import observe
 from numpy_transformer.course.sandbox import CaseResult, Run

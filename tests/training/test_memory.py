@@ -2,10 +2,9 @@
 
 import ctypes
 import json
-import subprocess
-import sys
 
 import numpy as np
+from helpers.commands import python
 
 import numpy_transformer as nt
 from numpy_transformer.training import memory, trainer
@@ -53,6 +52,6 @@ def test_importing_the_package_changes_no_setting_of_the_process():
             "import threading, numpy_transformer\n"
             "from numpy_transformer import threads\n"
             "print(json.dumps([called, threads.blas.cache_info().currsize, threading.active_count()]))\n")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = python("-c", code)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [[], 0, 1]

@@ -11,10 +11,10 @@ import numpy as np
 
 from ..exercises.observation import copy_arrays
 from ..sandbox import CaseResult, Run
-from ..sandbox.inside.worker import describe_error, describe_parameters, helper_call, instances, produce
+from ..sandbox.inside.worker import describe_parameters, helper_call, instances, produce, report_error
 
 
-def run_here(answer, exercise, cases, file):
+def run_in_this_process(answer, exercise, cases, file):
     """Runs a function or class on the cases in this process, without limits. Returns a Run.
 
     Parameters:
@@ -40,10 +40,9 @@ def run_case(answer, exercise, case, file):
         outputs = produce(answer, inputs, calls, exercise.paths)
     except (Exception, SystemExit) as error:
         names = names_around(answer)
-        found = helper_call(error, file, {part.__name__: names[part.__name__] for part in exercise.given
+        call = helper_call(error, file, {part.__name__: names[part.__name__] for part in exercise.given
                                           if hasattr(names.get(part.__name__), "__dict__")})
-        return CaseResult([], case.arrays(), {"kind": type(error).__name__, **found,
-                                              "error": describe_error(error, file, bool(found))})
+        return CaseResult([], case.arrays(), {**report_error(error, file, bool(call)), **call})
     arrays = [numeric(output) for output in outputs]
     return CaseResult(arrays, instances((inputs, calls), np.ndarray), {"kinds": [type(y).__name__ for y in outputs]})
 

@@ -5,6 +5,6 @@ choosing.py finds an exercise by its number. Then read a topic, such as softmax.
 texts/en/exercises/softmax.ini. shared.py has what several topics use.
 """
 
-from .choosing import choose, choose_for, choose_one, choose_several, exercises
+from .choosing import choose, choose_for, choose_one, choose_several, exercises, number_of
 
-__all__ = ["choose", "choose_for", "choose_one", "choose_several", "exercises"]
+__all__ = ["choose", "choose_for", "choose_one", "choose_several", "exercises", "number_of"]

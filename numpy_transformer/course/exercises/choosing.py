@@ -2,23 +2,46 @@
 
 import functools
 import importlib
-import pkgutil
 import re
-from pathlib import Path
+from collections.abc import Mapping
 
+from ...texts import ENGLISH
+
+HEADING = re.compile(r"^\[(\d\d\.\d)\]$", re.M)        # of an exercise in texts/en/exercises
 WRITTEN = re.compile(r"(?:.*[/\\])?(?:ex)?([0-9]{1,2})[._]([0-9])(?:_\w+)?(?:\.py)?")
+
+
+class Exercises(Mapping):
+    """All exercises by number, in order. A topic is imported when one of its exercises is asked for."""
+
+    def __init__(self):
+        found = {number: path.stem for path in (ENGLISH / "exercises").glob("*.ini")
+                 for number in HEADING.findall(path.read_text(encoding="utf-8"))}
+        self.topics = dict(sorted(found.items()))           # {number: name of the topic's file}
+
+    def __getitem__(self, number):
+        return of_topic(self.topics[number])[number]
+
+    def __iter__(self):
+        return iter(self.topics)
+
+    def __len__(self):
+        return len(self.topics)
 
 
 @functools.cache
 def exercises():
     """All exercises by number. 05.2 is the second exercise of lesson 05."""
-    names = (item.name for item in pkgutil.iter_modules([str(Path(__file__).parent)]))
-    modules = [importlib.import_module(f"{__package__}.{name}") for name in names]
-    found = sorted((exercise for module in modules for exercise in getattr(module, "EXERCISES", ())), key=lambda e: e.number)
-    return {exercise.number: exercise for exercise in found}
+    return Exercises()
 
 
-def parse(text):
+@functools.cache
+def of_topic(name):
+    """Returns {number: Exercise} of one file, such as "softmax"."""
+    return {exercise.number: exercise for exercise in importlib.import_module(f"{__package__}.{name}").EXERCISES}
+
+
+def number_of(text):
     """Returns the number that "05.2", "5_2", "ex05_2" or the name of an exercise's file stands for, or None."""
     match = WRITTEN.fullmatch(text)
     return f"{match[1].zfill(2)}.{match[2]}" if match else None
@@ -30,7 +53,7 @@ def choose(text):
     Raises: ValueError if there is no such exercise.
     """
     known = exercises()
-    number = parse(text)
+    number = number_of(text)
     if number not in known:
         raise ValueError(f"there is no exercise {text!r}; numpy-transformer exercise list shows all of them, "
                          f"{min(known)} to {max(known)}")
@@ -52,7 +75,7 @@ def lesson_or_one(text):
     """Returns all exercises of a lesson for its number, such as "05", else a list with the one that `choose` finds."""
     if not is_lesson(text):
         return [choose(text)]
-    found = [exercise for exercise in exercises().values() if int(exercise.lesson) == int(text)]
+    found = [exercises()[number] for number in exercises() if lesson(number) == int(text)]
     if not found:
         raise ValueError(f"lesson {text.zfill(2)} has no exercises for the checker; numpy-transformer exercise list "
                          "shows which lessons have some")
@@ -61,8 +84,11 @@ def lesson_or_one(text):
 
 def is_lesson(text):
     """Returns True for the number of a lesson up to the last one with exercises."""
-    last = max(exercise.lesson for exercise in exercises().values())
-    return text.isascii() and text.isdigit() and int(text) <= int(last)
+    return text.isascii() and text.isdigit() and int(text) <= max(map(lesson, exercises()))
+
+
+def lesson(number):
+    return int(number.split(".")[0])
 
 
 def choose_one(text):

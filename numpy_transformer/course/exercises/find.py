@@ -50,7 +50,7 @@ def embedding_probe():
 def judge_embedding(ids, dy):
     complaint = unfit("ids", ids, 2, integers=True) or unfit("dy", dy, 3)
     if not complaint and (ids.min() < 0 or ids.max() > 9):
-        complaint = Message("exercises.find.range.03.3", least=ids.min(), most=ids.max())
+        complaint = Message("exercises.find.range.03.3", least=int(ids.min()), most=int(ids.max()))
     complaint = complaint or misfit("dy", dy, (*ids.shape, dy.shape[2]), "(B, T, D)", ids, "ids")
     if complaint:
         return complaint
@@ -75,7 +75,7 @@ def judge_mask(scores, ids):
     complaint = unfit("scores", scores, 3) or unfit("ids", ids, 2, integers=True) or misfit(
         "ids", ids, scores.shape[::2], "(B, S)", scores, "scores")
     if not complaint and not ids.any(1).all():
-        complaint = Message("exercises.find.padding.06.5", i=ids.any(1).argmin())
+        complaint = Message("exercises.find.padding.06.5", i=int(ids.any(1).argmin()))
     if complaint:
         return complaint
     scores = scores.astype(float)
@@ -108,7 +108,7 @@ def unfit(name, array, axes, integers=False):
     if not 1 <= array.size <= ENTRIES:
         return Message("exercises.find.entries", name=name, size=array.size, most=ENTRIES)
     if array.dtype.kind not in ("iu" if integers else "iuf"):
-        return Message(f"exercises.find.{'integers' if integers else 'floats'}", name=name, dtype=array.dtype)
+        return Message(f"exercises.find.{'integers' if integers else 'floats'}", name=name, dtype=str(array.dtype))
     if not np.all(abs(array.astype(float)) <= 1000):
         return Message("exercises.find.range", name=name)
 

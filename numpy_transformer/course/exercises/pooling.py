@@ -72,9 +72,9 @@ def mean_probe():
 def judge_mean(x, token_mask):
     complaint = unfit("x", x, 3) or misfit("token_mask", token_mask, x.shape[:2], "(B, T)", x)
     if not complaint and token_mask.dtype != bool:
-        complaint = Message("exercises.find.booleans.11.6", dtype=token_mask.dtype)
+        complaint = Message("exercises.find.booleans.11.6", dtype=str(token_mask.dtype))
     if not complaint and not token_mask.any(1).all():
-        complaint = Message("exercises.find.padding.11.6", i=token_mask.any(1).argmin())
+        complaint = Message("exercises.find.padding.11.6", i=int(token_mask.any(1).argmin()))
     if complaint:
         return complaint
     x = x.astype(float)

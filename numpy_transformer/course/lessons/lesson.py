@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 
 from ...threads import set_blas_threads
-from . import place
+from . import helpers, place
+from .files import find_lessons
 from .run import parse_arguments, run_lesson
+from .translation import Translation
 
 running = False                                 # True while `start` runs the lesson's cells
 
@@ -26,6 +28,8 @@ def start(name, number=None):
     set_blas_threads(1)
     large_fonts()
     place.given = number
+    if number is not None:
+        helpers.translation = original_translation(number)
     path = place.script()
     is_script = path is not None and Path(sys.argv[0]).name == path.name and not place.in_notebook()
     if name != "__main__" or not is_script or running:
@@ -40,3 +44,10 @@ def start(name, number=None):
         sys.exit(run_lesson(path, parse_arguments(sys.argv[1:])))
     finally:
         running = False
+
+
+def original_translation(number):
+    """Returns the Translation of the lesson from which a notebook was written, or None if the lesson is not found."""
+    with contextlib.suppress(ValueError):
+        lessons = find_lessons()
+        return Translation(lessons[number]) if number in lessons else None

@@ -73,7 +73,7 @@ def loss(shift="max", mask="targets != ignore_id", classes="V", end="mean()"):
 def test_names(number, body, names):
     verdict = judged(answer_key(choose(number)), body)
     assert (verdict.status in ("fail", "error")) == (names is not None)
-    assert list(verdict.mistakes) == (names or [])
+    assert [" and ".join(together) for together in verdict.mistakes] == (names or [])
 
 
 @pytest.mark.parametrize("number, edits, name", [
@@ -86,4 +86,4 @@ def test_names(number, body, names):
 ])
 def test_names_in_classes(number, edits, name):
     key = answer_key(choose(number))
-    assert judge(key, play(key, key.exercise.edited(edits))).mistakes == (name,)
+    assert judge(key, play(key, key.exercise.edited(edits))).mistakes == ((name,),)

@@ -1,6 +1,5 @@
 """Every exercise: unsolved as handed out, solved by its solution, and each known mistake refuted and named."""
 
-import functools
 import itertools
 import random
 import re
@@ -13,7 +12,7 @@ from helpers.commands import run
 from helpers.students import play
 
 from numpy_transformer.course.checker.diagnosis import MOST_COMBINATIONS
-from numpy_transformer.course.checker.matching import matches
+from numpy_transformer.course.checker.comparison import matches
 from numpy_transformer.course.checker.relations import explains_everything
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import exercises
@@ -102,7 +101,7 @@ def test_each_known_mistake_is_refuted_and_named(exercise, seed):
                 f"{mistake.name}: {right!r} occurs {exercise.code.count(right)} times in the solution")
         verdict = judge(answer_key(exercise, seed), play(answer_key(exercise, seed), exercise.edited(mistake.edits)))
         assert verdict.status in ("fail", "error") and not verdict.points(100) or verdict.right, (mistake.name, verdict)
-        assert set(verdict.mistakes) == {mistake.name} | ({mistake.twin} if mistake.twin else set()), verdict
+        assert set(verdict.mistakes) == {(name,) for name in (mistake.name, mistake.twin) if name}, verdict
 
 
 @every_exercise

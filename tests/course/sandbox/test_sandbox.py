@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.processes import alive, descendants, wait_until
 
 import numpy_transformer
 from numpy_transformer.course.checker.diagnosis import AnswerKey
@@ -318,28 +319,6 @@ def test_a_killed_grader_leaves_no_process(layer, tmp_path):
     grader.kill()
     grader.wait()
     wait_until(lambda: not any(map(alive, family)))
-
-
-def descendants(pid):
-    try:
-        own = [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
-    return own + [found for child in own for found in descendants(child)]
-
-
-def alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-def wait_until(condition, seconds=20):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and not condition():
-        time.sleep(0.02)
-    assert condition()
 
 
 def test_layers_say_what_works_and_what_is_missing(monkeypatch):

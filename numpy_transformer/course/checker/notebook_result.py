@@ -7,8 +7,9 @@ import textwrap
 import numpy as np
 
 from ... import markup
+from ...texts import Message, render
 from ..lessons.place import in_notebook
-from .feedback import WIDTH, feedback, first_lines, gradient_table, needs_gradients
+from .feedback import WIDTH, feedback, first_lines, gradient_table, heading, needs_gradients
 from .verdict import first_wrong_output
 
 MOST_ROWS, MOST_COLUMNS = 8, 8                  # of an array that is shown
@@ -16,7 +17,7 @@ HINTS = 'nt.exercise.hint("{}")'
 COLORS = {"pass": markup.RIGHT, "todo": ""}
 
 
-class Checked:
+class NotebookResult:
     """What `nt.exercise.check` found.
 
     Attributes:
@@ -57,20 +58,20 @@ class Checked:
 
     def _repr_html_(self):
         verdict = self.verdict
-        status = markup.element("b", f"&nbsp;{markup.escape(verdict.status.upper())}&nbsp;",
+        title = heading("verdict.page.title", self.exercise, verdict)
+        status = markup.element("b", f"&nbsp;{markup.escape(render(title.values['status']))}&nbsp;",
                                 COLORS.get(verdict.status, markup.WRONG.replace("underline", "none")))
-        title = f" {self.exercise.number} {self.exercise.name}{verdict.failed_first}"
-        parts = [markup.element("p", status + markup.escape(title))]
-        lines = verdict.lines or filter(None, [verdict.note])
-        parts.append(markup.paragraph("\n".join(lines), markup.LINES))
+        parts = [markup.element("p", f"{status} {markup.escape(render(title))}")]
+        parts.append(markup.paragraph("\n".join(verdict.sentences), markup.LINES))
         parts.append(self.arrays())
         if self.gradients:
             parts.append(markup.preformatted(self.gradients))
         if not self.passed:
-            parts.append(markup.paragraph(f"Hints: {HINTS.format(self.exercise.number)}"))
+            command = HINTS.format(self.exercise.number)
+            parts.append(markup.paragraph(render(Message("verdict.page.hints", command=command))))
         if self.run.printed.strip():
             text = "\n".join(first_lines(self.run.printed))
-            parts.append(markup.paragraph("Your code printed:") + markup.preformatted(text))
+            parts.append(markup.paragraph(render(Message("verdict.page.printed"))) + markup.preformatted(text))
         return markup.element("div", "".join(parts))
 
     def arrays(self):
@@ -79,32 +80,33 @@ class Checked:
             return ""
         if self.verdict.stage == "shape":
             return self.different_shapes()
-        found = first_wrong_output(self.answer_key, self.run) if self.verdict.stage in ("finite", "values") else None
-        if found is None:
+        has_values = self.verdict.stage in ("finite", "values")
+        place = first_wrong_output(self.answer_key, self.run) if has_values else None
+        if place is None:
             return ""
-        i, j, wrong, _ = found
+        i, j, wrong, _ = place
         name, yours = self.exercise.outputs[j], self.run.results[i].outputs[j]
         right = self.answer_key.expected[i].outputs[j]
         worst = worst_entry(yours, right, wrong)
-        count = f"{int(wrong.sum())} of {wrong.size} entries of {name} are wrong here; the wrong ones are underlined."
+        count = Message("verdict.page.wrong", wrong=int(wrong.sum()), size=wrong.size, name=name)
         return markup.side_by_side(
-            array_table(f"Your {name}", yours, worst, wrong),
-            array_table(f"Expected {name}", right, worst)) + markup.paragraph(count)
+            array_table(Message("verdict.page.yours", name=name), yours, worst, wrong),
+            array_table(Message("verdict.page.expected", name=name), right, worst)) + markup.paragraph(render(count))
 
     def different_shapes(self):
         """Returns HTML with the first output that has a wrong shape beside the expected one."""
         for result, expected in zip(self.run.results, self.answer_key.expected):
             for name, yours, right in zip(self.exercise.outputs, result.outputs, expected.outputs):
                 if yours is not None and yours.shape != right.shape:
-                    return markup.side_by_side(array_table(f"Your {name}", yours),
-                                               array_table(f"Expected {name}", right))
+                    return markup.side_by_side(array_table(Message("verdict.page.yours", name=name), yours),
+                                               array_table(Message("verdict.page.expected", name=name), right))
         return ""
 
 
-def publish(checked):
+def publish(result):
     """Shows a result through IPython, as HTML where the front end can."""
     from IPython.display import publish_display_data
-    publish_display_data({"text/plain": repr(checked), "text/html": checked._repr_html_()})
+    publish_display_data({"text/plain": repr(result), "text/html": result._repr_html_()})
 
 
 def worst_entry(yours, right, wrong):
@@ -118,6 +120,7 @@ def array_table(title, array, at=None, wrong=None):
     """Returns a table of the part of an array around an entry, with its indices.
 
     Parameters:
+        title : Message
         at : index of the entry that has to be in view; None: the first one
         wrong : boolean array of the entries to mark; None: no marks
     """
@@ -128,7 +131,8 @@ def array_table(title, array, at=None, wrong=None):
     marks = None if wrong is None else np.atleast_2d(wrong[leading])
     shown = plane[rows, columns]
     ranges = [*map(str, leading), *(f"{part.start}:{part.stop}" for part in (rows, columns)[2 - min(array.ndim, 2):])]
-    caption = f"{title}, shape {array.shape}, entries [{', '.join(ranges)}]" if ranges else title
+    part = Message("verdict.page.part", title=title, shape=str(array.shape), ranges=", ".join(ranges))
+    caption = render(part if ranges else title)
     headings = ["", *map(str, range(columns.start, columns.stop))] if array.ndim else []
     body = [[str(rows.start + i) if array.ndim > 1 else "", *map(show_number, row)] for i, row in enumerate(shown)]
 

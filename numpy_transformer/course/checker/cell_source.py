@@ -7,6 +7,7 @@ import sys
 import types
 from dataclasses import replace
 
+from ...texts import changed
 from ..sandbox import run_task
 from .in_process import names_around
 from .localize import localize
@@ -15,25 +16,21 @@ PACKAGE = __name__.split(".")[0]                # which exercises cannot import
 PLAIN = bool, int, float, str, type(None)       # values that a file can hold
 
 
-class NotPossible(Exception):
+class NotStandalone(Exception):
     """Raised for a function that cannot be written to a file, such as a lambda or one that uses an array of a cell."""
 
 
-def localize_here(answer_key, verdict, run, answer, file):
+def localize_in_cell(answer_key, verdict, run, answer, file):
     """Does what `localize` does for a file, if the text of the answer can be run by itself in a process of its own."""
     try:
         text, shift = as_file(answer, answer_key.exercise, file)
-    except NotPossible:
+    except NotStandalone:
         return verdict
     name = answer_key.exercise.file
-    found = localize(answer_key, verdict, run, name, lambda task: run_task(text.encode(), task))
-    added = [moved(line, shift) for line in found.lines[len(verdict.lines):]]
+    located = localize(answer_key, verdict, run, name, lambda task: run_task(text.encode(), task))
+    added = [changed(said, lambda name, value: value + shift if name == "line" else value)      # to the cell's lines
+             for said in located.lines[len(verdict.lines):]]
     return replace(verdict, lines=(*verdict.lines, *added))
-
-
-def moved(line, shift):
-    """Returns a line of feedback in which the numbers of lines are those of the cell."""
-    return re.sub(r"\b([Ll]ine )(\d+)(?=,)", lambda match: f"{match[1]}{int(match[2]) + shift}", line)
 
 
 def as_file(answer, exercise, file):
@@ -56,13 +53,13 @@ def definition(answer, file):
     try:
         tree = ast.parse("".join(lines))
     except SyntaxError as error:
-        raise NotPossible from error
+        raise NotStandalone from error
     code = code_of(answer)
     for node in tree.body:
         is_its = isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == answer.__name__
         if is_its and first_line(node) <= code.co_firstlineno <= node.end_lineno:
             return node, lines
-    raise NotPossible
+    raise NotStandalone
 
 
 def first_line(node):
@@ -90,7 +87,7 @@ class Needed:
                     self.add(part.id, self.names[part.id])
 
     def add(self, name, value):
-        """Adds a line that defines the name. Raises: NotPossible if there is none."""
+        """Adds a line that defines the name. Raises: NotStandalone if there is none."""
         module = getattr(value, "__module__", None) or ""
         if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] == PACKAGE:
             same = ", ".join(f"{key}={key}" for key in self.exercise.header_names if hasattr(value, key))
@@ -108,7 +105,7 @@ class Needed:
         elif getattr(sys.modules.get(module), getattr(value, "__name__", ""), None) is value:
             self.parts.append(f"from {module} import {value.__name__} as {name}")
         else:
-            raise NotPossible
+            raise NotStandalone
 
 
 def file_of(answer):
