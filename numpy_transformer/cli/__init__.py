@@ -12,6 +12,7 @@ from .. import __version__
 from ..threads import start_with_one_thread
 from ..training.memory import keep_freed_memory
 from ..training.mpi import RankError, silence_other_ranks, world
+from .greeting import greet
 from .parser import CommandParser, option
 from .terminal import CLOSED_PIPE, drop_output
 
@@ -33,9 +34,8 @@ def make_parser(command=None):
     return parser
 
 
-def parse(argv=None):
+def parse(argv):
     """Returns the arguments of one command; what it does not know ends the program, like other mistakes in the arguments."""
-    argv = sys.argv[1:] if argv is None else argv
     arguments, unknown = make_parser(*argv[:1]).parse_known_args(argv)
     if unknown:
         arguments.parser.error(f"unrecognized arguments: {textwrap.shorten(' '.join(unknown), 200)}")
@@ -43,7 +43,11 @@ def parse(argv=None):
 
 
 def main(argv=None):
-    """Run one command and return its exit code; bad input is reported in one line on standard error, with exit code 2."""
+    """Run one command and return its exit code; bad input is reported in one line on standard error, with exit code 2.
+
+    Without a command, it says where to begin.
+    """
+    argv = sys.argv[1:] if argv is None else argv
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:          # closed by the calling process
             setattr(sys, name, open(os.devnull, mode))
@@ -54,11 +58,14 @@ def main(argv=None):
         return 2
     arguments = None
     try:
-        arguments = parse(argv)
-        start_with_one_thread()
-        keep_freed_memory()
-        with np.errstate(all="ignore"):         # values that are not finite are reported where they matter
-            code = arguments.run(arguments) or 0
+        if argv:
+            arguments = parse(argv)
+            start_with_one_thread()
+            keep_freed_memory()
+            with np.errstate(all="ignore"):     # values that are not finite are reported where they matter
+                code = arguments.run(arguments) or 0
+        else:
+            code = greet()
         sys.stdout.flush()
         return code
     except BrokenPipeError:                     # whatever reads standard output has closed it

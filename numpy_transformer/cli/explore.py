@@ -1,6 +1,5 @@
 """numpy-transformer explore: one training step in the browser, forward and backward, down to every number."""
 
-from ..data.plurals import counted
 from ..training.progress import Progress
 from .parser import add_command, whole_number
 from .terminal import wrap
@@ -95,9 +94,10 @@ def make_example(arguments):
 
 def save(explorer, out, start=""):
     """Saves the page and says what it lacks."""
+    from ..explorer.wording import count, sentence
+
     path = explorer.save(out, start)
-    print(f"saved the page as {str(path)!r} ({path.stat().st_size / 1e6:.2f} MB): open it in a browser")
+    print(sentence("step.browser.saved", path=str(path), megabytes=path.stat().st_size / 1e6))
     missing = [ref for ref, array in explorer.document["arrays"].items() if "data" not in array and "same" not in array]
     if missing:
-        print(wrap(f"left out: {counted(len(missing), 'large array')}, such as {missing[0]!r}; the same command without "
-                   "--out shows everything"))
+        print(wrap(sentence("step.browser.left_out", arrays=count("array", len(missing)), first=missing[0])))

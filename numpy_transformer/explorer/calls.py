@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..module import is_frozen, is_module, is_parameter, named_parts
+from .wording import sentence
 
 
 @dataclass(eq=False, repr=False)
@@ -116,7 +117,7 @@ class Wrapped:
             if self.stopped_in is None:
                 raise
             module, name = self.stopped_in
-            raise ValueError(f"the step stopped in {type(module).__name__}.{name}: {error}") from error
+            raise ValueError(sentence("errors.calls.stopped", module=type(module).__name__, name=name, error=error)) from error
 
     def forward(self, module, forward, *inputs, **named):
         parent = self.open_calls[-1] if self.open_calls else None

@@ -2,7 +2,25 @@
 
 import re
 
+from ..texts import table
+
 STACKS = ("encoder", "decoder")
+SEPARATORS = re.compile(r"(, | [+×] )")
+PART = re.compile(r"(.*?)((?: \d+)?(?: \(\d+\))?)")         # "block", " 0 (2)"
+
+
+def spoken(title):
+    """Returns a title or label in the chosen language. What has no name there, such as a parameter, stays as it is.
+
+    Titles are made of the names of components: "block 0, norm1: y". What follows a colon is the name of an array.
+    """
+    parts, colon, array = title.partition(": ")
+    return "".join(map(spoken_part, SEPARATORS.split(parts))) + colon + array
+
+
+def spoken_part(part):
+    name, number = PART.fullmatch(part).groups()
+    return table("explorer/step")["part"].get(name, name) + number
 
 
 def title_of(graph, name):

@@ -97,6 +97,6 @@ def copy_lessons(folder):
     for copy in missing:
         copy.parent.mkdir(exist_ok=True)
         shutil.copyfile(copies[copy], copy)
-        if copy.suffix == ".md":
+        if copy.suffix == ".md" and copy.parent == folder:              # those of a translation lead to its neighbors
             adapt_links(copy)
     return missing, len(files) - len(missing)

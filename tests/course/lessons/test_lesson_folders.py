@@ -59,9 +59,10 @@ def test_lessons_are_looked_for_from_near_to_far(here, tmp_path, monkeypatch):
 def test_start_copies_the_lessons_and_changes_no_file_that_exists(here, capsys):
     assert main(["lesson", "start", "my-lessons"]) == 0
     out = capsys.readouterr().out
-    names = sorted(path.name for path in (ROOT / "lessons").iterdir() if path.suffix in (".py", ".md"))
+    lessons = ROOT / "lessons"
+    names = sorted(path.relative_to(lessons) for path in lessons.rglob("*.*") if path.suffix in (".py", ".md"))
     assert f"{len(names)} files written to my-lessons\n" in out and "Start with: numpy-transformer lesson 00 --step" in out
-    assert sorted(path.name for path in Path("my-lessons").iterdir()) == names
+    assert sorted(path.relative_to("my-lessons") for path in Path("my-lessons").rglob("*.*")) == names
     assert Path("my-lessons/05_attention.py").read_bytes() == (ROOT / "lessons/05_attention.py").read_bytes()
     Path("my-lessons/05_attention.py").write_text("mine")
     Path("my-lessons/06_masks.py").unlink()
@@ -77,7 +78,7 @@ def test_the_links_of_copied_pages_lead_to_files_that_are_there_or_will_be_drawn
     assert main(["lesson", "start", folder]) == 0
     original = re.findall(r"\]\(\.\./figures/(\w+\.png)\)", (ROOT / "lessons" / "README.md").read_text(encoding="utf-8"))
     drawn = []
-    for page in Path(folder).glob("*.md"):
+    for page in Path(folder).rglob("*.md"):
         for link in re.findall(r"\]\((?!http|#)([^)#]+)", page.read_text(encoding="utf-8")):
             target = Path(os.path.normpath(page.parent / link))
             assert target.exists() or target.parent == Path(figures), (page, link)
