@@ -7,8 +7,7 @@ import re
 
 import numpy as np
 
-from ..exercises.counted_loops import MOST_STEPS
-from ..exercises.definition import AGREE
+from ..exercises.definition import AGREE, MOST_STEPS
 from ..exercises.observation import Observation, changes, observe
 from ..sandbox.inside.worker import Function, instances
 from .comparison import (

@@ -4,6 +4,7 @@ Here is code only. The words that students read stand in texts/en/exercises/, in
 task and hints, and the explanation of each mistake. sheet.py puts them into the file that a student gets.
 """
 
+import ast
 import functools
 import inspect
 import re
@@ -13,10 +14,10 @@ from typing import Any, Callable, Mapping
 
 from ...texts import table
 from . import cases, sheet
-from .counted_loops import Steps, with_counted_loops
 from .observation import observe
 
 IMPORTS = "import math\n\nimport numpy as np\n"
+MOST_STEPS = 2000                               # of all loops of a known mistake in one case
 AGREE = "exercises.find.agree"                  # kind of the Message that a wrong version and the right one agree
 
 
@@ -181,11 +182,15 @@ class Exercise:
         """The solution as students read it."""
         return sheet.documented(self.code, self.texts, "task")
 
+    @functools.cached_property
+    def given_code(self):
+        """{name: source} of the given functions and classes, without words."""
+        return {part.__name__: textwrap.dedent(inspect.getsource(part)) for part in self.given}
+
     @property
     def given_texts(self):
         """{name: source} of the given functions and classes as students read them."""
-        sources = {part.__name__: textwrap.dedent(inspect.getsource(part)) for part in self.given}
-        return {name: sheet.documented(source, self.texts, f"given.{name}") for name, source in sources.items()}
+        return {name: sheet.documented(code, self.texts, f"given.{name}") for name, code in self.given_code.items()}
 
     @property
     def header(self):
@@ -216,7 +221,7 @@ class Exercise:
     def header_names(self):
         """The names that the header defines."""
         names = {}
-        exec(self.header, names)
+        exec("\n".join([IMPORTS, *self.given_code.values()]), names)
         return names
 
     def target(self, source, bounded=False):
@@ -250,3 +255,28 @@ class Exercise:
                 self.compiled_methods[part] = vars(self.target(f"class {self.name}:\n{part}", bounded=True))
             members |= {name: value for name, value in self.compiled_methods[part].items() if callable(value)}
         return type(self.name, (), members)
+
+
+class Steps:
+    """Counts the steps of all loops, and raises an error when there are too many: mistakes together may never end."""
+
+    def __init__(self):
+        self.left = MOST_STEPS
+
+    def count(self):
+        self.left -= 1
+        if self.left < 0:
+            raise RuntimeError(f"a loop takes more than {MOST_STEPS} steps")
+
+
+def with_counted_loops(source):
+    """Returns a source whose loops call count_step at each step, as a syntax tree; one without loops as it is."""
+    if "for " not in source and "while " not in source:
+        return source
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.For, ast.While)):
+            node.body.insert(0, ast.parse("count_step()").body[0])
+        elif isinstance(node, ast.comprehension):
+            node.ifs.insert(0, ast.parse("count_step() is None", mode="eval").body)
+    return ast.fix_missing_locations(tree)

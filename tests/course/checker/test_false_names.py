@@ -12,7 +12,7 @@ from numpy_transformer.course.checker.messages import NO_NAME
 from numpy_transformer.course.checker.relations import relations
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import choose, exercises
-from numpy_transformer.course.exercises.counted_loops import MOST_STEPS
+from numpy_transformer.course.exercises.definition import MOST_STEPS
 from numpy_transformer.course.exercises.observation import Observation
 from numpy_transformer.texts import render
 
