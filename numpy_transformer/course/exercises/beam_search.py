@@ -98,7 +98,7 @@ EXERCISES = [
             Mistake("BEAM-3d", {
                 "key=lambda hypothesis: hypothesis[1]":
                     "key=lambda hypothesis: hypothesis[1] * ((5 + len(hypothesis[0])) / 6) ** alpha",
-                "total / ((5 + length) / 6) ** alpha": "total / ((5 + length) / 6) ** alpha"},
+                "total / ((5 + length) / 6) ** alpha": "total / ((5 + length) / 6) ** alpha"},     # with no other divisor
                 context="/ ((5 + length) / 6) ** alpha"),
             Mistake("BEAM-4a", {"ids[-1] == eos or length": "length"}),
             Mistake("BEAM-4b", {" or length == max_len": ""}),

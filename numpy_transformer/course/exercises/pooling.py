@@ -5,7 +5,7 @@ import numpy as np
 from ...layers import MaskedMean
 from ...texts import Message
 from .definition import Exercise, Mistake
-from .find import agreed, misfit, unfit
+from .find_the_bug import agreed, misfit, unfit
 
 
 def masked_mean(x, token_mask):

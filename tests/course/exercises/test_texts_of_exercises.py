@@ -35,7 +35,7 @@ def places(exercise):
 
 @every_exercise
 def test_each_exercise_and_mistake_has_its_texts_and_no_text_is_left_over(exercise):
-    found = set(table("exercises")[exercise.number])
+    found = {key for key in table("exercises")[exercise.number] if not key.startswith("shared.")}
     wanted = {"title", "task", "hint1", "hint2", "hint3"}
     wanted |= {f"task.{method}" for method in exercise.write}
     wanted |= {f"case.{name}" for name, _ in exercise.edges(np.random.default_rng(0))}
@@ -51,6 +51,14 @@ def test_sections_are_those_of_exercises_and_their_texts_have_no_placeholders():
     sections = table("exercises")
     assert set(sections) - {"sheet", "cases", "find"} == {exercise.number for exercise in EXERCISES}
     assert not [text for exercise in EXERCISES for text in sections[exercise.number].values() if re.search("[{}$]", text)]
+
+
+def test_a_sentence_that_stands_for_itself_is_part_of_several_texts():
+    raw = texts.read(texts.ENGLISH, "exercises")
+    used = [reference for section in raw.sections() for _, text in raw.items(section, raw=True)
+            for reference in re.findall(r"\$\{(?:[\d.]+:)?(shared\.\w+)\}", text)]
+    shared = [key for section in raw.sections() for key in raw.options(section) if key.startswith("shared.")]
+    assert shared and all(used.count(key) > 1 for key in shared) and len(set(shared)) == len(shared)
 
 
 def test_the_placeholders_of_general_texts_are_filled():
