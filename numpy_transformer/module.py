@@ -225,8 +225,8 @@ def _items(part):
 
 def warn_of_pile(module):
     """Warns that the values of many forwards lie in memory, because no backward has used them."""
-    warnings.warn(f"{called_class(type(module).__name__)} still saves the values of {PILE:,} forwards that no backward has "
-                  "followed, and each takes memory; call eval() on a model that is not trained now, or forget() to drop them",
+    warnings.warn(f"{called_class(type(module).__name__)}: a part still saves the values of {PILE:,} forwards that no backward "
+                  "has followed, and they take memory; call eval() on a model that is not trained now, or forget() to drop them",
                   stacklevel=2)
 
 
